@@ -1,0 +1,1 @@
+//! larder-node

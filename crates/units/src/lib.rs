@@ -1,0 +1,32 @@
+//! Quantities and chance, for every floor of Larder.
+//!
+//! * [`Time`]: nanoseconds since the host's start. No crate below the hosts reads a clock; a `Time` comes in as an argument.
+//! * [`ByteSize`], [`BitRate`], [`Ratio`]: parsed from and printed as what people write: `64MiB`, `1Gbps`, `35%`.
+//! * [`parse_duration`] and [`format_duration`]: `10ms`, `1.5s`, `2h`, for [`std::time::Duration`].
+//! * [`Streams`] and [`Stream`]: random streams by name and seed, so that a new component disturbs no other's draws.
+//!
+//! No domain noun (packet, cache, face) enters this crate.
+//!
+//! ```
+//! use larder_units::{ByteSize, Streams, Time};
+//! use std::time::Duration;
+//!
+//! let size: ByteSize = "64MiB".parse().unwrap();
+//! assert_eq!(size.bytes(), 64 << 20);
+//! assert_eq!(size.to_string(), "64MiB");
+//!
+//! let later = Time::ZERO + Duration::from_millis(10);
+//! assert_eq!(later.since(Time::ZERO), Duration::from_millis(10));
+//!
+//! let mut coin = Streams::new(1).stream("coin");
+//! assert!((0.0..1.0).contains(&coin.unit()));
+//! ```
+#![forbid(unsafe_code)]
+
+mod chance;
+mod quantity;
+mod time;
+
+pub use chance::{Stream, Streams};
+pub use quantity::{BitRate, ByteSize, Ratio, UnitError};
+pub use time::{Time, format_duration, parse_duration};
