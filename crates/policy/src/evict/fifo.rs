@@ -1,0 +1,50 @@
+//! FIFO: evicts what was stored first. Hits change nothing, so a hit touches no policy state.
+//!
+//! O(1) a request; 8 bytes an object.
+
+use crate::list::{Links, List};
+use crate::registry::{Build, PolicyEntry};
+use crate::traits::{Evict, Policy};
+use crate::{Request, Slot};
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "fifo",
+    citation: "Belady, A study of replacement algorithms for a virtual-storage computer, IBM Systems Journal 1966",
+    summary: "evicts what was stored first",
+    parameters: &[],
+    complexity: "O(1)",
+    bytes_an_object: 8,
+    build: Build::Eviction(|_, _| Ok(Box::new(Fifo::default()))),
+};
+
+#[derive(Default)]
+struct Fifo {
+    links: Links,
+    queue: List,
+}
+
+impl Policy for Fifo {
+    fn state_bytes(&self) -> usize {
+        self.links.bytes()
+    }
+}
+
+impl Evict for Fifo {
+    fn on_hit(&mut self, _: Slot, _: &Request) {}
+
+    fn on_insert(&mut self, slot: Slot, _: &Request) {
+        self.queue.push_head(&mut self.links, slot);
+    }
+
+    fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
+        self.queue.pop_tail(&mut self.links)
+    }
+
+    fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
+        after.map_or(self.queue.tail(), |slot| self.queue.newer(&self.links, slot))
+    }
+
+    fn on_remove(&mut self, slot: Slot) {
+        self.queue.unlink(&mut self.links, slot);
+    }
+}

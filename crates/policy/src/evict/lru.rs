@@ -1,0 +1,52 @@
+//! LRU: evicts what was not requested for the longest time.
+//!
+//! O(1) a request; 8 bytes an object.
+
+use crate::list::{Links, List};
+use crate::registry::{Build, PolicyEntry};
+use crate::traits::{Evict, Policy};
+use crate::{Request, Slot};
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "lru",
+    citation: "Mattson et al., Evaluation techniques for storage hierarchies, IBM Systems Journal 1970",
+    summary: "evicts what was not requested for the longest time",
+    parameters: &[],
+    complexity: "O(1)",
+    bytes_an_object: 8,
+    build: Build::Eviction(|_, _| Ok(Box::new(Lru::default()))),
+};
+
+#[derive(Default)]
+struct Lru {
+    links: Links,
+    stack: List,
+}
+
+impl Policy for Lru {
+    fn state_bytes(&self) -> usize {
+        self.links.bytes()
+    }
+}
+
+impl Evict for Lru {
+    fn on_hit(&mut self, slot: Slot, _: &Request) {
+        self.stack.move_to_head(&mut self.links, slot);
+    }
+
+    fn on_insert(&mut self, slot: Slot, _: &Request) {
+        self.stack.push_head(&mut self.links, slot);
+    }
+
+    fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
+        self.stack.pop_tail(&mut self.links)
+    }
+
+    fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
+        after.map_or(self.stack.tail(), |slot| self.stack.newer(&self.links, slot))
+    }
+
+    fn on_remove(&mut self, slot: Slot) {
+        self.stack.unlink(&mut self.links, slot);
+    }
+}

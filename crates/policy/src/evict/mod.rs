@@ -1,0 +1,5 @@
+//! Eviction policies, one file each.
+
+pub(crate) mod fifo;
+pub(crate) mod lru;
+pub(crate) mod random;

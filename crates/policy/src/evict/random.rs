@@ -1,0 +1,91 @@
+//! Random: evicts any object with equal chance.
+//!
+//! The slots stand in one vector in no order, and the victims are drawn into its end, one Fisher–Yates step each, so that `peek` can look
+//! ahead and `victim` then takes what was shown. O(1) a request; 8 bytes an object.
+
+use crate::registry::{Build, PolicyEntry};
+use crate::traits::{Evict, Policy};
+use crate::{Request, Slot};
+use larder_units::Stream;
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "random",
+    citation: "Belady, A study of replacement algorithms for a virtual-storage computer, IBM Systems Journal 1966",
+    summary: "evicts any object with equal chance",
+    parameters: &[],
+    complexity: "O(1)",
+    bytes_an_object: 8,
+    build: Build::Eviction(|_, setting| Ok(Box::new(Random::new(setting.stream())))),
+};
+
+struct Random {
+    stream: Stream,
+    /// The stored slots.
+    slots: Vec<Slot>,
+    /// Where each slot stands in `slots`, by slot.
+    places: Vec<u32>,
+    /// How many at the end of `slots` are drawn already.
+    drawn: usize,
+}
+
+impl Random {
+    fn new(stream: Stream) -> Self {
+        Random { stream, slots: Vec::new(), places: Vec::new(), drawn: 0 }
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.slots.swap(a, b);
+        self.places[self.slots[a].index()] = a as u32;
+        self.places[self.slots[b].index()] = b as u32;
+    }
+
+    /// Draws one more victim from the slots not yet drawn.
+    fn draw(&mut self) -> Option<Slot> {
+        let rest = self.slots.len() - self.drawn;
+        let last = rest.checked_sub(1)?;
+        let place = self.stream.below(rest as u64) as usize;
+        self.swap(place, last);
+        self.drawn += 1;
+        Some(self.slots[last])
+    }
+}
+
+impl Policy for Random {
+    fn state_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>() + self.places.capacity() * size_of::<u32>()
+    }
+}
+
+impl Evict for Random {
+    fn on_hit(&mut self, _: Slot, _: &Request) {}
+
+    fn on_insert(&mut self, slot: Slot, _: &Request) {
+        // A newcomer must have its chance: what was drawn without it is drawn again.
+        self.drawn = 0;
+        if slot.index() >= self.places.len() {
+            self.places.resize(slot.index() + 1, 0);
+        }
+        self.places[slot.index()] = self.slots.len() as u32;
+        self.slots.push(slot);
+    }
+
+    fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
+        if self.drawn == 0 {
+            self.draw()?;
+        }
+        self.drawn -= 1;
+        self.slots.pop()
+    }
+
+    fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
+        let nth = after.map_or(0, |slot| self.slots.len() - self.places[slot.index()] as usize);
+        if nth < self.drawn { Some(self.slots[self.slots.len() - 1 - nth]) } else { self.draw() }
+    }
+
+    fn on_remove(&mut self, slot: Slot) {
+        self.drawn = 0;
+        let last = self.slots.len() - 1;
+        self.swap(self.places[slot.index()] as usize, last);
+        self.slots.pop();
+    }
+}

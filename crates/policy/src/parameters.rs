@@ -1,0 +1,112 @@
+//! What a policy may take in its parentheses: declared as data, so that errors and pages can speak about it.
+
+use larder_units::ByteSize;
+use std::fmt;
+
+/// One parameter of a policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Its name in a spec.
+    pub name: &'static str,
+    /// The unit of its value; empty for a choice.
+    pub unit: &'static str,
+    /// What it may be.
+    pub values: Values,
+    /// What it is where a spec is silent.
+    pub default: Preset,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+/// What a parameter may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Values {
+    /// A whole number from the first to the second.
+    Integer(u64, u64),
+    /// A power of two from the first to the second.
+    PowerOfTwo(u64, u64),
+    /// A size such as `64KiB`, from the first to the second number of bytes.
+    Bytes(u64, u64),
+    /// One of these words; it may also stand alone, as in `adaptsize(chance)`.
+    Choice(&'static [&'static str]),
+}
+
+/// What a parameter is where a spec is silent.
+#[derive(Clone, Copy, Debug)]
+pub enum Preset {
+    /// This value, in the spec's notation.
+    Value(&'static str),
+    /// Found by the policy itself, as this text says.
+    Derived(&'static str),
+    /// Nothing: the parameter must be given.
+    Required,
+}
+
+impl Preset {
+    pub(crate) fn text(&self) -> Option<&'static str> {
+        match self {
+            Preset::Value(text) => Some(text),
+            Preset::Derived(_) | Preset::Required => None,
+        }
+    }
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Preset::Value(text) => text,
+            Preset::Derived(rule) => rule,
+            Preset::Required => "none, must be given",
+        })
+    }
+}
+
+impl Values {
+    /// The value of `text`: the number, the bytes, or the choice's index. `None` where it is none or out of range.
+    pub(crate) fn read(&self, text: &str) -> Option<u64> {
+        match *self {
+            Values::Integer(min, max) => text.parse().ok().filter(|n| (min..=max).contains(n)),
+            Values::PowerOfTwo(min, max) => {
+                text.parse().ok().filter(|n: &u64| (min..=max).contains(n) && n.is_power_of_two())
+            }
+            Values::Bytes(min, max) => {
+                text.parse::<ByteSize>().ok().map(ByteSize::bytes).filter(|n| (min..=max).contains(n))
+            }
+            Values::Choice(words) => words.iter().position(|word| *word == text).map(|index| index as u64),
+        }
+    }
+}
+
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Values::Integer(min, max) => write!(f, "a whole number from {min} to {max}"),
+            Values::PowerOfTwo(min, max) => write!(f, "a power of two from {min} to {max}"),
+            Values::Bytes(min, max) => {
+                let size = ByteSize::from_bytes;
+                match max {
+                    u64::MAX => write!(f, "a size of {} or more, such as \"64KiB\"", size(min)),
+                    max => write!(f, "a size from {} to {}", size(min), size(max)),
+                }
+            }
+            Values::Choice(words) => write!(f, "one of {}", words.join(", ")),
+        }
+    }
+}
+
+/// The values of one stage: given or preset.
+pub(crate) struct Arguments<'a> {
+    pub parameters: &'static [Parameter],
+    pub given: &'a [(&'static str, u64)],
+}
+
+impl Arguments<'_> {
+    /// The value of the parameter `name`: given, else preset; `None` where the policy derives it.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        let given = self.given.iter().find(|(given, _)| *given == name).map(|(_, value)| *value);
+        given.or_else(|| {
+            let parameter = self.parameters.iter().find(|p| p.name == name)?;
+            parameter.values.read(parameter.default.text()?)
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! The one table of policies, from which come the parser, its suggestions, `larder policies`, the documentation and the tests over all.
+//!
+//! A policy's entry stands in the policy's own file; a new policy is one file and one line here.
+
+use crate::evict;
+use crate::parameters::{Arguments, Parameter};
+use crate::traits::{Admit, Evict};
+use larder_units::{Stream, Streams};
+
+static REGISTRY: [PolicyEntry; 3] = [evict::fifo::ENTRY, evict::lru::ENTRY, evict::random::ENTRY];
+
+/// Every policy that this build knows.
+pub fn registry() -> &'static [PolicyEntry] {
+    &REGISTRY
+}
+
+/// One policy: what it is called, where it comes from, what it takes and costs.
+pub struct PolicyEntry {
+    /// The name in a spec.
+    pub name: &'static str,
+    /// Where it was published.
+    pub citation: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// What may stand in its parentheses.
+    pub parameters: &'static [Parameter],
+    /// Time a request.
+    pub complexity: &'static str,
+    /// Bytes of policy state a stored object (the engine's own 16 come on top).
+    pub bytes_an_object: u32,
+    pub(crate) build: Build,
+}
+
+/// What a policy decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Whether an object is stored.
+    Admission,
+    /// Who leaves.
+    Eviction,
+}
+
+impl PolicyEntry {
+    /// What it decides.
+    pub fn kind(&self) -> Kind {
+        match self.build {
+            Build::Admission(_) => Kind::Admission,
+            Build::Eviction(_) => Kind::Eviction,
+        }
+    }
+}
+
+/// How to build a policy. An error is one line about arguments that contradict each other.
+pub(crate) enum Build {
+    #[allow(clippy::type_complexity)]
+    Admission(fn(&Arguments<'_>, &Setting<'_>) -> Result<Box<dyn Admit>, String>),
+    #[allow(clippy::type_complexity)]
+    Eviction(fn(&Arguments<'_>, &Setting<'_>) -> Result<Box<dyn Evict>, String>),
+}
+
+/// Where a policy is built: beside its arguments.
+pub(crate) struct Setting<'a> {
+    /// The engine's capacity in bytes, at first; later ones come by `on_resize`.
+    pub capacity: u64,
+    /// The streams of the engine's owner.
+    pub streams: &'a Streams,
+    /// The stage's place in the spec, so that two stages of one policy draw apart.
+    pub stage: usize,
+    /// The policy's name.
+    pub name: &'static str,
+}
+
+impl Setting<'_> {
+    /// The stage's random stream.
+    pub fn stream(&self) -> Stream {
+        self.streams.stream(&format!("policy stage {} {}", self.stage, self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Spec;
+
+    #[test]
+    fn a_default_that_its_own_parser_refuses() {
+        for entry in registry() {
+            for parameter in entry.parameters {
+                if let Some(text) = parameter.default.text() {
+                    assert!(parameter.values.read(text).is_some(), "{}({}={text})", entry.name, parameter.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn two_policies_of_one_name() {
+        let mut names: Vec<_> = registry().iter().map(|entry| entry.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), registry().len());
+        for entry in registry() {
+            assert!(!entry.citation.is_empty() && !entry.summary.is_empty() && !entry.complexity.is_empty());
+            assert!(entry.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
+        }
+        assert!("lru".parse::<Spec>().is_ok());
+    }
+}
