@@ -1,0 +1,267 @@
+//! Data: a view over borrowed bytes, and its builder.
+//!
+//! NDN Packet Format Specification 0.3, section "Data Packet". Decoding checks the structure, allocates nothing and hashes nothing.
+
+use crate::interest::SignatureFreshness;
+use crate::name::{Component, NameRef};
+use crate::sign::{SignError, SignatureInfo, Signer, Verifier, VerifyError, write_signature_info};
+use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv};
+use crate::types;
+use sha2::{Digest, Sha256};
+use std::ops::Range;
+use std::time::Duration;
+
+/// A decoded Data. Its bytes are borrowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Data<'a> {
+    /// The whole packet.
+    pub wire: &'a [u8],
+    /// Its name.
+    pub name: NameRef<'a>,
+    /// What the content is; `None` counts as [`types::CONTENT_BLOB`].
+    pub content_type: Option<u64>,
+    /// How long it counts as fresh after its arrival, in whole milliseconds on the wire; `None` counts as not at all.
+    pub freshness: Option<Duration>,
+    /// The last component of the name of the last of the segments that this one belongs to.
+    pub final_block_id: Option<Component<'a>>,
+    /// The content; empty where there is none.
+    pub content: &'a [u8],
+    /// How it is signed.
+    pub signature_info: SignatureInfo<'a>,
+    /// The signature.
+    pub signature_value: &'a [u8],
+    name_offset: usize,
+    signature_value_offset: usize,
+}
+
+impl<'a> Data<'a> {
+    /// Reads `wire` as exactly one Data.
+    ///
+    /// # Errors
+    /// Where it is none, with the offset in `wire`.
+    pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut elements = Tlv::only(wire, types::DATA)?.children();
+        let name = elements.require(types::NAME, "Name")?;
+        let mut meta_info = MetaInfo::default();
+        let mut content: &[u8] = &[];
+        let mut signature_info = None;
+        let mut signature_value = None;
+        let mut last = 0;
+        for element in elements {
+            let element = element?;
+            let rank = rank(element.typ);
+            if rank <= last {
+                element.skip(rank != 0)?;
+                continue;
+            }
+            last = rank;
+            match element.typ {
+                types::META_INFO => meta_info = MetaInfo::of_element(&element)?,
+                types::CONTENT => content = element.value,
+                types::SIGNATURE_INFO => signature_info = Some(SignatureInfo::of_element(&element)?),
+                types::SIGNATURE_VALUE => signature_value = Some(element),
+                _ => return Err(DecodeErrorKind::OutOfOrder(element.typ).at(element.offset)),
+            }
+        }
+        let missing = |what| DecodeErrorKind::Missing(what).at(wire.len());
+        let signature_value = signature_value.ok_or(missing("SignatureValue"))?;
+        Ok(Data {
+            wire,
+            name: NameRef::validate(name.value, name.value_offset())?.0,
+            content_type: meta_info.content_type,
+            freshness: meta_info.freshness,
+            final_block_id: meta_info.final_block_id,
+            content,
+            signature_info: signature_info.ok_or(missing("SignatureInfo"))?,
+            signature_value: signature_value.value,
+            name_offset: name.value_offset(),
+            signature_value_offset: signature_value.offset,
+        })
+    }
+
+    /// Where in `wire` the TLV-VALUE of the name stands: a store that keeps the packet needs no copy of the name.
+    pub fn name_range(&self) -> Range<usize> {
+        self.name_offset..self.name_offset + self.name.as_bytes().len()
+    }
+
+    /// The SHA-256 digest of the whole packet, which as a component completes its full name.
+    pub fn implicit_digest(&self) -> [u8; 32] {
+        Sha256::digest(self.wire).into()
+    }
+
+    /// What the signature covers: from the name up to the signature.
+    pub fn signed_portion(&self) -> &'a [u8] {
+        let name_header = tlv::tlv_len(types::NAME, self.name.as_bytes().len()) - self.name.as_bytes().len();
+        &self.wire[self.name_offset - name_header..self.signature_value_offset]
+    }
+
+    /// Checks the signature.
+    ///
+    /// # Errors
+    /// [`VerifyError`] where it is not that key's.
+    pub fn verify(&self, verifier: &dyn Verifier) -> Result<(), VerifyError> {
+        verifier.verify(self.signature_info.signature_type, &[self.signed_portion()], self.signature_value)
+    }
+}
+
+/// The place of each element in a Data; 0 for unknown ones.
+#[inline]
+fn rank(typ: u32) -> u8 {
+    match typ {
+        types::NAME => 1,
+        types::META_INFO => 2,
+        types::CONTENT => 3,
+        types::SIGNATURE_INFO => 4,
+        types::SIGNATURE_VALUE => 5,
+        _ => 0,
+    }
+}
+
+#[derive(Default)]
+struct MetaInfo<'a> {
+    content_type: Option<u64>,
+    freshness: Option<Duration>,
+    final_block_id: Option<Component<'a>>,
+}
+
+impl<'a> MetaInfo<'a> {
+    #[inline]
+    fn of_element(element: &Tlv<'a>) -> Result<Self, DecodeError> {
+        let mut meta_info = MetaInfo::default();
+        let mut last = 0;
+        for element in element.children() {
+            let element = element?;
+            // These three are numbered in their order.
+            let known = (types::CONTENT_TYPE..=types::FINAL_BLOCK_ID).contains(&element.typ);
+            if !known || element.typ <= last {
+                element.skip(known)?;
+                continue;
+            }
+            last = element.typ;
+            match element.typ {
+                types::CONTENT_TYPE => meta_info.content_type = Some(element.number()?),
+                types::FRESHNESS_PERIOD => meta_info.freshness = Some(Duration::from_millis(element.number()?)),
+                _ => {
+                    let name = NameRef::validate(element.value, element.value_offset())?.0;
+                    let mut components = name.components();
+                    meta_info.final_block_id = components.next();
+                    if meta_info.final_block_id.is_none() || components.next().is_some() {
+                        return Err(element.bad_length());
+                    }
+                }
+            }
+        }
+        Ok(meta_info)
+    }
+}
+
+/// Builds a Data.
+///
+/// ```
+/// use larder_packet::{Data, DataBuilder, DigestSigner, DigestVerifier, Name};
+/// use std::time::Duration;
+///
+/// let name: Name = "/video/v=7/seg=0".parse().unwrap();
+/// let wire = DataBuilder::new(&name).freshness(Duration::from_secs(10)).content(b"hello").build(&DigestSigner).unwrap();
+/// let data = Data::decode(&wire).unwrap();
+/// assert_eq!(data.content, b"hello");
+/// assert!(data.verify(&DigestVerifier).is_ok());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct DataBuilder<'a> {
+    name: NameRef<'a>,
+    content_type: Option<u64>,
+    freshness: Option<Duration>,
+    final_block_id: Option<Component<'a>>,
+    content: &'a [u8],
+}
+
+impl<'a> DataBuilder<'a> {
+    /// A Data called `name`, without content.
+    pub fn new(name: impl Into<NameRef<'a>>) -> Self {
+        DataBuilder { name: name.into(), content_type: None, freshness: None, final_block_id: None, content: &[] }
+    }
+
+    /// What the content is: see [`types::CONTENT_BLOB`] and its neighbours.
+    #[must_use]
+    pub fn content_type(mut self, content_type: u64) -> Self {
+        self.content_type = Some(content_type);
+        self
+    }
+
+    /// How long it counts as fresh, cut to whole milliseconds.
+    #[must_use]
+    pub fn freshness(mut self, freshness: Duration) -> Self {
+        self.freshness = Some(freshness);
+        self
+    }
+
+    /// The last component of the last segment's name.
+    #[must_use]
+    pub fn final_block_id(mut self, component: Component<'a>) -> Self {
+        self.final_block_id = Some(component);
+        self
+    }
+
+    /// The content.
+    #[must_use]
+    pub fn content(mut self, content: &'a [u8]) -> Self {
+        self.content = content;
+        self
+    }
+
+    /// The packet.
+    ///
+    /// # Errors
+    /// What the signer reports.
+    pub fn build(self, signer: &dyn Signer) -> Result<Vec<u8>, SignError> {
+        let mut out = Vec::new();
+        self.build_into(signer, &mut out)?;
+        Ok(out)
+    }
+
+    /// Appends the packet to `out`, which is as before where it fails.
+    ///
+    /// # Errors
+    /// What the signer reports.
+    pub fn build_into(self, signer: &dyn Signer, out: &mut Vec<u8>) -> Result<(), SignError> {
+        let start = out.len();
+        // Name, content and a signature of 64 bytes or so with its key's name.
+        let expected = self.name.as_bytes().len() + self.content.len() + 128;
+        out.reserve(expected + 64);
+        let signed = tlv::write_nested(out, types::DATA, expected, |out| {
+            let portion = out.len();
+            self.write_unsigned(out, signer);
+            let signature = signer.sign(&[&out[portion..]])?;
+            tlv::write_tlv(out, types::SIGNATURE_VALUE, &signature);
+            Ok(())
+        });
+        if signed.is_err() {
+            out.truncate(start);
+        }
+        signed
+    }
+
+    fn write_unsigned(&self, out: &mut Vec<u8>, signer: &dyn Signer) {
+        tlv::write_tlv(out, types::NAME, self.name.as_bytes());
+        if self.content_type.is_some() || self.freshness.is_some() || self.final_block_id.is_some() {
+            tlv::write_nested(out, types::META_INFO, 0, |out| self.write_meta_info(out));
+        }
+        tlv::write_tlv(out, types::CONTENT, self.content);
+        write_signature_info(out, types::SIGNATURE_INFO, signer, SignatureFreshness::default());
+    }
+
+    fn write_meta_info(&self, out: &mut Vec<u8>) {
+        if let Some(content_type) = self.content_type {
+            tlv::write_nni(out, types::CONTENT_TYPE, content_type);
+        }
+        if let Some(freshness) = self.freshness {
+            tlv::write_nni(out, types::FRESHNESS_PERIOD, freshness.as_millis().try_into().unwrap_or(u64::MAX));
+        }
+        if let Some(component) = self.final_block_id {
+            tlv::write_nested(out, types::FINAL_BLOCK_ID, 0, |out| {
+                tlv::write_tlv(out, u32::from(component.typ), component.value);
+            });
+        }
+    }
+}

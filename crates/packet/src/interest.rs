@@ -1,0 +1,429 @@
+//! Interest: a view over borrowed bytes, and its builder.
+//!
+//! NDN Packet Format Specification 0.3, section "Interest Packet". Decoding checks the structure, allocates nothing and hashes nothing;
+//! whether the parameters match their digest is a question of its own ([`Interest::check_parameters_digest`]), as only Interests with
+//! parameters need it.
+
+use crate::name::{Name, NameRef};
+use crate::sign::{SignError, SignatureInfo, Signer, Verifier, VerifyError, write_signature_info};
+use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv, TlvReader};
+use crate::types;
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::time::Duration;
+
+/// How long an Interest lives that does not say so.
+pub const DEFAULT_INTEREST_LIFETIME: Duration = Duration::from_millis(4000);
+
+/// A decoded Interest. Its bytes are borrowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Interest<'a> {
+    /// The whole packet.
+    pub wire: &'a [u8],
+    /// Its name, of one component at least.
+    pub name: NameRef<'a>,
+    /// Whether Data with a longer name will do.
+    pub can_be_prefix: bool,
+    /// Whether stale Data will not do.
+    pub must_be_fresh: bool,
+    /// A validated list of Name elements: see [`forwarding_hints`](Self::forwarding_hints).
+    pub forwarding_hint: Option<&'a [u8]>,
+    /// What tells this Interest from another of its name.
+    pub nonce: Option<u32>,
+    /// How long it lives, in whole milliseconds on the wire; see [`lifetime_or_default`](Self::lifetime_or_default).
+    pub lifetime: Option<Duration>,
+    /// How many more hops it may take.
+    pub hop_limit: Option<u8>,
+    /// Where in `wire` the byte of the hop limit is: a forwarder decrements it in place.
+    pub hop_limit_offset: Option<usize>,
+    /// Opaque bytes for the producer.
+    pub application_parameters: Option<&'a [u8]>,
+    /// How it is signed, where it is.
+    pub signature_info: Option<SignatureInfo<'a>>,
+    /// The signature, where it is signed.
+    pub signature_value: Option<&'a [u8]>,
+    name_offset: usize,
+    has_parameters_digest: bool,
+    parameters_offset: usize,
+    signature_value_offset: usize,
+}
+
+impl<'a> Interest<'a> {
+    /// Reads `wire` as exactly one Interest.
+    ///
+    /// # Errors
+    /// Where it is none, with the offset in `wire`.
+    pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut elements = Tlv::only(wire, types::INTEREST)?.children();
+        let mut interest = Interest::of_name(wire, &elements.require(types::NAME, "Name")?)?;
+        let mut last = 0;
+        for element in elements {
+            let element = element?;
+            let rank = rank(element.typ);
+            let follows = match element.typ {
+                // A signature without what it signs means nothing.
+                types::INTEREST_SIGNATURE_INFO | types::INTEREST_SIGNATURE_VALUE => last == rank - 1,
+                _ => rank > last,
+            };
+            if !follows {
+                element.skip(rank != 0)?;
+                continue;
+            }
+            last = rank;
+            interest.set(&element)?;
+        }
+        Ok(interest)
+    }
+
+    #[inline]
+    fn of_name(wire: &'a [u8], element: &Tlv<'a>) -> Result<Self, DecodeError> {
+        let (name, digests) = NameRef::validate(element.value, element.value_offset())?;
+        if name.is_empty() {
+            return Err(element.bad_length());
+        }
+        if digests > 1 {
+            return Err(DecodeErrorKind::BadValue(types::NAME).at(element.offset));
+        }
+        Ok(Interest {
+            wire,
+            name,
+            can_be_prefix: false,
+            must_be_fresh: false,
+            forwarding_hint: None,
+            nonce: None,
+            lifetime: None,
+            hop_limit: None,
+            hop_limit_offset: None,
+            application_parameters: None,
+            signature_info: None,
+            signature_value: None,
+            name_offset: element.value_offset(),
+            has_parameters_digest: digests == 1,
+            parameters_offset: 0,
+            signature_value_offset: 0,
+        })
+    }
+
+    #[inline]
+    fn set(&mut self, element: &Tlv<'a>) -> Result<(), DecodeError> {
+        match element.typ {
+            types::CAN_BE_PREFIX => self.can_be_prefix = element.array::<0>().map(|_| true)?,
+            types::MUST_BE_FRESH => self.must_be_fresh = element.array::<0>().map(|_| true)?,
+            types::FORWARDING_HINT => self.forwarding_hint = Some(validate_forwarding_hint(element)?),
+            types::NONCE => self.nonce = Some(u32::from_be_bytes(element.array()?)),
+            types::INTEREST_LIFETIME => self.lifetime = Some(Duration::from_millis(element.number()?)),
+            types::HOP_LIMIT => {
+                let [hops] = element.array()?;
+                self.hop_limit = Some(hops);
+                self.hop_limit_offset = Some(element.value_offset());
+            }
+            types::APPLICATION_PARAMETERS => {
+                self.application_parameters = Some(element.value);
+                self.parameters_offset = element.offset;
+            }
+            types::INTEREST_SIGNATURE_INFO => self.signature_info = Some(SignatureInfo::of_element(element)?),
+            _ => {
+                self.signature_value = Some(element.value);
+                self.signature_value_offset = element.offset;
+            }
+        }
+        Ok(())
+    }
+
+    /// The lifetime, or the four seconds that hold where there is none.
+    pub fn lifetime_or_default(&self) -> Duration {
+        self.lifetime.unwrap_or(DEFAULT_INTEREST_LIFETIME)
+    }
+
+    /// Where in `wire` the TLV-VALUE of the name stands.
+    pub fn name_range(&self) -> std::ops::Range<usize> {
+        self.name_offset..self.name_offset + self.name.as_bytes().len()
+    }
+
+    /// The names of the forwarding hint, in order.
+    pub fn forwarding_hints(&self) -> impl Iterator<Item = NameRef<'a>> + use<'a> {
+        let names = TlvReader::new(self.forwarding_hint.unwrap_or_default());
+        names.flatten().filter(|name| name.typ == types::NAME).flat_map(|name| NameRef::from_value(name.value))
+    }
+
+    /// Checks that the name holds the digest of the parameters, or neither is there.
+    ///
+    /// # Errors
+    /// Which of the two is missing, or that they differ.
+    pub fn check_parameters_digest(&self) -> Result<(), ParametersDigestError> {
+        let stated = self.name.components().find(|component| component.typ == types::PARAMETERS_SHA256_DIGEST);
+        match (self.application_parameters, stated) {
+            (None, None) => Ok(()),
+            (None, Some(_)) => Err(ParametersDigestError::NoParameters),
+            (Some(_), None) => Err(ParametersDigestError::NoDigest),
+            (Some(_), Some(stated)) => {
+                let digest = Sha256::digest(&self.wire[self.parameters_offset..]);
+                if stated.value == digest.as_slice() { Ok(()) } else { Err(ParametersDigestError::Mismatch) }
+            }
+        }
+    }
+
+    /// What the signature covers: the name without its digest, and everything from the parameters to the signature. `None` where the
+    /// Interest is not signed, or its digest is not the last component: whatever followed would be covered by nothing.
+    pub fn signed_portion(&self) -> Option<[&'a [u8]; 2]> {
+        self.signature_value?;
+        let (signed, digest) = self.name.as_bytes().split_at_checked(self.name.as_bytes().len().checked_sub(34)?)?;
+        if !self.has_parameters_digest || self.name.last()?.typ != types::PARAMETERS_SHA256_DIGEST || digest.len() != 34
+        {
+            return None;
+        }
+        Some([signed, &self.wire[self.parameters_offset..self.signature_value_offset]])
+    }
+
+    /// Checks the signature; not the digest of the parameters, nor whether the Interest is a replay.
+    ///
+    /// # Errors
+    /// [`VerifyError`] where it is not signed, or not by that key.
+    pub fn verify(&self, verifier: &dyn Verifier) -> Result<(), VerifyError> {
+        let (Some(portions), Some(info), Some(value)) =
+            (self.signed_portion(), &self.signature_info, self.signature_value)
+        else {
+            return Err(VerifyError::NotSigned);
+        };
+        verifier.verify(info.signature_type, &portions, value)
+    }
+}
+
+/// The place of each element in an Interest; 0 for unknown ones.
+#[inline]
+fn rank(typ: u32) -> u8 {
+    match typ {
+        types::NAME => 1,
+        types::CAN_BE_PREFIX => 2,
+        types::MUST_BE_FRESH => 3,
+        types::FORWARDING_HINT => 4,
+        types::NONCE => 5,
+        types::INTEREST_LIFETIME => 6,
+        types::HOP_LIMIT => 7,
+        types::APPLICATION_PARAMETERS => 8,
+        types::INTEREST_SIGNATURE_INFO => 9,
+        types::INTEREST_SIGNATURE_VALUE => 10,
+        _ => 0,
+    }
+}
+
+fn validate_forwarding_hint<'a>(element: &Tlv<'a>) -> Result<&'a [u8], DecodeError> {
+    for name in element.children() {
+        let name = name?;
+        if name.typ == types::NAME {
+            NameRef::validate(name.value, name.value_offset())?;
+        } else {
+            name.skip(false)?;
+        }
+    }
+    Ok(element.value)
+}
+
+/// How an Interest's parameters and the digest in its name disagree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParametersDigestError {
+    /// There are parameters, but no ParametersSha256DigestComponent.
+    NoDigest,
+    /// There is a ParametersSha256DigestComponent, but no parameters.
+    NoParameters,
+    /// The digest is another one.
+    Mismatch,
+}
+
+impl fmt::Display for ParametersDigestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ParametersDigestError::NoDigest => "the Interest has parameters, but its name has no digest of them",
+            ParametersDigestError::NoParameters => "the Interest's name has a digest of parameters, but there are none",
+            ParametersDigestError::Mismatch => "the digest in the Interest's name is not that of its parameters",
+        })
+    }
+}
+
+impl std::error::Error for ParametersDigestError {}
+
+/// The Interest `wire` with a Nonce in its place; bytes that are no Interest, and Interests that have one, come back as they are.
+/// A forwarder adds the Nonce that an application left out.
+pub fn with_nonce(wire: &[u8], nonce: u32) -> Vec<u8> {
+    let outer = match Interest::decode(wire) {
+        Ok(Interest { nonce: None, .. }) => Tlv::only(wire, types::INTEREST),
+        _ => return wire.to_vec(),
+    };
+    let Ok(outer) = outer else { return wire.to_vec() };
+    let later = outer.children().flatten().find(|element| rank(element.typ) > rank(types::NONCE));
+    let at = later.map_or(wire.len(), |element| element.offset);
+    let mut out = Vec::with_capacity(wire.len() + 8);
+    tlv::write_header(&mut out, types::INTEREST, outer.value.len() + 6);
+    out.extend_from_slice(&wire[outer.value_offset()..at]);
+    tlv::write_tlv(&mut out, types::NONCE, &nonce.to_be_bytes());
+    out.extend_from_slice(&wire[at..]);
+    out
+}
+
+/// What goes into the signature of an Interest so that nobody can play it back. The specification leaves the choice; NFD wants a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SignatureFreshness<'a> {
+    /// Random bytes, one at least.
+    pub nonce: Option<&'a [u8]>,
+    /// Milliseconds since 1970.
+    pub time: Option<u64>,
+    /// A number that grows.
+    pub seq_num: Option<u64>,
+}
+
+/// Builds an Interest.
+///
+/// ```
+/// use larder_packet::{Interest, InterestBuilder, Name};
+///
+/// let name: Name = "/video/32=metadata".parse().unwrap();
+/// let wire = InterestBuilder::new(&name).can_be_prefix(true).must_be_fresh(true).nonce(7).build();
+/// let interest = Interest::decode(&wire).unwrap();
+/// assert!(interest.can_be_prefix && interest.must_be_fresh);
+/// assert_eq!(interest.name, name.as_name());
+/// ```
+#[derive(Clone, Debug)]
+pub struct InterestBuilder {
+    name: Name,
+    can_be_prefix: bool,
+    must_be_fresh: bool,
+    forwarding_hint: Vec<Name>,
+    nonce: Option<u32>,
+    lifetime: Option<Duration>,
+    hop_limit: Option<u8>,
+    application_parameters: Option<Vec<u8>>,
+}
+
+impl InterestBuilder {
+    /// An Interest for `name`, which must have a component: no Interest has the empty name.
+    pub fn new(name: impl Into<Name>) -> Self {
+        InterestBuilder {
+            name: name.into(),
+            can_be_prefix: false,
+            must_be_fresh: false,
+            forwarding_hint: Vec::new(),
+            nonce: None,
+            lifetime: None,
+            hop_limit: None,
+            application_parameters: None,
+        }
+    }
+
+    /// Whether Data with a longer name will do.
+    #[must_use]
+    pub fn can_be_prefix(mut self, yes: bool) -> Self {
+        self.can_be_prefix = yes;
+        self
+    }
+
+    /// Whether stale Data will not do.
+    #[must_use]
+    pub fn must_be_fresh(mut self, yes: bool) -> Self {
+        self.must_be_fresh = yes;
+        self
+    }
+
+    /// What tells this Interest from another of its name.
+    #[must_use]
+    pub fn nonce(mut self, nonce: u32) -> Self {
+        self.nonce = Some(nonce);
+        self
+    }
+
+    /// How long it lives, cut to whole milliseconds.
+    #[must_use]
+    pub fn lifetime(mut self, lifetime: Duration) -> Self {
+        self.lifetime = Some(lifetime);
+        self
+    }
+
+    /// How many hops it may take.
+    #[must_use]
+    pub fn hop_limit(mut self, hops: u8) -> Self {
+        self.hop_limit = Some(hops);
+        self
+    }
+
+    /// Names toward which it may be forwarded.
+    #[must_use]
+    pub fn forwarding_hint(mut self, names: &[Name]) -> Self {
+        self.forwarding_hint = names.to_vec();
+        self
+    }
+
+    /// Bytes for the producer. The packet's name gets their digest as its last component, in place of one that the name may have.
+    #[must_use]
+    pub fn application_parameters(mut self, bytes: &[u8]) -> Self {
+        self.application_parameters = Some(bytes.to_vec());
+        self
+    }
+
+    /// The packet, unsigned.
+    pub fn build(self) -> Vec<u8> {
+        let mut parameters = Vec::new();
+        if let Some(bytes) = &self.application_parameters {
+            tlv::write_tlv(&mut parameters, types::APPLICATION_PARAMETERS, bytes);
+        }
+        self.finish(&parameters)
+    }
+
+    /// The packet, signed; it has empty parameters where none were given.
+    ///
+    /// # Errors
+    /// What the signer reports.
+    pub fn sign(self, signer: &dyn Signer, freshness: SignatureFreshness<'_>) -> Result<Vec<u8>, SignError> {
+        let mut parameters = Vec::new();
+        let bytes = self.application_parameters.as_deref().unwrap_or_default();
+        tlv::write_tlv(&mut parameters, types::APPLICATION_PARAMETERS, bytes);
+        write_signature_info(&mut parameters, types::INTEREST_SIGNATURE_INFO, signer, freshness);
+        let name = without_parameters_digest(self.name.as_name());
+        let signature = signer.sign(&[name.as_bytes(), &parameters])?;
+        tlv::write_tlv(&mut parameters, types::INTEREST_SIGNATURE_VALUE, &signature);
+        Ok(self.finish(&parameters))
+    }
+
+    /// `parameters` are the elements from ApplicationParameters on, or nothing.
+    fn finish(self, parameters: &[u8]) -> Vec<u8> {
+        let mut name = self.name;
+        if !parameters.is_empty() {
+            name = without_parameters_digest(name.as_name());
+            name.push(types::PARAMETERS_SHA256_DIGEST, &Sha256::digest(parameters));
+        }
+        let expected = name.as_bytes().len() + parameters.len() + 32;
+        let mut out = Vec::with_capacity(expected + 16);
+        tlv::write_nested(&mut out, types::INTEREST, expected, |out| {
+            tlv::write_tlv(out, types::NAME, name.as_bytes());
+            if self.can_be_prefix {
+                tlv::write_tlv(out, types::CAN_BE_PREFIX, &[]);
+            }
+            if self.must_be_fresh {
+                tlv::write_tlv(out, types::MUST_BE_FRESH, &[]);
+            }
+            if !self.forwarding_hint.is_empty() {
+                tlv::write_nested(out, types::FORWARDING_HINT, 0, |out| {
+                    self.forwarding_hint.iter().for_each(|name| tlv::write_tlv(out, types::NAME, name.as_bytes()));
+                });
+            }
+            if let Some(nonce) = self.nonce {
+                tlv::write_tlv(out, types::NONCE, &nonce.to_be_bytes());
+            }
+            if let Some(lifetime) = self.lifetime {
+                tlv::write_nni(out, types::INTEREST_LIFETIME, lifetime.as_millis().try_into().unwrap_or(u64::MAX));
+            }
+            if let Some(hops) = self.hop_limit {
+                tlv::write_tlv(out, types::HOP_LIMIT, &[hops]);
+            }
+            out.extend_from_slice(parameters);
+        });
+        out
+    }
+}
+
+fn without_parameters_digest(name: NameRef<'_>) -> Name {
+    let mut kept = Name::root();
+    let others = name.components().filter(|component| component.typ != types::PARAMETERS_SHA256_DIGEST);
+    others.for_each(|component| {
+        kept.push_component(component);
+    });
+    kept
+}

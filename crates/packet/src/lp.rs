@@ -1,0 +1,347 @@
+//! NDNLPv2: what neighbours tell each other beside an Interest or a Data.
+//!
+//! NDNLPv2 (NFD wiki, "NDNLPv2"). A bare Interest or Data is a link packet too, without header. Header fields are read in any order,
+//! as senders differ; they are written in ascending order, which NFD asks for. Unknown fields are skipped where their number is
+//! between 800 and 959 and a multiple of four, and refuse the packet elsewhere. Reliability (Ack, TxSequence) and prefix announcements
+//! are such skipped fields here.
+
+use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv};
+use crate::types;
+use std::fmt;
+use std::ops::Range;
+
+/// Why an Interest was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NackReason {
+    /// None was given.
+    None,
+    /// The link is full.
+    Congestion,
+    /// The Nonce was seen before.
+    Duplicate,
+    /// No route to the name.
+    NoRoute,
+    /// A number that the specification does not assign.
+    Other(u64),
+}
+
+impl NackReason {
+    /// The reason of this number.
+    pub const fn from_code(code: u64) -> Self {
+        match code {
+            0 => NackReason::None,
+            50 => NackReason::Congestion,
+            100 => NackReason::Duplicate,
+            150 => NackReason::NoRoute,
+            other => NackReason::Other(other),
+        }
+    }
+
+    /// The number of this reason; 0 for none.
+    pub const fn code(self) -> u64 {
+        match self {
+            NackReason::None => 0,
+            NackReason::Congestion => 50,
+            NackReason::Duplicate => 100,
+            NackReason::NoRoute => 150,
+            NackReason::Other(code) => code,
+        }
+    }
+}
+
+impl fmt::Display for NackReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NackReason::None => f.write_str("None"),
+            NackReason::Congestion => f.write_str("Congestion"),
+            NackReason::Duplicate => f.write_str("Duplicate"),
+            NackReason::NoRoute => f.write_str("NoRoute"),
+            NackReason::Other(code) => write!(f, "{code}"),
+        }
+    }
+}
+
+/// The opaque bytes that a neighbour sends with an Interest and wants back with the reply: 1 to 32.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PitToken {
+    bytes: [u8; PitToken::MAX_BYTES],
+    len: u8,
+}
+
+impl PitToken {
+    /// Bytes of the longest token, by the specification.
+    pub const MAX_BYTES: usize = 32;
+
+    /// A token of these bytes; `None` where there are none or more than 32.
+    pub fn new(token: &[u8]) -> Option<Self> {
+        let len = token.len();
+        if len == 0 || len > PitToken::MAX_BYTES {
+            return None;
+        }
+        let mut bytes = [0; PitToken::MAX_BYTES];
+        bytes[..len].copy_from_slice(token);
+        Some(PitToken { bytes, len: len as u8 })
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl fmt::Debug for PitToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The header fields of a link packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LpHeader {
+    /// What the reply to this Interest must carry, or what the Interest of this Data carried.
+    pub pit_token: Option<PitToken>,
+    /// The Interest in the fragment was refused.
+    pub nack: Option<NackReason>,
+    /// A queue on the path is long; 0 is no mark.
+    pub congestion_mark: Option<u64>,
+    /// The face on which the forwarder got the packet that it hands to a local application.
+    pub incoming_face: Option<u64>,
+    /// The face to which a local application wants the Interest sent.
+    pub next_hop_face: Option<u64>,
+    /// The Data must not be cached.
+    pub no_cache: bool,
+    /// The Interest must not be used to discover routes.
+    pub non_discovery: bool,
+    /// Number of this fragment.
+    pub sequence: Option<u64>,
+    /// Position of this fragment in its packet, below `frag_count`.
+    pub frag_index: u64,
+    /// Number of fragments of the packet, 1 where it is whole.
+    pub frag_count: u64,
+}
+
+impl Default for LpHeader {
+    fn default() -> Self {
+        LpHeader {
+            pit_token: None,
+            nack: None,
+            congestion_mark: None,
+            incoming_face: None,
+            next_hop_face: None,
+            no_cache: false,
+            non_discovery: false,
+            sequence: None,
+            frag_index: 0,
+            frag_count: 1,
+        }
+    }
+}
+
+impl LpHeader {
+    /// Whether there is no field: the packet can go bare.
+    pub fn is_empty(&self) -> bool {
+        *self == LpHeader::default()
+    }
+
+    fn set(&mut self, field: &Tlv<'_>) -> Result<(), DecodeError> {
+        match field.typ {
+            types::LP_SEQUENCE => self.sequence = Some(u64::from_be_bytes(field.array()?)),
+            types::LP_FRAG_INDEX => self.frag_index = field.number()?,
+            types::LP_FRAG_COUNT => self.frag_count = field.number()?,
+            types::LP_PIT_TOKEN => {
+                self.pit_token = Some(PitToken::new(field.value).ok_or_else(|| field.bad_length())?);
+            }
+            types::LP_NACK => {
+                let code = number_inside(field, types::LP_NACK_REASON)?;
+                self.nack = Some(NackReason::from_code(code.unwrap_or(0)));
+            }
+            types::LP_INCOMING_FACE_ID => self.incoming_face = Some(field.number()?),
+            types::LP_NEXT_HOP_FACE_ID => self.next_hop_face = Some(field.number()?),
+            // The specification assigns one type only; another's meaning is unknown, so it is none.
+            types::LP_CACHE_POLICY => self.no_cache = number_inside(field, types::LP_CACHE_POLICY_TYPE)? == Some(1),
+            types::LP_CONGESTION_MARK => self.congestion_mark = Some(field.number()?),
+            types::LP_NON_DISCOVERY => self.non_discovery = true,
+            800..=959 if field.typ.is_multiple_of(4) => {}
+            unknown => return Err(DecodeErrorKind::UnknownCritical(unknown).at(field.offset)),
+        }
+        Ok(())
+    }
+}
+
+/// The number in the element of type `typ` within `field`, where there is one.
+fn number_inside(field: &Tlv<'_>, typ: u32) -> Result<Option<u64>, DecodeError> {
+    for element in field.children() {
+        let element = element?;
+        if element.typ == typ {
+            return element.number().map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// A decoded link packet. The fragment's bytes are borrowed.
+#[derive(Clone, Debug)]
+pub struct LpPacket<'a> {
+    /// What is said beside the packet.
+    pub header: LpHeader,
+    /// A network packet, or a piece of one where `header.frag_count` is above 1; `None` in an IDLE packet.
+    pub fragment: Option<&'a [u8]>,
+    fragment_offset: usize,
+}
+
+impl<'a> LpPacket<'a> {
+    /// Reads `wire` as exactly one LpPacket, or passes on a bare Interest or Data, unread, as the fragment.
+    ///
+    /// # Errors
+    /// Where it is neither, with the offset in `wire`.
+    #[inline]
+    pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
+        // Both types fit in one byte. What follows it is for the decoder of the packet to judge.
+        if let Some(5 | 6) = wire.first() {
+            return Ok(LpPacket { header: LpHeader::default(), fragment: Some(wire), fragment_offset: 0 });
+        }
+        LpPacket::decode_with_header(wire)
+    }
+
+    fn decode_with_header(wire: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut packet = LpPacket { header: LpHeader::default(), fragment: None, fragment_offset: 0 };
+        let mut seen = 0u32;
+        for field in Tlv::only(wire, types::LP_PACKET)?.children() {
+            let field = field?;
+            let bit = field_bit(field.typ);
+            // A field after the Fragment comes too late; none of those that this crate reads may come twice.
+            if bit != 0 && seen & (bit | FRAGMENT_BIT) != 0 {
+                return Err(DecodeErrorKind::OutOfOrder(field.typ).at(field.offset));
+            }
+            seen |= bit;
+            if field.typ == types::LP_FRAGMENT {
+                packet.fragment = Some(field.value);
+                packet.fragment_offset = field.value_offset();
+            } else {
+                packet.header.set(&field)?;
+            }
+        }
+        if packet.header.frag_index >= packet.header.frag_count {
+            return Err(DecodeErrorKind::BadValue(types::LP_FRAG_INDEX).at(0));
+        }
+        Ok(packet)
+    }
+
+    /// Where in the decoded bytes the fragment stands: for who can write there.
+    pub fn fragment_range(&self) -> Option<Range<usize>> {
+        self.fragment.map(|fragment| self.fragment_offset..self.fragment_offset + fragment.len())
+    }
+}
+
+const FRAGMENT_BIT: u32 = 1;
+
+/// One bit for each field that may come once; none for fields that are skipped.
+fn field_bit(typ: u32) -> u32 {
+    match typ {
+        types::LP_FRAGMENT => FRAGMENT_BIT,
+        types::LP_SEQUENCE..=types::LP_FRAG_COUNT => 2 << (typ - types::LP_SEQUENCE),
+        types::LP_PIT_TOKEN => 1 << 4,
+        types::LP_NACK => 1 << 5,
+        types::LP_INCOMING_FACE_ID => 1 << 6,
+        types::LP_NEXT_HOP_FACE_ID => 1 << 7,
+        types::LP_CACHE_POLICY => 1 << 8,
+        types::LP_CONGESTION_MARK => 1 << 9,
+        types::LP_NON_DISCOVERY => 1 << 10,
+        _ => 0,
+    }
+}
+
+/// Appends `fragment` with this header; bare where the header is empty. An empty fragment makes an IDLE packet.
+pub fn encode_lp(header: &LpHeader, fragment: &[u8], out: &mut Vec<u8>) {
+    if header.is_empty() {
+        out.extend_from_slice(fragment);
+        return;
+    }
+    let fields = fields_len(header);
+    let inside = if fragment.is_empty() { 0 } else { tlv::tlv_len(types::LP_FRAGMENT, fragment.len()) };
+    out.reserve(fields + inside + 8);
+    tlv::write_header(out, types::LP_PACKET, fields + inside);
+    write_fields(header, out);
+    if !fragment.is_empty() {
+        tlv::write_tlv(out, types::LP_FRAGMENT, fragment);
+    }
+}
+
+/// Bytes that [`encode_lp`] adds to a fragment of `fragment_len` bytes, of which there must be some.
+pub fn lp_overhead(header: &LpHeader, fragment_len: usize) -> usize {
+    if header.is_empty() {
+        return 0;
+    }
+    tlv::tlv_len(types::LP_PACKET, fields_len(header) + tlv::tlv_len(types::LP_FRAGMENT, fragment_len)) - fragment_len
+}
+
+fn write_fields(header: &LpHeader, out: &mut Vec<u8>) {
+    if let Some(sequence) = header.sequence {
+        tlv::write_tlv(out, types::LP_SEQUENCE, &sequence.to_be_bytes());
+    }
+    if header.frag_count != 1 {
+        tlv::write_nni(out, types::LP_FRAG_INDEX, header.frag_index);
+        tlv::write_nni(out, types::LP_FRAG_COUNT, header.frag_count);
+    }
+    if let Some(token) = &header.pit_token {
+        tlv::write_tlv(out, types::LP_PIT_TOKEN, token.as_bytes());
+    }
+    match header.nack {
+        None => {}
+        Some(NackReason::None) => tlv::write_tlv(out, types::LP_NACK, &[]),
+        Some(reason) => {
+            tlv::write_header(out, types::LP_NACK, nni_field_len(types::LP_NACK_REASON, reason.code()));
+            tlv::write_nni(out, types::LP_NACK_REASON, reason.code());
+        }
+    }
+    if let Some(face) = header.incoming_face {
+        tlv::write_nni(out, types::LP_INCOMING_FACE_ID, face);
+    }
+    if let Some(face) = header.next_hop_face {
+        tlv::write_nni(out, types::LP_NEXT_HOP_FACE_ID, face);
+    }
+    if header.no_cache {
+        tlv::write_header(out, types::LP_CACHE_POLICY, nni_field_len(types::LP_CACHE_POLICY_TYPE, 1));
+        tlv::write_nni(out, types::LP_CACHE_POLICY_TYPE, 1);
+    }
+    if let Some(mark) = header.congestion_mark {
+        tlv::write_nni(out, types::LP_CONGESTION_MARK, mark);
+    }
+    if header.non_discovery {
+        tlv::write_tlv(out, types::LP_NON_DISCOVERY, &[]);
+    }
+}
+
+/// Bytes that [`write_fields`] writes.
+fn fields_len(header: &LpHeader) -> usize {
+    let number = |typ, number: Option<u64>| number.map_or(0, |number| nni_field_len(typ, number));
+    let mut len = number(types::LP_INCOMING_FACE_ID, header.incoming_face)
+        + number(types::LP_NEXT_HOP_FACE_ID, header.next_hop_face)
+        + number(types::LP_CONGESTION_MARK, header.congestion_mark);
+    if header.sequence.is_some() {
+        len += tlv::tlv_len(types::LP_SEQUENCE, 8);
+    }
+    if header.frag_count != 1 {
+        len += nni_field_len(types::LP_FRAG_INDEX, header.frag_index);
+        len += nni_field_len(types::LP_FRAG_COUNT, header.frag_count);
+    }
+    if let Some(token) = &header.pit_token {
+        len += tlv::tlv_len(types::LP_PIT_TOKEN, token.as_bytes().len());
+    }
+    len += match header.nack {
+        None => 0,
+        Some(NackReason::None) => tlv::tlv_len(types::LP_NACK, 0),
+        Some(reason) => tlv::tlv_len(types::LP_NACK, nni_field_len(types::LP_NACK_REASON, reason.code())),
+    };
+    if header.no_cache {
+        len += tlv::tlv_len(types::LP_CACHE_POLICY, nni_field_len(types::LP_CACHE_POLICY_TYPE, 1));
+    }
+    if header.non_discovery {
+        len += tlv::tlv_len(types::LP_NON_DISCOVERY, 0);
+    }
+    len
+}
+
+fn nni_field_len(typ: u32, number: u64) -> usize {
+    tlv::tlv_len(typ, tlv::nni_len(number))
+}

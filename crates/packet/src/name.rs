@@ -1,0 +1,324 @@
+//! Names: [`NameRef`] borrows the bytes of a packet, [`Name`] owns them, [`Component`] is one element.
+//!
+//! Both kinds of name hold the TLV-VALUE of the Name element, validated once. As every type and length is in its shortest encoding,
+//! the specification's canonical order (component by component: type, then length, then bytes; a prefix before what it begins) is the
+//! bytewise order of these values, and equality is equality of bytes: `memcmp` serves for both.
+//! (NDN Packet Format Specification 0.3, sections "Name" and "Canonical Order".)
+
+use crate::tlv::{self, DecodeError, DecodeErrorKind, TlvReader};
+use crate::types;
+use std::cmp::Ordering;
+use std::fmt;
+
+/// One component of a name. Displays as in a URI: `video`, `v=7`, `32=metadata`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Component<'a> {
+    /// Its type, 1 to 65535: see [`types`].
+    pub typ: u16,
+    /// Its bytes.
+    pub value: &'a [u8],
+}
+
+impl<'a> Component<'a> {
+    /// A component of type 8.
+    pub const fn generic(value: &'a [u8]) -> Self {
+        Component { typ: types::GENERIC_NAME_COMPONENT, value }
+    }
+
+    /// The value as a NonNegativeInteger, whatever the type; `None` where it is not 1, 2, 4 or 8 bytes long.
+    pub fn as_number(&self) -> Option<u64> {
+        tlv::read_nni(self.value)
+    }
+
+    /// The number of a segment component; `None` for others.
+    pub fn as_segment(&self) -> Option<u64> {
+        self.number_of(types::SEGMENT)
+    }
+
+    /// The number of a version component; `None` for others.
+    pub fn as_version(&self) -> Option<u64> {
+        self.number_of(types::VERSION)
+    }
+
+    /// Whether this is the keyword `word`.
+    pub fn is_keyword(&self, word: &[u8]) -> bool {
+        self.typ == types::KEYWORD && self.value == word
+    }
+
+    fn number_of(&self, typ: u16) -> Option<u64> {
+        if self.typ == typ { self.as_number() } else { None }
+    }
+}
+
+impl Ord for Component<'_> {
+    /// The canonical order: type, then length, then bytes.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.typ, self.value.len(), self.value).cmp(&(other.typ, other.value.len(), other.value))
+    }
+}
+
+impl PartialOrd for Component<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A name whose bytes are borrowed. Compares in canonical order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct NameRef<'a> {
+    value: &'a [u8],
+}
+
+impl<'a> NameRef<'a> {
+    /// Reads the TLV-VALUE of a Name.
+    ///
+    /// # Errors
+    /// Where it is not a sequence of name components, or a digest component has not 32 bytes; offsets count from the start of `value`.
+    pub fn from_value(value: &'a [u8]) -> Result<Self, DecodeError> {
+        NameRef::validate(value, 0).map(|(name, _)| name)
+    }
+
+    /// The same with offsets counted from `offset`; tells how many ParametersSha256DigestComponents there are.
+    #[inline]
+    pub(crate) fn validate(value: &'a [u8], offset: usize) -> Result<(Self, usize), DecodeError> {
+        let mut parameters_digests = 0;
+        for element in TlvReader::at(value, offset) {
+            let element = element?;
+            match u16::try_from(element.typ) {
+                Err(_) => return Err(DecodeErrorKind::TypeOutOfRange.at(element.offset)),
+                Ok(types::IMPLICIT_SHA256_DIGEST | types::PARAMETERS_SHA256_DIGEST) => {
+                    if element.value.len() != 32 {
+                        return Err(element.bad_length());
+                    }
+                    parameters_digests += usize::from(element.typ == u32::from(types::PARAMETERS_SHA256_DIGEST));
+                }
+                Ok(_) => {}
+            }
+        }
+        Ok((NameRef { value }, parameters_digests))
+    }
+
+    /// The TLV-VALUE of the Name.
+    #[inline]
+    pub const fn as_bytes(&self) -> &'a [u8] {
+        self.value
+    }
+
+    /// Whether there is no component.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.value.is_empty()
+    }
+
+    /// The components from the left.
+    #[inline]
+    pub fn components(&self) -> Components<'a> {
+        Components { rest: self.value }
+    }
+
+    /// How many components there are.
+    pub fn component_count(&self) -> usize {
+        self.components().count()
+    }
+
+    /// The component with `index` others before it.
+    pub fn component(&self, index: usize) -> Option<Component<'a>> {
+        self.components().nth(index)
+    }
+
+    /// The rightmost component.
+    pub fn last(&self) -> Option<Component<'a>> {
+        self.components().last()
+    }
+
+    /// Where each prefix ends within [`as_bytes`](Self::as_bytes): after one component, after two, and so on to the whole name.
+    #[inline]
+    pub fn prefix_ends(&self) -> impl Iterator<Item = usize> + use<'a> {
+        let whole = self.value.len();
+        let mut components = self.components();
+        std::iter::from_fn(move || {
+            components.next()?;
+            Some(whole - components.rest.len())
+        })
+    }
+
+    /// The first `count` components; the whole name where it has no more.
+    pub fn prefix(&self, count: usize) -> NameRef<'a> {
+        match count {
+            0 => NameRef::default(),
+            _ => self.prefix_ends().nth(count - 1).map_or(*self, |end| NameRef { value: &self.value[..end] }),
+        }
+    }
+
+    /// All but the last component; the empty name's is empty.
+    pub fn without_last(&self) -> NameRef<'a> {
+        self.prefix(self.component_count().saturating_sub(1))
+    }
+
+    /// Whether the components of `prefix` are the first ones of this name.
+    #[inline]
+    pub fn starts_with(&self, prefix: NameRef<'_>) -> bool {
+        // Components say their lengths, so that equal bytes cannot end amid a component of the longer name.
+        self.value.starts_with(prefix.value)
+    }
+
+    /// The name without a digest of the whole Data at its end, and that digest.
+    pub fn strip_implicit_digest(&self) -> (NameRef<'a>, Option<[u8; 32]>) {
+        // 34 bytes from the end stands "1, 32" in such a name, but other components may hold these bytes: look before walking.
+        let tail = self.value.len().checked_sub(34).map(|start| (start, &self.value[start..]));
+        let Some((start, [1, 32, digest @ ..])) = tail else { return (*self, None) };
+        if start != 0 && self.prefix_ends().all(|end| end != start) {
+            return (*self, None);
+        }
+        (NameRef { value: &self.value[..start] }, digest.try_into().ok())
+    }
+
+    /// An owned copy.
+    pub fn to_name(&self) -> Name {
+        Name { value: self.value.to_vec() }
+    }
+}
+
+impl fmt::Debug for NameRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Iterates over the components of a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Components<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Components<'a> {
+    type Item = Component<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Component<'a>> {
+        // The bytes are validated: no error is met.
+        let element = TlvReader::new(self.rest).next()?.ok()?;
+        self.rest = &self.rest[element.wire.len()..];
+        Some(Component { typ: element.typ as u16, value: element.value })
+    }
+}
+
+/// A name that owns its bytes. Compares in canonical order.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Name {
+    value: Vec<u8>,
+}
+
+impl Name {
+    /// The empty name, `/`.
+    pub const fn root() -> Self {
+        Name { value: Vec::new() }
+    }
+
+    /// The name, borrowed.
+    #[inline]
+    pub fn as_name(&self) -> NameRef<'_> {
+        NameRef { value: &self.value }
+    }
+
+    /// The name, borrowed.
+    // Not the `AsRef` trait: a borrowed name is a value with a lifetime, not a reference.
+    #[allow(clippy::should_implement_trait)]
+    #[inline]
+    pub fn as_ref(&self) -> NameRef<'_> {
+        self.as_name()
+    }
+
+    /// The TLV-VALUE of the Name.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// Appends a component of type `typ`.
+    ///
+    /// # Panics
+    /// Where `typ` is 0, or a digest's and `value` has not 32 bytes: no name has such a component.
+    pub fn push(&mut self, typ: u16, value: &[u8]) -> &mut Self {
+        let digest = matches!(typ, types::IMPLICIT_SHA256_DIGEST | types::PARAMETERS_SHA256_DIGEST);
+        assert!(typ != 0 && (!digest || value.len() == 32), "no component has type {typ} and {} bytes", value.len());
+        tlv::write_tlv(&mut self.value, u32::from(typ), value);
+        self
+    }
+
+    /// Appends a copy of `component`, as [`push`](Self::push) does.
+    pub fn push_component(&mut self, component: Component<'_>) -> &mut Self {
+        self.push(component.typ, component.value)
+    }
+
+    /// Appends a component of type 8.
+    pub fn push_generic(&mut self, value: &[u8]) -> &mut Self {
+        self.push(types::GENERIC_NAME_COMPONENT, value)
+    }
+
+    /// Appends a keyword, such as `32=metadata`.
+    pub fn push_keyword(&mut self, word: &[u8]) -> &mut Self {
+        self.push(types::KEYWORD, word)
+    }
+
+    /// Appends a version, `v=`.
+    pub fn push_version(&mut self, version: u64) -> &mut Self {
+        self.push_number(types::VERSION, version)
+    }
+
+    /// Appends a segment number, `seg=`.
+    pub fn push_segment(&mut self, segment: u64) -> &mut Self {
+        self.push_number(types::SEGMENT, segment)
+    }
+
+    /// Appends a timestamp, `t=`, in microseconds since 1970.
+    pub fn push_timestamp(&mut self, micros: u64) -> &mut Self {
+        self.push_number(types::TIMESTAMP, micros)
+    }
+
+    /// Appends a sequence number, `seq=`.
+    pub fn push_sequence(&mut self, sequence: u64) -> &mut Self {
+        self.push_number(types::SEQUENCE_NUM, sequence)
+    }
+
+    /// Appends a component of type `typ` that holds a NonNegativeInteger.
+    pub fn push_number(&mut self, typ: u16, number: u64) -> &mut Self {
+        self.push(typ, &number.to_be_bytes()[8 - tlv::nni_len(number)..])
+    }
+
+    /// Appends all components of `name`.
+    pub fn append(&mut self, name: NameRef<'_>) -> &mut Self {
+        self.value.extend_from_slice(name.value);
+        self
+    }
+
+    /// Keeps the first `count` components.
+    pub fn truncate(&mut self, count: usize) -> &mut Self {
+        let kept = self.as_name().prefix(count).value.len();
+        self.value.truncate(kept);
+        self
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl<'a> From<&'a Name> for NameRef<'a> {
+    fn from(name: &'a Name) -> Self {
+        name.as_name()
+    }
+}
+
+impl From<NameRef<'_>> for Name {
+    fn from(name: NameRef<'_>) -> Self {
+        name.to_name()
+    }
+}
+
+impl From<&Name> for Name {
+    fn from(name: &Name) -> Self {
+        name.clone()
+    }
+}

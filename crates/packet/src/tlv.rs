@@ -1,0 +1,529 @@
+//! Type-Length-Value: reading with offsets for every error, framing of streams, writing into a vector.
+//!
+//! NDN Packet Format Specification 0.3, section "Type-Length-Value (TLV) Encoding": type and length are VAR-NUMBERs of 1, 3, 5 or 9
+//! bytes, the shortest that fits; a NonNegativeInteger takes 1, 2, 4 or 8 bytes. A type that is at most 31, or odd, is critical: who
+//! does not know it, or meets it out of order, must refuse the packet; others are skipped.
+
+use std::fmt;
+
+/// Why bytes are not the packet that was asked for, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecodeError {
+    /// Bytes from the start of what was decoded; at most its length.
+    pub offset: usize,
+    /// What is wrong there.
+    pub kind: DecodeErrorKind,
+}
+
+/// What is wrong with the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecodeErrorKind {
+    /// The element that starts here, or its header, reaches past the end.
+    Truncated,
+    /// A type or a length is not in its shortest encoding.
+    NotShortest,
+    /// A type is 0 or above 2^32 - 1, or a name component's above 65535.
+    TypeOutOfRange,
+    /// An element of a critical type that has no meaning here.
+    UnknownCritical(u32),
+    /// An element of a critical type that comes too late, or twice.
+    OutOfOrder(u32),
+    /// Another element than the one of this type stands here.
+    Unexpected(u32),
+    /// An element that must be there is not.
+    Missing(&'static str),
+    /// An element of this type cannot have a value of this many bytes.
+    BadLength {
+        /// The element's type.
+        typ: u32,
+        /// Bytes of its value.
+        length: usize,
+    },
+    /// An element of this type cannot have this value.
+    BadValue(u32),
+    /// Bytes follow where the packet has ended.
+    TrailingBytes,
+}
+
+impl DecodeErrorKind {
+    /// A stable label, for counters.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            DecodeErrorKind::Truncated => "truncated",
+            DecodeErrorKind::NotShortest => "not_shortest",
+            DecodeErrorKind::TypeOutOfRange => "type_out_of_range",
+            DecodeErrorKind::UnknownCritical(_) => "unknown_critical",
+            DecodeErrorKind::OutOfOrder(_) => "out_of_order",
+            DecodeErrorKind::Unexpected(_) => "unexpected_type",
+            DecodeErrorKind::Missing(_) => "missing_element",
+            DecodeErrorKind::BadLength { .. } => "bad_length",
+            DecodeErrorKind::BadValue(_) => "bad_value",
+            DecodeErrorKind::TrailingBytes => "trailing_bytes",
+        }
+    }
+
+    /// This error at `offset`.
+    pub const fn at(self, offset: usize) -> DecodeError {
+        DecodeError { offset, kind: self }
+    }
+}
+
+impl fmt::Display for DecodeErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DecodeErrorKind::Truncated => f.write_str("truncated"),
+            DecodeErrorKind::NotShortest => f.write_str("number not in its shortest encoding"),
+            DecodeErrorKind::TypeOutOfRange => f.write_str("TLV type out of range"),
+            DecodeErrorKind::UnknownCritical(typ) => write!(f, "unknown critical TLV type {typ}"),
+            DecodeErrorKind::OutOfOrder(typ) => write!(f, "TLV type {typ} out of order or repeated"),
+            DecodeErrorKind::Unexpected(typ) => write!(f, "unexpected TLV type {typ}"),
+            DecodeErrorKind::Missing(what) => write!(f, "{what} missing"),
+            DecodeErrorKind::BadLength { typ, length } => write!(f, "TLV type {typ} with a length of {length}"),
+            DecodeErrorKind::BadValue(typ) => write!(f, "bad value of TLV type {typ}"),
+            DecodeErrorKind::TrailingBytes => f.write_str("bytes after the end of the packet"),
+        }
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.kind, self.offset)
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// One element. Its bytes are borrowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tlv<'a> {
+    /// TLV-TYPE, 1 to 2^32 - 1.
+    pub typ: u32,
+    /// TLV-VALUE.
+    pub value: &'a [u8],
+    /// The whole element.
+    pub wire: &'a [u8],
+    /// Where the element starts, counted from the start of what is being decoded.
+    pub offset: usize,
+}
+
+impl<'a> Tlv<'a> {
+    /// Reads `wire` as exactly one element, of type `typ`.
+    ///
+    /// # Errors
+    /// Where it is not one, is of another type, or bytes follow.
+    #[inline]
+    pub fn only(wire: &'a [u8], typ: u32) -> Result<Tlv<'a>, DecodeError> {
+        let mut reader = TlvReader::new(wire);
+        let element = reader.next().ok_or(DecodeErrorKind::Truncated.at(0))??;
+        if element.typ != typ {
+            return Err(DecodeErrorKind::Unexpected(element.typ).at(0));
+        }
+        if !reader.rest.is_empty() {
+            return Err(DecodeErrorKind::TrailingBytes.at(reader.offset));
+        }
+        Ok(element)
+    }
+
+    /// Where the value starts, counted as [`Tlv::offset`] is.
+    #[inline]
+    pub const fn value_offset(&self) -> usize {
+        self.offset + self.wire.len() - self.value.len()
+    }
+
+    /// The elements inside the value.
+    #[inline]
+    pub const fn children(&self) -> TlvReader<'a> {
+        TlvReader::at(self.value, self.value_offset())
+    }
+
+    /// The value as a NonNegativeInteger.
+    ///
+    /// # Errors
+    /// [`DecodeErrorKind::BadLength`] where it is not 1, 2, 4 or 8 bytes long.
+    #[inline]
+    pub fn number(&self) -> Result<u64, DecodeError> {
+        read_nni(self.value).ok_or_else(|| self.bad_length())
+    }
+
+    /// The value, which must have `N` bytes.
+    ///
+    /// # Errors
+    /// [`DecodeErrorKind::BadLength`] where it has not.
+    #[inline]
+    pub fn array<const N: usize>(&self) -> Result<[u8; N], DecodeError> {
+        self.value.try_into().map_err(|_| self.bad_length())
+    }
+
+    /// The error that this element must be refused with, being unknown here (`known` false) or out of order; none where it is to be skipped.
+    ///
+    /// # Errors
+    /// Where the type is critical.
+    #[inline]
+    pub fn skip(&self, known: bool) -> Result<(), DecodeError> {
+        match (is_critical(self.typ), known) {
+            (false, _) => Ok(()),
+            (true, false) => Err(DecodeErrorKind::UnknownCritical(self.typ).at(self.offset)),
+            (true, true) => Err(DecodeErrorKind::OutOfOrder(self.typ).at(self.offset)),
+        }
+    }
+
+    /// This element cannot have a value of this length.
+    #[cold]
+    pub fn bad_length(&self) -> DecodeError {
+        DecodeErrorKind::BadLength { typ: self.typ, length: self.value.len() }.at(self.offset)
+    }
+}
+
+/// Whether who does not know this type must refuse the packet.
+#[inline]
+pub const fn is_critical(typ: u32) -> bool {
+    typ <= 31 || typ & 1 == 1
+}
+
+/// Iterates over elements that stand one after the other. After an error it ends.
+#[derive(Clone, Copy, Debug)]
+pub struct TlvReader<'a> {
+    rest: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> TlvReader<'a> {
+    /// Reads `bytes`, offsets counted from their start.
+    #[inline]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        TlvReader::at(bytes, 0)
+    }
+
+    /// Reads `bytes`, which start at `offset` of what is being decoded.
+    #[inline]
+    pub const fn at(bytes: &'a [u8], offset: usize) -> Self {
+        TlvReader { rest: bytes, offset }
+    }
+
+    /// Where the next element would start.
+    #[inline]
+    pub const fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The next element, which must be of type `typ` (called `what` in the error).
+    ///
+    /// # Errors
+    /// [`DecodeErrorKind::Missing`] where it is not, or what is wrong with the bytes.
+    #[inline]
+    pub fn require(&mut self, typ: u32, what: &'static str) -> Result<Tlv<'a>, DecodeError> {
+        let offset = self.offset;
+        match self.next() {
+            Some(Ok(element)) if element.typ == typ => Ok(element),
+            Some(Err(error)) => Err(error),
+            _ => Err(DecodeErrorKind::Missing(what).at(offset)),
+        }
+    }
+}
+
+impl<'a> Iterator for TlvReader<'a> {
+    type Item = Result<Tlv<'a>, DecodeError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (offset, bytes) = (self.offset, self.rest);
+        let element = read_header(bytes).and_then(|(typ, header, length)| {
+            let room = bytes.len() - header;
+            let end = usize::try_from(length).ok().filter(|length| *length <= room).map(|length| header + length);
+            Ok((typ, header, end.ok_or(DecodeErrorKind::Truncated)?))
+        });
+        match element {
+            Ok((typ, header, end)) => {
+                let (wire, rest) = bytes.split_at(end);
+                self.rest = rest;
+                self.offset += end;
+                Some(Ok(Tlv { typ, value: &wire[header..], wire, offset }))
+            }
+            Err(kind) => {
+                self.rest = &[];
+                Some(Err(kind.at(offset)))
+            }
+        }
+    }
+}
+
+/// Type, bytes of the header, and length as stated.
+#[inline]
+fn read_header(bytes: &[u8]) -> Result<(u32, usize, u64), DecodeErrorKind> {
+    // Nearly every element has a type and a length below 253.
+    if let [typ @ 1..=252, length @ 0..=252, ..] = bytes {
+        return Ok((u32::from(*typ), 2, u64::from(*length)));
+    }
+    let (typ, typ_bytes) = read_var_number(bytes)?;
+    let typ = u32::try_from(typ).ok().filter(|typ| *typ != 0).ok_or(DecodeErrorKind::TypeOutOfRange)?;
+    let (length, length_bytes) = read_var_number(&bytes[typ_bytes..])?;
+    Ok((typ, typ_bytes + length_bytes, length))
+}
+
+/// The VAR-NUMBER at the start of `bytes`, and how many bytes it takes.
+#[inline]
+pub(crate) fn read_var_number(bytes: &[u8]) -> Result<(u64, usize), DecodeErrorKind> {
+    let (number, size, smallest) = match bytes {
+        [first @ 0..=252, ..] => return Ok((u64::from(*first), 1)),
+        [0xFD, a, b, ..] => (u64::from(u16::from_be_bytes([*a, *b])), 3, 253),
+        [0xFE, a, b, c, d, ..] => (u64::from(u32::from_be_bytes([*a, *b, *c, *d])), 5, 1 << 16),
+        [0xFF, a, b, c, d, e, f, g, h, ..] => (u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), 9, 1 << 32),
+        _ => return Err(DecodeErrorKind::Truncated),
+    };
+    if number < smallest {
+        return Err(DecodeErrorKind::NotShortest);
+    }
+    Ok((number, size))
+}
+
+/// `value` as a NonNegativeInteger; none where it is not 1, 2, 4 or 8 bytes long.
+#[inline]
+pub fn read_nni(value: &[u8]) -> Option<u64> {
+    match value {
+        [a] => Some(u64::from(*a)),
+        [a, b] => Some(u64::from(u16::from_be_bytes([*a, *b]))),
+        [a, b, c, d] => Some(u64::from(u32::from_be_bytes([*a, *b, *c, *d]))),
+        _ => value.try_into().ok().map(u64::from_be_bytes),
+    }
+}
+
+/// Why a stream cannot go on: what follows has no known length, so the face must close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameError {
+    /// The next element is larger than the reader accepts.
+    TooLarge {
+        /// Its type.
+        typ: u32,
+        /// Bytes of its value, as stated.
+        len: u64,
+    },
+    /// The bytes do not start an element.
+    NotATlv,
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FrameError::TooLarge { typ, len } => write!(f, "an element of TLV type {typ} announces {len} bytes"),
+            FrameError::NotATlv => f.write_str("the stream is not a sequence of TLV elements"),
+        }
+    }
+}
+
+impl std::error::Error for FrameError {}
+
+/// Bytes of the first element at the start of `buf`, header included; `None` where more bytes are needed to have it whole.
+///
+/// # Errors
+/// [`FrameError`] where it has more than `max` bytes, or is none. Neither can be skipped.
+pub fn frame(buf: &[u8], max: usize) -> Result<Option<usize>, FrameError> {
+    match read_header(buf) {
+        Ok((typ, header, len)) => {
+            let total = len.saturating_add(header as u64);
+            if total > max as u64 {
+                return Err(FrameError::TooLarge { typ, len });
+            }
+            Ok(Some(total as usize).filter(|total| *total <= buf.len()))
+        }
+        Err(DecodeErrorKind::Truncated) => Ok(None),
+        Err(_) => Err(FrameError::NotATlv),
+    }
+}
+
+/// Appends `number` as a VAR-NUMBER.
+pub fn write_var_number(out: &mut Vec<u8>, number: u64) {
+    let (bytes, size) = var_number(number);
+    out.extend_from_slice(&bytes[..size]);
+}
+
+fn var_number(number: u64) -> ([u8; 9], usize) {
+    let mut bytes = [0; 9];
+    let size = var_number_len(number);
+    match size {
+        1 => bytes[0] = number as u8,
+        3 => {
+            bytes[0] = 0xFD;
+            bytes[1..3].copy_from_slice(&(number as u16).to_be_bytes());
+        }
+        5 => {
+            bytes[0] = 0xFE;
+            bytes[1..5].copy_from_slice(&(number as u32).to_be_bytes());
+        }
+        _ => {
+            bytes[0] = 0xFF;
+            bytes[1..].copy_from_slice(&number.to_be_bytes());
+        }
+    }
+    (bytes, size)
+}
+
+/// Bytes that `number` takes as a VAR-NUMBER.
+pub const fn var_number_len(number: u64) -> usize {
+    match number {
+        0..=252 => 1,
+        253..=0xFFFF => 3,
+        0x1_0000..=0xFFFF_FFFF => 5,
+        _ => 9,
+    }
+}
+
+/// Bytes that an element of type `typ` with `length` bytes of value takes.
+pub const fn tlv_len(typ: u32, length: usize) -> usize {
+    var_number_len(typ as u64) + var_number_len(length as u64) + length
+}
+
+/// Appends the header of an element whose `length` bytes of value the caller appends next.
+pub fn write_header(out: &mut Vec<u8>, typ: u32, length: usize) {
+    write_var_number(out, u64::from(typ));
+    write_var_number(out, length as u64);
+}
+
+/// Appends an element.
+pub fn write_tlv(out: &mut Vec<u8>, typ: u32, value: &[u8]) {
+    write_header(out, typ, value.len());
+    out.extend_from_slice(value);
+}
+
+/// Bytes that `number` takes as a NonNegativeInteger.
+pub const fn nni_len(number: u64) -> usize {
+    match number {
+        0..=0xFF => 1,
+        0x100..=0xFFFF => 2,
+        0x1_0000..=0xFFFF_FFFF => 4,
+        _ => 8,
+    }
+}
+
+/// Appends an element whose value is a NonNegativeInteger.
+pub fn write_nni(out: &mut Vec<u8>, typ: u32, number: u64) {
+    let size = nni_len(number);
+    write_header(out, typ, size);
+    out.extend_from_slice(&number.to_be_bytes()[8 - size..]);
+}
+
+/// Appends an element whose value `write` appends. `expected` is a guess of the value's length: where it needs as many bytes to write
+/// down as the true length does, nothing is moved afterwards.
+pub fn write_nested<R>(out: &mut Vec<u8>, typ: u32, expected: usize, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    write_var_number(out, u64::from(typ));
+    let start = out.len();
+    let reserved = var_number_len(expected as u64);
+    out.resize(start + reserved, 0);
+    let result = write(out);
+    let (length, size) = var_number((out.len() - start - reserved) as u64);
+    if size == reserved {
+        out[start..start + size].copy_from_slice(&length[..size]);
+    } else {
+        out.splice(start..start + reserved, length[..size].iter().copied());
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn var_numbers_at_their_edges() {
+        let cases: [(u64, &[u8]); 7] = [
+            (0, &[0]),
+            (252, &[252]),
+            (253, &[0xFD, 0, 253]),
+            (0xFFFF, &[0xFD, 0xFF, 0xFF]),
+            (0x1_0000, &[0xFE, 0, 1, 0, 0]),
+            (0xFFFF_FFFF, &[0xFE, 0xFF, 0xFF, 0xFF, 0xFF]),
+            (0x1_0000_0000, &[0xFF, 0, 0, 0, 1, 0, 0, 0, 0]),
+        ];
+        for (number, bytes) in cases {
+            let mut out = Vec::new();
+            write_var_number(&mut out, number);
+            assert_eq!(out, bytes);
+            assert_eq!(var_number_len(number), bytes.len());
+            assert_eq!(read_var_number(bytes), Ok((number, bytes.len())));
+            for cut in 0..bytes.len() {
+                assert_eq!(read_var_number(&bytes[..cut]), Err(DecodeErrorKind::Truncated));
+            }
+        }
+    }
+
+    #[test]
+    fn a_longer_encoding_than_needed_is_refused() {
+        for bytes in [&[0xFD, 0, 252][..], &[0xFE, 0, 0, 0xFF, 0xFF], &[0xFF, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF]] {
+            assert_eq!(read_var_number(bytes), Err(DecodeErrorKind::NotShortest));
+        }
+        assert_eq!(Tlv::only(&[8, 0xFD, 0, 1, 7], 8), Err(DecodeErrorKind::NotShortest.at(0)));
+    }
+
+    #[test]
+    fn types_outside_the_range_are_refused() {
+        assert_eq!(Tlv::only(&[0, 0], 0), Err(DecodeErrorKind::TypeOutOfRange.at(0)));
+        assert_eq!(Tlv::only(&[0xFF, 0, 0, 0, 1, 0, 0, 0, 0, 0], 1), Err(DecodeErrorKind::TypeOutOfRange.at(0)));
+        assert!(Tlv::only(&[0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0], u32::MAX).is_ok());
+    }
+
+    #[test]
+    fn errors_say_where() {
+        let mut reader = TlvReader::at(&[1, 1, 9, 2, 5, 0], 10);
+        assert_eq!(reader.next().unwrap().unwrap(), Tlv { typ: 1, value: &[9], wire: &[1, 1, 9], offset: 10 });
+        assert_eq!(reader.next().unwrap().unwrap_err().to_string(), "truncated at byte 13");
+        assert_eq!(reader.next(), None);
+        assert_eq!(Tlv::only(&[1, 0, 7], 1).unwrap_err().to_string(), "bytes after the end of the packet at byte 2");
+        let seven = Tlv { typ: 7, value: &[], wire: &[7, 0], offset: 4 };
+        assert_eq!(seven.skip(false).unwrap_err().to_string(), "unknown critical TLV type 7 at byte 4");
+    }
+
+    #[test]
+    fn a_stream_is_framed_or_refused() {
+        assert_eq!(frame(&[], 100), Ok(None));
+        assert_eq!(frame(&[5], 100), Ok(None));
+        assert_eq!(frame(&[5, 3, 1, 2], 100), Ok(None));
+        assert_eq!(frame(&[5, 3, 1, 2, 3, 6, 0], 100), Ok(Some(5)));
+        assert_eq!(frame(&[5, 0xFD, 1], 100), Ok(None));
+        assert_eq!(frame(&[5, 99], 100), Err(FrameError::TooLarge { typ: 5, len: 99 }));
+        assert_eq!(frame(&[5, 98], 100), Ok(None));
+        let huge = [6, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF];
+        assert_eq!(frame(&huge, 8800), Err(FrameError::TooLarge { typ: 6, len: u64::MAX }));
+        assert_eq!(frame(&[0, 0], 100), Err(FrameError::NotATlv));
+        assert_eq!(frame(&[5, 0xFD, 0, 1], 100), Err(FrameError::NotATlv));
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_read_back(number in any::<u64>(), shift in 0u32..64) {
+            let number = number >> shift;
+            let mut out = Vec::new();
+            write_nni(&mut out, 12, number);
+            prop_assert_eq!(Tlv::only(&out, 12).unwrap().number(), Ok(number));
+            prop_assert_eq!(out.len(), tlv_len(12, nni_len(number)));
+            out.clear();
+            write_var_number(&mut out, number);
+            prop_assert_eq!(read_var_number(&out), Ok((number, out.len())));
+        }
+
+        #[test]
+        fn a_wrong_guess_changes_nothing(value in proptest::collection::vec(any::<u8>(), 0..600), guess in 0usize..70_000) {
+            let mut plain = vec![1];
+            write_tlv(&mut plain, 300, &value);
+            let mut nested = vec![1];
+            write_nested(&mut nested, 300, guess, |out| out.extend_from_slice(&value));
+            prop_assert_eq!(plain, nested);
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            for element in TlvReader::new(&bytes) {
+                match element {
+                    Ok(element) => prop_assert!(element.offset + element.wire.len() <= bytes.len()),
+                    Err(error) => prop_assert!(error.offset <= bytes.len()),
+                }
+            }
+            if let Ok(Some(size)) = frame(&bytes, 40) {
+                prop_assert!(size <= bytes.len() && size <= 40);
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Every assigned TLV-TYPE number that this crate reads or writes.
+//!
+//! Sources: NDN Packet Format Specification 0.3 ("TLV-TYPE number assignments", "Name", "Signature"), NDN Naming Conventions
+//! revision 3, NDNLPv2 (NFD wiki), NFD Management Protocol (NFD wiki). Numbers of the management protocol mean different things
+//! in different elements; those that are common to commands stand in [`nfd`].
+
+/// Interest packet.
+pub const INTEREST: u32 = 5;
+/// Data packet.
+pub const DATA: u32 = 6;
+/// Name.
+pub const NAME: u32 = 7;
+
+/// Name component: implicit SHA-256 digest of the Data.
+pub const IMPLICIT_SHA256_DIGEST: u16 = 1;
+/// Name component: SHA-256 digest of the Interest's parameters.
+pub const PARAMETERS_SHA256_DIGEST: u16 = 2;
+/// Name component without a type of its own.
+pub const GENERIC_NAME_COMPONENT: u16 = 8;
+/// Name component: a word that the application's protocol defines (`32=metadata`).
+pub const KEYWORD: u16 = 32;
+/// Name component: segment number (`seg=`).
+pub const SEGMENT: u16 = 50;
+/// Name component: byte offset (`off=`).
+pub const BYTE_OFFSET: u16 = 52;
+/// Name component: version (`v=`).
+pub const VERSION: u16 = 54;
+/// Name component: timestamp, in microseconds since 1970 (`t=`).
+pub const TIMESTAMP: u16 = 56;
+/// Name component: sequence number (`seq=`).
+pub const SEQUENCE_NUM: u16 = 58;
+
+/// Interest: the name may be a prefix of the Data's.
+pub const CAN_BE_PREFIX: u32 = 33;
+/// Interest: stale Data will not do.
+pub const MUST_BE_FRESH: u32 = 18;
+/// Interest: a list of names toward which it may be forwarded.
+pub const FORWARDING_HINT: u32 = 30;
+/// Interest: four bytes that detect loops.
+pub const NONCE: u32 = 10;
+/// Interest: lifetime in milliseconds.
+pub const INTEREST_LIFETIME: u32 = 12;
+/// Interest: remaining hops, one byte.
+pub const HOP_LIMIT: u32 = 34;
+/// Interest: opaque bytes for the producer.
+pub const APPLICATION_PARAMETERS: u32 = 36;
+/// Interest: how it is signed.
+pub const INTEREST_SIGNATURE_INFO: u32 = 44;
+/// Interest: the signature.
+pub const INTEREST_SIGNATURE_VALUE: u32 = 46;
+
+/// Data: content type, freshness period and final block.
+pub const META_INFO: u32 = 20;
+/// Data: the content.
+pub const CONTENT: u32 = 21;
+/// Data: how it is signed.
+pub const SIGNATURE_INFO: u32 = 22;
+/// Data: the signature.
+pub const SIGNATURE_VALUE: u32 = 23;
+/// MetaInfo: what the content is.
+pub const CONTENT_TYPE: u32 = 24;
+/// MetaInfo: milliseconds for which the Data counts as fresh.
+pub const FRESHNESS_PERIOD: u32 = 25;
+/// MetaInfo: the last component of the last segment's name.
+pub const FINAL_BLOCK_ID: u32 = 26;
+
+/// SignatureInfo: the algorithm.
+pub const SIGNATURE_TYPE: u32 = 27;
+/// SignatureInfo: whose key.
+pub const KEY_LOCATOR: u32 = 28;
+/// KeyLocator: digest of the key.
+pub const KEY_DIGEST: u32 = 29;
+/// SignatureInfo of an Interest: random bytes against replay.
+pub const SIGNATURE_NONCE: u32 = 38;
+/// SignatureInfo of an Interest: milliseconds since 1970.
+pub const SIGNATURE_TIME: u32 = 40;
+/// SignatureInfo of an Interest: a counter.
+pub const SIGNATURE_SEQ_NUM: u32 = 42;
+/// SignatureInfo of a certificate: from when until when it holds.
+pub const VALIDITY_PERIOD: u32 = 253;
+
+/// ContentType: bytes.
+pub const CONTENT_BLOB: u64 = 0;
+/// ContentType: a public key (certificate).
+pub const CONTENT_KEY: u64 = 2;
+/// ContentType: the application says that there is no such Data.
+pub const CONTENT_NACK: u64 = 3;
+
+/// SignatureType: a SHA-256 digest, no key.
+pub const DIGEST_SHA256: u64 = 0;
+/// SignatureType: RSASSA-PKCS1-v1_5 with SHA-256.
+pub const SHA256_WITH_RSA: u64 = 1;
+/// SignatureType: ECDSA with SHA-256.
+pub const SHA256_WITH_ECDSA: u64 = 3;
+/// SignatureType: HMAC with SHA-256.
+pub const HMAC_WITH_SHA256: u64 = 4;
+/// SignatureType: Ed25519.
+pub const ED25519: u64 = 5;
+
+/// NDNLPv2 packet.
+pub const LP_PACKET: u32 = 100;
+/// NDNLPv2: a network packet, or a piece of one.
+pub const LP_FRAGMENT: u32 = 80;
+/// NDNLPv2: number of this fragment, eight bytes.
+pub const LP_SEQUENCE: u32 = 81;
+/// NDNLPv2: position of this fragment in its packet.
+pub const LP_FRAG_INDEX: u32 = 82;
+/// NDNLPv2: number of fragments of the packet.
+pub const LP_FRAG_COUNT: u32 = 83;
+/// NDNLPv2: opaque bytes that the reply must repeat.
+pub const LP_PIT_TOKEN: u32 = 98;
+/// NDNLPv2: the Interest in the fragment was refused.
+pub const LP_NACK: u32 = 800;
+/// NDNLPv2: why.
+pub const LP_NACK_REASON: u32 = 801;
+/// NDNLPv2: the face on which the packet arrived, for local applications.
+pub const LP_INCOMING_FACE_ID: u32 = 812;
+/// NDNLPv2: the face to which a local application wants the Interest sent.
+pub const LP_NEXT_HOP_FACE_ID: u32 = 816;
+/// NDNLPv2: whether to cache.
+pub const LP_CACHE_POLICY: u32 = 820;
+/// NDNLPv2: 1 is NoCache.
+pub const LP_CACHE_POLICY_TYPE: u32 = 821;
+/// NDNLPv2: a queue on the path is long.
+pub const LP_CONGESTION_MARK: u32 = 832;
+/// NDNLPv2: the Interest must not be broadcast for self-learning.
+pub const LP_NON_DISCOVERY: u32 = 844;
+
+/// Numbers of the NFD Management Protocol that commands use.
+pub mod nfd {
+    /// Reply to a command.
+    pub const CONTROL_RESPONSE: u32 = 101;
+    /// ControlResponse: a number in the manner of HTTP.
+    pub const STATUS_CODE: u32 = 102;
+    /// ControlResponse: the number in words.
+    pub const STATUS_TEXT: u32 = 103;
+    /// Arguments of a command, and what came of them.
+    pub const CONTROL_PARAMETERS: u32 = 104;
+    /// A face.
+    pub const FACE_ID: u32 = 105;
+    /// Cost of a route.
+    pub const COST: u32 = 106;
+    /// A strategy's name, wrapped.
+    pub const STRATEGY: u32 = 107;
+    /// Flag bits.
+    pub const FLAGS: u32 = 108;
+    /// Milliseconds until expiration.
+    pub const EXPIRATION_PERIOD: u32 = 109;
+    /// Who made the route.
+    pub const ORIGIN: u32 = 111;
+    /// Which of the flag bits are meant.
+    pub const MASK: u32 = 112;
+    /// Face URI of the other end.
+    pub const URI: u32 = 114;
+    /// Face URI of this end.
+    pub const LOCAL_URI: u32 = 129;
+    /// Content Store capacity, in packets.
+    pub const CAPACITY: u32 = 131;
+    /// A number of packets.
+    pub const COUNT: u32 = 132;
+    /// 0 persistent, 1 on-demand, 2 permanent.
+    pub const FACE_PERSISTENCY: u32 = 133;
+    /// Nanoseconds between congestion marks.
+    pub const BASE_CONGESTION_MARKING_INTERVAL: u32 = 135;
+    /// Queue length, in bytes, that counts as congestion.
+    pub const DEFAULT_CONGESTION_THRESHOLD: u32 = 136;
+    /// Largest packet of a face, in bytes.
+    pub const MTU: u32 = 137;
+}
