@@ -1,0 +1,34 @@
+# Sourced by interop/run: installs each client from its registry, pinned, into interop/.env and interop/ndnts/node_modules.
+# What is installed already with the same pins stays.
+
+# check_installed NAME INSTALLER: a client that cannot be installed is a failed check, never a skipped one.
+check_installed() {
+    if ! ("$2") >"$work/install.log" 2>&1 </dev/null; then
+        failed=$((failed + 1))
+        echo "FAIL  $1: cannot be installed"
+        tail -n 20 "$work/install.log" | sed 's/^/      | /'
+        return 1
+    fi
+}
+
+install_python_ndn() {
+    local venv=$here/.env/python pins=$here/python_ndn/requirements.txt
+    cmp -s "$pins" "$venv/installed.txt" && return 0
+    rm -rf "$venv"
+    if ! timeout 120 python3 -m venv "$venv"; then
+        # Debian keeps ensurepip in a package of its own.
+        [ "$(id -u)" = 0 ] && apt-get update -q && apt-get install -qy python3-venv
+        rm -rf "$venv"
+        timeout 120 python3 -m venv "$venv" || return 1
+    fi
+    timeout 300 "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$pins" && cp "$pins" "$venv/installed.txt"
+}
+
+install_ndnts() {
+    local lock=$here/ndnts/package-lock.json
+    if ! command -v npm; then
+        [ "$(id -u)" = 0 ] && apt-get update -q && apt-get install -qy nodejs npm
+    fi
+    cmp -s "$lock" "$here/ndnts/node_modules/.installed-lock.json" && return 0
+    (cd "$here/ndnts" && timeout 300 npm ci --ignore-scripts --no-audit --no-fund) && cp "$lock" "$here/ndnts/node_modules/.installed-lock.json"
+}

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# After SIGKILL the socket file stays behind; the next start takes its place and serves on it.
+. "$(dirname "$0")/../nodes.sh"
+
+configure node
+start node
+stop node KILL
+((stopped == 137)) || fail "exit status $stopped after SIGKILL"
+[ -S "$work/node.sock" ] || fail "expected the socket file to be left behind: this check shows nothing without it"
+start node
+NDN_CLIENT_TRANSPORT=$(uri node unix) "$LARDER" ping -c 1 /interop/nobody >"$work/ping.log" 2>&1 </dev/null && fail "somebody answered"
+cat "$work/ping.log"
+! grep -qiE 'connect|refused' "$work/ping.log" || fail "the restarted node does not serve its socket"

@@ -1,0 +1,114 @@
+# Sourced by the checks: starts Larder nodes on ports and sockets of their own, and stops what it started.
+#
+#   configure NAME [POLICY [STORE]]   writes $work/NAME.toml; further TOML (routes, say) comes on standard input if given
+#   start NAME                        runs it and waits until it answers; fails with its log where it does not
+#   stop NAME [SIGNAL]                ends it; $stopped is its exit status
+#   port NAME tcp|udp|websocket|http|admin, uri NAME unix|tcp|udp|ws
+#
+# $LARDER is the binary under test. Everything lives in $work, a directory in /tmp that is removed at the end.
+
+set -euo pipefail
+: "${LARDER:?the binary under test; interop/run sets it}"
+work=$(mktemp -d /tmp/larder-interop.XXXXXX)
+declare -A pids=() ports=()
+trap clear_up EXIT
+trap 'exit 143' TERM INT # so that EXIT's trap also runs when timeout(1) ends a check
+
+configure() {
+    local name=$1 policy=${2:-fifo} store=${3:-64MiB} extra="" kind
+    [ -t 0 ] || extra=$(cat)
+    for kind in tcp udp websocket http admin; do ports[$name.$kind]=$(free_port "$kind"); done
+    cat >"$work/$name.toml" <<TOML
+[ndn]
+unix = "$work/$name.sock"
+tcp = "127.0.0.1:${ports[$name.tcp]}"
+udp = "127.0.0.1:${ports[$name.udp]}"
+websocket = "127.0.0.1:${ports[$name.websocket]}"
+content_store = "$store"
+policy = "$policy"
+
+[http]
+listen = "127.0.0.1:${ports[$name.http]}"
+origin = "generated"
+cache = "64MiB"
+policy = "lru"
+
+[admin]
+listen = "127.0.0.1:${ports[$name.admin]}"
+
+[log]
+level = "info"
+$extra
+TOML
+}
+
+# A port that nobody holds now, asked of the kernel; never the same twice in one check.
+free_port() {
+    python3 - "$1" <<'PYTHON'
+import socket, sys
+kind = socket.SOCK_DGRAM if sys.argv[1] == "udp" else socket.SOCK_STREAM
+with socket.socket(socket.AF_INET, kind) as s:
+    s.bind(("127.0.0.1", 0))
+    print(s.getsockname()[1])
+PYTHON
+}
+
+start() {
+    local name=$1 i
+    "$LARDER" run "$work/$name.toml" >>"$work/$name.log" 2>&1 </dev/null &
+    pids[$name]=$!
+    for ((i = 0; i < 100; i++)); do
+        if curl -fs -o /dev/null "http://127.0.0.1:${ports[$name.admin]}/status"; then return 0; fi
+        kill -0 "${pids[$name]}" 2>/dev/null || break
+        sleep 0.05
+    done
+    echo "node $name did not come up; its log:"
+    cat "$work/$name.log"
+    return 1
+}
+
+stop() {
+    local name=$1 signal=${2:-TERM} i
+    kill -s "$signal" "${pids[$name]}"
+    for ((i = 0; i < 200; i++)); do
+        kill -0 "${pids[$name]}" 2>/dev/null || break
+        sleep 0.05
+    done
+    if ((i == 200)); then
+        echo "node $name still ran 10 s after SIG$signal"
+        kill -KILL "${pids[$name]}"
+    fi
+    stopped=0
+    wait "${pids[$name]}" || stopped=$?
+    unset "pids[$name]"
+}
+
+port() { echo "${ports[$1.$2]}"; }
+
+uri() {
+    case $2 in
+        unix) echo "unix://$work/$1.sock" ;;
+        tcp | udp) echo "$2://127.0.0.1:${ports[$1.$2]}" ;;
+        ws) echo "ws://127.0.0.1:${ports[$1.websocket]}/" ;;
+    esac
+}
+
+fail() {
+    echo "$*"
+    exit 1
+}
+
+# Ends every process of this check (nodes, and what was put in $pids by hand) and removes its directory.
+clear_up() {
+    local status=$? pid
+    for pid in "${pids[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
+    for pid in "${pids[@]}"; do
+        timeout 10 tail --pid="$pid" -f /dev/null || kill -KILL "$pid" 2>/dev/null || true
+    done
+    if ((status != 0)) && [ -n "${KEEP:-}" ]; then
+        echo "kept: $work"
+    else
+        rm -rf "$work"
+    fi
+    exit "$status"
+}
