@@ -33,8 +33,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod admit;
 mod engine;
 mod evict;
+mod hash;
 mod job;
 pub mod limits;
 mod list;

@@ -8,3 +8,40 @@ pub const MAX_STAGES: usize = 8;
 
 /// Objects of one engine: slots are `u32` and the last value marks the end of a list.
 pub const MAX_OBJECTS: usize = u32::MAX as usize - 1;
+
+/// Longest history of Filter: 64 MB of queue, ten times the longest in the paper's sweep (1e6).
+pub const FILTER_MAX_WINDOW: u64 = 1 << 24;
+
+/// Shortest derived history of Filter: a cache of a few large objects still needs to see a second request.
+pub const FILTER_MIN_WINDOW: u64 = 64;
+
+/// Largest counter table of Filter, the paper's own: 2^24 slots of 16 bits, 32 MB.
+pub const FILTER_MAX_TABLE: u64 = 1 << 24;
+
+/// Smallest counter table of Filter: 2 KB.
+pub const FILTER_MIN_TABLE: u64 = 1 << 10;
+
+/// Slots of Filter's table a request of its window: about 1/32 false positives. The paper has 168 at C = 1e5; at 32 they add
+/// at most .03 to an insertion ratio that is .03 there.
+pub const FILTER_SLOTS_A_REQUEST: u64 = 32;
+
+/// Filter's derived table takes at most one part in this many of the capacity's bytes: 4 MiB beside a 64 MiB cache.
+pub const FILTER_CAPACITY_SHARE: u64 = 16;
+
+/// Bytes of an object, for Filter's first window: a full NDN packet.
+pub const FILTER_TYPICAL_OBJECT_BYTES: u64 = 8 << 10;
+
+/// Longest interval of AdaptSize, in requests: bounds its statistics (see [`ADAPTSIZE_MAX_OBJECTS`]).
+pub const ADAPTSIZE_MAX_INTERVAL: u64 = 1_000_000;
+
+/// Shortest interval of AdaptSize: below a thousand requests every object looks requested once.
+pub const ADAPTSIZE_MIN_INTERVAL: u64 = 1_000;
+
+/// Objects that AdaptSize counts in one interval, for a host that does not run its jobs: further new ones are not counted. 16 bytes each.
+pub const ADAPTSIZE_MAX_OBJECTS: usize = 1 << 20;
+
+/// Rounds of AdaptSize's golden-section search: the bracket of two octaves shrinks by 0.618^15, to a thousandth of an octave and a half.
+pub const ADAPTSIZE_SEARCH_ROUNDS: usize = 15;
+
+/// Rounds of the solution of AdaptSize's Lemma 1. Newton needs 4 to 8; where it leaves half of the bracket, the bracket is halved.
+pub const ADAPTSIZE_SOLVER_ROUNDS: usize = 100;

@@ -2,12 +2,20 @@
 //!
 //! A policy's entry stands in the policy's own file; a new policy is one file and one line here.
 
+use crate::admit;
 use crate::evict;
 use crate::parameters::{Arguments, Parameter};
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
 
-static REGISTRY: [PolicyEntry; 3] = [evict::fifo::ENTRY, evict::lru::ENTRY, evict::random::ENTRY];
+static REGISTRY: [PolicyEntry; 6] = [
+    evict::fifo::ENTRY,
+    evict::lru::ENTRY,
+    evict::random::ENTRY,
+    admit::filter::ENTRY,
+    admit::size::ENTRY,
+    admit::adaptsize::ENTRY,
+];
 
 /// Every policy that this build knows.
 pub fn registry() -> &'static [PolicyEntry] {

@@ -17,10 +17,10 @@ use std::str::FromStr;
 /// A composition of policies, parsed and checked: every name is known and every value in its range.
 ///
 /// ```
-/// let spec: larder_policy::Spec = " lru ".parse().unwrap();
-/// assert_eq!(spec.to_string(), "lru");
-/// let error = "lur".parse::<larder_policy::Spec>().unwrap_err();
-/// assert_eq!(error.to_string(), "policy `lur`, byte 0: unknown policy `lur`, did you mean `lru`?");
+/// let spec: larder_policy::Spec = " filter( theta = 3 ) + fifo".parse().unwrap();
+/// assert_eq!(spec.to_string(), "filter(theta=3)+fifo");
+/// let error = "filter+lur".parse::<larder_policy::Spec>().unwrap_err();
+/// assert_eq!(error.to_string(), "policy `filter+lur`, byte 7: unknown policy `lur`, did you mean `lru`?");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {

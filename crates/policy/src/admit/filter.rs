@@ -1,0 +1,204 @@
+//! Filter: admits what was requested at least θ times among the last q requests (the `filter` paper, section 4.3).
+//!
+//! A history queue holds the hashes of the last q requests, a counter table how often each hash is in it. A request pushes its hash and
+//! counts it, the oldest leaves and is uncounted; when the object arrives, it is admitted where H\[x\] ≥ θ, the current request included.
+//! Collisions are not resolved: a false positive has the chance 1 − (1 − 1/h)^q, about q/h.
+//!
+//! Where the paper is silent or fixed:
+//! * q is the cache's size in objects (the paper's q = C), and this engine counts bytes: by default q follows the cache, as
+//!   capacity ÷ mean stored size, and before anything is stored capacity ÷ 8 KiB.
+//! * h is 2^24 slots of 16 bits in the paper (32 MB). By default it is the power of two at or above 32·q, so that false positives stay at or
+//!   below 3 %, but never more than a sixteenth of the capacity's bytes, nor 2^24: a cache of tiny objects pays with more false positives.
+//! * The queue keeps 32 of each hash's bits: the table's index is their first bits, so a grown table is counted anew from the queue.
+//! * A full counter (65,535) does not count further requests, and their departure does not uncount them: it cannot wrap.
+//!
+//! O(1) a request (a growing table is amortised); 68 to 132 bytes an object at the default h.
+
+use crate::Request;
+use crate::engine::Cache;
+use crate::hash::mix;
+use crate::limits::{
+    FILTER_CAPACITY_SHARE, FILTER_MAX_TABLE, FILTER_MAX_WINDOW, FILTER_MIN_TABLE, FILTER_MIN_WINDOW,
+    FILTER_SLOTS_A_REQUEST, FILTER_TYPICAL_OBJECT_BYTES,
+};
+use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::registry::{Build, PolicyEntry, Setting};
+use crate::traits::{Admit, Gauge, Policy};
+use std::collections::VecDeque;
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "filter",
+    citation: "Ooka et al., High-speed design of a name-based router with cache admission (Filter), section 4.3",
+    summary: "admits what was requested at least theta times among the last requests",
+    parameters: &[
+        Parameter {
+            name: "theta",
+            unit: "requests",
+            values: Values::Integer(1, u16::MAX as u64),
+            default: Preset::Value("2"),
+            doc: "requests within the window that admit, the current one included",
+        },
+        Parameter {
+            name: "window",
+            unit: "requests",
+            values: Values::Integer(1, FILTER_MAX_WINDOW),
+            default: Preset::Derived("the objects that fit: capacity / mean stored size"),
+            doc: "length q of the history",
+        },
+        Parameter {
+            name: "table",
+            unit: "slots of 16 bits",
+            values: Values::PowerOfTwo(FILTER_MIN_TABLE, FILTER_MAX_TABLE),
+            default: Preset::Derived("32 a request of the window, at most 1/16 of the capacity's bytes"),
+            doc: "size h of the counter table; false positives are about window / table",
+        },
+    ],
+    complexity: "O(1)",
+    bytes_an_object: 100,
+    build: Build::Admission(|arguments, setting| Filter::new(arguments, setting).map(|f| Box::new(f) as _)),
+};
+
+struct Filter {
+    theta: u16,
+    /// q: how many requests the history holds, once it is full.
+    window: usize,
+    window_is_derived: bool,
+    table_is_derived: bool,
+    /// Bytes of the cache.
+    capacity: u64,
+    /// The last requests, oldest first: 32 bits of hash, or [`UNCOUNTED`].
+    history: VecDeque<u32>,
+    /// H, a power of two long.
+    counters: Vec<u16>,
+}
+
+/// Stands in the history for a request that found its counter full.
+const UNCOUNTED: u32 = u32::MAX;
+
+impl Filter {
+    fn new(arguments: &Arguments<'_>, setting: &Setting<'_>) -> Result<Filter, String> {
+        let window = arguments.get("window");
+        let table = arguments.get("table");
+        if let (Some(window), Some(table)) = (window, table)
+            && window > table
+        {
+            return Err(format!(
+                "`table={table}` is smaller than `window={window}`: nearly everything would be admitted"
+            ));
+        }
+        let mut filter = Filter {
+            theta: arguments.get("theta").unwrap_or(2) as u16,
+            window: window.unwrap_or_else(|| derived_window(setting.capacity, FILTER_TYPICAL_OBJECT_BYTES, 1)) as usize,
+            window_is_derived: window.is_none(),
+            table_is_derived: table.is_none(),
+            capacity: setting.capacity,
+            history: VecDeque::new(),
+            counters: Vec::new(),
+        };
+        let slots = table.unwrap_or_else(|| filter.wanted_slots());
+        filter.counters = vec![0; slots as usize];
+        Ok(filter)
+    }
+
+    /// The table's rule, for the present window.
+    fn wanted_slots(&self) -> u64 {
+        let wanted = (self.window as u64 * FILTER_SLOTS_A_REQUEST).next_power_of_two();
+        let affordable = match self.window_is_derived {
+            true => previous_power_of_two(self.capacity / FILTER_CAPACITY_SHARE / size_of::<u16>() as u64),
+            false => FILTER_MAX_TABLE,
+        };
+        wanted.min(affordable).clamp(FILTER_MIN_TABLE, FILTER_MAX_TABLE)
+    }
+
+    /// The window follows the number of objects that fit; a table that is too small for it is replaced and counted anew.
+    fn follow(&mut self, window: u64) {
+        self.window = window as usize;
+        let slots = self.wanted_slots();
+        if self.table_is_derived && slots > self.counters.len() as u64 {
+            self.counters = vec![0; slots as usize];
+            let counters = &mut self.counters;
+            for entry in self.history.iter_mut().filter(|entry| **entry != UNCOUNTED) {
+                let counter = &mut counters[slot_of(*entry, slots as usize)];
+                match counter.checked_add(1) {
+                    Some(more) => *counter = more,
+                    None => *entry = UNCOUNTED,
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, hash: u32) {
+        let slot = slot_of(hash, self.counters.len());
+        match self.counters[slot].checked_add(1) {
+            Some(more) => {
+                self.counters[slot] = more;
+                self.history.push_back(hash);
+            }
+            None => self.history.push_back(UNCOUNTED),
+        }
+    }
+
+    fn pop(&mut self) {
+        if let Some(hash) = self.history.pop_front().filter(|hash| *hash != UNCOUNTED) {
+            let slot = slot_of(hash, self.counters.len());
+            self.counters[slot] -= 1;
+        }
+    }
+}
+
+/// Objects of a mean size of `bytes / objects` that fit into `capacity`.
+fn derived_window(capacity: u64, bytes: u64, objects: u64) -> u64 {
+    let fit = u128::from(capacity) * u128::from(objects) / u128::from(bytes.max(1));
+    u64::try_from(fit).unwrap_or(u64::MAX).clamp(FILTER_MIN_WINDOW, FILTER_MAX_WINDOW)
+}
+
+fn previous_power_of_two(n: u64) -> u64 {
+    if n == 0 { 0 } else { 1 << n.ilog2() }
+}
+
+/// 32 bits of the object's hash, never [`UNCOUNTED`].
+fn hash_of(id: u64) -> u32 {
+    ((mix(id) >> 32) as u32).min(UNCOUNTED - 1)
+}
+
+/// The first bits of the hash.
+fn slot_of(hash: u32, slots: usize) -> usize {
+    ((u64::from(hash) * slots as u64) >> 32) as usize
+}
+
+impl Policy for Filter {
+    fn on_resize(&mut self, capacity: u64) {
+        self.capacity = capacity;
+    }
+
+    fn gauges(&self, out: &mut Vec<Gauge>) {
+        out.push(Gauge { name: "window_requests", value: self.window as f64 });
+        out.push(Gauge { name: "table_slots", value: self.counters.len() as f64 });
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.history.capacity() * size_of::<u32>() + self.counters.capacity() * size_of::<u16>()
+    }
+}
+
+impl Admit for Filter {
+    fn on_request(&mut self, request: &Request, _: bool) {
+        self.push(hash_of(request.id));
+        // Two at most, also where the window has shrunk by much: O(1) a request.
+        for _ in 0..2 {
+            if self.history.len() > self.window {
+                self.pop();
+            }
+        }
+    }
+
+    fn admit(&mut self, request: &Request, cache: &mut Cache<'_>) -> bool {
+        if self.window_is_derived && !cache.is_empty() {
+            let window = derived_window(cache.capacity(), cache.used(), cache.len() as u64);
+            if window != self.window as u64 {
+                self.follow(window);
+            }
+        }
+        self.counters[slot_of(hash_of(request.id), self.counters.len())] >= self.theta
+    }
+}

@@ -1,0 +1,39 @@
+//! Size: admits what is not larger than a fixed threshold. The static form of AdaptSize's Threshold.
+//!
+//! O(1) a request; no state.
+
+use crate::Request;
+use crate::engine::Cache;
+use crate::parameters::{Parameter, Preset, Values};
+use crate::registry::{Build, PolicyEntry};
+use crate::traits::{Admit, Policy};
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "size",
+    citation: "Abrams et al., Caching proxies: limitations and potentials, WWW 1995 (LRU-Threshold)",
+    summary: "admits objects up to a fixed size",
+    parameters: &[Parameter {
+        name: "max",
+        unit: "bytes",
+        values: Values::Bytes(1, u64::MAX),
+        default: Preset::Required,
+        doc: "the largest size that is admitted",
+    }],
+    complexity: "O(1)",
+    bytes_an_object: 0,
+    build: Build::Admission(|arguments, _| Ok(Box::new(Size { max: arguments.get("max").unwrap_or(u64::MAX) }))),
+};
+
+struct Size {
+    max: u64,
+}
+
+impl Policy for Size {}
+
+impl Admit for Size {
+    fn on_request(&mut self, _: &Request, _: bool) {}
+
+    fn admit(&mut self, request: &Request, _: &mut Cache<'_>) -> bool {
+        request.size <= self.max
+    }
+}
