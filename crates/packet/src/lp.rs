@@ -96,7 +96,7 @@ impl fmt::Debug for PitToken {
 }
 
 /// The header fields of a link packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LpHeader {
     /// What the reply to this Interest must carry, or what the Interest of this Data carried.
     pub pit_token: Option<PitToken>,
@@ -180,7 +180,7 @@ fn number_inside(field: &Tlv<'_>, typ: u32) -> Result<Option<u64>, DecodeError> 
 }
 
 /// A decoded link packet. The fragment's bytes are borrowed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct LpPacket<'a> {
     /// What is said beside the packet.
     pub header: LpHeader,

@@ -1,0 +1,262 @@
+//! Keys: Ed25519, ECDSA on P-256, HMAC, and RSA for verification only, by `ring`.
+//!
+//! NDN Packet Format Specification 0.3, section "Signature Types". Keys are read from what `openssl genpkey` and `openssl pkey -pubout`
+//! write: PEM around PKCS#8 and SubjectPublicKeyInfo. The content of an NDN certificate is a SubjectPublicKeyInfo too.
+
+use crate::der;
+use crate::name::{Name, NameRef};
+use crate::sign::{SignError, Signer, Verifier, VerifyError};
+use crate::types;
+use ring::signature::{self, EcdsaKeyPair, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use ring::{hmac, rand::SystemRandom};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Bytes that are no key of a kind that is used here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyError {
+    /// No `-----BEGIN PRIVATE KEY-----` or the like.
+    NotPem,
+    /// The block has this label, and another is needed.
+    WrongLabel(String),
+    /// The text or the structure is damaged.
+    Malformed,
+    /// The key is of another algorithm than Ed25519, ECDSA on P-256 and RSA.
+    UnknownAlgorithm,
+    /// The key's numbers are not a key.
+    Rejected(String),
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyError::NotPem => f.write_str("no PEM block (-----BEGIN ...-----)"),
+            KeyError::WrongLabel(label) => write!(
+                f,
+                "the PEM block is a {label:?}; \"PRIVATE KEY\" (openssl genpkey, or openssl pkcs8 -topk8 -nocrypt) or, \
+                 to verify only, \"PUBLIC KEY\" (openssl pkey -pubout) is needed"
+            ),
+            KeyError::Malformed => f.write_str("the key is damaged"),
+            KeyError::UnknownAlgorithm => {
+                f.write_str("the key's algorithm is not supported (Ed25519, ECDSA on P-256; RSA to verify only)")
+            }
+            KeyError::Rejected(why) => write!(f, "the key is refused: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for KeyError {}
+
+impl From<ring::error::KeyRejected> for KeyError {
+    fn from(error: ring::error::KeyRejected) -> Self {
+        KeyError::Rejected(error.to_string())
+    }
+}
+
+/// The signer whose key is in `text`, a PEM "PRIVATE KEY". `key_locator` goes into the packets; `random` is the host's source of
+/// entropy, which ECDSA draws on.
+///
+/// # Errors
+/// [`KeyError`] where it is no Ed25519 or P-256 key.
+pub fn signer_from_pem(
+    text: &str,
+    key_locator: impl Into<Name>,
+    random: &SystemRandom,
+) -> Result<Box<dyn Signer>, KeyError> {
+    let (label, pkcs8) = der::from_pem(text)?;
+    if label != "PRIVATE KEY" {
+        return Err(KeyError::WrongLabel(label));
+    }
+    match der::private_key(&pkcs8)?.algorithm {
+        der::Algorithm::Ed25519 => Ok(Box::new(Ed25519Signer::from_pkcs8(&pkcs8, key_locator)?)),
+        der::Algorithm::EcP256 => Ok(Box::new(EcdsaSigner::from_pkcs8(&pkcs8, key_locator, random)?)),
+        der::Algorithm::Rsa => Err(KeyError::UnknownAlgorithm),
+    }
+}
+
+/// The verifier of the key in `text`: a PEM "PUBLIC KEY", or a "PRIVATE KEY", whose public part is taken.
+///
+/// # Errors
+/// [`KeyError`] where it is neither, or its algorithm is unknown.
+pub fn verifier_from_pem(text: &str) -> Result<PublicKeyVerifier, KeyError> {
+    let (label, bytes) = der::from_pem(text)?;
+    match label.as_str() {
+        "PUBLIC KEY" => PublicKeyVerifier::from_spki(&bytes),
+        "PRIVATE KEY" => match der::private_key(&bytes)? {
+            der::PrivateKey { algorithm: der::Algorithm::Ed25519, .. } => {
+                let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&bytes)?;
+                Ok(PublicKeyVerifier::new(der::Algorithm::Ed25519, pair.public_key().as_ref()))
+            }
+            der::PrivateKey { algorithm: der::Algorithm::EcP256, public: Some(point) } => {
+                Ok(PublicKeyVerifier::new(der::Algorithm::EcP256, point))
+            }
+            _ => Err(KeyError::UnknownAlgorithm),
+        },
+        _ => Err(KeyError::WrongLabel(label)),
+    }
+}
+
+/// Signs with Ed25519 (RFC 8032).
+pub struct Ed25519Signer {
+    pair: Ed25519KeyPair,
+    key_locator: Name,
+}
+
+impl Ed25519Signer {
+    /// The key in this PKCS#8 document, with or without its public part.
+    ///
+    /// # Errors
+    /// [`KeyError::Rejected`] where it is none.
+    pub fn from_pkcs8(pkcs8: &[u8], key_locator: impl Into<Name>) -> Result<Self, KeyError> {
+        let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(pkcs8)?;
+        Ok(Ed25519Signer { pair, key_locator: key_locator.into() })
+    }
+
+    /// The 32 bytes of the public key.
+    pub fn public_key(&self) -> &[u8] {
+        self.pair.public_key().as_ref()
+    }
+}
+
+impl Signer for Ed25519Signer {
+    fn signature_type(&self) -> u64 {
+        types::ED25519
+    }
+
+    fn key_locator(&self) -> Option<NameRef<'_>> {
+        Some(self.key_locator.as_name())
+    }
+
+    fn sign(&self, portions: &[&[u8]]) -> Result<Vec<u8>, SignError> {
+        Ok(self.pair.sign(&joined(portions)).as_ref().to_vec())
+    }
+}
+
+/// Signs with ECDSA on P-256 and SHA-256, DER-encoded (RFC 3279, section 2.2.3).
+pub struct EcdsaSigner {
+    pair: EcdsaKeyPair,
+    random: SystemRandom,
+    key_locator: Name,
+}
+
+impl EcdsaSigner {
+    /// The key in this PKCS#8 document, which must have its public part (openssl writes it).
+    ///
+    /// # Errors
+    /// [`KeyError::Rejected`] where it is none.
+    pub fn from_pkcs8(pkcs8: &[u8], key_locator: impl Into<Name>, random: &SystemRandom) -> Result<Self, KeyError> {
+        let pair = EcdsaKeyPair::from_pkcs8(&signature::ECDSA_P256_SHA256_ASN1_SIGNING, pkcs8, random)?;
+        Ok(EcdsaSigner { pair, random: random.clone(), key_locator: key_locator.into() })
+    }
+}
+
+impl Signer for EcdsaSigner {
+    fn signature_type(&self) -> u64 {
+        types::SHA256_WITH_ECDSA
+    }
+
+    fn key_locator(&self) -> Option<NameRef<'_>> {
+        Some(self.key_locator.as_name())
+    }
+
+    fn sign(&self, portions: &[&[u8]]) -> Result<Vec<u8>, SignError> {
+        let signature = self.pair.sign(&self.random, &joined(portions)).map_err(|_| SignError)?;
+        Ok(signature.as_ref().to_vec())
+    }
+}
+
+/// Signs with HMAC and SHA-256 (RFC 2104).
+pub struct HmacSigner {
+    key: hmac::Key,
+    key_locator: Name,
+}
+
+impl HmacSigner {
+    /// A signer with this shared secret, of 32 bytes or more (RFC 2104, section 3).
+    pub fn new(secret: &[u8], key_locator: impl Into<Name>) -> Self {
+        HmacSigner { key: hmac::Key::new(hmac::HMAC_SHA256, secret), key_locator: key_locator.into() }
+    }
+}
+
+impl Signer for HmacSigner {
+    fn signature_type(&self) -> u64 {
+        types::HMAC_WITH_SHA256
+    }
+
+    fn key_locator(&self) -> Option<NameRef<'_>> {
+        Some(self.key_locator.as_name())
+    }
+
+    fn sign(&self, portions: &[&[u8]]) -> Result<Vec<u8>, SignError> {
+        let mut context = hmac::Context::with_key(&self.key);
+        portions.iter().for_each(|portion| context.update(portion));
+        Ok(context.sign().as_ref().to_vec())
+    }
+}
+
+/// Verifies HMACs of one shared secret.
+pub struct HmacVerifier {
+    key: hmac::Key,
+}
+
+impl HmacVerifier {
+    /// A verifier with this shared secret.
+    pub fn new(secret: &[u8]) -> Self {
+        HmacVerifier { key: hmac::Key::new(hmac::HMAC_SHA256, secret) }
+    }
+}
+
+impl Verifier for HmacVerifier {
+    fn verify(&self, signature_type: u64, portions: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError> {
+        VerifyError::check_type(types::HMAC_WITH_SHA256, signature_type)?;
+        // In constant time.
+        hmac::verify(&self.key, &joined(portions), signature).map_err(|_| VerifyError::Mismatch)
+    }
+}
+
+/// Verifies the signatures of one public key: Ed25519, ECDSA on P-256 or RSA (PKCS #1 v1.5, 2048 to 8192 bits).
+#[derive(Debug)]
+pub struct PublicKeyVerifier {
+    signature_type: u64,
+    key: UnparsedPublicKey<Vec<u8>>,
+}
+
+impl PublicKeyVerifier {
+    /// The key in this SubjectPublicKeyInfo (DER), such as a certificate's content.
+    ///
+    /// # Errors
+    /// [`KeyError`] where it is none, or its algorithm is unknown.
+    pub fn from_spki(spki: &[u8]) -> Result<Self, KeyError> {
+        let (algorithm, key) = der::public_key(spki)?;
+        Ok(PublicKeyVerifier::new(algorithm, key))
+    }
+
+    /// The Ed25519 key of these bytes.
+    pub fn ed25519(public_key: &[u8; 32]) -> Self {
+        PublicKeyVerifier::new(der::Algorithm::Ed25519, public_key)
+    }
+
+    fn new(algorithm: der::Algorithm, key: &[u8]) -> Self {
+        let (signature_type, algorithm): (u64, &'static dyn signature::VerificationAlgorithm) = match algorithm {
+            der::Algorithm::Ed25519 => (types::ED25519, &signature::ED25519),
+            der::Algorithm::EcP256 => (types::SHA256_WITH_ECDSA, &signature::ECDSA_P256_SHA256_ASN1),
+            der::Algorithm::Rsa => (types::SHA256_WITH_RSA, &signature::RSA_PKCS1_2048_8192_SHA256),
+        };
+        PublicKeyVerifier { signature_type, key: UnparsedPublicKey::new(algorithm, key.to_vec()) }
+    }
+}
+
+impl Verifier for PublicKeyVerifier {
+    fn verify(&self, signature_type: u64, portions: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError> {
+        VerifyError::check_type(self.signature_type, signature_type)?;
+        self.key.verify(&joined(portions), signature).map_err(|_| VerifyError::Mismatch)
+    }
+}
+
+/// `ring` signs contiguous bytes; a Data's portion is, an Interest's two are not.
+fn joined<'a>(portions: &[&'a [u8]]) -> Cow<'a, [u8]> {
+    match portions {
+        [one] => Cow::Borrowed(one),
+        _ => Cow::Owned(portions.concat()),
+    }
+}
