@@ -1,1 +1,59 @@
-//! larder-forwarder
+//! The NDN forwarder as a state machine: FIB, PIT, Content Store, strategies, prefix registration.
+//!
+//! It is one shard of a data plane: single-threaded, without sockets and without a clock. A host ([`larder-node`'s event loop, the network
+//! simulator, a test) hands in each received frame with the time and sends what stands in the [`Outbox`] afterwards.
+//!
+//! It is not: sockets and faces' queues (the host's), the caching policy (`larder-policy`), packet formats (`larder-packet`).
+//!
+//! Read first: [`Forwarder`], whose three pipelines are the NFD developer guide's, and [`Outbox`].
+//!
+//! ```text
+//!              Interest                                    Data
+//! frame ─ LP ─┬─ PIT? ── Content Store? ── PIT ── FIB ─ strategy ─► Outbox      frame ─ LP ─ PIT ─┬─ Content Store (policy)
+//!             └─ /localhost/nfd: RIB ─► FIB                                                       └─► Outbox, to all who wait
+//! ```
+//!
+//! ```
+//! use larder_forwarder::{Config, FaceConfig, Forwarder, Outbox, Route};
+//! use larder_packet::InterestBuilder;
+//! use larder_policy::Engine;
+//! use larder_units::{ByteSize, Streams, Time};
+//!
+//! let streams = Streams::new(1);
+//! let engine = Engine::new(&"filter(theta=2)+fifo".parse().unwrap(), ByteSize::from_mib(1), &streams).unwrap();
+//! let mut forwarder = Forwarder::new(Config::new([1, 2], streams), engine);
+//! let consumer = forwarder.add_face(FaceConfig::local("unix://consumer"));
+//! let producer = forwarder.add_face(FaceConfig::local("unix://producer"));
+//! let route = Route { face: producer, origin: 255, cost: 0, flags: 0, expires: None };
+//! forwarder.add_route(&"/a".parse().unwrap(), route).unwrap();
+//!
+//! let mut outbox = Outbox::new();
+//! let mut interest = InterestBuilder::new("/a/b".parse().unwrap()).nonce(7).build().unwrap();
+//! forwarder.on_packet(Time::ZERO, consumer, &mut interest, &mut outbox).unwrap();
+//! let send = outbox.drain().next().unwrap();
+//! assert_eq!(send.face, producer);
+//! ```
+#![forbid(unsafe_code)]
+
+mod content_store;
+mod dead_nonces;
+mod drop_reason;
+mod face;
+mod forwarder;
+pub mod limits;
+mod management;
+mod name_hash;
+mod outbox;
+mod pit;
+mod prefix_table;
+mod rib;
+pub mod strategy;
+mod timer_wheel;
+
+pub use content_store::ContentStoreCounters;
+pub use drop_reason::{DropCounters, DropReason};
+pub use face::{FaceConfig, FaceCounters, FaceId, Scope};
+pub use forwarder::{Config, Detail, Dropped, FaceStats, Forwarder, RouteError, Stats};
+pub use outbox::{Body, Outbox, Send};
+pub use pit::{InRecord, OutRecord, PitEntry};
+pub use rib::{CAPTURE, CHILD_INHERIT, NextHop, Route};

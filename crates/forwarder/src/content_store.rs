@@ -1,0 +1,205 @@
+//! The Content Store: Data packets by name, in bytes, under the policy engine.
+//!
+//! The engine decides what is stored and what goes; this is the index over it. Exact names are found by keyed hash; Interests with
+//! CanBePrefix by an ordered map of names, since NDN's canonical order is the byte order of the names' TLV-VALUEs: Data under a prefix
+//! stand in one range. One Data a name is kept, the last that came: an Interest with another implicit digest is a miss, and brings that
+//! Data in its place.
+//!
+//! Admission judges the *request*: Data that came for a prefix Interest is judged by how often that prefix was asked for. While there is
+//! free room everything is stored: admission protects what is cached, and empty memory needs no protection.
+
+use crate::limits::CONTENT_STORE_ENTRY_BYTES;
+use crate::name_hash::NameHasher;
+use bytes::Bytes;
+use hashbrown::HashTable;
+use larder_packet::{Data, Interest, NameRef};
+use larder_policy::{Engine, Slot};
+use larder_units::Time;
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
+
+struct Entry {
+    hash: u64,
+    /// The whole packet.
+    wire: Bytes,
+    /// Where the name's TLV-VALUE stands in `wire`.
+    name: Range<u32>,
+    /// The Data satisfies MustBeFresh before this time.
+    fresh_until: Time,
+}
+
+impl Entry {
+    fn name(&self) -> &[u8] {
+        &self.wire[self.name.start as usize..self.name.end as usize]
+    }
+}
+
+/// Looked-up requests and what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContentStoreCounters {
+    /// Interests answered.
+    pub hits: u64,
+    /// Interests looked up in vain.
+    pub misses: u64,
+    /// Data stored.
+    pub insertions: u64,
+    /// Data that the policy did not want.
+    pub rejections: u64,
+    /// Data that made room for other Data.
+    pub evictions: u64,
+}
+
+pub(crate) struct ContentStore {
+    engine: Engine,
+    /// By the engine's slot.
+    entries: Vec<Option<Entry>>,
+    index: HashTable<Slot>,
+    ordered: BTreeMap<Bytes, Slot>,
+    victims: Vec<Slot>,
+    pub(crate) counters: ContentStoreCounters,
+}
+
+impl ContentStore {
+    pub(crate) fn new(engine: Engine) -> Self {
+        ContentStore {
+            engine,
+            entries: Vec::new(),
+            index: HashTable::new(),
+            ordered: BTreeMap::new(),
+            victims: Vec::new(),
+            counters: ContentStoreCounters::default(),
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// The Data that answers this Interest, and the request told to the policy; `hash` is of the Interest's name.
+    pub(crate) fn look_up(
+        &mut self,
+        now: Time,
+        hasher: &NameHasher,
+        hash: u64,
+        interest: &Interest<'_>,
+    ) -> Option<Bytes> {
+        let (name, digest) = interest.name.strip_implicit_digest();
+        let fits = |entry: &Entry| {
+            (!interest.must_be_fresh || now < entry.fresh_until)
+                && digest
+                    .is_none_or(|digest| Data::decode(&entry.wire).is_ok_and(|data| data.implicit_digest() == digest))
+        };
+        let found = if interest.can_be_prefix && digest.is_none() {
+            self.under_prefix(name).find(|slot| self.entry(*slot).is_some_and(fits))
+        } else {
+            let hash = if digest.is_some() { hasher.hash(name.as_bytes()) } else { hash };
+            self.exact(hash, name).filter(|slot| self.entry(*slot).is_some_and(fits))
+        };
+        match found {
+            Some(slot) => {
+                self.counters.hits += 1;
+                let entry = self.entries[slot.index()].as_ref()?;
+                self.engine.hit(slot, entry.hash, now);
+                Some(entry.wire.clone())
+            }
+            None => {
+                self.counters.misses += 1;
+                self.engine.miss(hash, now);
+                None
+            }
+        }
+    }
+
+    fn entry(&self, slot: Slot) -> Option<&Entry> {
+        self.entries.get(slot.index())?.as_ref()
+    }
+
+    fn exact(&self, hash: u64, name: NameRef<'_>) -> Option<Slot> {
+        let same = |slot: &Slot| self.entry(*slot).is_some_and(|entry| entry.name() == name.as_bytes());
+        self.index.find(hash, same).copied()
+    }
+
+    fn under_prefix<'a>(&'a self, prefix: NameRef<'a>) -> impl Iterator<Item = Slot> + 'a {
+        let bytes = prefix.as_bytes();
+        let from = self.ordered.range::<[u8], _>((Bound::Included(bytes), Bound::Unbounded));
+        from.take_while(move |(name, _)| name.starts_with(bytes)).take(MOST_UNDER_PREFIX).map(|(_, slot)| *slot)
+    }
+
+    /// Stores the Data if the policy wants it; `asked` are the hashes of the Interests' names that it answers.
+    pub(crate) fn insert(&mut self, now: Time, hash: u64, data: &Data<'_>, asked: impl Iterator<Item = u64>) -> bool {
+        if let Some(slot) = self.exact(hash, data.name) {
+            if self.refresh(now, slot, data) {
+                return true;
+            }
+            self.remove(slot);
+        }
+        let size = data.wire.len() as u64 + CONTENT_STORE_ENTRY_BYTES;
+        let room = self.engine.used().bytes() + size <= self.engine.capacity().bytes();
+        let mut wanted = room;
+        for id in asked {
+            wanted |= self.engine.admit(id, size, now);
+        }
+        if !wanted {
+            self.counters.rejections += 1;
+            return false;
+        }
+        let mut victims = std::mem::take(&mut self.victims);
+        let slot = self.engine.insert(hash, size, now, &mut victims);
+        self.counters.evictions += victims.len() as u64;
+        for victim in victims.drain(..) {
+            self.forget(victim);
+        }
+        self.victims = victims;
+        let Some(slot) = slot else {
+            self.counters.rejections += 1;
+            return false;
+        };
+        self.counters.insertions += 1;
+        self.keep(now, slot, hash, data);
+        true
+    }
+
+    /// The same packet again: it is fresh again. False where the name has other Data now.
+    fn refresh(&mut self, now: Time, slot: Slot, data: &Data<'_>) -> bool {
+        let Some(entry) = self.entries[slot.index()].as_mut() else { return false };
+        if entry.wire != data.wire {
+            return false;
+        }
+        entry.fresh_until = now + data.freshness.unwrap_or_default();
+        true
+    }
+
+    fn keep(&mut self, now: Time, slot: Slot, hash: u64, data: &Data<'_>) {
+        let wire = Bytes::copy_from_slice(data.wire);
+        let name = data.name_range();
+        self.ordered.insert(wire.slice(name.clone()), slot);
+        if self.entries.len() <= slot.index() {
+            self.entries.resize_with(slot.index() + 1, || None);
+        }
+        let fresh_until = now + data.freshness.unwrap_or_default();
+        self.entries[slot.index()] = Some(Entry { hash, wire, name: name.start as u32..name.end as u32, fresh_until });
+        let entries = &self.entries;
+        self.index.insert_unique(hash, slot, |slot| entries[slot.index()].as_ref().map_or(0, |entry| entry.hash));
+    }
+
+    fn remove(&mut self, slot: Slot) {
+        self.engine.remove(slot);
+        self.forget(slot);
+    }
+
+    /// Takes out of the indexes what the engine has given up.
+    fn forget(&mut self, slot: Slot) {
+        let Some(entry) = self.entries[slot.index()].take() else { return };
+        if let Ok(found) = self.index.find_entry(entry.hash, |other| *other == slot) {
+            found.remove();
+        }
+        self.ordered.remove(entry.name());
+    }
+}
+
+/// Data looked at under one prefix before the Interest counts as a miss: stale ones before a fresh one cost no more than this.
+const MOST_UNDER_PREFIX: usize = 256;

@@ -1,0 +1,95 @@
+//! Why a packet was dropped. A drop is a counter with a reason, never an error: nobody but the sender can mend it.
+
+use std::fmt;
+
+macro_rules! drop_reasons {
+    ($($(#[doc = $doc:literal])* $variant:ident = $label:literal,)*) => {
+        /// Why a packet was dropped.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum DropReason {
+            $($(#[doc = $doc])* $variant,)*
+        }
+
+        impl DropReason {
+            /// Every reason, in the order of [`DropCounters::iter`].
+            pub const ALL: &[DropReason] = &[$(DropReason::$variant,)*];
+
+            /// A stable label for metrics.
+            pub fn label(self) -> &'static str {
+                match self {
+                    $(DropReason::$variant => $label,)*
+                }
+            }
+        }
+    };
+}
+
+drop_reasons! {
+    /// Not NDN packet format 0.3 or NDNLPv2: truncated, a length past the end, an unknown critical element.
+    Malformed = "malformed",
+    /// Larger than the practical limit of 8800 bytes.
+    Oversized = "oversized",
+    /// A fragment that fits no message, or a message given up incomplete.
+    Reassembly = "reassembly",
+    /// From a face that is not there (any more).
+    NoFace = "no_face",
+    /// A `/localhost` name from a non-local face.
+    Scope = "scope",
+    /// HopLimit was 0 on arrival.
+    HopLimit = "hop_limit",
+    /// An Interest that came around: its nonce is pending or was lately.
+    DuplicateNonce = "duplicate_nonce",
+    /// An Interest with CanBePrefix whose name has too many components to match Data against.
+    NameTooDeep = "name_too_deep",
+    /// An Interest whose ApplicationParameters do not have the digest in its name.
+    ParametersDigest = "parameters_digest",
+    /// The PIT, or this entry of it, is full.
+    PitFull = "pit_full",
+    /// No next hop, and no Nack may be sent on this link.
+    NoRoute = "no_route",
+    /// Data for which no Interest was sent to this face.
+    Unsolicited = "unsolicited",
+    /// A Nack that answers no pending Interest of this face.
+    UnexpectedNack = "unexpected_nack",
+    /// The face's send queue is full: its reader is slower than what is sent to it. Counted by the host.
+    QueueFull = "queue_full",
+    /// The packet cannot be cut to the frames of the face's link. Counted by the host.
+    CannotFragment = "cannot_fragment",
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+/// One counter a reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropCounters([u64; DropReason::ALL.len()]);
+
+impl Default for DropCounters {
+    fn default() -> Self {
+        DropCounters([0; DropReason::ALL.len()])
+    }
+}
+
+impl DropCounters {
+    pub(crate) fn count(&mut self, reason: DropReason) {
+        self.0[reason as usize] += 1;
+    }
+
+    /// How many packets were dropped for `reason`.
+    pub fn get(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// Every reason with its count.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        DropReason::ALL.iter().map(|reason| (*reason, self.get(*reason)))
+    }
+
+    /// Packets dropped for any reason.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}

@@ -1,0 +1,157 @@
+//! Faces as the forwarder sees them: a number, a scope, a kind of link, counters. The host owns the socket behind each.
+
+use crate::management::Replay;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use larder_packet::Reassembler;
+use std::fmt;
+
+/// A face's number. Numbers are never used twice in the life of a forwarder. 0 to 255 are reserved (NFD management protocol).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FaceId(pub u64);
+
+impl FaceId {
+    /// The forwarder itself: the nexthop of `/localhost/nfd`.
+    pub const INTERNAL: FaceId = FaceId(1);
+    /// The first number given to a face of the host.
+    pub(crate) const FIRST: FaceId = FaceId(256);
+}
+
+impl fmt::Display for FaceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Who may be at the other end. `/localhost` names pass local faces only; `/localhop` names never go from non-local to non-local.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// An application on this machine: Unix sockets, TCP and WebSocket over loopback.
+    Local,
+    /// Everything else; UDP always, as in NFD.
+    NonLocal,
+}
+
+/// What the host says of a new face.
+#[derive(Clone, Debug)]
+pub struct FaceConfig {
+    /// Who may be at the other end.
+    pub scope: Scope,
+    /// The peer, as a FaceUri: `unix:///run/nfd/nfd.sock`, `udp4://192.0.2.1:6363`.
+    pub uri: String,
+    /// The largest frame in bytes that the link takes; larger packets are fragmented (NDNLPv2). `None` for streams.
+    pub mtu: Option<usize>,
+    /// Whether Nacks may be sent and are believed: false on links with many peers (NDNLPv2, "Network Nack").
+    pub point_to_point: bool,
+}
+
+impl FaceConfig {
+    /// A face to an application on this machine.
+    pub fn local(uri: impl Into<String>) -> Self {
+        FaceConfig { scope: Scope::Local, uri: uri.into(), mtu: None, point_to_point: true }
+    }
+
+    /// A face over a stream to another machine.
+    pub fn remote(uri: impl Into<String>) -> Self {
+        FaceConfig { scope: Scope::NonLocal, ..FaceConfig::local(uri) }
+    }
+
+    /// The same face over a link with frames of at most `mtu` bytes.
+    pub fn with_mtu(self, mtu: usize) -> Self {
+        FaceConfig { mtu: Some(mtu), ..self }
+    }
+}
+
+/// Packets and bytes through one face, or through all of them. Network-layer packets; bytes with their NDNLP headers as received, and
+/// without them as sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct FaceCounters {
+    pub in_interests: u64,
+    pub in_data: u64,
+    pub in_nacks: u64,
+    pub in_bytes: u64,
+    pub out_interests: u64,
+    pub out_data: u64,
+    pub out_nacks: u64,
+    pub out_bytes: u64,
+    /// Packets from this face that were dropped, for whatever [`crate::DropReason`].
+    pub dropped: u64,
+}
+
+impl FaceCounters {
+    pub(crate) fn add(&mut self, other: &FaceCounters) {
+        self.in_interests += other.in_interests;
+        self.in_data += other.in_data;
+        self.in_nacks += other.in_nacks;
+        self.in_bytes += other.in_bytes;
+        self.out_interests += other.out_interests;
+        self.out_data += other.out_data;
+        self.out_nacks += other.out_nacks;
+        self.out_bytes += other.out_bytes;
+        self.dropped += other.dropped;
+    }
+}
+
+pub(crate) struct Face {
+    pub(crate) config: FaceConfig,
+    pub(crate) counters: FaceCounters,
+    /// Made by the first fragment: most faces never see one.
+    pub(crate) reassembler: Option<Box<Reassembler>>,
+    /// Its management commands.
+    pub(crate) replay: Replay,
+}
+
+impl Face {
+    pub(crate) fn is_local(&self) -> bool {
+        self.config.scope == Scope::Local
+    }
+}
+
+/// All faces by number. The numbers are the forwarder's own, so an unkeyed hash does.
+pub(crate) struct Faces {
+    table: HashMap<FaceId, Face, FixedState>,
+    next: FaceId,
+    /// What faces that are gone have counted.
+    pub(crate) gone: FaceCounters,
+}
+
+impl Faces {
+    pub(crate) fn new() -> Self {
+        Faces { table: HashMap::default(), next: FaceId::FIRST, gone: FaceCounters::default() }
+    }
+
+    pub(crate) fn add(&mut self, config: FaceConfig) -> FaceId {
+        let id = self.next;
+        self.next = FaceId(id.0 + 1);
+        self.table.insert(
+            id,
+            Face { config, counters: FaceCounters::default(), reassembler: None, replay: Replay::default() },
+        );
+        id
+    }
+
+    pub(crate) fn remove(&mut self, id: FaceId) -> bool {
+        let removed = self.table.remove(&id);
+        if let Some(face) = &removed {
+            self.gone.add(&face.counters);
+        }
+        removed.is_some()
+    }
+
+    pub(crate) fn get(&self, id: FaceId) -> Option<&Face> {
+        self.table.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: FaceId) -> Option<&mut Face> {
+        self.table.get_mut(&id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FaceId, &Face)> {
+        self.table.iter().map(|(id, face)| (*id, face))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+}

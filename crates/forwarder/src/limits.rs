@@ -1,0 +1,41 @@
+//! Every bound of the forwarder, with its reason. A host may lower the ones in [`crate::Config`]; none can be switched off.
+
+use std::time::Duration;
+
+/// The largest network-layer packet, bytes (NDN packet specification 0.3, section 1.4: practical limit of 8800).
+pub const MAX_PACKET_BYTES: usize = 8800;
+
+/// Interests pending at once. An entry takes about 400 bytes with its records, so the table stays near 100 MB at the limit.
+pub const PIT_ENTRIES: usize = 1 << 18;
+
+/// Downstreams, or upstreams, that one pending Interest remembers. More than this many consumers of one name within one round trip
+/// retransmit, and are answered from the Content Store.
+pub const RECORDS_PER_ENTRY: usize = 1024;
+
+/// The longest time that an Interest may stay pending. Longer lifetimes are cut to it: state must end.
+pub const INTEREST_LIFETIME: Duration = Duration::from_secs(600);
+
+/// Components of the longest prefix in the FIB and in the strategy choice table (NFD's name tree has the same bound).
+pub const PREFIX_COMPONENTS: usize = 32;
+
+/// Components of the longest Interest name with CanBePrefix: Data is matched against one hash a prefix, which this bounds.
+pub const CAN_BE_PREFIX_COMPONENTS: usize = 64;
+
+/// Nonces remembered after their Interests are gone, a generation; two generations are kept. A generation of 2^16 takes about 1 MB.
+pub const DEAD_NONCES: usize = 1 << 16;
+
+/// The age at which a generation of dead nonces is dropped: loops longer than this are cut by HopLimit and the PIT instead.
+pub const DEAD_NONCE_AGE: Duration = Duration::from_secs(3);
+
+/// Routes in the RIB, over all prefixes.
+pub const ROUTES: usize = 1 << 20;
+
+/// Routes of one prefix: every change of it rebuilds its next hops.
+pub const ROUTES_PER_PREFIX: usize = 4096;
+
+/// Management commands remembered of each face against replay: 8 bytes each.
+pub const REPLAY_COMMANDS: usize = 256;
+
+/// Bytes that one cached Data takes besides its packet: the entry (80), its slot in the two indexes (about 56), the policy's share (24)
+/// and the allocator's (16).
+pub const CONTENT_STORE_ENTRY_BYTES: u64 = 176;

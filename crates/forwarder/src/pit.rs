@@ -1,0 +1,244 @@
+//! The Pending Interest Table: who asked for what, and who was asked.
+//!
+//! Entries are keyed by name, CanBePrefix, MustBeFresh and ForwardingHint (packet specification 0.3, "Interest": the elements that select
+//! Data or its way). One hash table over the keyed hash of the name; entries live in a slab and keep their buffers when they are freed, so
+//! that a steady load allocates nothing. Data is matched in one probe for its whole name, one for each shorter length at which some
+//! CanBePrefix Interest is pending, and one for its implicit digest where any Interest names one.
+
+use crate::face::FaceId;
+use crate::limits;
+use crate::name_hash::{NameHasher, Prefix};
+use crate::timer_wheel::TimerWheel;
+use hashbrown::HashTable;
+use larder_packet::{Data, Interest, NackReason, NameRef, PitToken, types};
+use larder_units::Time;
+use std::time::Duration;
+
+/// A consumer of a pending Interest.
+#[derive(Clone, Debug)]
+pub struct InRecord {
+    /// Where the Data goes.
+    pub face: FaceId,
+    /// The nonce of its last Interest.
+    pub nonce: u32,
+    /// When it stops waiting.
+    pub expires: Time,
+    /// To be returned with the Data or Nack.
+    pub token: Option<PitToken>,
+}
+
+/// An upstream that was asked.
+#[derive(Clone, Debug)]
+pub struct OutRecord {
+    /// Where the Interest went.
+    pub face: FaceId,
+    /// The nonce that it carried: a Nack must carry it too.
+    pub nonce: u32,
+    /// When it was last sent.
+    pub sent: Time,
+    /// When no answer is expected any more.
+    pub expires: Time,
+    /// Its refusal, where it refused.
+    pub nacked: Option<NackReason>,
+}
+
+/// One pending Interest.
+#[derive(Debug, Default)]
+pub struct PitEntry {
+    hash: u64,
+    name: Vec<u8>,
+    components: usize,
+    hint: Vec<u8>,
+    can_be_prefix: bool,
+    must_be_fresh: bool,
+    has_digest: bool,
+    /// The consumers that wait.
+    pub in_records: Vec<InRecord>,
+    /// The upstreams that were asked.
+    pub out_records: Vec<OutRecord>,
+    /// The interval within which retransmissions are not forwarded; owned by the strategy.
+    pub suppression: Duration,
+}
+
+impl PitEntry {
+    /// The keyed hash of the Interest's name.
+    pub(crate) fn name_hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn matches(&self, hash: u64, interest: &Interest<'_>) -> bool {
+        self.hash == hash
+            && self.can_be_prefix == interest.can_be_prefix
+            && self.must_be_fresh == interest.must_be_fresh
+            && self.name == interest.name.as_bytes()
+            && self.hint == interest.forwarding_hint.unwrap_or_default()
+    }
+
+    fn fill(&mut self, hash: u64, interest: &Interest<'_>) {
+        self.hash = hash;
+        self.name.clear();
+        self.name.extend_from_slice(interest.name.as_bytes());
+        self.components = interest.name.component_count();
+        self.hint.clear();
+        self.hint.extend_from_slice(interest.forwarding_hint.unwrap_or_default());
+        self.can_be_prefix = interest.can_be_prefix;
+        self.must_be_fresh = interest.must_be_fresh;
+        self.has_digest = interest.name.last().is_some_and(|last| last.typ == types::IMPLICIT_SHA256_DIGEST);
+        self.suppression = Duration::ZERO;
+    }
+
+    /// Empties the entry; buffers of ordinary size are kept for the next.
+    fn clear(&mut self) {
+        self.in_records.clear();
+        self.out_records.clear();
+        self.in_records.shrink_to(8);
+        self.out_records.shrink_to(8);
+        self.name.clear();
+        self.name.shrink_to(512);
+        self.hint.clear();
+        self.hint.shrink_to(256);
+    }
+}
+
+pub(crate) struct Pit {
+    index: HashTable<u32>,
+    entries: Vec<PitEntry>,
+    free: Vec<u32>,
+    wheel: TimerWheel,
+    /// Pending CanBePrefix Interests by their number of components.
+    prefix_lengths: Box<[u32; limits::CAN_BE_PREFIX_COMPONENTS + 1]>,
+    longest_prefix: usize,
+    /// Pending Interests that end in an implicit digest.
+    digests: usize,
+    limit: usize,
+}
+
+impl Pit {
+    pub(crate) fn new(limit: usize) -> Self {
+        Pit {
+            index: HashTable::new(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            wheel: TimerWheel::new(),
+            prefix_lengths: Box::new([0; limits::CAN_BE_PREFIX_COMPONENTS + 1]),
+            longest_prefix: 0,
+            digests: 0,
+            limit,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    pub(crate) fn entry(&self, slot: u32) -> &PitEntry {
+        &self.entries[slot as usize]
+    }
+
+    pub(crate) fn entry_mut(&mut self, slot: u32) -> &mut PitEntry {
+        &mut self.entries[slot as usize]
+    }
+
+    pub(crate) fn find(&self, hash: u64, interest: &Interest<'_>) -> Option<u32> {
+        self.index.find(hash, |slot| self.entries[*slot as usize].matches(hash, interest)).copied()
+    }
+
+    /// A new entry for an Interest that [`Pit::find`] did not find; `None` where the table is full.
+    pub(crate) fn insert(&mut self, hash: u64, interest: &Interest<'_>) -> Option<u32> {
+        if self.index.len() >= self.limit {
+            return None;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(PitEntry::default());
+            (self.entries.len() - 1) as u32
+        });
+        let entry = &mut self.entries[slot as usize];
+        entry.fill(hash, interest);
+        if entry.can_be_prefix {
+            self.prefix_lengths[entry.components] += 1;
+            self.longest_prefix = self.longest_prefix.max(entry.components);
+        }
+        self.digests += usize::from(entry.has_digest);
+        let entries = &self.entries;
+        self.index.insert_unique(hash, slot, |slot| entries[*slot as usize].hash);
+        Some(slot)
+    }
+
+    pub(crate) fn remove(&mut self, slot: u32) {
+        self.wheel.cancel(slot);
+        let entry = &mut self.entries[slot as usize];
+        if let Ok(found) = self.index.find_entry(entry.hash, |other| *other == slot) {
+            found.remove();
+        }
+        if entry.can_be_prefix {
+            self.prefix_lengths[entry.components] -= 1;
+            while self.longest_prefix > 0 && self.prefix_lengths[self.longest_prefix] == 0 {
+                self.longest_prefix -= 1;
+            }
+        }
+        self.digests -= usize::from(entry.has_digest);
+        entry.clear();
+        self.free.push(slot);
+        if self.index.is_empty() && self.entries.len() > 4096 {
+            // After a burst, the memory goes back.
+            *self = Pit::new(self.limit);
+        }
+    }
+
+    /// Every entry that this Data satisfies.
+    pub(crate) fn matches(
+        &self,
+        hasher: &NameHasher,
+        hash: u64,
+        data: &Data<'_>,
+        prefixes: &mut Vec<Prefix>,
+        found: &mut Vec<u32>,
+    ) {
+        found.clear();
+        let name = data.name.as_bytes();
+        self.collect(hash, found, |entry| entry.name == name);
+        if self.longest_prefix > 0 {
+            hasher.prefixes(data.name, self.longest_prefix, prefixes);
+            for (length, prefix) in prefixes.iter().enumerate() {
+                if self.prefix_lengths[length] > 0 && prefix.end < name.len() {
+                    self.collect(prefix.hash, found, |entry| entry.can_be_prefix && entry.name == name[..prefix.end]);
+                }
+            }
+        }
+        if self.digests > 0 {
+            let mut full = data.name.to_name();
+            full.push(types::IMPLICIT_SHA256_DIGEST, &data.implicit_digest());
+            let full = full.as_name().as_bytes();
+            self.collect(hasher.hash(full), found, |entry| entry.name == full);
+        }
+    }
+
+    fn collect(&self, hash: u64, found: &mut Vec<u32>, want: impl Fn(&PitEntry) -> bool) {
+        let hits = self.index.iter_hash(hash).copied();
+        found.extend(hits.filter(|slot| {
+            let entry = &self.entries[*slot as usize];
+            entry.hash == hash && want(entry)
+        }));
+    }
+
+    /// The entry of this name that asked `face` with this nonce: the one that a Nack answers.
+    pub(crate) fn find_asked(&self, hash: u64, name: NameRef<'_>, face: FaceId, nonce: u32) -> Option<u32> {
+        let hits = self.index.iter_hash(hash).copied();
+        hits.into_iter().find(|slot| {
+            let entry = &self.entries[*slot as usize];
+            entry.name == name.as_bytes() && entry.out_records.iter().any(|out| out.face == face && out.nonce == nonce)
+        })
+    }
+
+    pub(crate) fn set_timer(&mut self, slot: u32, deadline: Time) {
+        self.wheel.set(slot, deadline);
+    }
+
+    pub(crate) fn expire(&mut self, now: Time, due: &mut Vec<u32>) {
+        self.wheel.expire(now, due);
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.wheel.next_timeout()
+    }
+}

@@ -1,0 +1,198 @@
+//! The Routing Information Base: routes with origin, cost, flags and expiry, from which the FIB's next hops are computed.
+//!
+//! As in NFD's RIB: a prefix's next hops are its own routes, and those of shorter prefixes that have the child-inherit flag, up to the first
+//! prefix that has a capturing route; of several routes through one face the cheapest counts.
+
+use crate::face::FaceId;
+use larder_packet::{Name, NameRef};
+use larder_units::Time;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// Inherited by longer prefixes (NFD management protocol, RIB flags).
+pub const CHILD_INHERIT: u64 = 1;
+/// Longer prefixes, and this one, inherit nothing from shorter ones.
+pub const CAPTURE: u64 = 2;
+
+/// One route of a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The next hop.
+    pub face: FaceId,
+    /// Who made it: 0 an application, 255 the configuration (NFD management protocol, "Route origins").
+    pub origin: u64,
+    /// The smaller, the better.
+    pub cost: u64,
+    /// [`CHILD_INHERIT`] and [`CAPTURE`].
+    pub flags: u64,
+    /// When it ends by itself.
+    pub expires: Option<Time>,
+}
+
+/// A next hop of a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextHop {
+    /// Where Interests go.
+    pub face: FaceId,
+    /// The smaller, the better.
+    pub cost: u64,
+}
+
+/// Next hops that a prefix has now; none where the FIB must forget it.
+pub(crate) struct FibUpdate {
+    pub(crate) prefix: Name,
+    pub(crate) next_hops: Vec<NextHop>,
+}
+
+#[derive(Default)]
+pub(crate) struct Rib {
+    /// In canonical order, which is the byte order of the names: the prefixes under a prefix stand in one range.
+    prefixes: BTreeMap<Name, Vec<Route>>,
+    routes: usize,
+    /// No route expires before this time; not always tight.
+    soonest: Option<Time>,
+}
+
+impl Rib {
+    pub(crate) fn routes(&self) -> usize {
+        self.routes
+    }
+
+    pub(crate) fn of(&self, prefix: &Name) -> &[Route] {
+        self.prefixes.get(prefix).map_or(&[], Vec::as_slice)
+    }
+
+    /// Adds a route, or replaces the one with the same face and origin.
+    pub(crate) fn add(&mut self, prefix: &Name, route: Route) -> Vec<FibUpdate> {
+        self.soonest = [self.soonest, route.expires].into_iter().flatten().min();
+        let routes = self.prefixes.entry(prefix.clone()).or_default();
+        match routes.iter_mut().find(|old| old.face == route.face && old.origin == route.origin) {
+            Some(old) => *old = route,
+            None => {
+                routes.push(route);
+                self.routes += 1;
+            }
+        }
+        self.updates_under(prefix)
+    }
+
+    /// Removes the route with this face and origin.
+    pub(crate) fn remove(&mut self, prefix: &Name, face: FaceId, origin: u64) -> Vec<FibUpdate> {
+        self.remove_where(prefix, |route| route.face == face && route.origin == origin)
+    }
+
+    fn remove_where(&mut self, prefix: &Name, gone: impl Fn(&Route) -> bool) -> Vec<FibUpdate> {
+        let Some(routes) = self.prefixes.get_mut(prefix) else { return Vec::new() };
+        let before = routes.len();
+        routes.retain(|route| !gone(route));
+        self.routes -= before - routes.len();
+        if routes.is_empty() {
+            self.prefixes.remove(prefix);
+        }
+        let mut updates = self.updates_under(prefix);
+        if !self.prefixes.contains_key(prefix) {
+            updates.push(FibUpdate { prefix: prefix.clone(), next_hops: Vec::new() });
+        }
+        updates
+    }
+
+    /// Removes every route of a face that is gone.
+    pub(crate) fn remove_face(&mut self, face: FaceId) -> Vec<FibUpdate> {
+        self.remove_everywhere(|route| route.face == face)
+    }
+
+    /// Removes every route that has expired.
+    pub(crate) fn expire(&mut self, now: Time) -> Vec<FibUpdate> {
+        if self.soonest.is_none_or(|at| at > now) {
+            return Vec::new();
+        }
+        let updates = self.remove_everywhere(|route| route.expires.is_some_and(|at| at <= now));
+        self.soonest = self.prefixes.values().flatten().filter_map(|route| route.expires).min();
+        updates
+    }
+
+    fn remove_everywhere(&mut self, gone: impl Fn(&Route) -> bool) -> Vec<FibUpdate> {
+        let affected: Vec<Name> = (self.prefixes.iter())
+            .filter(|(_, routes)| routes.iter().any(&gone))
+            .map(|(prefix, _)| prefix.clone())
+            .collect();
+        affected.iter().flat_map(|prefix| self.remove_where(prefix, &gone)).collect()
+    }
+
+    /// When a route may expire.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.soonest
+    }
+
+    /// The next hops of every prefix at or under `prefix`.
+    fn updates_under(&self, prefix: &Name) -> Vec<FibUpdate> {
+        let under = self.prefixes.range::<Name, _>((Bound::Included(prefix), Bound::Unbounded));
+        under
+            .take_while(|(name, _)| name.as_name().starts_with(prefix.as_name()))
+            .map(|(name, _)| FibUpdate { prefix: name.clone(), next_hops: self.next_hops(name.as_name()) })
+            .collect()
+    }
+
+    fn next_hops(&self, prefix: NameRef<'_>) -> Vec<NextHop> {
+        let mut hops: Vec<NextHop> = Vec::new();
+        let mut add = |route: &Route| match hops.iter_mut().find(|hop| hop.face == route.face) {
+            Some(hop) => hop.cost = hop.cost.min(route.cost),
+            None => hops.push(NextHop { face: route.face, cost: route.cost }),
+        };
+        let length = prefix.component_count();
+        for n in (0..=length).rev() {
+            let routes = self.of(&prefix.prefix(n).to_name());
+            routes.iter().filter(|route| n == length || route.flags & CHILD_INHERIT != 0).for_each(&mut add);
+            if routes.iter().any(|route| route.flags & CAPTURE != 0) {
+                break;
+            }
+        }
+        hops.sort_by_key(|hop| (hop.cost, hop.face));
+        hops
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(face: u64, cost: u64, flags: u64) -> Route {
+        Route { face: FaceId(face), origin: 0, cost, flags, expires: None }
+    }
+
+    fn hops(updates: &[FibUpdate], prefix: &str) -> Vec<(u64, u64)> {
+        let update = updates.iter().find(|update| update.prefix.to_string() == prefix).expect("an update");
+        update.next_hops.iter().map(|hop| (hop.face.0, hop.cost)).collect()
+    }
+
+    #[test]
+    fn longer_prefixes_inherit_until_one_captures() {
+        let mut rib = Rib::default();
+        let name = |uri: &str| uri.parse::<Name>().unwrap();
+        rib.add(&name("/a"), route(1, 10, CHILD_INHERIT));
+        rib.add(&name("/a/b"), route(2, 5, 0));
+        let updates = rib.add(&name("/a/b/c"), route(3, 1, 0));
+        assert_eq!(hops(&updates, "/a/b/c"), [(3, 1), (1, 10)]);
+        let updates = rib.add(&name("/a/b"), route(2, 5, CAPTURE));
+        assert_eq!(hops(&updates, "/a/b"), [(2, 5)]);
+        assert_eq!(hops(&updates, "/a/b/c"), [(3, 1)]);
+        let updates = rib.remove(&name("/a/b"), FaceId(2), 0);
+        assert_eq!(hops(&updates, "/a/b"), []);
+        assert_eq!(hops(&updates, "/a/b/c"), [(3, 1), (1, 10)]);
+        assert_eq!(rib.routes(), 2);
+        let updates = rib.remove_face(FaceId(1));
+        assert_eq!(hops(&updates, "/a"), []);
+        assert_eq!(hops(&updates, "/a/b/c"), [(3, 1)]);
+    }
+
+    #[test]
+    fn a_route_ends_at_its_time() {
+        let mut rib = Rib::default();
+        let name: Name = "/a".parse().unwrap();
+        rib.add(&name, Route { expires: Some(Time::from_secs(5)), ..route(1, 0, 0) });
+        assert_eq!(rib.next_timeout(), Some(Time::from_secs(5)));
+        assert!(rib.expire(Time::from_secs(4)).is_empty());
+        assert_eq!(hops(&rib.expire(Time::from_secs(5)), "/a"), []);
+        assert_eq!(rib.next_timeout(), None);
+    }
+}
