@@ -1,1 +1,69 @@
-//! larder-transfer
+//! Files over NDN: a consumer that fetches segments with congestion control, and a producer that makes them.
+//!
+//! Both are state machines without IO and without a clock: the host (the `larder` command, or the simulator) hands in packets and the time, and
+//! sends what comes out. What this crate is not: it opens no socket, registers no prefix, and keeps no packet it has made: caching is the
+//! forwarder's business.
+//!
+//! Read [`Fetcher`] and [`Publisher`] first. [`CongestionControl`] is the seam for further algorithms; [`limits`] holds every number.
+//!
+//! ```text
+//!            Interests                                Interests
+//!   poll ──────────────▶                           ──────────────▶ on_interest
+//!  Fetcher               (a link, a node, a network)                Publisher ◀── Source::read_at
+//!   on_data ◀──────────                            ◀──────────────
+//!      │        Data                                    Data
+//!      ▼ in order
+//!    sink
+//! ```
+//!
+//! ```
+//! use larder_packet::{Data, DigestSigner, Interest};
+//! use larder_transfer::{Cubic, FetchOptions, Fetcher, Progress, PublishOptions, Publisher};
+//! use larder_units::{Streams, Time};
+//!
+//! let file = b"some bytes".repeat(5000);
+//! let signer = Box::new(DigestSigner);
+//! let mut producer = Publisher::new("/file".parse()?, 1, file.clone(), signer, PublishOptions::default())?;
+//!
+//! let nonces = Streams::new(1).stream("nonces");
+//! let mut consumer = Fetcher::new("/file".parse()?, FetchOptions::default(), Box::new(Cubic::new()), None, nonces);
+//!
+//! let (mut interest, mut data, mut fetched) = (Vec::new(), Vec::new(), Vec::new());
+//! while consumer.progress() == Progress::Running {
+//!     // A host sends every Interest that there is before it waits; here each is answered at once.
+//!     while consumer.poll(Time::ZERO, &mut interest) {
+//!         producer.on_interest(&Interest::decode(&interest)?, &mut data)?;
+//!         if !data.is_empty() {
+//!             consumer.on_data(Time::ZERO, &Data::decode(&data)?, false, |bytes| fetched.extend_from_slice(bytes));
+//!         }
+//!         interest.clear();
+//!         data.clear();
+//!     }
+//! }
+//! assert_eq!(consumer.progress(), Progress::Done);
+//! assert_eq!(fetched, file);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Missing still: losses are found by time-out only (no fast retransmission), Interests are sent in bursts as the window opens (no pacing), and
+//! a signed object costs one signature a segment (no manifests).
+#![forbid(unsafe_code)]
+
+pub mod congestion;
+pub mod limits;
+
+mod cubic;
+mod error;
+mod fetcher;
+mod metadata;
+mod publisher;
+mod rtt;
+mod window;
+
+pub use congestion::{CongestionControl, FixedWindow};
+pub use cubic::Cubic;
+pub use error::{EndProblem, FetchError, MetadataProblem, PublishError, Refusal};
+pub use fetcher::{FetchOptions, FetchStats, Fetcher, Naming, Progress};
+pub use metadata::{METADATA_KEYWORD, Metadata};
+pub use publisher::{PublishOptions, PublishStats, Publisher, Reply, Source, Stamp};
+pub use rtt::RttEstimator;

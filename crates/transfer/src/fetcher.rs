@@ -1,0 +1,489 @@
+//! The consumer: fetches one object by name, segment by segment, in order.
+//!
+//! First it asks `<name>/32=metadata` for the current version (RDR; skipped where the name ends in a version), then for `<version>/seg=0`, `seg=1`, …
+//! as many at once as congestion control allows, until FinalBlockId tells the end. Every Data is checked: its name must be one that was asked
+//! for, its digest or signature must hold, and what it says of the end must fit what arrived before.
+//!
+//! The rules for FinalBlockId: it may come with any segment, or only with the last; it may move while the end is still ahead (a producer that
+//! learns its length late), but never before a segment that arrived, and never once a segment has called itself the last.
+//!
+//! The host owns time and the wire: it calls [`Fetcher::poll`] until it returns false and sends what was written, hands in Data, Nacks and the
+//! passing of [`Fetcher::next_timeout`], and polls again after each. Content comes out of [`Fetcher::on_data`] in order, through a closure: a
+//! segment that is in order already is not copied; those that came early wait in a window of at most [`FetchOptions::max_window`] segments.
+
+use crate::congestion::{Answer, Congestion, CongestionControl, Signal};
+use crate::error::{EndProblem, FetchError, MetadataProblem, Refusal};
+use crate::limits;
+use crate::metadata::{METADATA_KEYWORD, Metadata};
+use crate::rtt::RttEstimator;
+use crate::window::{Sent, Window};
+use larder_packet::tlv::{Tlv, nni_len, tlv_len, write_header, write_nni, write_tlv};
+use larder_packet::{Component, Data, DigestVerifier, NackReason, Name, NameRef, Verifier, VerifyError, types};
+use larder_units::{Stream, Time};
+use std::time::Duration;
+
+/// How a [`Fetcher`] fetches.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchOptions {
+    /// InterestLifetime of every Interest.
+    pub lifetime: Duration,
+    /// How often one Interest is retransmitted before the transfer fails.
+    pub retries: u32,
+    /// Most segments between the next to deliver and the furthest asked for: bounds the Interests in flight and the memory.
+    pub max_window: usize,
+    /// Largest object accepted, bytes. Every segment counts as at least one.
+    pub max_bytes: u64,
+    /// Whether to ask for the version first.
+    pub naming: Naming,
+}
+
+impl Default for FetchOptions {
+    fn default() -> Self {
+        FetchOptions {
+            lifetime: limits::DEFAULT_LIFETIME,
+            retries: limits::DEFAULT_RETRIES,
+            max_window: limits::MAX_WINDOW,
+            max_bytes: limits::MAX_OBJECT_BYTES,
+            naming: Naming::Discover,
+        }
+    }
+}
+
+/// Where an object's segments are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// Under the version that the metadata tells; under the name itself where that ends in a version.
+    Discover,
+    /// Under the name itself, whatever it ends in.
+    Exact,
+}
+
+/// How far a transfer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress<'a> {
+    /// There is more to come.
+    Running,
+    /// Every byte was delivered.
+    Done,
+    /// It will not be completed.
+    Failed(&'a FetchError),
+}
+
+/// What a transfer did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FetchStats {
+    /// Interests sent, retransmissions included.
+    pub interests: u64,
+    /// Interests sent again.
+    pub retransmissions: u64,
+    /// Retransmission time-outs.
+    pub time_outs: u64,
+    /// Segments that arrived and were right.
+    pub segments: u64,
+    /// Bytes delivered, in order.
+    pub bytes: u64,
+    /// Data with a congestion mark.
+    pub marks: u64,
+    /// Nacks for Interests in flight.
+    pub nacks: u64,
+    /// Data and Nacks for what was not asked for, or arrived already.
+    pub unexpected: u64,
+    /// Data with a wrong digest or signature.
+    pub rejected: u64,
+    /// Data signed with a key that there was no verifier for, and taken as they are.
+    pub unverified: u64,
+    /// Times that congestion control reduced its window.
+    pub reductions: u64,
+    /// Most bytes that waited for a missing segment.
+    pub peak_buffered_bytes: usize,
+}
+
+/// Fetches one object. See the module's documentation.
+pub struct Fetcher {
+    options: FetchOptions,
+    congestion: Box<dyn CongestionControl>,
+    verifier: Option<Box<dyn Verifier>>,
+    nonces: Stream,
+    target: Target,
+    window: Window,
+    /// True where the last poll stopped at the congestion window, so that it may grow.
+    window_limited: bool,
+    rtt: RttEstimator,
+    backed_off_at: Option<Time>,
+    stats: FetchStats,
+}
+
+/// What the Interests in flight ask for. The metadata is its own segment 0.
+enum Target {
+    Metadata { object: Name, name: Name },
+    Segments(Object),
+    Failed(FetchError),
+}
+
+/// What is known of the versioned object.
+struct Object {
+    prefix: Name,
+    end: Option<End>,
+    highest_arrived: Option<u64>,
+    first_segment_bytes: Option<u64>,
+    announced_bytes: Option<u64>,
+    /// Everything was delivered.
+    done: bool,
+}
+
+#[derive(Clone, Copy)]
+struct End {
+    last: u64,
+    /// The segment itself said so.
+    firm: bool,
+}
+
+impl Fetcher {
+    /// A transfer of the object `name`. Without a `verifier`, digests are checked and other signatures are counted as unverified; with one, it
+    /// must accept every Data. `nonces` must differ from transfer to transfer.
+    pub fn new(
+        name: Name,
+        options: FetchOptions,
+        congestion: Box<dyn CongestionControl>,
+        verifier: Option<Box<dyn Verifier>>,
+        nonces: Stream,
+    ) -> Self {
+        let versioned = name.as_name().last().is_some_and(|last| last.typ == types::VERSION);
+        let target = if versioned || options.naming == Naming::Exact {
+            Target::Segments(Object::new(name, None))
+        } else {
+            let mut metadata = name.clone();
+            metadata.push_keyword(METADATA_KEYWORD);
+            Target::Metadata { object: name, name: metadata }
+        };
+        Fetcher {
+            options,
+            congestion,
+            verifier,
+            nonces,
+            target,
+            window: Window::default(),
+            window_limited: false,
+            rtt: RttEstimator::default(),
+            backed_off_at: None,
+            stats: FetchStats::default(),
+        }
+    }
+
+    /// Appends the next Interest to `out`; false where none is to be sent now. Call it until then, after every event.
+    pub fn poll(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
+        let last = match &self.target {
+            Target::Metadata { .. } => Some(0),
+            Target::Segments(object) if !object.done => object.end.map(|end| end.last),
+            _ => return false,
+        };
+        self.window_limited = false;
+        let Some(segment) = self.window.next_to_send(last, self.options.max_window.max(1)) else { return false };
+        if self.window.in_flight() >= self.congestion.window().max(1) {
+            self.window_limited = true;
+            return false;
+        }
+        self.encode_interest(segment, out);
+        self.stats.interests += 1;
+        let sends = self.window.sent(segment, now);
+        self.stats.retransmissions += u64::from(sends > 1);
+        true
+    }
+
+    /// Takes a Data from the network; `marked` where it came with a congestion mark. What is now in order goes to `sink`, piece by piece.
+    pub fn on_data(&mut self, now: Time, data: &Data<'_>, marked: bool, mut sink: impl FnMut(&[u8])) {
+        let Some(sent) = self.asked_for(data.name, true) else {
+            self.stats.unexpected += 1;
+            return;
+        };
+        if self.check_signature(data).is_err() {
+            self.stats.rejected += 1;
+            self.give_back(sent, Refusal::BadSignature);
+            return;
+        }
+        self.account(now, sent, marked);
+        if data.content_type == Some(types::CONTENT_NACK) {
+            self.fail(FetchError::NotFound { name: data.name.to_name() });
+            return;
+        }
+        let outcome = match self.target {
+            Target::Metadata { .. } => self.on_metadata(data),
+            Target::Segments(_) => self.on_segment(sent.segment, data, &mut sink),
+            Target::Failed(_) => Ok(()),
+        };
+        if let Err(error) = outcome {
+            self.fail(error);
+        }
+    }
+
+    /// Takes a Nack for the Interest of this name.
+    pub fn on_nack(&mut self, now: Time, interest: NameRef<'_>, reason: NackReason) {
+        let Some(sent) = self.asked_for(interest, false) else {
+            self.stats.unexpected += 1;
+            return;
+        };
+        self.stats.nacks += 1;
+        match reason {
+            // Nothing has ever come: there is no use in asking again.
+            NackReason::NoRoute if self.stats.segments == 0 => {
+                self.fail(FetchError::NoRoute { name: interest.to_name() });
+            }
+            // The route went while we were fetching, and may come back.
+            NackReason::NoRoute => self.window.refuse(sent.segment, Refusal::NoRoute),
+            // Another Interest with this nonce is on its way: a new nonce is all it takes.
+            NackReason::Duplicate => self.give_back(sent, Refusal::Nack),
+            NackReason::Congestion => {
+                self.on_congestion(now, sent, Signal::Nack);
+                self.window.refuse(sent.segment, Refusal::Congestion);
+            }
+            _ => self.window.refuse(sent.segment, Refusal::Nack),
+        }
+    }
+
+    /// When [`Fetcher::on_timeout`] is to be called, if nothing else happens before.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let running = self.progress() == Progress::Running;
+        self.window.oldest().filter(|_| running).map(|sent| sent + self.rtt.rto())
+    }
+
+    /// Takes the passing of time: Interests without an answer are to be sent again.
+    pub fn on_timeout(&mut self, now: Time) {
+        let rto = self.rtt.rto();
+        while self.next_timeout().is_some() {
+            let Some(sent) = self.window.expired(now, rto) else { return };
+            if let Some(refusal) = sent.refused {
+                self.give_back(sent, refusal);
+                continue;
+            }
+            self.stats.time_outs += 1;
+            // Once a round trip, like congestion control: what was sent before the last backoff tells nothing new.
+            if self.backed_off_at.is_none_or(|at| sent.sent_at >= at) {
+                self.rtt.back_off();
+                self.backed_off_at = Some(now);
+            }
+            self.on_congestion(now, sent, Signal::TimeOut);
+            self.give_back(sent, Refusal::TimeOut);
+        }
+    }
+
+    /// How far the transfer is.
+    pub fn progress(&self) -> Progress<'_> {
+        match &self.target {
+            Target::Segments(object) if object.done => Progress::Done,
+            Target::Metadata { .. } | Target::Segments(_) => Progress::Running,
+            Target::Failed(error) => Progress::Failed(error),
+        }
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> &FetchStats {
+        &self.stats
+    }
+
+    /// The measured round trips.
+    pub fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// The name under which the segments are, once known.
+    pub fn versioned_name(&self) -> Option<&Name> {
+        self.object().map(|object| &object.prefix)
+    }
+
+    /// Bytes of the whole object, as the metadata announced them or as the number of segments suggests; `None` while neither is known.
+    pub fn expected_bytes(&self) -> Option<u64> {
+        let object = self.object()?;
+        let by_segments = || object.end?.last.checked_add(1)?.checked_mul(object.first_segment_bytes?);
+        object.announced_bytes.or_else(by_segments)
+    }
+
+    fn object(&self) -> Option<&Object> {
+        match &self.target {
+            Target::Segments(object) => Some(object),
+            Target::Metadata { .. } | Target::Failed(_) => None,
+        }
+    }
+
+    /// The pending Interest that this name answers (`data`), or is the name of.
+    fn asked_for(&self, name: NameRef<'_>, data: bool) -> Option<Sent> {
+        let segment = match &self.target {
+            Target::Metadata { name: asked, .. } if data => name.starts_with(asked.as_name()).then_some(0)?,
+            Target::Metadata { name: asked, .. } => (name == asked.as_name()).then_some(0)?,
+            Target::Segments(object) => object.segment_of(name)?,
+            Target::Failed(_) => return None,
+        };
+        self.window.pending(segment)
+    }
+
+    fn check_signature(&mut self, data: &Data<'_>) -> Result<(), VerifyError> {
+        match &self.verifier {
+            Some(verifier) => data.verify(verifier.as_ref()),
+            None if data.signature_info.signature_type == types::DIGEST_SHA256 => data.verify(&DigestVerifier),
+            None => {
+                self.stats.unverified += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Round trip and congestion control for an answer.
+    fn account(&mut self, now: Time, sent: Sent, marked: bool) {
+        let rtt = (sent.sends == 1).then(|| now.since(sent.sent_at));
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt);
+        }
+        let smoothed_rtt = self.rtt.smoothed();
+        self.congestion.on_answer(&Answer { now, rtt, smoothed_rtt, window_limited: self.window_limited });
+        if marked {
+            self.stats.marks += 1;
+            self.on_congestion(now, sent, Signal::Mark);
+        }
+    }
+
+    fn on_congestion(&mut self, now: Time, sent: Sent, signal: Signal) {
+        let reduced = self.congestion.on_congestion(&Congestion { now, sent_at: sent.sent_at, signal });
+        self.stats.reductions += u64::from(reduced);
+    }
+
+    fn on_metadata(&mut self, data: &Data<'_>) -> Result<(), FetchError> {
+        let Target::Metadata { object, .. } = &self.target else { return Ok(()) };
+        let bad = |problem| FetchError::BadMetadata { name: data.name.to_name(), problem };
+        if data.content.len() > limits::MAX_METADATA_BYTES {
+            return Err(bad(MetadataProblem::TooLong));
+        }
+        let metadata = Metadata::decode(data.content).map_err(|error| bad(MetadataProblem::Malformed(error)))?;
+        let version = metadata.name.as_name();
+        let is_version = version.last().is_some_and(|last| last.typ == types::VERSION)
+            && version.component_count() == object.as_name().component_count() + 1
+            && version.starts_with(object.as_name());
+        if !is_version {
+            return Err(bad(MetadataProblem::ForeignName));
+        }
+        if metadata.size_bytes.is_some_and(|size| size > self.options.max_bytes) {
+            return Err(FetchError::TooLarge { name: data.name.to_name(), max_bytes: self.options.max_bytes });
+        }
+        let mut object = Object::new(metadata.name, metadata.size_bytes);
+        object.end = metadata.last_segment.map(|last| End { last, firm: false });
+        self.window = Window::default();
+        self.target = Target::Segments(object);
+        Ok(())
+    }
+
+    fn on_segment(&mut self, segment: u64, data: &Data<'_>, sink: &mut impl FnMut(&[u8])) -> Result<(), FetchError> {
+        let Target::Segments(object) = &mut self.target else { return Ok(()) };
+        let contradiction = |problem| FetchError::Contradiction { name: data.name.to_name(), problem };
+        object.arrived(segment, data).map_err(contradiction)?;
+        if let Some(end) = object.end {
+            self.window.truncate(end.last);
+        }
+        self.stats.segments += 1;
+        let waiting = self.window.buffered_bytes() + data.content.len();
+        if (self.stats.bytes + waiting as u64).max(self.stats.segments) > self.options.max_bytes {
+            return Err(FetchError::TooLarge { name: data.name.to_name(), max_bytes: self.options.max_bytes });
+        }
+        self.stats.bytes += self.window.deliver(segment, data.content, sink);
+        self.stats.peak_buffered_bytes = self.stats.peak_buffered_bytes.max(self.window.buffered_bytes());
+        if object.end.is_some_and(|end| self.window.base() > end.last) {
+            let arrived = self.stats.bytes;
+            if let Some(announced) = object.announced_bytes.filter(|announced| *announced != arrived) {
+                return Err(contradiction(EndProblem::Size { announced, arrived }));
+            }
+            object.done = true;
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, error: FetchError) {
+        self.target = Target::Failed(error);
+    }
+
+    /// Has a segment sent again, unless that was done often enough.
+    fn give_back(&mut self, sent: Sent, last: Refusal) {
+        if sent.sends > self.options.retries {
+            let error = FetchError::NoAnswer { name: self.interest_name(sent.segment), sends: sent.sends, last };
+            self.fail(error);
+        } else {
+            self.window.lose(sent.segment);
+        }
+    }
+
+    fn interest_name(&self, segment: u64) -> Name {
+        match &self.target {
+            Target::Metadata { name, .. } => name.clone(),
+            Target::Segments(object) => {
+                let mut name = object.prefix.clone();
+                name.push_segment(segment);
+                name
+            }
+            Target::Failed(_) => Name::root(),
+        }
+    }
+
+    /// Written by hand in one pass: this and the check of the digest are all the work that a segment is.
+    fn encode_interest(&mut self, segment: u64, out: &mut Vec<u8>) {
+        let (prefix, segment) = match &self.target {
+            Target::Metadata { name, .. } => (name, None),
+            Target::Segments(object) => (&object.prefix, Some(segment)),
+            Target::Failed(_) => return,
+        };
+        let prefix = prefix.as_name().as_bytes();
+        let name_len = prefix.len() + segment.map_or(0, |n| tlv_len(types::SEGMENT.into(), nni_len(n)));
+        let lifetime_ms = u64::try_from(self.options.lifetime.as_millis()).unwrap_or(u64::MAX);
+        let selectors: &[u8] = match segment {
+            None => &[types::CAN_BE_PREFIX as u8, 0, types::MUST_BE_FRESH as u8, 0],
+            Some(_) => &[],
+        };
+        let rest = tlv_len(types::NONCE, 4) + tlv_len(types::INTEREST_LIFETIME, nni_len(lifetime_ms));
+        write_header(out, types::INTEREST, tlv_len(types::NAME, name_len) + selectors.len() + rest);
+        write_header(out, types::NAME, name_len);
+        out.extend_from_slice(prefix);
+        if let Some(segment) = segment {
+            write_nni(out, types::SEGMENT.into(), segment);
+        }
+        out.extend_from_slice(selectors);
+        write_tlv(out, types::NONCE, &(self.nonces.bits() as u32).to_be_bytes());
+        write_nni(out, types::INTEREST_LIFETIME, lifetime_ms);
+    }
+}
+
+impl Object {
+    fn new(prefix: Name, announced_bytes: Option<u64>) -> Self {
+        Object { prefix, end: None, highest_arrived: None, first_segment_bytes: None, announced_bytes, done: false }
+    }
+
+    /// The number of the segment with this name.
+    fn segment_of(&self, name: NameRef<'_>) -> Option<u64> {
+        // Components delimit themselves, so a byte prefix that ends with a component is a name prefix.
+        let component = name.as_bytes().strip_prefix(self.prefix.as_name().as_bytes())?;
+        let component = Tlv::only(component, types::SEGMENT.into()).ok()?;
+        let segment = component.number().ok()?;
+        (component.value.len() == nni_len(segment)).then_some(segment)
+    }
+
+    /// Notes a segment and what it says of the end.
+    fn arrived(&mut self, segment: u64, data: &Data<'_>) -> Result<(), EndProblem> {
+        let highest = self.highest_arrived.map_or(segment, |highest| highest.max(segment));
+        self.highest_arrived = Some(highest);
+        if segment == 0 {
+            self.first_segment_bytes = Some(data.content.len() as u64);
+        }
+        let Some(component) = data.final_block_id else { return Ok(()) };
+        let last = final_segment(component)?;
+        if last < highest {
+            return Err(EndProblem::Shrank { last, arrived: highest });
+        }
+        match self.end {
+            Some(End { last: was, firm: true }) if was != last => Err(EndProblem::Moved { last, was }),
+            Some(End { firm: true, .. }) => Ok(()),
+            _ => {
+                self.end = Some(End { last, firm: last == segment });
+                Ok(())
+            }
+        }
+    }
+}
+
+fn final_segment(component: Component<'_>) -> Result<u64, EndProblem> {
+    let number = (component.typ == types::SEGMENT).then(|| component.as_number()).flatten();
+    number.ok_or(EndProblem::NotASegment)
+}

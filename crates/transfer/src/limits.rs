@@ -1,0 +1,47 @@
+//! Every limit of this crate, with the reason beside the number.
+
+use std::time::Duration;
+
+/// Largest NDN packet, bytes: the NDN packet format's practical limit, which every deployed forwarder enforces (`ndn::MAX_NDN_PACKET_SIZE`).
+pub const MAX_PACKET_BYTES: usize = 8800;
+
+/// Default bytes of content in a segment: what `ndnputchunks` and `ndnd put` use; leaves 800 bytes of a packet for its name and signature.
+pub const DEFAULT_SEGMENT_BYTES: usize = 8000;
+
+/// Default of the most segments between the next one to deliver and the furthest one asked for. Bounds both the Interests in flight and the
+/// memory that waits for a missing segment: 4096 × 8.8 kB = 36 MB, the product of 1 Gb/s and 260 ms.
+pub const MAX_WINDOW: usize = 4096;
+
+/// First congestion window, segments: RFC 6928's ten. A burst of 88 kB fits a socket's default receive buffer (212 kB on Linux).
+pub const INITIAL_WINDOW: usize = 10;
+
+/// Smallest congestion window, segments: one lost Interest of two does not stop the flow for a whole RTO.
+pub const MIN_WINDOW: usize = 2;
+
+/// RTO before the first RTT sample: RFC 6298 section 2.1.
+pub const INITIAL_RTO: Duration = Duration::from_secs(1);
+
+/// Smallest margin of the RTO over the smoothed round trip. RFC 6298 has an RTO of at least 1 s for TCP's delayed acknowledgements, which NDN
+/// has not; Linux TCP and `ndncatchunks` use 200 ms, which a busy machine's scheduler does not exceed.
+pub const MIN_RTO_MARGIN: Duration = Duration::from_millis(200);
+
+/// Largest RTO, with its backoff: `ndncatchunks`' 4 s, the default InterestLifetime. Longer, the Interest has left every PIT anyway.
+pub const MAX_RTO: Duration = Duration::from_secs(4);
+
+/// Default InterestLifetime: the NDN packet format's default.
+pub const DEFAULT_LIFETIME: Duration = Duration::from_secs(4);
+
+/// Default of how often one Interest is retransmitted before the transfer fails: `ndncatchunks`' 15.
+pub const DEFAULT_RETRIES: u32 = 15;
+
+/// Default of the largest object a consumer accepts, bytes: 1 TiB. Without a bound, a producer that never ends fills the disk.
+pub const MAX_OBJECT_BYTES: u64 = 1 << 40;
+
+/// Default FreshnessPeriod of segments. They never change, so any value is right; ten seconds is `ndnputchunks`' default.
+pub const DEFAULT_FRESHNESS: Duration = Duration::from_secs(10);
+
+/// FreshnessPeriod of the RDR metadata: a new version is seen after this time at the latest, and a burst of consumers asks the producer once.
+pub const METADATA_FRESHNESS: Duration = Duration::from_millis(100);
+
+/// Most bytes of Content in a metadata packet: a Name and six numbers fit into a fraction.
+pub const MAX_METADATA_BYTES: usize = 4096;

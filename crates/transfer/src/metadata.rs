@@ -1,0 +1,117 @@
+//! The Content of an RDR metadata packet: which version of an object is the current one.
+//!
+//! Source: Realtime Data Retrieval (RDR) as `ndnputchunks`, `ndncatchunks` and ndn6-file-server speak it. `<name>/32=metadata/v=<n>/seg=0` holds
+//! the Name of the versioned object; ndn6-file-server adds the last segment, sizes and times, each optional.
+
+use larder_packet::tlv::{TlvReader, write_nested, write_nni, write_tlv};
+use larder_packet::{DecodeError, Name, NameRef, types};
+
+/// The keyword component of metadata names.
+pub const METADATA_KEYWORD: &[u8] = b"metadata";
+
+/// TLV-TYPEs of ndn6-file-server's protocol.
+const SEGMENT_SIZE: u32 = 0xF500;
+const SIZE: u32 = 0xF502;
+const MODIFIED: u32 = 0xF50C;
+
+/// What a producer tells of an object before its segments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// The versioned name, under which the segments are.
+    pub name: Name,
+    /// Number of the last segment.
+    pub last_segment: Option<u64>,
+    /// Bytes of content in every segment but the last.
+    pub segment_bytes: Option<u64>,
+    /// Bytes of the object.
+    pub size_bytes: Option<u64>,
+    /// When it was last modified, nanoseconds since 1970.
+    pub modified_ns: Option<u64>,
+}
+
+impl Metadata {
+    /// Reads a metadata packet's Content; elements that are not known here are skipped as their types say.
+    ///
+    /// # Errors
+    /// Where the Name is missing or anything is malformed.
+    pub fn decode(content: &[u8]) -> Result<Metadata, DecodeError> {
+        let mut reader = TlvReader::new(content);
+        let name = reader.require(types::NAME, "Name")?;
+        let mut metadata = Metadata { name: NameRef::from_value(name.value)?.to_name(), ..Metadata::default() };
+        for element in reader {
+            let element = element?;
+            match element.typ {
+                types::FINAL_BLOCK_ID => {
+                    let component = element.children().require(types::SEGMENT.into(), "segment component")?;
+                    metadata.last_segment = Some(component.number()?);
+                }
+                SEGMENT_SIZE => metadata.segment_bytes = Some(element.number()?),
+                SIZE => metadata.size_bytes = Some(element.number()?),
+                MODIFIED => metadata.modified_ns = Some(element.number()?),
+                _ => element.skip(false)?,
+            }
+        }
+        Ok(metadata)
+    }
+
+    /// Appends the Content of a metadata packet.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        write_tlv(out, types::NAME, self.name.as_name().as_bytes());
+        if let Some(last) = self.last_segment {
+            write_nested(out, types::FINAL_BLOCK_ID, 3, |out| write_nni(out, types::SEGMENT.into(), last));
+        }
+        for (typ, number) in [(SEGMENT_SIZE, self.segment_bytes), (SIZE, self.size_bytes), (MODIFIED, self.modified_ns)]
+        {
+            if let Some(number) = number {
+                write_nni(out, typ, number);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_a_name_is_enough() {
+        // What ndnputchunks sends for /A/v=1: a Name and nothing else.
+        let metadata = Metadata::decode(&[7, 6, 8, 1, b'A', 54, 1, 1]).unwrap();
+        assert_eq!(metadata, Metadata { name: "/A/v=1".parse().unwrap(), ..Metadata::default() });
+    }
+
+    #[test]
+    fn file_server_elements_are_read() {
+        let wire = [
+            &[7, 6, 8, 1, b'A', 54, 1, 1][..],
+            &[26, 3, 50, 1, 9],
+            &[0xFD, 0xF5, 0x00, 2, 0x18, 0x00],
+            &[0xFD, 0xF5, 0x02, 2, 0xEA, 0x60],
+            &[0xFD, 0xF5, 0x04, 2, 0x81, 0xA4],
+            &[0xFD, 0xF5, 0x0C, 8, 0, 0, 0, 0, 0, 0, 0, 5],
+        ]
+        .concat();
+        let metadata = Metadata::decode(&wire).unwrap();
+        assert_eq!(metadata.last_segment, Some(9));
+        assert_eq!((metadata.segment_bytes, metadata.size_bytes), (Some(6144), Some(60000)));
+        assert_eq!(metadata.modified_ns, Some(5));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(last: Option<u64>, size: Option<u64>, modified_ns: Option<u64>) {
+            let name = "/a/b/v=17".parse().unwrap();
+            let metadata = Metadata { name, last_segment: last, segment_bytes: size, size_bytes: size, modified_ns };
+            let mut out = Vec::new();
+            metadata.encode(&mut out);
+            prop_assert_eq!(Metadata::decode(&out), Ok(metadata));
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let _ = Metadata::decode(&bytes);
+            let _ = Metadata::decode(&[&[7, 3, 8, 1, b'A'], &bytes[..]].concat());
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The producer: serves one version of one object as segments, made when they are asked for, and its RDR metadata.
+//!
+//! It answers
+//! * `<name>/v=<n>/seg=<i>`: that segment, with FinalBlockId in every one; an empty object is one empty segment;
+//! * `<name>/32=metadata` (CanBePrefix) and the full metadata name: which version there is, how many segments, how large, as ndn6-file-server;
+//! * `<name>` and `<name>/v=<n>` with CanBePrefix: segment 0, from whose name older consumers learn the version.
+//!
+//! Everything else, a segment past the end too, is met with silence and counted (ndn6-file-server's choice: a Nack would be cached).
+//! Only one segment is in memory at a time. The source is asked for its stamp (size and time of modification) after every read: once it
+//! differs from the first one, nothing more is answered, so that no consumer gets a mixture of two files under one version.
+
+use crate::error::PublishError;
+use crate::limits::{DEFAULT_FRESHNESS, DEFAULT_SEGMENT_BYTES, MAX_PACKET_BYTES, METADATA_FRESHNESS};
+use crate::metadata::{METADATA_KEYWORD, Metadata};
+use larder_packet::tlv::{Tlv, nni_len};
+use larder_packet::{Component, Data, DataBuilder, Interest, Name, NameRef, Signer, types};
+use std::io;
+use std::time::Duration;
+
+/// Longest ECDSA P-256 signature in DER, bytes; they vary, and a packet's size must be known before it is signed.
+const MAX_ECDSA_BYTES: usize = 72;
+
+/// Where an object's bytes come from.
+pub trait Source {
+    /// Its size and time of modification now.
+    ///
+    /// # Errors
+    /// Where it cannot be looked at.
+    fn stamp(&mut self) -> io::Result<Stamp>;
+
+    /// Fills `buffer` with the bytes at `offset`.
+    ///
+    /// # Errors
+    /// Where they cannot be read, or there are fewer (`UnexpectedEof`).
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+}
+
+/// What tells whether a source is still the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// When it was last modified, nanoseconds since 1970; 0 where it has no such time.
+    pub modified_ns: u64,
+}
+
+impl Source for Vec<u8> {
+    fn stamp(&mut self) -> io::Result<Stamp> {
+        Ok(Stamp { size_bytes: self.len() as u64, modified_ns: 0 })
+    }
+
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let bytes = self.get(start..).and_then(|rest| rest.get(..buffer.len()));
+        buffer.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+}
+
+/// How a [`Publisher`] serves.
+#[derive(Clone, Copy, Debug)]
+pub struct PublishOptions {
+    /// Bytes of content in every segment but the last.
+    pub segment_bytes: usize,
+    /// FreshnessPeriod of segments.
+    pub freshness: Duration,
+}
+
+impl Default for PublishOptions {
+    fn default() -> Self {
+        PublishOptions { segment_bytes: DEFAULT_SEGMENT_BYTES, freshness: DEFAULT_FRESHNESS }
+    }
+}
+
+/// What an Interest was answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// This segment.
+    Segment(u64),
+    /// The metadata.
+    Metadata,
+    /// Nothing: the object ends before this segment.
+    PastEnd,
+    /// Nothing: the name is not one of this object's.
+    NotOurs,
+}
+
+/// What a producer did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PublishStats {
+    /// Segments sent.
+    pub segments: u64,
+    /// Bytes of content in them.
+    pub bytes: u64,
+    /// Metadata packets sent.
+    pub metadata: u64,
+    /// Interests for segments past the end.
+    pub past_end: u64,
+    /// Interests for other names.
+    pub not_ours: u64,
+}
+
+/// Serves one version of one object. See the module's documentation.
+pub struct Publisher<S> {
+    name: Name,
+    versioned: Name,
+    metadata_name: Name,
+    metadata: Vec<u8>,
+    source: S,
+    stamp: Stamp,
+    changed: bool,
+    last_segment: u64,
+    signer: Box<dyn Signer>,
+    options: PublishOptions,
+    content: Vec<u8>,
+    stats: PublishStats,
+}
+
+impl<S: Source> Publisher<S> {
+    /// Serves `source` as `name` in version `version`.
+    ///
+    /// # Errors
+    /// Where the source cannot be looked at, or segments of this size do not fit a packet (the error tells which do).
+    pub fn new(
+        name: Name,
+        version: u64,
+        mut source: S,
+        signer: Box<dyn Signer>,
+        options: PublishOptions,
+    ) -> Result<Self, PublishError> {
+        let stamp = source.stamp().map_err(PublishError::Read)?;
+        let segment_bytes = options.segment_bytes;
+        let last_segment = stamp.size_bytes.div_ceil(segment_bytes.max(1) as u64).max(1) - 1;
+        let mut versioned = name.clone();
+        versioned.push_version(version);
+        let mut metadata_name = name.clone();
+        metadata_name.push_keyword(METADATA_KEYWORD).push_version(version).push_segment(0);
+        let mut metadata = Vec::new();
+        Metadata {
+            name: versioned.clone(),
+            last_segment: Some(last_segment),
+            segment_bytes: Some(segment_bytes as u64),
+            size_bytes: Some(stamp.size_bytes),
+            modified_ns: (stamp.modified_ns > 0).then_some(stamp.modified_ns),
+        }
+        .encode(&mut metadata);
+        let publisher = Publisher {
+            name,
+            versioned,
+            metadata_name,
+            metadata,
+            source,
+            stamp,
+            changed: false,
+            last_segment,
+            signer,
+            options,
+            content: Vec::with_capacity(segment_bytes.min(MAX_PACKET_BYTES)),
+            stats: PublishStats::default(),
+        };
+        publisher.check_segment_size()?;
+        Ok(publisher)
+    }
+
+    /// The name with its version: what consumers get when they ask for the current one.
+    pub fn versioned_name(&self) -> &Name {
+        &self.versioned
+    }
+
+    /// Number of the last segment.
+    pub fn last_segment(&self) -> u64 {
+        self.last_segment
+    }
+
+    /// Bytes of the object.
+    pub fn size_bytes(&self) -> u64 {
+        self.stamp.size_bytes
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> &PublishStats {
+        &self.stats
+    }
+
+    /// Answers an Interest: appends the Data to `out`, or nothing.
+    ///
+    /// # Errors
+    /// Where the source changed or cannot be read, or the packet cannot be signed; then nothing is appended.
+    pub fn on_interest(&mut self, interest: &Interest<'_>, out: &mut Vec<u8>) -> Result<Reply, PublishError> {
+        let (name, digest) = interest.name.strip_implicit_digest();
+        // A digest stands after the whole name of a Data: no prefix match then.
+        let prefix = interest.can_be_prefix && digest.is_none();
+        let reply = self.find(name, prefix);
+        let start = out.len();
+        match reply {
+            Reply::Segment(segment) => self.write_segment(segment, out)?,
+            Reply::Metadata => self.write_metadata(out)?,
+            Reply::PastEnd => self.stats.past_end += 1,
+            Reply::NotOurs => self.stats.not_ours += 1,
+        }
+        if let Some(digest) = digest.filter(|_| out.len() > start) {
+            let same = Data::decode(&out[start..]).is_ok_and(|data| data.implicit_digest() == digest);
+            if !same {
+                out.truncate(start);
+                self.stats.not_ours += 1;
+                return Ok(Reply::NotOurs);
+            }
+        }
+        match reply {
+            Reply::Segment(_) => {
+                self.stats.segments += 1;
+                self.stats.bytes += self.content.len() as u64;
+            }
+            Reply::Metadata => self.stats.metadata += 1,
+            Reply::PastEnd | Reply::NotOurs => {}
+        }
+        Ok(reply)
+    }
+
+    fn find(&self, name: NameRef<'_>, prefix: bool) -> Reply {
+        if let Some(rest) = name.as_bytes().strip_prefix(self.versioned.as_name().as_bytes()) {
+            return match segment_number(rest) {
+                Some(segment) if segment <= self.last_segment => Reply::Segment(segment),
+                Some(_) => Reply::PastEnd,
+                None if rest.is_empty() && prefix => Reply::Segment(0),
+                None => Reply::NotOurs,
+            };
+        }
+        let metadata = self.metadata_name.as_name();
+        if name == metadata {
+            return Reply::Metadata;
+        }
+        if !prefix {
+            return Reply::NotOurs;
+        }
+        // Longer than the object's name, only the metadata's can match; otherwise both do, and the object is what was asked for.
+        if name.component_count() > self.name.as_name().component_count() {
+            return if metadata.starts_with(name) { Reply::Metadata } else { Reply::NotOurs };
+        }
+        if self.versioned.as_name().starts_with(name) { Reply::Segment(0) } else { Reply::NotOurs }
+    }
+
+    fn write_segment(&mut self, segment: u64, out: &mut Vec<u8>) -> Result<(), PublishError> {
+        self.read(segment)?;
+        self.encode_segment(segment, &self.content, out)
+    }
+
+    /// Reads a segment's content, and makes sure that it is still the same file.
+    fn read(&mut self, segment: u64) -> Result<(), PublishError> {
+        if self.changed {
+            return Err(PublishError::Changed);
+        }
+        let segment_bytes = self.options.segment_bytes as u64;
+        let offset = segment * segment_bytes;
+        let length = segment_bytes.min(self.stamp.size_bytes - offset) as usize;
+        self.content.resize(length, 0);
+        let read = self.source.read_at(offset, &mut self.content);
+        // The stamp changes before the bytes do, so looking at it after the read is looking early enough.
+        if self.source.stamp().map_err(PublishError::Read)? != self.stamp {
+            self.changed = true;
+            return Err(PublishError::Changed);
+        }
+        read.map_err(PublishError::Read)
+    }
+
+    fn encode_segment(&self, segment: u64, content: &[u8], out: &mut Vec<u8>) -> Result<(), PublishError> {
+        let mut name = self.versioned.clone();
+        name.push_segment(segment);
+        let mut digits = [0; 8];
+        DataBuilder::new(&name)
+            .freshness(self.options.freshness)
+            .final_block_id(segment_component(self.last_segment, &mut digits))
+            .content(content)
+            .build_into(self.signer.as_ref(), out)
+            .map_err(PublishError::Sign)
+    }
+
+    fn write_metadata(&self, out: &mut Vec<u8>) -> Result<(), PublishError> {
+        let mut digits = [0; 8];
+        DataBuilder::new(&self.metadata_name)
+            .freshness(METADATA_FRESHNESS)
+            .final_block_id(segment_component(0, &mut digits))
+            .content(&self.metadata)
+            .build_into(self.signer.as_ref(), out)
+            .map_err(PublishError::Sign)
+    }
+
+    /// Builds the packet with the longest name, to see whether it fits.
+    fn check_segment_size(&self) -> Result<(), PublishError> {
+        let asked = self.options.segment_bytes;
+        let trial = vec![0; asked.min(MAX_PACKET_BYTES)];
+        let mut packet = Vec::new();
+        self.encode_segment(self.last_segment, &trial, &mut packet)?;
+        let signature = Data::decode(&packet).map_or(0, |data| data.signature_value.len());
+        let may_grow = if self.signer.signature_type() == types::SHA256_WITH_ECDSA {
+            MAX_ECDSA_BYTES.saturating_sub(signature)
+        } else {
+            0
+        };
+        let overhead = packet.len() + may_grow - trial.len();
+        let largest = MAX_PACKET_BYTES.saturating_sub(overhead);
+        if asked == 0 || asked > largest {
+            return Err(PublishError::SegmentSize { asked, largest });
+        }
+        Ok(())
+    }
+}
+
+fn segment_component(number: u64, digits: &mut [u8; 8]) -> Component<'_> {
+    *digits = number.to_be_bytes();
+    Component { typ: types::SEGMENT, value: &digits[8 - nni_len(number)..] }
+}
+
+/// The number, where `components` is one segment component in its shortest form.
+fn segment_number(components: &[u8]) -> Option<u64> {
+    let component = Tlv::only(components, types::SEGMENT.into()).ok()?;
+    let number = component.number().ok()?;
+    (component.value.len() == nni_len(number)).then_some(number)
+}

@@ -1,0 +1,267 @@
+//! The segments between the next one to deliver and the furthest one asked for: what is in flight, what waits for its turn, what arrived early.
+//!
+//! One [`Slot`] a segment in a ring, so that every look-up is an index. Interests in flight also stand in a queue by sending time; entries that
+//! an answer or a retransmission has overtaken are dropped when they reach the front. All time-outs are one RTO after sending, so the front of
+//! that queue is always the next to expire, and no timer needs a heap.
+
+use crate::error::Refusal;
+use bytes::Bytes;
+use larder_units::Time;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// What is known of one segment that was asked for.
+#[derive(Debug)]
+struct Slot {
+    sends: u32,
+    sent_at: Time,
+    state: State,
+    /// The network already said no, so that the time-out tells nothing about congestion.
+    refused: Option<Refusal>,
+}
+
+#[derive(Debug, PartialEq)]
+enum State {
+    InFlight,
+    Lost,
+    Arrived(Bytes),
+}
+
+/// A segment whose Data arrived, or whose time-out passed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub segment: u64,
+    /// How often its Interest was sent.
+    pub sends: u32,
+    /// When it was sent last.
+    pub sent_at: Time,
+    /// See [`Window::refuse`].
+    pub refused: Option<Refusal>,
+}
+
+/// The ring of slots. Never longer than the limit given to [`Window::next_to_send`].
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    /// The next segment to deliver: slot 0.
+    base: u64,
+    slots: VecDeque<Slot>,
+    /// (segment, sent at), oldest first; the first one is never stale.
+    by_time: VecDeque<(u64, Time)>,
+    lost: VecDeque<u64>,
+    in_flight: usize,
+    buffered_bytes: usize,
+}
+
+impl Window {
+    /// The next segment to deliver.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Interests in flight.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Bytes of segments that arrived before one that is missing.
+    pub fn buffered_bytes(&self) -> usize {
+        self.buffered_bytes
+    }
+
+    /// The segment to ask for next: a lost one first, else a new one up to `last`, at most `limit` segments from the next to deliver.
+    pub fn next_to_send(&mut self, last: Option<u64>, limit: usize) -> Option<u64> {
+        while let Some(&segment) = self.lost.front() {
+            if self.slot(segment).is_some_and(|slot| slot.state == State::Lost) {
+                return Some(segment);
+            }
+            self.lost.pop_front();
+        }
+        let new = self.base + self.slots.len() as u64;
+        (self.slots.len() < limit && last.is_none_or(|last| new <= last)).then_some(new)
+    }
+
+    /// The Interest for what [`Window::next_to_send`] returned was sent; returns how often it has been sent now.
+    pub fn sent(&mut self, segment: u64, now: Time) -> u32 {
+        let index = (segment - self.base) as usize;
+        if index == self.slots.len() {
+            self.slots.push_back(Slot { sends: 0, sent_at: now, state: State::InFlight, refused: None });
+        } else {
+            self.lost.pop_front();
+        }
+        let slot = &mut self.slots[index];
+        slot.sends += 1;
+        slot.sent_at = now;
+        slot.state = State::InFlight;
+        slot.refused = None;
+        self.by_time.push_back((segment, now));
+        self.in_flight += 1;
+        slot.sends
+    }
+
+    /// What was sent for a segment that has not arrived yet; `None` for any other.
+    pub fn pending(&self, segment: u64) -> Option<Sent> {
+        let slot = self.slot(segment)?;
+        let Slot { sends, sent_at, refused, .. } = *slot;
+        (!matches!(slot.state, State::Arrived(_))).then_some(Sent { segment, sends, sent_at, refused })
+    }
+
+    /// Puts a pending segment's content in its place and hands everything that is now in order to `sink`; returns the number of bytes delivered.
+    /// What is in order already is never copied.
+    pub fn deliver(&mut self, segment: u64, content: &[u8], sink: &mut impl FnMut(&[u8])) -> u64 {
+        let index = (segment - self.base) as usize;
+        self.in_flight -= usize::from(self.slots[index].state == State::InFlight);
+        if index > 0 {
+            self.buffered_bytes += content.len();
+            self.slots[index].state = State::Arrived(Bytes::copy_from_slice(content));
+            self.drop_stale();
+            return 0;
+        }
+        sink(content);
+        let mut delivered = content.len() as u64;
+        self.slots.pop_front();
+        self.base += 1;
+        while let Some(Slot { state: State::Arrived(content), .. }) = self.slots.front() {
+            sink(content);
+            delivered += content.len() as u64;
+            self.buffered_bytes -= content.len();
+            self.slots.pop_front();
+            self.base += 1;
+        }
+        self.drop_stale();
+        delivered
+    }
+
+    /// Marks a pending segment as to be sent again.
+    pub fn lose(&mut self, segment: u64) {
+        let Some(slot) = self.slot_mut(segment) else { return };
+        if slot.state == State::InFlight {
+            slot.state = State::Lost;
+            self.in_flight -= 1;
+            self.lost.push_back(segment);
+            self.drop_stale();
+        }
+    }
+
+    /// Notes a refusal: the segment stays in flight until its time-out, which then tells nothing about congestion.
+    pub fn refuse(&mut self, segment: u64, refusal: Refusal) {
+        if let Some(slot) = self.slot_mut(segment) {
+            slot.refused = Some(refusal);
+        }
+    }
+
+    /// When the oldest Interest in flight was sent.
+    pub fn oldest(&self) -> Option<Time> {
+        self.by_time.front().map(|&(_, sent_at)| sent_at)
+    }
+
+    /// The oldest Interest in flight, if it was sent `rto` ago or earlier. To be followed by [`Window::lose`].
+    pub fn expired(&self, now: Time, rto: Duration) -> Option<Sent> {
+        let &(segment, sent_at) = self.by_time.front()?;
+        if sent_at + rto > now { None } else { self.pending(segment) }
+    }
+
+    /// Forgets everything after `last`: the object ends there.
+    pub fn truncate(&mut self, last: u64) {
+        let keep = usize::try_from((last + 1).saturating_sub(self.base)).unwrap_or(usize::MAX);
+        while self.slots.len() > keep {
+            let slot = self.slots.pop_back();
+            self.in_flight -= usize::from(slot.is_some_and(|slot| slot.state == State::InFlight));
+        }
+        self.drop_stale();
+    }
+
+    fn slot(&self, segment: u64) -> Option<&Slot> {
+        self.slots.get(usize::try_from(segment.checked_sub(self.base)?).ok()?)
+    }
+
+    fn slot_mut(&mut self, segment: u64) -> Option<&mut Slot> {
+        self.slots.get_mut(usize::try_from(segment.checked_sub(self.base)?).ok()?)
+    }
+
+    /// Keeps the front of the queue by time in flight.
+    fn drop_stale(&mut self) {
+        while let Some(&(segment, sent_at)) = self.by_time.front() {
+            let current = |slot: &Slot| slot.state == State::InFlight && slot.sent_at == sent_at;
+            if self.slot(segment).is_some_and(current) {
+                return;
+            }
+            self.by_time.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(window: &mut Window, count: u64) {
+        for n in 0..count {
+            let segment = window.next_to_send(None, 1000).unwrap();
+            window.sent(segment, Time::from_millis(n));
+        }
+    }
+
+    #[test]
+    fn early_segments_wait_and_come_out_in_order() {
+        let mut window = Window::default();
+        fill(&mut window, 4);
+        let mut out = Vec::new();
+        let mut sink = |bytes: &[u8]| out.extend_from_slice(bytes);
+        assert_eq!(window.deliver(2, b"c", &mut sink), 0);
+        assert_eq!(window.deliver(1, b"b", &mut sink), 0);
+        assert_eq!(window.buffered_bytes(), 2);
+        assert!(window.pending(1).is_none(), "a second copy is not pending");
+        assert_eq!(window.deliver(0, b"a", &mut sink), 3);
+        assert_eq!(window.buffered_bytes(), 0);
+        assert_eq!((window.base(), window.in_flight()), (3, 1));
+        assert_eq!(out, b"abc");
+        assert!(window.pending(2).is_none(), "delivered");
+    }
+
+    #[test]
+    fn a_missing_segment_stops_the_window_at_its_limit() {
+        let mut window = Window::default();
+        fill(&mut window, 8);
+        for segment in 1..8 {
+            window.deliver(segment, b"x", &mut |_| ());
+        }
+        assert_eq!(window.next_to_send(None, 8), None);
+        assert_eq!(window.oldest(), Some(Time::ZERO));
+        let rto = Duration::from_millis(100);
+        assert!(window.expired(Time::from_millis(99), rto).is_none());
+        assert_eq!(window.expired(Time::from_millis(100), rto).map(|sent| sent.segment), Some(0));
+        window.lose(0);
+        assert!(window.expired(Time::from_millis(100), rto).is_none());
+        assert_eq!(window.next_to_send(None, 8), Some(0));
+        assert_eq!(window.sent(0, Time::from_millis(100)), 2);
+    }
+
+    #[test]
+    fn a_lost_segment_that_arrives_late_is_not_sent_again() {
+        let mut window = Window::default();
+        fill(&mut window, 2);
+        window.lose(1);
+        window.lose(1);
+        assert_eq!(window.in_flight(), 1);
+        window.deliver(1, b"b", &mut |_| ());
+        assert_eq!(window.next_to_send(Some(1), 10), None);
+        window.deliver(0, b"a", &mut |_| ());
+        assert_eq!((window.base(), window.in_flight(), window.oldest()), (2, 0, None));
+    }
+
+    #[test]
+    fn segments_past_the_end_are_forgotten() {
+        let mut window = Window::default();
+        fill(&mut window, 10);
+        window.lose(7);
+        window.truncate(3);
+        assert_eq!(window.in_flight(), 4);
+        assert_eq!(window.next_to_send(Some(3), 10), None);
+        window.truncate(u64::MAX - 1);
+        assert_eq!(window.in_flight(), 4);
+        for segment in 0..4 {
+            window.deliver(segment, b"", &mut |_| ());
+        }
+        assert_eq!((window.in_flight(), window.oldest()), (0, None));
+    }
+}

@@ -1,0 +1,8 @@
+//! What could go wrong between a consumer and a producer, one file a fear.
+
+mod hostile_producer;
+mod link;
+mod lost_bytes;
+mod mixed_versions;
+mod starved_link;
+mod wrong_answers;
