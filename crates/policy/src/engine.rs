@@ -291,3 +291,60 @@ impl Cache<'_> {
         Some(Victim { id, size })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::registry;
+    use crate::traits::Policy;
+    use std::sync::{Arc, Mutex};
+
+    /// Admits only what is smaller than everything that would have to leave for it, and notes whom it was shown.
+    struct Duel(Arc<Mutex<Vec<u64>>>);
+
+    impl Policy for Duel {}
+
+    impl Admit for Duel {
+        fn on_request(&mut self, _: &Request, _: bool) {}
+
+        fn admit(&mut self, request: &Request, cache: &mut Cache<'_>) -> bool {
+            let mut shown = self.0.lock().unwrap();
+            shown.clear();
+            let mut room = cache.capacity() - cache.used();
+            while room < request.size
+                && let Some(victim) = cache.next_victim()
+            {
+                shown.push(victim.id);
+                room += victim.size;
+            }
+            room >= request.size
+        }
+    }
+
+    #[test]
+    fn a_duel_is_shown_others_than_those_who_leave() {
+        let evictors = registry().iter().filter_map(|entry| match entry.build {
+            Build::Eviction(_) => Some(entry.name),
+            Build::Admission(_) => None,
+        });
+        for name in evictors {
+            let capacity = ByteSize::from_bytes(1000);
+            let mut engine = Engine::new(&name.parse().unwrap(), capacity, &Streams::new(1)).unwrap();
+            let shown = Arc::new(Mutex::new(Vec::new()));
+            engine.admission.push(Box::new(Duel(shown.clone())));
+            let mut victims = Vec::new();
+            let mut ids = Vec::new();
+            for id in 0..500_u64 {
+                let size = 10 + id * 37 % 300;
+                assert!(engine.admit(id, size, Time::ZERO));
+                victims.clear();
+                let slot = engine.insert(id, size, Time::ZERO, &mut victims).unwrap();
+                let left: Vec<u64> = victims.iter().map(|slot| ids[slot.index()]).collect();
+                assert_eq!(left, *shown.lock().unwrap(), "{name}");
+                ids.resize(ids.len().max(slot.index() + 1), 0);
+                ids[slot.index()] = id;
+                engine.hit(slot, id, Time::ZERO);
+            }
+        }
+    }
+}

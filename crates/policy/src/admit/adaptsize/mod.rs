@@ -25,7 +25,6 @@ use crate::registry::{Build, PolicyEntry, Setting};
 use crate::traits::{Admit, Gauge, Policy, Work};
 use larder_units::Stream;
 use model::{Model, Shape};
-use search::Optimum;
 use statistics::{Counts, History};
 use std::any::Any;
 
@@ -49,6 +48,13 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
             doc: "requests from one tuning of c to the next",
         },
         Parameter {
+            name: "horizon",
+            unit: "intervals",
+            values: Values::Integer(1, u64::MAX),
+            default: Preset::Value("4"),
+            doc: "time in which the model must reach what it predicts, from an empty cache",
+        },
+        Parameter {
             name: "start",
             unit: "bytes",
             values: Values::Bytes(1, u64::MAX),
@@ -66,6 +72,8 @@ struct AdaptSize {
     stream: Stream,
     capacity: u64,
     interval: u64,
+    /// In intervals.
+    horizon: f64,
     c: f64,
     counts: Counts,
     /// `None` while a job has it.
@@ -77,7 +85,10 @@ struct AdaptSize {
 /// What a job brings back.
 struct Tuned {
     history: History,
-    optimum: Option<Optimum>,
+    /// `None`: no finite answer.
+    c: Option<f64>,
+    /// The object hit ratio with it, in the long run.
+    predicted: f64,
 }
 
 impl AdaptSize {
@@ -88,6 +99,7 @@ impl AdaptSize {
             stream: setting.stream(),
             capacity: setting.capacity,
             interval: arguments.get("interval").unwrap_or(250_000),
+            horizon: arguments.get("horizon").unwrap_or(4) as f64,
             c: start as f64,
             counts: Counts::default(),
             history: Some(History::default()),
@@ -125,11 +137,14 @@ impl Policy for AdaptSize {
         }
         let mut history = self.history.take()?;
         let counts = std::mem::take(&mut self.counts);
-        let (capacity, shape) = (self.capacity, self.shape);
+        let (capacity, shape, horizon) = (self.capacity, self.shape, self.horizon);
         Some(Box::new(move || {
             history.smooth(counts);
-            let optimum = search::best(&Model { bins: history.bins(), capacity: capacity as f64, shape });
-            Box::new(Tuned { history, optimum })
+            let mut model = Model { bins: history.bins(), capacity: capacity as f64, shape, horizon };
+            let c = search::best(&model);
+            model.horizon = f64::INFINITY;
+            let predicted = c.map_or(f64::NAN, |c| model.hit_ratio(c));
+            Box::new(Tuned { history, c, predicted })
         }))
     }
 
@@ -137,9 +152,9 @@ impl Policy for AdaptSize {
         if let Ok(tuned) = result.downcast::<Tuned>() {
             self.history = Some(tuned.history);
             self.tunings += 1;
-            if let Some(optimum) = tuned.optimum {
-                self.c = optimum.c.min(self.capacity as f64).max(1.0);
-                self.predicted = optimum.hit_ratio;
+            if let Some(c) = tuned.c {
+                self.c = c.min(self.capacity as f64).max(1.0);
+                self.predicted = tuned.predicted;
             }
         }
     }

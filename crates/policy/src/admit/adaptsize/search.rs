@@ -3,56 +3,52 @@
 use super::model::Model;
 use crate::limits::ADAPTSIZE_SEARCH_ROUNDS;
 
-/// The best parameter found.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Optimum {
-    /// In bytes.
-    pub c: f64,
-    /// What the model predicts for it.
-    pub hit_ratio: f64,
-}
-
-/// The c between 1 byte and the capacity with the highest predicted hit ratio; of equal ones the largest, since admitting more is the smaller
-/// intervention. `None` where the model has no finite answer, such as without requests.
-pub(super) fn best(model: &Model) -> Option<Optimum> {
+/// The c in bytes, between 1 and the capacity, with the highest predicted hit ratio; of equal ones the largest, since admitting more is the
+/// smaller intervention. `None` where the model has no finite answer, such as without requests.
+pub(super) fn best(model: &Model) -> Option<f64> {
     let top = model.capacity.log2();
     if !(top.is_finite() && top >= 0.0) {
         return None;
     }
-    let at = |log_c: f64| Optimum { c: log_c.exp2(), hit_ratio: model.hit_ratio(log_c.exp2()) };
-    let powers = (0..=top.floor() as u32).map(f64::from).chain([top]);
-    let mut best = (0.0, at(0.0));
-    for log_c in powers {
-        let found = at(log_c);
-        if !found.hit_ratio.is_finite() {
-            return None;
-        }
-        if found.hit_ratio >= best.1.hit_ratio {
-            best = (log_c, found);
-        }
+    let at = |log_c: f64| Point { log_c, hit_ratio: model.hit_ratio(log_c.exp2()) };
+    let powers = (1..=top.floor() as u32).map(f64::from).chain([top]);
+    let best = powers.map(at).fold(at(0.0), |best, found| if found.hit_ratio >= best.hit_ratio { found } else { best });
+    if !best.hit_ratio.is_finite() {
+        return None;
     }
-    let (centre, mut optimum) = best;
-    let (mut low, mut high) = ((centre - 1.0).max(0.0), (centre + 1.0).min(top));
+    let (low, high) = ((best.log_c - 1.0).max(0.0), (best.log_c + 1.0).min(top));
+    let near = golden_section(at, low, high);
+    let best = if near.hit_ratio > best.hit_ratio { near } else { best };
+    Some(best.log_c.exp2())
+}
+
+#[derive(Clone, Copy)]
+struct Point {
+    log_c: f64,
+    hit_ratio: f64,
+}
+
+/// The best point met on the way to a maximum between `low` and `high`.
+fn golden_section(at: impl Fn(f64) -> Point, mut low: f64, mut high: f64) -> Point {
     let golden = 0.5 * (5.0_f64.sqrt() - 1.0);
-    let (mut left, mut right) = (high - golden * (high - low), low + golden * (high - low));
-    let (mut at_left, mut at_right) = (at(left), at(right));
+    let mut left = at(high - golden * (high - low));
+    let mut right = at(low + golden * (high - low));
+    let mut best = left;
     for _ in 0..ADAPTSIZE_SEARCH_ROUNDS {
-        for found in [at_left, at_right] {
-            if found.hit_ratio > optimum.hit_ratio {
-                optimum = found;
-            }
+        let leftwards = left.hit_ratio > right.hit_ratio;
+        let better = if leftwards { left } else { right };
+        if better.hit_ratio > best.hit_ratio {
+            best = better;
         }
-        if at_left.hit_ratio > at_right.hit_ratio {
-            (high, right, at_right) = (right, left, at_left);
-            left = high - golden * (high - low);
-            at_left = at(left);
+        if leftwards {
+            (high, right) = (right.log_c, left);
+            left = at(high - golden * (high - low));
         } else {
-            (low, left, at_left) = (left, right, at_right);
-            right = low + golden * (high - low);
-            at_right = at(right);
+            (low, left) = (left.log_c, right);
+            right = at(low + golden * (high - low));
         }
     }
-    Some(optimum)
+    best
 }
 
 #[cfg(test)]
@@ -67,7 +63,7 @@ mod tests {
             Bin { objects: 1000.0, size: 1e5, rate: 1.0 },
             Bin { objects: 200.0, size: 3e6, rate: 0.7 },
         ];
-        Model { bins, capacity: 2e6, shape }
+        Model { bins, capacity: 2e6, shape, horizon: 4.0 }
     }
 
     #[test]
@@ -76,20 +72,20 @@ mod tests {
             let model = mixed(shape);
             let found = best(&model).unwrap();
             let fine = (0..2000).map(|i| model.hit_ratio((f64::from(i) * 0.01).exp2())).fold(0.0, f64::max);
-            assert!(found.hit_ratio > fine - 1e-3, "{shape:?}: {found:?}, {fine}");
-            assert!(found.hit_ratio > model.hit_ratio(2e6) + 0.1, "{shape:?}: {found:?} against no admission");
+            assert!(model.hit_ratio(found) > fine - 1e-3, "{shape:?}: {found}, {fine}");
+            assert!(model.hit_ratio(found) > model.hit_ratio(2e6) + 0.1, "{shape:?}: {found} against no admission");
         }
     }
 
     #[test]
     fn where_everything_fits_everything_is_admitted() {
         let model = Model { capacity: 1e12, ..mixed(Shape::Chance) };
-        assert_eq!(best(&model).unwrap().c, 1e12_f64.log2().exp2());
+        assert_eq!(best(&model).unwrap(), 1e12_f64.log2().exp2());
     }
 
     #[test]
     fn a_parameter_that_is_no_number() {
-        assert_eq!(best(&Model { bins: vec![], capacity: 1e6, shape: Shape::Chance }), None);
+        assert_eq!(best(&Model { bins: vec![], ..mixed(Shape::Chance) }), None);
         assert_eq!(best(&Model { capacity: 0.0, ..mixed(Shape::Chance) }), None);
     }
 }
