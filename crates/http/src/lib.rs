@@ -1,1 +1,105 @@
-//! larder-http
+//! HTTP caching (RFC 9111) as a state machine: a request in, what to do out; a response in, what to do out.
+//!
+//! What it is: a shared cache's decisions and its store, over the policy engine. What it is not: a proxy. It opens no socket, reads no clock
+//! and parses no HTTP; `larder-node` does that around it, and a test drives a day in a millisecond. Read [`Cache`] first, then [`Exchange`].
+//!
+//! ```text
+//!  client ── RequestHead ──► Cache::on_request ──► Step::Answer ─────────────────────────► client
+//!                                 │
+//!                                 └─ Step::Forward(Exchange) ── upstream_headers ────────► origin
+//!  origin ── ResponseHead ─► Cache::on_response ─► Reply::Answer (304: the stored one) ──► client
+//!                                 │                Reply::Retry ─────────────────────────► origin
+//!                                 └─ Reply::Relay { head, fill } ── body, piece by piece ► client
+//!                                                         └─ Fill::push … Cache::on_complete ─► the store
+//! ```
+//!
+//! # What it implements
+//! RFC 9111: storing (§3, §3.1, §3.2, §3.3 by refusing what is incomplete, §3.5), keys and Vary (§4, §4.1), freshness, heuristics and Age
+//! (§4.2), validation (§4.3, also with HEAD), invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: conditional requests
+//! and single ranges of what is stored whole (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`.
+//!
+//! # Choices where the RFCs leave one
+//! * A response with `Set-Cookie` is stored where its freshness is explicit or it says `public`, never by heuristic (§7.3 leaves it to
+//!   the origin's `Cache-Control`).
+//! * Bodies that end with the connection are not stored: a broken connection looks the same.
+//! * Reload and `max-age` of clients are followed; `max-stale` too, unless the origin forbids it.
+//! * A client's own conditions go to the origin where nothing is stored, and a 304 is relayed; where something is stored, ours take their
+//!   place, and the client's are judged against the confirmed response.
+//! * All variants of a key share one id in the engine: popularity is counted by key.
+//!
+//! # What is missing
+//! Partial responses are neither stored nor combined; a range of something not stored passes through. No request collapsing: each miss is
+//! an exchange of its own ([`Step`] will have a third case). No stale-while-revalidate, no stale-if-error, no CDN-Cache-Control, no
+//! responses to POST, no purge.
+//!
+//! ```
+//! use http::{HeaderMap, Method, StatusCode, Version};
+//! use larder_http::{Cache, Completion, Config, Now, Reply, RequestHead, ResponseHead, Step};
+//! use larder_units::{ByteSize, Streams, Time};
+//!
+//! let config = Config {
+//!     capacity: ByteSize::from_mib(64),
+//!     policy: "lru".parse().unwrap(),
+//!     max_object: ByteSize::from_mib(8),
+//!     hash_key: [7; 16], // from the host's entropy
+//! };
+//! let mut cache = Cache::new(&config, &Streams::new(1)).unwrap();
+//! let at = |seconds| Now { time: Time::from_secs(seconds), unix_seconds: 1_700_000_000 + seconds };
+//! let no_headers = HeaderMap::new();
+//! let request = RequestHead {
+//!     method: &Method::GET,
+//!     scheme: "http",
+//!     authority: "example.com",
+//!     target: "/a",
+//!     version: Version::HTTP_11,
+//!     headers: &no_headers,
+//!     has_body: false,
+//! };
+//!
+//! // The first request goes to the origin.
+//! let Step::Forward(mut exchange) = cache.on_request(&request, at(0)) else { panic!() };
+//! let _for_the_origin = exchange.upstream_headers(HeaderMap::new());
+//! let mut headers = HeaderMap::new();
+//! headers.insert("cache-control", "max-age=60".parse().unwrap());
+//! headers.insert("content-length", "5".parse().unwrap());
+//! let head = ResponseHead { status: StatusCode::OK, version: Version::HTTP_11, headers };
+//! let Reply::Relay { headers, fill: Some(mut fill), .. } = cache.on_response(exchange, head, at(0)) else { panic!() };
+//! assert_eq!(headers["cache-status"], "larder; fwd=uri-miss; fwd-status=200; stored");
+//! fill.push(b"hello");
+//! assert_eq!(cache.on_complete(fill, at(0)), Completion::Stored);
+//!
+//! // The second one does not.
+//! let Step::Answer(answer) = cache.on_request(&request, at(10)) else { panic!() };
+//! assert_eq!((&answer.body[..], &answer.headers["age"]), (&b"hello"[..], &"10".parse().unwrap()));
+//! assert_eq!(answer.headers["cache-status"], "larder; hit; ttl=50");
+//! ```
+#![forbid(unsafe_code)]
+
+mod answer;
+mod cache;
+mod cache_status;
+mod conditional;
+mod counters;
+mod date;
+mod directives;
+mod exchange;
+mod fields;
+mod fill;
+mod freshness;
+mod key;
+pub mod limits;
+mod now;
+mod range;
+mod storability;
+mod store;
+mod stored;
+mod vary;
+
+pub use cache::{Cache, Completion, Config};
+pub use cache_status::ForwardReason;
+pub use counters::Counters;
+pub use exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
+pub use fields::NAME;
+pub use fill::Fill;
+pub use now::Now;
+pub use storability::Refusal;

@@ -1,1 +1,32 @@
-//! larder-node
+//! The node: the host of the NDN forwarder and of the HTTP cache. It owns the sockets, the clock, the threads and the entropy.
+//!
+//! It is not: forwarding or caching rules (`larder-forwarder`, `larder-http`), policies (`larder-policy`). Read [`Node`] first, then
+//! [`Config`].
+//!
+//! ```text
+//!                 ┌─ thread "ndn":  epoll ── Forwarder ── Content Store ─┐
+//!  Node ── start ─┼─ thread "http": tokio ── proxy ── http::Cache ───────┼── policy engine, one a cache
+//!                 └─ thread "admin": /metrics, /status ◄── snapshots ────┘
+//! ```
+//!
+//! ```
+//! use larder_node::Config;
+//!
+//! let config = Config::parse("[ndn]\ncontent_store = \"1GiB\"\n", "example").unwrap();
+//! assert_eq!(config.ndn.content_store.to_string(), "1GiB");
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod client;
+mod config;
+mod entropy;
+pub mod limits;
+pub mod log;
+mod ndn;
+mod node;
+
+pub use config::{
+    AdminConfig, Config, ConfigError, DEFAULT, HttpTable, LogConfig, LogFormat, NdnConfig, Origin, RouteConfig,
+    RouteTarget, StrategyConfig, UnixSetting,
+};
+pub use node::Node;

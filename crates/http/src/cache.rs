@@ -1,0 +1,442 @@
+//! The cache: a request in, what to do out; a response in, what to do out. No socket, no clock.
+
+use crate::answer::Ready;
+use crate::cache_status::CacheStatus;
+use crate::counters::Counters;
+use crate::directives::{RequestDirectives, ResponseDirectives};
+use crate::exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
+use crate::fill::{Budget, Fill};
+use crate::freshness::Freshness;
+use crate::key::Key;
+use crate::storability::{self, Refusal};
+use crate::store::{Found, Store};
+use crate::stored::Stored;
+use crate::vary::Selector;
+use crate::{ForwardReason, Now, conditional, fields, limits};
+use http::header::{CONTENT_LENGTH, CONTENT_LOCATION, ETAG, LAST_MODIFIED, LOCATION, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, Method, StatusCode, Version};
+use larder_policy::{Engine, Job, JobDone, Slot, Spec, SpecError};
+use larder_units::{ByteSize, Streams};
+
+/// How to make a [`Cache`].
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What is stored costs at most so much: bodies, header blocks, keys and the structures around them (see [`limits`]).
+    pub capacity: ByteSize,
+    /// The policies.
+    pub policy: Spec,
+    /// Largest body that is stored. No more than a quarter of the capacity counts, so that bodies under way stay bounded.
+    pub max_object: ByteSize,
+    /// The secret of the keys' hash, from the host's entropy: who does not know it cannot make keys collide.
+    pub hash_key: [u8; 16],
+}
+
+/// A shared HTTP cache (RFC 9111) over the policy engine.
+///
+/// The host calls [`Cache::on_request`] and follows the [`Step`]; for what goes to the origin, [`Cache::on_response`] or
+/// [`Cache::on_failure`], and [`Cache::on_complete`] when a body that it was asked to collect has ended.
+pub struct Cache {
+    store: Store,
+    hash_key: [u8; 16],
+    max_object: u64,
+    budget: Budget,
+    counters: Counters,
+}
+
+/// What became of a body that was collected for the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// It is stored.
+    Stored,
+    /// It was not what its head declared, or ended early. Not stored.
+    Truncated,
+    /// It is not stored for this reason.
+    Refused(Refusal),
+}
+
+impl Cache {
+    /// An empty cache.
+    ///
+    /// # Errors
+    /// [`SpecError`] where arguments of a policy contradict each other.
+    pub fn new(config: &Config, streams: &Streams) -> Result<Cache, SpecError> {
+        let engine = Engine::new(&config.policy, config.capacity, streams)?;
+        let fills = config.capacity.bytes() / limits::FILL_SHARE;
+        Ok(Cache {
+            store: Store::new(engine),
+            hash_key: config.hash_key,
+            max_object: config.max_object.bytes().min(fills),
+            budget: Budget::new(fills),
+            counters: Counters::default(),
+        })
+    }
+
+    /// A client asks.
+    pub fn on_request(&mut self, request: &RequestHead<'_>, now: Now) -> Step {
+        self.counters.requests += 1;
+        let key = Key::new(request.scheme, request.authority, request.target);
+        let hash = key.hash(&self.hash_key);
+        if let Some(reason) = passes_by(request, &key) {
+            return Step::Forward(self.forward(request, key, hash, reason, None, now));
+        }
+        let wishes = RequestDirectives::of(request.headers);
+        let (reason, validating) = match self.store.find(&key, hash, request.headers) {
+            Found::Match(slot) => {
+                let stored = self.store.get_mut(slot);
+                if stored.freshness.satisfies(&wishes, now.time) {
+                    return Step::Answer(self.hit(slot, hash, request, now));
+                }
+                let reusable = stored.freshness.is_reusable(now.time);
+                let reason = if reusable { ForwardReason::Request } else { ForwardReason::Stale };
+                let has_validator = stored.headers().contains_key(ETAG) || stored.headers().contains_key(LAST_MODIFIED);
+                (reason, has_validator.then(|| stored.clone()))
+            }
+            Found::OtherVariants => (ForwardReason::VaryMiss, None),
+            Found::Nothing => (ForwardReason::UriMiss, None),
+        };
+        if wishes.only_if_cached {
+            // RFC 9111 §5.2.1.7.
+            self.counters.unsatisfied += 1;
+            let line = "larder: nothing stored answers this request, and it said only-if-cached\n";
+            let status = StatusCode::GATEWAY_TIMEOUT;
+            return Step::Answer(Answer::error(status, request.method, line, CacheStatus::Unsatisfied, now));
+        }
+        let mut exchange = self.forward(request, key, hash, reason, validating, now);
+        exchange.may_store = request.method == Method::GET && !wishes.no_store;
+        Step::Forward(exchange)
+    }
+
+    /// The head of the origin's final response has come (interim ones are not for the cache).
+    pub fn on_response(&mut self, mut exchange: Box<Exchange>, head: ResponseHead, now: Now) -> Reply {
+        let ResponseHead { status, version, mut headers } = head;
+        let framed = is_framed(status, version, &headers);
+        fields::strip_hop_by_hop(&mut headers);
+        fields::ensure_date(&mut headers, now);
+        fields::append_via(&mut headers, version);
+        if status == StatusCode::NOT_MODIFIED
+            && let Some(stored) = exchange.validating.take()
+        {
+            return self.on_not_modified(exchange, stored, &headers, now);
+        }
+        self.invalidate_by(&exchange, status, &headers, now);
+        let fill = self.consider(&mut exchange, status, &headers, framed, now);
+        let (fill, refusal) = match fill {
+            Ok(fill) => (Some(Box::new(fill)), None),
+            Err(refusal) => (None, refusal),
+        };
+        if let Some(refusal) = refusal {
+            self.counters.refuse(refusal);
+        }
+        // Of unknown length: whether the policy admits it shows at its end.
+        let stored = fill.as_ref().is_some_and(|fill| fill.declared.is_some());
+        CacheStatus::Forwarded { reason: exchange.reason, status: Some(status), stored, refusal }.set(&mut headers);
+        Reply::Relay { status, headers, fill }
+    }
+
+    /// The origin did not answer. Nothing stale is served in its place.
+    pub fn on_failure(&mut self, exchange: &Exchange, failure: UpstreamFailure, now: Now) -> Answer {
+        self.counters.upstream_failures += 1;
+        // RFC 9111 §5.2.2.2: with must-revalidate, a cache that cannot reach the origin MUST answer with an error, and SHOULD with 504.
+        let strict = exchange.validating.as_ref().is_some_and(|stored| stored.freshness.forbids_stale());
+        let (status, line) = match failure {
+            UpstreamFailure::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin did not answer in time\n"),
+            _ if strict => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin cannot be reached to validate\n"),
+            UpstreamFailure::Unreachable => (StatusCode::BAD_GATEWAY, "larder: the origin cannot be reached\n"),
+            UpstreamFailure::Malformed => (StatusCode::BAD_GATEWAY, "larder: the origin's response is malformed\n"),
+        };
+        let forwarded = CacheStatus::Forwarded { reason: exchange.reason, status: None, stored: false, refusal: None };
+        Answer::error(status, &exchange.method, line, forwarded, now)
+    }
+
+    /// A collected body has ended, without an error of the connection. Stores it, if it is whole and still wanted.
+    pub fn on_complete(&mut self, fill: Box<Fill>, now: Now) -> Completion {
+        let completion = self.complete_fill(*fill, now);
+        match completion {
+            Completion::Stored => self.counters.stored += 1,
+            Completion::Truncated => self.counters.truncated += 1,
+            Completion::Refused(refusal) => self.counters.refuse(refusal),
+        }
+        completion
+    }
+
+    /// A collected body has ended with an error: RFC 9111 §3.3 forbids to store it as complete, and partial ones are not stored.
+    pub fn on_abort(&mut self, fill: Box<Fill>) {
+        drop(fill);
+        self.counters.truncated += 1;
+    }
+
+    /// Long work of the policy that is due: run it on another thread, then give its result to [`Cache::complete_job`].
+    pub fn job(&mut self) -> Option<Job> {
+        self.store.engine.job()
+    }
+
+    /// Takes the result of a job.
+    pub fn complete_job(&mut self, done: JobDone) {
+        self.store.engine.complete(done);
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        Counters { evicted: self.store.evicted, ..self.counters.clone() }
+    }
+
+    /// The policy engine: bytes used, objects, the policies' figures.
+    pub fn engine(&self) -> &Engine {
+        &self.store.engine
+    }
+
+    /// Memory of bodies that are being received for the store, in bytes; beside [`Engine::used`].
+    pub fn filling(&self) -> ByteSize {
+        ByteSize::from_bytes(self.budget.used())
+    }
+
+    /// The most that [`Cache::filling`] can be.
+    pub fn filling_limit(&self) -> ByteSize {
+        ByteSize::from_bytes(self.budget.limit())
+    }
+
+    fn hit(&mut self, slot: Slot, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
+        self.store.engine.hit(slot, hash, now.time);
+        let stored = self.store.get_mut(slot);
+        stored.hit_headers(now.time);
+        let ready = Ready { status: stored.status, headers: stored.headers(), body: &stored.body };
+        let answer = ready.answer(request.method, request.headers);
+        self.counters.hits += 1;
+        self.counters.hit_bytes += answer.body.len() as u64;
+        answer
+    }
+
+    fn forward(
+        &mut self,
+        request: &RequestHead<'_>,
+        key: Key<'_>,
+        hash: u64,
+        reason: ForwardReason,
+        validating: Option<Stored>,
+        now: Now,
+    ) -> Box<Exchange> {
+        self.counters.forward(reason);
+        Box::new(Exchange {
+            key: key.into_owned(),
+            hash,
+            method: request.method.clone(),
+            version: request.version,
+            reason,
+            asked: now.time,
+            may_store: false,
+            validating,
+            headers: HeaderMap::new(),
+        })
+    }
+
+    /// RFC 9111 §4.3.4: a 304 makes the stored response usable again.
+    fn on_not_modified(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        mut stored: Stored,
+        headers: &HeaderMap,
+        now: Now,
+    ) -> Reply {
+        if !conditional::selects(headers, stored.headers()) {
+            self.discard(&stored);
+            exchange.asked = now.time;
+            return Reply::Retry(exchange);
+        }
+        let says = stored.freshen(headers, exchange.asked, now);
+        if let Some(slot) = self.store.position(&stored) {
+            self.store.engine.hit(slot, stored.hash, now.time);
+        }
+        let authorized = exchange.is_authorized();
+        let has_lifetime = stored.freshness.has_lifetime();
+        match storability::judge(stored.status, stored.headers(), &says, authorized, has_lifetime) {
+            Err(refusal) => {
+                self.counters.refuse(refusal);
+                self.discard(&stored);
+            }
+            Ok(()) if self.store.was_invalidated_since(stored.hash, exchange.asked) => {}
+            Ok(()) => self.store.renew(stored.clone(), now.time),
+        }
+        let ttl_seconds = stored.freshness.ttl_seconds(now.time);
+        let status = CacheStatus::Validated { reason: exchange.reason, ttl_seconds };
+        let headers = stored.validated_headers(now.time, status);
+        let ready = Ready { status: stored.status, headers: &headers, body: &stored.body };
+        let answer = ready.answer(&exchange.method, &exchange.headers);
+        self.counters.validated += 1;
+        self.counters.hit_bytes += answer.body.len() as u64;
+        Reply::Answer(answer)
+    }
+
+    /// Decides whether the body is collected. `Err(None)`: it was never a question.
+    fn consider(
+        &mut self,
+        exchange: &mut Exchange,
+        status: StatusCode,
+        headers: &HeaderMap,
+        framed: bool,
+        now: Now,
+    ) -> Result<Fill, Option<Refusal>> {
+        let validated = exchange.validating.take();
+        if exchange.method == Method::HEAD {
+            self.compare_head(exchange, validated.as_ref(), status, headers, now);
+        }
+        if exchange.method != Method::GET {
+            return Err(None);
+        }
+        let fill = if exchange.may_store {
+            self.start_fill(exchange, status, headers, framed, now)
+        } else {
+            Err(Refusal::Request)
+        };
+        if fill.is_err()
+            && let Some(old) = validated
+            && says_it_changed(status)
+        {
+            // The origin has something else now, and it will not take the old one's place: the old one goes.
+            self.discard(&old);
+        }
+        fill.map_err(Some)
+    }
+
+    fn start_fill(
+        &mut self,
+        exchange: &Exchange,
+        status: StatusCode,
+        headers: &HeaderMap,
+        framed: bool,
+        now: Now,
+    ) -> Result<Fill, Refusal> {
+        let (hash, asked) = (exchange.hash, exchange.asked);
+        // The request that led here counts where its answer may be stored by HTTP's rules.
+        let says = ResponseDirectives::of(headers);
+        let freshness = Freshness::of(status, headers, &says, asked, now);
+        storability::judge(status, headers, &says, exchange.is_authorized(), freshness.has_lifetime())?;
+        if !framed {
+            return Err(Refusal::Unframed);
+        }
+        self.store.engine.miss(hash, now.time);
+        let declared = if status == StatusCode::NO_CONTENT { Some(0) } else { content_length(headers) };
+        if declared.is_some_and(|length| length > self.max_object) {
+            return Err(Refusal::TooLarge);
+        }
+        let selector = Selector::of(headers, &exchange.headers);
+        let stored = Stored::new(exchange.key.to_bytes(), hash, selector, status, headers, freshness);
+        if let Some(length) = declared {
+            let size = stored.size(length);
+            if !self.store.engine.admit(hash, size, now.time) {
+                return Err(Refusal::NotAdmitted);
+            }
+        }
+        Fill::new(stored, asked, declared, self.max_object, &self.budget).ok_or(Refusal::TooLarge)
+    }
+
+    fn complete_fill(&mut self, fill: Fill, now: Now) -> Completion {
+        let asked = fill.asked;
+        if fill.abandoned {
+            let lying = fill.declared.is_some();
+            return if lying { Completion::Truncated } else { Completion::Refused(Refusal::TooLarge) };
+        }
+        if !fill.is_whole() {
+            return Completion::Truncated;
+        }
+        let (admitted, length) = (fill.declared.is_some(), fill.len());
+        let stored = fill.into_stored();
+        if self.store.was_invalidated_since(stored.hash, asked) {
+            return Completion::Refused(Refusal::Invalidated);
+        }
+        if !admitted && !self.store.engine.admit(stored.hash, stored.size(length), now.time) {
+            self.discard(&stored);
+            return Completion::Refused(Refusal::NotAdmitted);
+        }
+        if self.store.put(stored, now.time) { Completion::Stored } else { Completion::Refused(Refusal::TooLarge) }
+    }
+
+    /// RFC 9111 §4.4: a cache MUST invalidate the target of an unsafe method (or one it does not know) that was answered without an error,
+    /// and MAY what Location and Content-Location name, in the same origin only.
+    fn invalidate_by(&mut self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap, now: Now) {
+        let safe = [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE].contains(&exchange.method);
+        if safe || !(status.is_success() || status.is_redirection()) {
+            return;
+        }
+        self.counters.invalidated += self.store.invalidate(&exchange.key, exchange.hash, now.time);
+        for name in [LOCATION, CONTENT_LOCATION] {
+            let reference = headers.get(&name).and_then(|value| value.to_str().ok());
+            if let Some(key) = reference.and_then(|reference| exchange.key.same_origin_reference(reference)) {
+                let hash = key.hash(&self.hash_key);
+                self.counters.invalidated += self.store.invalidate(&key, hash, now.time);
+            }
+        }
+    }
+
+    /// RFC 9111 §4.3.5: a 200 to HEAD that differs from the stored GET in a validator or in length shows that it is outdated; one that agrees
+    /// renews it.
+    fn compare_head(
+        &mut self,
+        exchange: &Exchange,
+        validated: Option<&Stored>,
+        status: StatusCode,
+        headers: &HeaderMap,
+        now: Now,
+    ) {
+        let Some(old) = validated else { return };
+        if status != StatusCode::OK || old.status != StatusCode::OK {
+            return;
+        }
+        let agrees = |name: &HeaderName| headers.get(name).is_none_or(|new| old.headers().get(name) == Some(new));
+        if [ETAG, LAST_MODIFIED, CONTENT_LENGTH].iter().all(agrees) {
+            let mut renewed = old.clone();
+            let says = renewed.freshen(headers, exchange.asked, now);
+            let has_lifetime = renewed.freshness.has_lifetime();
+            let verdict =
+                storability::judge(renewed.status, renewed.headers(), &says, exchange.is_authorized(), has_lifetime);
+            if verdict.is_ok() && !self.store.was_invalidated_since(old.hash, exchange.asked) {
+                self.store.renew(renewed, now.time);
+                return;
+            }
+        }
+        self.discard(old);
+    }
+
+    /// Removes the stored response that `old` is a copy of, or its successor.
+    fn discard(&mut self, old: &Stored) {
+        if let Some(slot) = self.store.position(old) {
+            self.store.remove(slot);
+            self.counters.invalidated += 1;
+        }
+    }
+}
+
+/// Requests that the cache has no part in.
+fn passes_by(request: &RequestHead<'_>, key: &Key<'_>) -> Option<ForwardReason> {
+    if request.method != Method::GET && request.method != Method::HEAD {
+        return Some(ForwardReason::Method);
+    }
+    // A body in a GET ("fat GET") is not part of the key, and an origin might answer by it.
+    let odd = request.has_body || key.len() > limits::KEY_BYTES || conditional::asks_the_origin(request.headers);
+    odd.then_some(ForwardReason::Bypass)
+}
+
+/// Whether a response to a validation, stored or not, means that the stored response is of the past. A 401 or 429 speaks of the client, a
+/// 5xx of the origin's health.
+fn says_it_changed(status: StatusCode) -> bool {
+    status.is_success() || status.is_redirection() || matches!(status.as_u16(), 404 | 410)
+}
+
+/// Whether the end of the body can be told from a broken connection. In HTTP/1 a body without Content-Length and chunked coding ends with
+/// its connection (RFC 9112 §6.3): the cache does not store those.
+fn is_framed(status: StatusCode, version: Version, headers: &HeaderMap) -> bool {
+    version > Version::HTTP_11
+        || status == StatusCode::NO_CONTENT
+        || content_length(headers).is_some()
+        || fields::list(headers, &TRANSFER_ENCODING).last().is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"))
+}
+
+/// The declared length, where all lines agree (RFC 9110 §8.6) and it is not overruled by a transfer coding.
+fn content_length(headers: &HeaderMap) -> Option<u64> {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        return None;
+    }
+    let mut values = fields::list(headers, &CONTENT_LENGTH);
+    let first = values.next()?;
+    let digits = first.iter().all(u8::is_ascii_digit) && values.all(|other| other == first);
+    digits.then(|| std::str::from_utf8(first).ok()?.parse().ok())?
+}

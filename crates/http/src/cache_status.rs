@@ -1,0 +1,109 @@
+//! `Cache-Status` (RFC 9211): what the cache did, in the response itself. `larder; hit; ttl=58`, `larder; fwd=uri-miss; fwd-status=200; stored`.
+
+use crate::Refusal;
+use crate::fields::NAME;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use std::fmt::Write as _;
+
+pub(crate) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+
+/// Why a request went to the origin (RFC 9211 §2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForwardReason {
+    /// Configured or bound to pass by the cache: a body in a GET, preconditions for the origin, an over-long target.
+    Bypass,
+    /// The method is neither GET nor HEAD.
+    Method,
+    /// Nothing is stored for this target.
+    UriMiss,
+    /// Only other variants are stored.
+    VaryMiss,
+    /// The client wishes it (`no-cache`, `max-age`, `min-fresh`), though what is stored could have been used.
+    Request,
+    /// What is stored needs validation.
+    Stale,
+}
+
+impl ForwardReason {
+    /// All of them, for tables of counters.
+    pub const ALL: [ForwardReason; 6] = [
+        ForwardReason::Bypass,
+        ForwardReason::Method,
+        ForwardReason::UriMiss,
+        ForwardReason::VaryMiss,
+        ForwardReason::Request,
+        ForwardReason::Stale,
+    ];
+
+    /// The token of RFC 9211.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ForwardReason::Bypass => "bypass",
+            ForwardReason::Method => "method",
+            ForwardReason::UriMiss => "uri-miss",
+            ForwardReason::VaryMiss => "vary-miss",
+            ForwardReason::Request => "request",
+            ForwardReason::Stale => "stale",
+        }
+    }
+}
+
+/// One member of the list: ours.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CacheStatus {
+    /// Answered from the store.
+    Hit { ttl_seconds: i64 },
+    /// Answered with what came, or did not come, from the origin.
+    Forwarded { reason: ForwardReason, status: Option<StatusCode>, stored: bool, refusal: Option<Refusal> },
+    /// Validated by the origin, then answered from the store.
+    Validated { reason: ForwardReason, ttl_seconds: i64 },
+    /// Answered by the cache itself: only-if-cached and nothing there.
+    Unsatisfied,
+}
+
+impl CacheStatus {
+    fn write(self, text: &mut String) {
+        text.push_str(NAME);
+        // Writing into a String cannot fail.
+        let _ = match self {
+            CacheStatus::Hit { ttl_seconds } => write!(text, "; hit; ttl={ttl_seconds}"),
+            CacheStatus::Validated { reason, ttl_seconds } => {
+                write!(text, "; fwd={}; fwd-status=304; ttl={ttl_seconds}", reason.name())
+            }
+            CacheStatus::Unsatisfied => write!(text, "; detail=only-if-cached"),
+            CacheStatus::Forwarded { reason, status, stored, refusal } => {
+                let _ = write!(text, "; fwd={}", reason.name());
+                if let Some(status) = status {
+                    let _ = write!(text, "; fwd-status={}", status.as_u16());
+                }
+                if stored {
+                    text.push_str("; stored");
+                }
+                refusal.map_or(Ok(()), |refusal| write!(text, "; detail={}", refusal.name()))
+            }
+        };
+    }
+
+    /// The whole field: what caches nearer to the origin said (RFC 9211 §2: in order, the one nearest to the client last), then ours.
+    pub(crate) fn after(self, earlier: &str) -> HeaderValue {
+        let mut text = String::with_capacity(earlier.len() + 48);
+        if !earlier.is_empty() {
+            text.push_str(earlier);
+            text.push_str(", ");
+        }
+        self.write(&mut text);
+        HeaderValue::try_from(text).expect("a header value with tokens and numbers after it")
+    }
+
+    /// Puts the field in place.
+    pub(crate) fn set(self, headers: &mut HeaderMap) {
+        let earlier = earlier(headers);
+        headers.insert(CACHE_STATUS, self.after(&earlier));
+    }
+}
+
+/// What other caches said, as one line; what is not visible ASCII is left out.
+pub(crate) fn earlier(headers: &HeaderMap) -> String {
+    let lines: Vec<&str> = headers.get_all(CACHE_STATUS).into_iter().filter_map(|line| line.to_str().ok()).collect();
+    lines.join(", ")
+}

@@ -1,0 +1,141 @@
+//! What passes between the host and the cache: heads of messages, what to do with a request, and a request's way to the origin.
+
+use crate::cache_status::ForwardReason;
+use crate::key::Key;
+use crate::stored::Stored;
+use crate::{Fill, conditional, fields};
+use bytes::Bytes;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, Method, StatusCode, Version};
+use larder_units::Time;
+
+/// The head of a client's request, as the host has parsed it.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// `http` or `https`: how the client came.
+    pub scheme: &'a str,
+    /// Host and port, of the target in absolute form or of the one `Host`.
+    pub authority: &'a str,
+    /// Path and query; empty means `/`.
+    pub target: &'a str,
+    /// The client's protocol version, for `Via`.
+    pub version: Version,
+    /// All fields, as received.
+    pub headers: &'a HeaderMap,
+    /// A body follows, of whatever length.
+    pub has_body: bool,
+}
+
+/// The head of the origin's final response.
+#[derive(Debug)]
+pub struct ResponseHead {
+    /// The status.
+    pub status: StatusCode,
+    /// The origin's protocol version.
+    pub version: Version,
+    /// All fields, as received.
+    pub headers: HeaderMap,
+}
+
+/// What to do with a request.
+#[derive(Debug)]
+pub enum Step {
+    /// Send this.
+    Answer(Answer),
+    /// Ask the origin, then call [`crate::Cache::on_response`] or [`crate::Cache::on_failure`].
+    Forward(Box<Exchange>),
+}
+
+/// A whole response.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// All fields, ready to be sent.
+    pub headers: HeaderMap,
+    /// The body; empty for HEAD, though `Content-Length` tells GET's.
+    pub body: Bytes,
+}
+
+/// What to do with the origin's response.
+#[derive(Debug)]
+pub enum Reply {
+    /// Send this; the origin's response had no body.
+    Answer(Answer),
+    /// Send this head and the origin's body.
+    Relay {
+        /// The status.
+        status: StatusCode,
+        /// All fields, ready to be sent.
+        headers: HeaderMap,
+        /// Where the body is worth storing: give it every piece as it passes.
+        fill: Option<Box<Fill>>,
+    },
+    /// The origin confirmed something that is not stored. Ask again, with [`Exchange::retry_headers`]; it cannot happen twice.
+    Retry(Box<Exchange>),
+}
+
+/// Why there is no response from the origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamFailure {
+    /// No connection, or it broke before the head of the response: 502.
+    Unreachable,
+    /// Too slow: 504.
+    TimedOut,
+    /// What came is not HTTP: 502.
+    Malformed,
+}
+
+/// A request on its way to the origin.
+#[derive(Debug)]
+pub struct Exchange {
+    pub(crate) key: Key<'static>,
+    pub(crate) hash: u64,
+    pub(crate) method: Method,
+    pub(crate) version: Version,
+    pub(crate) reason: ForwardReason,
+    /// When the request was sent: request_time of RFC 9111 §4.2.3.
+    pub(crate) asked: Time,
+    /// A GET that did not forbid to store its response.
+    pub(crate) may_store: bool,
+    /// The stored response that is being validated.
+    pub(crate) validating: Option<Stored>,
+    /// The client's fields without those of its connection, kept where the response may need them (Vary, conditions, ranges).
+    pub(crate) headers: HeaderMap,
+}
+
+impl Exchange {
+    /// Turns the client's header fields into those for the origin: without the connection's own, with `Via` and, where something stored
+    /// is to be validated, with its validators. Call it once.
+    pub fn upstream_headers(&mut self, client: HeaderMap) -> HeaderMap {
+        let mut headers = client;
+        fields::strip_hop_by_hop(&mut headers);
+        if self.may_store || self.validating.is_some() {
+            self.headers = headers.clone();
+        }
+        if let Some(stored) = &self.validating {
+            conditional::set_validators(&mut headers, stored.headers());
+        }
+        fields::append_via(&mut headers, self.version);
+        headers
+    }
+
+    /// The header fields for the second attempt after [`Reply::Retry`]: without conditions.
+    pub fn retry_headers(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        conditional::clear(&mut headers);
+        fields::append_via(&mut headers, self.version);
+        headers
+    }
+
+    /// Why the request is forwarded.
+    pub fn reason(&self) -> ForwardReason {
+        self.reason
+    }
+
+    pub(crate) fn is_authorized(&self) -> bool {
+        self.headers.contains_key(AUTHORIZATION)
+    }
+}

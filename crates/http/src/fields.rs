@@ -1,0 +1,151 @@
+//! Header fields as wholes: lists of tokens, the fields that belong to one connection, `Via`, `Date` and the compact copy that is stored.
+
+use crate::{Now, date};
+use bytes::{Bytes, BytesMut};
+use http::header::{AGE, CONNECTION, DATE, HOST, VIA};
+use http::{HeaderMap, HeaderName, HeaderValue, Version};
+
+/// Larder's name in `Via` and `Cache-Status`.
+pub const NAME: &str = "larder";
+
+/// Removes what belongs to one connection (RFC 9110 §7.6.1): an intermediary MUST remove the fields that `Connection` names, and
+/// SHOULD remove these well-known ones even unnamed. The proxy's own authentication fields go too (RFC 9111 §3.1 forbids storing them,
+/// and no client of a reverse proxy has use for them). `Host` stays, whatever `Connection` says: the target is made of it.
+pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    const ALWAYS: [&str; 10] = [
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authentication-info",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    if headers.contains_key(CONNECTION) {
+        let named: Vec<HeaderName> =
+            list(headers, &CONNECTION).filter_map(|name| HeaderName::from_bytes(name).ok()).collect();
+        for name in named.iter().filter(|name| **name != HOST) {
+            headers.remove(name);
+        }
+    }
+    for name in ALWAYS {
+        headers.remove(name);
+    }
+}
+
+/// The members of a comma-separated list over all lines of a field, without surrounding space; empty ones are skipped (RFC 9110 §5.6.1).
+/// For lists of tokens: quoted strings are not seen.
+pub(crate) fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
+    let lines = headers.get_all(name).into_iter();
+    let members = lines.flat_map(|line| line.as_bytes().split(|b| *b == b','));
+    members.map(|member| member.trim_ascii()).filter(|member| !member.is_empty())
+}
+
+/// Whether a list of tokens holds `token`, in any case.
+pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &[u8]) -> bool {
+    list(headers, name).any(|member| member.eq_ignore_ascii_case(token))
+}
+
+/// RFC 9110 §7.6.3: a proxy MUST append itself to `Via`, with the version of the protocol that it received.
+pub(crate) fn append_via(headers: &mut HeaderMap, version: Version) {
+    let received = match version {
+        Version::HTTP_10 => "1.0",
+        Version::HTTP_2 => "2",
+        Version::HTTP_3 => "3",
+        _ => "1.1",
+    };
+    let own = HeaderValue::try_from(format!("{received} {NAME}")).expect("digits and a token");
+    headers.append(VIA, own);
+}
+
+/// RFC 9110 §6.6.1: a recipient with a clock that stores or forwards a response without a (valid) `Date` records the time of receipt.
+pub(crate) fn ensure_date(headers: &mut HeaderMap, now: Now) {
+    if date::field(headers, &DATE).is_none() {
+        headers.insert(DATE, date::format(now.unix_seconds));
+    }
+}
+
+/// `Age` on input (RFC 9111 §5.1): the first member counts, what is not a number is ignored.
+pub(crate) fn age(headers: &HeaderMap) -> u64 {
+    list(headers, &AGE).next().and_then(crate::directives::delta_seconds).unwrap_or(0)
+}
+
+/// Bytes of names and values.
+pub(crate) fn bytes(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+}
+
+/// A copy whose values share one exact buffer of their own. Received values are slices of the connection's read buffer and would keep all
+/// of it, perhaps with the body, for as long as they are stored.
+pub(crate) fn compact(headers: &HeaderMap) -> HeaderMap {
+    let mut buffer = BytesMut::with_capacity(headers.values().map(HeaderValue::len).sum());
+    for value in headers.values() {
+        buffer.extend_from_slice(value.as_bytes());
+    }
+    let mut rest: Bytes = buffer.freeze();
+    // Room for Age and Cache-Status, so that neither a look-up nor a copy grows the map.
+    let mut copy = HeaderMap::with_capacity(headers.keys_len() + 2);
+    for (name, value) in headers {
+        let mut own = HeaderValue::from_maybe_shared(rest.split_to(value.len())).expect("was a header value");
+        own.set_sensitive(value.is_sensitive());
+        copy.append(name, own);
+    }
+    copy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    #[test]
+    fn connection_takes_what_it_names_but_not_host() {
+        let mut found = headers(&[
+            ("connection", "close, X-Secret"),
+            ("connection", "Host,,Other, b@d"),
+            ("x-secret", "1"),
+            ("other", "1"),
+            ("host", "example.com"),
+            ("te", "trailers"),
+            ("upgrade", "h2c"),
+            ("kept", "1"),
+        ]);
+        strip_hop_by_hop(&mut found);
+        assert_eq!(found, headers(&[("host", "example.com"), ("kept", "1")]));
+    }
+
+    #[test]
+    fn age_on_input() {
+        for (text, seconds) in [("7", 7), ("7200, 0", 7200), ("-7", 0), ("7.0", 0), ("abc", 0), ("", 0)] {
+            assert_eq!(age(&headers(&[("age", text)])), seconds, "{text}");
+        }
+        assert_eq!(age(&headers(&[("age", "3"), ("age", "900")])), 3);
+        assert_eq!(age(&headers(&[])), 0);
+    }
+
+    #[test]
+    fn a_compact_copy_is_equal_and_owns_its_bytes() {
+        let original = headers(&[("etag", "\"a\""), ("set-cookie", "a=1"), ("set-cookie", "b=2"), ("x", "")]);
+        let copy = compact(&original);
+        assert_eq!(copy, original);
+        let (a, b) = (original["etag"].as_bytes().as_ptr(), copy["etag"].as_bytes().as_ptr());
+        assert_ne!(a, b);
+    }
+
+    #[test]
+    fn via_is_appended() {
+        let mut found = headers(&[("via", "1.0 other")]);
+        append_via(&mut found, Version::HTTP_11);
+        assert_eq!(found, headers(&[("via", "1.0 other"), ("via", "1.1 larder")]));
+    }
+}

@@ -1,0 +1,208 @@
+//! How old a stored response is and how long it may be used (RFC 9111 §4.2).
+
+use crate::directives::{RequestDirectives, ResponseDirectives};
+use crate::{Now, date, fields, limits};
+use http::header::{DATE, EXPIRES, LAST_MODIFIED};
+use http::{HeaderMap, StatusCode};
+use larder_units::Time;
+use std::time::Duration;
+
+/// The freshness of one stored response. All its durations are measured on the monotonic clock from the moment of receipt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Freshness {
+    /// freshness_lifetime.
+    lifetime: Duration,
+    /// corrected_initial_age: how old it was when it was received.
+    initial_age: Duration,
+    /// response_time.
+    received: Time,
+    /// no-cache: never reused without validation (§5.2.2.4).
+    always_validate: bool,
+    /// must-revalidate, proxy-revalidate or s-maxage: never reused stale, whatever the client wishes (§4.2.4, §5.2.2.10).
+    never_stale: bool,
+}
+
+impl Freshness {
+    /// Of a response received `now` to a request sent at `asked`. `headers` have a valid `Date`.
+    pub(crate) fn of(
+        status: StatusCode,
+        headers: &HeaderMap,
+        says: &ResponseDirectives,
+        asked: Time,
+        now: Now,
+    ) -> Freshness {
+        // §4.2.3: corrected_initial_age = max(apparent_age, age_value + response_delay).
+        let date = date::field(headers, &DATE).unwrap_or(now.unix_seconds);
+        let apparent_age = Duration::from_secs(now.unix_seconds.saturating_sub(date).min(limits::LIFETIME_SECONDS));
+        let corrected_age = Duration::from_secs(fields::age(headers)).saturating_add(now.time.since(asked));
+        Freshness {
+            lifetime: lifetime(status, headers, says, date),
+            initial_age: apparent_age.max(corrected_age),
+            received: now.time,
+            always_validate: says.no_cache,
+            never_stale: says.must_revalidate || says.proxy_revalidate || says.s_maxage.is_some(),
+        }
+    }
+
+    /// current_age (§4.2.3).
+    pub(crate) fn age(&self, now: Time) -> Duration {
+        self.initial_age.saturating_add(now.since(self.received))
+    }
+
+    /// Whole seconds left; negative where it is stale.
+    pub(crate) fn ttl_seconds(&self, now: Time) -> i64 {
+        let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+        seconds(self.lifetime) - seconds(self.age(now))
+    }
+
+    /// §4.2: response_is_fresh = (freshness_lifetime > current_age).
+    pub(crate) fn is_fresh(&self, now: Time) -> bool {
+        self.lifetime > self.age(now)
+    }
+
+    /// Whether the origin lets it be reused now without asking, wishes of the client aside.
+    pub(crate) fn is_reusable(&self, now: Time) -> bool {
+        !self.always_validate && self.is_fresh(now)
+    }
+
+    /// Whether it may answer a client with these wishes without validation (§4, §5.2.1).
+    pub(crate) fn satisfies(&self, wishes: &RequestDirectives, now: Time) -> bool {
+        if self.always_validate || wishes.no_cache {
+            return false;
+        }
+        let age = self.age(now);
+        if wishes.max_age.is_some_and(|seconds| age > Duration::from_secs(seconds)) {
+            return false;
+        }
+        let needed = age.saturating_add(Duration::from_secs(wishes.min_fresh.unwrap_or(0)));
+        if self.lifetime > needed {
+            return true;
+        }
+        // §5.2.1.2: stale by no more than max-stale. max-age=0 with max-stale has been refused above.
+        let staleness = needed.saturating_sub(self.lifetime);
+        !self.never_stale && wishes.max_stale.is_some_and(|seconds| staleness <= Duration::from_secs(seconds))
+    }
+
+    pub(crate) fn forbids_stale(&self) -> bool {
+        self.never_stale
+    }
+
+    pub(crate) fn has_lifetime(&self) -> bool {
+        !self.always_validate && !self.lifetime.is_zero()
+    }
+}
+
+/// §4.2.1: s-maxage, else max-age, else Expires less Date, else the heuristic.
+fn lifetime(status: StatusCode, headers: &HeaderMap, says: &ResponseDirectives, date: u64) -> Duration {
+    if let Some(seconds) = says.s_maxage.or(says.max_age) {
+        return Duration::from_secs(seconds);
+    }
+    if headers.contains_key(EXPIRES) {
+        // §5.3: an invalid date, especially 0, MUST be taken as past.
+        let expires = date::field(headers, &EXPIRES).unwrap_or(0);
+        return Duration::from_secs(expires.saturating_sub(date).min(limits::LIFETIME_SECONDS));
+    }
+    // §4.2.2: only where the status or `public` allows it. 10 % of the time since the last change.
+    if !(is_heuristically_cacheable(status) || says.public) {
+        return Duration::ZERO;
+    }
+    let modified = date::field(headers, &LAST_MODIFIED).unwrap_or(date);
+    (Duration::from_secs(date.saturating_sub(modified)) / 10).min(limits::HEURISTIC_LIFETIME)
+}
+
+/// The statuses that RFC 9110 §15.1 calls heuristically cacheable, less 206 (partial responses are not stored).
+pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
+}
+
+/// Whether anything but the heuristic says how long (§3, last list).
+pub(crate) fn is_explicit(headers: &HeaderMap, says: &ResponseDirectives) -> bool {
+    says.s_maxage.is_some() || says.max_age.is_some() || headers.contains_key(EXPIRES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    const RECEIVED: Now = Now { time: Time::from_secs(1000), unix_seconds: 784_111_777 };
+    const DATE_THEN: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+
+    fn freshness(status: u16, fields: &[(&'static str, &'static str)]) -> Freshness {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        fields::ensure_date(&mut headers, RECEIVED);
+        let says = ResponseDirectives::of(&headers);
+        Freshness::of(StatusCode::from_u16(status).unwrap(), &headers, &says, RECEIVED.time, RECEIVED)
+    }
+
+    #[test]
+    fn the_order_of_lifetimes() {
+        let expires = ("expires", "Sun, 06 Nov 1994 08:50:37 GMT");
+        for (fields, seconds) in [
+            (&[("cache-control", "s-maxage=5, max-age=9"), expires][..], 5),
+            (&[("cache-control", "max-age=9"), expires], 9),
+            (&[expires], 60),
+            (&[("expires", "0")], 0),
+            (&[("expires", "Sun, 06 Nov 1994 08:48:37 GMT")], 0),
+            (&[("last-modified", "Sun, 06 Nov 1994 08:47:57 GMT")], 10),
+            (&[("last-modified", "Wed, 06 Nov 1974 08:47:57 GMT")], 24 * 3600),
+            (&[("last-modified", "Sun, 06 Nov 1994 08:49:57 GMT")], 0),
+            (&[("last-modified", "yesterday")], 0),
+            (&[], 0),
+        ] {
+            assert_eq!(freshness(200, fields).ttl_seconds(RECEIVED.time), seconds, "{fields:?}");
+        }
+        let modified = ("last-modified", "Sun, 06 Nov 1994 08:47:57 GMT");
+        assert_eq!(freshness(302, &[modified]).ttl_seconds(RECEIVED.time), 0);
+        assert_eq!(freshness(302, &[modified, ("cache-control", "public")]).ttl_seconds(RECEIVED.time), 10);
+    }
+
+    #[test]
+    fn age_is_the_larger_of_what_dates_and_caches_say() {
+        let max_age = ("cache-control", "max-age=100");
+        let of = |fields: &[(&'static str, &'static str)]| freshness(200, fields).age(RECEIVED.time).as_secs();
+        assert_eq!(of(&[max_age, ("age", "30")]), 30);
+        assert_eq!(of(&[max_age, ("date", "Sun, 06 Nov 1994 08:49:27 GMT")]), 10);
+        assert_eq!(of(&[max_age, ("date", "Sun, 06 Nov 1994 08:49:27 GMT"), ("age", "3")]), 10);
+        assert_eq!(of(&[max_age, ("date", "Sun, 06 Nov 1994 08:59:27 GMT")]), 0, "a date in the future");
+        // The time the response was under way counts.
+        let mut headers = HeaderMap::new();
+        headers.insert("date", HeaderValue::from_static(DATE_THEN));
+        headers.insert("age", HeaderValue::from_static("5"));
+        let asked = Time::from_secs(998);
+        let slow = Freshness::of(StatusCode::OK, &headers, &ResponseDirectives::default(), asked, RECEIVED);
+        assert_eq!(slow.age(Time::from_secs(1010)).as_secs(), 17);
+    }
+
+    #[test]
+    fn fresh_until_the_lifetime_is_over_and_not_a_nanosecond_longer() {
+        let found = freshness(200, &[("cache-control", "max-age=2")]);
+        let end = RECEIVED.time + Duration::from_secs(2);
+        assert!(found.is_fresh(Time::from_nanos(end.nanos() - 1)));
+        assert!(!found.is_fresh(end));
+    }
+
+    #[test]
+    fn wishes_of_clients() {
+        let lenient = freshness(200, &[("cache-control", "max-age=10")]);
+        let strict = freshness(200, &[("cache-control", "max-age=10, must-revalidate")]);
+        let shared = freshness(200, &[("cache-control", "s-maxage=10")]);
+        let guarded = freshness(200, &[("cache-control", "max-age=10, no-cache")]);
+        let none = RequestDirectives::default();
+        let at = |seconds| RECEIVED.time + Duration::from_secs(seconds);
+        assert!(lenient.satisfies(&none, at(9)) && !lenient.satisfies(&none, at(10)));
+        assert!(!guarded.satisfies(&none, at(0)));
+        let stale = RequestDirectives { max_stale: Some(5), ..none };
+        assert!(lenient.satisfies(&stale, at(15)) && !lenient.satisfies(&stale, at(16)));
+        assert!(!strict.satisfies(&stale, at(11)) && !shared.satisfies(&stale, at(11)));
+        assert!(!guarded.satisfies(&stale, at(1)));
+        let young = RequestDirectives { max_age: Some(3), ..none };
+        assert!(lenient.satisfies(&young, at(3)) && !lenient.satisfies(&young, at(4)));
+        let lasting = RequestDirectives { min_fresh: Some(4), ..none };
+        assert!(lenient.satisfies(&lasting, at(5)) && !lenient.satisfies(&lasting, at(6)));
+        assert!(!lenient.satisfies(&RequestDirectives { no_cache: true, ..none }, at(0)));
+    }
+}

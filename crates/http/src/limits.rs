@@ -1,0 +1,41 @@
+//! Every limit of this crate, with the reason beside the number.
+
+use std::time::Duration;
+
+/// Variants kept under one key (RFC 9111 §4.1). An origin that varies on `User-Agent` or `Cookie` would fill the cache with copies of
+/// one page, and each look-up walks them; 32 is four encodings times eight languages. The oldest variant makes room.
+pub const VARIANTS_PER_KEY: usize = 32;
+
+/// Field names in one `Vary`. Real ones have one to five; each costs a look-up on every hit. More: not stored.
+pub const VARY_NAMES: usize = 16;
+
+/// Longest cache key in bytes: scheme, authority and target. Servers commonly refuse targets above 8 KB; a longer one passes by the cache.
+pub const KEY_BYTES: usize = 16 * 1024;
+
+/// Longest header block that is stored, in bytes of names and values. Browsers and servers stop at 32 to 64 KB.
+pub const STORED_HEADER_BYTES: usize = 64 * 1024;
+
+/// Longest freshness lifetime. RFC 9111 §1.2.2: what does not fit is taken as 2^31 seconds (68 years).
+pub const LIFETIME_SECONDS: u64 = 1 << 31;
+
+/// Longest heuristic lifetime. RFC 9111 §4.2.2 suggests 10 % of the time since Last-Modified; a page that has not changed for ten years
+/// would be kept for one: a day bounds the damage where nobody said how long.
+pub const HEURISTIC_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+
+/// Bodies being received for storage hold at most this share of the capacity at the same time (one quarter), beside what is stored.
+/// Past it, responses still stream through, unstored.
+pub const FILL_SHARE: u64 = 4;
+
+/// First buffer of a body of unknown length. It doubles from there: small bodies cost one page or four, not the object limit.
+pub const FILL_START_BYTES: usize = 16 * 1024;
+
+/// Buckets of the record of recent invalidations (16 bytes each). A response that was asked for before its key's bucket was last
+/// invalidated is not stored; more buckets only make that happen less often to a bystander.
+pub const INVALIDATION_BUCKETS: usize = 1024;
+
+/// What a stored response costs beside its body, header bytes and key: the slot's record, the index entry, the policy's state and the
+/// allocator's rounding. A test holds it above the sizes of the structures.
+pub const OBJECT_OVERHEAD_BYTES: u64 = 512;
+
+/// What a stored header field costs beside the bytes of its name and value: `HeaderMap`'s bucket and index entry.
+pub const FIELD_OVERHEAD_BYTES: u64 = 112;

@@ -1,0 +1,124 @@
+//! May this response be stored in a shared cache? (RFC 9111 §3, §3.5)
+
+use crate::directives::ResponseDirectives;
+use crate::{fields, freshness, limits};
+use http::header::{CONTENT_RANGE, ETAG, LAST_MODIFIED, SET_COOKIE, VARY};
+use http::{HeaderMap, StatusCode};
+
+/// Why a response is not stored; its name goes into `Cache-Status` as `detail` and into the counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The request's method, target or body is not one the cache works with.
+    Request,
+    /// `no-store` in the request or the response.
+    NoStore,
+    /// `private` in the response.
+    Private,
+    /// The request carried `Authorization` and the response does not allow to share it (§3.5).
+    Authorization,
+    /// `must-understand` or partial content, with a status that this cache does not understand in that way.
+    Status,
+    /// Neither fresh nor possible to validate, so it could never be used.
+    Useless,
+    /// `Vary: *`, or more names than [`limits::VARY_NAMES`].
+    Vary,
+    /// A cookie, and no word that sharing it is meant.
+    SetCookie,
+    /// More header bytes or a larger body than the limits allow.
+    TooLarge,
+    /// The end of the body cannot be told from a broken connection.
+    Unframed,
+    /// The policy did not admit it.
+    NotAdmitted,
+    /// Its target was invalidated while it was under way.
+    Invalidated,
+}
+
+impl Refusal {
+    /// All of them, for tables of counters.
+    pub const ALL: [Refusal; 12] = [
+        Refusal::Request,
+        Refusal::NoStore,
+        Refusal::Private,
+        Refusal::Authorization,
+        Refusal::Status,
+        Refusal::Useless,
+        Refusal::Vary,
+        Refusal::SetCookie,
+        Refusal::TooLarge,
+        Refusal::Unframed,
+        Refusal::NotAdmitted,
+        Refusal::Invalidated,
+    ];
+
+    /// A token.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Refusal::Request => "request",
+            Refusal::NoStore => "no-store",
+            Refusal::Private => "private",
+            Refusal::Authorization => "authorization",
+            Refusal::Status => "status",
+            Refusal::Useless => "no-freshness",
+            Refusal::Vary => "vary",
+            Refusal::SetCookie => "set-cookie",
+            Refusal::TooLarge => "too-large",
+            Refusal::Unframed => "unframed",
+            Refusal::NotAdmitted => "not-admitted",
+            Refusal::Invalidated => "invalidated",
+        }
+    }
+}
+
+/// Statuses whose caching rules this cache implements, for `must-understand` (§5.2.2.3).
+fn is_understood(status: StatusCode) -> bool {
+    freshness::is_heuristically_cacheable(status) || matches!(status.as_u16(), 302 | 303 | 307)
+}
+
+/// Judges the response to a GET that did not itself forbid storage. `authorized`: the request had `Authorization`.
+pub(crate) fn judge(
+    status: StatusCode,
+    headers: &HeaderMap,
+    says: &ResponseDirectives,
+    authorized: bool,
+    has_lifetime: bool,
+) -> Result<(), Refusal> {
+    // §3: the status is final; 206 and 304 need rules of their own. A Content-Range elsewhere is an origin in error.
+    if status.is_informational() || matches!(status.as_u16(), 206 | 304) || headers.contains_key(CONTENT_RANGE) {
+        return Err(Refusal::Status);
+    }
+    if says.must_understand {
+        // §5.2.2.3: it overrules no-store where the status is understood.
+        if !is_understood(status) {
+            return Err(Refusal::Status);
+        }
+    } else if says.no_store {
+        return Err(Refusal::NoStore);
+    }
+    if says.private {
+        return Err(Refusal::Private);
+    }
+    // §3.5: not without must-revalidate, public or s-maxage.
+    if authorized && !(says.must_revalidate || says.public || says.s_maxage.is_some()) {
+        return Err(Refusal::Authorization);
+    }
+    let explicit = freshness::is_explicit(headers, says);
+    if !(explicit || says.public || freshness::is_heuristically_cacheable(status)) {
+        return Err(Refusal::Status);
+    }
+    // §7.3: a cookie does not forbid storage; an origin that minds says so. Here only an explicit word makes it shared.
+    if headers.contains_key(SET_COOKIE) && !(explicit || says.public) {
+        return Err(Refusal::SetCookie);
+    }
+    let vary = fields::list(headers, &VARY);
+    if vary.enumerate().any(|(position, name)| name == b"*" || position >= limits::VARY_NAMES) {
+        return Err(Refusal::Vary);
+    }
+    if !has_lifetime && !headers.contains_key(ETAG) && !headers.contains_key(LAST_MODIFIED) {
+        return Err(Refusal::Useless);
+    }
+    if fields::bytes(headers) > limits::STORED_HEADER_BYTES {
+        return Err(Refusal::TooLarge);
+    }
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! The index over the engine: keys to slots, variants of a key in a chain, and the record of invalidations.
+
+use crate::key::Key;
+use crate::limits;
+use crate::stored::Stored;
+use hashbrown::HashTable;
+use http::HeaderMap;
+use larder_policy::{Engine, Slot};
+use larder_units::Time;
+
+pub(crate) struct Store {
+    pub engine: Engine,
+    /// The newest variant of each key, by the key's hash.
+    table: HashTable<Slot>,
+    /// By slot; the engine says which are in use.
+    shelves: Vec<Option<Shelf>>,
+    victims: Vec<Slot>,
+    /// When the keys of each bucket were last invalidated.
+    invalidated: Box<[Option<Time>]>,
+    /// Objects that left for others to come.
+    pub evicted: u64,
+}
+
+struct Shelf {
+    stored: Stored,
+    /// The next older variant of the same key.
+    older: Option<Slot>,
+}
+
+pub(crate) enum Found {
+    Match(Slot),
+    OtherVariants,
+    Nothing,
+}
+
+impl Store {
+    pub(crate) fn new(engine: Engine) -> Store {
+        let invalidated = vec![None; limits::INVALIDATION_BUCKETS].into_boxed_slice();
+        Store { engine, table: HashTable::new(), shelves: Vec::new(), victims: Vec::new(), invalidated, evicted: 0 }
+    }
+
+    /// The newest variant that the request's fields select (RFC 9111 §4.1: of several, the most recent).
+    pub(crate) fn find(&self, key: &Key<'_>, hash: u64, request: &HeaderMap) -> Found {
+        let Some(mut slot) = self.newest(hash, |stored| key.is(&stored.key)) else { return Found::Nothing };
+        loop {
+            let shelf = self.shelf(slot);
+            if shelf.stored.selector.matches(request) {
+                return Found::Match(slot);
+            }
+            let Some(older) = shelf.older else { return Found::OtherVariants };
+            slot = older;
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> &mut Stored {
+        &mut self.shelves[slot.index()].as_mut().expect("a slot in use").stored
+    }
+
+    /// The slot of the variant with the same key and selecting values.
+    pub(crate) fn position(&self, stored: &Stored) -> Option<Slot> {
+        let mut slot = self.newest(stored.hash, |other| other.key == stored.key)?;
+        loop {
+            let shelf = self.shelf(slot);
+            if shelf.stored.selector == stored.selector {
+                return Some(slot);
+            }
+            slot = shelf.older?;
+        }
+    }
+
+    /// Stores it in the place of the same variant. False where it can never fit.
+    pub(crate) fn put(&mut self, stored: Stored, now: Time) -> bool {
+        if let Some(same) = self.position(&stored) {
+            self.remove(same);
+        }
+        self.bound_variants(&stored);
+        let size = stored.size(stored.body.len() as u64);
+        let slot = self.engine.insert(stored.hash, size, now, &mut self.victims);
+        while let Some(victim) = self.victims.pop() {
+            self.evicted += 1;
+            self.unlink(victim);
+        }
+        let Some(slot) = slot else { return false };
+        if self.shelves.len() <= slot.index() {
+            self.shelves.resize_with(slot.index() + 1, || None);
+        }
+        let shelves = &self.shelves;
+        let entry = self.table.find_mut(stored.hash, |head| is_same_key(shelves, *head, &stored));
+        let hash = stored.hash;
+        let older = match entry {
+            Some(head) => Some(std::mem::replace(head, slot)),
+            None => {
+                self.table
+                    .insert_unique(hash, slot, |head| shelves[head.index()].as_ref().map_or(0, |s| s.stored.hash));
+                None
+            }
+        };
+        self.shelves[slot.index()] = Some(Shelf { stored, older });
+        true
+    }
+
+    /// Writes a renewed response back. Where its size changed, the engine takes it for a new object.
+    pub(crate) fn renew(&mut self, stored: Stored, now: Time) {
+        let size = stored.size(stored.body.len() as u64);
+        let position = self.position(&stored);
+        match position.filter(|slot| self.engine.object(*slot).is_some_and(|(_, old)| old.bytes() == size)) {
+            Some(slot) => *self.get_mut(slot) = stored,
+            None => {
+                self.put(stored, now);
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, slot: Slot) {
+        self.engine.remove(slot);
+        self.unlink(slot);
+    }
+
+    /// Removes all variants of a key and bars what was asked for before `now`. Returns how many there were.
+    pub(crate) fn invalidate(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
+        self.invalidated[bucket(hash)] = Some(now);
+        let mut removed = 0;
+        while let Some(slot) = self.newest(hash, |stored| key.is(&stored.key)) {
+            self.remove(slot);
+            removed += 1;
+        }
+        removed
+    }
+
+    /// Whether the key, or another of its bucket, was invalidated after `asked`.
+    pub(crate) fn was_invalidated_since(&self, hash: u64, asked: Time) -> bool {
+        self.invalidated[bucket(hash)].is_some_and(|at| asked <= at)
+    }
+
+    fn shelf(&self, slot: Slot) -> &Shelf {
+        self.shelves[slot.index()].as_ref().expect("a slot in use")
+    }
+
+    fn newest(&self, hash: u64, is_key: impl Fn(&Stored) -> bool) -> Option<Slot> {
+        self.table.find(hash, |head| is_key(&self.shelf(*head).stored)).copied()
+    }
+
+    /// Makes room for one more variant of the key: the oldest goes.
+    fn bound_variants(&mut self, stored: &Stored) {
+        let mut next = self.newest(stored.hash, |other| other.key == stored.key);
+        let mut count = 0;
+        let mut oldest = None;
+        while let Some(slot) = next {
+            count += 1;
+            oldest = Some(slot);
+            next = self.shelf(slot).older;
+        }
+        if let Some(oldest) = oldest.filter(|_| count >= limits::VARIANTS_PER_KEY) {
+            self.remove(oldest);
+        }
+    }
+
+    /// Takes a slot that the engine has given up out of the index and drops its response.
+    fn unlink(&mut self, slot: Slot) {
+        let Some(Shelf { stored, older }) = self.shelves[slot.index()].take() else { return };
+        let shelves = &mut self.shelves;
+        // The chain's head is either this slot, which has just been emptied, or another variant of the key.
+        let found = self.table.find_entry(stored.hash, |head| *head == slot || is_same_key(shelves, *head, &stored));
+        let Ok(mut entry) = found else { return };
+        if *entry.get() == slot {
+            match older {
+                Some(older) => *entry.get_mut() = older,
+                None => {
+                    entry.remove();
+                }
+            }
+            return;
+        }
+        let mut at = *entry.get();
+        while let Some(shelf) = shelves[at.index()].as_mut() {
+            if shelf.older == Some(slot) {
+                shelf.older = older;
+                return;
+            }
+            let Some(next) = shelf.older else { return };
+            at = next;
+        }
+    }
+
+    /// Checks that index and engine agree. For tests.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        let mut seen = 0;
+        for head in &self.table {
+            let key = &self.shelf(*head).stored.key;
+            let mut next = Some(*head);
+            while let Some(slot) = next {
+                let shelf = self.shelf(slot);
+                let stored = &shelf.stored;
+                assert_eq!(&stored.key, key);
+                let (id, size) = self.engine.object(slot).expect("the engine knows the slot");
+                assert_eq!((id, size.bytes()), (stored.hash, stored.size(stored.body.len() as u64)));
+                seen += 1;
+                next = shelf.older;
+            }
+        }
+        assert_eq!(seen, self.engine.len());
+        assert_eq!(seen, self.shelves.iter().flatten().count());
+    }
+}
+
+fn bucket(hash: u64) -> usize {
+    hash as usize % limits::INVALIDATION_BUCKETS
+}
+
+fn is_same_key(shelves: &[Option<Shelf>], head: Slot, stored: &Stored) -> bool {
+    shelves[head.index()]
+        .as_ref()
+        .is_some_and(|shelf| shelf.stored.hash == stored.hash && shelf.stored.key == stored.key)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! The index against the engine: chains of variants, evictions and invalidations in any order.
+
+use super::*;
+use crate::Now;
+use crate::directives::ResponseDirectives;
+use crate::freshness::Freshness;
+use crate::vary::Selector;
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode};
+use larder_units::{ByteSize, Streams};
+use proptest::prelude::*;
+use std::time::Duration;
+
+const SECRET: [u8; 16] = [3; 16];
+
+fn store(capacity: u64, policy: &str) -> Store {
+    let engine = Engine::new(&policy.parse().unwrap(), ByteSize::from_bytes(capacity), &Streams::new(1)).unwrap();
+    Store::new(engine)
+}
+
+fn request(variant: u8) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert("x", HeaderValue::from(u16::from(variant)));
+    headers
+}
+
+fn stored(key: &Key<'_>, hash: u64, variant: u8, length: usize) -> Stored {
+    let mut headers = HeaderMap::new();
+    headers.insert("vary", HeaderValue::from_static("x"));
+    let now = Now { time: Time::ZERO, unix_seconds: 0 };
+    let freshness = Freshness::of(StatusCode::OK, &headers, &ResponseDirectives::default(), Time::ZERO, now);
+    let selector = Selector::of(&headers, &request(variant));
+    let mut stored = Stored::new(key.to_bytes(), hash, selector, StatusCode::OK, &headers, freshness);
+    stored.set_body(Bytes::from(vec![variant; length]));
+    stored
+}
+
+#[test]
+fn variants_of_one_key_are_bounded() {
+    let mut store = store(10_000_000, "lru");
+    let key = Key::new("http", "h", "/");
+    let hash = key.hash(&SECRET);
+    for variant in 0..100 {
+        assert!(store.put(stored(&key, hash, variant, 10), Time::ZERO));
+        store.check();
+    }
+    assert_eq!(store.engine.len(), limits::VARIANTS_PER_KEY);
+    assert!(matches!(store.find(&key, hash, &request(99)), Found::Match(_)), "the newest stays");
+    assert!(matches!(store.find(&key, hash, &request(0)), Found::OtherVariants), "the oldest went");
+}
+
+/// A bare 64-bit hash is never trusted.
+#[test]
+fn keys_with_one_hash_are_told_apart() {
+    let mut store = store(1_000_000, "fifo");
+    let keys = ["/a", "/b", "/c"].map(|target| Key::new("http", "h", target));
+    for (number, key) in keys.iter().enumerate() {
+        assert!(store.put(stored(key, 42, number as u8, 10), Time::ZERO));
+        assert!(store.put(stored(key, 42, 9, 10), Time::ZERO));
+        store.check();
+    }
+    for (number, key) in keys.iter().enumerate() {
+        let Found::Match(slot) = store.find(key, 42, &request(number as u8)) else { panic!("{key:?}") };
+        assert_eq!(store.get_mut(slot).body[0], number as u8);
+    }
+    assert_eq!(store.invalidate(&keys[1], 42, Time::ZERO), 2);
+    store.check();
+    assert!(matches!(store.find(&keys[1], 42, &request(1)), Found::Nothing));
+    assert!(matches!(store.find(&keys[2], 42, &request(2)), Found::Match(_)));
+}
+
+proptest! {
+    #[test]
+    fn the_index_and_the_engine_agree(
+        policy in prop::sample::select(vec!["lru", "fifo", "random"]),
+        steps in prop::collection::vec((0u8..4, 0u8..5, 0u8..4, 0usize..3000), 1..200),
+    ) {
+        let mut store = store(20_000, policy);
+        for (at, (what, target, variant, length)) in steps.into_iter().enumerate() {
+            let now = Time::ZERO + Duration::from_secs(at as u64);
+            let target = format!("/{target}");
+            let key = Key::new("http", "h", &target);
+            // Two keys share a hash.
+            let hash = if target == "/4" { Key::new("http", "h", "/3").hash(&SECRET) } else { key.hash(&SECRET) };
+            match what {
+                0 | 1 => {
+                    prop_assert!(store.put(stored(&key, hash, variant, length), now));
+                    let found = matches!(store.find(&key, hash, &request(variant)), Found::Match(_));
+                    prop_assert!(found, "what was just stored is there");
+                }
+                2 => if let Found::Match(slot) = store.find(&key, hash, &request(variant)) {
+                    prop_assert_eq!(store.get_mut(slot).selector.matches(&request(variant)), true);
+                    store.remove(slot);
+                },
+                _ => {
+                    store.invalidate(&key, hash, now);
+                    prop_assert!(matches!(store.find(&key, hash, &request(variant)), Found::Nothing));
+                    prop_assert!(store.was_invalidated_since(hash, now));
+                }
+            }
+            store.check();
+            prop_assert!(store.engine.used().bytes() <= 20_000);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! One stored response: a header block ready to be sent, and the body.
+
+use crate::cache_status::{self, CACHE_STATUS, CacheStatus};
+use crate::directives::ResponseDirectives;
+use crate::freshness::Freshness;
+use crate::vary::Selector;
+use crate::{Now, fields, limits};
+use bytes::Bytes;
+use http::header::{AGE, CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use larder_units::Time;
+
+/// Seconds that no age reaches.
+const NEVER: u64 = u64::MAX;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub key: Box<[u8]>,
+    pub hash: u64,
+    pub selector: Selector,
+    pub status: StatusCode,
+    pub freshness: Freshness,
+    pub body: Bytes,
+    /// Complete but for `Age` and `Cache-Status`, which stand in it with the values of the second [`Stored::rendered`]. So a hit within
+    /// that second copies the block and formats nothing.
+    headers: HeaderMap,
+    /// What caches nearer to the origin said in their `Cache-Status`.
+    earlier: Box<str>,
+    /// The age in seconds that `headers` tells.
+    rendered: u64,
+}
+
+impl Stored {
+    /// Of response headers that are already without hop-by-hop fields, with `Date` and `Via`. The body comes later.
+    pub(crate) fn new(
+        key: Box<[u8]>,
+        hash: u64,
+        selector: Selector,
+        status: StatusCode,
+        headers: &HeaderMap,
+        freshness: Freshness,
+    ) -> Stored {
+        let earlier = cache_status::earlier(headers).into_boxed_str();
+        let headers = fields::compact(headers);
+        let mut stored =
+            Stored { key, hash, selector, status, freshness, body: Bytes::new(), headers, earlier, rendered: 0 };
+        // Only to hold their places: no response is as old as this, so the first hit renders.
+        stored.render(NEVER, 0);
+        stored
+    }
+
+    /// The headers, `Age` and `Cache-Status` of another moment among them.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The headers of a hit at `now`.
+    pub(crate) fn hit_headers(&mut self, now: Time) -> &HeaderMap {
+        let age = self.freshness.age(now).as_secs();
+        if age != self.rendered {
+            self.render(age, self.freshness.ttl_seconds(now));
+        }
+        &self.headers
+    }
+
+    /// The headers of an answer after validation at `now`.
+    pub(crate) fn validated_headers(&self, now: Time, status: CacheStatus) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        headers.insert(AGE, HeaderValue::from(self.freshness.age(now).as_secs()));
+        headers.insert(CACHE_STATUS, status.after(&self.earlier));
+        headers
+    }
+
+    pub(crate) fn set_body(&mut self, body: Bytes) {
+        // RFC 9110 §8.6: no Content-Length in a 204.
+        if self.status != StatusCode::NO_CONTENT {
+            self.headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        }
+        self.body = body;
+    }
+
+    /// A 304 renews the header fields (RFC 9111 §3.2: every one that it brings, but the framing) and the freshness (§4.3.4).
+    pub(crate) fn freshen(&mut self, not_modified: &HeaderMap, asked: Time, now: Now) -> ResponseDirectives {
+        let mut headers = self.headers.clone();
+        headers.remove(AGE);
+        headers.remove(CACHE_STATUS);
+        let renewed = not_modified.keys().filter(|name| **name != CONTENT_LENGTH && **name != TRANSFER_ENCODING);
+        for name in renewed {
+            headers.remove(name);
+            for value in not_modified.get_all(name) {
+                headers.append(name, value.clone());
+            }
+        }
+        let says = ResponseDirectives::of(&headers);
+        self.freshness = Freshness::of(self.status, &headers, &says, asked, now);
+        self.earlier = cache_status::earlier(&headers).into_boxed_str();
+        self.headers = fields::compact(&headers);
+        self.render(self.freshness.age(now.time).as_secs(), self.freshness.ttl_seconds(now.time));
+        says
+    }
+
+    /// What it costs with a body of `body` bytes: body, header block, key, selecting values and the structures around them.
+    pub(crate) fn size(&self, body: u64) -> u64 {
+        let fields = (self.headers.len() + self.selector.len() + 1) as u64;
+        let bytes = fields::bytes(&self.headers) + self.key.len() + self.selector.bytes() + self.earlier.len();
+        body.saturating_add(bytes as u64)
+            .saturating_add(fields * limits::FIELD_OVERHEAD_BYTES)
+            .saturating_add(limits::OBJECT_OVERHEAD_BYTES)
+    }
+
+    /// Replacing a value of a map moves nothing.
+    fn render(&mut self, age: u64, ttl_seconds: i64) {
+        self.headers.insert(AGE, HeaderValue::from(age));
+        self.headers.insert(CACHE_STATUS, CacheStatus::Hit { ttl_seconds }.after(&self.earlier));
+        self.rendered = age;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_overheads_cover_the_structures() {
+        // A bucket of HeaderMap: name, value, hash, links; plus an index entry of four bytes at most half used, twice for growth.
+        let bucket = size_of::<http::HeaderName>() + size_of::<HeaderValue>() + 24 + 2 * 4;
+        assert!(limits::FIELD_OVERHEAD_BYTES as usize >= bucket, "{bucket}");
+        // The record in the slots (with its link), the index entry, the engine's object and list nodes, three allocations' headers.
+        let object = size_of::<Stored>() + 8 + 2 * 8 + 64 + 3 * 16;
+        assert!(limits::OBJECT_OVERHEAD_BYTES as usize >= object, "{object}");
+    }
+}

@@ -1,0 +1,95 @@
+//! Variants: which stored response of a key belongs to which request (RFC 9111 §4.1).
+//!
+//! Values are compared after joining the lines of a field with commas (RFC 9110 §5.3 says it changes nothing). For the negotiation fields,
+//! whose syntax is a list in any case, space around commas and semicolons goes and letters become small; other values are
+//! compared as they are, since nobody here knows what their spaces mean.
+
+use crate::fields;
+use http::header::{ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, VARY};
+use http::{HeaderMap, HeaderName};
+
+/// The header fields that selected one stored response, with the values of the request that it answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Selector {
+    fields: Box<[(HeaderName, Option<Box<[u8]>>)]>,
+}
+
+impl Selector {
+    /// What the response's `Vary` nominates, from the request as it was sent to the origin. Names that cannot be a field's are never in
+    /// a request, so they are left out.
+    pub(crate) fn of(response: &HeaderMap, request: &HeaderMap) -> Selector {
+        let mut names: Vec<HeaderName> =
+            fields::list(response, &VARY).filter_map(|name| HeaderName::from_bytes(name).ok()).collect();
+        names.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
+        names.dedup();
+        let fields = names.into_iter().map(|name| {
+            let value = normalised(request, &name).map(Vec::into_boxed_slice);
+            (name, value)
+        });
+        Selector { fields: fields.collect() }
+    }
+
+    /// §4.1: all nominated fields match, or are absent in both.
+    pub(crate) fn matches(&self, request: &HeaderMap) -> bool {
+        self.fields.iter().all(|(name, value)| match value {
+            None => !request.contains_key(name),
+            Some(value) => request.contains_key(name) && normalised(request, name).as_deref() == Some(value),
+        })
+    }
+
+    /// Bytes of names and values, for the object's size.
+    pub(crate) fn bytes(&self) -> usize {
+        self.fields.iter().map(|(name, value)| name.as_str().len() + value.as_ref().map_or(0, |v| v.len())).sum()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.fields.len()
+    }
+}
+
+fn normalised(request: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
+    let mut value: Option<Vec<u8>> = None;
+    for line in request.get_all(name) {
+        let joined = value.get_or_insert_default();
+        if !joined.is_empty() {
+            joined.push(b',');
+        }
+        joined.extend_from_slice(line.as_bytes().trim_ascii());
+    }
+    let mut value = value?;
+    if [ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE].contains(name) {
+        value.retain(|byte| !byte.is_ascii_whitespace());
+        value.make_ascii_lowercase();
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    #[test]
+    fn every_nominated_field_must_match() {
+        let response = headers(&[("vary", "Accept-Encoding, X-Kind"), ("vary", "x-kind , cookie")]);
+        let request = headers(&[("accept-encoding", "gzip, br"), ("x-kind", "a")]);
+        let selector = Selector::of(&response, &request);
+        assert_eq!(selector.len(), 3);
+        assert!(selector.matches(&request));
+        assert!(selector.matches(&headers(&[("accept-encoding", "GZIP,br"), ("x-kind", "a"), ("other", "1")])));
+        assert!(selector.matches(&headers(&[("accept-encoding", "gzip"), ("accept-encoding", "br"), ("x-kind", "a")])));
+        assert!(!selector.matches(&headers(&[("accept-encoding", "gzip, br")])), "absent is not any");
+        assert!(!selector.matches(&headers(&[("accept-encoding", "gzip, br"), ("x-kind", "A")])), "case counts");
+        assert!(!selector.matches(&headers(&[("accept-encoding", "br, gzip"), ("x-kind", "a")])));
+        let cookie = headers(&[("accept-encoding", "gzip, br"), ("x-kind", "a"), ("cookie", "")]);
+        assert!(!selector.matches(&cookie), "present and empty is not absent");
+    }
+}

@@ -1,0 +1,56 @@
+//! The fear: somebody changes a page, and the old one lives on (RFC 9111 §4.4).
+
+mod stage;
+use http::Method;
+use stage::{Fields, Stage, get, request};
+
+const PAGE: (&str, &str) = ("cache-control", "max-age=60");
+
+/// Which of /a, /b, /c outlive `method` on /a.
+fn left(method: &str, status: u16, fields: Fields<'_>) -> String {
+    let mut stage = Stage::new();
+    for target in ["/a", "/b", "/c"] {
+        stage.ask(&get(target), 200, &[PAGE], target);
+    }
+    let method = Method::from_bytes(method.as_bytes()).unwrap();
+    let seen = stage.ask(&request(method, "/a"), status, fields, "done");
+    assert_eq!(seen.header("cache-status"), format!("larder; fwd=method; fwd-status={status}"));
+    ["a", "b", "c"].into_iter().filter(|name| stage.is_hit(&get(&format!("/{name}")))).collect()
+}
+
+#[test]
+fn unsafe_and_unknown_methods_that_succeed() {
+    for method in ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "get"] {
+        assert_eq!(left(method, 200, &[]), "bc", "{method}");
+        assert_eq!(left(method, 303, &[]), "bc", "{method}");
+        assert_eq!(left(method, 403, &[]), "abc", "{method}");
+        assert_eq!(left(method, 500, &[]), "abc", "{method}");
+    }
+    for method in ["OPTIONS", "TRACE"] {
+        assert_eq!(left(method, 200, &[]), "abc", "{method}");
+    }
+}
+
+#[test]
+fn location_and_content_location_of_the_same_origin() {
+    assert_eq!(left("POST", 201, &[("location", "/b")]), "c");
+    assert_eq!(left("POST", 201, &[("location", "http://EXAMPLE.com:80/b"), ("content-location", "c")]), "");
+    // Another origin's pages are not ours to remove.
+    assert_eq!(
+        left("POST", 201, &[("location", "http://other/b"), ("content-location", "https://example.com/c")]),
+        "bc"
+    );
+    assert_eq!(left("POST", 500, &[("location", "/b")]), "abc");
+}
+
+#[test]
+fn all_variants_go() {
+    let mut stage = Stage::new();
+    for language in ["fr", "de"] {
+        let request = get("/").with("accept-language", language);
+        stage.ask(&request, 200, &[PAGE, ("vary", "accept-language")], language);
+    }
+    stage.ask(&request(Method::DELETE, "/"), 204, &[], "");
+    assert_eq!(stage.cache.engine().len(), 0);
+    assert_eq!(stage.cache.counters().invalidated, 2);
+}

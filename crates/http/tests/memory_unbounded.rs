@@ -1,0 +1,109 @@
+//! The fear: a stream of responses that fills the machine.
+
+mod stage;
+use http::{StatusCode, Version};
+use larder_http::{Completion, Refusal, Reply, ResponseHead};
+use stage::{Stage, get, headers};
+
+const PAGE: (&str, &str) = ("cache-control", "max-age=60");
+
+#[test]
+fn the_store_stays_within_its_capacity() {
+    let mut stage = Stage::with(100_000, "lru");
+    for number in 0..1000 {
+        let body = "x".repeat(number * 7 % 5000);
+        stage.ask(&get(&format!("/{number}")), 200, &[PAGE, ("x-long", &"h".repeat(number % 300))], &body);
+        let engine = stage.cache.engine();
+        assert!(engine.used() <= engine.capacity());
+    }
+    assert!(stage.cache.counters().evicted > 500);
+    assert!(stage.cache.engine().len() > 5);
+}
+
+/// Small objects cost more than their bytes, and that counts.
+#[test]
+fn empty_bodies_are_not_free() {
+    let mut stage = Stage::with(100_000, "lru");
+    for number in 0..1000 {
+        stage.ask(&get(&format!("/{number}")), 200, &[PAGE], "");
+    }
+    assert!(stage.cache.engine().len() < 130, "{}", stage.cache.engine().len());
+}
+
+#[test]
+fn what_is_too_large_is_not_even_collected() {
+    let mut stage = Stage::with(100_000, "lru");
+    let seen = stage.ask(&get("/"), 200, &[PAGE, ("content-length", "25001")], "");
+    assert_eq!(seen.header("cache-status"), "larder; fwd=uri-miss; fwd-status=200; detail=too-large");
+    let seen = stage.ask(&get("/"), 200, &[PAGE, ("content-length", "18446744073709551616")], "");
+    assert!(seen.header("cache-status").ends_with("detail=unframed"), "{seen:?}");
+}
+
+#[test]
+fn what_the_policy_refuses_is_not_collected() {
+    let mut stage = Stage::with(100_000, "filter(theta=2)+fifo");
+    let seen = stage.ask(&get("/"), 200, &[PAGE], "once");
+    assert_eq!(seen.header("cache-status"), "larder; fwd=uri-miss; fwd-status=200; detail=not-admitted");
+    assert_eq!(seen.completion, None);
+    assert_eq!(stage.ask(&get("/"), 200, &[PAGE], "twice").completion, Some(Completion::Stored));
+    assert_eq!(stage.ask_store(&get("/")).body, b"twice");
+    // Of unknown length: it is asked at the end.
+    let chunked: stage::Fields<'_> = &[PAGE, ("transfer-encoding", "chunked")];
+    let seen = stage.ask(&get("/c"), 200, chunked, "once");
+    assert_eq!(seen.completion, Some(Completion::Refused(Refusal::NotAdmitted)));
+}
+
+#[test]
+fn a_body_without_end_is_let_go_at_the_limit() {
+    let mut stage = Stage::with(100_000, "lru");
+    let exchange = stage.open(&get("/"));
+    let head = ResponseHead {
+        status: StatusCode::OK,
+        version: Version::HTTP_11,
+        headers: headers(&[PAGE, ("transfer-encoding", "chunked")]),
+    };
+    let Reply::Relay { fill: Some(mut fill), .. } = stage.cache.on_response(exchange, head, stage.now) else {
+        panic!()
+    };
+    let mut most = 0;
+    for _ in 0..1000 {
+        fill.push(&[7; 1000]);
+        most = most.max(stage.cache.filling().bytes());
+    }
+    assert!((16_000..=25_000).contains(&most), "{most}");
+    assert_eq!(stage.cache.filling().bytes(), 0, "let go before the end");
+    assert_eq!(stage.cache.on_complete(fill, stage.now), Completion::Refused(Refusal::TooLarge));
+}
+
+#[test]
+fn many_bodies_at_once_share_one_budget() {
+    let mut stage = Stage::with(100_000, "lru");
+    let mut fills = Vec::new();
+    for number in 0..20 {
+        let exchange = stage.open(&get(&format!("/{number}")));
+        let head = ResponseHead {
+            status: StatusCode::OK,
+            version: Version::HTTP_11,
+            headers: headers(&[PAGE, ("content-length", "10000")]),
+        };
+        match stage.cache.on_response(exchange, head, stage.now) {
+            Reply::Relay { fill, .. } => fills.extend(fill),
+            reply => panic!("{reply:?}"),
+        }
+        assert!(stage.cache.filling() <= stage.cache.filling_limit());
+    }
+    assert_eq!(fills.len(), 2, "two of 10 kB fit into a quarter of 100 kB");
+    drop(fills);
+    assert_eq!(stage.cache.filling().bytes(), 0);
+}
+
+#[test]
+fn long_names_pass_by() {
+    let mut stage = Stage::new();
+    let long = format!("/{}", "x".repeat(larder_http::limits::KEY_BYTES));
+    let seen = stage.ask(&get(&long), 200, &[PAGE], "x");
+    assert!(seen.header("cache-status").starts_with("larder; fwd=bypass"));
+    let seen = stage.ask(&get("/"), 200, &[PAGE, ("x-long", &"h".repeat(70_000))], "x");
+    assert!(seen.header("cache-status").ends_with("detail=too-large"));
+    assert!(stage.cache.engine().is_empty());
+}

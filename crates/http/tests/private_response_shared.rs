@@ -1,0 +1,125 @@
+//! The fear: what was made for one client reaches another.
+
+mod stage;
+use larder_http::Refusal;
+use stage::{Fields, Stage, TEN_DAYS_BEFORE, get};
+
+/// Whether the response to `request` is stored; checks that it says so, and that the next client is not served it if not.
+fn stores(request: &stage::Request, status: u16, fields: Fields<'_>) -> Result<(), String> {
+    let mut stage = Stage::new();
+    let seen = stage.ask(request, status, fields, "mine");
+    let status = seen.header("cache-status");
+    let found = stage.cache.engine().len();
+    if status.ends_with("; stored") {
+        assert_eq!(found, 1);
+        Ok(())
+    } else {
+        assert_eq!(found, 0, "{status}");
+        assert!(!stage.is_hit(&get("/")));
+        Err(status.split_once("detail=").expect("a reason").1.to_owned())
+    }
+}
+
+fn refused(refusal: Refusal) -> Result<(), String> {
+    Err(refusal.name().to_owned())
+}
+
+#[test]
+fn directives_that_forbid() {
+    let fresh = ("cache-control", "max-age=60");
+    for (value, refusal) in [
+        ("private", Refusal::Private),
+        ("PRIVATE", Refusal::Private),
+        ("private=\"set-cookie\"", Refusal::Private),
+        ("no-store", Refusal::NoStore),
+        ("No-Store", Refusal::NoStore),
+        ("extension=\"unclosed, private", Refusal::NoStore),
+    ] {
+        assert_eq!(stores(&get("/"), 200, &[fresh, ("cache-control", value)]), refused(refusal), "{value}");
+        let public = format!("public, s-maxage=60, {value}");
+        assert_eq!(stores(&get("/"), 200, &[("cache-control", &public)]), refused(refusal), "{public}");
+    }
+    let request = get("/").with("cache-control", "no-store");
+    let mut stage = Stage::new();
+    stage.ask(&request, 200, &[fresh], "mine");
+    assert!(!stage.is_hit(&get("/")));
+}
+
+/// RFC 9111 §5.2.2.3: must-understand overrules no-store, for statuses that are understood.
+#[test]
+fn must_understand() {
+    let fields: Fields<'_> = &[("cache-control", "max-age=60, no-store, must-understand")];
+    assert_eq!(stores(&get("/"), 200, fields), Ok(()));
+    assert_eq!(stores(&get("/"), 299, fields), refused(Refusal::Status));
+    assert_eq!(stores(&get("/"), 299, &[("cache-control", "max-age=60, must-understand")]), refused(Refusal::Status));
+}
+
+#[test]
+fn cookies_are_shared_only_where_freshness_is_explicit() {
+    let cookie = ("set-cookie", "id=1");
+    let modified = ("last-modified", TEN_DAYS_BEFORE);
+    assert_eq!(stores(&get("/"), 200, &[modified]), Ok(()));
+    assert_eq!(stores(&get("/"), 200, &[modified, cookie]), refused(Refusal::SetCookie));
+    assert_eq!(stores(&get("/"), 200, &[modified, cookie, ("cache-control", "public")]), Ok(()));
+    assert_eq!(stores(&get("/"), 200, &[cookie, ("cache-control", "max-age=60")]), Ok(()));
+    assert_eq!(stores(&get("/"), 200, &[cookie, ("expires", "Sun, 06 Nov 1994 09:49:37 GMT")]), Ok(()));
+}
+
+#[test]
+fn statuses() {
+    let fresh: Fields<'_> = &[("cache-control", "max-age=60")];
+    let modified: Fields<'_> = &[("last-modified", TEN_DAYS_BEFORE)];
+    for status in [200, 203, 300, 301, 308, 404, 405, 410, 414, 501] {
+        assert_eq!(stores(&get("/"), status, modified), Ok(()), "{status}");
+    }
+    for status in [201, 302, 307, 400, 403, 500, 503, 599] {
+        assert_eq!(stores(&get("/"), status, modified), refused(Refusal::Status), "{status}");
+        assert_eq!(stores(&get("/"), status, fresh), Ok(()), "{status}");
+    }
+    // Partial content is not stored as if it were whole.
+    assert_eq!(stores(&get("/"), 206, fresh), refused(Refusal::Status));
+    let torn: Fields<'_> = &[("cache-control", "max-age=60"), ("content-range", "bytes 0-3/10")];
+    assert_eq!(stores(&get("/"), 200, torn), refused(Refusal::Status));
+    assert_eq!(stores(&get("/").with("range", "bytes=0-3"), 206, torn), refused(Refusal::Status));
+    assert_eq!(stores(&get("/"), 200, &[]), refused(Refusal::Useless));
+}
+
+/// A 304 to a client's own condition is for that client.
+#[test]
+fn a_relayed_304_is_not_a_page() {
+    let mut stage = Stage::new();
+    let request = get("/").with("if-none-match", "\"1\"");
+    let seen = stage.ask(&request, 304, &[("cache-control", "max-age=60"), ("etag", "\"1\"")], "");
+    assert_eq!(
+        (seen.status, seen.asked.as_ref().unwrap().get("if-none-match").unwrap().as_bytes()),
+        (304, &b"\"1\""[..])
+    );
+    assert!(!stage.is_hit(&get("/")));
+}
+
+/// A body in a GET is not part of the key.
+#[test]
+fn fat_get_neither_reads_nor_fills_the_store() {
+    let mut stage = Stage::new();
+    let mut fat = get("/");
+    fat.has_body = true;
+    let seen = stage.ask(&fat, 200, &[("cache-control", "max-age=60")], "by the body");
+    assert!(seen.header("cache-status").starts_with("larder; fwd=bypass"));
+    assert!(!stage.is_hit(&get("/")));
+    stage.ask(&get("/"), 200, &[("cache-control", "max-age=60")], "plain");
+    assert_eq!(stage.ask(&fat, 200, &[], "by the body").body, b"by the body");
+    assert_eq!(stage.ask_store(&get("/")).body, b"plain");
+}
+
+/// Another host, another page.
+#[test]
+fn authorities_do_not_share() {
+    let mut stage = Stage::new();
+    stage.ask(&get("/"), 200, &[("cache-control", "max-age=60")], "x");
+    let mut other = get("/");
+    other.authority = "example.org".into();
+    assert!(!stage.is_hit(&other));
+    other.authority = "EXAMPLE.com:80".into();
+    assert!(stage.is_hit(&other));
+    assert!(!stage.is_hit(&get("/?a")) && !stage.is_hit(&get("/%61")));
+}

@@ -1,0 +1,186 @@
+//! A cache, a clock that the test moves, and an origin that says what the test says.
+
+#![allow(dead_code)]
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use larder_http::{Answer, Cache, Completion, Config, Exchange, Now, Reply, RequestHead, ResponseHead, Step};
+use larder_units::{ByteSize, Streams, Time};
+use std::time::Duration;
+
+/// Sun, 06 Nov 1994 08:49:37 GMT: the wall clock when a stage is built.
+pub const THEN: u64 = 784_111_777;
+pub const THEN_TEXT: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+/// Ten and a hundred days earlier.
+pub const TEN_DAYS_BEFORE: &str = "Thu, 27 Oct 1994 08:49:37 GMT";
+
+pub type Fields<'a> = &'a [(&'a str, &'a str)];
+
+pub struct Stage {
+    pub cache: Cache,
+    pub now: Now,
+}
+
+/// A request that can be changed.
+#[derive(Clone)]
+pub struct Request {
+    pub method: Method,
+    pub authority: String,
+    pub target: String,
+    pub headers: HeaderMap,
+    pub has_body: bool,
+}
+
+/// What a client saw.
+#[derive(Debug)]
+pub struct Seen {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+    /// What the origin was asked, where it was.
+    pub asked: Option<HeaderMap>,
+    pub completion: Option<Completion>,
+}
+
+impl Seen {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// Answered without the origin.
+    pub fn is_hit(&self) -> bool {
+        self.asked.is_none() && self.header("cache-status").contains("; hit")
+    }
+}
+
+pub fn headers(fields: Fields<'_>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in fields {
+        headers.append(HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap());
+    }
+    headers
+}
+
+pub fn get(target: &str) -> Request {
+    request(Method::GET, target)
+}
+
+pub fn request(method: Method, target: &str) -> Request {
+    let (authority, target) = ("example.com".to_owned(), target.to_owned());
+    Request { method, authority, target, headers: HeaderMap::new(), has_body: false }
+}
+
+impl Request {
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.headers.append(HeaderName::try_from(name).unwrap(), HeaderValue::try_from(value).unwrap());
+        self
+    }
+
+    pub fn head(&self) -> RequestHead<'_> {
+        RequestHead {
+            method: &self.method,
+            scheme: "http",
+            authority: &self.authority,
+            target: &self.target,
+            version: Version::HTTP_11,
+            headers: &self.headers,
+            has_body: self.has_body,
+        }
+    }
+}
+
+pub fn config(capacity: u64, policy: &str) -> Config {
+    Config {
+        capacity: ByteSize::from_bytes(capacity),
+        policy: policy.parse().unwrap(),
+        max_object: ByteSize::from_bytes(capacity),
+        hash_key: [9; 16],
+    }
+}
+
+impl Stage {
+    pub fn new() -> Stage {
+        Stage::with(16 << 20, "lru")
+    }
+
+    pub fn with(capacity: u64, policy: &str) -> Stage {
+        let cache = Cache::new(&config(capacity, policy), &Streams::new(1)).unwrap();
+        Stage { cache, now: Now { time: Time::from_secs(5000), unix_seconds: THEN } }
+    }
+
+    pub fn wait(&mut self, seconds: u64) {
+        self.now.time += Duration::from_secs(seconds);
+        self.now.unix_seconds += seconds;
+    }
+
+    /// One request; the origin, if it is asked, answers with this.
+    pub fn ask(&mut self, request: &Request, status: u16, fields: Fields<'_>, body: &str) -> Seen {
+        match self.cache.on_request(&request.head(), self.now) {
+            Step::Answer(answer) => seen(answer, None),
+            Step::Forward(mut exchange) => {
+                let asked = exchange.upstream_headers(request.headers.clone());
+                let mut seen = self.reply(exchange, status, fields, body);
+                seen.asked = Some(asked);
+                seen
+            }
+        }
+    }
+
+    /// One request that must not reach the origin.
+    pub fn ask_store(&mut self, request: &Request) -> Seen {
+        match self.cache.on_request(&request.head(), self.now) {
+            Step::Answer(answer) => seen(answer, None),
+            Step::Forward(exchange) => panic!("forwarded: {:?}", exchange.reason()),
+        }
+    }
+
+    /// Whether the store answers.
+    pub fn is_hit(&mut self, request: &Request) -> bool {
+        match self.cache.on_request(&request.head(), self.now) {
+            Step::Answer(answer) => answer.status.is_success() || !answer.status.is_server_error(),
+            Step::Forward(_) => false,
+        }
+    }
+
+    pub fn open(&mut self, request: &Request) -> Box<Exchange> {
+        match self.cache.on_request(&request.head(), self.now) {
+            Step::Answer(answer) => panic!("answered: {answer:?}"),
+            Step::Forward(mut exchange) => {
+                exchange.upstream_headers(request.headers.clone());
+                exchange
+            }
+        }
+    }
+
+    /// The origin's response, with a right Content-Length unless the fields have a word on framing.
+    pub fn reply(&mut self, exchange: Box<Exchange>, status: u16, fields: Fields<'_>, body: &str) -> Seen {
+        let mut headers = headers(fields);
+        let framed = headers.contains_key("content-length") || headers.contains_key("transfer-encoding");
+        if !framed && status != 304 && status != 204 && !headers.contains_key("x-unframed") {
+            headers.insert("content-length", HeaderValue::from(body.len()));
+        }
+        let status = StatusCode::from_u16(status).unwrap();
+        let head = ResponseHead { status, version: Version::HTTP_11, headers };
+        match self.cache.on_response(exchange, head, self.now) {
+            Reply::Answer(answer) => seen(answer, None),
+            Reply::Retry(exchange) => {
+                let asked = exchange.retry_headers();
+                let mut seen = self.reply(exchange, 200, &[], "retried");
+                seen.asked = Some(asked);
+                seen
+            }
+            Reply::Relay { status, headers, fill } => {
+                let completion = fill.map(|mut fill| {
+                    // In uneven pieces, as from a socket.
+                    body.as_bytes().chunks(7).for_each(|piece| fill.push(piece));
+                    self.cache.on_complete(fill, self.now)
+                });
+                Seen { status: status.as_u16(), headers, body: body.into(), asked: None, completion }
+            }
+        }
+    }
+}
+
+fn seen(answer: Answer, asked: Option<HeaderMap>) -> Seen {
+    let Answer { status, headers, body } = answer;
+    Seen { status: status.as_u16(), headers, body: body.to_vec(), asked, completion: None }
+}

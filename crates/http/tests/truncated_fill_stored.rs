@@ -1,0 +1,81 @@
+//! The fear: half a file, served for a day (RFC 9111 §3.3).
+
+mod stage;
+use http::{StatusCode, Version};
+use larder_http::{Completion, Refusal, Reply, ResponseHead};
+use stage::{Stage, get, headers};
+
+const PAGE: (&str, &str) = ("cache-control", "max-age=60");
+
+#[test]
+fn shorter_or_longer_than_declared() {
+    let mut stage = Stage::new();
+    for (length, body) in [("10", "short"), ("3", "too long"), ("0", "x")] {
+        let seen = stage.ask(&get("/"), 200, &[PAGE, ("content-length", length)], body);
+        assert_eq!(seen.completion, Some(Completion::Truncated), "{length}");
+        assert!(!stage.is_hit(&get("/")));
+    }
+    assert_eq!(stage.cache.counters().truncated, 3);
+    assert_eq!(stage.cache.filling().bytes(), 0);
+}
+
+#[test]
+fn a_broken_connection() {
+    let mut stage = Stage::new();
+    let exchange = stage.open(&get("/"));
+    let head = ResponseHead {
+        status: StatusCode::OK,
+        version: Version::HTTP_11,
+        headers: headers(&[PAGE, ("transfer-encoding", "chunked")]),
+    };
+    let Reply::Relay { fill: Some(mut fill), .. } = stage.cache.on_response(exchange, head, stage.now) else {
+        panic!()
+    };
+    fill.push(b"half");
+    assert!(stage.cache.filling().bytes() > 0);
+    stage.cache.on_abort(fill);
+    assert_eq!(stage.cache.filling().bytes(), 0);
+    assert!(!stage.is_hit(&get("/")));
+}
+
+/// A body that ends with its connection cannot be told from one that was cut.
+#[test]
+fn bodies_without_an_end_of_their_own() {
+    let mut stage = Stage::new();
+    let seen = stage.ask(&get("/"), 200, &[PAGE, ("x-unframed", "1")], "perhaps all");
+    assert_eq!(seen.header("cache-status"), "larder; fwd=uri-miss; fwd-status=200; detail=unframed");
+    assert!(!stage.is_hit(&get("/")));
+    let seen = stage.ask(&get("/"), 200, &[PAGE, ("transfer-encoding", "gzip")], "perhaps all");
+    assert!(seen.header("cache-status").ends_with("detail=unframed"));
+    let seen = stage.ask(&get("/"), 200, &[PAGE, ("transfer-encoding", "chunked")], "all");
+    assert_eq!(seen.header("cache-status"), "larder; fwd=uri-miss; fwd-status=200");
+    assert_eq!(seen.completion, Some(Completion::Stored));
+    let hit = stage.ask_store(&get("/"));
+    assert_eq!((hit.header("content-length"), &hit.body[..]), ("3", &b"all"[..]));
+}
+
+/// The old response stays until a whole new one is there.
+#[test]
+fn a_truncated_successor_does_not_remove_what_can_be_validated() {
+    let mut stage = Stage::new();
+    stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"1\"")], "whole");
+    stage.wait(60);
+    stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"2\""), ("content-length", "100")], "half");
+    let seen = stage.ask(&get("/"), 304, &[PAGE, ("etag", "\"1\"")], "");
+    assert_eq!((seen.status, &seen.body[..]), (200, &b"whole"[..]));
+}
+
+/// A GET that was under way when its target was changed may carry what was before.
+#[test]
+fn a_response_from_before_an_invalidation() {
+    let mut stage = Stage::new();
+    let exchange = stage.open(&get("/"));
+    stage.wait(1);
+    stage.ask(&stage::request(http::Method::POST, "/"), 200, &[], "changed");
+    let seen = stage.reply(exchange, 200, &[PAGE], "before");
+    assert_eq!(seen.completion, Some(Completion::Refused(Refusal::Invalidated)));
+    assert!(!stage.is_hit(&get("/")));
+    stage.wait(1);
+    stage.ask(&get("/"), 200, &[PAGE], "after");
+    assert_eq!(stage.ask_store(&get("/")).body, b"after");
+}

@@ -1,0 +1,66 @@
+//! The fear: German for the French, gzip for those who cannot read it, and the store full of copies (RFC 9111 §4.1).
+
+mod stage;
+use stage::{Stage, get};
+
+const BY_LANGUAGE: stage::Fields<'static> = &[("cache-control", "max-age=60"), ("vary", "Accept-Language, X-Kind")];
+
+#[test]
+fn each_variant_for_its_own() {
+    let mut stage = Stage::new();
+    let french = get("/").with("accept-language", "fr");
+    let german = get("/").with("accept-language", "de");
+    stage.ask(&french, 200, BY_LANGUAGE, "bonjour");
+    let seen = stage.ask(&german, 200, BY_LANGUAGE, "hallo");
+    assert_eq!(seen.header("cache-status"), "larder; fwd=vary-miss; fwd-status=200; stored");
+    assert_eq!(stage.ask_store(&french).body, b"bonjour");
+    assert_eq!(stage.ask_store(&german).body, b"hallo");
+    assert!(!stage.is_hit(&get("/")), "absent is a value of its own");
+    assert!(!stage.is_hit(&french.clone().with("x-kind", "a")));
+    assert!(stage.is_hit(&french.clone().with("user-agent", "any")));
+    assert!(stage.is_hit(&get("/").with("accept-language", " FR ")));
+    assert_eq!(stage.cache.engine().len(), 2);
+}
+
+#[test]
+fn a_new_response_replaces_its_own_variant_only() {
+    let mut stage = Stage::new();
+    let french = get("/").with("accept-language", "fr");
+    let german = get("/").with("accept-language", "de");
+    stage.ask(&french, 200, BY_LANGUAGE, "bonjour");
+    stage.ask(&german, 200, BY_LANGUAGE, "hallo");
+    stage.ask(&french.clone().with("cache-control", "no-cache"), 200, BY_LANGUAGE, "salut");
+    assert_eq!(stage.ask_store(&french).body, b"salut");
+    assert_eq!(stage.ask_store(&german).body, b"hallo");
+    assert_eq!(stage.cache.engine().len(), 2);
+}
+
+#[test]
+fn star_and_floods_are_not_stored() {
+    let mut stage = Stage::new();
+    for vary in ["*", "accept, *", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"] {
+        stage.ask(&get("/"), 200, &[("cache-control", "max-age=60"), ("vary", vary)], "x");
+        assert_eq!(stage.cache.engine().len(), 0, "{vary}");
+    }
+}
+
+#[test]
+fn an_explosion_of_variants_stays_small() {
+    let mut stage = Stage::new();
+    for client in 0..1000 {
+        let request = get("/").with("user-agent", &client.to_string());
+        stage.ask(&request, 200, &[("cache-control", "max-age=60"), ("vary", "user-agent")], "x");
+    }
+    assert_eq!(stage.cache.engine().len(), larder_http::limits::VARIANTS_PER_KEY);
+    assert!(stage.is_hit(&get("/").with("user-agent", "999")));
+}
+
+/// The selecting values are those that the origin saw: a field that `Connection` had removed on the way selected nothing.
+#[test]
+fn connection_cannot_poison_a_variant() {
+    let mut stage = Stage::new();
+    let attack = get("/").with("accept-language", "fr").with("connection", "accept-language");
+    stage.ask(&attack, 200, BY_LANGUAGE, "hello");
+    assert!(!stage.is_hit(&get("/").with("accept-language", "fr")), "hello is not French");
+    assert_eq!(stage.ask_store(&get("/")).body, b"hello");
+}

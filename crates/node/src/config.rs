@@ -1,0 +1,470 @@
+//! The node's configuration: a TOML file, every key optional, unknown keys refused with the line and a suggestion.
+
+use larder_forwarder::strategy::{Strategy, strategy_by_name, strategy_names};
+use larder_packet::Name;
+use larder_policy::Spec;
+use larder_units::ByteSize;
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The embedded default configuration; the documentation of every key.
+pub const DEFAULT: &str = include_str!("default.toml");
+
+/// Everything that can be configured.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The NDN side.
+    #[serde(default)]
+    pub ndn: NdnConfig,
+    /// The HTTP cache.
+    #[serde(default)]
+    pub http: HttpTable,
+    /// Metrics and status.
+    #[serde(default)]
+    pub admin: AdminConfig,
+    /// Logs.
+    #[serde(default)]
+    pub log: LogConfig,
+}
+
+/// `[ndn]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NdnConfig {
+    /// The Unix socket; `None` where it is off.
+    #[serde(deserialize_with = "unix_setting")]
+    pub unix: Option<UnixSetting>,
+    /// TCP address; `None` where it is off.
+    #[serde(deserialize_with = "address")]
+    pub tcp: Option<SocketAddr>,
+    /// UDP address; `None` where it is off.
+    #[serde(deserialize_with = "address")]
+    pub udp: Option<SocketAddr>,
+    /// The largest UDP frame, bytes; `None` for 1452, and 9000 on loopback.
+    #[serde(deserialize_with = "udp_mtu")]
+    pub udp_mtu: Option<usize>,
+    /// WebSocket address; `None` where it is off.
+    #[serde(deserialize_with = "address")]
+    pub websocket: Option<SocketAddr>,
+    /// Capacity of the Content Store.
+    #[serde(deserialize_with = "parsed")]
+    pub content_store: ByteSize,
+    /// Policy of the Content Store.
+    #[serde(deserialize_with = "parsed")]
+    pub policy: Spec,
+    /// Whether remote applications may register prefixes under `/localhop/nfd`.
+    pub localhop_registration: bool,
+    /// `[[ndn.route]]`
+    #[serde(rename = "route")]
+    pub routes: Vec<RouteConfig>,
+    /// `[[ndn.strategy]]`
+    #[serde(rename = "strategy")]
+    pub strategies: Vec<StrategyConfig>,
+}
+
+/// Where the Unix socket goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnixSetting {
+    /// `/run/nfd/nfd.sock` where it can be made, else a path of the user's.
+    Default,
+    /// This path.
+    Path(PathBuf),
+}
+
+impl UnixSetting {
+    /// The configured path.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            UnixSetting::Default => None,
+            UnixSetting::Path(path) => Some(path),
+        }
+    }
+}
+
+/// `[[ndn.route]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteConfig {
+    /// Names under this prefix
+    #[serde(deserialize_with = "parsed")]
+    pub prefix: Name,
+    /// go here;
+    #[serde(deserialize_with = "parsed")]
+    pub to: RouteTarget,
+    /// the cheaper next hop first.
+    #[serde(default = "default_cost")]
+    pub cost: u64,
+}
+
+fn default_cost() -> u64 {
+    10
+}
+
+/// The other end of a route: `udp://192.0.2.1:6363`, `tcp://…`, `unix:///run/other.sock`. Host names are resolved once, at the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum RouteTarget {
+    Udp(SocketAddr),
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl FromStr for RouteTarget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected udp://HOST:PORT, tcp://HOST:PORT or unix:///PATH";
+        let (scheme, rest) = text.split_once("://").ok_or(expected)?;
+        let address = || {
+            let with_port = if rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
+                rest.to_owned()
+            } else {
+                format!("{rest}:6363")
+            };
+            let mut found = with_port.to_socket_addrs().map_err(|error| format!("{rest}: {error}"))?;
+            found.next().ok_or_else(|| format!("{rest} has no address"))
+        };
+        match scheme {
+            "udp" | "udp4" | "udp6" => address().map(RouteTarget::Udp),
+            "tcp" | "tcp4" | "tcp6" => address().map(RouteTarget::Tcp),
+            "unix" if rest.starts_with('/') => Ok(RouteTarget::Unix(rest.into())),
+            _ => Err(expected.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for RouteTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RouteTarget::Udp(address) => write!(f, "udp://{address}"),
+            RouteTarget::Tcp(address) => write!(f, "tcp://{address}"),
+            RouteTarget::Unix(path) => write!(f, "unix://{}", path.display()),
+        }
+    }
+}
+
+/// `[[ndn.strategy]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StrategyConfig {
+    /// Names under this prefix
+    #[serde(deserialize_with = "parsed")]
+    pub prefix: Name,
+    /// are forwarded so.
+    #[serde(deserialize_with = "strategy")]
+    pub strategy: &'static dyn Strategy,
+}
+
+/// `[http]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpTable {
+    /// Where clients connect; `None` where the HTTP side is off.
+    #[serde(deserialize_with = "address")]
+    pub listen: Option<SocketAddr>,
+    /// `generated`, or `http://host:port`.
+    #[serde(deserialize_with = "origin")]
+    pub origin: Origin,
+    /// Capacity of the cache.
+    #[serde(deserialize_with = "parsed")]
+    pub cache: ByteSize,
+    /// Policy of the cache.
+    #[serde(deserialize_with = "parsed")]
+    pub policy: Spec,
+    /// The largest object that is stored.
+    #[serde(deserialize_with = "parsed")]
+    pub max_object: ByteSize,
+}
+
+/// Where the HTTP cache fetches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Objects made on the fly, in this process.
+    Generated,
+    /// An HTTP server.
+    Http(http::Uri),
+}
+
+/// `[admin]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AdminConfig {
+    /// Where metrics and status are served; `None` where they are off.
+    #[serde(deserialize_with = "address")]
+    pub listen: Option<SocketAddr>,
+}
+
+/// `[log]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogConfig {
+    /// `error`, `warn`, `info`, `debug` or `trace`.
+    #[serde(deserialize_with = "parsed")]
+    pub level: tracing::Level,
+    /// `text` or `json`.
+    pub format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+// The defaults, which the embedded file states again key by key; a test compares the two.
+
+impl Default for NdnConfig {
+    fn default() -> Self {
+        NdnConfig {
+            unix: Some(UnixSetting::Default),
+            tcp: Some(everywhere(6363)),
+            udp: Some(everywhere(6363)),
+            udp_mtu: None,
+            websocket: Some(everywhere(9696)),
+            content_store: ByteSize::from_mib(64),
+            policy: known_spec("filter(theta=2)+fifo"),
+            localhop_registration: false,
+            routes: Vec::new(),
+            strategies: Vec::new(),
+        }
+    }
+}
+
+impl Default for HttpTable {
+    fn default() -> Self {
+        HttpTable {
+            listen: Some(loopback(8080)),
+            origin: Origin::Generated,
+            cache: ByteSize::from_mib(256),
+            policy: known_spec("adaptsize(chance)+lru"),
+            max_object: ByteSize::from_mib(64),
+        }
+    }
+}
+
+impl Default for AdminConfig {
+    fn default() -> Self {
+        AdminConfig { listen: Some(loopback(8081)) }
+    }
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        LogConfig { level: tracing::Level::INFO, format: LogFormat::Text }
+    }
+}
+
+fn everywhere(port: u16) -> SocketAddr {
+    (std::net::Ipv6Addr::UNSPECIFIED, port).into()
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    (std::net::Ipv4Addr::LOCALHOST, port).into()
+}
+
+#[allow(clippy::expect_used, reason = "two literals, parsed by a test")]
+fn known_spec(text: &str) -> Spec {
+    text.parse().expect("a spec that a test parses")
+}
+
+impl Config {
+    /// Reads a configuration file.
+    ///
+    /// # Errors
+    /// One line: the file, the line, what is wrong and what was expected.
+    pub fn read(path: &Path) -> Result<Config, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ConfigError(format!("cannot read {}: {error}", path.display())))?;
+        Config::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads a configuration; `source` stands before the line number in errors.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn parse(text: &str, source: &str) -> Result<Config, ConfigError> {
+        toml::from_str(text).map_err(|error| ConfigError(explain(&error, text, source)))
+    }
+}
+
+impl Default for Config {
+    /// The embedded default configuration.
+    fn default() -> Self {
+        Config {
+            ndn: NdnConfig::default(),
+            http: HttpTable::default(),
+            admin: AdminConfig::default(),
+            log: LogConfig::default(),
+        }
+    }
+}
+
+/// A configuration that cannot be read, in one line.
+#[derive(Debug)]
+pub struct ConfigError(String);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// One line out of a TOML error: place, message, and for an unknown key the nearest known one.
+fn explain(error: &toml::de::Error, text: &str, source: &str) -> String {
+    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let place = line.map_or(source.to_owned(), |line| format!("{source}:{line}"));
+    let message = error.message().lines().collect::<Vec<_>>().join(" ");
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let suggestion = match quoted.next() {
+        Some(unknown) if message.starts_with("unknown field") || message.starts_with("unknown variant") => quoted
+            .max_by(|a, b| strsim::jaro(a, unknown).total_cmp(&strsim::jaro(b, unknown)))
+            .filter(|best| strsim::jaro(best, unknown) > 0.7)
+            .map_or(String::new(), |best| format!("; did you mean `{best}`?")),
+        _ => String::new(),
+    };
+    format!("{place}: {message}{suggestion}")
+}
+
+// ---- Values ----
+
+/// A string that parses.
+fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: D) -> Result<T, D::Error> {
+    from_text(deserializer, |text| text.parse().map_err(|error: T::Err| error.to_string()))
+}
+
+fn from_text<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    read(&text).map_err(|error| match error.contains(&text) {
+        true => serde::de::Error::custom(error),
+        false => serde::de::Error::custom(format!("{text:?}: {error}")),
+    })
+}
+
+/// `""` turns a listener off.
+fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    from_text(deserializer, |text| match text {
+        "" => Ok(None),
+        _ => text.parse().map(Some).map_err(|_| {
+            "expected an address and a port, such as \"127.0.0.1:6363\" or \"[::]:6363\", or \"\" for none".to_owned()
+        }),
+    })
+}
+
+fn unix_setting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<UnixSetting>, D::Error> {
+    from_text(deserializer, |text| match text {
+        "" => Ok(None),
+        "default" => Ok(Some(UnixSetting::Default)),
+        _ if text.starts_with('/') => Ok(Some(UnixSetting::Path(text.into()))),
+        _ => Err("expected an absolute path, \"default\", or \"\" for none".to_owned()),
+    })
+}
+
+fn udp_mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    let bytes = u64::deserialize(deserializer)?;
+    match bytes {
+        0 => Ok(None),
+        576..=65_507 => Ok(Some(bytes as usize)),
+        _ => Err(serde::de::Error::custom(format!("{bytes} is not between 576 and 65507, nor 0 for the default"))),
+    }
+}
+
+fn strategy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static dyn Strategy, D::Error> {
+    from_text(deserializer, |text| {
+        let names = || strategy_names().collect::<Vec<_>>().join(", ");
+        strategy_by_name(text).ok_or_else(|| format!("no such strategy; there are {}", names()))
+    })
+}
+
+fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error> {
+    from_text(deserializer, |text| {
+        if text == "generated" {
+            return Ok(Origin::Generated);
+        }
+        let uri: Option<http::Uri> = text.parse().ok();
+        let plain = uri.filter(|uri| {
+            uri.scheme_str() == Some("http") && uri.host().is_some() && uri.path() == "/" && uri.query().is_none()
+        });
+        plain.map(Origin::Http).ok_or_else(|| "expected \"generated\" or \"http://HOST:PORT\"".to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn refusal(text: &str) -> String {
+        Config::parse(text, "larder.toml").err().expect("a refusal").to_string()
+    }
+
+    #[test]
+    fn the_embedded_file_says_what_the_defaults_are() {
+        let file = Config::parse(DEFAULT, "default").unwrap_or_else(|error| panic!("{error}"));
+        let code = Config::default();
+        assert_eq!(file.ndn.unix, code.ndn.unix);
+        assert_eq!((file.ndn.tcp, file.ndn.udp, file.ndn.websocket), (code.ndn.tcp, code.ndn.udp, code.ndn.websocket));
+        assert_eq!((file.ndn.udp_mtu, file.ndn.content_store), (code.ndn.udp_mtu, code.ndn.content_store));
+        assert_eq!(file.ndn.policy.to_string(), code.ndn.policy.to_string());
+        assert_eq!(file.ndn.localhop_registration, code.ndn.localhop_registration);
+        assert_eq!((file.http.listen, file.http.origin), (code.http.listen, code.http.origin));
+        assert_eq!((file.http.cache, file.http.max_object), (code.http.cache, code.http.max_object));
+        assert_eq!(file.http.policy.to_string(), code.http.policy.to_string());
+        assert_eq!(file.admin.listen, code.admin.listen);
+        assert_eq!((file.log.level, file.log.format), (code.log.level, code.log.format));
+        // Every key of the file stands there, so that it documents all of them.
+        let keys = DEFAULT.lines().filter(|line| line.contains('=')).count();
+        assert!(keys >= 18, "{keys}");
+    }
+
+    #[test]
+    fn a_refusal_names_the_line_and_the_way_out() {
+        for (text, parts) in [
+            ("[ndn]\nunx = \"/a\"", &["larder.toml:2", "unx", "did you mean `unix`?"][..]),
+            ("[htpp]\n", &["larder.toml:1", "htpp", "did you mean `http`?"]),
+            ("[ndn]\ncontent_store = \"12 parsecs\"", &["larder.toml:2", "12 parsecs", "64MiB"]),
+            ("[http]\n\npolicy = \"lur\"", &["larder.toml:3", "lur", "lru"]),
+            ("[ndn]\ntcp = \"localhost\"", &["larder.toml:2", "localhost", "127.0.0.1:6363"]),
+            ("[[ndn.route]]\nprefix = \"/a\"\nto = \"http://a\"", &["larder.toml:3", "http://a", "udp://HOST:PORT"]),
+            (
+                "[[ndn.strategy]]\nprefix = \"/\"\nstrategy = \"best\"",
+                &["larder.toml:3", "best", "best-route, multicast"],
+            ),
+            ("[http]\norigin = \"https://a/\"", &["larder.toml:2", "https://a/", "generated"]),
+            ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
+            ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
+            ("[ndn", &["larder.toml:1"]),
+        ] {
+            let said = refusal(text);
+            assert!(parts.iter().all(|part| said.contains(part)), "{text:?} gave {said:?}");
+            assert!(!said.contains('\n'), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn a_listener_can_be_switched_off() {
+        let config = Config::parse("[ndn]\ntcp = \"\"\nunix = \"\"\n[http]\nlisten = \"\"", "t")
+            .unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((config.ndn.tcp, config.ndn.unix, config.http.listen), (None, None, None));
+        assert!(config.ndn.udp.is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "[\\PC\n]{0,200}") {
+            let _ = Config::parse(&text, "t");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Every bound of the node's NDN side, with its reason. The HTTP side's are in `http/limits.rs`.
+
+use std::time::Duration;
+
+/// Faces at once. Each takes a file descriptor and up to [`SEND_QUEUE_BYTES`].
+pub const FACES: usize = 4096;
+
+/// Bytes that wait for one slow reader; what comes on top is dropped and counted. Two windows of 64 Interests' 8 KB Data, twice over.
+pub const SEND_QUEUE_BYTES: usize = 2 << 20;
+
+/// Packets to a face whose queue is longer than this carry a congestion mark (NDNLPv2): about a millisecond's worth at 1 Gb/s.
+pub const MARK_QUEUE_BYTES: usize = 128 << 10;
+
+/// Bytes read from one stream at once: a read this large costs little more than a small one.
+pub const READ_BYTES: usize = 256 << 10;
+
+/// Reads of one face before the others have their turn.
+pub const READS_PER_TURN: usize = 4;
+
+/// The largest frame: a packet of 8800 bytes and its NDNLPv2 header.
+pub const FRAME_BYTES: usize = larder_forwarder::limits::MAX_PACKET_BYTES + 200;
+
+/// An oversized packet on a stream is skipped up to this size; a longer one is taken for garbage, and the face is closed.
+pub const SKIP_BYTES: usize = 16 << 20;
+
+/// The largest UDP frame to other machines: Ethernet's 1500 bytes less the IPv6 and UDP headers.
+pub const UDP_MTU: usize = 1500 - 40 - 8;
+
+/// The largest UDP frame on loopback, whose MTU is 65,536.
+pub const LOOPBACK_MTU: usize = FRAME_BYTES;
+
+/// A UDP peer that sends nothing for this long is forgotten (NFD's default).
+pub const UDP_IDLE: Duration = Duration::from_secs(600);
+
+/// Bytes of send and receive buffer asked of the kernel for UDP sockets; it may give less.
+pub const UDP_SOCKET_BYTES: usize = 4 << 20;
+
+/// A WebSocket client has this long for its handshake.
+pub const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How often the loop looks for idle peers and overdue handshakes, and tries again to accept after running out of descriptors.
+pub const HOUSEKEEPING: Duration = Duration::from_secs(1);

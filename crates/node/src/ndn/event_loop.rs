@@ -1,0 +1,601 @@
+//! The event loop: sockets in, packets through the forwarder, queues out.
+
+use super::connection::{Connection, Refused};
+use super::datagram::{self, Peer, UdpListener};
+use super::stream::{Framed, Reading, Socket, StreamConnection};
+use super::websocket::{self, WebSocketConnection};
+use super::{Command, Handle, Snapshot, listen};
+use crate::config::{NdnConfig, RouteTarget};
+use crate::limits;
+use larder_forwarder::{Config, DropReason, Dropped, FaceConfig, FaceId, Forwarder, Outbox, Route, Scope};
+use larder_policy::Engine;
+use larder_units::{Streams, Time};
+use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+/// Origin of routes from the configuration (NFD management protocol: static).
+const ORIGIN_STATIC: u64 = 255;
+
+const WAKER: Token = Token(0);
+const UNIX: Token = Token(1);
+const TCP: Token = Token(2);
+const WEBSOCKET: Token = Token(3);
+const UDP: Token = Token(4);
+/// Faces' tokens are their numbers; those start at 256.
+fn token(face: FaceId) -> Token {
+    Token(face.0 as usize)
+}
+
+pub(super) struct EventLoop {
+    start: Instant,
+    poll: Poll,
+    waker: Arc<Waker>,
+    commands: Receiver<Command>,
+    handle: Option<Handle>,
+    forwarder: Forwarder,
+    policy: String,
+    outbox: Outbox,
+    unix: Option<(UnixListener, PathBuf)>,
+    tcp: Option<TcpListener>,
+    websocket: Option<TcpListener>,
+    udp: Option<UdpListener>,
+    udp_mtu: Option<usize>,
+    connections: HashMap<FaceId, Connection>,
+    /// Faces with something queued in this turn.
+    dirty: Vec<FaceId>,
+    /// Sources that had more to read than their turn allowed.
+    ready: VecDeque<Token>,
+    /// Listeners that ran out of descriptors.
+    accept_again: Vec<Token>,
+    buffer: Vec<u8>,
+    housekeeping: Time,
+    stopping: bool,
+}
+
+impl EventLoop {
+    pub(super) fn new(config: &NdnConfig, commands: Receiver<Command>) -> Result<Self, String> {
+        let poll = Poll::new().map_err(|error| error.to_string())?;
+        let waker = Waker::new(poll.registry(), WAKER).map_err(|error| error.to_string())?;
+        let [seed, key0, key1] = crate::entropy::words();
+        let streams = Streams::new(seed);
+        let engine =
+            Engine::new(&config.policy, config.content_store, &streams).map_err(|error| format!("policy: {error}"))?;
+        let mut forwarder_config = Config::new([key0, key1], streams);
+        forwarder_config.localhop_registration = config.localhop_registration;
+        let mut forwarder = Forwarder::new(forwarder_config, engine);
+        for choice in &config.strategies {
+            (forwarder.set_strategy(&choice.prefix, choice.strategy))
+                .map_err(|error| format!("strategy of {}: {error}", choice.prefix))?;
+        }
+        Ok(EventLoop {
+            start: Instant::now(),
+            poll,
+            waker: Arc::new(waker),
+            commands,
+            handle: None,
+            forwarder,
+            policy: config.policy.to_string(),
+            outbox: Outbox::new(),
+            unix: None,
+            tcp: None,
+            websocket: None,
+            udp: None,
+            udp_mtu: config.udp_mtu,
+            connections: HashMap::new(),
+            dirty: Vec::new(),
+            ready: VecDeque::new(),
+            accept_again: Vec::new(),
+            buffer: vec![0; limits::READ_BYTES + limits::FRAME_BYTES],
+            housekeeping: Time::ZERO,
+            stopping: false,
+        })
+    }
+
+    pub(super) fn waker(&self) -> Arc<Waker> {
+        self.waker.clone()
+    }
+
+    /// How finished jobs come back.
+    pub(super) fn set_handle(&mut self, handle: Handle) {
+        self.handle = Some(handle);
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(self.start.elapsed().as_nanos() as u64)
+    }
+
+    // ---- Starting ----
+
+    /// Binds what the configuration names; returns what was bound, for people, and the path of the Unix socket.
+    pub(super) fn listen(&mut self, config: &NdnConfig) -> Result<(Vec<String>, Option<PathBuf>), String> {
+        let mut listening = Vec::new();
+        let registry = self.poll.registry();
+        let register = |source: &mut dyn mio::event::Source, token| {
+            registry.register(source, token, Interest::READABLE).map_err(|error| format!("[ndn]: {error}"))
+        };
+        if let Some(address) = config.tcp {
+            let mut listener = listen::tcp("tcp", address)?;
+            register(&mut listener, TCP)?;
+            listening.push(format!("tcp://{}", listener.local_addr().unwrap_or(address)));
+            self.tcp = Some(listener);
+        }
+        if let Some(address) = config.udp {
+            let mut listener = UdpListener::bind(address).map_err(|error| listen::occupied("udp", address, &error))?;
+            register(&mut listener.socket, UDP)?;
+            listening.push(format!("udp://{}", listener.socket.local_addr().unwrap_or(address)));
+            self.udp = Some(listener);
+        }
+        if let Some(address) = config.websocket {
+            let mut listener = listen::tcp("websocket", address)?;
+            register(&mut listener, WEBSOCKET)?;
+            listening.push(format!("ws://{}", listener.local_addr().unwrap_or(address)));
+            self.websocket = Some(listener);
+        }
+        // Last, since it leaves a file behind where a later step fails.
+        if let Some(setting) = &config.unix {
+            let (mut listener, path) = listen::unix(setting.path())?;
+            register(&mut listener, UNIX)?;
+            listening.insert(0, format!("unix://{}", path.display()));
+            self.unix = Some((listener, path));
+        }
+        Ok((listening, self.unix.as_ref().map(|(_, path)| path.clone())))
+    }
+
+    /// Makes the faces of the configured routes, and the routes.
+    pub(super) fn connect_routes(&mut self, config: &NdnConfig) -> Result<(), String> {
+        let mut faces: HashMap<String, FaceId> = HashMap::new();
+        for route in &config.routes {
+            let target = route.to.to_string();
+            let fail = |why: String| format!("[[ndn.route]] to = {target:?}: {why}");
+            let face = match faces.get(&target) {
+                Some(face) => *face,
+                None => self.connect(&route.to).map_err(fail)?,
+            };
+            faces.insert(target.clone(), face);
+            let to = Route {
+                face,
+                origin: ORIGIN_STATIC,
+                cost: route.cost,
+                flags: larder_forwarder::CHILD_INHERIT,
+                expires: None,
+            };
+            self.forwarder.add_route(&route.prefix, to).map_err(|error| fail(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self, target: &RouteTarget) -> Result<FaceId, String> {
+        match target {
+            RouteTarget::Udp(address) => {
+                if self.udp.is_none() {
+                    return Err("[ndn] udp is off: set an address to send from".to_owned());
+                }
+                let face = self.add_peer(self.now(), *address, true).ok_or("too many faces")?;
+                self.udp.iter_mut().for_each(|udp| drop(udp.peers.insert(*address, face)));
+                Ok(face)
+            }
+            RouteTarget::Tcp(address) => {
+                let socket = std::net::TcpStream::connect_timeout(address, Duration::from_secs(5))
+                    .map_err(|error| format!("cannot connect: {error}"))?;
+                socket.set_nonblocking(true).map_err(|error| error.to_string())?;
+                self.add_tcp(TcpStream::from_std(socket), *address).ok_or_else(|| "too many faces".to_owned())
+            }
+            RouteTarget::Unix(path) => {
+                let socket = UnixStream::connect(path).map_err(|error| format!("cannot connect: {error}"))?;
+                let uri = format!("unix://{}", path.display());
+                self.add_stream(FaceConfig::local(uri), Socket::Unix(socket)).ok_or_else(|| "too many faces".to_owned())
+            }
+        }
+    }
+
+    // ---- Running ----
+
+    pub(super) fn run(&mut self) {
+        let mut events = Events::with_capacity(1024);
+        while !self.stopping {
+            let timeout = self.timeout();
+            if let Err(error) = self.poll.poll(&mut events, Some(timeout)) {
+                if error.kind() != io::ErrorKind::Interrupted {
+                    tracing::error!(%error, "the event loop cannot wait for events; stopping");
+                    return;
+                }
+            }
+            let now = self.now();
+            for _ in 0..self.ready.len() {
+                if let Some(token) = self.ready.pop_front() {
+                    self.readable(now, token);
+                }
+            }
+            for event in &events {
+                let token = event.token();
+                if event.is_writable() && token.0 >= 256 {
+                    self.dirty.push(FaceId(token.0 as u64));
+                }
+                // A closed or failed socket shows when it is read.
+                if (event.is_readable() || event.is_read_closed() || event.is_error()) && !self.ready.contains(&token) {
+                    self.readable(now, token);
+                }
+            }
+            self.on_time(now);
+            self.flush();
+        }
+    }
+
+    fn timeout(&self) -> Duration {
+        if !self.ready.is_empty() {
+            return Duration::ZERO;
+        }
+        let now = self.now();
+        let next = self.forwarder.next_timeout().map_or(limits::HOUSEKEEPING, |at| at.since(now));
+        next.min(limits::HOUSEKEEPING)
+    }
+
+    fn readable(&mut self, now: Time, token: Token) {
+        match token {
+            WAKER => self.obey(),
+            UNIX | TCP | WEBSOCKET => self.accept(now, token),
+            UDP => self.read_udp(now),
+            Token(face) => {
+                let face = FaceId(face as u64);
+                match self.connections.get(&face) {
+                    Some(Connection::Stream(_)) => self.read_stream(now, face),
+                    Some(Connection::WebSocket(_)) => self.read_websocket(now, face),
+                    Some(Connection::Udp(_)) | None => {}
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self) {
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Stop => self.stopping = true,
+                Command::JobDone(done) => self.forwarder.complete(done),
+                Command::Snapshot(reply) => {
+                    let snapshot = Snapshot {
+                        stats: self.forwarder.stats(),
+                        faces: self.forwarder.face_stats(),
+                        policy: self.policy.clone(),
+                        gauges: self.forwarder.gauges(),
+                    };
+                    let _ = reply.send(snapshot);
+                }
+            }
+        }
+    }
+
+    fn on_time(&mut self, now: Time) {
+        if self.forwarder.next_timeout().is_some_and(|at| at <= now) {
+            self.forwarder.on_timeout(now, &mut self.outbox);
+            self.post(&[]);
+        }
+        if let Some((job, handle)) = self.forwarder.job().zip(self.handle.clone()) {
+            let work = move || handle.command(Command::JobDone(job.run()));
+            if let Err(error) = std::thread::Builder::new().name("tuning".to_owned()).spawn(work) {
+                tracing::warn!(%error, "cannot start a thread for the policy's tuning; it keeps its parameters");
+            }
+        }
+        if now >= self.housekeeping {
+            self.housekeeping = now + limits::HOUSEKEEPING;
+            self.keep_house(now);
+        }
+    }
+
+    fn keep_house(&mut self, now: Time) {
+        for token in std::mem::take(&mut self.accept_again) {
+            self.accept(now, token);
+        }
+        let idle = |connection: &Connection| match connection {
+            Connection::Udp(peer) => !peer.permanent && now.since(peer.last_heard) >= limits::UDP_IDLE,
+            Connection::WebSocket(socket) => !socket.is_open() && now.since(socket.accepted) >= limits::HANDSHAKE,
+            Connection::Stream(_) => false,
+        };
+        let over: Vec<FaceId> =
+            self.connections.iter().filter(|(_, connection)| idle(connection)).map(|(face, _)| *face).collect();
+        for face in over {
+            self.close(face, Some("idle".to_owned()));
+        }
+    }
+
+    // ---- Faces ----
+
+    fn accept(&mut self, now: Time, listener: Token) {
+        loop {
+            let accepted = match listener {
+                UNIX => {
+                    self.unix.as_ref().map(|(unix, _)| unix.accept().map(|(socket, _)| (Socket::Unix(socket), None)))
+                }
+                TCP => {
+                    self.tcp.as_ref().map(|tcp| tcp.accept().map(|(socket, from)| (Socket::Tcp(socket), Some(from))))
+                }
+                _ => self
+                    .websocket
+                    .as_ref()
+                    .map(|ws| ws.accept().map(|(socket, from)| (Socket::Tcp(socket), Some(from)))),
+            };
+            let (socket, from) = match accepted {
+                Some(Ok(accepted)) => accepted,
+                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Some(Err(error)) => {
+                    // Out of descriptors, most likely: the connection waits in the kernel, and is tried again in a second.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    self.accept_again.push(listener);
+                    return;
+                }
+                None => return,
+            };
+            let face = match (socket, from) {
+                (Socket::Unix(socket), _) => {
+                    let uri =
+                        self.unix.as_ref().map_or(String::new(), |(_, path)| format!("unix://{}", path.display()));
+                    self.add_stream(FaceConfig::local(uri), Socket::Unix(socket))
+                }
+                (Socket::Tcp(socket), Some(from)) if listener == TCP => self.add_tcp(socket, from),
+                (Socket::Tcp(socket), Some(from)) => self.add_websocket(now, socket, from),
+                (Socket::Tcp(_), None) => None,
+            };
+            // What came with the connection may have raised no event of its own yet.
+            if let Some(face) = face {
+                self.ready.push_back(token(face));
+            }
+        }
+    }
+
+    fn add_tcp(&mut self, socket: TcpStream, from: SocketAddr) -> Option<FaceId> {
+        let _ = socket.set_nodelay(true);
+        self.add_stream(tcp_face("tcp", from), Socket::Tcp(socket))
+    }
+
+    fn add_stream(&mut self, config: FaceConfig, mut socket: Socket) -> Option<FaceId> {
+        let face = self.add_face(config, |registry, token| {
+            registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
+        })?;
+        self.connections.insert(face, Connection::Stream(StreamConnection::new(socket)));
+        Some(face)
+    }
+
+    fn add_websocket(&mut self, now: Time, socket: TcpStream, from: SocketAddr) -> Option<FaceId> {
+        let _ = socket.set_nodelay(true);
+        let mut socket = match WebSocketConnection::accept(socket, now) {
+            Ok(socket) => socket,
+            Err(error) => {
+                tracing::debug!(%from, error, "WebSocket handshake failed");
+                return None;
+            }
+        };
+        let face = self.add_face(tcp_face("ws", from), |registry, token| match socket.socket() {
+            Some(socket) => registry.register(socket, token, Interest::READABLE | Interest::WRITABLE),
+            None => Ok(()),
+        })?;
+        self.connections.insert(face, Connection::WebSocket(Box::new(socket)));
+        Some(face)
+    }
+
+    fn add_face(
+        &mut self,
+        config: FaceConfig,
+        register: impl FnOnce(&mio::Registry, Token) -> io::Result<()>,
+    ) -> Option<FaceId> {
+        let uri = config.uri.clone();
+        if self.connections.len() >= limits::FACES {
+            tracing::warn!(uri, limit = limits::FACES, "too many faces; the connection is refused");
+            return None;
+        }
+        let face = self.forwarder.add_face(config);
+        if let Err(error) = register(self.poll.registry(), token(face)) {
+            tracing::warn!(uri, %error, "cannot watch a connection");
+            self.forwarder.remove_face(face);
+            return None;
+        }
+        tracing::info!(face = face.0, uri, "face created");
+        Some(face)
+    }
+
+    /// A face for a UDP peer; the caller enters it among the listener's peers.
+    fn add_peer(&mut self, now: Time, address: SocketAddr, permanent: bool) -> Option<FaceId> {
+        let mtu = datagram::mtu_to(address, self.udp_mtu);
+        let config = FaceConfig::remote(datagram::uri(address)).with_mtu(mtu);
+        let face = self.add_face(config, |_, _| Ok(()))?;
+        self.connections.insert(face, Connection::Udp(Peer::new(address, permanent, now, mtu)));
+        Some(face)
+    }
+
+    fn close(&mut self, face: FaceId, why: Option<String>) {
+        let Some(mut connection) = self.connections.remove(&face) else { return };
+        match &mut connection {
+            Connection::Stream(stream) => {
+                let _ = self.poll.registry().deregister(stream.socket.source());
+            }
+            Connection::WebSocket(socket) => {
+                if let Some(socket) = socket.socket() {
+                    let _ = self.poll.registry().deregister(socket);
+                }
+            }
+            Connection::Udp(peer) => {
+                if let Some(udp) = &mut self.udp {
+                    udp.peers.remove(&peer.address);
+                }
+            }
+        }
+        self.forwarder.remove_face(face);
+        tracing::info!(face = face.0, why = why.as_deref().unwrap_or("closed by the peer"), "face destroyed");
+    }
+
+    // ---- Packets in ----
+
+    fn read_stream(&mut self, now: Time, face: FaceId) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut frames = Vec::new();
+        let mut more = true;
+        for _ in 0..limits::READS_PER_TURN {
+            let Some(Connection::Stream(stream)) = self.connections.get_mut(&face) else { break };
+            let reading = stream.read(&mut buffer, &mut frames);
+            for framed in &frames {
+                match framed {
+                    Framed::Packet(range) => self.handle(now, face, &mut buffer[range.clone()]),
+                    Framed::Oversized(bytes) => self.oversized(face, *bytes),
+                }
+            }
+            match reading {
+                Reading::Frames => {}
+                Reading::Drained => {
+                    more = false;
+                    break;
+                }
+                Reading::Closed(why) => {
+                    self.close(face, why);
+                    more = false;
+                    break;
+                }
+            }
+        }
+        self.buffer = buffer;
+        if more {
+            self.ready.push_back(token(face));
+        }
+    }
+
+    fn read_websocket(&mut self, now: Time, face: FaceId) {
+        for _ in 0..limits::READS_PER_TURN * 16 {
+            let Some(Connection::WebSocket(socket)) = self.connections.get_mut(&face) else { return };
+            match socket.read() {
+                websocket::Reading::Packet(mut packet) => self.handle(now, face, &mut packet),
+                websocket::Reading::Nothing => self.dirty.push(face),
+                websocket::Reading::Drained => return,
+                websocket::Reading::Closed(why) => return self.close(face, why),
+            }
+        }
+        self.ready.push_back(token(face));
+    }
+
+    fn read_udp(&mut self, now: Time) {
+        let Some(mut udp) = self.udp.take() else { return };
+        let mut more = true;
+        // Peers are looked up in the listener that is out of the way while its buffers are borrowed.
+        let mut peers = std::mem::take(&mut udp.peers);
+        for _ in 0..limits::READS_PER_TURN {
+            let received = udp.receive(|from, datagram| {
+                let face = peers.get(&from).copied().or_else(|| {
+                    let face = self.add_peer(now, from, false)?;
+                    peers.insert(from, face);
+                    Some(face)
+                });
+                let Some(face) = face else { return };
+                if let Some(Connection::Udp(peer)) = self.connections.get_mut(&face) {
+                    peer.last_heard = now;
+                }
+                self.handle(now, face, datagram);
+            });
+            match received {
+                Ok(true) => {}
+                Ok(false) => {
+                    more = false;
+                    break;
+                }
+                Err(error) => {
+                    // An ICMP error of some peer, most likely: the others go on.
+                    tracing::debug!(%error, "UDP receive");
+                }
+            }
+        }
+        udp.peers = peers;
+        self.udp = Some(udp);
+        if more {
+            self.ready.push_back(UDP);
+        }
+    }
+
+    fn handle(&mut self, now: Time, face: FaceId, frame: &mut [u8]) {
+        if let Err(dropped) = self.forwarder.on_packet(now, face, frame, &mut self.outbox) {
+            log_drop(face, &dropped);
+        }
+        self.post(frame);
+    }
+
+    fn oversized(&mut self, face: FaceId, bytes: u64) {
+        self.forwarder.count_drop(face, DropReason::Oversized);
+        tracing::warn!(
+            face = face.0,
+            bytes,
+            limit = larder_forwarder::limits::MAX_PACKET_BYTES,
+            "a packet is larger than the NDN limit; it was dropped, the face stays: send smaller segments"
+        );
+    }
+
+    // ---- Packets out ----
+
+    /// Queues what the forwarder wants sent; `frame` is the packet that it was given.
+    fn post(&mut self, frame: &[u8]) {
+        let input = frame.get(self.outbox.input()).unwrap_or_default();
+        for mut send in self.outbox.drain() {
+            let Some(connection) = self.connections.get_mut(&send.face) else { continue };
+            let queued = connection.queued();
+            if queued == 0 {
+                self.dirty.push(send.face);
+            }
+            if queued > limits::MARK_QUEUE_BYTES {
+                send.header.congestion_mark = Some(1);
+            }
+            let result = match queued > limits::SEND_QUEUE_BYTES {
+                true => Err(Refused::QueueFull),
+                false => connection.queue(&send, input),
+            };
+            match result {
+                Ok(()) => {}
+                Err(Refused::QueueFull) => self.forwarder.count_drop(send.face, DropReason::QueueFull),
+                Err(Refused::CannotFragment) => self.forwarder.count_drop(send.face, DropReason::CannotFragment),
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for face in dirty.drain(..) {
+            let Some(connection) = self.connections.get_mut(&face) else { continue };
+            let flushed = match connection {
+                Connection::Stream(stream) => stream.flush(),
+                Connection::WebSocket(socket) => socket.flush(),
+                Connection::Udp(peer) => {
+                    let lost = self.udp.as_ref().map_or(0, |udp| udp.flush(peer));
+                    for _ in 0..lost {
+                        self.forwarder.count_drop(face, DropReason::QueueFull);
+                    }
+                    Ok(())
+                }
+            };
+            if let Err(error) = flushed {
+                self.close(face, Some(error.to_string()));
+            }
+        }
+        self.dirty = dirty;
+    }
+}
+
+fn log_drop(face: FaceId, dropped: &Dropped) {
+    match dropped.reason {
+        DropReason::Oversized => tracing::warn!(face = face.0, "packet dropped: {dropped}"),
+        _ => tracing::debug!(face = face.0, "packet dropped: {dropped}"),
+    }
+}
+
+/// A TCP or WebSocket face: local on loopback.
+fn tcp_face(scheme: &str, from: SocketAddr) -> FaceConfig {
+    let ip = from.ip().to_canonical();
+    let family = match (scheme, ip.is_ipv4()) {
+        ("ws", _) => "ws",
+        (_, true) => "tcp4",
+        (_, false) => "tcp6",
+    };
+    let uri = format!("{family}://{}", SocketAddr::new(ip, from.port()));
+    match ip.is_loopback() {
+        true => FaceConfig::local(uri),
+        false => FaceConfig { scope: Scope::NonLocal, ..FaceConfig::remote(uri) },
+    }
+}

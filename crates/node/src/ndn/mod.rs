@@ -1,0 +1,119 @@
+//! The NDN side of the node: one thread, one [`Forwarder`], every socket, no lock.
+//!
+//! ```text
+//!  Unix, TCP, WebSocket, UDP ──► event loop (epoll through mio) ──► Forwarder::on_packet ──► Outbox ──► send queues ──► sockets
+//!                                      ▲                                                                 (once a turn)
+//!  other threads ── Handle: snapshot, finished jobs, stop
+//! ```
+//!
+//! A turn reads up to 256 KiB of a stream or 32 batches of datagrams, hands every packet to the forwarder, and writes each face's queue once:
+//! what a packet costs in system calls falls with the load.
+
+mod connection;
+mod datagram;
+mod event_loop;
+mod listen;
+mod stream;
+mod websocket;
+
+use crate::config::NdnConfig;
+use event_loop::EventLoop;
+use larder_forwarder::{FaceStats, Stats};
+use larder_policy::{Gauge, JobDone};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What the NDN side is doing now.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The forwarder's counters and table sizes.
+    pub stats: Stats,
+    /// Every face.
+    pub faces: Vec<FaceStats>,
+    /// The Content Store's policy, as its spec.
+    pub policy: String,
+    /// What the policy reports of itself, by stage.
+    pub gauges: Vec<(&'static str, Gauge)>,
+}
+
+enum Command {
+    Snapshot(mpsc::Sender<Snapshot>),
+    JobDone(JobDone),
+    Stop,
+}
+
+/// The way to the event loop from other threads.
+#[derive(Clone)]
+pub struct Handle {
+    commands: mpsc::Sender<Command>,
+    waker: Arc<mio::Waker>,
+}
+
+impl Handle {
+    fn command(&self, command: Command) {
+        // Both fail only when the loop is gone, and then there is nobody to tell.
+        if self.commands.send(command).is_ok() {
+            let _ = self.waker.wake();
+        }
+    }
+
+    /// What the NDN side is doing; `None` where it has stopped, or does not answer within a second.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        let (sender, receiver) = mpsc::channel();
+        self.command(Command::Snapshot(sender));
+        receiver.recv_timeout(Duration::from_secs(1)).ok()
+    }
+
+    /// Ends the event loop.
+    pub fn stop(&self) {
+        self.command(Command::Stop);
+    }
+}
+
+/// The running NDN side.
+pub struct Ndn {
+    /// The way to it.
+    pub handle: Handle,
+    /// What was bound, for people: `unix:///run/nfd/nfd.sock`, `tcp://[::]:6363`.
+    pub listening: Vec<String>,
+    /// The socket for applications on this machine.
+    pub unix: Option<PathBuf>,
+    thread: JoinHandle<()>,
+}
+
+impl Ndn {
+    /// Binds every listener, connects every route, and starts the thread, which calls `ended` when it ends.
+    ///
+    /// # Errors
+    /// One line that names the setting, what is wrong and what to do.
+    pub fn start(config: &NdnConfig, ended: impl FnOnce() + Send + 'static) -> Result<Ndn, String> {
+        let (commands, receiver) = mpsc::channel();
+        let mut event_loop = EventLoop::new(config, receiver).map_err(|error| format!("[ndn]: {error}"))?;
+        let handle = Handle { commands, waker: event_loop.waker() };
+        event_loop.set_handle(handle.clone());
+        let (listening, unix) = event_loop.listen(config)?;
+        event_loop.connect_routes(config)?;
+        let run = move || {
+            event_loop.run();
+            ended();
+        };
+        let thread = std::thread::Builder::new()
+            .name("ndn".to_owned())
+            .spawn(run)
+            .map_err(|error: io::Error| format!("cannot start the NDN thread: {error}"))?;
+        Ok(Ndn { handle, listening, unix, thread })
+    }
+
+    /// Stops the thread and removes the socket file.
+    pub fn stop(self) {
+        self.handle.stop();
+        let _ = self.thread.join();
+        if let Some(path) = &self.unix {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Policy specs: any text parses or is refused with its place; what parses prints back to itself, builds within a small
+//! memory, and keeps its capacity over any requests. The input is a spec, a newline, and three bytes a request.
+#![no_main]
+
+use larder_policy::{Engine, Spec};
+use larder_units::{ByteSize, Streams, Time};
+use libfuzzer_sys::fuzz_target;
+
+const CAPACITY_BYTES: u64 = 16 << 10;
+
+fuzz_target!(|bytes: &[u8]| {
+    let end = bytes.iter().position(|&b| b == b'\n').unwrap_or(bytes.len());
+    let (text, requests) = (&bytes[..end], &bytes[end..]);
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    let spec: Spec = match text.parse() {
+        Ok(spec) => spec,
+        Err(error) => {
+            assert!(error.at() <= text.len(), "{error}");
+            assert!(!error.to_string().contains('\n'), "{error}");
+            return;
+        }
+    };
+    let printed = spec.to_string();
+    assert_eq!(printed.parse::<Spec>().map(|again| again.to_string()), Ok(printed));
+    if let Ok(engine) = Engine::new(&spec, ByteSize::from_bytes(CAPACITY_BYTES), &Streams::new(1)) {
+        replayed(engine, requests);
+    }
+});
+
+fn replayed(mut engine: Engine, requests: &[u8]) {
+    let mut stored = std::collections::HashMap::new();
+    let mut victims = Vec::new();
+    for (i, request) in requests.chunks_exact(3).enumerate() {
+        let (id, now) = (u64::from(request[0]), Time::from_millis(i as u64));
+        let size = u64::from(u16::from_be_bytes([request[1], request[2]]));
+        if let Some(&slot) = stored.get(&id) {
+            engine.hit(slot, id, now);
+            continue;
+        }
+        engine.miss(id, now);
+        if engine.admit(id, size, now) {
+            if let Some(slot) = engine.insert(id, size, now, &mut victims) {
+                stored.insert(id, slot);
+            }
+            for victim in victims.drain(..) {
+                stored.retain(|_, slot| *slot != victim);
+            }
+        }
+        while let Some(job) = engine.job() {
+            engine.complete(job.run());
+        }
+        assert!(engine.used().bytes() <= CAPACITY_BYTES);
+        assert_eq!(engine.len(), stored.len());
+    }
+}

@@ -1,0 +1,60 @@
+//! Reassembly of hostile fragments, in any order and over any time: memory stays bounded, packets stay small. And what the
+//! fragmenter cuts comes back whole.
+#![no_main]
+
+use larder_packet::limits::{MAX_LP_PACKET_BYTES, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS};
+use larder_packet::{Fragmenter, LpHeader, LpPacket, Reassembled, Reassembler, tlv};
+use larder_units::Time;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    hostile(bytes);
+    cut_and_joined(bytes);
+});
+
+/// The input as a stream of link packets, 37 ms apart: time-outs happen.
+fn hostile(mut bytes: &[u8]) {
+    let mut reassembler = Reassembler::new();
+    let mut now = Time::ZERO;
+    while let Ok(Some(length)) = tlv::frame(bytes, MAX_LP_PACKET_BYTES) {
+        let (wire, rest) = bytes.split_at(length);
+        (bytes, now) = (rest, Time::from_nanos(now.nanos() + 37_000_000));
+        let Ok(LpPacket { header, fragment: Some(fragment), .. }) = LpPacket::decode(wire) else { continue };
+        match reassembler.accept(now, &header, fragment) {
+            Reassembled::Whole(packet) => assert_eq!(packet, fragment),
+            Reassembled::Done(packet, header) => {
+                assert!(packet.len() <= MAX_PACKET_BYTES);
+                assert_eq!((header.frag_index, header.frag_count, header.sequence), (0, 1, None));
+            }
+            Reassembled::Partial | Reassembled::Dropped(_) => {}
+        }
+        assert!(reassembler.held_bytes() <= MAX_PARTIAL_PACKETS * MAX_PACKET_BYTES);
+    }
+}
+
+/// The input as a packet, cut to an MTU that its first byte chooses.
+fn cut_and_joined(packet: &[u8]) {
+    let Some(&first) = packet.first() else { return };
+    if packet.len() > MAX_PACKET_BYTES {
+        return;
+    }
+    let mut wires = Vec::new();
+    let mtu = 64 + usize::from(first) * 8;
+    let header = LpHeader { congestion_mark: Some(1), ..LpHeader::default() };
+    let cut = Fragmenter::new(u64::MAX - 1).fragment(&header, packet, mtu, |wire| wires.push(wire.to_vec()));
+    assert_eq!(cut, Ok(wires.len()));
+    let mut reassembler = Reassembler::new();
+    let last = wires.len() - 1;
+    for (i, wire) in wires.iter().enumerate() {
+        assert!(wire.len() <= mtu);
+        let LpPacket { header: got, fragment: Some(fragment), .. } = LpPacket::decode(wire).expect("our own") else {
+            panic!("a fragment without bytes");
+        };
+        match reassembler.accept(Time::ZERO, &got, fragment) {
+            Reassembled::Whole(whole) => assert_eq!((whole, got), (packet, header.clone())),
+            Reassembled::Done(whole, got) => assert_eq!((&whole[..], got, i), (packet, header.clone(), last)),
+            Reassembled::Partial => assert!(i < last),
+            Reassembled::Dropped(why) => panic!("dropped: {why:?}"),
+        }
+    }
+}
