@@ -178,7 +178,9 @@ impl EventLoop {
                     return Err("[ndn] udp is off: set an address to send from".to_owned());
                 }
                 let face = self.add_peer(self.now(), *address, true).ok_or("too many faces")?;
-                self.udp.iter_mut().for_each(|udp| drop(udp.peers.insert(*address, face)));
+                if let Some(udp) = &mut self.udp {
+                    udp.peers.insert(*address, face);
+                }
                 Ok(face)
             }
             RouteTarget::Tcp(address) => {
