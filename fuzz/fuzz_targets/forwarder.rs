@@ -1,0 +1,97 @@
+//! The forwarder as a whole: any frames, from any of four faces, at any times. What it sends decodes, nothing of `/localhost`
+//! leaves the machine, its tables keep their limits, and an hour later nothing is pending.
+//!
+//! The input is a list of: a control byte (low two bits: the face; the others: how long since the last frame), a frame (one TLV).
+#![no_main]
+
+use larder_forwarder::{Config, FaceConfig, FaceId, Forwarder, Outbox, Route};
+use larder_packet::{Data, Interest, NameRef, tlv};
+use larder_policy::Engine;
+use larder_units::{ByteSize, Streams, Time};
+use libfuzzer_sys::fuzz_target;
+
+const PIT_ENTRIES: usize = 16;
+const STORE_BYTES: u64 = 8 << 10;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut node = Node::new();
+    let mut rest = bytes;
+    while let Some((&control, after)) = rest.split_first() {
+        let Ok(Some(length)) = tlv::frame(after, 10_000) else { break };
+        let (frame, after) = after.split_at(length);
+        rest = after;
+        node.now = Time::from_nanos(node.now.nanos() + (1 << (control >> 2).min(33)));
+        node.receive(usize::from(control & 3), frame);
+    }
+    node.an_hour_later();
+});
+
+struct Node {
+    forwarder: Forwarder,
+    faces: [FaceId; 4],
+    outbox: Outbox,
+    now: Time,
+}
+
+impl Node {
+    /// Two local faces and two remote ones; `/a` is routed to the second local face, `/` to the second remote one.
+    fn new() -> Self {
+        let streams = Streams::new(1);
+        let policy = "fifo".parse().expect("a policy");
+        let engine = Engine::new(&policy, ByteSize::from_bytes(STORE_BYTES), &streams).expect("an engine");
+        let config = Config { pit_entries: PIT_ENTRIES, localhop_registration: true, ..Config::new([1, 2], streams) };
+        let mut forwarder = Forwarder::new(config, engine);
+        let faces = [
+            FaceConfig::local("unix://1"),
+            FaceConfig::local("unix://2"),
+            FaceConfig::remote("udp4://192.0.2.3:6363").with_mtu(1280),
+            FaceConfig::remote("udp4://192.0.2.4:6363"),
+        ]
+        .map(|face| forwarder.add_face(face));
+        for (prefix, face) in [("/a", faces[1]), ("/", faces[3])] {
+            let route = Route { face, origin: 255, cost: 0, flags: 1, expires: None };
+            forwarder.add_route(&prefix.parse().expect("a name"), route).expect("room for a route");
+        }
+        Node { forwarder, faces, outbox: Outbox::new(), now: Time::from_secs(1) }
+    }
+
+    fn receive(&mut self, from: usize, frame: &[u8]) {
+        self.on_time();
+        let mut frame = frame.to_vec();
+        let _ = self.forwarder.on_packet(self.now, self.faces[from], &mut frame, &mut self.outbox);
+        self.check_sends(&frame);
+        let stats = self.forwarder.stats();
+        assert!(stats.pit_entries <= PIT_ENTRIES && stats.content_store_bytes <= STORE_BYTES, "{stats:?}");
+    }
+
+    fn on_time(&mut self) {
+        while self.forwarder.next_timeout().is_some_and(|due| due <= self.now) {
+            self.forwarder.on_timeout(self.now, &mut self.outbox);
+            self.check_sends(&[]);
+        }
+    }
+
+    fn check_sends(&mut self, frame: &[u8]) {
+        let input = self.outbox.input();
+        for send in self.outbox.drain() {
+            let packet = send.packet(frame.get(input.clone()).unwrap_or_default());
+            let name = match packet.first() {
+                Some(5) => Interest::decode(packet).expect("a forwarded Interest decodes").name,
+                Some(6) => Data::decode(packet).expect("a forwarded Data decodes").name,
+                other => panic!("sent a packet that begins with {other:?}"),
+            };
+            let local = self.faces[..2].contains(&send.face);
+            assert!(local || !of_localhost(name) || send.header.nack.is_some(), "{name} left the machine");
+        }
+    }
+
+    fn an_hour_later(&mut self) {
+        self.now = Time::from_nanos(self.now.nanos() + 3_600_000_000_000);
+        self.on_time();
+        assert_eq!(self.forwarder.stats().pit_entries, 0, "an Interest outlived an hour");
+    }
+}
+
+fn of_localhost(name: NameRef<'_>) -> bool {
+    name.component(0).is_some_and(|first| first.typ == 8 && first.value == b"localhost")
+}
