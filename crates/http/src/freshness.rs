@@ -74,12 +74,16 @@ impl Freshness {
         if wishes.max_age.is_some_and(|seconds| age > Duration::from_secs(seconds)) {
             return false;
         }
-        let needed = age.saturating_add(Duration::from_secs(wishes.min_fresh.unwrap_or(0)));
-        if self.lifetime > needed {
+        // §5.2.1.3: no less than min-fresh left, and that overrules max-stale.
+        let needed = |seconds| age.saturating_add(Duration::from_secs(seconds));
+        if wishes.min_fresh.is_some_and(|seconds| self.lifetime < needed(seconds)) {
+            return false;
+        }
+        if self.lifetime > age {
             return true;
         }
-        // §5.2.1.2: stale by no more than max-stale. max-age=0 with max-stale has been refused above.
-        let staleness = needed.saturating_sub(self.lifetime);
+        // §5.2.1.2: stale by no more than max-stale.
+        let staleness = age.saturating_sub(self.lifetime);
         !self.never_stale && wishes.max_stale.is_some_and(|seconds| staleness <= Duration::from_secs(seconds))
     }
 
@@ -202,7 +206,11 @@ mod tests {
         let young = RequestDirectives { max_age: Some(3), ..none };
         assert!(lenient.satisfies(&young, at(3)) && !lenient.satisfies(&young, at(4)));
         let lasting = RequestDirectives { min_fresh: Some(4), ..none };
-        assert!(lenient.satisfies(&lasting, at(5)) && !lenient.satisfies(&lasting, at(6)));
+        assert!(lenient.satisfies(&lasting, at(6)) && !lenient.satisfies(&lasting, at(7)));
+        let both = RequestDirectives { max_stale: Some(100), ..lasting };
+        assert!(!lenient.satisfies(&both, at(7)));
+        let any = RequestDirectives { min_fresh: Some(0), ..none };
+        assert!(!lenient.satisfies(&any, at(10)), "fresh is more than none left");
         assert!(!lenient.satisfies(&RequestDirectives { no_cache: true, ..none }, at(0)));
     }
 }

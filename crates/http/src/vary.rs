@@ -11,8 +11,11 @@ use http::{HeaderMap, HeaderName};
 /// The header fields that selected one stored response, with the values of the request that it answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
-    fields: Box<[(HeaderName, Option<Box<[u8]>>)]>,
+    fields: Box<[Nominated]>,
 }
+
+/// A field's name, and its normalised value where the request had it.
+type Nominated = (HeaderName, Option<Box<[u8]>>);
 
 impl Selector {
     /// What the response's `Vary` nominates, from the request as it was sent to the origin. Names that cannot be a field's are never in

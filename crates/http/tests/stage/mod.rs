@@ -119,7 +119,7 @@ impl Stage {
             Step::Forward(mut exchange) => {
                 let asked = exchange.upstream_headers(request.headers.clone());
                 let mut seen = self.reply(exchange, status, fields, body);
-                seen.asked = Some(asked);
+                seen.asked.get_or_insert(asked);
                 seen
             }
         }
