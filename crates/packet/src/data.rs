@@ -46,7 +46,7 @@ impl<'a> Data<'a> {
         let mut content: &[u8] = &[];
         let mut signature_info = None;
         let mut signature_value = None;
-        let mut last = 0;
+        let mut last = rank(types::NAME);
         for element in elements {
             let element = element?;
             let rank = rank(element.typ);
@@ -60,7 +60,7 @@ impl<'a> Data<'a> {
                 types::CONTENT => content = element.value,
                 types::SIGNATURE_INFO => signature_info = Some(SignatureInfo::of_element(&element)?),
                 types::SIGNATURE_VALUE => signature_value = Some(element),
-                _ => return Err(DecodeErrorKind::OutOfOrder(element.typ).at(element.offset)),
+                _ => {}
             }
         }
         let missing = |what| DecodeErrorKind::Missing(what).at(wire.len());

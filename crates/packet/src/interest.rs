@@ -56,7 +56,7 @@ impl<'a> Interest<'a> {
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let mut elements = Tlv::only(wire, types::INTEREST)?.children();
         let mut interest = Interest::of_name(wire, &elements.require(types::NAME, "Name")?)?;
-        let mut last = 0;
+        let mut last = rank(types::NAME);
         for element in elements {
             let element = element?;
             let rank = rank(element.typ);
@@ -122,10 +122,11 @@ impl<'a> Interest<'a> {
                 self.parameters_offset = element.offset;
             }
             types::INTEREST_SIGNATURE_INFO => self.signature_info = Some(SignatureInfo::of_element(element)?),
-            _ => {
+            types::INTEREST_SIGNATURE_VALUE => {
                 self.signature_value = Some(element.value);
                 self.signature_value_offset = element.offset;
             }
+            _ => {}
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ pub const MAX_PACKET_BYTES: usize = 8800;
 /// take less than 128 bytes together; the rest is room for fields that it ignores (prefix announcements).
 pub const MAX_LP_PACKET_BYTES: usize = MAX_PACKET_BYTES + 1200;
 
-/// Fragments of one packet: what NFD sends and accepts at most. 8800 bytes then need an MTU of some 60 bytes, below any real link's.
+/// Fragments of one packet: what NFD sends and accepts at most. 8800 bytes then need an MTU of 44 bytes, below any real link's.
 pub const MAX_FRAGMENTS: u64 = 400;
 
 /// Packets of which a reassembler holds some fragments but not all. A sender's fragments arrive nearly in a row, so few are open at

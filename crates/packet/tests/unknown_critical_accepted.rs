@@ -94,6 +94,7 @@ fn in_a_data() {
     assert_eq!(kind(&[20, 0, 128, 0, 21, 0]), Ok(()));
     assert_eq!(kind(&[129, 0]), Err((7, DecodeErrorKind::UnknownCritical(129))));
     assert_eq!(kind(&[21, 0, 20, 0]), Err((9, DecodeErrorKind::OutOfOrder(20))));
+    assert_eq!(kind(&[7, 0]), Err((7, DecodeErrorKind::OutOfOrder(7))));
     assert_eq!(kind(&[22, 3, 27, 1, 0]), Err((12, DecodeErrorKind::OutOfOrder(22))));
     // MetaInfo: an unknown even type is an application's; order; FinalBlockId holds one component.
     assert_eq!(kind(&[20, 5, 25, 1, 9, 200, 0]), Ok(()));
@@ -101,7 +102,7 @@ fn in_a_data() {
     assert_eq!(kind(&[20, 6, 25, 1, 9, 24, 1, 0]), Err((12, DecodeErrorKind::OutOfOrder(24))));
     assert_eq!(kind(&[20, 2, 26, 0]), Err((9, DecodeErrorKind::BadLength { typ: 26, length: 0 })));
     assert_eq!(kind(&[20, 6, 26, 4, 8, 0, 8, 0]), Err((9, DecodeErrorKind::BadLength { typ: 26, length: 4 })));
-    assert_eq!(kind(&[20, 3, 25, 1]), Err((9, DecodeErrorKind::Truncated)));
+    assert_eq!(kind(&[20, 2, 25, 1]), Err((9, DecodeErrorKind::Truncated)));
 }
 
 #[test]
