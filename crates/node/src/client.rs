@@ -1,13 +1,527 @@
-//! Connecting to a forwarder as an application.
+//! The applications' side of a face: connects to a forwarder, sends, receives, registers a prefix.
+//!
+//! For the `larder` command's own applications (put, get, ping). One thread, one connection: [`Client::send`] gathers packets,
+//! [`Client::receive`] writes them out in large pieces, waits, and hands over every packet of a large read. Interests to a producer that cannot
+//! get its Data written stay unread, so that what waits is bounded. A signal (SIGINT, SIGTERM) ends the waiting: see [`Client::interrupted`].
+//!
+//! Where to connect to is in [`transport`]: the rules of ndn-cxx's applications, then Larder's own default.
+//!
+//! Missing: no reconnection, and a prefix is not registered again where the node restarts.
 
-use std::path::PathBuf;
+mod limits;
+mod socket;
+pub mod transport;
 
-/// Where a forwarder's Unix socket is looked for, and made: NFD's place first, else the user's runtime directory.
-pub fn default_socket_paths() -> Vec<PathBuf> {
-    let mut paths = vec![PathBuf::from("/run/nfd/nfd.sock")];
-    match std::env::var_os("XDG_RUNTIME_DIR") {
-        Some(directory) => paths.push(PathBuf::from(directory).join("larder/nfd.sock")),
-        None => paths.push(std::env::temp_dir().join("larder/nfd.sock")),
+use crate::entropy;
+use larder_packet::{
+    ControlParameters, ControlResponse, Data, DigestSigner, Fragmenter, Interest, InterestBuilder, LpHeader, LpPacket,
+    NackReason, Name, PitToken, Reassembled, Reassembler, SignatureFreshness, encode_lp, tlv,
+};
+use larder_units::Time;
+use socket::Socket;
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+pub use transport::{Transport, default_socket_paths};
+
+/// A connection to a forwarder.
+pub struct Client {
+    transport: Transport,
+    socket: Socket,
+    start: Instant,
+    input: Input,
+    output: Output,
+    reassembler: Reassembler,
+    malformed: u64,
+}
+
+/// A packet from the forwarder.
+#[derive(Clone, Copy, Debug)]
+pub enum Received<'a> {
+    /// An Interest for a prefix that we registered.
+    Interest {
+        /// The Interest.
+        interest: Interest<'a>,
+        /// To be handed to [`Output::send`] with the Data.
+        token: Option<PitToken>,
+    },
+    /// A Data.
+    Data {
+        /// The Data.
+        data: Data<'a>,
+        /// Whether a queue on its way was long.
+        marked: bool,
+    },
+    /// The forwarder could not bring an Interest on its way.
+    Nack {
+        /// The Interest.
+        interest: Interest<'a>,
+        /// Why.
+        reason: NackReason,
+    },
+}
+
+/// Why a client cannot go on. One line, with what to do about it where that is known.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The transport's text is none.
+    Transport(transport::TransportError),
+    /// There is no forwarder.
+    Connect {
+        /// Where it should be.
+        transport: Transport,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// No socket of a node exists.
+    NoNode {
+        /// Where one was looked for.
+        looked_at: Vec<String>,
+    },
+    /// The forwarder closed the connection.
+    Closed(Transport),
+    /// The forwarder sends what is not NDN.
+    Garbage(tlv::FrameError),
+    /// The connection broke.
+    Io(io::Error),
+    /// The forwarder did not answer the registration.
+    RegistrationUnanswered {
+        /// What was to be registered.
+        prefix: Name,
+    },
+    /// The forwarder refused the registration.
+    RegistrationRefused {
+        /// What was to be registered.
+        prefix: Name,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClientError::Transport(error) => error.fmt(f),
+            ClientError::Connect { transport, error } => {
+                write!(f, "cannot connect to {transport}: {}; start a node with `larder run`", without_code(error))
+            }
+            ClientError::NoNode { looked_at } => write!(
+                f,
+                "no node is running here (no socket at {}); start one with `larder run`, or name one in NDN_CLIENT_TRANSPORT",
+                looked_at.join(", ")
+            ),
+            ClientError::Closed(transport) => write!(f, "the node at {transport} closed the connection"),
+            ClientError::Garbage(error) => write!(f, "the node sends what is not NDN: {error}"),
+            ClientError::Io(error) => write!(f, "the connection to the node broke: {}", without_code(error)),
+            ClientError::RegistrationUnanswered { prefix } => {
+                write!(f, "the node did not answer the registration of {prefix}")
+            }
+            ClientError::RegistrationRefused { prefix, reason } => {
+                write!(f, "the node refused the registration of {prefix}: {reason}")
+            }
+        }
     }
-    paths
+}
+
+impl std::error::Error for ClientError {}
+
+impl From<io::Error> for ClientError {
+    fn from(error: io::Error) -> Self {
+        ClientError::Io(error)
+    }
+}
+
+/// An error of the system without Rust's "(os error 2)".
+fn without_code(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+impl Client {
+    /// Connects as `$NDN_CLIENT_TRANSPORT`, client.conf and Larder's defaults say, in this order.
+    ///
+    /// # Errors
+    /// Where none is usable.
+    pub fn connect() -> Result<Client, ClientError> {
+        match transport::configured().map_err(ClientError::Transport)? {
+            Some(transport) => Client::connect_to(transport),
+            None => Client::connect_to_default(),
+        }
+    }
+
+    /// Connects to this transport.
+    ///
+    /// # Errors
+    /// Where nobody listens there.
+    pub fn connect_to(transport: Transport) -> Result<Client, ClientError> {
+        match Socket::connect(&transport) {
+            Ok(socket) => Ok(Client::over(transport, socket)),
+            Err(error) => Err(ClientError::Connect { transport, error }),
+        }
+    }
+
+    /// The first of the default sockets at which a node listens.
+    fn connect_to_default() -> Result<Client, ClientError> {
+        let paths = default_socket_paths();
+        let mut first_error = None;
+        for path in paths.iter().filter(|path| transport::is_ours(path)) {
+            match Client::connect_to(Transport::unix(path.clone())) {
+                Ok(client) => return Ok(client),
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        let looked_at = paths.iter().map(|path| path.display().to_string()).collect();
+        Err(first_error.unwrap_or(ClientError::NoNode { looked_at }))
+    }
+
+    fn over(transport: Transport, socket: Socket) -> Client {
+        let [sequence] = entropy::words();
+        let output = match socket.mtu() {
+            None => Output::stream(),
+            Some(mtu) => Output::datagrams(mtu, Fragmenter::new(sequence)),
+        };
+        Client {
+            transport,
+            start: Instant::now(),
+            input: Input { datagrams: socket.mtu().is_some(), ..Input::default() },
+            output,
+            reassembler: Reassembler::new(),
+            malformed: 0,
+            socket,
+        }
+    }
+
+    /// Where this client is connected to.
+    pub fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    /// Time since the connection was made.
+    pub fn now(&self) -> Time {
+        Time::ZERO + self.start.elapsed()
+    }
+
+    /// Packets from the forwarder that could not be decoded and were dropped.
+    pub fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    /// Whether a signal asked to stop, since [`Client::stop_on_signals`].
+    pub fn interrupted(&self) -> bool {
+        self.socket.interrupted()
+    }
+
+    /// From now on SIGINT and SIGTERM do not end the process, but end [`Client::receive`].
+    ///
+    /// # Errors
+    /// Where the system refuses a signal handler.
+    pub fn stop_on_signals(&mut self) -> Result<(), ClientError> {
+        Ok(self.socket.stop_on_signals()?)
+    }
+
+    /// Packets to be sent by the next [`Client::receive`].
+    pub fn output(&mut self) -> &mut Output {
+        &mut self.output
+    }
+
+    /// Sends what waits, and gives up what the forwarder does not take within `patience`.
+    ///
+    /// # Errors
+    /// Where the connection broke.
+    pub fn flush(&mut self, patience: Duration) -> Result<(), ClientError> {
+        let deadline = Instant::now() + patience;
+        while !self.write()? && Instant::now() < deadline && !self.interrupted() {
+            self.socket.wait(Some(deadline.saturating_duration_since(Instant::now())))?;
+        }
+        Ok(())
+    }
+
+    /// Sends what waits, then waits until a packet comes, `deadline` passes or a signal arrives. Hands every packet that came at once to
+    /// `handle`, with the means to answer.
+    ///
+    /// # Errors
+    /// Where the connection broke or was closed.
+    pub fn receive(
+        &mut self,
+        deadline: Option<Time>,
+        mut handle: impl FnMut(Time, Received<'_>, &mut Output),
+    ) -> Result<(), ClientError> {
+        loop {
+            self.write()?;
+            let room = self.output.waiting_bytes() < limits::OUTPUT_BYTES;
+            if room && self.deliver(&mut handle)? > 0 {
+                self.write()?;
+                return Ok(());
+            }
+            if room && self.input.fill(&mut self.socket).map_err(|error| self.broken(error))? {
+                continue;
+            }
+            let now = self.now();
+            if self.interrupted() || deadline.is_some_and(|deadline| deadline <= now) {
+                return Ok(());
+            }
+            self.socket.wait(deadline.map(|deadline| deadline.since(now)))?;
+        }
+    }
+
+    fn write(&mut self) -> Result<bool, ClientError> {
+        self.output.flush(&mut self.socket).map_err(|error| self.broken(error))
+    }
+
+    fn broken(&self, error: io::Error) -> ClientError {
+        use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};
+        let transport = self.transport.clone();
+        match error.kind() {
+            UnexpectedEof | ConnectionReset | BrokenPipe => ClientError::Closed(transport),
+            // UDP learns only now that nobody is there.
+            ConnectionRefused => ClientError::Connect { transport, error },
+            _ => ClientError::Io(error),
+        }
+    }
+
+    /// Hands over what was read, as long as there is room for answers; returns how many packets.
+    fn deliver(&mut self, handle: &mut impl FnMut(Time, Received<'_>, &mut Output)) -> Result<usize, ClientError> {
+        let mut packets = 0;
+        while self.output.waiting_bytes() < limits::OUTPUT_BYTES {
+            let Some(range) = self.input.next_frame().map_err(ClientError::Garbage)? else { break };
+            packets += 1;
+            let now = self.now();
+            let Client { input, output, reassembler, .. } = self;
+            let frame = &input.buffer[range];
+            if dispatch(now, frame, reassembler, |received| handle(now, received, output)).is_none() {
+                self.malformed += 1;
+            }
+            if self.output.waiting_bytes() >= limits::WRITE_BYTES {
+                self.write()?;
+            }
+        }
+        Ok(packets)
+    }
+
+    /// Asks the forwarder to send us Interests under `prefix` (NFD management protocol, rib/register with a signed Interest of packet format
+    /// 0.3). Packets that arrive meanwhile are dropped: register before anything else.
+    ///
+    /// # Errors
+    /// Where it refuses, does not answer, or the connection breaks.
+    pub fn register(&mut self, prefix: &Name) -> Result<(), ClientError> {
+        for _ in 0..limits::REGISTRATION_TRIES {
+            let command = self.register_command(prefix);
+            self.output.send(None, |out| out.extend_from_slice(&command));
+            let asked = Interest::decode(&command).map(|interest| interest.name.to_name()).unwrap_or_default();
+            let deadline = self.now() + limits::REGISTRATION_LIFETIME;
+            let mut answer = None;
+            while answer.is_none() && self.now() < deadline && !self.interrupted() {
+                self.receive(Some(deadline), |_, received, _| match received {
+                    Received::Data { data, .. } if data.name.starts_with(asked.as_name()) => {
+                        answer = Some(registration_result(data.content));
+                    }
+                    Received::Nack { interest, reason } if interest.name == asked.as_name() => {
+                        answer = Some(Err(format!("no management here (Nack {reason})")));
+                    }
+                    _ => {}
+                })?;
+            }
+            match answer {
+                Some(Ok(())) => return Ok(()),
+                Some(Err(reason)) => {
+                    return Err(ClientError::RegistrationRefused { prefix: prefix.clone(), reason });
+                }
+                None if self.interrupted() => break,
+                None => {}
+            }
+        }
+        Err(ClientError::RegistrationUnanswered { prefix: prefix.clone() })
+    }
+
+    fn register_command(&self, prefix: &Name) -> Vec<u8> {
+        let scope = if self.socket.is_local() { "localhost" } else { "localhop" };
+        let mut name = Name::root();
+        for component in [scope, "nfd", "rib", "register"] {
+            name.push_generic(component.as_bytes());
+        }
+        let parameters = ControlParameters {
+            name: Some(prefix.clone()),
+            origin: Some(0),
+            cost: Some(0),
+            flags: Some(1), // CHILD_INHERIT
+            ..ControlParameters::default()
+        };
+        name.push_generic(&parameters.encode());
+        let [nonce, signature_nonce] = entropy::words();
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let signature_nonce = signature_nonce.to_be_bytes();
+        let freshness = SignatureFreshness {
+            nonce: Some(&signature_nonce),
+            time: Some(u64::try_from(time).unwrap_or(u64::MAX)),
+            seq_num: None,
+        };
+        InterestBuilder::new(name)
+            .must_be_fresh(true)
+            .nonce(nonce as u32)
+            .lifetime(limits::REGISTRATION_LIFETIME)
+            .application_parameters(&[])
+            .sign(&DigestSigner, freshness)
+            .unwrap_or_default() // a digest needs no key and never fails
+    }
+}
+
+fn registration_result(content: &[u8]) -> Result<(), String> {
+    match ControlResponse::decode(content) {
+        Ok(response) if response.status_code == 200 => Ok(()),
+        Ok(response) => Err(format!("{} {}", response.status_code, response.status_text)),
+        Err(error) => Err(format!("its answer cannot be read: {error}")),
+    }
+}
+
+/// Decodes a frame and hands over the packet in it; `None` where it is malformed.
+fn dispatch(now: Time, frame: &[u8], reassembler: &mut Reassembler, handle: impl FnOnce(Received<'_>)) -> Option<()> {
+    let lp = LpPacket::decode(frame).ok()?;
+    let Some(fragment) = lp.fragment else { return Some(()) };
+    let whole;
+    let (header, packet) = match reassembler.accept(now, &lp.header, fragment) {
+        Reassembled::Whole(packet) => (lp.header, packet),
+        Reassembled::Done(packet, header) => {
+            whole = packet;
+            (header, &whole[..])
+        }
+        Reassembled::Partial => return Some(()),
+        Reassembled::Dropped(_) => return None,
+    };
+    if packet.first() == Some(&(larder_packet::types::DATA as u8)) {
+        let marked = header.congestion_mark.is_some_and(|mark| mark > 0);
+        handle(Received::Data { data: Data::decode(packet).ok()?, marked });
+        return Some(());
+    }
+    let interest = Interest::decode(packet).ok()?;
+    handle(match header.nack {
+        Some(reason) => Received::Nack { interest, reason },
+        None => Received::Interest { interest, token: header.pit_token },
+    });
+    Some(())
+}
+
+/// Bytes read and not yet handed over: part of a stream, or one datagram.
+#[derive(Default)]
+struct Input {
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    datagrams: bool,
+}
+
+impl Input {
+    /// Reads as much as there is room for; false where nothing is there.
+    fn fill(&mut self, socket: &mut Socket) -> io::Result<bool> {
+        self.buffer.resize(limits::READ_BYTES, 0);
+        // What is left is less than a packet: moving it costs nothing beside the read.
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        match socket.read(&mut self.buffer[self.end..])? {
+            Some(bytes) => {
+                self.end += bytes;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Where the next whole frame is.
+    fn next_frame(&mut self) -> Result<Option<std::ops::Range<usize>>, tlv::FrameError> {
+        let bytes = &self.buffer[self.start..self.end];
+        let length = if self.datagrams {
+            Some(bytes.len()).filter(|length| *length > 0)
+        } else {
+            tlv::frame(bytes, limits::FRAME_BYTES)?
+        };
+        let Some(length) = length else { return Ok(None) };
+        let range = self.start..self.start + length;
+        self.start = range.end;
+        Ok(Some(range))
+    }
+}
+
+/// Packets that are to be sent.
+pub struct Output {
+    bytes: Vec<u8>,
+    start: usize,
+    datagrams: Option<Datagrams>,
+}
+
+/// What datagrams need beyond a stream: where they end, and pieces of at most the MTU.
+struct Datagrams {
+    lengths: VecDeque<usize>,
+    mtu: usize,
+    fragmenter: Fragmenter,
+    packet: Vec<u8>,
+}
+
+impl Output {
+    fn stream() -> Self {
+        Output { bytes: Vec::new(), start: 0, datagrams: None }
+    }
+
+    fn datagrams(mtu: usize, fragmenter: Fragmenter) -> Self {
+        let datagrams = Datagrams { lengths: VecDeque::new(), mtu, fragmenter, packet: Vec::new() };
+        Output { bytes: Vec::new(), start: 0, datagrams: Some(datagrams) }
+    }
+
+    /// Takes the packet that `write` appends (none where it appends nothing), to be sent with the token of the Interest that it answers.
+    /// Returns what `write` returns.
+    pub fn send<R>(&mut self, token: Option<PitToken>, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        let header = LpHeader { pit_token: token, ..LpHeader::default() };
+        let bytes = &mut self.bytes;
+        match &mut self.datagrams {
+            None if header.is_empty() => write(bytes),
+            None => {
+                let mut packet = Vec::new();
+                let result = write(&mut packet);
+                if !packet.is_empty() {
+                    encode_lp(&header, &packet, bytes);
+                }
+                result
+            }
+            Some(Datagrams { lengths, mtu, fragmenter, packet }) => {
+                packet.clear();
+                let result = write(packet);
+                if !packet.is_empty() {
+                    // An MTU too small for a header is not one that this module chooses.
+                    let _ = fragmenter.fragment(&header, packet, *mtu, |wire| {
+                        bytes.extend_from_slice(wire);
+                        lengths.push_back(wire.len());
+                    });
+                }
+                result
+            }
+        }
+    }
+
+    /// Bytes that were not written yet.
+    pub fn waiting_bytes(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    /// Writes what the socket takes; true where nothing is left.
+    fn flush(&mut self, socket: &mut Socket) -> io::Result<bool> {
+        while self.waiting_bytes() > 0 {
+            let next = match &self.datagrams {
+                None => self.bytes.len(),
+                Some(datagrams) => self.start + datagrams.lengths.front().copied().unwrap_or_default(),
+            };
+            let Some(written) = socket.write(&self.bytes[self.start..next])? else { return Ok(false) };
+            self.start += written;
+            if self.start >= limits::OUTPUT_BYTES {
+                self.bytes.drain(..self.start);
+                self.start = 0;
+            }
+            if let Some(datagrams) = &mut self.datagrams {
+                datagrams.lengths.pop_front();
+            }
+        }
+        self.bytes.clear();
+        self.start = 0;
+        Ok(true)
+    }
 }

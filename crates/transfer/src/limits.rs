@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// Largest NDN packet, bytes: the NDN packet format's practical limit, which every deployed forwarder enforces (`ndn::MAX_NDN_PACKET_SIZE`).
-pub const MAX_PACKET_BYTES: usize = 8800;
+pub use larder_packet::limits::MAX_PACKET_BYTES;
 
 /// Default bytes of content in a segment: what `ndnputchunks` and `ndnd put` use; leaves 800 bytes of a packet for its name and signature.
 pub const DEFAULT_SEGMENT_BYTES: usize = 8000;

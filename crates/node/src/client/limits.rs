@@ -1,0 +1,30 @@
+//! The bounds of the applications' side, with their reasons.
+
+use std::time::Duration;
+
+/// Bytes read at once: eight Data of the largest size.
+pub const READ_BYTES: usize = 128 << 10;
+
+/// The largest frame: a packet and its NDNLPv2 header.
+pub const FRAME_BYTES: usize = larder_packet::limits::MAX_LP_PACKET_BYTES;
+
+/// Waiting bytes from which on they are written while Interests are still being answered, so that the forwarder need not wait for the last.
+pub const WRITE_BYTES: usize = 64 << 10;
+
+/// Waiting bytes from which on no further Interest is answered: a forwarder that does not read gets no more than this, and one packet.
+pub const OUTPUT_BYTES: usize = 1 << 20;
+
+/// How long a forwarder may take to accept a TCP connection.
+pub const CONNECT: Duration = Duration::from_secs(5);
+
+/// InterestLifetime of a registration, and how long its answer is waited for.
+pub const REGISTRATION_LIFETIME: Duration = Duration::from_secs(2);
+
+/// How often a registration is sent.
+pub const REGISTRATION_TRIES: usize = 3;
+
+/// The largest datagram to other machines: Ethernet's 1500 bytes less the IPv6 and UDP headers.
+pub const UDP_MTU: usize = 1500 - 40 - 8;
+
+/// Bytes of receive buffer asked of the kernel for UDP; it may give less.
+pub const UDP_BUFFER_BYTES: usize = 4 << 20;

@@ -1,0 +1,177 @@
+//! One non-blocking socket, Unix, TCP or UDP, and the waiting for it and for signals.
+
+use super::limits;
+use super::transport::{Endpoint, Transport};
+use mio::net::{TcpStream, UdpSocket, UnixStream};
+use mio::{Events, Interest, Poll, Token};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const SOCKET: Token = Token(0);
+const SIGNALS: Token = Token(1);
+
+/// A connected socket. mio tells of changes only, so both readiness flags are kept until a call would block.
+pub(super) struct Socket {
+    stream: Stream,
+    poll: Poll,
+    events: Events,
+    readable: bool,
+    writable: bool,
+    /// The end of a pipe that signal handlers write to.
+    signals: Option<UnixStream>,
+    interrupted: bool,
+}
+
+enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+    Udp(UdpSocket),
+}
+
+impl Socket {
+    pub(super) fn connect(transport: &Transport) -> io::Result<Socket> {
+        let mut stream = match &transport.endpoint {
+            Endpoint::Unix(path) => {
+                let stream = std::os::unix::net::UnixStream::connect(path)?;
+                stream.set_nonblocking(true)?;
+                Stream::Unix(UnixStream::from_std(stream))
+            }
+            Endpoint::Tcp(addresses) => first(addresses, connect_tcp)?,
+            Endpoint::Udp(addresses) => first(addresses, connect_udp)?,
+        };
+        let poll = Poll::new()?;
+        let both = Interest::READABLE | Interest::WRITABLE;
+        match &mut stream {
+            Stream::Unix(stream) => poll.registry().register(stream, SOCKET, both)?,
+            Stream::Tcp(stream) => poll.registry().register(stream, SOCKET, both)?,
+            Stream::Udp(socket) => poll.registry().register(socket, SOCKET, both)?,
+        }
+        Ok(Socket {
+            stream,
+            poll,
+            events: Events::with_capacity(4),
+            readable: true,
+            writable: true,
+            signals: None,
+            interrupted: false,
+        })
+    }
+
+    /// Whether the other end is on this machine and of the kind that management commands under /localhost are taken from.
+    pub(super) fn is_local(&self) -> bool {
+        match &self.stream {
+            Stream::Unix(_) => true,
+            Stream::Tcp(stream) => stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback()),
+            Stream::Udp(_) => false,
+        }
+    }
+
+    /// The largest datagram; `None` for streams.
+    pub(super) fn mtu(&self) -> Option<usize> {
+        let Stream::Udp(socket) = &self.stream else { return None };
+        // Loopback takes 65,536 bytes, so that no packet needs to be cut.
+        let loopback = socket.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback());
+        Some(if loopback { limits::FRAME_BYTES } else { limits::UDP_MTU })
+    }
+
+    pub(super) fn stop_on_signals(&mut self) -> io::Result<()> {
+        let (mut reader, writer) = UnixStream::pair()?;
+        self.poll.registry().register(&mut reader, SIGNALS, Interest::READABLE)?;
+        let writer = std::os::unix::net::UnixStream::from(writer);
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
+        }
+        self.signals = Some(reader);
+        Ok(())
+    }
+
+    pub(super) fn interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// Reads; `None` where nothing is there.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        while self.readable && !buffer.is_empty() {
+            let read = match &mut self.stream {
+                Stream::Unix(stream) => stream.read(buffer),
+                Stream::Tcp(stream) => stream.read(buffer),
+                Stream::Udp(socket) => socket.recv(buffer),
+            };
+            match read {
+                Ok(0) if !matches!(self.stream, Stream::Udp(_)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(bytes) => return Ok(Some(bytes)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes; `None` where it would block.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        while self.writable {
+            let written = match &mut self.stream {
+                Stream::Unix(stream) => stream.write(bytes),
+                Stream::Tcp(stream) => stream.write(bytes),
+                Stream::Udp(socket) => socket.send(bytes),
+            };
+            match written {
+                Ok(bytes) => return Ok(Some(bytes)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits until there may be something to read, or room to write, `timeout` passes or a signal comes.
+    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        // Whole milliseconds are all that epoll knows; mio rounds up, so that a time-out is never early.
+        match self.poll.poll(&mut self.events, timeout) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+        for event in &self.events {
+            if event.token() == SIGNALS {
+                self.interrupted = true;
+                continue;
+            }
+            self.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+            self.writable |= event.is_writable() || event.is_write_closed() || event.is_error();
+        }
+        Ok(())
+    }
+}
+
+/// The first address that accepts.
+fn first(addresses: &[SocketAddr], connect: impl Fn(SocketAddr) -> io::Result<Stream>) -> io::Result<Stream> {
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for &address in addresses {
+        match connect(address) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn connect_tcp(address: SocketAddr) -> io::Result<Stream> {
+    let stream = std::net::TcpStream::connect_timeout(&address, limits::CONNECT)?;
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)?;
+    Ok(Stream::Tcp(TcpStream::from_std(stream)))
+}
+
+fn connect_udp(address: SocketAddr) -> io::Result<Stream> {
+    let any: SocketAddr = if address.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+    let socket = std::net::UdpSocket::bind(any)?;
+    socket.connect(address)?;
+    // The kernel may give less; a smaller buffer only loses more.
+    let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(limits::UDP_BUFFER_BYTES);
+    socket.set_nonblocking(true)?;
+    Ok(Stream::Udp(UdpSocket::from_std(socket)))
+}
