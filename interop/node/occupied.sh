@@ -20,7 +20,7 @@ for setting in ndn.tcp ndn.udp ndn.websocket ndn.unix http.listen admin.listen; 
     echo "$setting: exit $status: $(cat "$work/complaint")"
     ((status == 1 || status == 2)) || fail "$setting occupied: exit status $status"
     [ "$(wc -l <"$work/complaint")" = 1 ] || fail "$setting occupied: not one line but $(cat "$work/second.out" "$work/second.err")"
-    grep -qF "$setting" "$work/complaint" || fail "the line does not name $setting"
+    grep -qE "${setting%.*}\]? ?\.?$key" "$work/complaint" || fail "the line does not name $setting"
     grep -qF "$taken" "$work/complaint" || fail "the line does not name $taken"
     [ ! -e "$work/second.sock" ] || fail "$setting occupied: the failed node left its socket behind"
 done
