@@ -60,7 +60,7 @@ mod tests {
         let mut dead = DeadNonces::new();
         let start = Time::from_secs(100);
         dead.insert(start, 7, 1);
-        assert!(dead.contains(start + DEAD_NONCE_AGE - Duration::from_millis(1), 7, 1));
+        assert!(dead.contains(start + (DEAD_NONCE_AGE - Duration::from_millis(1)), 7, 1));
         assert!(!dead.contains(start, 7, 2));
         assert!(!dead.contains(start, 8, 1));
         assert!(!dead.contains(start + 3 * DEAD_NONCE_AGE, 7, 1));

@@ -81,14 +81,15 @@ impl Decision<'_> {
         self.entry
     }
 
-    /// The next hops that may be used, cheapest first: scope is respected, and nobody is asked for what he alone asks for.
+    /// The next hops that may be used, cheapest first: scope is respected, the packet does not go back to where it came from, and nobody
+    /// is asked for what he alone asks for.
     pub fn next_hops(&self) -> impl Iterator<Item = NextHop> + '_ {
         self.next_hops.iter().copied().filter(|hop| self.may_use(hop.face))
     }
 
     fn may_use(&self, face: FaceId) -> bool {
         let Some(config) = self.faces.get(face) else { return false };
-        if self.local_only && !config.is_local() {
+        if face == self.from || (self.local_only && !config.is_local()) {
             return false;
         }
         // Somebody else than this next hop waits for the Data.

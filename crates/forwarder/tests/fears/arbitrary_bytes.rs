@@ -1,0 +1,70 @@
+//! Bytes that are no packets, and packets with a byte changed.
+
+use super::world::{World, data, interest, nack};
+use larder_forwarder::DropReason;
+use larder_packet::NackReason;
+use proptest::prelude::*;
+
+#[test]
+fn an_inner_length_past_the_end_is_dropped_and_counted() {
+    let mut world = World::new();
+    let face = world.remote();
+    let frame = vec![0x05, 0x08, 0x24, 0x7f, 0, 0, 0, 0, 0, 0];
+    assert_eq!(world.frame(face, frame), Err(DropReason::Malformed));
+    let stats = world.forwarder.stats();
+    assert_eq!((stats.drops.get(DropReason::Malformed), stats.packets.dropped), (1, 1));
+}
+
+#[test]
+fn an_idle_link_packet_is_nothing() {
+    let mut world = World::new();
+    let face = world.remote();
+    assert_eq!(world.frame(face, vec![100, 0]), Ok(Vec::new()));
+}
+
+#[test]
+fn a_frame_from_a_face_that_is_gone_is_dropped() {
+    let mut world = World::new();
+    let face = world.remote();
+    world.forwarder.remove_face(face);
+    assert_eq!(world.frame(face, interest("/a", 1).build()), Err(DropReason::NoFace));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_panic(frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..20)) {
+        let mut world = World::new();
+        let face = world.remote();
+        world.route("/", face, 0);
+        for frame in frames {
+            world.sent(face, frame);
+        }
+    }
+
+    #[test]
+    fn no_changed_packet_panics(changes in prop::collection::vec((0usize..4, any::<prop::sample::Index>(), any::<u8>()), 1..30)) {
+        let mut world = World::new();
+        let (one, two) = (world.local(), world.remote());
+        world.route("/", two, 0);
+        let packets = [
+            interest("/a/b", 1).can_be_prefix(true).build(),
+            data("/a/b", b"content", None),
+            nack(&interest("/a/b", 1).build(), NackReason::NoRoute),
+            hex("python-ndn-appv2-register"),
+        ];
+        for (which, at, byte) in changes {
+            let mut frame = packets[which].clone();
+            let at = at.index(frame.len());
+            frame[at] = byte;
+            world.sent(one, frame.clone());
+            world.sent(two, frame);
+        }
+    }
+}
+
+pub fn hex(fixture: &str) -> Vec<u8> {
+    let path = format!("{}/tests/fixtures/{fixture}.hex", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}

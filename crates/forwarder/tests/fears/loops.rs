@@ -1,0 +1,95 @@
+//! Interests that go round, and retransmissions that are taken for them.
+
+use super::world::{Packet, World, faces, interest, name};
+use larder_forwarder::DropReason;
+use larder_packet::NackReason;
+use std::time::Duration;
+
+#[test]
+fn an_interest_that_comes_around_is_refused() {
+    let mut world = World::new();
+    let (consumer, upstream, neighbour) = (world.local(), world.remote(), world.remote());
+    world.route("/", upstream, 0);
+    world.interest(consumer, "/a", 7);
+    let sent = world.interest(neighbour, "/a", 7);
+    assert_eq!(faces(&sent), [neighbour]);
+    assert_eq!(sent[0].packet, Packet::Nack { name: name("/a"), nonce: 7, reason: NackReason::Duplicate });
+    assert_eq!(world.forwarder.stats().drops.get(DropReason::DuplicateNonce), 1);
+}
+
+#[test]
+fn an_interest_that_comes_back_from_its_upstream_is_refused() {
+    let mut world = World::new();
+    let (consumer, upstream) = (world.local(), world.remote());
+    world.route("/", upstream, 0);
+    world.interest(consumer, "/a", 7);
+    let sent = world.interest(upstream, "/a", 7);
+    assert!(matches!(sent[0].packet, Packet::Nack { reason: NackReason::Duplicate, .. }));
+}
+
+#[test]
+fn a_nonce_stays_known_when_its_interest_was_answered() {
+    let mut world = World::new();
+    let (consumer, upstream, neighbour) = (world.local(), world.remote(), world.remote());
+    world.route("/", upstream, 0);
+    world.interest(consumer, "/a", 7);
+    world.data(upstream, "/a");
+    let sent = world.sent(neighbour, interest("/a", 7).must_be_fresh(true).build());
+    assert!(matches!(sent[0].packet, Packet::Nack { reason: NackReason::Duplicate, .. }));
+}
+
+#[test]
+fn an_interest_does_not_go_back_to_the_face_that_it_came_from() {
+    let mut world = World::new();
+    let (consumer, upstream) = (world.local(), world.remote());
+    world.route("/", upstream, 0);
+    world.interest(consumer, "/a", 1);
+    world.pass(Duration::from_millis(20));
+    // The upstream asks for the same, with a nonce of its own: somebody else waits, and still there is nobody to ask.
+    assert!(world.interest(upstream, "/a", 2).iter().all(|sent| !matches!(sent.packet, Packet::Interest { .. })));
+}
+
+#[test]
+fn hop_limit_is_spent_and_ends() {
+    let mut world = World::new();
+    let (consumer, upstream, application) = (world.remote(), world.remote(), world.local());
+    world.route("/far", upstream, 0);
+    world.route("/here", application, 0);
+    let hops = |name: &str, limit: u8| interest(name, limit.into()).hop_limit(limit).build();
+    let sent = world.sent(consumer, hops("/far", 3));
+    assert!(matches!(sent[0].packet, Packet::Interest { hop_limit: Some(2), .. }));
+    // The last hop may still be an application on this machine.
+    let sent = world.sent(consumer, hops("/here", 1));
+    assert!(matches!(sent[0].packet, Packet::Interest { hop_limit: Some(0), .. }));
+    assert_ne!(faces(&world.sent(consumer, hops("/far/b", 1))), [upstream]);
+    assert_eq!(world.frame(consumer, hops("/here/c", 0)), Err(DropReason::HopLimit));
+}
+
+#[test]
+fn a_retransmission_waits_and_then_tries_the_next_hop() {
+    let mut world = World::new();
+    let (consumer, first, second) = (world.local(), world.remote(), world.remote());
+    world.route("/", first, 1);
+    world.route("/", second, 2);
+    assert_eq!(faces(&world.interest(consumer, "/a", 1)), [first]);
+    world.pass(Duration::from_millis(5));
+    assert_eq!(faces(&world.interest(consumer, "/a", 2)), [], "suppressed");
+    world.pass(Duration::from_millis(10));
+    assert_eq!(faces(&world.interest(consumer, "/a", 3)), [second]);
+    world.pass(Duration::from_millis(30));
+    assert_eq!(faces(&world.interest(consumer, "/a", 4)), [first], "the one that was tried longest ago");
+}
+
+#[test]
+fn an_interest_without_a_nonce_gets_one() {
+    let mut world = World::new();
+    let (consumer, producer) = (world.local(), world.local());
+    world.route("/", producer, 0);
+    let bare = interest("/a", 1).build();
+    // Cut the Nonce (6 bytes at the end) out of the packet.
+    let mut bare = bare[..bare.len() - 6].to_vec();
+    bare[1] -= 6;
+    let sent = world.frame(consumer, bare).unwrap();
+    assert_eq!(faces(&sent), [producer]);
+    assert!(matches!(&sent[0].packet, Packet::Interest { name: n, .. } if *n == name("/a")));
+}

@@ -1,0 +1,12 @@
+//! What one fears of a forwarder, a file a fear. All of it runs without a socket and without a clock.
+
+mod arbitrary_bytes;
+mod flooded_tables;
+mod loops;
+mod pit_leak;
+mod registration;
+mod scope_leak;
+mod silent_refusal;
+mod simulated_hour;
+mod world;
+mod wrong_data_served;

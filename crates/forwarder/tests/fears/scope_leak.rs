@@ -1,0 +1,26 @@
+//! Names that must not leave the machine, or the link.
+
+use super::world::{World, faces, interest};
+use larder_forwarder::DropReason;
+
+#[test]
+fn localhost_is_for_local_faces() {
+    let mut world = World::new();
+    let (application, producer, remote) = (world.local(), world.local(), world.remote());
+    world.route("/localhost/app", producer, 0);
+    assert_eq!(world.frame(remote, interest("/localhost/app", 1).build()), Err(DropReason::Scope));
+    assert_eq!(faces(&world.interest(application, "/localhost/app", 2)), [producer]);
+    let data = super::world::data("/localhost/app", b"", None);
+    assert_eq!(world.frame(remote, data), Err(DropReason::Scope));
+    assert_eq!(faces(&world.data(producer, "/localhost/app")), [application]);
+    assert_eq!(world.forwarder.stats().content_store_entries, 0, "what is local is not cached");
+}
+
+#[test]
+fn localhop_goes_one_hop() {
+    let mut world = World::new();
+    let (application, near, far) = (world.local(), world.remote(), world.remote());
+    world.route("/localhop", far, 0);
+    assert_eq!(faces(&world.interest(near, "/localhop/a", 1)), [near], "a Nack, and nothing to the other");
+    assert_eq!(faces(&world.interest(application, "/localhop/b", 2)), [far]);
+}
