@@ -42,13 +42,13 @@ fn in_lp(packet: &[u8]) -> Vec<u8> {
 }
 
 #[divan::bench]
-fn decode_interest(bencher: Bencher) {
+fn decode_interest(bencher: Bencher<'_, '_>) {
     let wire = interest();
     bencher.bench_local(|| Interest::decode(black_box(&wire)).is_ok());
 }
 
 #[divan::bench]
-fn decode_interest_in_lp(bencher: Bencher) {
+fn decode_interest_in_lp(bencher: Bencher<'_, '_>) {
     let wire = in_lp(&interest());
     bencher.bench_local(|| {
         let packet = LpPacket::decode(black_box(&wire)).unwrap();
@@ -57,7 +57,7 @@ fn decode_interest_in_lp(bencher: Bencher) {
 }
 
 #[divan::bench]
-fn decode_bare_interest_as_lp(bencher: Bencher) {
+fn decode_bare_interest_as_lp(bencher: Bencher<'_, '_>) {
     let wire = interest();
     bencher.bench_local(|| {
         let packet = LpPacket::decode(black_box(&wire)).unwrap();
@@ -66,26 +66,26 @@ fn decode_bare_interest_as_lp(bencher: Bencher) {
 }
 
 #[divan::bench]
-fn decode_data_digest(bencher: Bencher) {
+fn decode_data_digest(bencher: Bencher<'_, '_>) {
     let wire = data(&DigestSigner, 8000);
     bencher.bench_local(|| Data::decode(black_box(&wire)).is_ok());
 }
 
 #[divan::bench]
-fn decode_data_with_key_name(bencher: Bencher) {
+fn decode_data_with_key_name(bencher: Bencher<'_, '_>) {
     let key: Name = "/ndn/edu/ucla/KEY/%01%02%03%04%05%06%07%08".parse().unwrap();
     let wire = data(&HmacSigner::new(&[7; 32], key), 8000);
     bencher.bench_local(|| Data::decode(black_box(&wire)).is_ok());
 }
 
 #[divan::bench]
-fn prefixes_of_a_name(bencher: Bencher) {
+fn prefixes_of_a_name(bencher: Bencher<'_, '_>) {
     let name = name();
     bencher.bench_local(|| black_box(name.as_name()).prefix_ends().sum::<usize>());
 }
 
 #[divan::bench]
-fn encode_lp_around_data(bencher: Bencher) {
+fn encode_lp_around_data(bencher: Bencher<'_, '_>) {
     let (wire, mut out) = (data(&DigestSigner, 8000), Vec::new());
     bencher.bench_local(|| {
         out.clear();
@@ -95,7 +95,7 @@ fn encode_lp_around_data(bencher: Bencher) {
 }
 
 #[divan::bench(args = [64, 1400, 8000])]
-fn build_data_digest(bencher: Bencher, content: usize) {
+fn build_data_digest(bencher: Bencher<'_, '_>, content: usize) {
     let (name, content, mut out) = (name(), vec![7; content], Vec::new());
     bencher.counter(BytesCount::new(content.len())).bench_local(|| {
         out.clear();
@@ -107,20 +107,20 @@ fn build_data_digest(bencher: Bencher, content: usize) {
 }
 
 #[divan::bench]
-fn build_interest(bencher: Bencher) {
+fn build_interest(bencher: Bencher<'_, '_>) {
     let name = name();
     bencher.bench_local(|| InterestBuilder::new(black_box(&name)).must_be_fresh(true).nonce(7).build());
 }
 
 #[divan::bench]
-fn implicit_digest(bencher: Bencher) {
+fn implicit_digest(bencher: Bencher<'_, '_>) {
     let wire = data(&DigestSigner, 8000);
     let data = Data::decode(&wire).unwrap();
     bencher.counter(BytesCount::new(wire.len())).bench_local(|| black_box(&data).implicit_digest());
 }
 
 #[divan::bench]
-fn fragment_and_reassemble(bencher: Bencher) {
+fn fragment_and_reassemble(bencher: Bencher<'_, '_>) {
     let packet = data(&DigestSigner, 8000);
     let (mut fragmenter, mut reassembler) = (Fragmenter::new(0), Reassembler::new());
     bencher.bench_local(|| {

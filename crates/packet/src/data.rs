@@ -41,7 +41,8 @@ impl<'a> Data<'a> {
     /// Where it is none, with the offset in `wire`.
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let mut elements = Tlv::only(wire, types::DATA)?.children();
-        let name = elements.require(types::NAME, "Name")?;
+        let name_element = elements.require(types::NAME, "Name")?;
+        let (name, _) = NameRef::validate(name_element.value, name_element.value_offset())?;
         let mut meta_info = MetaInfo::default();
         let mut content: &[u8] = &[];
         let mut signature_info = None;
@@ -67,14 +68,14 @@ impl<'a> Data<'a> {
         let signature_value = signature_value.ok_or(missing("SignatureValue"))?;
         Ok(Data {
             wire,
-            name: NameRef::validate(name.value, name.value_offset())?.0,
+            name,
             content_type: meta_info.content_type,
             freshness: meta_info.freshness,
             final_block_id: meta_info.final_block_id,
             content,
             signature_info: signature_info.ok_or(missing("SignatureInfo"))?,
             signature_value: signature_value.value,
-            name_offset: name.value_offset(),
+            name_offset: name_element.value_offset(),
             signature_value_offset: signature_value.offset,
         })
     }

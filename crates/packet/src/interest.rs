@@ -43,7 +43,6 @@ pub struct Interest<'a> {
     /// The signature, where it is signed.
     pub signature_value: Option<&'a [u8]>,
     name_offset: usize,
-    has_parameters_digest: bool,
     parameters_offset: usize,
     signature_value_offset: usize,
 }
@@ -98,7 +97,6 @@ impl<'a> Interest<'a> {
             signature_info: None,
             signature_value: None,
             name_offset: element.value_offset(),
-            has_parameters_digest: digests == 1,
             parameters_offset: 0,
             signature_value_offset: 0,
         })
@@ -168,11 +166,11 @@ impl<'a> Interest<'a> {
     /// Interest is not signed, or its digest is not the last component: whatever followed would be covered by nothing.
     pub fn signed_portion(&self) -> Option<[&'a [u8]; 2]> {
         self.signature_value?;
-        let (signed, digest) = self.name.as_bytes().split_at_checked(self.name.as_bytes().len().checked_sub(34)?)?;
-        if !self.has_parameters_digest || self.name.last()?.typ != types::PARAMETERS_SHA256_DIGEST || digest.len() != 34
-        {
+        if self.name.last()?.typ != types::PARAMETERS_SHA256_DIGEST {
             return None;
         }
+        let name = self.name.as_bytes();
+        let signed = &name[..name.len() - tlv::tlv_len(u32::from(types::PARAMETERS_SHA256_DIGEST), 32)];
         Some([signed, &self.wire[self.parameters_offset..self.signature_value_offset]])
     }
 

@@ -251,7 +251,8 @@ fn field_bit(typ: u32) -> u32 {
     }
 }
 
-/// Appends `fragment` with this header; bare where the header is empty. An empty fragment makes an IDLE packet.
+/// Appends `fragment` with this header; bare where the header is empty. Where the fragment is, the
+/// packet has none: an IDLE packet, which only carries fields.
 pub fn encode_lp(header: &LpHeader, fragment: &[u8], out: &mut Vec<u8>) {
     if header.is_empty() {
         out.extend_from_slice(fragment);

@@ -5,6 +5,7 @@
 //! does not know it, or meets it out of order, must refuse the packet; others are skipped.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
 /// Why bytes are not the packet that was asked for, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,43 +226,68 @@ impl<'a> TlvReader<'a> {
 impl<'a> Iterator for TlvReader<'a> {
     type Item = Result<Tlv<'a>, DecodeError>;
 
-    #[inline]
+    // Out of line, its result goes through memory, and every decoder takes twice as long.
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
         }
-        let (offset, bytes) = (self.offset, self.rest);
-        let element = read_header(bytes).and_then(|(typ, header, length)| {
-            let room = bytes.len() - header;
-            let end = usize::try_from(length).ok().filter(|length| *length <= room).map(|length| header + length);
-            Ok((typ, header, end.ok_or(DecodeErrorKind::Truncated)?))
-        });
-        match element {
-            Ok((typ, header, end)) => {
-                let (wire, rest) = bytes.split_at(end);
+        match read_header(self.rest) {
+            Some(Header { typ, size, length }) if length <= (self.rest.len() - size.get() as usize) as u64 => {
+                let offset = self.offset;
+                let (wire, rest) = self.rest.split_at(size.get() as usize + length as usize);
                 self.rest = rest;
-                self.offset += end;
-                Some(Ok(Tlv { typ, value: &wire[header..], wire, offset }))
+                self.offset += wire.len();
+                Some(Ok(Tlv { typ, value: &wire[size.get() as usize..], wire, offset }))
             }
-            Err(kind) => {
+            _ => {
+                let kind = header_error(self.rest);
                 self.rest = &[];
-                Some(Err(kind.at(offset)))
+                Some(Err(kind.at(self.offset)))
             }
         }
     }
 }
 
-/// Type, bytes of the header, and length as stated.
+/// Type and length of an element, and how many bytes they take. Small enough that it stays in registers, which the speed of all
+/// decoding hangs on: why there is none is asked a second time, by who needs it.
+#[derive(Clone, Copy)]
+struct Header {
+    typ: u32,
+    size: NonZeroU32,
+    length: u64,
+}
+
+/// `None` where the bytes start no element.
 #[inline]
-fn read_header(bytes: &[u8]) -> Result<(u32, usize, u64), DecodeErrorKind> {
+fn read_header(bytes: &[u8]) -> Option<Header> {
     // Nearly every element has a type and a length below 253.
-    if let [typ @ 1..=252, length @ 0..=252, ..] = bytes {
-        return Ok((u32::from(*typ), 2, u64::from(*length)));
+    match bytes {
+        [typ @ 1..=252, length @ 0..=252, ..] => Some(Header {
+            typ: u32::from(*typ),
+            size: const { NonZeroU32::new(2).unwrap() },
+            length: u64::from(*length),
+        }),
+        _ => read_long_header(bytes),
     }
-    let (typ, typ_bytes) = read_var_number(bytes)?;
-    let typ = u32::try_from(typ).ok().filter(|typ| *typ != 0).ok_or(DecodeErrorKind::TypeOutOfRange)?;
-    let (length, length_bytes) = read_var_number(&bytes[typ_bytes..])?;
-    Ok((typ, typ_bytes + length_bytes, length))
+}
+
+#[inline(never)]
+fn read_long_header(bytes: &[u8]) -> Option<Header> {
+    let (typ, typ_size) = read_var_number(bytes).ok()?;
+    let typ = u32::try_from(typ).ok().filter(|typ| *typ != 0)?;
+    let (length, length_size) = read_var_number(&bytes[typ_size..]).ok()?;
+    Some(Header { typ, size: NonZeroU32::new((typ_size + length_size) as u32)?, length })
+}
+
+/// Why the bytes do not start an element that is whole.
+#[cold]
+fn header_error(bytes: &[u8]) -> DecodeErrorKind {
+    match read_var_number(bytes) {
+        Err(kind) => kind,
+        Ok((0 | 0x1_0000_0000.., _)) => DecodeErrorKind::TypeOutOfRange,
+        Ok((_, typ_size)) => read_var_number(&bytes[typ_size..]).err().unwrap_or(DecodeErrorKind::Truncated),
+    }
 }
 
 /// The VAR-NUMBER at the start of `bytes`, and how many bytes it takes.
@@ -322,15 +348,15 @@ impl std::error::Error for FrameError {}
 /// [`FrameError`] where it has more than `max` bytes, or is none. Neither can be skipped.
 pub fn frame(buf: &[u8], max: usize) -> Result<Option<usize>, FrameError> {
     match read_header(buf) {
-        Ok((typ, header, len)) => {
-            let total = len.saturating_add(header as u64);
+        Some(Header { typ, size, length }) => {
+            let total = length.saturating_add(u64::from(size.get()));
             if total > max as u64 {
-                return Err(FrameError::TooLarge { typ, len });
+                return Err(FrameError::TooLarge { typ, len: length });
             }
             Ok(Some(total as usize).filter(|total| *total <= buf.len()))
         }
-        Err(DecodeErrorKind::Truncated) => Ok(None),
-        Err(_) => Err(FrameError::NotATlv),
+        None if header_error(buf) == DecodeErrorKind::Truncated => Ok(None),
+        None => Err(FrameError::NotATlv),
     }
 }
 

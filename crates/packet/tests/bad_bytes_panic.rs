@@ -23,6 +23,10 @@ fn decode_everything(wire: &[u8]) -> Result<(), TestCaseError> {
             assert_eq!(Some(interest.wire[at]), interest.hop_limit);
         }
         read_name(interest.name);
+        let with_nonce = with_nonce(wire, 1);
+        let with_nonce = Interest::decode(&with_nonce).unwrap();
+        assert_eq!(with_nonce.nonce, interest.nonce.or(Some(1)));
+        assert_eq!((with_nonce.name, with_nonce.lifetime), (interest.name, interest.lifetime));
     }))?;
     check(Data::decode(wire).map(|data| {
         assert!(data.wire[data.name_range()] == *data.name.as_bytes());
@@ -36,7 +40,6 @@ fn decode_everything(wire: &[u8]) -> Result<(), TestCaseError> {
     check(SignatureInfo::decode(wire).map(|_| ()))?;
     check(ControlParameters::decode(wire).map(|_| ()))?;
     check(ControlResponse::decode(wire).map(|_| ()))?;
-    let _ = with_nonce(wire, 1);
     let _ = tlv::frame(wire, 8800);
     let _ = PublicKeyVerifier::from_spki(wire);
     Ok(())

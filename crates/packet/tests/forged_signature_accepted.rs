@@ -24,7 +24,10 @@ fn key_name() -> Name {
     "/larder/KEY/1".parse().unwrap()
 }
 
-fn pairs() -> Vec<(u64, Box<dyn Signer>, Box<dyn Verifier>)> {
+/// SignatureType, signer, and the verifier of its signatures.
+type Pair = (u64, Box<dyn Signer>, Box<dyn Verifier>);
+
+fn pairs() -> Vec<Pair> {
     let signer = |pem| signer_from_pem(pem, key_name(), &SystemRandom::new()).unwrap();
     let verifier = |pem| Box::new(verifier_from_pem(pem).unwrap());
     vec![
