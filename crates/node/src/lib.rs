@@ -20,6 +20,7 @@
 pub mod client;
 mod config;
 mod entropy;
+pub mod http;
 pub mod limits;
 pub mod log;
 mod ndn;

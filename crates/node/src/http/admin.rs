@@ -1,0 +1,201 @@
+//! The admin server: `/metrics` in Prometheus' text format, `/status` as one JSON page, `/` says so. It only reads; it listens on loopback
+//! unless the configuration says otherwise, and asks nobody who they are.
+
+use super::body::Outgoing;
+use super::{limits, listen};
+use ::http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
+use ::http::{HeaderValue, Method, Request, Response, StatusCode};
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use serde_json::{Map, Value, json};
+use std::convert::Infallible;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+use tokio::sync::oneshot;
+
+/// A part of the node that has figures to show. Called on the admin thread, at each request for them; it may take locks, briefly.
+pub trait StatusSource: Send + Sync {
+    /// Its key on the status page.
+    fn name(&self) -> &'static str;
+    /// What it is doing now.
+    fn status(&self) -> Value;
+    /// Its metrics; their names start with `larder_`.
+    fn metrics(&self, metrics: &mut Metrics<'_, '_>);
+}
+
+/// Where a [`StatusSource`] writes its metrics.
+pub struct Metrics<'a, 'b> {
+    encoder: &'a mut DescriptorEncoder<'b>,
+    written: fmt::Result,
+}
+
+impl Metrics<'_, '_> {
+    /// A total that only grows; `_total` is added to the name.
+    pub fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.write(name, help, None, [("", value)].into_iter(), ConstCounter::new);
+    }
+
+    /// A total for each value of a label.
+    pub fn counters<'v>(&mut self, name: &str, help: &str, label: &str, values: impl Iterator<Item = (&'v str, u64)>) {
+        self.write(name, help, Some(label), values, ConstCounter::new);
+    }
+
+    /// A level.
+    pub fn gauge(&mut self, name: &str, help: &str, value: f64) {
+        self.write(name, help, None, [("", value)].into_iter(), ConstGauge::new);
+    }
+
+    /// A level for each value of a label.
+    pub fn gauges<'v>(&mut self, name: &str, help: &str, label: &str, values: impl Iterator<Item = (&'v str, f64)>) {
+        self.write(name, help, Some(label), values, ConstGauge::new);
+    }
+
+    fn write<'v, T, M: EncodeMetric>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: Option<&str>,
+        values: impl Iterator<Item = (&'v str, T)>,
+        metric: impl Fn(T) -> M,
+    ) {
+        let mut values = values.peekable();
+        let Some((_, first)) = values.next().map(|(v, n)| (v, (v, metric(n)))) else { return };
+        let written = || {
+            let mut family = self.encoder.encode_descriptor(name, help, None, first.1.metric_type())?;
+            let all = std::iter::once(first).chain(values.map(|(value, number)| (value, metric(number))));
+            for (value, metric) in all {
+                match label {
+                    None => metric.encode(family.encode_family(&[("", ""); 0])?)?,
+                    Some(label) => metric.encode(family.encode_family(&[(label, value)])?)?,
+                }
+            }
+            Ok(())
+        };
+        let written = written();
+        self.written = self.written.and(written);
+    }
+}
+
+struct Sources {
+    sources: Vec<Arc<dyn StatusSource>>,
+    started: Instant,
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.sources.iter().map(|source| source.name())).finish()
+    }
+}
+
+impl Collector for Sources {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut metrics = Metrics { encoder: &mut encoder, written: Ok(()) };
+        metrics.gauge("larder_uptime_seconds", "Since the start", self.started.elapsed().as_secs_f64());
+        self.sources.iter().for_each(|source| source.metrics(&mut metrics));
+        metrics.written
+    }
+}
+
+impl Sources {
+    fn status(&self) -> Value {
+        let mut page = Map::new();
+        page.insert("larder".to_owned(), json!(env!("CARGO_PKG_VERSION")));
+        page.insert("uptime_seconds".to_owned(), json!(self.started.elapsed().as_secs()));
+        page.extend(self.sources.iter().map(|source| (source.name().to_owned(), source.status())));
+        Value::Object(page)
+    }
+}
+
+/// The running admin server.
+pub struct Admin {
+    local: SocketAddr,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Admin {
+    /// Listens, and serves the figures of `sources` on a thread of its own.
+    ///
+    /// # Errors
+    /// One line that names the setting and what is wrong with it.
+    pub fn start(listen: SocketAddr, sources: Vec<Arc<dyn StatusSource>>) -> Result<Admin, String> {
+        let listener = listen::bind("admin.listen", listen)?;
+        let local = listener.local_addr().map_err(|error| format!("admin.listen: {error}"))?;
+        let sources = Arc::new(Sources { sources, started: Instant::now() });
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Arc::clone(&sources)));
+        let pages = Arc::new((sources, registry));
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("admin".to_owned())
+            .spawn(move || {
+                listen::serve(listener, limits::ADMIN_CONNECTIONS, stopped, |_peer| {
+                    let pages = Arc::clone(&pages);
+                    service_fn(move |request| {
+                        let response = respond(&request, &pages.0, &pages.1);
+                        async move { Ok::<_, Infallible>(response) }
+                    })
+                });
+            })
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Admin { local, stop, thread })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Stops, and returns when the thread has ended.
+    pub fn stop(self) {
+        // Either fails only where the thread has ended before.
+        let _ = self.stop.send(());
+        let _ = self.thread.join();
+    }
+}
+
+fn respond(request: &Request<Incoming>, sources: &Sources, registry: &Registry) -> Response<Outgoing> {
+    const INDEX: &str =
+        "larder: admin\n\n/metrics  counters and levels for Prometheus\n/status   the same and more, as JSON\n";
+    const TEXT: &str = "text/plain; charset=utf-8";
+    if request.method() != Method::GET && request.method() != Method::HEAD {
+        let mut response = page(StatusCode::METHOD_NOT_ALLOWED, TEXT, "larder: GET and HEAD only\n".to_owned());
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    match request.uri().path() {
+        "/" => page(StatusCode::OK, TEXT, INDEX.to_owned()),
+        "/status" => page(StatusCode::OK, "application/json", format!("{:#}\n", sources.status())),
+        "/metrics" => {
+            let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
+            let open = accept.contains("application/openmetrics-text");
+            let kind = if open {
+                "application/openmetrics-text; version=1.0.0; charset=utf-8"
+            } else {
+                "text/plain; version=0.0.4; charset=utf-8"
+            };
+            let mut metrics = String::new();
+            match text::encode(&mut metrics, registry) {
+                Ok(()) => page(StatusCode::OK, kind, metrics),
+                Err(fmt::Error) => page(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "larder: no metrics\n".to_owned()),
+            }
+        }
+        path => page(StatusCode::NOT_FOUND, TEXT, format!("larder: no {path:?} here; try /\n")),
+    }
+}
+
+fn page(status: StatusCode, kind: &'static str, text: String) -> Response<Outgoing> {
+    let mut response = Response::new(Outgoing::whole(Bytes::from(text)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

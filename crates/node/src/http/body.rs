@@ -1,0 +1,239 @@
+//! Bodies: what is sent to clients, and what is sent to the origin.
+
+use super::limits;
+use super::origin::Content;
+use super::proxy::Proxy;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use larder_http::Fill;
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::time::{Instant, Sleep};
+
+/// The body of a response to a client.
+pub(super) enum Outgoing {
+    /// From the store, or the cache's own: shared, not copied. `None` where it has been sent.
+    Whole(Option<Bytes>),
+    /// From the origin, as it comes.
+    Relay(Box<Relay>),
+}
+
+impl Outgoing {
+    pub(super) fn whole(bytes: Bytes) -> Outgoing {
+        Outgoing::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+}
+
+impl Body for Outgoing {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self.get_mut() {
+            Outgoing::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Outgoing::Relay(relay) => relay.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Outgoing::Whole(bytes) => bytes.is_none(),
+            Outgoing::Relay(relay) => relay.body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Outgoing::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Outgoing::Relay(relay) => relay.body.size_hint(),
+        }
+    }
+}
+
+/// Passes the origin's body on and, where it is wanted, collects it for the store. Backpressure is the client's: nothing is read ahead of it.
+pub(super) struct Relay {
+    body: Timed<OriginBody>,
+    fill: Option<Box<Fill>>,
+    proxy: Arc<Proxy>,
+}
+
+impl Relay {
+    pub(super) fn new(body: OriginBody, fill: Option<Box<Fill>>, proxy: Arc<Proxy>) -> Relay {
+        let mut relay = Relay { body: Timed::new(body), fill, proxy };
+        // hyper does not ask an empty body for its end.
+        if relay.body.is_end_stream() {
+            relay.complete();
+        }
+        relay
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        match &frame {
+            Some(Ok(frame)) => {
+                if let (Some(fill), Some(data)) = (&mut self.fill, frame.data_ref()) {
+                    fill.push(data);
+                }
+                // Nor does it ask again after the last byte of a known length.
+                if self.body.is_end_stream() {
+                    self.complete();
+                }
+            }
+            None => self.complete(),
+            Some(Err(error)) => {
+                tracing::debug!(%error, "the origin's body broke off");
+                self.abort();
+            }
+        }
+        Poll::Ready(frame)
+    }
+
+    fn complete(&mut self) {
+        if let Some(fill) = self.fill.take() {
+            self.proxy.complete(fill);
+        }
+    }
+
+    fn abort(&mut self) {
+        if let Some(fill) = self.fill.take() {
+            self.proxy.abort(fill);
+        }
+    }
+}
+
+impl Drop for Relay {
+    /// The client has gone, or the origin broke off.
+    fn drop(&mut self) {
+        self.abort();
+    }
+}
+
+/// A body from the origin.
+pub(super) enum OriginBody {
+    Received(Incoming),
+    Generated(Content),
+}
+
+impl Body for OriginBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self.get_mut() {
+            OriginBody::Received(body) => Pin::new(body).poll_frame(cx).map_err(BodyError::new),
+            OriginBody::Generated(content) => Poll::Ready(content.next_piece().map(|piece| piece.map(Frame::data))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            OriginBody::Received(body) => body.is_end_stream(),
+            OriginBody::Generated(content) => content.is_at_end(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            OriginBody::Received(body) => body.size_hint(),
+            OriginBody::Generated(content) => content.size_hint(),
+        }
+    }
+}
+
+/// A request's body on its way to the origin.
+pub(super) struct Upload(Option<Timed<Incoming>>);
+
+impl Upload {
+    pub(super) fn new(body: Incoming) -> Upload {
+        Upload(Some(Timed::new(body)))
+    }
+
+    pub(super) fn empty() -> Upload {
+        Upload(None)
+    }
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.get_mut().0 {
+            Some(body) => Pin::new(body).poll_frame(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+/// A body that fails after [`limits::BODY_STALL`] without a piece.
+struct Timed<B> {
+    body: B,
+    /// Made at the first wait, and moved ahead by every piece.
+    stalled: Option<Pin<Box<Sleep>>>,
+    waiting: bool,
+}
+
+impl<B> Timed<B> {
+    fn new(body: B) -> Timed<B> {
+        Timed { body, stalled: None, waiting: false }
+    }
+}
+
+impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> Body for Timed<B> {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
+            this.waiting = false;
+            return Poll::Ready(frame.map(|frame| frame.map_err(BodyError::new)));
+        }
+        let deadline = || Instant::now() + limits::BODY_STALL;
+        let stalled = this.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline())));
+        if !this.waiting {
+            this.waiting = true;
+            stalled.as_mut().reset(deadline());
+        }
+        ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(Some(Err(BodyError::new("nothing more came in time"))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A body that broke off.
+#[derive(Debug)]
+pub(super) struct BodyError(Box<dyn Error + Send + Sync>);
+
+impl BodyError {
+    pub(super) fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> BodyError {
+        BodyError(error.into())
+    }
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for BodyError {}

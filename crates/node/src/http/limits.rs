@@ -1,0 +1,50 @@
+//! Every bound of the node's HTTP side, with its reason.
+
+use std::time::Duration;
+
+/// Client connections at once. Each takes a file descriptor, its buffers and, while it reads slowly, the object it is being sent: without a
+/// bound on them there is none on memory. Past it, new ones wait in the kernel's queue.
+pub const CONNECTIONS: usize = 10_000;
+
+/// A client has this long to send a whole header block, counted from the end of the response before: so it also ends idle connections.
+pub const HEADER_READ: Duration = Duration::from_secs(60);
+
+/// Bytes of one header block, request line included; the peer gets 431. Browsers stop at 8 to 16 KB of cookies, servers at 8 to 64.
+pub const HEADER_BYTES: usize = 64 * 1024;
+
+/// Header fields in one message. Real ones have ten to sixty.
+pub const HEADER_FIELDS: usize = 128;
+
+/// A client that takes nothing of its response for so long is given up: it holds the object, and perhaps a connection of the origin.
+pub const WRITE_STALL: Duration = Duration::from_secs(30);
+
+/// A body, of a request or of the origin's response, that brings nothing for so long is given up.
+pub const BODY_STALL: Duration = Duration::from_secs(30);
+
+/// For a connection to the origin. On one network it takes milliseconds; three seconds survive two lost SYNs.
+pub const CONNECT: Duration = Duration::from_secs(4);
+
+/// From the request to the head of the origin's response (nginx's default).
+pub const RESPONSE: Duration = Duration::from_secs(60);
+
+/// Idle connections kept to the origin: as many as bursts need, and far below a server's own limit.
+pub const ORIGIN_IDLE_CONNECTIONS: usize = 128;
+
+/// An idle connection to the origin is closed after this. Servers close theirs after 5 (Node, Apache) to 75 seconds (nginx); whoever is
+/// first spares the other a failed request.
+pub const ORIGIN_IDLE: Duration = Duration::from_secs(4);
+
+/// At a clean stop, requests under way have this long.
+pub const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// After an error of accept (usually: out of descriptors), wait so long before the next.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Requests between two questions whether the policy has long work to do.
+pub const REQUESTS_PER_JOB_CHECK: u32 = 1024;
+
+/// The largest object that the built-in origin makes: larger than any test needs, small enough for every client's arithmetic.
+pub const GENERATED_BYTES: u64 = 1 << 40;
+
+/// Connections to the admin server at once: a scraper, a person, and their retries.
+pub const ADMIN_CONNECTIONS: usize = 32;

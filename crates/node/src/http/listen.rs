@@ -1,0 +1,210 @@
+//! Accepting connections and serving HTTP/1 on them, until told to stop.
+
+use super::limits;
+use hyper::Request;
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::HttpService;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::time::Sleep;
+
+/// Listens on `address`; `setting` names it in the error.
+pub(super) fn bind(setting: &str, address: SocketAddr) -> Result<std::net::TcpListener, String> {
+    let listen = || -> io::Result<std::net::TcpListener> {
+        let domain = socket2::Domain::for_address(address);
+        let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+        // A restart need not wait for connections of the run before to time out.
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(4096)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket.into())
+    };
+    listen().map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            format!("{setting}: {address} is in use; stop the other program or set another port")
+        }
+        _ => format!("{setting}: cannot listen on {address}: {error}"),
+    })
+}
+
+/// Serves every connection with a service of its own, on this thread, until `stopped` fires or its sender is gone. Then requests under way
+/// have [`limits::STOP_GRACE`].
+pub(super) fn serve<S, B>(
+    listener: std::net::TcpListener,
+    connections: usize,
+    stopped: oneshot::Receiver<()>,
+    service: impl Fn(SocketAddr) -> S,
+) where
+    S: HttpService<Incoming, ResBody = B> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: std::error::Error + Send + Sync + 'static,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: std::error::Error + Send + Sync + 'static,
+    Request<Incoming>: Send,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime {
+        Ok(runtime) => {
+            runtime.block_on(accept(listener, connections, stopped, service));
+            // Long work of a policy may be under way on a blocking thread; nobody waits for it.
+            runtime.shutdown_background();
+        }
+        Err(error) => tracing::error!(%error, "cannot start a runtime"),
+    }
+}
+
+async fn accept<S, B>(
+    listener: std::net::TcpListener,
+    connections: usize,
+    mut stopped: oneshot::Receiver<()>,
+    service: impl Fn(SocketAddr) -> S,
+) where
+    S: HttpService<Incoming, ResBody = B> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: std::error::Error + Send + Sync + 'static,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let listener = match TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return tracing::error!(%error, "cannot listen"),
+    };
+    let places = Arc::new(Semaphore::new(connections));
+    let (stopping, stop) = watch::channel(());
+    loop {
+        let accepted = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
+            biased;
+            _ = &mut stopped => break,
+            next = accepted => next,
+        };
+        // The semaphore is never closed.
+        let Ok(place) = place else { break };
+        match accepted {
+            Ok((stream, peer)) => {
+                let _ = stream.set_nodelay(true);
+                let connection = connect(stream, service(peer), stop.clone());
+                tokio::spawn(async move {
+                    connection.await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(limits::ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    drop(stopping);
+    let all = places.acquire_many(u32::try_from(connections).unwrap_or(u32::MAX));
+    let _ = tokio::time::timeout(limits::STOP_GRACE, all).await;
+}
+
+/// One connection, from its first to its last request.
+async fn connect<S, B>(stream: TcpStream, service: S, mut stop: watch::Receiver<()>)
+where
+    S: HttpService<Incoming, ResBody = B>,
+    S::Error: std::error::Error + Send + Sync + 'static,
+    B: Body + 'static,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let io = TokioIo::new(Patient { stream, stalled: None });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits::HEADER_READ)
+        .max_headers(limits::HEADER_FIELDS)
+        .max_buf_size(limits::HEADER_BYTES)
+        .pipeline_flush(true)
+        .serve_connection(io, service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        _ = stop.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        // Clients go away and send nonsense all day: nothing for the log of an operator.
+        tracing::debug!(%error, "connection ended");
+    }
+}
+
+/// A stream whose writes fail after [`limits::WRITE_STALL`] without progress.
+struct Patient {
+    stream: TcpStream,
+    /// Runs while a write waits.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Patient {
+    fn patiently<T>(&mut self, cx: &mut Context<'_>, write: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        self.patiently_for(limits::WRITE_STALL, cx, write)
+    }
+
+    fn patiently_for<T>(
+        &mut self,
+        span: Duration,
+        cx: &mut Context<'_>,
+        write: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if write.is_ready() {
+            self.stalled = None;
+            return write;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(span)));
+        ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")))
+    }
+}
+
+impl AsyncRead for Patient {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Patient {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let write = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.patiently(cx, write)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let write = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.patiently(cx, write)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,123 @@
+//! The HTTP side of the node: a caching reverse proxy on one thread, and the admin server on another.
+//!
+//! ```text
+//!  clients ──► listen ──► proxy ──► larder_http::Cache (one look-up; a hit copies no body)
+//!                           │
+//!                           └─ miss ─► upstream ─► hyper's client and its pool, or the generated origin in this process
+//!                                        └─ relay: the body to the client, and beside it into the cache
+//! ```
+//!
+//! Each thread runs a single-threaded runtime. The cache stands behind a mutex that nobody holds across an await, for the admin thread's sake
+//! and for more request threads later. Long work of the policy (AdaptSize's search) runs on the runtime's blocking threads.
+//!
+//! # Towards the origin
+//! The client's `Host` is passed on as it is, since it is part of the key. `X-Forwarded-For` gets the client's address appended, so its last
+//! entry is the one to trust. `X-Forwarded-Host` and `X-Forwarded-Proto` are overwritten, and other fields that frameworks take for the
+//! target are removed (see [`proxy`]): they are not part of the key, so what they select must not be stored under it.
+//!
+//! # What is missing
+//! TLS, HTTP/2, several origins, retries beyond hyper's own, and refusing requests with both `Content-Length` and `Transfer-Encoding`
+//! (hyper drops the former, as RFC 9112 §6.3 allows).
+
+pub mod admin;
+mod body;
+pub mod limits;
+mod listen;
+mod origin;
+mod proxy;
+mod status;
+mod upstream;
+
+pub use admin::{Admin, Metrics, StatusSource};
+
+use larder_policy::{Spec, SpecError};
+use larder_units::{ByteSize, Streams};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tokio::sync::oneshot;
+
+/// How to serve HTTP.
+#[derive(Clone, Debug)]
+pub struct HttpConfig {
+    /// Where clients connect; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Where responses come from.
+    pub upstream: Upstream,
+    /// Capacity of the cache.
+    pub capacity: ByteSize,
+    /// Its policies.
+    pub policy: Spec,
+    /// The largest body that is stored.
+    pub max_object: ByteSize,
+}
+
+/// Where responses come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Upstream {
+    /// Objects made on the fly, in this process.
+    Generated,
+    /// `http://host:port`.
+    Http(::http::Uri),
+}
+
+/// The running HTTP side.
+pub struct Http {
+    local: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: JoinHandle<()>,
+    source: Arc<status::CacheSource>,
+}
+
+impl Http {
+    /// Listens, and serves on a thread of its own. `on_end` is called when that thread ends, for whatever reason.
+    ///
+    /// # Errors
+    /// One line that names the setting and what is wrong with it.
+    pub fn start(config: &HttpConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Http, String> {
+        let [key_a, key_b, seed] = crate::entropy::words();
+        let mut hash_key = [0; 16];
+        hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
+        hash_key[8..].copy_from_slice(&key_b.to_le_bytes());
+        let cache = larder_http::Config {
+            capacity: config.capacity,
+            policy: config.policy.clone(),
+            max_object: config.max_object,
+            hash_key,
+        };
+        let cache = larder_http::Cache::new(&cache, &Streams::new(seed))
+            .map_err(|error: SpecError| format!("http.policy: {error}"))?;
+        let listener = listen::bind("http.listen", config.listen)?;
+        let local = listener.local_addr().map_err(|error| format!("http.listen: {error}"))?;
+        let proxy = Arc::new(proxy::Proxy::new(cache, &config.upstream)?);
+        let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("http".to_owned())
+            .spawn(move || {
+                listen::serve(listener, limits::CONNECTIONS, stopped, |peer| proxy::Service::new(&proxy, peer));
+                on_end();
+            })
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Http { local, stop: Some(stop), thread, source })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Its figures, for the admin server.
+    pub fn source(&self) -> Arc<dyn StatusSource> {
+        Arc::clone(&self.source) as Arc<dyn StatusSource>
+    }
+
+    /// Stops accepting, gives requests under way [`limits::STOP_GRACE`], and returns when the thread has ended.
+    pub fn stop(mut self) {
+        // Either fails only where the thread has ended before.
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        let _ = self.thread.join();
+    }
+}
