@@ -5,7 +5,14 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
+mod connection;
 mod failure;
+mod get;
+mod ping;
+mod ping_server;
+mod policies;
+mod put;
+mod replay;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -25,12 +32,24 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Run(run::RunArgs),
+    Put(put::PutArgs),
+    Get(get::GetArgs),
+    Ping(ping::PingArgs),
+    PingServer(ping_server::PingServerArgs),
+    Replay(replay::ReplayArgs),
+    Policies(policies::PoliciesArgs),
 }
 
 fn main() -> ExitCode {
     let command = Cli::parse().command.unwrap_or(Command::Run(run::RunArgs::default()));
     let result = match command {
         Command::Run(args) => run::run(args),
+        Command::Put(args) => put::run(args),
+        Command::Get(args) => get::run(args),
+        Command::Ping(args) => ping::run(args),
+        Command::PingServer(args) => ping_server::run(args),
+        Command::Replay(args) => replay::run(args),
+        Command::Policies(args) => policies::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -17,7 +17,7 @@ use larder_packet::{
     ControlParameters, ControlResponse, Data, DigestSigner, Fragmenter, Interest, InterestBuilder, LpHeader, LpPacket,
     NackReason, Name, PitToken, Reassembled, Reassembler, SignatureFreshness, encode_lp, tlv,
 };
-use larder_units::Time;
+use larder_units::{Stream, Streams, Time};
 use socket::Socket;
 use std::collections::VecDeque;
 use std::fmt;
@@ -201,6 +201,12 @@ impl Client {
     /// Time since the connection was made.
     pub fn now(&self) -> Time {
         Time::ZERO + self.start.elapsed()
+    }
+
+    /// A random stream that no other run draws again: for nonces, not for secrets.
+    pub fn random_stream(&self, name: &str) -> Stream {
+        let [seed] = entropy::words();
+        Streams::new(seed).stream(name)
     }
 
     /// Packets from the forwarder that could not be decoded and were dropped.

@@ -1,14 +1,18 @@
 //! Starting and stopping the whole node.
 
-use crate::config::Config;
+use crate::config::{Config, HttpTable, Origin};
+use crate::http::{Admin, Http, HttpConfig, StatusSource, Upstream};
 use crate::ndn::Ndn;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fmt::Write;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 /// A running node.
 pub struct Node {
     ndn: Ndn,
+    http: Option<Http>,
+    admin: Option<Admin>,
+    origin: Origin,
     ends: mpsc::Receiver<End>,
 }
 
@@ -23,26 +27,53 @@ impl Node {
     /// Starts everything that the configuration names.
     ///
     /// # Errors
-    /// One line that names the setting, what is wrong and what to do; nothing is left running.
+    /// One line that names the setting, what is wrong and what to do; nothing is left running, and no socket file is left behind.
     pub fn start(config: &Config) -> Result<Node, String> {
         let (end, ends) = mpsc::channel();
-        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
-            .map_err(|error| format!("cannot listen for signals: {error}"))?;
-        let on_signal = end.clone();
-        std::thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(move || signals.forever().for_each(|signal| drop(on_signal.send(End::Signal(signal)))))
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
-        let ndn = Ndn::start(&config.ndn, move || drop(end.send(End::Thread("ndn"))))?;
-        Ok(Node { ndn, ends })
+        watch_signals(end.clone())?;
+        let of_ndn = end.clone();
+        let ndn = Ndn::start(&config.ndn, move || drop(of_ndn.send(End::Thread("ndn"))))?;
+        let mut node = Node { ndn, http: None, admin: None, origin: config.http.origin.clone(), ends };
+        match node.start_http(config, end) {
+            Ok(()) => Ok(node),
+            Err(error) => {
+                node.stop();
+                Err(error)
+            }
+        }
+    }
+
+    fn start_http(&mut self, config: &Config, end: mpsc::Sender<End>) -> Result<(), String> {
+        if let Some(http) = http_config(&config.http) {
+            self.http = Some(Http::start(&http, move || drop(end.send(End::Thread("http"))))?);
+        }
+        if let Some(listen) = config.admin.listen {
+            let mut sources: Vec<Arc<dyn StatusSource>> = vec![Arc::new(self.ndn.handle.clone())];
+            sources.extend(self.http.as_ref().map(Http::source));
+            self.admin = Some(Admin::start(listen, sources)?);
+        }
+        Ok(())
     }
 
     /// What is served where, and what to type next.
     pub fn greeting(&self) -> String {
         let mut text = String::new();
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "NDN    {}", self.ndn.listening.join("  "));
         if let Some(path) = &self.ndn.unix {
             let _ = writeln!(text, "       export NDN_CLIENT_TRANSPORT=unix://{}", path.display());
+        }
+        if let Some(http) = &self.http {
+            let address = http.local_addr();
+            let _ = match &self.origin {
+                Origin::Generated => {
+                    writeln!(text, "HTTP   http://{address}/  try: curl -sv -o /dev/null http://{address}/10KiB/hello")
+                }
+                Origin::Http(origin) => writeln!(text, "HTTP   http://{address}/  in front of {origin}"),
+            };
+        }
+        if let Some(admin) = &self.admin {
+            let _ = writeln!(text, "admin  http://{}/status  and /metrics", admin.local_addr());
         }
         text
     }
@@ -52,8 +83,7 @@ impl Node {
     /// # Errors
     /// Where a thread of the node ended by itself.
     pub fn run(self) -> Result<(), String> {
-        let end = self.ends.recv();
-        let result = match end {
+        let result = match self.ends.recv() {
             Ok(End::Signal(signal)) => {
                 tracing::info!(signal = signal_hook::low_level::signal_name(signal), "stopping");
                 Ok(())
@@ -61,7 +91,39 @@ impl Node {
             Ok(End::Thread(name)) => Err(format!("the {name} thread ended; the log says why")),
             Err(mpsc::RecvError) => Err("every thread ended; the log says why".to_owned()),
         };
-        self.ndn.stop();
+        self.stop();
         result
     }
+
+    fn stop(self) {
+        // The admin server last: it shows how the others end.
+        if let Some(http) = self.http {
+            http.stop();
+        }
+        self.ndn.stop();
+        if let Some(admin) = self.admin {
+            admin.stop();
+        }
+    }
+}
+
+fn watch_signals(end: mpsc::Sender<End>) -> Result<(), String> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| format!("cannot listen for signals: {error}"))?;
+    let watch = move || signals.forever().for_each(|signal| drop(end.send(End::Signal(signal))));
+    let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(watch);
+    thread.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
+}
+
+fn http_config(table: &HttpTable) -> Option<HttpConfig> {
+    Some(HttpConfig {
+        listen: table.listen?,
+        upstream: match &table.origin {
+            Origin::Generated => Upstream::Generated,
+            Origin::Http(uri) => Upstream::Http(uri.clone()),
+        },
+        capacity: table.cache,
+        policy: table.policy.clone(),
+        max_object: table.max_object,
+    })
 }

@@ -13,6 +13,7 @@ mod connection;
 mod datagram;
 mod event_loop;
 mod listen;
+mod status;
 mod stream;
 mod websocket;
 

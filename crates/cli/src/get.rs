@@ -1,0 +1,172 @@
+//! `larder get`: fetches a file.
+
+mod destination;
+
+use crate::connection::{broken, connect, interrupted};
+use crate::failure::Failure;
+use clap::Args;
+use destination::Destination;
+use indicatif::{ProgressBar, ProgressStyle};
+use larder_node::client::{Client, Received};
+use larder_packet::{Name, Verifier, verifier_from_pem};
+use larder_transfer::{CongestionControl, Cubic, FetchOptions, Fetcher, FixedWindow, Naming, Progress};
+use larder_units::{ByteSize, Time, parse_duration};
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Fetch what is served under a name
+///
+/// Asks for the current version (RDR), then for its segments, checks every one of them, and writes them in order. Works with `larder put`,
+/// ndnputchunks, `ndnd put`, ndn6-file-server and NDNts.
+#[derive(Args, Debug)]
+pub struct GetArgs {
+    /// Name of the object; with a version at its end, that version
+    name: Name,
+
+    /// Write to this file, which appears when it is whole; otherwise to standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Accept only what this Ed25519, ECDSA P-256 or RSA key signed (PEM); otherwise only SHA-256 digests are checked
+    #[arg(long, value_name = "PUBLIC.pem")]
+    trust: Option<PathBuf>,
+
+    /// InterestLifetime
+    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = parse_duration)]
+    lifetime: Duration,
+
+    /// How often one Interest is sent again before the transfer fails
+    #[arg(long, value_name = "N", default_value_t = larder_transfer::limits::DEFAULT_RETRIES)]
+    retries: u32,
+
+    /// Keep this many Interests in flight, whatever happens, instead of CUBIC
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    window: Option<u16>,
+
+    /// Fail where the object is larger
+    #[arg(long, value_name = "SIZE", default_value = "1TiB")]
+    max_size: ByteSize,
+
+    /// Fetch NAME/seg=0, 1, … without asking for a version
+    #[arg(long)]
+    exact: bool,
+
+    /// Print one JSON object at the end, and no progress
+    #[arg(long, requires = "output")]
+    json: bool,
+}
+
+/// Fetches the object, or fails with the name of what is missing.
+pub fn run(args: GetArgs) -> Result<(), Failure> {
+    let verifier = args.trust.as_ref().map(read_verifier).transpose()?;
+    let mut destination = Destination::open(args.output.as_deref())?;
+    let mut client = connect()?;
+    let congestion: Box<dyn CongestionControl> = match args.window {
+        Some(window) => Box::new(FixedWindow::new(window.into())),
+        None => Box::new(Cubic::new()),
+    };
+    let options = FetchOptions {
+        lifetime: args.lifetime,
+        retries: args.retries,
+        max_bytes: args.max_size.bytes(),
+        naming: if args.exact { Naming::Exact } else { Naming::Discover },
+        ..FetchOptions::default()
+    };
+    let nonces = client.random_stream("nonces");
+    let mut fetcher = Fetcher::new(args.name.clone(), options, congestion, verifier, nonces);
+    let bar = progress_bar(args.json);
+    let started = client.now();
+    let outcome = fetch(&mut client, &mut fetcher, &mut destination, &bar);
+    bar.finish_and_clear();
+    outcome?;
+    let path = destination.finish()?;
+    report(&args, &fetcher, client.now().since(started), path.as_deref());
+    Ok(())
+}
+
+fn read_verifier(path: &PathBuf) -> Result<Box<dyn Verifier>, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--trust {}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    Ok(Box::new(verifier_from_pem(&text).map_err(|error| wrong(&error))?))
+}
+
+fn fetch(
+    client: &mut Client,
+    fetcher: &mut Fetcher,
+    destination: &mut Destination,
+    bar: &ProgressBar,
+) -> Result<(), Failure> {
+    loop {
+        let now = client.now();
+        if fetcher.next_timeout().is_some_and(|at| at <= now) {
+            fetcher.on_timeout(now);
+        }
+        while client.output().send(None, |out| fetcher.poll(now, out)) {}
+        match fetcher.progress() {
+            Progress::Running => {}
+            Progress::Done => return Ok(()),
+            Progress::Failed(error) => return Err(Failure::runtime(error.to_string())),
+        }
+        if client.interrupted() {
+            return Err(interrupted(&format!("{} bytes had arrived", fetcher.stats().bytes)));
+        }
+        client
+            .receive(fetcher.next_timeout(), |now, received, _| on_packet(now, received, fetcher, destination))
+            .map_err(broken)?;
+        destination.check()?;
+        if let Some(bytes) = fetcher.expected_bytes() {
+            bar.set_length(bytes);
+        }
+        bar.set_position(fetcher.stats().bytes);
+    }
+}
+
+fn on_packet(now: Time, received: Received<'_>, fetcher: &mut Fetcher, destination: &mut Destination) {
+    match received {
+        Received::Data { data, marked } => fetcher.on_data(now, &data, marked, |bytes| destination.write(bytes)),
+        Received::Nack { interest, reason } => fetcher.on_nack(now, interest.name, reason),
+        Received::Interest { .. } => {}
+    }
+}
+
+/// On standard error where that is a terminal, nowhere else.
+fn progress_bar(json: bool) -> ProgressBar {
+    if json {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::no_length();
+    let style = "{bar:40} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}";
+    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+fn report(args: &GetArgs, fetcher: &Fetcher, took: Duration, path: Option<&std::path::Path>) {
+    let stats = fetcher.stats();
+    let seconds = took.as_secs_f64();
+    let megabits = stats.bytes as f64 * 8.0 / 1e6 / seconds.max(1e-9);
+    let rtt_ms = fetcher.rtt().mean().unwrap_or_default().as_secs_f64() * 1e3;
+    let name = fetcher.versioned_name().map(ToString::to_string);
+    if args.json {
+        println!(
+            "{}",
+            json!({
+                "name": name, "file": path, "bytes": stats.bytes, "segments": stats.segments, "seconds": seconds,
+                "megabits_per_second": megabits, "mean_rtt_ms": rtt_ms, "interests": stats.interests,
+                "retransmissions": stats.retransmissions, "time_outs": stats.time_outs, "nacks": stats.nacks,
+                "congestion_marks": stats.marks, "window_reductions": stats.reductions, "rejected": stats.rejected,
+                "unverified": stats.unverified,
+            })
+        );
+        return;
+    }
+    eprintln!(
+        "{}: {} bytes in {seconds:.2} s, {megabits:.1} Mb/s, RTT {rtt_ms:.2} ms, {} retransmissions",
+        name.unwrap_or_default(),
+        stats.bytes,
+        stats.retransmissions
+    );
+    if stats.unverified > 0 {
+        eprintln!("{} packets were signed with a key and not checked: give the key with --trust", stats.unverified);
+    }
+}

@@ -1,0 +1,92 @@
+//! `larder policies`: the registry.
+
+use crate::failure::Failure;
+use clap::Args;
+use larder_policy::{Kind, Parameter, PolicyEntry, registry};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// List the cache policies and their parameters
+#[derive(Args, Debug)]
+pub struct PoliciesArgs {
+    /// Print one JSON array instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the registry.
+pub fn run(args: PoliciesArgs) -> Result<(), Failure> {
+    let text = if args.json { as_json() } else { as_text() };
+    writeln!(io::stdout(), "{text}").map_err(|error| Failure::runtime(format!("standard output: {error}")))
+}
+
+fn as_json() -> String {
+    let entries: Vec<Value> = registry().iter().map(entry_json).collect();
+    Value::from(entries).to_string()
+}
+
+fn entry_json(entry: &PolicyEntry) -> Value {
+    let parameter = |p: &Parameter| {
+        json!({
+            "name": p.name,
+            "unit": p.unit,
+            "values": p.values.to_string(),
+            "default": p.default.to_string(),
+            "doc": p.doc,
+        })
+    };
+    json!({
+        "name": entry.name,
+        "kind": kind(entry),
+        "summary": entry.summary,
+        "citation": entry.citation,
+        "complexity": entry.complexity,
+        "bytes_an_object": entry.bytes_an_object,
+        "parameters": entry.parameters.iter().map(parameter).collect::<Vec<_>>(),
+    })
+}
+
+fn kind(entry: &PolicyEntry) -> &'static str {
+    match entry.kind() {
+        Kind::Admission => "admission",
+        Kind::Eviction => "eviction",
+    }
+}
+
+fn as_text() -> String {
+    let mut text = String::from(
+        "A spec is admission policies and one eviction policy, joined by +, such as filter(theta=2)+lru\n",
+    );
+    for entry in registry() {
+        text += &format!(
+            "\n{} ({}): {}\n    {}\n    {} a request, {} bytes an object\n",
+            entry.name,
+            kind(entry),
+            entry.summary,
+            entry.citation,
+            entry.complexity,
+            entry.bytes_an_object
+        );
+        for p in entry.parameters {
+            text += &format!("    {}: {}\n        {}; default: {}\n", p.name, p.doc, p.values, p.default);
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_not_listed() {
+        let list: Value = serde_json::from_str(&as_json()).unwrap();
+        let text = as_text();
+        for (entry, listed) in registry().iter().zip(list.as_array().unwrap()) {
+            assert_eq!(listed["name"], entry.name);
+            assert_eq!(listed["parameters"].as_array().unwrap().len(), entry.parameters.len());
+            assert!(text.contains(entry.citation));
+        }
+    }
+}

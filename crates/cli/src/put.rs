@@ -1,0 +1,161 @@
+//! `larder put`: serves a file.
+
+use crate::connection::{broken, connect};
+use crate::failure::Failure;
+use clap::Args;
+use larder_node::client::Received;
+use larder_packet::{DigestSigner, Name, Signer, SystemRandom, signer_from_pem};
+use larder_transfer::{PublishError, PublishOptions, PublishStats, Publisher, Source, Stamp, limits};
+use larder_units::{ByteSize, parse_duration};
+use serde_json::json;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Serve a file under a name, until interrupted
+///
+/// Consumers ask for NAME/32=metadata to learn the version, then for NAME/v=N/seg=0, 1, … (RDR; what ndncatchunks, ndnget and `ndnd cat` do).
+/// A file that changes while it is served ends the command: no consumer gets a mixture.
+#[derive(Args, Debug)]
+pub struct PutArgs {
+    /// Name of the object, such as /home/video
+    name: Name,
+
+    /// The file; `-` is standard input, which is kept in a temporary file
+    file: PathBuf,
+
+    /// Bytes of content in a segment
+    #[arg(long, value_name = "SIZE", default_value = "8000B")]
+    segment_size: ByteSize,
+
+    /// Version number; otherwise milliseconds since 1970
+    #[arg(long, value_name = "N")]
+    version: Option<u64>,
+
+    /// FreshnessPeriod of the segments
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    freshness: Duration,
+
+    /// Sign with this Ed25519 or ECDSA P-256 key (PEM, PKCS#8: `openssl genpkey -algorithm ed25519`); otherwise a SHA-256 digest
+    #[arg(long, value_name = "KEY.pem")]
+    key: Option<PathBuf>,
+
+    /// Name of the key in the packets; otherwise NAME/KEY/larder
+    #[arg(long, value_name = "NAME", requires = "key")]
+    key_name: Option<Name>,
+
+    /// Print JSON: one object when ready, one at the end
+    #[arg(long)]
+    json: bool,
+}
+
+/// Serves until SIGINT or SIGTERM.
+pub fn run(args: PutArgs) -> Result<(), Failure> {
+    let mut publisher = publisher(&args)?;
+    let mut client = connect()?;
+    client.register(&args.name).map_err(broken)?;
+    announce(&args, &publisher);
+    let mut failed = None;
+    while failed.is_none() && !client.interrupted() {
+        client
+            .receive(None, |_, received, output| {
+                let Received::Interest { interest, token } = received else { return };
+                if let Err(error) = output.send(token, |out| publisher.on_interest(&interest, out)) {
+                    failed.get_or_insert(error);
+                }
+            })
+            .map_err(broken)?;
+    }
+    client.flush(Duration::from_secs(1)).map_err(broken)?;
+    report(&args, publisher.stats());
+    match failed {
+        Some(error) => Err(Failure::runtime(format!("{}: {error}", args.file.display()))),
+        None => Ok(()),
+    }
+}
+
+fn publisher(args: &PutArgs) -> Result<Publisher<OpenFile>, Failure> {
+    let file = open(&args.file)?;
+    let version = args.version.unwrap_or_else(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    });
+    // A size beyond every packet is beyond usize where that is small: the publisher says what fits.
+    let segment_bytes = usize::try_from(args.segment_size.bytes()).unwrap_or(usize::MAX);
+    let options = PublishOptions { segment_bytes, freshness: args.freshness };
+    Publisher::new(args.name.clone(), version, OpenFile(file), signer(args)?, options).map_err(|error| match error {
+        PublishError::SegmentSize { .. } => Failure::usage(format!("--segment-size: {error}")),
+        error => Failure::runtime(format!("{}: {error}", args.file.display())),
+    })
+}
+
+fn open(path: &Path) -> Result<File, Failure> {
+    let failed = |error: io::Error| Failure::runtime(format!("cannot read {}: {error}", path.display()));
+    if path == Path::new("-") {
+        // Segments are read again and again, standard input only once.
+        let mut spool = tempfile::tempfile().map_err(failed)?;
+        io::copy(&mut io::stdin().lock(), &mut spool).map_err(failed)?;
+        return Ok(spool);
+    }
+    let file = File::open(path).map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(Failure::usage(format!("{} is no regular file; pipe it in and name it `-`", path.display())));
+    }
+    Ok(file)
+}
+
+fn signer(args: &PutArgs) -> Result<Box<dyn Signer>, Failure> {
+    let Some(path) = &args.key else { return Ok(Box::new(DigestSigner)) };
+    let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--key {}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let key_name = args.key_name.clone().unwrap_or_else(|| {
+        let mut name = args.name.clone();
+        name.push_generic(b"KEY").push_generic(b"larder");
+        name
+    });
+    signer_from_pem(&text, key_name, &SystemRandom::new()).map_err(|error| wrong(&error))
+}
+
+/// An open file: a file put in its place by a rename leaves it as it is.
+struct OpenFile(File);
+
+impl Source for OpenFile {
+    fn stamp(&mut self) -> io::Result<Stamp> {
+        let metadata = self.0.metadata()?;
+        let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let modified_ns = u64::try_from(modified.as_nanos()).unwrap_or(u64::MAX);
+        Ok(Stamp { size_bytes: metadata.len(), modified_ns })
+    }
+
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(buffer, offset)
+    }
+}
+
+fn announce(args: &PutArgs, publisher: &Publisher<OpenFile>) {
+    let (name, bytes, segments) = (publisher.versioned_name(), publisher.size_bytes(), publisher.last_segment() + 1);
+    if args.json {
+        println!("{}", json!({ "serving": name.to_string(), "bytes": bytes, "segments": segments }));
+    } else {
+        println!("serving {name}: {bytes} bytes in {segments} segments; Ctrl-C ends it");
+    }
+}
+
+fn report(args: &PutArgs, stats: &PublishStats) {
+    let PublishStats { segments, bytes, metadata, past_end, not_ours } = *stats;
+    if args.json {
+        println!(
+            "{}",
+            json!({ "segments": segments, "bytes": bytes, "metadata": metadata, "past_end": past_end, "not_ours": not_ours })
+        );
+    } else {
+        println!(
+            "served {segments} segments ({bytes} bytes) and {metadata} metadata; {past_end} Interests past the end, {not_ours} for other names"
+        );
+    }
+}
+
+const _: () =
+    assert!(limits::DEFAULT_SEGMENT_BYTES == 8000 && limits::DEFAULT_FRESHNESS.as_secs() == 10, "as the help says");

@@ -1,0 +1,111 @@
+//! The NDN side's figures for the admin server.
+
+use super::{Handle, Snapshot};
+use crate::http::{Metrics, StatusSource};
+use larder_forwarder::{FaceCounters, FaceStats, Scope};
+use larder_units::Ratio;
+use serde_json::{Map, Value, json};
+
+impl StatusSource for Handle {
+    fn name(&self) -> &'static str {
+        "ndn"
+    }
+
+    fn status(&self) -> Value {
+        let Some(snapshot) = self.snapshot() else { return json!({ "error": "the NDN thread does not answer" }) };
+        let Snapshot { stats, faces, policy, gauges } = &snapshot;
+        let store = &stats.content_store;
+        let figures: Map<String, Value> =
+            gauges.iter().map(|(stage, gauge)| (format!("{stage}.{}", gauge.name), json!(gauge.value))).collect();
+        json!({
+            "content_store": {
+                "policy": { "spec": policy, "figures": figures },
+                "capacity_bytes": stats.content_store_capacity_bytes,
+                "used_bytes": stats.content_store_bytes,
+                "entries": stats.content_store_entries,
+                "hits": store.hits,
+                "misses": store.misses,
+                "hit_ratio": Ratio::of(store.hits, store.hits + store.misses).value(),
+                "insertions": store.insertions,
+                "rejections": store.rejections,
+                "evictions": store.evictions,
+            },
+            "pit_entries": stats.pit_entries,
+            "fib_entries": stats.fib_entries,
+            "rib_routes": stats.rib_routes,
+            "satisfied_interests": stats.satisfied,
+            "unsatisfied_interests": stats.unsatisfied,
+            "packets": counters(&stats.packets),
+            "drops": stats.drops.iter().map(|(reason, count)| (reason.label().to_owned(), json!(count))).collect::<Map<_, _>>(),
+            "faces": faces.iter().map(face).collect::<Vec<_>>(),
+        })
+    }
+
+    fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
+        let Some(Snapshot { stats, gauges, .. }) = self.snapshot() else { return };
+        let store = &stats.content_store;
+        metrics.counter("larder_ndn_content_store_hits", "Interests answered by the Content Store", store.hits);
+        metrics.counter("larder_ndn_content_store_misses", "Interests looked up there in vain", store.misses);
+        metrics.counter("larder_ndn_content_store_insertions", "Data stored", store.insertions);
+        metrics.counter("larder_ndn_content_store_rejections", "Data that the policy did not want", store.rejections);
+        metrics.counter("larder_ndn_content_store_evictions", "Data that made room for others", store.evictions);
+        metrics.gauge("larder_ndn_content_store_bytes", "Bytes stored", stats.content_store_bytes as f64);
+        let capacity = stats.content_store_capacity_bytes as f64;
+        metrics.gauge("larder_ndn_content_store_capacity_bytes", "Bytes that may be stored", capacity);
+        metrics.gauge("larder_ndn_content_store_entries", "Data stored now", stats.content_store_entries as f64);
+        let figures = gauges.iter().map(|(_, gauge)| (gauge.name, gauge.value));
+        metrics.gauges("larder_ndn_policy", "What the Content Store's policy reports of itself", "figure", figures);
+        metrics.gauge("larder_ndn_pit_entries", "Interests pending", stats.pit_entries as f64);
+        metrics.gauge("larder_ndn_fib_entries", "Prefixes with next hops", stats.fib_entries as f64);
+        metrics.gauge("larder_ndn_rib_routes", "Routes", stats.rib_routes as f64);
+        metrics.gauge("larder_ndn_faces", "Faces", stats.faces as f64);
+        metrics.counter("larder_ndn_satisfied_interests", "Interests that Data answered", stats.satisfied);
+        metrics.counter("larder_ndn_unsatisfied_interests", "Interests that nobody answered", stats.unsatisfied);
+        let FaceCounters {
+            in_interests,
+            in_data,
+            in_nacks,
+            in_bytes,
+            out_interests,
+            out_data,
+            out_nacks,
+            out_bytes,
+            ..
+        } = stats.packets;
+        let received = [("interest", in_interests), ("data", in_data), ("nack", in_nacks)];
+        metrics.counters("larder_ndn_packets_received", "Network-layer packets received", "kind", received.into_iter());
+        let sent = [("interest", out_interests), ("data", out_data), ("nack", out_nacks)];
+        metrics.counters("larder_ndn_packets_sent", "Network-layer packets sent", "kind", sent.into_iter());
+        metrics.counter("larder_ndn_received_bytes", "Bytes received", in_bytes);
+        metrics.counter("larder_ndn_sent_bytes", "Bytes sent", out_bytes);
+        let drops = stats.drops.iter().map(|(reason, count)| (reason.label(), count));
+        metrics.counters("larder_ndn_dropped_packets", "Packets dropped", "reason", drops);
+    }
+}
+
+fn counters(counters: &FaceCounters) -> Value {
+    json!({
+        "in_interests": counters.in_interests,
+        "in_data": counters.in_data,
+        "in_nacks": counters.in_nacks,
+        "in_bytes": counters.in_bytes,
+        "out_interests": counters.out_interests,
+        "out_data": counters.out_data,
+        "out_nacks": counters.out_nacks,
+        "out_bytes": counters.out_bytes,
+        "dropped": counters.dropped,
+    })
+}
+
+fn face(face: &FaceStats) -> Value {
+    json!({
+        "id": face.id.0,
+        "uri": face.config.uri,
+        "scope": match face.config.scope {
+            Scope::Local => "local",
+            Scope::NonLocal => "non-local",
+        },
+        "mtu_bytes": face.config.mtu,
+        "packets": counters(&face.counters),
+    })
+}
