@@ -1,1 +1,37 @@
-//! larder-replay
+//! Traces through the policy engine: what would this cache have hit?
+//!
+//! What it is: readers of trace files ([`Trace`]), the replay loop ([`Replay`]) over the very engine that the node runs, and its figures
+//! ([`Row`]). What it is not: a sweep (hosts own threads, and replay several caches over one reading of the trace), nor a network.
+//! It reads no clock: the host measures the speed.
+//!
+//! ```text
+//!   file ──► decompress ──► Format's reader ──► Access{id, size, now} ──► Replay: index u64→Slot over Engine ──► Row
+//!            zstd, xz       line or byte of every error
+//! ```
+//!
+//! ```
+//! use larder_replay::{Trace, replay};
+//! use larder_units::ByteSize;
+//!
+//! let text = "# time, object, size\n0, 7, 60\n1, 8, 60\n2, 8, 60\n3, 7, 60\n";
+//! let trace = Trace::read(text.as_bytes(), "example.csv", None).unwrap();
+//! let accesses: Result<Vec<_>, _> = trace.collect();
+//! let row = replay("example.csv", accesses.unwrap(), &"lru".parse().unwrap(), ByteSize::from_bytes(100), 1).unwrap();
+//! assert_eq!((row.requests, row.hits), (4, 1));
+//! ```
+#![forbid(unsafe_code)]
+
+mod access;
+pub mod limits;
+mod replay;
+mod row;
+mod survey;
+mod trace;
+mod zipf;
+
+pub use access::Access;
+pub use replay::{Replay, replay};
+pub use row::Row;
+pub use survey::Survey;
+pub use trace::{Format, Trace, TraceError};
+pub use zipf::Zipf;

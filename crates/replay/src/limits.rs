@@ -1,0 +1,22 @@
+//! Every limit of this crate, each with its reason.
+
+/// Bytes of one line of a text trace. The longest URL that servers take is 8 KiB, some logs hold a few fields of that.
+pub const MAX_LINE_BYTES: usize = 64 << 10;
+
+/// Bytes looked at to tell a format: enough for the first line of any trace seen.
+pub const SNIFFED_BYTES: usize = 4096;
+
+/// Memory that an xz stream may ask for: the highest preset of the xz tool needs 65 MiB to decode.
+pub const MAX_XZ_MEMORY: u64 = 128 << 20;
+
+/// Window of a zstd stream, as a power of two: 128 MiB, which is what the zstd tool takes without asking.
+pub const MAX_ZSTD_WINDOW_LOG: u32 = 27;
+
+/// URLs whose size a web log's reader remembers, for answers that do not state it (304). 16 bytes each.
+pub const MAX_REMEMBERED_URLS: usize = 1 << 22;
+
+/// Blocks of one line of an ARC trace: half a gigabyte in one request is no disk request.
+pub const MAX_ARC_BLOCKS: u64 = 1 << 20;
+
+/// Requests between two looks for an engine's jobs: a tuning may come that much late, of 250,000.
+pub const JOB_INTERVAL: u64 = 256;

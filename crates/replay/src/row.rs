@@ -1,0 +1,26 @@
+//! The result of one replay, as printed and as JSON.
+
+use serde::{Deserialize, Serialize};
+
+/// The figures of one trace under one policy at one capacity, from an empty cache to the trace's end, without a warm-up cut.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The trace's file name.
+    pub trace: String,
+    /// The policy spec, as given.
+    pub policy: String,
+    /// Bytes.
+    pub capacity: u64,
+    /// Requests replayed.
+    pub requests: u64,
+    /// Requests whose object was cached.
+    pub hits: u64,
+    /// Hits ÷ requests.
+    pub object_hit_ratio: f64,
+    /// Bytes of the requests that hit ÷ bytes of all requests.
+    pub byte_hit_ratio: f64,
+    /// Insertions ÷ misses: the share of fetched objects that was stored (p_Insertion of the `filter` paper, section 3.2.2).
+    pub insertion_ratio: f64,
+    /// Requests ÷ seconds of one thread in the replay loop, without reading the trace; 0 until the host fills it.
+    pub requests_per_second: f64,
+}

@@ -1,0 +1,47 @@
+//! The ARC paper's disk traces (`.lis`): first block, number of blocks, a flag, and the request's number, with blanks between.
+//! Every block is an object of 512 bytes, and one line asks for all its blocks in turn.
+
+use super::Requests;
+use super::error::Place;
+use super::lines::{Lines, shown, whole};
+use crate::Access;
+use crate::limits::MAX_ARC_BLOCKS;
+use larder_units::Time;
+
+const BLOCK_BYTES: u64 = 512;
+
+pub(super) struct Arc {
+    lines: Lines,
+    /// What is left of the last line.
+    blocks: std::ops::Range<u64>,
+}
+
+impl Arc {
+    pub fn new(lines: Lines) -> Self {
+        Arc { lines, blocks: 0..0 }
+    }
+}
+
+impl Requests for Arc {
+    fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
+        loop {
+            if let Some(id) = self.blocks.next() {
+                return Ok(Some(Access { id, size: BLOCK_BYTES, now: Time::ZERO }));
+            }
+            let Some(line) = self.lines.next()? else { return Ok(None) };
+            self.blocks = blocks(line).map_err(|problem| (self.lines.place(), problem))?;
+        }
+    }
+}
+
+fn blocks(line: &[u8]) -> Result<std::ops::Range<u64>, String> {
+    let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).map(whole);
+    let (Some(Some(first)), Some(Some(count))) = (fields.next(), fields.next()) else {
+        return Err(format!("first block and number of blocks expected, found `{}`", shown(line)));
+    };
+    if count > MAX_ARC_BLOCKS {
+        return Err(format!("{count} blocks in one request, more than {MAX_ARC_BLOCKS}"));
+    }
+    let end = first.checked_add(count).ok_or_else(|| format!("block {first} and {count} more pass 2^64"))?;
+    Ok(first..end)
+}

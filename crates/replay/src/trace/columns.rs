@@ -1,0 +1,148 @@
+//! Lines of time, object and size: most public traces.
+//!
+//! Times are seconds, with a fraction or without. Objects are numbers, or names, which are hashed: SipHash with a fixed key, so that an object
+//! is the same number in every run and on every machine (foldhash promises neither), and names that collide would have to be chosen for it.
+
+use super::Requests;
+use super::error::Place;
+use super::lines::{Lines, shown, whole};
+use crate::Access;
+use larder_units::Time;
+use siphasher::sip::SipHasher24;
+use std::hash::Hasher;
+use std::time::Duration;
+
+pub(super) struct Columns {
+    lines: Lines,
+    /// From the first line.
+    layout: Option<Layout>,
+}
+
+#[derive(Clone, Copy)]
+struct Layout {
+    separator: Separator,
+    time: usize,
+    object: usize,
+    size: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Separator {
+    Byte(u8),
+    Blanks,
+}
+
+impl Columns {
+    pub fn new(lines: Lines) -> Self {
+        Columns { lines, layout: None }
+    }
+}
+
+impl Requests for Columns {
+    fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
+        loop {
+            let Some(line) = self.lines.next()? else { return Ok(None) };
+            let layout = match self.layout {
+                Some(layout) => layout,
+                None => {
+                    let (layout, is_header) = Layout::of(line);
+                    self.layout = Some(layout);
+                    if is_header {
+                        continue;
+                    }
+                    layout
+                }
+            };
+            return layout.access(line).map(Some).map_err(|problem| (self.lines.place(), problem));
+        }
+    }
+}
+
+impl Layout {
+    /// The layout that the first line shows, and whether that line is a header.
+    fn of(line: &[u8]) -> (Layout, bool) {
+        let separator = separator_of(line);
+        let mut layout = Layout { separator, time: 0, object: 1, size: 2 };
+        let names = line.strip_prefix(b"#");
+        let is_header = names.is_some() || !line.iter().any(u8::is_ascii_digit);
+        if is_header {
+            let mut column = 0;
+            each_field(names.unwrap_or(line), separator, |name| {
+                match name.to_ascii_lowercase().as_slice() {
+                    b"time" | b"timestamp" => layout.time = column,
+                    b"object" | b"obj" | b"obj_id" | b"object_id" | b"id" | b"key" => layout.object = column,
+                    b"size" | b"obj_size" | b"object_size" | b"bytes" => layout.size = column,
+                    _ => {}
+                }
+                column += 1;
+                true
+            });
+        }
+        (layout, is_header)
+    }
+
+    fn access(&self, line: &[u8]) -> Result<Access, String> {
+        let (mut time, mut object, mut size) = (None, None, None);
+        let last = self.time.max(self.object).max(self.size);
+        let mut column = 0;
+        each_field(line, self.separator, |field| {
+            if column == self.time {
+                time = Some(field);
+            }
+            if column == self.object {
+                object = Some(field);
+            }
+            if column == self.size {
+                size = Some(field);
+            }
+            column += 1;
+            column <= last
+        });
+        let (Some(time), Some(object), Some(size)) = (time, object, size) else {
+            return Err(format!("time, object and size expected, found `{}`", shown(line)));
+        };
+        let now = seconds(time).ok_or_else(|| format!("`{}` is not a time in seconds", shown(time)))?;
+        if object.is_empty() {
+            return Err("the object is missing".to_owned());
+        }
+        let id = whole(object).unwrap_or_else(|| name_hash(object));
+        let size = whole(size).ok_or_else(|| format!("`{}` is not a size in bytes", shown(size)))?;
+        Ok(Access { id, size, now })
+    }
+}
+
+fn separator_of(line: &[u8]) -> Separator {
+    match [b',', b'\t'].into_iter().find(|byte| line.contains(byte)) {
+        Some(byte) => Separator::Byte(byte),
+        None => Separator::Blanks,
+    }
+}
+
+/// Calls `take` with each field, without blanks around, until it returns false.
+fn each_field<'a>(line: &'a [u8], separator: Separator, mut take: impl FnMut(&'a [u8]) -> bool) {
+    match separator {
+        Separator::Byte(separator) => {
+            let _ = line.split(|byte| *byte == separator).all(|field| take(field.trim_ascii()));
+        }
+        Separator::Blanks => {
+            let _ = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).all(take);
+        }
+    }
+}
+
+/// Seconds, whole or not.
+fn seconds(text: &[u8]) -> Option<Time> {
+    if let Some(seconds) = whole(text) {
+        return Some(Time::from_secs(seconds));
+    }
+    let seconds: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    Some(Time::ZERO + Duration::try_from_secs_f64(seconds).ok()?)
+}
+
+/// The number of an object with a name.
+pub(super) fn name_hash(name: &[u8]) -> u64 {
+    // The fractional digits of the golden ratio: nothing up the sleeve.
+    let mut hasher = SipHasher24::new_with_keys(0x9e37_79b9_7f4a_7c15, 0xf39c_c060_5ced_c834);
+    hasher.write(name);
+    hasher.finish()
+}

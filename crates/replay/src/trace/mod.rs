@@ -1,0 +1,117 @@
+//! Trace files: told apart, decompressed and read as a stream, with bounded memory. The only file access of the cores' floors.
+
+mod arc;
+mod columns;
+mod error;
+mod format;
+mod lines;
+mod numbers;
+mod source;
+mod web_log;
+
+pub use error::TraceError;
+pub use format::Format;
+
+use crate::Access;
+use error::Place;
+use lines::Lines;
+use std::fs::File;
+use std::io::{BufRead, Read};
+use std::path::Path;
+use web_log::{Sizes, WebLog};
+
+/// The requests of a trace, one after another. After an error, nothing follows.
+pub struct Trace {
+    name: String,
+    format: Format,
+    requests: Box<dyn Requests + Send>,
+    ended: bool,
+}
+
+/// A format's reader. It names the place of what is wrong, [`Trace`] the file.
+trait Requests {
+    fn next(&mut self) -> Result<Option<Access>, (Place, String)>;
+}
+
+impl Trace {
+    /// Opens the trace in the file at `path`. Compression (zstd, xz) is told by the first bytes, the format by the name and the first bytes
+    /// unless it is given.
+    ///
+    /// # Errors
+    /// [`TraceError`] where the file cannot be read or its format not be told.
+    pub fn open(path: &Path, format: Option<Format>) -> Result<Trace, TraceError> {
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let open = || {
+            File::open(path).map_err(|error| TraceError::new(&path.to_string_lossy(), Place::File, error.to_string()))
+        };
+        let trace = Trace::read(open()?, &name, format)?;
+        if trace.format != Format::WebLog {
+            return Ok(trace);
+        }
+        let failed = |error: std::io::Error| TraceError::new(&name, Place::File, error.to_string());
+        let lines = || open().and_then(|file| source::open(file).map(Lines::new).map_err(failed));
+        let sizes = WebLog::new(lines()?, Sizes::default()).sizes();
+        Ok(Trace { requests: Box::new(WebLog::new(lines()?, sizes)), ..trace })
+    }
+
+    /// Reads the trace called `name` from `bytes`; see [`Trace::open`].
+    ///
+    /// # Errors
+    /// [`TraceError`] where the bytes cannot be read or their format not be told.
+    pub fn read(bytes: impl Read + Send + 'static, name: &str, format: Option<Format>) -> Result<Trace, TraceError> {
+        let failed = |problem: String| TraceError::new(name, Place::File, problem);
+        let mut source = source::open(bytes).map_err(|error| failed(error.to_string()))?;
+        let format = match format {
+            Some(format) => format,
+            None => {
+                let start = source.fill_buf().map_err(|error| failed(error.to_string()))?;
+                Format::tell(name, start).ok_or_else(|| {
+                    failed(format!(
+                        "cannot tell the format, give one of {}",
+                        Format::NAMES.map(|(name, _)| name).join(", ")
+                    ))
+                })?
+            }
+        };
+        let requests: Box<dyn Requests + Send> = match format {
+            Format::Columns => Box::new(columns::Columns::new(Lines::new(source))),
+            Format::WebLog => Box::new(WebLog::new(Lines::new(source), Sizes::default())),
+            Format::Arc => Box::new(arc::Arc::new(Lines::new(source))),
+            Format::OracleGeneral => Box::new(numbers::OracleGeneral::new(source)),
+            Format::Numbers => Box::new(numbers::Numbers::new(source)),
+        };
+        Ok(Trace { name: name.to_owned(), format, requests, ended: false })
+    }
+
+    /// The file's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The format that was given or told.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+}
+
+impl Iterator for Trace {
+    type Item = Result<Access, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        match self.requests.next() {
+            Ok(Some(access)) => Some(Ok(access)),
+            Ok(None) => {
+                self.ended = true;
+                None
+            }
+            Err((place, problem)) => {
+                self.ended = true;
+                Some(Err(TraceError::new(&self.name, place, problem)))
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Binary traces of fixed records: libCacheSim's oracleGeneral, and bare object numbers.
+
+use super::Requests;
+use super::error::Place;
+use crate::Access;
+use larder_units::Time;
+use std::io::{BufRead, ErrorKind, Read};
+
+/// 24 bytes a request, little-endian: u32 time in seconds, u64 object, u32 size, i64 next request (not used).
+pub(super) struct OracleGeneral(Records<24>);
+
+/// Big-endian 32-bit object numbers, every object one byte.
+pub(super) struct Numbers(Records<4>);
+
+impl OracleGeneral {
+    pub fn new(source: Box<dyn BufRead + Send>) -> Self {
+        OracleGeneral(Records { source, at: 0 })
+    }
+}
+
+impl Requests for OracleGeneral {
+    fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
+        let Some(record) = self.0.next()? else { return Ok(None) };
+        let [t0, t1, t2, t3, i0, i1, i2, i3, i4, i5, i6, i7, s0, s1, s2, s3, ..] = record;
+        Ok(Some(Access {
+            id: u64::from_le_bytes([i0, i1, i2, i3, i4, i5, i6, i7]),
+            size: u64::from(u32::from_le_bytes([s0, s1, s2, s3])),
+            now: Time::from_secs(u64::from(u32::from_le_bytes([t0, t1, t2, t3]))),
+        }))
+    }
+}
+
+impl Numbers {
+    pub fn new(source: Box<dyn BufRead + Send>) -> Self {
+        Numbers(Records { source, at: 0 })
+    }
+}
+
+impl Requests for Numbers {
+    fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
+        let Some(record) = self.0.next()? else { return Ok(None) };
+        Ok(Some(Access { id: u64::from(u32::from_be_bytes(record)), size: 1, now: Time::ZERO }))
+    }
+}
+
+/// Records of N bytes.
+struct Records<const N: usize> {
+    source: Box<dyn BufRead + Send>,
+    /// Byte offset of the next record.
+    at: u64,
+}
+
+impl<const N: usize> Records<N> {
+    fn next(&mut self) -> Result<Option<[u8; N]>, (Place, String)> {
+        let mut record = [0; N];
+        let at = Place::Byte(self.at);
+        match self.source.fill_buf() {
+            Ok([]) => return Ok(None),
+            Ok(_) => {}
+            Err(error) => return Err((at, error.to_string())),
+        }
+        self.source.read_exact(&mut record).map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => (at, format!("the trace ends within a record of {N} bytes")),
+            _ => (at, error.to_string()),
+        })?;
+        self.at += N as u64;
+        Ok(Some(record))
+    }
+}

@@ -1,0 +1,116 @@
+//! A web server's log with tabs and named columns, such as the Internet Traffic Archive's NASA day.
+//!
+//! Answers 200 and 304 count, whatever the method; others are no objects. The object is the URL. The log states bytes sent, not sizes: none in
+//! a 304 and in the answer to a HEAD, and less than the size where the client went away. So an object has the largest size that was ever
+//! sent of it. A file is read ahead once to learn these sizes; of a stream, only what came before is known (NASA day, a tenth of the bytes:
+//! LRU .8044 and .8124 of the requests hit). An object that was never sent has 0 bytes, one in a cache's books.
+
+use super::Requests;
+use super::columns::name_hash;
+use super::error::Place;
+use super::lines::{Lines, shown, whole};
+use crate::Access;
+use crate::limits::MAX_REMEMBERED_URLS;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use larder_units::Time;
+
+/// The largest number of bytes sent, by URL.
+pub(super) type Sizes = HashMap<u64, u64, FixedState>;
+
+pub(super) struct WebLog {
+    lines: Lines,
+    header: Option<Header>,
+    sizes: Sizes,
+}
+
+#[derive(Clone, Copy)]
+struct Header {
+    time: usize,
+    url: usize,
+    status: usize,
+    bytes: usize,
+}
+
+impl WebLog {
+    /// A reader that knows `sizes` from an earlier reading.
+    pub fn new(lines: Lines, sizes: Sizes) -> Self {
+        WebLog { lines, header: None, sizes }
+    }
+
+    /// Reads the log to its end, or to its first error, which the next reader meets again.
+    pub fn sizes(mut self) -> Sizes {
+        while let Ok(Some(_)) = self.next() {}
+        self.sizes
+    }
+
+    /// The largest size sent so far, with what is sent now.
+    fn size(&mut self, id: u64, sent: u64) -> u64 {
+        if let Some(known) = self.sizes.get_mut(&id) {
+            *known = sent.max(*known);
+            return *known;
+        }
+        if sent > 0 && self.sizes.len() < MAX_REMEMBERED_URLS {
+            self.sizes.insert(id, sent);
+        }
+        sent
+    }
+}
+
+impl Requests for WebLog {
+    fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
+        loop {
+            let Some(line) = self.lines.next()? else { return Ok(None) };
+            let parsed = match self.header {
+                None => Header::of(line).map(|header| {
+                    self.header = Some(header);
+                    None
+                }),
+                Some(header) => header.request(line),
+            };
+            match parsed {
+                Err(problem) => return Err((self.lines.place(), problem)),
+                Ok(None) => {}
+                Ok(Some(Access { id, size, now })) => {
+                    let size = self.size(id, size);
+                    return Ok(Some(Access { id, size, now }));
+                }
+            }
+        }
+    }
+}
+
+impl Header {
+    fn of(line: &[u8]) -> Result<Header, String> {
+        let column = |name: &str| {
+            let found = fields(line).position(|field| field == name.as_bytes());
+            found.ok_or_else(|| format!("the first line names no column `{name}`"))
+        };
+        Ok(Header { time: column("time")?, url: column("url")?, status: column("response")?, bytes: column("bytes")? })
+    }
+
+    /// The request of a line, with the bytes sent; `None` where it does not count.
+    fn request(&self, line: &[u8]) -> Result<Option<Access>, String> {
+        let field = |column: usize, name: &str| {
+            fields(line).nth(column).ok_or_else(|| format!("no {name} in `{}`", shown(line)))
+        };
+        let status = field(self.status, "response")?;
+        if !status.iter().all(u8::is_ascii_digit) || status.is_empty() {
+            return Err(format!("`{}` is not a response's status", shown(status)));
+        }
+        if status != b"200" && status != b"304" {
+            return Ok(None);
+        }
+        let time = field(self.time, "time")?;
+        let time = whole(time).ok_or_else(|| format!("`{}` is not a time in seconds", shown(time)))?;
+        let size = match field(self.bytes, "bytes")? {
+            b"-" => 0,
+            text => whole(text).ok_or_else(|| format!("`{}` is not a size in bytes", shown(text)))?,
+        };
+        Ok(Some(Access { id: name_hash(field(self.url, "url")?), size, now: Time::from_secs(time) }))
+    }
+}
+
+fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|byte| *byte == b'\t').map(<[u8]>::trim_ascii)
+}

@@ -1,0 +1,169 @@
+//! Trace readers: what each format says, where errors are, and that no bytes hurt.
+
+use larder_replay::{Access, Format, Survey, Trace, TraceError};
+use larder_units::Time;
+use proptest::prelude::*;
+use std::io::Write;
+use std::path::PathBuf;
+
+fn data(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn read(name: &str, bytes: &[u8]) -> Result<Vec<Access>, TraceError> {
+    Trace::read(std::io::Cursor::new(bytes.to_vec()), name, None)?.collect()
+}
+
+fn triples(name: &str, bytes: &[u8]) -> Vec<(u64, u64, u64)> {
+    read(name, bytes).unwrap().iter().map(|a| (a.now.nanos() / 1_000_000, a.id, a.size)).collect()
+}
+
+fn error(name: &str, bytes: &[u8]) -> String {
+    read(name, bytes).unwrap_err().to_string()
+}
+
+#[test]
+fn columns_are_mistaken_for_each_other() {
+    let expected = [(0, 13053225291711363978, 737), (1000, 7, 248)];
+    assert_eq!(
+        triples("t.csv", b"# time, object, size, next_access_vtime\n0, 13053225291711363978, 737, 13\n1, 7, 248, 1\n"),
+        expected
+    );
+    assert_eq!(triples("t.csv", b"size,id,time\n737,13053225291711363978,0\n248,7,1\n"), expected);
+    assert_eq!(triples("t.tr", b"0 13053225291711363978 737\r\n\r\n1   7 248"), expected);
+    assert_eq!(triples("t.tr", b"0\t13053225291711363978\t737\n1\t7\t248\textra\n"), expected);
+    assert_eq!(triples("t.tr", b"0.25 7 1\n"), [(250, 7, 1)]);
+    assert_eq!(triples("t.csv", b"# time, object, size\n"), []);
+    assert_eq!(triples("t.csv", b""), []);
+    let named = read("t.csv", b"0,/index.html,5\n1,/other.html,5\n2,/index.html,5\n").unwrap();
+    assert!(named[0].id == named[2].id && named[0].id != named[1].id);
+    assert_eq!(named[0].id, 11_573_615_933_122_706_495, "ids of names are part of every published figure");
+}
+
+#[test]
+fn errors_do_not_say_where() {
+    for (name, bytes, line) in [
+        ("t.csv", "0,1,2\n0,1\n", "t.csv, line 2: time, object and size expected, found `0,1`"),
+        ("t.csv", "0,1,2\n\n0,1,x\n", "t.csv, line 3: `x` is not a size in bytes"),
+        ("t.csv", "0,1,-5\n", "t.csv, line 1: `-5` is not a size in bytes"),
+        ("t.csv", "soon,1,5\n", "t.csv, line 1: `soon` is not a time in seconds"),
+        ("t.csv", "-1,1,5\n", "t.csv, line 1: `-1` is not a time in seconds"),
+        ("t.csv", "nan,1,5\n", "t.csv, line 1: `nan` is not a time in seconds"),
+        ("t.csv", "0,,5\n", "t.csv, line 1: the object is missing"),
+        ("t.csv", "0,1,18446744073709551616\n", "t.csv, line 1: `18446744073709551616` is not a size in bytes"),
+        ("t.lis", "12\n", "t.lis, line 1: first block and number of blocks expected, found `12`"),
+        ("t.lis", "12 9999999 0 0\n", "t.lis, line 1: 9999999 blocks in one request, more than 1048576"),
+        ("t.lis", "18446744073709551615 2 0 0\n", "t.lis, line 1: block 18446744073709551615 and 2 more pass 2^64"),
+        ("t.tsv", "time\turl\tresponse\tsize\n", "t.tsv, line 1: the first line names no column `bytes`"),
+        ("t.tsv", "time\turl\tresponse\tbytes\n1\t/\t2x0\t5\n", "t.tsv, line 2: `2x0` is not a response's status"),
+        ("t.tsv", "time\turl\tresponse\tbytes\n1\t/\n", "t.tsv, line 2: no response in `1\\t/`"),
+        (
+            "t.oracleGeneral",
+            "123456789012345678901234567",
+            "t.oracleGeneral, byte 24: the trace ends within a record of 24 bytes",
+        ),
+        ("t.trace", "\0\0\0\x01\0", "t.trace, byte 4: the trace ends within a record of 4 bytes"),
+        (
+            "t.bin",
+            "\0\0\0\x01",
+            "t.bin: cannot tell the format, give one of columns, web-log, arc, oracle-general, numbers",
+        ),
+    ] {
+        assert_eq!(error(name, bytes.as_bytes()), line);
+    }
+    let missing = Trace::open(&data("none.csv"), None).err().unwrap().to_string();
+    assert!(missing.contains("none.csv: No such file"), "{missing}");
+    let unknown = "lisp".parse::<Format>().unwrap_err();
+    assert!(unknown.contains("`lisp`") && unknown.contains("oracle-general"), "{unknown}");
+}
+
+#[test]
+fn a_line_without_end_fills_memory() {
+    let long = error("t.csv", &[b'1'; 200_000]);
+    assert_eq!(long, "t.csv, line 1: longer than 65536 bytes");
+}
+
+#[test]
+fn binary_numbers_are_turned_around() {
+    let mut record = Vec::new();
+    record.extend(7_u32.to_le_bytes());
+    record.extend(0x0123_4567_89ab_cdef_u64.to_le_bytes());
+    record.extend(512_u32.to_le_bytes());
+    record.extend((-1_i64).to_le_bytes());
+    assert_eq!(triples("t.oracleGeneral.bin", &record.repeat(2)), [(7000, 0x0123_4567_89ab_cdef, 512); 2]);
+    assert_eq!(triples("t.trace", &[0, 0, 1, 2, 255, 255, 255, 255]), [(0, 258, 1), (0, 0xffff_ffff, 1)]);
+}
+
+#[test]
+fn arc_requests_lose_blocks() {
+    assert_eq!(triples("P.lis", b"10 3 0 0\n100 0 0 1\n11 1 5 2\n"), [10, 11, 12, 11].map(|id| (0, id, 512)));
+}
+
+#[test]
+fn web_log_counts_what_is_no_object() {
+    let log = "host\ttime\tmethod\turl\tresponse\tbytes\na\t1\tGET\t/x\t200\t50\na\t2\tGET\t/x\t304\t0\na\t3\tGET\t/y\t404\t9\n\
+               a\t4\tGET\t/x\t304\t-\na\t5\tGET\t/x\t200\t70\na\t6\tHEAD\t/x\t200\t0\na\t7\tGET\t/z\t304\t0\na\t8\tGET\t/y\t302\t-\n";
+    let sizes = |accesses: Vec<Access>| accesses.iter().map(|a| (a.now, a.size)).collect::<Vec<_>>();
+    let at = |second, size| (Time::from_secs(second), size);
+    // A stream: the largest so far. A file: the largest of all.
+    let streamed = sizes(read("log.tsv", log.as_bytes()).unwrap());
+    assert_eq!(streamed, [at(1, 50), at(2, 50), at(4, 50), at(5, 70), at(6, 70), at(7, 0)]);
+    let mut file = tempfile::Builder::new().suffix(".tsv").tempfile().unwrap();
+    file.write_all(log.as_bytes()).unwrap();
+    let opened = sizes(Trace::open(file.path(), None).unwrap().collect::<Result<_, _>>().unwrap());
+    assert_eq!(opened, [at(1, 70), at(2, 70), at(4, 70), at(5, 70), at(6, 70), at(7, 0)]);
+}
+
+#[test]
+fn compressed_traces_are_other_traces() {
+    let plain = b"0 1 2\n3 4 5\n".repeat(1000);
+    let expected = read("t.tr", &plain).unwrap();
+    let zstd = zstd::encode_all(plain.as_slice(), 3).unwrap();
+    assert_eq!(read("t.tr.zst", &zstd).unwrap(), expected);
+    assert_eq!(read("named-otherwise.tr", &zstd).unwrap(), expected);
+    assert!(error("t.tr.zst", &zstd[..zstd.len() - 5]).starts_with("t.tr.zst"));
+    let mut xz = Vec::new();
+    std::io::Read::read_to_end(&mut liblzma::read::XzEncoder::new(plain.as_slice(), 6), &mut xz).unwrap();
+    assert_eq!(read("t.tr.xz", &xz).unwrap(), expected);
+    assert!(error("t.tr.xz", &xz[..xz.len() - 40]).starts_with("t.tr.xz"));
+}
+
+#[test]
+fn real_traces_have_other_numbers() {
+    for (name, format, requests, objects, bytes) in [
+        ("nasa_19950801.tsv.zst", Format::WebLog, 30_393, 1_739, 109_359_310),
+        ("web07.trace.xz", Format::Numbers, 76_118, 20_484, 20_484),
+        ("web12.trace.xz", Format::Numbers, 95_607, 13_756, 13_756),
+    ] {
+        let trace = Trace::open(&data(name), None).unwrap();
+        assert_eq!(trace.format(), format);
+        let mut survey = Survey::default();
+        trace.for_each(|access| survey.count(&access.unwrap()));
+        assert_eq!((survey.requests(), survey.objects(), survey.unique_bytes()), (requests, objects, bytes), "{name}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn bytes_that_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), compression in 0..3usize) {
+        let magic: &[u8] = [&[][..], &[0x28, 0xb5, 0x2f, 0xfd], b"\xfd7zXZ\0"][compression];
+        let bytes = [magic, &bytes].concat();
+        for (_, format) in Format::NAMES {
+            if let Ok(trace) = Trace::read(std::io::Cursor::new(bytes.clone()), "x", Some(format)) {
+                // An error is the last item.
+                let items: Vec<_> = trace.take(100_000).collect();
+                prop_assert!(items.iter().rev().skip(1).all(Result::is_ok));
+            }
+        }
+    }
+
+    #[test]
+    fn text_that_panics(lines in proptest::collection::vec("[0-9a-z#,\t -]{0,30}", 0..8)) {
+        let text = lines.join("\n");
+        for name in ["t.csv", "t.lis", "t.tsv"] {
+            if let Ok(trace) = Trace::read(std::io::Cursor::new(text.clone()), name, None) {
+                let _ = trace.take(100_000).last();
+            }
+        }
+    }
+}
