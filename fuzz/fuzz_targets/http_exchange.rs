@@ -1,0 +1,89 @@
+//! The HTTP cache: any requests and responses, at any times. Nothing panics, and memory stays within the capacity.
+//!
+//! The input is text: heads separated by empty lines, a request and its response in turn, the response left out where the
+//! cache answers. A request begins with `METHOD TARGET SECONDS` (since the last one), a response with `STATUS BYTES` (of its
+//! body); fields follow, one a line.
+#![no_main]
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use larder_http::{Cache, Config, Now, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
+use larder_units::{ByteSize, Streams, Time};
+use libfuzzer_sys::fuzz_target;
+
+const CAPACITY_BYTES: u64 = 32 << 10;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let mut heads = text.split("\n\n");
+    let mut cache = cache();
+    let mut seconds = 0;
+    while let Some(request) = heads.next() {
+        let (first, headers) = head(request);
+        let mut words = first.split(' ');
+        let Ok(method) = Method::from_bytes(words.next().unwrap_or_default().as_bytes()) else { return };
+        let target = words.next().unwrap_or("/");
+        seconds += words.next().and_then(|word| word.parse::<u32>().ok()).map_or(0, u64::from);
+        let request = RequestHead {
+            method: &method,
+            scheme: "http",
+            authority: "example.com",
+            target,
+            version: Version::HTTP_11,
+            headers: &headers,
+            has_body: false,
+        };
+        if let Step::Forward(mut exchange) = cache.on_request(&request, at(seconds)) {
+            let _ = exchange.upstream_headers(headers.clone());
+            answered(&mut cache, exchange, heads.next(), seconds);
+        }
+        assert!(cache.engine().used().bytes() <= CAPACITY_BYTES);
+        assert!(cache.filling() <= cache.filling_limit());
+    }
+});
+
+fn answered(cache: &mut Cache, exchange: Box<larder_http::Exchange>, response: Option<&str>, seconds: u64) {
+    let (first, headers) = head(response.unwrap_or_default());
+    let mut words = first.split(' ');
+    let status = words.next().and_then(|word| StatusCode::from_bytes(word.as_bytes()).ok());
+    let body = words.next().and_then(|word| word.parse::<u16>().ok()).unwrap_or(0);
+    let Some(status) = status else {
+        let _ = cache.on_failure(&exchange, UpstreamFailure::Malformed, at(seconds));
+        return;
+    };
+    let head = ResponseHead { status, version: Version::HTTP_11, headers };
+    if let Reply::Relay { fill: Some(mut fill), .. } = cache.on_response(exchange, head, at(seconds)) {
+        for piece in vec![7; usize::from(body)].chunks(4096) {
+            fill.push(piece);
+            assert!(cache.filling() <= cache.filling_limit());
+        }
+        let _ = cache.on_complete(fill, at(seconds));
+    }
+}
+
+fn cache() -> Cache {
+    let config = Config {
+        capacity: ByteSize::from_bytes(CAPACITY_BYTES),
+        policy: "lru".parse().expect("a policy"),
+        max_object: ByteSize::from_bytes(CAPACITY_BYTES),
+        hash_key: [7; 16],
+    };
+    Cache::new(&config, &Streams::new(1)).expect("a cache")
+}
+
+fn at(seconds: u64) -> Now {
+    Now { time: Time::from_secs(seconds), unix_seconds: 1_700_000_000 + seconds }
+}
+
+/// The first line, and the fields of the others.
+fn head(text: &str) -> (&str, HeaderMap) {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines.filter_map(|line| line.split_once(':')).take(64) {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value.trim())) {
+            headers.append(name, value);
+        }
+    }
+    (first, headers)
+}
