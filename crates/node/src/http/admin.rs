@@ -41,46 +41,42 @@ pub struct Metrics<'a, 'b> {
 impl Metrics<'_, '_> {
     /// A total that only grows; `_total` is added to the name.
     pub fn counter(&mut self, name: &str, help: &str, value: u64) {
-        self.write(name, help, None, [("", value)].into_iter(), ConstCounter::new);
+        self.one(name, help, &ConstCounter::new(value));
     }
 
     /// A total for each value of a label.
     pub fn counters<'v>(&mut self, name: &str, help: &str, label: &str, values: impl Iterator<Item = (&'v str, u64)>) {
-        self.write(name, help, Some(label), values, ConstCounter::new);
+        self.family(name, help, label, values.map(|(value, number)| (value, ConstCounter::new(number))));
     }
 
     /// A level.
     pub fn gauge(&mut self, name: &str, help: &str, value: f64) {
-        self.write(name, help, None, [("", value)].into_iter(), ConstGauge::new);
+        self.one(name, help, &ConstGauge::new(value));
     }
 
     /// A level for each value of a label.
     pub fn gauges<'v>(&mut self, name: &str, help: &str, label: &str, values: impl Iterator<Item = (&'v str, f64)>) {
-        self.write(name, help, Some(label), values, ConstGauge::new);
+        self.family(name, help, label, values.map(|(value, number)| (value, ConstGauge::new(number))));
     }
 
-    fn write<'v, T, M: EncodeMetric>(
+    fn one(&mut self, name: &str, help: &str, metric: &impl EncodeMetric) {
+        let encoder = self.encoder.encode_descriptor(name, help, None, metric.metric_type());
+        self.written = self.written.and(encoder.and_then(|encoder| metric.encode(encoder)));
+    }
+
+    fn family<'v, M: EncodeMetric>(
         &mut self,
         name: &str,
         help: &str,
-        label: Option<&str>,
-        values: impl Iterator<Item = (&'v str, T)>,
-        metric: impl Fn(T) -> M,
+        label: &str,
+        metrics: impl Iterator<Item = (&'v str, M)>,
     ) {
-        let mut values = values.peekable();
-        let Some((_, first)) = values.next().map(|(v, n)| (v, (v, metric(n)))) else { return };
-        let written = || {
-            let mut family = self.encoder.encode_descriptor(name, help, None, first.1.metric_type())?;
-            let all = std::iter::once(first).chain(values.map(|(value, number)| (value, metric(number))));
-            for (value, metric) in all {
-                match label {
-                    None => metric.encode(family.encode_family(&[("", ""); 0])?)?,
-                    Some(label) => metric.encode(family.encode_family(&[(label, value)])?)?,
-                }
-            }
-            Ok(())
-        };
-        let written = written();
+        let mut metrics = metrics.peekable();
+        let Some((_, first)) = metrics.peek() else { return };
+        let encoder = self.encoder.encode_descriptor(name, help, None, first.metric_type());
+        let written = encoder.and_then(|mut encoder| {
+            metrics.try_for_each(|(value, metric)| metric.encode(encoder.encode_family(&[(label, value)])?))
+        });
         self.written = self.written.and(written);
     }
 }

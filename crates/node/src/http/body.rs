@@ -237,3 +237,44 @@ impl fmt::Display for BodyError {
 }
 
 impl Error for BodyError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::time::Duration;
+
+    /// A body that brings a byte after each of these pauses, then nothing more.
+    struct Drip(Vec<Duration>, Pin<Box<Sleep>>);
+
+    impl Body for Drip {
+        type Data = Bytes;
+        type Error = BodyError;
+
+        fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+            let this = self.get_mut();
+            ready!(this.1.as_mut().poll(cx));
+            let pause = this.0.pop().unwrap_or(Duration::MAX / 1000);
+            this.1 = Box::pin(tokio::time::sleep(pause));
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"x")))))
+        }
+    }
+
+    /// The fear: an origin, or a client that uploads, that falls silent keeps everything behind it for ever.
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_body_fails_and_a_slow_one_does_not() {
+        let pauses = vec![limits::BODY_STALL * 9 / 10; 5];
+        let mut body = Timed::new(Drip(pauses, Box::pin(tokio::time::sleep(Duration::ZERO))));
+        let mut pieces = 0;
+        let start = Instant::now();
+        let error = loop {
+            match poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+                Some(Ok(_)) => pieces += 1,
+                Some(Err(error)) => break error,
+                None => panic!("it does not end"),
+            }
+        };
+        assert_eq!((pieces, error.to_string().as_str()), (6, "nothing more came in time"));
+        assert_eq!(start.elapsed().as_secs(), (limits::BODY_STALL * 45 / 10 + limits::BODY_STALL).as_secs());
+    }
+}

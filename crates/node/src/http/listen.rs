@@ -12,7 +12,6 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -126,12 +125,12 @@ where
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let io = TokioIo::new(Patient { stream, stalled: None });
+    // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not read.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits::HEADER_READ)
         .max_headers(limits::HEADER_FIELDS)
         .max_buf_size(limits::HEADER_BYTES)
-        .pipeline_flush(true)
         .serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
@@ -148,40 +147,31 @@ where
 }
 
 /// A stream whose writes fail after [`limits::WRITE_STALL`] without progress.
-struct Patient {
-    stream: TcpStream,
+struct Patient<S> {
+    stream: S,
     /// Runs while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
+impl<S> Patient<S> {
     fn patiently<T>(&mut self, cx: &mut Context<'_>, write: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        self.patiently_for(limits::WRITE_STALL, cx, write)
-    }
-
-    fn patiently_for<T>(
-        &mut self,
-        span: Duration,
-        cx: &mut Context<'_>,
-        write: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
         if write.is_ready() {
             self.stalled = None;
             return write;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(span)));
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(limits::WRITE_STALL)));
         ready!(stalled.as_mut().poll(cx));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")))
     }
 }
 
-impl AsyncRead for Patient {
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
-impl AsyncWrite for Patient {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let write = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.patiently(cx, write)
@@ -206,5 +196,33 @@ impl AsyncWrite for Patient {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::time::{Instant, sleep};
+
+    /// The fear: a client that reads nothing keeps its object and its place for ever.
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_stalls_fails_and_one_that_crawls_does_not() {
+        let (near, mut far) = tokio::io::duplex(100);
+        let mut near = Patient { stream: near, stalled: None };
+        let crawling = tokio::spawn(async move {
+            let mut buffer = [0; 100];
+            for _ in 0..5 {
+                sleep(limits::WRITE_STALL * 9 / 10).await;
+                far.read_exact(&mut buffer).await.unwrap();
+            }
+            far
+        });
+        near.write_all(&[1; 600]).await.unwrap();
+        let _far = crawling.await.unwrap();
+        let start = Instant::now();
+        let error = near.write_all(&[1; 1]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed().as_secs(), limits::WRITE_STALL.as_secs());
     }
 }

@@ -1,0 +1,189 @@
+//! The fear: an origin that is down, slow, cut off or malicious takes the cache with it.
+
+mod wire;
+use std::net::TcpListener;
+use wire::{Client, Node, Origin, say, say_last};
+
+#[test]
+fn down_is_502_with_its_reason() {
+    let vacant = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let node = Node::of(vacant);
+    let mut client = Client::new(&node);
+    let seen = client.get("/");
+    assert_eq!((seen.status, seen.header("cache-status")), (502, "larder; fwd=uri-miss"));
+    assert!(seen.text().contains("cannot be reached"));
+    assert_eq!(client.send("POST", "/", &[], b"x").status, 502);
+    assert_eq!(node.status()["origin_failures"], 2);
+}
+
+#[test]
+fn not_http_is_502() {
+    let origin = Origin::new(|_, stream| say_last(stream, "SSH-2.0-OpenSSH_9.0\r\n\r\n"));
+    let node = Node::of(origin.address);
+    let seen = Client::new(&node).get("/");
+    assert_eq!(seen.status, 502);
+    assert!(seen.text().contains("malformed"), "{seen:?}");
+    let origin = Origin::new(|_, _| false);
+    assert_eq!(Client::new(&Node::of(origin.address)).get("/").status, 502, "closed without a word");
+}
+
+/// What was cut reaches the client as cut, and the store not at all.
+#[test]
+fn cut_bodies_are_neither_hidden_nor_stored() {
+    let head = "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\n";
+    let origin = Origin::new(move |asked, stream| {
+        let body = if asked.line.contains("chunked") {
+            "transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n5\r\nwo"
+        } else if asked.line.contains("close") {
+            "connection: close\r\n\r\nhello"
+        } else {
+            "content-length: 10\r\n\r\nhello"
+        };
+        say_last(stream, &format!("{head}{body}"))
+    });
+    let node = Node::of(origin.address);
+    for target in ["/length", "/chunked"] {
+        for attempt in 0..2 {
+            let seen = Client::new(&node).get(target);
+            assert!(seen.cut && !seen.is_hit(), "{target} {attempt}: {seen:?}");
+        }
+    }
+    node.await_figure("truncated", 4);
+    // A body that ends with its connection: sent on, not stored.
+    for _ in 0..2 {
+        let seen = Client::new(&node).get("/close");
+        assert_eq!((&seen.body[..], seen.cut), (&b"hello"[..], false));
+        assert!(seen.header("cache-status").ends_with("detail=unframed"));
+    }
+    assert_eq!(node.status()["objects"], 0);
+}
+
+/// The generated origin can be cut, too.
+#[test]
+fn cut_in_process() {
+    let node = Node::generated();
+    // It breaks off at once, perhaps before the head has been written.
+    let seen = wire::raw(node.address, b"GET /300000/a?cut HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert!(seen.len() < 160_000);
+    node.await_figure("truncated", 1);
+    assert_eq!(node.status()["objects"], 0);
+}
+
+#[test]
+fn what_the_origin_is_told() {
+    let origin = Origin::new(|asked, stream| {
+        let text = asked.head.iter().map(|(name, value)| format!("{name}: {value}\n")).collect::<String>();
+        let text = format!("{}\n{text}", asked.line);
+        say(
+            stream,
+            &format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: keep-alive, x-hop\r\nx-hop: 1\r\n\r\n{text}",
+                text.len()
+            ),
+        )
+    });
+    let node = Node::of(origin.address);
+    let mut client = Client::new(&node);
+    let fields = [
+        ("connection", "x-mine"),
+        ("x-mine", "1"),
+        ("x-forwarded-for", "192.0.2.1"),
+        ("x-forwarded-host", "evil"),
+        ("x-original-url", "/evil"),
+        ("x-kept", "1"),
+        ("expect", "200-ok"),
+    ];
+    let seen = client.send("GET", "/a?b", &fields, b"");
+    let told = seen.text();
+    assert!(told.starts_with("GET /a?b HTTP/1.1\n"), "{told}");
+    for line in [
+        "host: example.test",
+        "x-forwarded-for: 192.0.2.1, 127.0.0.1",
+        "x-forwarded-host: example.test",
+        "x-forwarded-proto: http",
+        "via: 1.1 larder",
+        "x-kept: 1",
+    ] {
+        assert!(told.contains(&format!("\n{line}\n")), "{line} is not in\n{told}");
+    }
+    for name in ["x-mine", "x-original-url", "expect", "evil"] {
+        assert!(!told.contains(name), "{name} is in\n{told}");
+    }
+    assert_eq!((seen.header("x-hop"), seen.header("connection")), ("", ""));
+}
+
+#[test]
+fn bodies_of_requests_go_through() {
+    let origin = Origin::new(|asked, stream| {
+        let echo = format!("{} bytes, sum {}", asked.body.len(), asked.body.iter().map(|b| u64::from(*b)).sum::<u64>());
+        say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{echo}", echo.len()))
+    });
+    let node = Node::of(origin.address);
+    let body: Vec<u8> = (0..1_000_000u32).map(|n| n as u8).collect();
+    let sum: u64 = body.iter().map(|b| u64::from(*b)).sum();
+    let mut client = Client::new(&node);
+    for _ in 0..2 {
+        let seen = client.send("PUT", "/", &[], &body);
+        assert_eq!(seen.text(), format!("1000000 bytes, sum {sum}"));
+        assert_eq!(seen.header("cache-status"), "larder; fwd=method; fwd-status=200");
+    }
+    assert_eq!(origin.requests(), 2);
+}
+
+/// A 304 for something that the cache did not ask about is followed by an unconditional request, once.
+#[test]
+fn a_304_that_confirms_nothing() {
+    let origin = Origin::new(|asked, stream| {
+        let conditional = asked.header("if-none-match").is_some();
+        say(
+            stream,
+            if conditional {
+                "HTTP/1.1 304 Not Modified\r\netag: \"other\"\r\n\r\n"
+            } else {
+                "HTTP/1.1 200 OK\r\netag: \"1\"\r\ncache-control: no-cache\r\ncontent-length: 5\r\n\r\nhello"
+            },
+        )
+    });
+    let node = Node::of(origin.address);
+    let mut client = Client::new(&node);
+    for requests in [1, 3] {
+        let seen = client.get("/");
+        assert_eq!((seen.status, &seen.body[..], origin.requests()), (200, &b"hello"[..], requests));
+    }
+}
+
+#[test]
+fn an_origin_that_comes_back() {
+    let vacant = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = vacant.local_addr().unwrap();
+    drop(vacant);
+    let node = Node::of(address);
+    let mut client = Client::new(&node);
+    assert_eq!(client.get("/").status, 502);
+    let listener = TcpListener::bind(address).unwrap();
+    std::thread::spawn(move || {
+        use std::io::Read;
+        for stream in listener.incoming().flatten() {
+            let mut stream = stream;
+            let _ = stream.read(&mut [0; 1024]);
+            say(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+        }
+    });
+    assert_eq!(client.get("/").status, 200);
+}
+
+/// Interim responses are not answers.
+#[test]
+fn early_hints_are_not_the_response() {
+    let origin = Origin::new(|_, stream| {
+        say(
+            stream,
+            "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 2\r\n\r\nok",
+        )
+    });
+    let node = Node::of(origin.address);
+    let mut client = Client::new(&node);
+    assert_eq!(client.get("/").text(), "ok");
+    let hit = client.get("/");
+    assert_eq!((hit.is_hit(), hit.text(), hit.header("link")), (true, "ok".to_owned(), ""));
+}
