@@ -4,6 +4,7 @@ mod destination;
 
 use crate::connection::{broken, connect, interrupted};
 use crate::failure::Failure;
+use crate::system_message::system_message;
 use clap::Args;
 use destination::Destination;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -24,7 +25,7 @@ pub struct GetArgs {
     /// Name of the object; with a version at its end, that version
     name: Name,
 
-    /// Write to this file, which appears when it is whole; otherwise to standard output
+    /// Write to this file, which appears when it is whole; `-` or nothing is standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -87,7 +88,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
 
 fn read_verifier(path: &PathBuf) -> Result<Box<dyn Verifier>, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--trust {}: {error}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&system_message(&error)))?;
     Ok(Box::new(verifier_from_pem(&text).map_err(|error| wrong(&error))?))
 }
 

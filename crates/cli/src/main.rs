@@ -14,6 +14,7 @@ mod policies;
 mod put;
 mod replay;
 mod run;
+mod system_message;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;

@@ -2,6 +2,7 @@
 
 use crate::connection::{broken, connect};
 use crate::failure::Failure;
+use crate::system_message::system_message;
 use clap::Args;
 use larder_node::client::Received;
 use larder_packet::{DigestSigner, Name, Signer, SystemRandom, signer_from_pem};
@@ -92,14 +93,16 @@ fn publisher(args: &PutArgs) -> Result<Publisher<OpenFile>, Failure> {
 }
 
 fn open(path: &Path) -> Result<File, Failure> {
-    let failed = |error: io::Error| Failure::runtime(format!("cannot read {}: {error}", path.display()));
+    let failed =
+        |error: io::Error| Failure::runtime(format!("cannot read {}: {}", path.display(), system_message(&error)));
     if path == Path::new("-") {
         // Segments are read again and again, standard input only once.
         let mut spool = tempfile::tempfile().map_err(failed)?;
         io::copy(&mut io::stdin().lock(), &mut spool).map_err(failed)?;
         return Ok(spool);
     }
-    let file = File::open(path).map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
+    let file = File::open(path)
+        .map_err(|error| Failure::usage(format!("cannot read {}: {}", path.display(), system_message(&error))))?;
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(Failure::usage(format!("{} is no regular file; pipe it in and name it `-`", path.display())));
     }
@@ -109,7 +112,7 @@ fn open(path: &Path) -> Result<File, Failure> {
 fn signer(args: &PutArgs) -> Result<Box<dyn Signer>, Failure> {
     let Some(path) = &args.key else { return Ok(Box::new(DigestSigner)) };
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--key {}: {error}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&system_message(&error)))?;
     let key_name = args.key_name.clone().unwrap_or_else(|| {
         let mut name = args.name.clone();
         name.push_generic(b"KEY").push_generic(b"larder");

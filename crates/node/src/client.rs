@@ -10,6 +10,8 @@
 
 mod limits;
 mod socket;
+#[cfg(test)]
+mod tests;
 pub mod transport;
 
 use crate::entropy;

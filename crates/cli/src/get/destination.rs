@@ -4,6 +4,7 @@
 //! name do not mix. Whatever ends the transfer early removes it.
 
 use crate::failure::Failure;
+use crate::system_message::system_message;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -33,14 +34,14 @@ enum Out {
 impl Destination {
     /// Opens a file, or standard output.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
-        let Some(path) = path else {
+        let Some(path) = path.filter(|path| *path != Path::new("-")) else {
             let out = Out::Stdout(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()));
             return Ok(Destination { name: "standard output".to_owned(), out, failed: None });
         };
         let name = path.display().to_string();
         match open(path) {
             Ok(out) => Ok(Destination { name, out, failed: None }),
-            Err(error) => Err(Failure::usage(format!("cannot write {name}: {error}"))),
+            Err(error) => Err(Failure::usage(format!("cannot write {name}: {}", system_message(&error)))),
         }
     }
 
@@ -69,7 +70,7 @@ impl Destination {
     pub fn finish(mut self) -> Result<Option<PathBuf>, Failure> {
         self.check()?;
         let name = self.name;
-        let failure = |error: io::Error| Failure::runtime(format!("cannot write {name}: {error}"));
+        let failure = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
         match self.out {
             Out::Stdout(mut out) => out.flush().map(|()| None).map_err(failure),
             Out::Special(mut out) => out.flush().map(|()| None).map_err(failure),
@@ -82,7 +83,7 @@ impl Destination {
     }
 
     fn failure(&self, error: &io::Error) -> Failure {
-        Failure::runtime(format!("cannot write {}: {error}", self.name))
+        Failure::runtime(format!("cannot write {}: {}", self.name, system_message(error)))
     }
 }
 
