@@ -6,7 +6,7 @@
 //! Data in its place.
 //!
 //! Admission judges the *request*: Data that came for a prefix Interest is judged by how often that prefix was asked for. While there is
-//! free room everything is stored: admission protects what is cached, and empty memory needs no protection.
+//! free room everything is stored ([`Engine::admit_or_fill`]).
 
 use crate::limits::CONTENT_STORE_ENTRY_BYTES;
 use crate::name_hash::NameHasher;
@@ -138,10 +138,9 @@ impl ContentStore {
             self.remove(slot);
         }
         let size = data.wire.len() as u64 + CONTENT_STORE_ENTRY_BYTES;
-        let room = self.engine.used().bytes() + size <= self.engine.capacity().bytes();
-        let mut wanted = room;
+        let mut wanted = false;
         for id in asked {
-            wanted |= self.engine.admit(id, size, now);
+            wanted |= self.engine.admit_or_fill(id, size, now);
         }
         if !wanted {
             self.counters.rejections += 1;

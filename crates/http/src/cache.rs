@@ -322,7 +322,7 @@ impl Cache {
         let stored = Stored::new(exchange.key.to_bytes(), hash, selector, status, headers, freshness);
         if let Some(length) = declared {
             let size = stored.size(length);
-            if !self.store.engine.admit(hash, size, now.time) {
+            if !self.store.engine.admit_or_fill(hash, size, now.time) {
                 return Err(Refusal::NotAdmitted);
             }
         }
@@ -343,7 +343,7 @@ impl Cache {
         if self.store.was_invalidated_since(stored.hash, asked) {
             return Completion::Refused(Refusal::Invalidated);
         }
-        if !admitted && !self.store.engine.admit(stored.hash, stored.size(length), now.time) {
+        if !admitted && !self.store.engine.admit_or_fill(stored.hash, stored.size(length), now.time) {
             self.discard(&stored);
             return Completion::Refused(Refusal::NotAdmitted);
         }

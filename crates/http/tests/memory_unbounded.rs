@@ -42,6 +42,11 @@ fn what_is_too_large_is_not_even_collected() {
 #[test]
 fn what_the_policy_refuses_is_not_collected() {
     let mut stage = Stage::with(100_000, "filter(theta=2)+fifo");
+    // Free room is filled with whatever comes; the policy is asked when something would have to leave.
+    for number in 0..120 {
+        let body = if number < 100 { "f".repeat(2000) } else { String::new() };
+        stage.ask(&get(&format!("/fill/{number}")), 200, &[PAGE], &body);
+    }
     let seen = stage.ask(&get("/"), 200, &[PAGE], "once");
     assert_eq!(seen.header("cache-status"), "larder; fwd=uri-miss; fwd-status=200; detail=not-admitted");
     assert_eq!(seen.completion, None);

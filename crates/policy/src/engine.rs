@@ -112,6 +112,14 @@ impl Engine {
         admitted && self.eviction.accept(&request, short)
     }
 
+    /// As [`Engine::admit`], and true also where the object fits into free room: admission protects what is stored, and empty memory needs
+    /// no protection. So do the node's caches; the papers, and so the replayer unless it is told otherwise, ask for every object.
+    #[inline]
+    pub fn admit_or_fill(&mut self, id: u64, size: u64, now: Time) -> bool {
+        let admitted = self.admit(id, size, now);
+        admitted || self.used.saturating_add(size.max(MIN_SIZE)) <= self.capacity
+    }
+
     /// Stores the object, evicting until it fits, and adds who had to leave to `victims`. The decision of [`Engine::admit`] is the caller's
     /// to follow. `None`, and nothing evicted, where it can never fit.
     #[inline]
