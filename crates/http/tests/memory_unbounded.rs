@@ -43,16 +43,20 @@ fn what_is_too_large_is_not_even_collected() {
 fn what_the_policy_refuses_is_not_collected() {
     let mut stage = Stage::with(100_000, "filter(theta=2)+fifo");
     // Free room is filled with whatever comes; the policy is asked when something would have to leave.
-    for number in 0..120 {
-        let body = if number < 100 { "f".repeat(2000) } else { String::new() };
-        stage.ask(&get(&format!("/fill/{number}")), 200, &[PAGE], &body);
-    }
+    let fill = |stage: &mut Stage, from: usize, body: &str| {
+        for number in from..from + 100 {
+            stage.ask(&get(&format!("/fill/{number}")), 200, &[PAGE], body);
+        }
+    };
+    fill(&mut stage, 0, &"f".repeat(2000));
+    fill(&mut stage, 100, "");
     let seen = stage.ask(&get("/"), 200, &[PAGE], "once");
     assert_eq!(seen.header("cache-status"), "larder; fwd=uri-miss; fwd-status=200; detail=not-admitted");
     assert_eq!(seen.completion, None);
     assert_eq!(stage.ask(&get("/"), 200, &[PAGE], "twice").completion, Some(Completion::Stored));
     assert_eq!(stage.ask_store(&get("/")).body, b"twice");
     // Of unknown length: it is asked at the end.
+    fill(&mut stage, 200, "");
     let chunked: stage::Fields<'_> = &[PAGE, ("transfer-encoding", "chunked")];
     let seen = stage.ask(&get("/c"), 200, chunked, "once");
     assert_eq!(seen.completion, Some(Completion::Refused(Refusal::NotAdmitted)));
