@@ -1,0 +1,246 @@
+//! Fear: put, get and ping work in part and say that all is well. The real program, a real node, Unix sockets.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A node of its own in a directory of its own.
+struct Home {
+    directory: TempDir,
+    _node: Running,
+}
+
+/// A process that ends with the test.
+struct Running {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Running { child, out }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        line
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for the end: exit status, standard error, the rest of standard output.
+    fn end(mut self) -> (Option<i32>, String, String) {
+        let (mut errors, mut rest) = (String::new(), String::new());
+        self.out.read_to_string(&mut rest).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        (self.child.wait().unwrap().code(), errors, rest)
+    }
+}
+
+impl Home {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("nfd.sock");
+        let config = directory.path().join("node.toml");
+        let text = format!(
+            "[ndn]\nunix = {socket:?}\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n[http]\nlisten = \"\"\n[admin]\nlisten = \"\"\n"
+        );
+        fs::write(&config, text).unwrap();
+        let node = Running::start(Command::new(env!("CARGO_BIN_EXE_larder")).arg("run").arg(&config));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while UnixStream::connect(&socket).is_err() {
+            assert!(Instant::now() < deadline, "the node does not listen");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Home { directory, _node: node }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn file(&self, name: &str, size: usize) -> PathBuf {
+        let bytes: Vec<u8> = (0..size as u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect();
+        fs::write(self.path(name), bytes).unwrap();
+        self.path(name)
+    }
+
+    fn larder(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+        let transport = format!("unix://{}", self.path("nfd.sock").display());
+        command.args(arguments).env("NDN_CLIENT_TRANSPORT", transport).current_dir(self.directory.path());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.larder(arguments).output().unwrap()
+    }
+
+    /// Starts a server, and waits until it says that it serves.
+    fn serve(&self, arguments: &[&str]) -> (Running, String) {
+        let mut server = Running::start(&mut self.larder(arguments));
+        let line = server.line();
+        assert!(!line.is_empty(), "{arguments:?} did not start: {:?}", server.end());
+        (server, line)
+    }
+
+    /// Files that are not ours.
+    fn leftovers(&self) -> Vec<String> {
+        let names = fs::read_dir(self.directory.path()).unwrap();
+        names
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.contains("part"))
+            .collect()
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn assert_same(left: &Path, right: &Path) {
+    assert!(fs::read(left).unwrap() == fs::read(right).unwrap(), "{left:?} differs from {right:?}");
+}
+
+#[test]
+fn what_was_put_is_what_is_got() {
+    let home = Home::new();
+    for size in [0, 1, 8000, 8001, 3_000_000] {
+        let (file, name) = (home.file("file", size), format!("/test/{size}"));
+        let (server, line) = home.serve(&["put", &name, "file"]);
+        assert!(line.starts_with(&format!("serving {name}/v=")), "{line}");
+        let output = home.run(&["get", &name, "-o", "out"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_same(&home.path("out"), &file);
+        // To standard output too; a second time, from the Content Store or not.
+        assert!(home.run(&["get", &name]).stdout == fs::read(&file).unwrap());
+        server.signal(Signal::INT);
+        let (status, errors, rest) = server.end();
+        assert_eq!((status, errors.as_str()), (Some(0), ""));
+        assert!(rest.starts_with("served "), "{rest}");
+    }
+    assert!(home.leftovers().is_empty());
+}
+
+#[test]
+fn json_is_for_programs() {
+    let home = Home::new();
+    home.file("file", 20_000);
+    let (mut server, line) = home.serve(&["put", "/j", "file", "--json", "--version", "5"]);
+    let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(ready, serde_json::json!({ "serving": "/j/v=5", "bytes": 20_000, "segments": 3 }));
+    let output = home.run(&["get", "/j", "-o", "out", "--json"]);
+    let got: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&got["bytes"], &got["segments"], &got["name"]), (&20_000.into(), &3.into(), &"/j/v=5".into()));
+    server.signal(Signal::TERM);
+    let served: serde_json::Value = serde_json::from_str(&server.line()).unwrap();
+    assert_eq!((&served["segments"], &served["metadata"]), (&3.into(), &1.into()));
+    assert_eq!(home.run(&["get", "/j", "--json"]).status.code(), Some(2), "JSON and content on one stream");
+}
+
+#[test]
+fn a_file_that_changes_ends_both_sides() {
+    let home = Home::new();
+    let file = home.file("file", 100_000);
+    let (server, _) = home.serve(&["put", "/changing", "file"]);
+    fs::write(&file, vec![1; 100_000]).unwrap();
+    let output = home.run(&["get", "/changing", "-o", "out", "--retries", "1", "--lifetime", "1s"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("/changing/v="), "{}", stderr(&output));
+    let (status, errors, _) = server.end();
+    assert_eq!(status, Some(1));
+    assert!(errors.contains("larder: file: the file changed while it was being served"), "{errors}");
+    assert!(!home.path("out").exists() && home.leftovers().is_empty());
+}
+
+#[test]
+fn an_interrupted_get_leaves_nothing_and_says_130() {
+    let home = Home::new();
+    // Registers the prefix, and answers nothing but pings.
+    let (_server, _) = home.serve(&["ping-server", "/silent"]);
+    fs::write(home.path("out"), "old").unwrap();
+    let get = Running::start(&mut home.larder(&["get", "/silent/file", "-o", "out"]));
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while home.leftovers().is_empty() {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Signals are caught once it is connected.
+    std::thread::sleep(Duration::from_millis(300));
+    get.signal(Signal::INT);
+    let (status, errors, _) = get.end();
+    assert_eq!((status, errors.as_str()), (Some(130), "larder: interrupted: 0 bytes had arrived\n"));
+    assert_eq!(fs::read(home.path("out")).unwrap(), b"old");
+    assert!(home.leftovers().is_empty());
+}
+
+#[test]
+fn nobody_there_is_said_at_once() {
+    let home = Home::new();
+    let started = Instant::now();
+    let output = home.run(&["get", "/nobody", "-o", "out"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stderr(&output), "larder: no route to /nobody/32=metadata\n");
+    assert!(started.elapsed() < Duration::from_secs(3));
+    let output = home.larder(&["get", "/x"]).env("NDN_CLIENT_TRANSPORT", "unix:///nowhere").output().unwrap();
+    assert!(stderr(&output).ends_with("start a node with `larder run`\n"), "{}", stderr(&output));
+}
+
+#[test]
+fn bad_arguments_are_status_2_and_leave_no_file() {
+    let home = Home::new();
+    home.file("file", 10);
+    for arguments in [
+        &["put", "/x", "missing"][..],
+        &["put", "/x", "."],
+        &["put", "/x", "file", "--segment-size", "8800"],
+        &["put", "/x", "file", "--segment-size", "0"],
+        &["put", "/x", "file", "--key", "file"],
+        &["put", "/x%", "file"],
+        &["get", "/x", "-o", "missing/out"],
+        &["get", "/x", "-o", "."],
+        &["get", "/x", "--trust", "file"],
+        &["get", "/x", "--lifetime", "soon"],
+        &["ping", "/x", "-i", "0"],
+        &["ping-server", "/x", "--size", "9000"],
+    ] {
+        let output = home.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(!stderr(&output).is_empty());
+    }
+    assert!(home.leftovers().is_empty());
+}
+
+#[test]
+fn pings_are_answered_and_lost_ones_counted() {
+    let home = Home::new();
+    let (_server, _) = home.serve(&["ping-server", "/p", "--size", "1000"]);
+    let output = home.run(&["ping", "/p", "-c", "3", "-i", "10ms"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    assert_eq!(text.matches("content from /p: seq=").count(), 3, "{text}");
+    assert!(text.contains("3 packets transmitted, 3 received, 0 nacked, 0% lost"), "{text}");
+
+    let output = home.run(&["ping", "/q", "-c", "2", "-i", "10ms"]);
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text.contains("reason=NoRoute") && text.contains("2 nacked, 0% lost, 100% nacked"), "{text}");
+    assert_eq!(stderr(&output), "larder: 2 of 2 pings were not answered\n");
+}
