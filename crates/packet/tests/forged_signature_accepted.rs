@@ -260,6 +260,22 @@ fn key_files_of_the_wrong_kind_say_what_is_needed() {
 }
 
 #[test]
+fn a_key_with_stray_bits() {
+    let spki = [&hex("302a300506032b6570032100")[..], &[9; 32]].concat();
+    assert!(PublicKeyVerifier::from_spki(&spki).is_ok());
+    let damaged = |at: usize, byte: u8| {
+        let mut spki = spki.clone();
+        spki[at] = byte;
+        PublicKeyVerifier::from_spki(&spki).map(|_| ()).unwrap_err()
+    };
+    // Unused bits in the bit string; an OID of no algorithm; a length past the end.
+    assert_eq!(damaged(11, 1), KeyError::Malformed);
+    assert_eq!(damaged(8, 0x71), KeyError::UnknownAlgorithm);
+    assert_eq!(damaged(1, 0x2b), KeyError::Malformed);
+    assert_eq!(PublicKeyVerifier::from_spki(&[&spki[..], &[0]].concat()).map(|_| ()), Err(KeyError::Malformed));
+}
+
+#[test]
 fn a_signer_that_fails_leaves_the_buffer_as_it_was() {
     struct Broken;
     impl Signer for Broken {

@@ -128,6 +128,12 @@ fn in_a_signature_info() {
     assert_eq!(kind(&[27, 1, 0, 28, 2, 7, 0]), Ok(true));
     assert_eq!(kind(&[27, 1, 0, 28, 3, 29, 1, 9]), Ok(true));
     assert_eq!(kind(&[27, 1, 0, 28, 5, 7, 0, 29, 1, 9]), Err(DecodeErrorKind::OutOfOrder(29)));
+    assert_eq!(kind(&[27, 1, 0, 28, 5, 29, 1, 9, 7, 0]), Err(DecodeErrorKind::OutOfOrder(7)));
+    // A KeyLocator too late or twice is critical; of two times, which are not, the first counts.
+    assert_eq!(kind(&[27, 1, 0, 40, 1, 7, 28, 0]), Err(DecodeErrorKind::OutOfOrder(28)));
+    assert_eq!(kind(&[27, 1, 0, 28, 0, 28, 0]), Err(DecodeErrorKind::OutOfOrder(28)));
+    assert_eq!(kind(&[27, 1, 0, 27, 1, 0]), Err(DecodeErrorKind::OutOfOrder(27)));
+    assert_eq!(SignatureInfo::decode(&[44, 9, 27, 1, 0, 40, 1, 7, 40, 1, 8]).unwrap().time, Some(7));
     // A certificate's ValidityPeriod is known, though of a critical number; AdditionalDescription is skipped.
     assert_eq!(kind(&[27, 1, 0, 0xFD, 0, 253, 0, 0xFD, 1, 2, 0]), Ok(false));
     assert_eq!(kind(&[27, 1, 0, 0xFD, 0, 255, 0]), Err(DecodeErrorKind::UnknownCritical(255)));
