@@ -330,6 +330,14 @@ mod tests {
     }
 
     #[test]
+    fn an_engine_that_cannot_move_to_another_thread() {
+        fn sent<T: Send>() {}
+        sent::<Engine>();
+        sent::<Job>();
+        sent::<JobDone>();
+    }
+
+    #[test]
     fn a_duel_is_shown_others_than_those_who_leave() {
         let evictors = registry().iter().filter_map(|entry| match entry.build {
             Build::Eviction(_) => Some(entry.name),

@@ -21,12 +21,16 @@ pub const FILTER_MAX_TABLE: u64 = 1 << 24;
 /// Smallest counter table of Filter: 2 KB.
 pub const FILTER_MIN_TABLE: u64 = 1 << 10;
 
-/// Slots of Filter's table a request of its window: about 1/32 false positives. The paper has 168 at C = 1e5; at 32 they add
-/// at most .03 to an insertion ratio that is .03 there.
-pub const FILTER_SLOTS_A_REQUEST: u64 = 32;
+/// Slots of Filter's table a request of its window: at most 1/128 false positives. The paper has 168 at C = 1e5. They add to an insertion
+/// ratio of about .03, so 1/32 would double it.
+pub const FILTER_SLOTS_A_REQUEST: u64 = 128;
 
-/// Filter's derived table takes at most one part in this many of the capacity's bytes: 4 MiB beside a 64 MiB cache.
+/// Filter's derived table takes at most one part in this many of the capacity's bytes, or [`FILTER_ALWAYS_AFFORDABLE_TABLE`].
 pub const FILTER_CAPACITY_SHARE: u64 = 16;
+
+/// Slots that Filter's derived table may have beside a cache of any size: 8 MB. A 64 MiB cache of full NDN packets takes 2 MB, of 1 KB packets
+/// 8 MB; traces without sizes give capacities in objects, to which a share of the bytes would be no measure.
+pub const FILTER_ALWAYS_AFFORDABLE_TABLE: u64 = 1 << 22;
 
 /// Bytes of an object, for Filter's first window: a full NDN packet.
 pub const FILTER_TYPICAL_OBJECT_BYTES: u64 = 8 << 10;

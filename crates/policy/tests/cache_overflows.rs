@@ -87,12 +87,14 @@ fn state_that_grows_with_traffic_and_not_with_the_cache() {
         let scan = |owner: &mut Owner, range: std::ops::Range<u64>| {
             for id in range {
                 owner.request(id, 1000, Time::ZERO);
-                owner.run_jobs();
+                if id % 1000 == 0 {
+                    owner.run_jobs();
+                }
             }
             owner.engine.state_bytes()
         };
         let early = scan(&mut owner, 0..520_000);
-        let late = scan(&mut owner, 520_000..1_050_000);
+        let late = scan(&mut owner, 520_000..800_000);
         assert!(late <= early + early / 4, "{spec}: {early} bytes, then {late}");
     }
 }

@@ -7,19 +7,20 @@
 //! Where the paper is silent or fixed:
 //! * q is the cache's size in objects (the paper's q = C), and this engine counts bytes: by default q follows the cache, as
 //!   capacity ÷ mean stored size, and before anything is stored capacity ÷ 8 KiB.
-//! * h is 2^24 slots of 16 bits in the paper (32 MB). By default it is the power of two at or above 32·q, so that false positives stay at or
-//!   below 3 %, but never more than a sixteenth of the capacity's bytes, nor 2^24: a cache of tiny objects pays with more false positives.
+//! * h is 2^24 slots of 16 bits in the paper (32 MB), 168·q at C = 1e5. By default it is the power of two at or above 128·q, so that false
+//!   positives stay below 0.8 %, but never above 2^24, nor above 8 MB or a sixteenth of the capacity: a large cache of small objects pays with
+//!   false positives, not with memory. They cost: at 32·q, 2.4 % of them took the hit rate from .258 to .234 (Zipf 0.8, 1 % cached).
 //! * The queue keeps 32 of each hash's bits: the table's index is their first bits, so a grown table is counted anew from the queue.
 //! * A full counter (65,535) does not count further requests, and their departure does not uncount them: it cannot wrap.
 //!
-//! O(1) a request (a growing table is amortised); 68 to 132 bytes an object at the default h.
+//! O(1) a request (a growing table is amortised); 260 to 520 bytes an object at the default h, less above 8 MB.
 
 use crate::Request;
 use crate::engine::Cache;
 use crate::hash::mix;
 use crate::limits::{
-    FILTER_CAPACITY_SHARE, FILTER_MAX_TABLE, FILTER_MAX_WINDOW, FILTER_MIN_TABLE, FILTER_MIN_WINDOW,
-    FILTER_SLOTS_A_REQUEST, FILTER_TYPICAL_OBJECT_BYTES,
+    FILTER_ALWAYS_AFFORDABLE_TABLE, FILTER_CAPACITY_SHARE, FILTER_MAX_TABLE, FILTER_MAX_WINDOW, FILTER_MIN_TABLE,
+    FILTER_MIN_WINDOW, FILTER_SLOTS_A_REQUEST, FILTER_TYPICAL_OBJECT_BYTES,
 };
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::registry::{Build, PolicyEntry, Setting};
@@ -49,12 +50,12 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
             name: "table",
             unit: "slots of 16 bits",
             values: Values::PowerOfTwo(FILTER_MIN_TABLE, FILTER_MAX_TABLE),
-            default: Preset::Derived("32 a request of the window, at most 1/16 of the capacity's bytes"),
+            default: Preset::Derived("128 a request of the window, at most 8 MB or 1/16 of the capacity"),
             doc: "size h of the counter table; false positives are about window / table",
         },
     ],
     complexity: "O(1)",
-    bytes_an_object: 100,
+    bytes_an_object: 390,
     build: Build::Admission(|arguments, setting| Filter::new(arguments, setting).map(|f| Box::new(f) as _)),
 };
 
@@ -104,7 +105,8 @@ impl Filter {
     fn wanted_slots(&self) -> u64 {
         let wanted = (self.window as u64 * FILTER_SLOTS_A_REQUEST).next_power_of_two();
         let affordable = match self.window_is_derived {
-            true => previous_power_of_two(self.capacity / FILTER_CAPACITY_SHARE / size_of::<u16>() as u64),
+            true => previous_power_of_two(self.capacity / FILTER_CAPACITY_SHARE / size_of::<u16>() as u64)
+                .max(FILTER_ALWAYS_AFFORDABLE_TABLE),
             false => FILTER_MAX_TABLE,
         };
         wanted.min(affordable).clamp(FILTER_MIN_TABLE, FILTER_MAX_TABLE)

@@ -9,7 +9,12 @@
 //! model knows it. The paper writes Chance both as exp(−size/c) and exp(−c·size); the first is meant (its figures have c in bytes).
 //! A missed request is counted when its size is known, at admission; one that is never answered is not counted.
 //!
-//! Known weakness, the paper's own: an object seen once looks as if it came once every interval, so the predicted ratio is too high.
+//! One deviation, in [`model`]: the prediction must come true within `horizon` intervals. Object hit ratios with the horizon 1 / 4 / 16 / as
+//! in the paper: traffic of a CDN's web class, 1 GiB, .813 / .823 / .826 / .822; of its mix, .465 / .503 / .520 / .536; Twitter's cluster
+//! 52, 5 MiB, .815 / .810 / .805 / .761 (LRU .816). Stable traffic wants it long, changing traffic short; 4 loses little anywhere.
+//!
+//! Known weakness, the paper's own: an object seen once looks as if it came once every interval, so the predicted ratio is too high (by some
+//! four points on independent requests, more on a trace of objects seen once).
 //!
 //! O(1) a request; 20 to 40 bytes for each object requested in the last intervals (not for each stored).
 
