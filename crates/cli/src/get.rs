@@ -61,8 +61,12 @@ pub struct GetArgs {
 /// Fetches the object, or fails with the name of what is missing.
 pub fn run(args: GetArgs) -> Result<(), Failure> {
     let verifier = args.trust.as_ref().map(read_verifier).transpose()?;
-    let mut destination = Destination::open(args.output.as_deref())?;
     let mut client = connect()?;
+    // After the connection, which catches signals: a signal before would leave the temporary file.
+    let mut destination = Destination::open(args.output.as_deref())?;
+    if args.json && destination.is_standard_output() {
+        return Err(Failure::usage("--json needs a file: with -o -, it would mix with the content"));
+    }
     let congestion: Box<dyn CongestionControl> = match args.window {
         Some(window) => Box::new(FixedWindow::new(window.into())),
         None => Box::new(Cubic::new()),

@@ -182,8 +182,6 @@ fn an_interrupted_get_leaves_nothing_and_says_130() {
         assert!(Instant::now() < deadline);
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Signals are caught once it is connected.
-    std::thread::sleep(Duration::from_millis(300));
     get.signal(Signal::INT);
     let (status, errors, _) = get.end();
     assert_eq!((status, errors.as_str()), (Some(130), "larder: interrupted: 0 bytes had arrived\n"));
@@ -216,6 +214,7 @@ fn bad_arguments_are_status_2_and_leave_no_file() {
         &["put", "/x%", "file"],
         &["get", "/x", "-o", "missing/out"],
         &["get", "/x", "-o", "."],
+        &["get", "/x", "-o", "-", "--json"],
         &["get", "/x", "--trust", "file"],
         &["get", "/x", "--lifetime", "soon"],
         &["ping", "/x", "-i", "0"],

@@ -7,7 +7,8 @@
 //!
 //! Everything else, a segment past the end too, is met with silence and counted (ndn6-file-server's choice: a Nack would be cached).
 //! Only one segment is in memory at a time. The source is asked for its stamp (size and time of modification) after every read: once it
-//! differs from the first one, nothing more is answered, so that no consumer gets a mixture of two files under one version.
+//! differs from the first one, nothing more is answered, so that no consumer gets a mixture of two files under one version. What this misses: a
+//! write of the same length within the tick of the file system's clock (4 ms on Linux) in which the file was last modified before.
 
 use crate::error::PublishError;
 use crate::limits::{DEFAULT_FRESHNESS, DEFAULT_SEGMENT_BYTES, MAX_PACKET_BYTES, METADATA_FRESHNESS};

@@ -162,7 +162,7 @@ impl Window {
 
     /// Forgets everything after `last`: the object ends there.
     pub fn truncate(&mut self, last: u64) {
-        let keep = usize::try_from((last + 1).saturating_sub(self.base)).unwrap_or(usize::MAX);
+        let keep = usize::try_from(last.saturating_add(1).saturating_sub(self.base)).unwrap_or(usize::MAX);
         while self.slots.len() > keep {
             let slot = self.slots.pop_back();
             self.in_flight -= usize::from(slot.is_some_and(|slot| slot.state == State::InFlight));
@@ -257,7 +257,7 @@ mod tests {
         window.truncate(3);
         assert_eq!(window.in_flight(), 4);
         assert_eq!(window.next_to_send(Some(3), 10), None);
-        window.truncate(u64::MAX - 1);
+        window.truncate(u64::MAX);
         assert_eq!(window.in_flight(), 4);
         for segment in 0..4 {
             window.deliver(segment, b"", &mut |_| ());

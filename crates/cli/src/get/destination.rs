@@ -45,6 +45,11 @@ impl Destination {
         }
     }
 
+    /// Whether the bytes go to standard output.
+    pub fn is_standard_output(&self) -> bool {
+        matches!(self.out, Out::Stdout(_))
+    }
+
     /// Takes the next bytes; [`Destination::check`] tells whether they could be written.
     pub fn write(&mut self, bytes: &[u8]) {
         if self.failed.is_some() {

@@ -159,11 +159,10 @@ pub fn default_socket_paths() -> Vec<PathBuf> {
     paths
 }
 
-/// Whether a socket is there, and in a directory that is root's or the user's: in /tmp, anybody could have put another one.
+/// Whether a socket is there that may be the node's: under /tmp, where anybody could have put another one, its directory must be ours.
 pub(super) fn is_ours(path: &Path) -> bool {
-    let user = rustix::process::geteuid().as_raw();
-    let directory = path.parent().and_then(|directory| fs::symlink_metadata(directory).ok());
-    path.exists() && directory.is_some_and(|directory| [0, user].contains(&directory.uid()))
+    let owner = || path.parent().and_then(|directory| fs::symlink_metadata(directory).ok()).map(|found| found.uid());
+    path.exists() && (!path.starts_with("/tmp") || owner() == Some(rustix::process::geteuid().as_raw()))
 }
 
 #[cfg(test)]

@@ -115,6 +115,13 @@ fn an_end_that_moves_while_it_is_ahead_is_followed() {
 }
 
 #[test]
+fn an_end_beyond_all_numbers_is_only_far_away() {
+    let options = FetchOptions { max_bytes: 1000, ..patience() };
+    let outcome = fetch(options, |interest| segment(interest, &[7; 100], Some(u64::MAX)));
+    assert!(matches!(outcome.result, Err(FetchError::TooLarge { .. })), "{:?}", outcome.result);
+}
+
+#[test]
 fn an_end_that_is_no_segment_is_refused() {
     let outcome = fetch(patience(), |interest| {
         let end = Component { typ: types::VERSION, value: &[1] };
