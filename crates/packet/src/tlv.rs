@@ -317,15 +317,15 @@ pub fn read_nni(value: &[u8]) -> Option<u64> {
     }
 }
 
-/// Why a stream cannot go on: what follows has no known length, so the face must close.
+/// Why the first element of a stream cannot be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
     /// The next element is larger than the reader accepts.
     TooLarge {
         /// Its type.
         typ: u32,
-        /// Bytes of its value, as stated.
-        len: u64,
+        /// Bytes of the whole element as stated, header included: so many are to be skipped to go on behind it.
+        total: u64,
     },
     /// The bytes do not start an element.
     NotATlv,
@@ -334,7 +334,7 @@ pub enum FrameError {
 impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FrameError::TooLarge { typ, len } => write!(f, "an element of TLV type {typ} announces {len} bytes"),
+            FrameError::TooLarge { typ, total } => write!(f, "an element of TLV type {typ} announces {total} bytes"),
             FrameError::NotATlv => f.write_str("the stream is not a sequence of TLV elements"),
         }
     }
@@ -345,13 +345,13 @@ impl std::error::Error for FrameError {}
 /// Bytes of the first element at the start of `buf`, header included; `None` where more bytes are needed to have it whole.
 ///
 /// # Errors
-/// [`FrameError`] where it has more than `max` bytes, or is none. Neither can be skipped.
+/// [`FrameError`] where it has more than `max` bytes, or is none.
 pub fn frame(buf: &[u8], max: usize) -> Result<Option<usize>, FrameError> {
     match read_header(buf) {
         Some(Header { typ, size, length }) => {
             let total = length.saturating_add(u64::from(size.get()));
             if total > max as u64 {
-                return Err(FrameError::TooLarge { typ, len: length });
+                return Err(FrameError::TooLarge { typ, total });
             }
             Ok(Some(total as usize).filter(|total| *total <= buf.len()))
         }
@@ -509,10 +509,10 @@ mod tests {
         assert_eq!(frame(&[5, 3, 1, 2], 100), Ok(None));
         assert_eq!(frame(&[5, 3, 1, 2, 3, 6, 0], 100), Ok(Some(5)));
         assert_eq!(frame(&[5, 0xFD, 1], 100), Ok(None));
-        assert_eq!(frame(&[5, 99], 100), Err(FrameError::TooLarge { typ: 5, len: 99 }));
+        assert_eq!(frame(&[5, 99], 100), Err(FrameError::TooLarge { typ: 5, total: 101 }));
         assert_eq!(frame(&[5, 98], 100), Ok(None));
         let huge = [6, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF];
-        assert_eq!(frame(&huge, 8800), Err(FrameError::TooLarge { typ: 6, len: u64::MAX }));
+        assert_eq!(frame(&huge, 8800), Err(FrameError::TooLarge { typ: 6, total: u64::MAX }));
         assert_eq!(frame(&[0, 0], 100), Err(FrameError::NotATlv));
         assert_eq!(frame(&[5, 0xFD, 0, 1], 100), Err(FrameError::NotATlv));
     }

@@ -100,7 +100,7 @@ impl StreamConnection {
                     self.partial.extend_from_slice(&bytes[at..]);
                     return Ok(());
                 }
-                Err(FrameError::TooLarge { len, .. }) if len <= SKIP_BYTES as u64 => {
+                Err(FrameError::TooLarge { total: len, .. }) if len <= SKIP_BYTES as u64 => {
                     frames.push(Framed::Oversized(len));
                     let here = (len as usize).min(bytes.len() - at);
                     at += here;
