@@ -15,9 +15,9 @@ trap clear_up EXIT
 trap 'exit 143' TERM INT # so that EXIT's trap also runs when timeout(1) ends a check
 
 configure() {
-    local name=$1 policy=${2:-fifo} store=${3:-64MiB} extra="" kind
+    local name=$1 policy=${2:-fifo} store=${3:-64MiB} extra=""
     [ -t 0 ] || extra=$(cat)
-    for kind in tcp udp websocket http admin; do ports[$name.$kind]=$(free_port "$kind"); done
+    read -r "ports[$name.tcp]" "ports[$name.udp]" "ports[$name.websocket]" "ports[$name.http]" "ports[$name.admin]" < <(free_ports 5)
     cat >"$work/$name.toml" <<TOML
 [ndn]
 unix = "$work/$name.sock"
@@ -42,14 +42,21 @@ $extra
 TOML
 }
 
-# A port that nobody holds now, asked of the kernel; never the same twice in one check.
-free_port() {
+# free_ports COUNT: ports that nobody holds now for TCP nor UDP, asked of the kernel, on one line.
+free_ports() {
     python3 - "$1" <<'PYTHON'
 import socket, sys
-kind = socket.SOCK_DGRAM if sys.argv[1] == "udp" else socket.SOCK_STREAM
-with socket.socket(socket.AF_INET, kind) as s:
-    s.bind(("127.0.0.1", 0))
-    print(s.getsockname()[1])
+held, ports = [], []
+while len(ports) < int(sys.argv[1]):
+    tcp, udp = socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    held += [tcp, udp]
+    tcp.bind(("127.0.0.1", 0))
+    try:
+        udp.bind(tcp.getsockname())
+    except OSError:
+        continue
+    ports.append(tcp.getsockname()[1])
+print(*ports)
 PYTHON
 }
 

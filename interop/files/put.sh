@@ -31,5 +31,5 @@ fetch() {
 
 # store_hits NAME: how many Interests the node's Content Store has answered.
 store_hits() {
-    curl -fs "http://127.0.0.1:$(port "$1" admin)/metrics" | awk '/^larder_ndn_store_hits_total/ { n += $2 } END { print n + 0 }'
+    curl -fs "http://127.0.0.1:$(port "$1" admin)/metrics" | awk '/^larder_ndn_content_store_hits_total/ { n += $2 } END { print n + 0 }'
 }

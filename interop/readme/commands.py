@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""What README.md tells a newcomer to type exists.
+
+Its two commands stand in it and are what `.ci/run` calls; every `larder ...` line of its code blocks names a subcommand and
+options that --help knows; its configuration is one that the node takes; every argument of every subcommand has a help text.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LARDER = os.environ["LARDER"]
+SUBCOMMANDS = {"run", "put", "get", "ping", "ping-server", "replay", "policies"}
+
+
+def main():
+    typed = commands_in((ROOT / "README.md").read_text())
+    for command in ["cargo run --release", "cargo test"]:
+        assert command in typed, f"README.md does not show '{command}' on a line of its own in a code block"
+    calls = [line.strip() for line in (ROOT / ".ci/run").read_text().splitlines()]
+    assert "step cargo test" in calls, ".ci/run does not call 'cargo test' as README.md shows it"
+    assert "step interop/run" in calls, ".ci/run does not call interop/run, where README's bare `larder` is started"
+
+    texts = {name: larder(name, "--help") for name in listed(larder("--help")) - {"help"}}
+    assert SUBCOMMANDS <= texts.keys(), f"larder --help does not list {sorted(SUBCOMMANDS - texts.keys())}"
+    arguments = 0
+    for name, text in texts.items():
+        assert "Usage:" in text, f"larder {name} --help shows no usage"
+        for argument, explanation in arguments_of(text):
+            arguments += 1
+            assert explanation, f"larder {name} --help says nothing of {argument}"
+    assert arguments > len(texts), f"only {arguments} arguments found: has the layout of --help changed?"
+
+    lines = [re.sub(r"^cargo run --release -- ", "larder ", line) for line in typed]
+    lines = [line for line in lines if line.startswith("larder ")]
+    for line in lines:
+        exists(line, texts)
+    for block in re.findall(r"^```toml\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write(block)
+            file.flush()
+            larder("run", "--check", file.name)
+    assert re.match(r"larder \d+\.\d+\.\d+", larder("--version"))
+    assert larder("fetsch", "/x", code=2) == ""
+    print(f"{len(texts)} subcommands, {arguments} arguments, {len(lines)} lines of README.md:", *lines, sep="\n")
+
+
+def commands_in(markdown: str) -> list[str]:
+    """The lines of fenced code blocks, without prompts and comments."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", markdown, re.MULTILINE | re.DOTALL)
+    lines = [re.sub(r"^\$ ", "", re.sub(r"(^|\s+)#.*", "", line)) for block in blocks for line in block.splitlines()]
+    return [line.strip() for line in lines if line.strip()]
+
+
+def larder(*arguments: str, code: int = 0) -> str:
+    """What `larder` prints on standard output; it must end with `code`."""
+    done = subprocess.run([LARDER, *arguments], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+    assert done.returncode == code, f"larder {' '.join(arguments)}: exit status {done.returncode}: {done.stderr}"
+    return done.stdout
+
+
+def listed(text: str) -> set[str]:
+    """The subcommands of a --help."""
+    block = re.search(r"^Commands:\n((?:  .*\n)+)", text, re.MULTILINE)
+    assert block, f"no commands in:\n{text}"
+    return set(re.findall(r"^  ([a-z-]+)", block[1], re.MULTILINE))
+
+
+def arguments_of(text: str) -> list[tuple[str, str]]:
+    """The arguments and options of a --help, each with its explanation: behind it, or on the further indented lines below."""
+    found = []
+    for line in text[text.index("Usage:") :].splitlines():
+        if re.match(r" {2,6}[-<\[]", line):
+            argument, _, explanation = line.strip().partition("  ")
+            found.append([argument, explanation.strip()])
+        elif found and re.match(r" {7,}\S", line):
+            found[-1][1] += " " + line.strip()
+    return [tuple(each) for each in found]
+
+
+def exists(line: str, texts: dict[str, str]):
+    """Whether the subcommand and the options of a `larder` line are known."""
+    _, *words = line.split()
+    name = words[0] if words and not words[0].startswith("-") else None
+    assert name is None or name in texts, f"README.md: '{line}': there is no such subcommand"
+    text = texts[name] if name else larder("--help")
+    for option in (word.split("=")[0] for word in words if word.startswith("-") and word != "-"):
+        assert re.search(rf"(^|[ ,]){re.escape(option)}([ ,=]|$)", text, re.MULTILINE), f"README.md: '{line}': no {option}"
+
+
+main()
