@@ -47,6 +47,10 @@ pub struct ReplayArgs {
     #[arg(long)]
     json: bool,
 
+    /// Store without asking the policy while there is free room, as the node's caches do
+    #[arg(long)]
+    fill: bool,
+
     /// Seed of every random choice
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -72,7 +76,8 @@ pub fn run(args: ReplayArgs) -> Result<(), Failure> {
     for spec in &specs {
         for size in &sizes {
             let replay = Replay::new(spec, size.capacity(unique_bytes), args.seed);
-            caches.push(Cache { replay: replay.map_err(|e| Failure::usage(e.to_string()))?, busy: Duration::ZERO });
+            let replay = replay.map_err(|error| Failure::usage(error.to_string()))?;
+            caches.push(Cache { replay: if args.fill { replay.filling() } else { replay }, busy: Duration::ZERO });
         }
     }
     let requests = survey.map(|survey| survey.requests()).or(args.limit);

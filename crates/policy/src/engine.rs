@@ -113,7 +113,7 @@ impl Engine {
     }
 
     /// As [`Engine::admit`], and true also where the object fits into free room: admission protects what is stored, and empty memory needs
-    /// no protection. So do the node's caches; the papers, and so the replayer unless it is told otherwise, ask for every object.
+    /// no protection. So do the node's caches; the papers, and so the replayer unless it is told to fill, ask for every object.
     #[inline]
     pub fn admit_or_fill(&mut self, id: u64, size: u64, now: Time) -> bool {
         let admitted = self.admit(id, size, now);
@@ -158,7 +158,7 @@ impl Engine {
     }
 
     /// Long work that is due: run it here or on another thread, then give the result to [`Engine::complete`]. Worth asking every few thousand
-    /// requests; a host that never asks keeps the policies' starting values.
+    /// requests; a host that never asks keeps the policies' starting values, and one that loses a job keeps the values of that time.
     pub fn job(&mut self) -> Option<Job> {
         let mut stages = self.admission.iter_mut().enumerate();
         let admission = stages.find_map(|(stage, policy)| policy.work().map(|work| Job { stage, work }));

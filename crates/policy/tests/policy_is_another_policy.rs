@@ -144,3 +144,15 @@ fn filter_keeps_its_first_window() {
     assert_eq!(window, 1000.0);
     assert!(owner.engine.len() > 850, "{}", owner.engine.len());
 }
+
+#[test]
+fn free_room_is_refused_or_full_room_filled() {
+    let mut owner = Owner::new(&"size(max=10)+fifo".parse().unwrap(), 100, 1);
+    assert!(!owner.engine.admit(1, 60, Time::ZERO));
+    assert!(owner.engine.admit_or_fill(1, 60, Time::ZERO));
+    owner.insert(1, 60, Time::ZERO);
+    assert!(owner.engine.admit_or_fill(2, 40, Time::ZERO), "it just fits");
+    assert!(!owner.engine.admit_or_fill(2, 41, Time::ZERO), "something would have to leave");
+    assert!(!owner.engine.admit_or_fill(2, u64::MAX, Time::ZERO));
+    assert!(owner.engine.admit_or_fill(2, 10, Time::ZERO), "admitted");
+}

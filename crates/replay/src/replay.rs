@@ -17,6 +17,7 @@ pub struct Replay {
     /// Whose each slot is.
     ids: Vec<u64>,
     victims: Vec<Slot>,
+    fills: bool,
     counts: Counts,
 }
 
@@ -40,8 +41,15 @@ impl Replay {
             index: HashMap::default(),
             ids: Vec::new(),
             victims: Vec::new(),
+            fills: false,
             counts: Counts::default(),
         })
+    }
+
+    /// The same cache, but storing without asking the policies while there is free room, as the node's caches do
+    /// ([`Engine::admit_or_fill`]); the papers ask for every object.
+    pub fn filling(self) -> Replay {
+        Replay { fills: true, ..self }
     }
 
     /// One request; true at a hit.
@@ -62,9 +70,11 @@ impl Replay {
             return true;
         }
         self.engine.miss(id, now);
-        if self.engine.admit(id, size, now)
-            && let Some(slot) = self.engine.insert(id, size, now, &mut self.victims)
-        {
+        let admitted = match self.fills {
+            true => self.engine.admit_or_fill(id, size, now),
+            false => self.engine.admit(id, size, now),
+        };
+        if admitted && let Some(slot) = self.engine.insert(id, size, now, &mut self.victims) {
             for victim in self.victims.drain(..) {
                 self.index.remove(&self.ids[victim.index()]);
             }

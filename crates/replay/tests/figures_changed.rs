@@ -1,6 +1,6 @@
 //! Figures of public traces, computed by others too: a change here changes published results.
 
-use larder_replay::{Access, Row, Survey, Trace, replay};
+use larder_replay::{Access, Replay, Row, Survey, Trace, replay};
 use larder_units::ByteSize;
 use std::path::Path;
 
@@ -72,4 +72,17 @@ fn sizes_beyond_all_measure() {
         let row = row(&accesses, spec, u64::MAX);
         assert!(row.byte_hit_ratio <= 1.0, "{row:?}");
     }
+}
+
+#[test]
+fn a_cache_as_the_node_s_leaves_room_unused() {
+    let access = |id| Access { id, size: 10, now: larder_units::Time::ZERO };
+    let hits = |replay: Replay| {
+        let mut replay = replay;
+        // 1, 2 and 3 fit; 4 does not, and is refused at its first request.
+        [1, 2, 3, 1, 2, 3, 4, 1, 2, 3].map(|id| replay.request(&access(id)))
+    };
+    let new = || Replay::new(&"filter+fifo".parse().unwrap(), ByteSize::from_bytes(30), 1).unwrap();
+    assert_eq!(hits(new()), [false, false, false, false, false, false, false, true, true, true]);
+    assert_eq!(hits(new().filling()), [false, false, false, true, true, true, false, true, true, true]);
 }
