@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Faces at once. Each takes a file descriptor and up to [`SEND_QUEUE_BYTES`].
 pub const FACES: usize = 4096;
 
+/// UDP peers that no route names, at once: their addresses may be forged, so they never take all [`FACES`].
+pub const UDP_PEERS: usize = 1024;
+
 /// Bytes that wait for one slow reader; what comes on top is dropped and counted. Two windows of 64 Interests' 8 KB Data, twice over.
 pub const SEND_QUEUE_BYTES: usize = 2 << 20;
 
@@ -23,6 +26,9 @@ pub const FRAME_BYTES: usize = larder_forwarder::limits::MAX_PACKET_BYTES + 200;
 /// An oversized packet on a stream is skipped up to this size; a longer one is taken for garbage, and the face is closed.
 pub const SKIP_BYTES: usize = 16 << 20;
 
+/// The largest WebSocket message that is read to be dropped and counted; a longer one ends the connection.
+pub const WEBSOCKET_MESSAGE_BYTES: usize = 256 << 10;
+
 /// The largest UDP frame to other machines: Ethernet's 1500 bytes less the IPv6 and UDP headers.
 pub const UDP_MTU: usize = 1500 - 40 - 8;
 
@@ -40,3 +46,6 @@ pub const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// How often the loop looks for idle peers and overdue handshakes, and tries again to accept after running out of descriptors.
 pub const HOUSEKEEPING: Duration = Duration::from_secs(1);
+
+/// Time between two warnings about what peers do: the first tells what is going on, the counters tell how often.
+pub const WARNINGS: Duration = Duration::from_secs(1);

@@ -124,8 +124,8 @@ impl Admin {
     /// # Errors
     /// One line that names the setting and what is wrong with it.
     pub fn start(listen: SocketAddr, sources: Vec<Arc<dyn StatusSource>>) -> Result<Admin, String> {
-        let listener = listen::bind("admin.listen", listen)?;
-        let local = listener.local_addr().map_err(|error| format!("admin.listen: {error}"))?;
+        let listener = listen::bind("[admin] listen", listen)?;
+        let local = listener.local_addr().map_err(|error| format!("[admin] listen: {error}"))?;
         let sources = Arc::new(Sources { sources, started: Instant::now() });
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Arc::clone(&sources)));

@@ -86,9 +86,9 @@ impl Http {
             hash_key,
         };
         let cache = larder_http::Cache::new(&cache, &Streams::new(seed))
-            .map_err(|error: SpecError| format!("http.policy: {error}"))?;
-        let listener = listen::bind("http.listen", config.listen)?;
-        let local = listener.local_addr().map_err(|error| format!("http.listen: {error}"))?;
+            .map_err(|error: SpecError| format!("[http] policy: {error}"))?;
+        let listener = listen::bind("[http] listen", config.listen)?;
+        let local = listener.local_addr().map_err(|error| format!("[http] listen: {error}"))?;
         let proxy = Arc::new(proxy::Proxy::new(cache, &config.upstream)?);
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
         let (stop, stopped) = oneshot::channel();

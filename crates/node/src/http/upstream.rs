@@ -27,7 +27,8 @@ impl Origin {
         };
         let plain = uri.scheme() == Some(&Scheme::HTTP) && matches!(uri.path(), "" | "/") && uri.query().is_none();
         let authority = uri.authority().filter(|authority| plain && !authority.as_str().contains('@'));
-        let authority = authority.ok_or_else(|| format!("http.origin: expected http://HOST:PORT, not {uri}"))?.clone();
+        let authority =
+            authority.ok_or_else(|| format!("[http] origin: expected http://HOST:PORT, not {uri}"))?.clone();
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(limits::CONNECT));
         connector.set_nodelay(true);

@@ -7,12 +7,12 @@ use super::websocket::{self, WebSocketConnection};
 use super::{Command, Handle, Snapshot, listen};
 use crate::config::{NdnConfig, RouteTarget};
 use crate::limits;
-use larder_forwarder::{Config, DropReason, Dropped, FaceConfig, FaceId, Forwarder, Outbox, Route, Scope};
+use larder_forwarder::{Config, Detail, DropReason, Dropped, FaceConfig, FaceId, Forwarder, Outbox, Route, Scope};
 use larder_policy::Engine;
 use larder_units::{Streams, Time};
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Events, Interest, Poll, Token, Waker};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -51,11 +51,13 @@ pub(super) struct EventLoop {
     /// Faces with something queued in this turn.
     dirty: Vec<FaceId>,
     /// Sources that had more to read than their turn allowed.
-    ready: VecDeque<Token>,
+    ready: Vec<Token>,
     /// Listeners that ran out of descriptors.
     accept_again: Vec<Token>,
     buffer: Vec<u8>,
     housekeeping: Time,
+    /// No warning about a peer's doing before this time: a flood must not fill the log.
+    next_warning: Time,
     stopping: bool,
 }
 
@@ -90,10 +92,11 @@ impl EventLoop {
             udp_mtu: config.udp_mtu,
             connections: HashMap::new(),
             dirty: Vec::new(),
-            ready: VecDeque::new(),
+            ready: Vec::new(),
             accept_again: Vec::new(),
             buffer: vec![0; limits::READ_BYTES + limits::FRAME_BYTES],
             housekeeping: Time::ZERO,
+            next_warning: Time::ZERO,
             stopping: false,
         })
     }
@@ -203,27 +206,28 @@ impl EventLoop {
         let mut events = Events::with_capacity(1024);
         while !self.stopping {
             let timeout = self.timeout();
-            if let Err(error) = self.poll.poll(&mut events, Some(timeout)) {
-                if error.kind() != io::ErrorKind::Interrupted {
-                    tracing::error!(%error, "the event loop cannot wait for events; stopping");
-                    return;
-                }
+            if let Err(error) = self.poll.poll(&mut events, Some(timeout))
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                tracing::error!(%error, "the event loop cannot wait for events; stopping");
+                return;
             }
             let now = self.now();
-            for _ in 0..self.ready.len() {
-                if let Some(token) = self.ready.pop_front() {
-                    self.readable(now, token);
-                }
-            }
+            let mut turn = std::mem::take(&mut self.ready);
             for event in &events {
                 let token = event.token();
                 if event.is_writable() && token.0 >= 256 {
                     self.dirty.push(FaceId(token.0 as u64));
                 }
                 // A closed or failed socket shows when it is read.
-                if (event.is_readable() || event.is_read_closed() || event.is_error()) && !self.ready.contains(&token) {
-                    self.readable(now, token);
+                if event.is_readable() || event.is_read_closed() || event.is_error() {
+                    turn.push(token);
                 }
+            }
+            turn.sort_unstable();
+            turn.dedup();
+            for token in turn {
+                self.readable(now, token);
             }
             self.on_time(now);
             self.flush();
@@ -345,7 +349,7 @@ impl EventLoop {
             };
             // What came with the connection may have raised no event of its own yet.
             if let Some(face) = face {
-                self.ready.push_back(token(face));
+                self.ready.push(token(face));
             }
         }
     }
@@ -387,7 +391,9 @@ impl EventLoop {
     ) -> Option<FaceId> {
         let uri = config.uri.clone();
         if self.connections.len() >= limits::FACES {
-            tracing::warn!(uri, limit = limits::FACES, "too many faces; the connection is refused");
+            if self.may_warn() {
+                tracing::warn!(uri, limit = limits::FACES, "too many faces; the connection is refused");
+            }
             return None;
         }
         let face = self.forwarder.add_face(config);
@@ -402,6 +408,16 @@ impl EventLoop {
 
     /// A face for a UDP peer; the caller enters it among the listener's peers.
     fn add_peer(&mut self, now: Time, address: SocketAddr, permanent: bool) -> Option<FaceId> {
+        let is_peer = |connection: &&Connection| matches!(connection, Connection::Udp(peer) if !peer.permanent);
+        if !permanent && self.connections.len() >= limits::UDP_PEERS {
+            // Counted only where it may matter: a flood of forged senders leaves room for everybody else.
+            if self.connections.values().filter(is_peer).count() >= limits::UDP_PEERS {
+                if self.may_warn() {
+                    tracing::warn!(%address, limit = limits::UDP_PEERS, "too many UDP peers; a new one is not heard");
+                }
+                return None;
+            }
+        }
         let mtu = datagram::mtu_to(address, self.udp_mtu);
         let config = FaceConfig::remote(datagram::uri(address)).with_mtu(mtu);
         let face = self.add_face(config, |_, _| Ok(()))?;
@@ -460,7 +476,7 @@ impl EventLoop {
         }
         self.buffer = buffer;
         if more {
-            self.ready.push_back(token(face));
+            self.ready.push(token(face));
         }
     }
 
@@ -474,7 +490,7 @@ impl EventLoop {
                 websocket::Reading::Closed(why) => return self.close(face, why),
             }
         }
-        self.ready.push_back(token(face));
+        self.ready.push(token(face));
     }
 
     fn read_udp(&mut self, now: Time) {
@@ -510,25 +526,48 @@ impl EventLoop {
         udp.peers = peers;
         self.udp = Some(udp);
         if more {
-            self.ready.push_back(UDP);
+            self.ready.push(UDP);
         }
     }
 
     fn handle(&mut self, now: Time, face: FaceId, frame: &mut [u8]) {
         if let Err(dropped) = self.forwarder.on_packet(now, face, frame, &mut self.outbox) {
-            log_drop(face, &dropped);
+            self.log_drop(face, &dropped);
         }
         self.post(frame);
     }
 
+    fn log_drop(&mut self, face: FaceId, dropped: &Dropped) {
+        match dropped.detail {
+            Detail::Bytes(bytes) => self.log_oversized(face, bytes as u64),
+            _ => tracing::debug!(face = face.0, "packet dropped: {dropped}"),
+        }
+    }
+
     fn oversized(&mut self, face: FaceId, bytes: u64) {
         self.forwarder.count_drop(face, DropReason::Oversized);
-        tracing::warn!(
-            face = face.0,
-            bytes,
-            limit = larder_forwarder::limits::MAX_PACKET_BYTES,
-            "a packet is larger than the NDN limit; it was dropped, the face stays: send smaller segments"
-        );
+        self.log_oversized(face, bytes);
+    }
+
+    fn log_oversized(&mut self, face: FaceId, bytes: u64) {
+        if self.may_warn() {
+            tracing::warn!(
+                face = face.0,
+                bytes,
+                limit = larder_forwarder::limits::MAX_PACKET_BYTES,
+                "a packet is larger than the NDN limit; it was dropped, the face stays: send smaller segments"
+            );
+        }
+    }
+
+    /// Whether a warning about a peer may be logged now: the counters tell of those that may not.
+    fn may_warn(&mut self) -> bool {
+        let now = self.now();
+        let may = now >= self.next_warning;
+        if may {
+            self.next_warning = now + limits::WARNINGS;
+        }
+        may
     }
 
     // ---- Packets out ----
@@ -577,13 +616,6 @@ impl EventLoop {
             }
         }
         self.dirty = dirty;
-    }
-}
-
-fn log_drop(face: FaceId, dropped: &Dropped) {
-    match dropped.reason {
-        DropReason::Oversized => tracing::warn!(face = face.0, "packet dropped: {dropped}"),
-        _ => tracing::debug!(face = face.0, "packet dropped: {dropped}"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! WebSocket faces, for applications in browsers: one packet a binary message.
 
 use super::connection::Refused;
-use crate::limits::{FRAME_BYTES, SEND_QUEUE_BYTES};
+use crate::limits::{SEND_QUEUE_BYTES, WEBSOCKET_MESSAGE_BYTES};
 use larder_forwarder::Send;
 use larder_units::Time;
 use mio::net::TcpStream;
@@ -36,8 +36,8 @@ pub(super) enum Reading {
 impl WebSocketConnection {
     pub(super) fn accept(stream: TcpStream, now: Time) -> Result<Self, String> {
         let config = WebSocketConfig::default()
-            .max_message_size(Some(FRAME_BYTES))
-            .max_frame_size(Some(FRAME_BYTES))
+            .max_message_size(Some(WEBSOCKET_MESSAGE_BYTES))
+            .max_frame_size(Some(WEBSOCKET_MESSAGE_BYTES))
             .write_buffer_size(128 << 10)
             .max_write_buffer_size(SEND_QUEUE_BYTES);
         let stage = match accept_with_config(stream, Some(config)) {
