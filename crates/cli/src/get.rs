@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Fetch what is served under a name
 ///
-/// Asks for the current version (RDR), then for its segments, checks every one of them, and writes them in order. Works with `larder put`,
+/// Asks for the current version (RDR), then for its segments, checks every one of them, and writes them in order: the protocol of `larder put`,
 /// ndnputchunks, `ndnd put`, ndn6-file-server and NDNts.
 #[derive(Args, Debug)]
 pub struct GetArgs {

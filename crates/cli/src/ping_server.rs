@@ -13,7 +13,7 @@ const FRESHNESS: Duration = Duration::from_secs(1);
 
 /// Answer pings under a prefix, until interrupted
 ///
-/// Answers PREFIX/ping/ANYTHING with Data of that name, for `larder ping`, ndnping and `ndnd ping`.
+/// Answers PREFIX/ping/ANYTHING with Data of that name, for `larder ping` and ndnping.
 #[derive(Args, Debug)]
 pub struct PingServerArgs {
     /// The prefix to register

@@ -1,6 +1,6 @@
 //! The applications' side of a face: connects to a forwarder, sends, receives, registers a prefix.
 //!
-//! For the `larder` command's own applications (put, get, ping). One thread, one connection: [`Client::send`] gathers packets,
+//! For the `larder` command's own applications (put, get, ping). One thread, one connection: [`Output::send`] gathers packets,
 //! [`Client::receive`] writes them out in large pieces, waits, and hands over every packet of a large read. Interests to a producer that cannot
 //! get its Data written stay unread, so that what waits is bounded. A signal (SIGINT, SIGTERM) ends the waiting: see [`Client::interrupted`].
 //!
