@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Faces at once. Each takes a file descriptor and up to [`SEND_QUEUE_BYTES`].
 pub const FACES: usize = 4096;
 
-/// UDP peers that no route names, at once: their addresses may be forged, so they never take all [`FACES`].
+/// UDP peers at once: their addresses may be forged, so they never take all [`FACES`].
 pub const UDP_PEERS: usize = 1024;
 
 /// Bytes that wait for one slow reader; what comes on top is dropped and counted. Two windows of 64 Interests' 8 KB Data, twice over.
@@ -37,6 +37,9 @@ pub const LOOPBACK_MTU: usize = FRAME_BYTES;
 
 /// A UDP peer that sends nothing for this long is forgotten (NFD's default).
 pub const UDP_IDLE: Duration = Duration::from_secs(600);
+
+/// And after this while there are [`UDP_PEERS`]: forged senders do not come again, real ones do.
+pub const UDP_IDLE_WHEN_FULL: Duration = Duration::from_secs(10);
 
 /// Bytes of send and receive buffer asked of the kernel for UDP sockets; it may give less.
 pub const UDP_SOCKET_BYTES: usize = 4 << 20;

@@ -9,11 +9,9 @@ pub const CONNECTIONS: usize = 10_000;
 /// A client has this long to send a whole header block, counted from the end of the response before: so it also ends idle connections.
 pub const HEADER_READ: Duration = Duration::from_secs(60);
 
-/// Bytes of one header block, request line included; the peer gets 431. Browsers stop at 8 to 16 KB of cookies, servers at 8 to 64.
+/// Bytes of one header block, request line included; the peer gets 431. Browsers stop at 8 to 16 KB of cookies, servers at 8 to 64. The
+/// number of fields is bounded by hyper's own default of 100: setting it explicitly costs 1.5 % of a hit.
 pub const HEADER_BYTES: usize = 64 * 1024;
-
-/// Header fields in one message. Real ones have ten to sixty.
-pub const HEADER_FIELDS: usize = 128;
 
 /// A client that takes nothing of its response for so long is given up: it holds the object, and perhaps a connection of the origin.
 pub const WRITE_STALL: Duration = Duration::from_secs(30);

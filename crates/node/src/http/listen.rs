@@ -129,7 +129,6 @@ where
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits::HEADER_READ)
-        .max_headers(limits::HEADER_FIELDS)
         .max_buf_size(limits::HEADER_BYTES)
         .serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);

@@ -16,7 +16,7 @@
 //! target are removed (see [`proxy`]): they are not part of the key, so what they select must not be stored under it.
 //!
 //! # What is missing
-//! TLS, HTTP/2, several origins, retries beyond hyper's own, and refusing requests with both `Content-Length` and `Transfer-Encoding`
+//! TLS, HTTP/2, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass), several origins, retries beyond hyper's own, and refusing requests with both `Content-Length` and `Transfer-Encoding`
 //! (hyper drops the former, as RFC 9112 §6.3 allows).
 
 pub mod admin;

@@ -298,8 +298,10 @@ impl EventLoop {
         for token in std::mem::take(&mut self.accept_again) {
             self.accept(now, token);
         }
+        let full = self.udp.as_ref().is_some_and(|udp| udp.peers.len() >= limits::UDP_PEERS);
+        let udp_idle = if full { limits::UDP_IDLE_WHEN_FULL } else { limits::UDP_IDLE };
         let idle = |connection: &Connection| match connection {
-            Connection::Udp(peer) => !peer.permanent && now.since(peer.last_heard) >= limits::UDP_IDLE,
+            Connection::Udp(peer) => !peer.permanent && now.since(peer.last_heard) >= udp_idle,
             Connection::WebSocket(socket) => !socket.is_open() && now.since(socket.accepted) >= limits::HANDSHAKE,
             Connection::Stream(_) => false,
         };
@@ -408,16 +410,6 @@ impl EventLoop {
 
     /// A face for a UDP peer; the caller enters it among the listener's peers.
     fn add_peer(&mut self, now: Time, address: SocketAddr, permanent: bool) -> Option<FaceId> {
-        let is_peer = |connection: &&Connection| matches!(connection, Connection::Udp(peer) if !peer.permanent);
-        if !permanent && self.connections.len() >= limits::UDP_PEERS {
-            // Counted only where it may matter: a flood of forged senders leaves room for everybody else.
-            if self.connections.values().filter(is_peer).count() >= limits::UDP_PEERS {
-                if self.may_warn() {
-                    tracing::warn!(%address, limit = limits::UDP_PEERS, "too many UDP peers; a new one is not heard");
-                }
-                return None;
-            }
-        }
         let mtu = datagram::mtu_to(address, self.udp_mtu);
         let config = FaceConfig::remote(datagram::uri(address)).with_mtu(mtu);
         let face = self.add_face(config, |_, _| Ok(()))?;
@@ -501,6 +493,12 @@ impl EventLoop {
         for _ in 0..limits::READS_PER_TURN {
             let received = udp.receive(|from, datagram| {
                 let face = peers.get(&from).copied().or_else(|| {
+                    if peers.len() >= limits::UDP_PEERS {
+                        if self.may_warn() {
+                            tracing::warn!(%from, limit = limits::UDP_PEERS, "too many UDP peers; a new one is not heard");
+                        }
+                        return None;
+                    }
                     let face = self.add_peer(now, from, false)?;
                     peers.insert(from, face);
                     Some(face)
