@@ -242,19 +242,11 @@ impl Cache {
             exchange.asked = now.time;
             return Reply::Retry(exchange);
         }
-        let says = stored.freshen(headers, exchange.asked, now);
         if let Some(slot) = self.store.position(&stored) {
             self.store.engine.hit(slot, stored.hash, now.time);
         }
-        let authorized = exchange.is_authorized();
-        let has_lifetime = stored.freshness.has_lifetime();
-        match storability::judge(stored.status, stored.headers(), &says, authorized, has_lifetime) {
-            Err(refusal) => {
-                self.counters.refuse(refusal);
-                self.discard(&stored);
-            }
-            Ok(()) if self.store.was_invalidated_since(stored.hash, exchange.asked) => {}
-            Ok(()) => self.store.renew(stored.clone(), now.time),
+        if let Err(refusal) = self.renew(&exchange, &mut stored, headers, now) {
+            self.counters.refuse(refusal);
         }
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
         let status = CacheStatus::Validated { reason: exchange.reason, ttl_seconds };
@@ -383,17 +375,37 @@ impl Cache {
         }
         let agrees = |name: &HeaderName| headers.get(name).is_none_or(|new| old.headers().get(name) == Some(new));
         if [ETAG, LAST_MODIFIED, CONTENT_LENGTH].iter().all(agrees) {
-            let mut renewed = old.clone();
-            let says = renewed.freshen(headers, exchange.asked, now);
-            let has_lifetime = renewed.freshness.has_lifetime();
-            let verdict =
-                storability::judge(renewed.status, renewed.headers(), &says, exchange.is_authorized(), has_lifetime);
-            if verdict.is_ok() && !self.store.was_invalidated_since(old.hash, exchange.asked) {
-                self.store.renew(renewed, now.time);
-                return;
-            }
+            // Where it may no longer be stored, this has removed it.
+            let _ = self.renew(exchange, &mut old.clone(), headers, now);
+            return;
         }
         self.discard(old);
+    }
+
+    /// Gives `stored`, a copy of what the origin has confirmed, the fields of the confirmation, and puts it in the place of the original. Where
+    /// it may not be stored with these, the original goes.
+    fn renew(
+        &mut self,
+        exchange: &Exchange,
+        stored: &mut Stored,
+        headers: &HeaderMap,
+        now: Now,
+    ) -> Result<(), Refusal> {
+        let says = stored.freshen(headers, exchange.asked, now);
+        let authorized = exchange.is_authorized();
+        let has_lifetime = stored.freshness.has_lifetime();
+        let verdict = storability::judge(stored.status, stored.headers(), &says, authorized, has_lifetime);
+        let selector = Selector::of(stored.headers(), &exchange.headers);
+        if verdict.is_err() || selector != stored.selector {
+            self.discard(stored);
+            stored.selector = selector;
+        }
+        verdict?;
+        if self.store.was_invalidated_since(stored.hash, exchange.asked) {
+            return Err(Refusal::Invalidated);
+        }
+        self.store.renew(stored.clone(), now.time);
+        Ok(())
     }
 
     /// Removes the stored response that `old` is a copy of, or its successor.

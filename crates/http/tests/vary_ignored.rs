@@ -64,3 +64,22 @@ fn connection_cannot_poison_a_variant() {
     assert!(!stage.is_hit(&get("/").with("accept-language", "fr")), "hello is not French");
     assert_eq!(stage.ask_store(&get("/")).body, b"hello");
 }
+
+/// The origin begins to vary while the page itself stays: a 304 says so.
+#[test]
+fn a_304_that_brings_vary() {
+    let mut stage = Stage::new();
+    let french = get("/").with("accept-language", "fr");
+    let plain: stage::Fields<'_> = &[("cache-control", "max-age=60"), ("etag", "\"1\"")];
+    stage.ask(&french, 200, plain, "bonjour");
+    assert!(stage.is_hit(&get("/")));
+    stage.wait(60);
+    let varying: stage::Fields<'_> = &[("vary", "accept-language"), ("etag", "\"1\"")];
+    assert_eq!(stage.ask(&french, 304, varying, "").body, b"bonjour");
+    assert!(stage.is_hit(&french));
+    assert!(!stage.is_hit(&get("/")) && !stage.is_hit(&get("/").with("accept-language", "de")));
+    assert_eq!(stage.cache.engine().len(), 1);
+    stage.wait(60);
+    assert_eq!(stage.ask(&french, 304, &[("vary", "*")], "").body, b"bonjour");
+    assert_eq!(stage.cache.engine().len(), 0);
+}

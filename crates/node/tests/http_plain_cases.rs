@@ -156,9 +156,9 @@ fn bad_settings_are_one_line_that_names_them() {
     let free = ([127, 0, 0, 1], 0).into();
     for (config, parts) in [
         (config(node.address, "http://a"), ["[http] listen", "in use"]),
-        (config(([192, 0, 2, 1], 1).into(), "http://a"), ["http.listen", "192.0.2.1:1"]),
-        (config(free, "https://a"), ["http.origin", "https://a"]),
-        (config(free, "http://a/path"), ["http.origin", "/path"]),
+        (config(([192, 0, 2, 1], 1).into(), "http://a"), ["[http] listen", "192.0.2.1:1"]),
+        (config(free, "https://a"), ["[http] origin", "https://a"]),
+        (config(free, "http://a/path"), ["[http] origin", "/path"]),
     ] {
         let error = Http::start(&config, || ()).err().expect("a refusal");
         assert!(parts.iter().all(|part| error.contains(part)) && !error.contains('\n'), "{error}");

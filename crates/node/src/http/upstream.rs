@@ -117,14 +117,14 @@ fn report(authority: &Authority, failures: &AtomicU64, failed: Option<&Failed>) 
     match failed {
         Some((_, reason)) => {
             if failures.fetch_add(1, Ordering::Relaxed) == 0 {
-                tracing::warn!(origin = %authority, %reason, "http.origin does not answer; clients get 502 or 504");
+                tracing::warn!(origin = %authority, %reason, "[http] origin does not answer; clients get 502 or 504");
             }
         }
         None => {
             let failed = failures.load(Ordering::Relaxed);
             if failed > 0 {
                 failures.store(0, Ordering::Relaxed);
-                tracing::info!(origin = %authority, failed_requests = failed, "http.origin answers again");
+                tracing::info!(origin = %authority, failed_requests = failed, "[http] origin answers again");
             }
         }
     }
