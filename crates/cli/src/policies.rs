@@ -17,7 +17,17 @@ pub struct PoliciesArgs {
 /// Prints the registry.
 pub fn run(args: PoliciesArgs) -> Result<(), Failure> {
     let text = if args.json { as_json() } else { as_text() };
-    writeln!(io::stdout(), "{text}").map_err(|error| Failure::runtime(format!("standard output: {error}")))
+    printed(writeln!(io::stdout(), "{text}"))
+}
+
+/// The outcome of printing. A reader that has seen enough, such as `head`, is no failure.
+pub fn printed(outcome: io::Result<()>) -> Result<(), Failure> {
+    match outcome {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::runtime(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn as_json() -> String {

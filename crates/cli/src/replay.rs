@@ -1,6 +1,7 @@
 //! `larder replay`: a trace through the policies, and a table of what they hit.
 
 use crate::failure::Failure;
+use crate::policies::printed;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -84,7 +85,7 @@ pub fn run(args: ReplayArgs) -> Result<(), Failure> {
     source.replay(&mut caches, requests)?;
     let name = args.trace.file_name().unwrap_or_default().to_string_lossy();
     let rows: Vec<Row> = caches.iter().map(|cache| cache.row(&name)).collect();
-    print(&rows, args.json).map_err(|error| Failure::runtime(format!("standard output: {error}")))
+    printed(print(&rows, args.json))
 }
 
 fn parse_all<T: std::str::FromStr<Err: ToString>>(texts: &[String]) -> Result<Vec<T>, Failure> {

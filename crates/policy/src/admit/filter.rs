@@ -1,4 +1,5 @@
-//! Filter: admits what was requested at least θ times among the last q requests (the `filter` paper, section 4.3).
+//! Filter: admits what was requested at least θ times among the last q requests (Takemasa, Koizumi and Hasegawa,
+//! Lightweight cache admission algorithm for fast NDN software routers, Journal of Information Processing 27, 2019, section 4.3).
 //!
 //! A history queue holds the hashes of the last q requests, a counter table how often each hash is in it. A request pushes its hash and
 //! counts it, the oldest leaves and is uncounted; when the object arrives, it is admitted where H\[x\] ≥ θ, the current request included.
@@ -29,7 +30,7 @@ use std::collections::VecDeque;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "filter",
-    citation: "Ooka et al., High-speed design of a name-based router with cache admission (Filter), section 4.3",
+    citation: "Takemasa, Koizumi, Hasegawa, Lightweight cache admission algorithm for fast NDN software routers, Journal of Information Processing 27, 2019",
     summary: "admits what was requested at least theta times among the last requests",
     parameters: &[
         Parameter {

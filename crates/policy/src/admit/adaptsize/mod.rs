@@ -1,4 +1,5 @@
-//! AdaptSize: admits by size, with a parameter c that a Markov model of the cache tunes every Δ requests (the `adaptsize` paper, section 3).
+//! AdaptSize: admits by size, with a parameter c that a Markov model of the cache tunes every Δ requests (Berger, Sitaraman and
+//! Harchol-Balter, NSDI 2017, section 3).
 //!
 //! * Chance admits with the probability exp(−size/c), Threshold where size ≤ c. LRU is meant to stand behind, any eviction may.
 //! * Every request counts its object ([`statistics`]); after Δ requests a job smooths the counts, predicts the object hit ratio for any c
@@ -35,7 +36,7 @@ use std::any::Any;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "adaptsize",
-    citation: "Berger, Sitaraman, Harchol-Balter, AdaptSize: orchestrating the hot object memory cache in a CDN, NSDI 2017",
+    citation: "Berger, Sitaraman, Harchol-Balter, AdaptSize: orchestrating the hot object memory cache in a content delivery network, NSDI 2017",
     summary: "admits small objects, with a size parameter tuned by a Markov model of the cache",
     parameters: &[
         Parameter {
