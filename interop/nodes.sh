@@ -42,20 +42,21 @@ $extra
 TOML
 }
 
-# free_ports COUNT: ports that nobody holds now for TCP nor UDP, asked of the kernel, on one line.
+# free_ports COUNT: ports that nobody holds now for TCP nor UDP, on one line. They are drawn from below the range from which
+# the kernel serves outgoing connections (32768 and up): one of those could take a port before the node does.
 free_ports() {
     python3 - "$1" <<'PYTHON'
-import socket, sys
-held, ports = [], []
+import random, socket, sys
+ports = set()
 while len(ports) < int(sys.argv[1]):
-    tcp, udp = socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    held += [tcp, udp]
-    tcp.bind(("127.0.0.1", 0))
-    try:
-        udp.bind(tcp.getsockname())
-    except OSError:
-        continue
-    ports.append(tcp.getsockname()[1])
+    port = random.randrange(20000, 32768)
+    with socket.socket() as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        try:
+            tcp.bind(("127.0.0.1", port))
+            udp.bind(("127.0.0.1", port))
+            ports.add(port)
+        except OSError:
+            pass
 print(*ports)
 PYTHON
 }
