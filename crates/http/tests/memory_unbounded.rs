@@ -39,6 +39,23 @@ fn what_is_too_large_is_not_even_collected() {
     assert!(seen.header("cache-status").ends_with("detail=unframed"), "{seen:?}");
 }
 
+/// The limit of one object, well below what the budget would take.
+#[test]
+fn the_limit_of_one_object_holds_with_and_without_a_length() {
+    let mut config = stage::config(1_000_000, "lru");
+    config.max_object = larder_units::ByteSize::from_bytes(100);
+    let mut stage = Stage::new();
+    stage.cache = larder_http::Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
+    for (length, stored) in [(100, true), (101, false)] {
+        let body = "x".repeat(length);
+        let seen = stage.ask(&get(&format!("/{length}")), 200, &[PAGE], &body);
+        assert_eq!(seen.completion, stored.then_some(Completion::Stored), "{seen:?}");
+        let chunked: stage::Fields<'_> = &[PAGE, ("transfer-encoding", "chunked")];
+        stage.ask(&get(&format!("/c{length}")), 200, chunked, &body);
+        assert_eq!(stage.is_hit(&get(&format!("/c{length}"))), stored);
+    }
+}
+
 #[test]
 fn what_the_policy_refuses_is_not_collected() {
     let mut stage = Stage::with(100_000, "filter(theta=2)+fifo");

@@ -121,9 +121,12 @@ fn a_304_about_something_else_confirms_nothing() {
     let mut stage = Stage::new();
     stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"1\"")], "page");
     stage.wait(60);
-    let seen = stage.ask(&get("/"), 304, &[PAGE, ("etag", "\"2\"")], "");
+    let client = get("/").with("if-none-match", "\"0\"").with("range", "bytes=0-0").with("x-kept", "1");
+    let seen = stage.ask(&client, 304, &[PAGE, ("etag", "\"2\"")], "");
     assert_eq!((seen.status, &seen.body[..]), (200, &b"retried"[..]));
-    assert!(!seen.asked.unwrap().contains_key("if-none-match"));
+    let again = seen.asked.unwrap();
+    assert!(!again.contains_key("if-none-match") && !again.contains_key("range") && again.contains_key("x-kept"));
+    assert_eq!(again["via"], "1.1 larder");
     assert!(!stage.is_hit(&get("/")));
 }
 
@@ -157,6 +160,21 @@ fn ranges_of_what_is_stored_whole() {
     for (condition, status) in [("\"1\"", 206), ("\"2\"", 200), ("W/\"1\"", 200), (THEN_TEXT, 200)] {
         let seen = stage.ask_store(&get("/").with("range", "bytes=0-0").with("if-range", condition));
         assert_eq!(seen.status, status, "{condition}");
+    }
+    // A weak tag never holds (RFC 9110 §13.1.5), and a date only a minute after the last change (§8.8.2.2).
+    let weak: stage::Fields<'_> = &[PAGE, ("etag", "W/\"1\""), ("last-modified", THEN_TEXT), ("date", THEN_TEXT)];
+    stage.ask(&get("/weak"), 200, weak, "0123456789");
+    let old: stage::Fields<'_> = &[PAGE, ("last-modified", TEN_DAYS_BEFORE), ("date", THEN_TEXT)];
+    stage.ask(&get("/old"), 200, old, "0123456789");
+    for (target, condition, status) in [
+        ("/weak", "W/\"1\"", 200),
+        ("/weak", "\"1\"", 200),
+        ("/weak", THEN_TEXT, 200),
+        ("/old", TEN_DAYS_BEFORE, 206),
+        ("/old", THEN_TEXT, 200),
+    ] {
+        let seen = stage.ask_store(&get(target).with("range", "bytes=0-0").with("if-range", condition));
+        assert_eq!(seen.status, status, "{target} {condition}");
     }
     let many = stage.ask_store(&get("/").with("range", "bytes=0-0,0-9,0-9,0-9"));
     assert_eq!((many.status, many.body.len()), (200, 10));
