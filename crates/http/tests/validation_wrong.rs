@@ -146,6 +146,19 @@ fn evicted_while_being_validated() {
     assert_eq!(stage.ask_store(&get("/a")).body, b"page");
 }
 
+/// A page that was changed while it was being validated: the 304 may be from before.
+#[test]
+fn invalidated_while_being_validated() {
+    let mut stage = Stage::new();
+    stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"1\"")], "page");
+    stage.wait(60);
+    let exchange = stage.open(&get("/"));
+    stage.ask(&request(Method::POST, "/"), 204, &[], "");
+    let seen = stage.reply(exchange, 304, &[PAGE], "");
+    assert_eq!((seen.status, &seen.body[..]), (200, &b"page"[..]));
+    assert!(!stage.is_hit(&get("/")));
+}
+
 #[test]
 fn ranges_of_what_is_stored_whole() {
     let mut stage = Stage::new();

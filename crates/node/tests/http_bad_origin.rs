@@ -130,6 +130,28 @@ fn bodies_of_requests_go_through() {
     assert_eq!(origin.requests(), 2);
 }
 
+/// RFC 9112 §6.3: with both lengths the chunks count; the origin must not see two (request smuggling).
+#[test]
+fn two_lengths_do_not_reach_the_origin() {
+    let origin = Origin::new(|asked, stream| {
+        let (length, coding) = (asked.header("content-length"), asked.header("transfer-encoding"));
+        assert!(length.is_none() || coding.is_none(), "{asked:?}");
+        let text = format!("{} {}", asked.line, String::from_utf8_lossy(&asked.body));
+        say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len()))
+    });
+    let node = Node::of(origin.address);
+    let chunks = "5\r\nhello\r\n0\r\n\r\n";
+    for fields in ["content-length: 3\r\ntransfer-encoding: chunked", "transfer-encoding: chunked\r\ncontent-length: 3"]
+    {
+        let answer =
+            wire::raw(node.address, format!("POST / HTTP/1.1\r\nhost: a\r\n{fields}\r\n\r\n{chunks}").as_bytes());
+        assert!(answer.ends_with("POST / HTTP/1.1 hello"), "{answer:?}");
+    }
+    let odd = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked, identity\r\n\r\n";
+    assert!(wire::raw(node.address, odd.as_bytes()).starts_with("HTTP/1.1 400"));
+    assert_eq!(origin.requests(), 2);
+}
+
 /// A 304 for something that the cache did not ask about is followed by an unconditional request, once.
 #[test]
 fn a_304_that_confirms_nothing() {

@@ -13,6 +13,10 @@ pub const HEADER_READ: Duration = Duration::from_secs(60);
 /// number of fields is bounded by hyper's own default of 100: setting it explicitly costs 1.5 % of a hit.
 pub const HEADER_BYTES: usize = 64 * 1024;
 
+/// Bytes that a connection reads ahead or holds back, each way. It also bounds the head of the origin's responses, at up to twice this. Larger
+/// gains nothing that a benchmark shows, and ten thousand connections multiply it.
+pub const BUFFER_BYTES: usize = 64 * 1024;
+
 /// A client that takes nothing of its response for so long is given up: it holds the object, and perhaps a connection of the origin.
 pub const WRITE_STALL: Duration = Duration::from_secs(30);
 

@@ -129,7 +129,8 @@ where
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits::HEADER_READ)
-        .max_buf_size(limits::HEADER_BYTES)
+        .max_header_size(limits::HEADER_BYTES)
+        .max_buf_size(limits::BUFFER_BYTES)
         .serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {

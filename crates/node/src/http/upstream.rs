@@ -36,7 +36,7 @@ impl Origin {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(limits::ORIGIN_IDLE)
             .pool_max_idle_per_host(limits::ORIGIN_IDLE_CONNECTIONS)
-            .http1_max_buf_size(limits::HEADER_BYTES)
+            .http1_max_buf_size(limits::BUFFER_BYTES)
             .set_host(false)
             .build(connector);
         Ok(Origin::Http { client: Box::new(client), authority, failures: AtomicU64::new(0) })
