@@ -13,7 +13,7 @@
 //! # Towards the origin
 //! The client's `Host` is passed on as it is, since it is part of the key. `X-Forwarded-For` gets the client's address appended, so its last
 //! entry is the one to trust. `X-Forwarded-Host` and `X-Forwarded-Proto` are overwritten, and other fields that frameworks take for the
-//! target are removed (see [`proxy`]): they are not part of the key, so what they select must not be stored under it.
+//! target are removed (a list in `proxy.rs`): they are not part of the key, so what they select must not be stored under it.
 //!
 //! # What is missing
 //! TLS, HTTP/2, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass), several origins, retries beyond hyper's own, and refusing requests with both `Content-Length` and `Transfer-Encoding`
