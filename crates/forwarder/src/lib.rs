@@ -15,7 +15,7 @@
 //!
 //! ```
 //! use larder_forwarder::{Config, FaceConfig, Forwarder, Outbox, Route};
-//! use larder_packet::InterestBuilder;
+//! use larder_packet::{InterestBuilder, Name};
 //! use larder_policy::Engine;
 //! use larder_units::{ByteSize, Streams, Time};
 //!
@@ -28,7 +28,7 @@
 //! forwarder.add_route(&"/a".parse().unwrap(), route).unwrap();
 //!
 //! let mut outbox = Outbox::new();
-//! let mut interest = InterestBuilder::new("/a/b".parse().unwrap()).nonce(7).build().unwrap();
+//! let mut interest = InterestBuilder::new("/a/b".parse::<Name>().unwrap()).nonce(7).build();
 //! forwarder.on_packet(Time::ZERO, consumer, &mut interest, &mut outbox).unwrap();
 //! let send = outbox.drain().next().unwrap();
 //! assert_eq!(send.face, producer);

@@ -25,6 +25,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+pub(crate) use transport::is_safe;
 pub use transport::{Transport, default_socket_paths};
 
 /// A connection to a forwarder.

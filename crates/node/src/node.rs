@@ -5,6 +5,7 @@ use crate::http::{Admin, Http, HttpConfig, StatusSource, Upstream};
 use crate::ndn::Ndn;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 
 /// A running node.
@@ -95,7 +96,18 @@ impl Node {
         result
     }
 
-    fn stop(self) {
+    /// Where the NDN side listens, as URIs.
+    pub fn ndn_listening(&self) -> &[String] {
+        &self.ndn.listening
+    }
+
+    /// Where the admin pages are.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(Admin::local_addr)
+    }
+
+    /// Stops cleanly: requests under way have a short grace, the socket file is removed.
+    pub fn stop(self) {
         // The admin server last: it shows how the others end.
         if let Some(http) = self.http {
             http.stop();

@@ -16,6 +16,8 @@ pub struct Engine {
     capacity: u64,
     used: u64,
     requests: u64,
+    /// Something had to leave, and since then the cache was never less than half full: see [`Engine::admit_or_fill`].
+    has_been_full: bool,
     objects: Vec<Object>,
     free: Vec<Slot>,
     admission: Vec<Box<dyn Admit>>,
@@ -60,6 +62,7 @@ impl Engine {
             capacity,
             used: 0,
             requests: 0,
+            has_been_full: false,
             objects: Vec::new(),
             free: Vec::new(),
             admission,
@@ -112,12 +115,16 @@ impl Engine {
         admitted && self.eviction.accept(&request, short)
     }
 
-    /// As [`Engine::admit`], and true also where the object fits into free room: admission protects what is stored, and empty memory needs
-    /// no protection. So do the node's caches; the papers, and so the replayer unless it is told to fill, ask for every object.
+    /// As [`Engine::admit`], and true also where the object fits into room that has never been used: admission protects what is stored, and
+    /// empty memory needs no protection. What one victim leaves over for the next object is not such room: small objects would slip in
+    /// behind every large one that goes. So it ends when something first has to leave, and begins again below half of the capacity.
+    ///
+    /// So do the node's caches; the papers, and so the replayer unless it is told to fill, ask for every object.
     #[inline]
     pub fn admit_or_fill(&mut self, id: u64, size: u64, now: Time) -> bool {
         let admitted = self.admit(id, size, now);
-        admitted || self.used.saturating_add(size.max(MIN_SIZE)) <= self.capacity
+        self.has_been_full &= self.used >= self.capacity / 2;
+        admitted || (!self.has_been_full && self.used.saturating_add(size.max(MIN_SIZE)) <= self.capacity)
     }
 
     /// Stores the object, evicting until it fits, and adds who had to leave to `victims`. The decision of [`Engine::admit`] is the caller's
@@ -236,6 +243,7 @@ impl Engine {
 
     fn evict_to(&mut self, bytes: u64, len: usize, incoming: Option<&Request>, victims: &mut Vec<Slot>) {
         while self.used > bytes || self.len() > len {
+            self.has_been_full = true;
             // A policy that loses objects would loop here for ever.
             let victim = self.eviction.victim(incoming).expect("objects are stored, so one can leave");
             self.release(victim);

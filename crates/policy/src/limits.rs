@@ -32,6 +32,13 @@ pub const FILTER_CAPACITY_SHARE: u64 = 16;
 /// 8 MB; traces without sizes give capacities in objects, to which a share of the bytes would be no measure.
 pub const FILTER_ALWAYS_AFFORDABLE_TABLE: u64 = 1 << 22;
 
+/// Arrivals over which Filter takes the mean size of what arrives, before both sums are halved: enough for a mean within some per cent, few
+/// enough to follow a change of traffic.
+pub const FILTER_ARRIVALS: u64 = 8192;
+
+/// Objects of [`FILTER_TYPICAL_OBJECT_BYTES`] that count as arrived before the first: a few odd sizes must not set the window.
+pub const FILTER_PRIOR_ARRIVALS: u64 = 16;
+
 /// Bytes of an object, for Filter's first window: a full NDN packet.
 pub const FILTER_TYPICAL_OBJECT_BYTES: u64 = 8 << 10;
 

@@ -159,10 +159,15 @@ pub fn default_socket_paths() -> Vec<PathBuf> {
     paths
 }
 
-/// Whether a socket is there that may be the node's: under /tmp, where anybody could have put another one, its directory must be ours.
+/// Whether a socket is there that may be the node's.
 pub(super) fn is_ours(path: &Path) -> bool {
+    path.exists() && is_safe(path)
+}
+
+/// Whether nobody else could have put a socket there: under /tmp, where anybody could, its directory must belong to this user.
+pub(crate) fn is_safe(path: &Path) -> bool {
     let owner = || path.parent().and_then(|directory| fs::symlink_metadata(directory).ok()).map(|found| found.uid());
-    path.exists() && (!path.starts_with("/tmp") || owner() == Some(rustix::process::geteuid().as_raw()))
+    !path.starts_with("/tmp") || owner() == Some(rustix::process::geteuid().as_raw())
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Binding the NDN side's sockets, with errors that name the setting.
 
-use crate::client::default_socket_paths;
+use crate::client::{default_socket_paths, is_safe};
 use mio::net::{TcpListener, UnixListener, UnixStream};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Binds the socket for local applications: the configured path, else the first of the default paths that can be made.
@@ -15,7 +15,7 @@ pub(super) fn unix(configured: Option<&Path>) -> Result<(UnixListener, PathBuf),
     }
     let mut errors = Vec::new();
     for path in default_socket_paths() {
-        match bind_unix(&path) {
+        match own_directory(&path).and_then(|()| bind_unix(&path)) {
             Ok(listener) => return Ok((listener, path)),
             Err(why) => errors.push(format!("{}: {why}", path.display())),
         }
@@ -23,25 +23,47 @@ pub(super) fn unix(configured: Option<&Path>) -> Result<(UnixListener, PathBuf),
     Err(format!("[ndn] unix: no default path can be used ({}); set [ndn] unix to a path of yours", errors.join("; ")))
 }
 
+/// A directory under /tmp must be this user's alone: who owns it could put another socket in our socket's place.
+fn own_directory(path: &Path) -> Result<(), String> {
+    let Some(directory) = path.parent().filter(|directory| directory.starts_with("/tmp")) else { return Ok(()) };
+    // Made here it is ours; one that is there already is looked at.
+    let _ = std::fs::DirBuilder::new().mode(0o755).create(directory);
+    match is_safe(path) {
+        true => Ok(()),
+        false => Err("its directory belongs to somebody else".to_owned()),
+    }
+}
+
 fn bind_unix(path: &Path) -> Result<UnixListener, String> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory).map_err(|error| format!("cannot create its directory: {error}"))?;
     }
-    if path.exists() {
-        match UnixStream::connect(path) {
-            Ok(_) => return Err("another forwarder answers there; stop it, or set another path".to_owned()),
-            // Nobody listens: the file was left behind by one that was killed.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                std::fs::remove_file(path).map_err(|error| format!("cannot remove the stale socket: {error}"))?;
-            }
-            Err(error) => return Err(error.to_string()),
-        }
-    }
+    remove_stale(path)?;
     let listener = UnixListener::bind(path).map_err(|error| error.to_string())?;
     // Every local user's applications may connect, as with NFD.
     let open = std::fs::Permissions::from_mode(0o666);
     std::fs::set_permissions(path, open).map_err(|error| error.to_string())?;
     Ok(listener)
+}
+
+/// Removes the socket file of a forwarder that was killed; whatever else is there stays and is an error.
+fn remove_stale(path: &Path) -> Result<(), String> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error.to_string()),
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err("something that is not a socket is there; remove it, or set another path".to_owned());
+        }
+        Ok(_) => {}
+    }
+    match UnixStream::connect(path) {
+        // Nobody listens.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(|error| format!("cannot remove the stale socket: {error}"))
+        }
+        Err(error) => Err(error.to_string()),
+        Ok(_) => Err("another forwarder answers there; stop it, or set another path".to_owned()),
+    }
 }
 
 /// Binds a TCP listener for the setting `[ndn] <key>`; an IPv6 wildcard takes IPv4 too.

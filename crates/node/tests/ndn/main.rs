@@ -1,0 +1,143 @@
+//! What one fears of the NDN side of a node, over real sockets on loopback.
+
+mod bad_peers;
+mod bad_starts;
+mod slow_reader;
+
+use larder_node::{Config, Node};
+use larder_packet::{Data, DataBuilder, DigestSigner, Interest, InterestBuilder, LpPacket, NackReason, Name};
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A node on ports and a socket of its own.
+pub(crate) struct Stage {
+    pub(crate) node: Node,
+    pub(crate) directory: tempfile::TempDir,
+}
+
+pub(crate) fn config(socket: &Path, more: &str) -> Config {
+    let text = format!(
+        "[ndn]\nunix = {socket:?}\ntcp = \"127.0.0.1:0\"\nudp = \"127.0.0.1:0\"\nwebsocket = \"127.0.0.1:0\"\npolicy = \"fifo\"\n{more}\n\
+         [http]\nlisten = \"\"\n[admin]\nlisten = \"127.0.0.1:0\"\n"
+    );
+    Config::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"))
+}
+
+impl Stage {
+    pub(crate) fn new() -> Stage {
+        let directory = tempfile::tempdir().unwrap();
+        let node = Node::start(&config(&directory.path().join("nfd.sock"), "")).unwrap();
+        Stage { node, directory }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.path().join("nfd.sock")
+    }
+
+    fn address(&self, scheme: &str) -> String {
+        let found = self.node.ndn_listening().iter().find_map(|uri| uri.strip_prefix(scheme));
+        found.expect("a listener").trim_start_matches("://").to_owned()
+    }
+
+    pub(crate) fn unix(&self) -> App<UnixStream> {
+        let stream = UnixStream::connect(self.socket()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        App { stream, received: Vec::new() }
+    }
+
+    pub(crate) fn tcp(&self) -> App<TcpStream> {
+        let stream = TcpStream::connect(self.address("tcp")).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        App { stream, received: Vec::new() }
+    }
+
+    pub(crate) fn udp(&self) -> UdpSocket {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(self.address("udp")).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
+    }
+
+    /// A counter or level of `/status`, by its path.
+    pub(crate) fn figure(&self, pointer: &str) -> u64 {
+        let mut stream = TcpStream::connect(self.node.admin_address().unwrap()).unwrap();
+        stream.write_all(b"GET /status HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        let body = page.split_once("\r\n\r\n").unwrap().1;
+        let status: serde_json::Value = serde_json::from_str(body).unwrap();
+        status.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {body}"))
+    }
+}
+
+/// Nothing here takes that long; a test that waits for it has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An application on a stream.
+pub(crate) struct App<S> {
+    pub(crate) stream: S,
+    received: Vec<u8>,
+}
+
+impl<S: Read + Write> App<S> {
+    pub(crate) fn send(&mut self, packet: &[u8]) {
+        self.stream.write_all(packet).unwrap();
+    }
+
+    /// The next frame; `None` where the node has closed the connection.
+    pub(crate) fn receive(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some(length) = larder_packet::tlv::frame(&self.received, 10_000).unwrap() {
+                return Some(self.received.drain(..length).collect());
+            }
+            let mut buffer = [0; 65_536];
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return None,
+                Ok(read) => self.received.extend_from_slice(&buffer[..read]),
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Err(error) => panic!("no answer: {error}"),
+            }
+        }
+    }
+
+    /// Whether the node still answers here: a name without a route is refused.
+    pub(crate) fn is_answered(&mut self, nonce: u32) -> bool {
+        self.send(&interest("/no/route", nonce));
+        self.receive().is_some_and(|frame| is_refusal(&frame))
+    }
+
+    /// Registers a prefix.
+    pub(crate) fn register(&mut self, prefix: &str) {
+        let mut name: Name = "/localhost/nfd/rib/register".parse().unwrap();
+        let prefix = Some(prefix.parse().unwrap());
+        name.push_generic(&larder_packet::ControlParameters { name: prefix, ..Default::default() }.encode());
+        let signed = InterestBuilder::new(name).nonce(1).sign(&DigestSigner, Default::default()).unwrap();
+        self.send(&signed);
+        let frame = self.receive().unwrap();
+        let response = larder_packet::ControlResponse::decode(Data::decode(&frame).unwrap().content).unwrap();
+        assert_eq!(response.status_code, 200, "{}", response.status_text);
+    }
+
+    /// Answers one Interest with `bytes` bytes of content.
+    pub(crate) fn produce(&mut self, bytes: usize) {
+        let frame = self.receive().unwrap();
+        let interest = LpPacket::decode(&frame).unwrap().fragment.unwrap().to_vec();
+        let name = Interest::decode(&interest).unwrap().name.to_name();
+        self.send(&data(&name, bytes));
+    }
+}
+
+pub(crate) fn interest(name: &str, nonce: u32) -> Vec<u8> {
+    InterestBuilder::new(name.parse::<Name>().unwrap()).nonce(nonce).build()
+}
+
+pub(crate) fn data(name: &Name, bytes: usize) -> Vec<u8> {
+    DataBuilder::new(name.as_name()).content(&vec![7; bytes]).build(&DigestSigner).unwrap()
+}
+
+pub(crate) fn is_refusal(frame: &[u8]) -> bool {
+    LpPacket::decode(frame).unwrap().header.nack == Some(NackReason::NoRoute)
+}
