@@ -1,5 +1,7 @@
 //! Why a packet was dropped. A drop is a counter with a reason, never an error: nobody but the sender can mend it.
 
+use crate::limits;
+use larder_packet::DecodeError;
 use std::fmt;
 
 macro_rules! drop_reasons {
@@ -91,5 +93,49 @@ impl DropCounters {
     /// Packets dropped for any reason.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
+    }
+}
+
+/// A packet that was dropped and counted, for the host's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// Why.
+    pub reason: DropReason,
+    /// What more there is to say.
+    pub detail: Detail,
+}
+
+/// The detail of a drop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Nothing more.
+    None,
+    /// What the decoder found, and where.
+    Decode(DecodeError),
+    /// The packet's size.
+    Bytes(usize),
+}
+
+impl Dropped {
+    pub(crate) const fn new(reason: DropReason) -> Self {
+        Dropped { reason, detail: Detail::None }
+    }
+}
+
+impl From<DecodeError> for Dropped {
+    fn from(error: DecodeError) -> Self {
+        Dropped { reason: DropReason::Malformed, detail: Detail::Decode(error) }
+    }
+}
+
+impl fmt::Display for Dropped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.detail {
+            Detail::None => write!(f, "{}", self.reason),
+            Detail::Decode(error) => write!(f, "{}: {error}", self.reason),
+            Detail::Bytes(bytes) => {
+                write!(f, "{}: {bytes} bytes, the limit is {}", self.reason, limits::MAX_PACKET_BYTES)
+            }
+        }
     }
 }

@@ -3,23 +3,24 @@
 //! The three pipelines follow the NFD developer guide (chapter 4): an incoming Interest, incoming Data, an incoming Nack. The host hands in
 //! one received packet at a time with the time, and sends what stands in the [`Outbox`] afterwards.
 
-use crate::content_store::{ContentStore, ContentStoreCounters};
+use crate::content_store::ContentStore;
 use crate::dead_nonces::DeadNonces;
-use crate::drop_reason::{DropCounters, DropReason};
-use crate::face::{FaceConfig, FaceCounters, FaceId, Faces};
+use crate::drop_reason::{Detail, DropCounters, DropReason, Dropped};
+use crate::face::{FaceConfig, FaceId, Faces};
 use crate::limits;
 use crate::management::{self, Command};
 use crate::name_hash::{NameHasher, Prefix};
 use crate::outbox::{Body, Outbox, Send};
 use crate::pit::{InRecord, Pit};
 use crate::prefix_table::PrefixTable;
-use crate::rib::{FibUpdate, NextHop, Rib, Route};
+use crate::rib::{FibUpdate, NextHop, Rib, Route, RouteError};
+use crate::stats::{FaceStats, Stats};
 use crate::strategy::{self, Decision, Strategy};
 use bytes::Bytes;
 use larder_packet::tlv::Tlv;
 use larder_packet::{
-    ControlResponse, Data, DataBuilder, DecodeError, DigestSigner, Interest, LpHeader, LpPacket, NackReason, Name,
-    NameRef, PitToken, Reassembled, types, with_nonce,
+    ControlResponse, Data, DataBuilder, DigestSigner, Interest, LpHeader, LpPacket, NackReason, Name, NameRef,
+    PitToken, Reassembled, types, with_nonce,
 };
 use larder_policy::{Engine, Gauge, Job, JobDone};
 use larder_units::{Stream, Streams, Time};
@@ -43,36 +44,6 @@ impl Config {
     pub fn new(hash_key: [u64; 2], streams: Streams) -> Self {
         Config { hash_key, streams, pit_entries: limits::PIT_ENTRIES, localhop_registration: false }
     }
-}
-
-/// What a forwarder has counted and holds, at one moment.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Stats {
-    /// Over all faces, those that are gone included.
-    pub packets: FaceCounters,
-    pub drops: DropCounters,
-    pub content_store: ContentStoreCounters,
-    pub content_store_entries: usize,
-    pub content_store_bytes: u64,
-    pub content_store_capacity_bytes: u64,
-    pub pit_entries: usize,
-    pub fib_entries: usize,
-    pub rib_routes: usize,
-    pub faces: usize,
-    /// Interests that Data, or that the Content Store, answered.
-    pub satisfied: u64,
-    /// Interests that nobody answered in time.
-    pub unsatisfied: u64,
-}
-
-/// One face with what it has counted.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct FaceStats {
-    pub id: FaceId,
-    pub config: FaceConfig,
-    pub counters: FaceCounters,
 }
 
 /// One shard of the data plane. See the crate's documentation for an example.
@@ -102,7 +73,7 @@ struct Scratch {
     asked: Vec<u64>,
 }
 
-/// The packet that is being handled: what `Body::Input` means for it.
+/// Where the network-layer packet stands.
 #[derive(Clone)]
 enum Source {
     /// It stands in the bytes that the host handed in.
@@ -120,15 +91,36 @@ impl Source {
     }
 }
 
-/// The link header of the packet that is being handled, as far as the pipelines need it.
-#[derive(Clone, Copy)]
-struct Link {
+/// The packet that is being handled: when and how it came, as far as the pipelines need it.
+#[derive(Clone)]
+struct Arrival {
+    now: Time,
     face: FaceId,
     local: bool,
     point_to_point: bool,
     token: Option<PitToken>,
+    nack: Option<NackReason>,
     mark: Option<u64>,
     no_cache: bool,
+    source: Source,
+}
+
+impl Arrival {
+    /// The packet was put together, or changed: it stands in `bytes` now.
+    fn made(&self, bytes: Bytes) -> Arrival {
+        Arrival { source: Source::Made(bytes), ..self.clone() }
+    }
+}
+
+/// The pending Interest that a strategy decides about.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    slot: u32,
+    interest: &'a Interest<'a>,
+    /// The nonce with which it goes upstream.
+    nonce: u32,
+    /// How long an answer is waited for.
+    lifetime: Duration,
 }
 
 impl Forwarder {
@@ -198,29 +190,36 @@ impl Forwarder {
         face.counters.in_bytes += frame.len() as u64;
         let packet = LpPacket::decode(frame)?;
         let Some(fragment) = packet.fragment else { return Ok(()) };
-        let link = Link {
+        let whole = Arrival {
+            now,
             face: id,
             local: face.is_local(),
             point_to_point: face.config.point_to_point,
             token: packet.header.pit_token,
+            nack: packet.header.nack,
             mark: packet.header.congestion_mark,
             no_cache: packet.header.no_cache,
+            source: Source::Input,
         };
         if packet.header.frag_count <= 1 {
-            let nack = packet.header.nack;
             out.input = packet.fragment_range().unwrap_or_default();
             let packet = &mut frame[out.input.clone()];
-            check_and_age(packet, nack)?;
-            return self.on_network_packet(now, link, nack, packet, Source::Input, out);
+            check_and_age(packet, whole.nack)?;
+            return self.on_network_packet(&whole, packet, out);
         }
         let reassembler = face.reassembler.get_or_insert_default();
         match reassembler.accept(now, &packet.header, fragment) {
             Reassembled::Done(mut packet, header) => {
-                let link =
-                    Link { token: header.pit_token, mark: header.congestion_mark, no_cache: header.no_cache, ..link };
                 check_and_age(&mut packet, header.nack)?;
                 let packet = Bytes::from(packet);
-                self.on_network_packet(now, link, header.nack, &packet, Source::Made(packet.clone()), out)
+                let put_together = Arrival {
+                    token: header.pit_token,
+                    nack: header.nack,
+                    mark: header.congestion_mark,
+                    no_cache: header.no_cache,
+                    ..whole.made(packet.clone())
+                };
+                self.on_network_packet(&put_together, &packet, out)
             }
             Reassembled::Partial | Reassembled::Whole(_) => Ok(()),
             Reassembled::Dropped(_) => Err(Dropped::new(DropReason::Reassembly)),
@@ -228,85 +227,68 @@ impl Forwarder {
     }
 
     /// Tells apart Interest, Data and Nack.
-    fn on_network_packet(
-        &mut self,
-        now: Time,
-        link: Link,
-        nack: Option<NackReason>,
-        packet: &[u8],
-        source: Source,
-        out: &mut Outbox,
-    ) -> Result<(), Dropped> {
+    fn on_network_packet(&mut self, arrival: &Arrival, packet: &[u8], out: &mut Outbox) -> Result<(), Dropped> {
         let kind = packet.first().map_or(0, |first| u32::from(*first));
-        if let Some(face) = self.faces.get_mut(link.face) {
+        if let Some(face) = self.faces.get_mut(arrival.face) {
             let counters = &mut face.counters;
-            match (kind, nack) {
+            match (kind, arrival.nack) {
                 (types::INTEREST, None) => counters.in_interests += 1,
                 (types::INTEREST, Some(_)) => counters.in_nacks += 1,
                 (types::DATA, None) => counters.in_data += 1,
                 _ => {}
             }
         }
-        match (kind, nack) {
-            (types::INTEREST, None) => self.on_interest(now, link, Interest::decode(packet)?, source, out),
-            (types::INTEREST, Some(reason)) => self.on_nack(now, link, reason, Interest::decode(packet)?, source, out),
-            (types::DATA, None) => self.on_data(now, link, Data::decode(packet)?, source, out),
+        match (kind, arrival.nack) {
+            (types::INTEREST, None) => self.on_interest(arrival, Interest::decode(packet)?, out),
+            (types::INTEREST, Some(reason)) => self.on_nack(arrival, reason, Interest::decode(packet)?, out),
+            (types::DATA, None) => self.on_data(arrival, Data::decode(packet)?, out),
             _ => Err(Dropped::new(DropReason::Malformed)),
         }
     }
 
     // ---- Interest ----
 
-    fn on_interest(
-        &mut self,
-        now: Time,
-        link: Link,
-        interest: Interest<'_>,
-        source: Source,
-        out: &mut Outbox,
-    ) -> Result<(), Dropped> {
+    fn on_interest(&mut self, arrival: &Arrival, interest: Interest<'_>, out: &mut Outbox) -> Result<(), Dropped> {
         let Some(nonce) = interest.nonce else {
             // Applications may leave the nonce to the forwarder (packet specification 0.3, "Nonce").
             let packet = Bytes::from(with_nonce(interest.wire, self.nonces.bits() as u32));
-            return self.on_interest(now, link, Interest::decode(&packet)?, Source::Made(packet.clone()), out);
+            return self.on_interest(&arrival.made(packet.clone()), Interest::decode(&packet)?, out);
         };
+        let Arrival { now, face, token, .. } = *arrival;
         let name = interest.name;
-        if !link.local && starts_with(name, b"localhost") {
+        if !arrival.local && starts_with(name, b"localhost") {
             return Err(Dropped::new(DropReason::Scope));
         }
         if interest.check_parameters_digest().is_err() {
             return Err(Dropped::new(DropReason::ParametersDigest));
         }
-        if management::is_management(name) && (link.local || self.localhop_registration) {
-            return self.on_command(now, link, &interest, source, out);
+        if management::is_management(name) && (arrival.local || self.localhop_registration) {
+            return self.on_command(arrival, &interest, out);
         }
         if interest.can_be_prefix && name.component_count() > limits::CAN_BE_PREFIX_COMPONENTS {
             return Err(Dropped::new(DropReason::NameTooDeep));
         }
         let hash = self.hasher.hash(name.as_bytes());
         let pending = self.pit.find(hash, &interest);
-        if self.is_duplicate(now, hash, nonce, link.face, pending) {
-            self.nack(link, NackReason::Duplicate, source, out);
+        if self.is_duplicate(now, hash, nonce, face, pending) {
+            self.nack(arrival, NackReason::Duplicate, out);
             return Err(Dropped::new(DropReason::DuplicateNonce));
         }
-        if !pending.is_some_and(|slot| is_waiting(now, self.pit.entry(slot))) {
-            if let Some(data) = self.content_store.look_up(now, &self.hasher, hash, &interest) {
-                self.satisfied += 1;
-                out.sends.push(Send { face: link.face, header: header_to(link.token, None), body: Body::Stored(data) });
-                return Ok(());
-            }
-        } else {
+        if pending.is_some_and(|slot| is_waiting(now, self.pit.entry(slot))) {
             self.content_store.engine_mut().miss(hash, now);
+        } else if let Some(data) = self.content_store.look_up(now, &self.hasher, hash, &interest) {
+            self.satisfied += 1;
+            out.sends.push(Send { face, header: header_to(token, None), body: Body::Stored(data) });
+            return Ok(());
         }
         let slot = match pending {
             Some(slot) => slot,
             None => self.pit.insert(hash, &interest).ok_or(Dropped::new(DropReason::PitFull))?,
         };
         let lifetime = interest.lifetime_or_default().min(limits::INTEREST_LIFETIME);
-        self.add_consumer(now, slot, InRecord { face: link.face, nonce, expires: now + lifetime, token: link.token })?;
-        self.decide(now, slot, link, &interest, nonce, lifetime, source, out, |strategy, decision| {
-            strategy.on_interest(decision)
-        });
+        self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token })?;
+        let asked = Asked { slot, interest: &interest, nonce, lifetime };
+        self.decide(arrival, &asked, out, |strategy, decision| strategy.on_interest(decision));
         Ok(())
     }
 
@@ -321,33 +303,27 @@ impl Forwarder {
             || entry.out_records.iter().any(|record| record.nonce == nonce && record.face == face)
     }
 
-    fn add_consumer(&mut self, now: Time, slot: u32, record: InRecord) -> Result<(), Dropped> {
+    fn add_consumer(&mut self, slot: u32, record: InRecord) -> Result<(), Dropped> {
         let entry = self.pit.entry_mut(slot);
-        let expires = record.expires;
         match entry.in_records.iter().position(|old| old.face == record.face) {
             Some(known) => entry.in_records[known] = record,
             None if entry.in_records.len() < limits::RECORDS_PER_ENTRY => entry.in_records.push(record),
             None => return Err(Dropped::new(DropReason::PitFull)),
         }
-        let last = entry.in_records.iter().map(|record| record.expires).max().unwrap_or(now);
-        self.pit.set_timer(slot, last.max(expires));
+        let last = self.pit.entry(slot).last_expiry();
+        self.pit.set_timer(slot, last);
         Ok(())
     }
 
     /// Lets the strategy of the name decide, and carries out what it says.
-    #[allow(clippy::too_many_arguments, reason = "one pipeline step with the packet's whole context")]
     fn decide(
         &mut self,
-        now: Time,
-        slot: u32,
-        link: Link,
-        interest: &Interest<'_>,
-        nonce: u32,
-        lifetime: Duration,
-        source: Source,
+        arrival: &Arrival,
+        asked: &Asked<'_>,
         out: &mut Outbox,
         ask: impl FnOnce(&dyn Strategy, &mut Decision<'_>),
     ) {
+        let Asked { slot, interest, nonce, lifetime } = *asked;
         let Scratch { prefixes, send_to, .. } = &mut self.scratch;
         send_to.clear();
         let longest = self.fib.longest().max(self.strategies.longest());
@@ -355,64 +331,60 @@ impl Forwarder {
         let strategy =
             *self.strategies.longest_match(interest.name, prefixes).unwrap_or(&strategy::STRATEGIES[0].strategy);
         let next_hops = next_hops(&self.hasher, &self.fib, interest, prefixes);
+        let faces = &self.faces;
+        let is_local = |record: &InRecord| faces.get(record.face).is_some_and(|face| face.is_local());
+        let entry = self.pit.entry_mut(slot);
+        let from_afar = !entry.in_records.iter().any(is_local);
         let mut refused = None;
         let mut decision = Decision {
-            now,
-            from: link.face,
-            entry: self.pit.entry_mut(slot),
+            now: arrival.now,
+            from: arrival.face,
+            entry,
             next_hops,
-            faces: &self.faces,
+            faces,
             nonce,
             lifetime,
             // HopLimit 0 after the decrement: the Interest may reach applications here, and nobody else.
-            local_only: interest.hop_limit == Some(0) || (!link.local && starts_with(interest.name, b"localhop")),
+            local_only: interest.hop_limit == Some(0) || (from_afar && starts_with(interest.name, b"localhop")),
             send_to,
             refused: &mut refused,
         };
         ask(strategy, &mut decision);
         for face in send_to.drain(..) {
-            out.sends.push(Send { face, header: header_to(None, link.mark), body: source.body() });
+            out.sends.push(Send { face, header: header_to(None, arrival.mark), body: arrival.source.body() });
         }
         if let Some(reason) = refused {
-            self.refuse(now, slot, reason, interest, source, out);
+            self.refuse(arrival, asked, reason, out);
         }
     }
 
     /// Tells everyone who waits for the entry that nobody can be asked, and forgets it.
-    fn refuse(
-        &mut self,
-        now: Time,
-        slot: u32,
-        reason: NackReason,
-        interest: &Interest<'_>,
-        source: Source,
-        out: &mut Outbox,
-    ) {
-        if reason == NackReason::NoRoute && self.pit.entry(slot).out_records.is_empty() {
+    fn refuse(&mut self, arrival: &Arrival, asked: &Asked<'_>, reason: NackReason, out: &mut Outbox) {
+        let Asked { slot, interest, .. } = *asked;
+        let entry = self.pit.entry(slot);
+        if reason == NackReason::NoRoute && entry.out_records.is_empty() {
             self.drops.count(DropReason::NoRoute);
         }
-        let consumers = std::mem::take(&mut self.pit.entry_mut(slot).in_records);
-        for consumer in consumers.iter().filter(|consumer| consumer.expires > now) {
-            let point_to_point = self.faces.get(consumer.face).is_some_and(|face| face.config.point_to_point);
-            if !point_to_point {
+        for consumer in entry.in_records.iter().filter(|consumer| consumer.expires > arrival.now) {
+            if !self.faces.get(consumer.face).is_some_and(|face| face.config.point_to_point) {
                 continue;
             }
             let body = match interest.nonce == Some(consumer.nonce) {
-                true => source.body(),
+                true => arrival.source.body(),
                 false => Body::Stored(replace_nonce(interest.wire, consumer.nonce).into()),
             };
             let header = LpHeader { nack: Some(reason), ..header_to(consumer.token, None) };
             out.sends.push(Send { face: consumer.face, header, body });
         }
-        self.pit.entry_mut(slot).in_records = consumers;
         self.unsatisfied += 1;
-        self.finish(now, slot);
+        self.finish(arrival.now, slot);
     }
 
-    fn nack(&mut self, link: Link, reason: NackReason, source: Source, out: &mut Outbox) {
-        if link.point_to_point {
-            let header = LpHeader { nack: Some(reason), ..header_to(link.token, None) };
-            out.sends.push(Send { face: link.face, header, body: source.body() });
+    /// Refuses the Interest that just came, to who sent it.
+    fn nack(&mut self, arrival: &Arrival, reason: NackReason, out: &mut Outbox) {
+        if arrival.point_to_point {
+            let header = LpHeader { nack: Some(reason), ..header_to(arrival.token, None) };
+            out.sends.push(Send { face: arrival.face, header, body: arrival.source.body() });
         }
     }
 
@@ -427,37 +399,32 @@ impl Forwarder {
 
     // ---- Data ----
 
-    fn on_data(
-        &mut self,
-        now: Time,
-        link: Link,
-        data: Data<'_>,
-        source: Source,
-        out: &mut Outbox,
-    ) -> Result<(), Dropped> {
-        if !link.local && starts_with(data.name, b"localhost") {
+    fn on_data(&mut self, arrival: &Arrival, data: Data<'_>, out: &mut Outbox) -> Result<(), Dropped> {
+        let is_localhost = starts_with(data.name, b"localhost");
+        if !arrival.local && is_localhost {
             return Err(Dropped::new(DropReason::Scope));
         }
+        let now = arrival.now;
         let hash = self.hasher.hash(data.name.as_bytes());
         let Scratch { prefixes, found, asked, .. } = &mut self.scratch;
         self.pit.matches(&self.hasher, hash, &data, prefixes, found);
         // Only who was asked may answer.
-        found.retain(|slot| self.pit.entry(*slot).out_records.iter().any(|record| record.face == link.face));
+        found.retain(|slot| self.pit.entry(*slot).out_records.iter().any(|record| record.face == arrival.face));
         if found.is_empty() {
             return Err(Dropped::new(DropReason::Unsolicited));
         }
         asked.clear();
         asked.extend(found.iter().map(|slot| self.pit.entry(*slot).name_hash()));
-        if !link.no_cache && !starts_with(data.name, b"localhost") {
+        if !arrival.no_cache && !is_localhost {
             self.content_store.insert(now, hash, &data, asked.drain(..));
         }
         let found = std::mem::take(&mut self.scratch.found);
         for slot in &found {
             for consumer in &self.pit.entry(*slot).in_records {
-                if consumer.expires > now && consumer.face != link.face {
+                if consumer.expires > now && consumer.face != arrival.face {
                     self.satisfied += 1;
-                    let header = header_to(consumer.token, link.mark);
-                    out.sends.push(Send { face: consumer.face, header, body: source.body() });
+                    let header = header_to(consumer.token, arrival.mark);
+                    out.sends.push(Send { face: consumer.face, header, body: arrival.source.body() });
                 }
             }
             self.finish(now, *slot);
@@ -470,48 +437,37 @@ impl Forwarder {
 
     fn on_nack(
         &mut self,
-        now: Time,
-        link: Link,
+        arrival: &Arrival,
         reason: NackReason,
         interest: Interest<'_>,
-        source: Source,
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         let unexpected = Dropped::new(DropReason::UnexpectedNack);
-        let nonce = interest.nonce.filter(|_| link.point_to_point).ok_or(unexpected)?;
+        let nonce = interest.nonce.filter(|_| arrival.point_to_point).ok_or(unexpected)?;
         let hash = self.hasher.hash(interest.name.as_bytes());
-        let slot = self.pit.find_asked(hash, interest.name, link.face, nonce).ok_or(unexpected)?;
+        let slot = self.pit.find_asked(hash, interest.name, arrival.face, nonce).ok_or(unexpected)?;
         let entry = self.pit.entry_mut(slot);
-        for record in entry.out_records.iter_mut().filter(|record| record.face == link.face) {
+        for record in entry.out_records.iter_mut().filter(|record| record.face == arrival.face) {
             record.nacked = Some(reason);
         }
-        let last = entry.in_records.iter().map(|record| record.expires).max().unwrap_or(now);
-        let lifetime = last.since(now);
-        let link = Link { token: None, ..link };
-        self.decide(now, slot, link, &interest, nonce, lifetime, source, out, |strategy, decision| {
-            strategy.on_nack(decision)
-        });
+        let lifetime = entry.last_expiry().since(arrival.now);
+        let asked = Asked { slot, interest: &interest, nonce, lifetime };
+        self.decide(arrival, &asked, out, |strategy, decision| strategy.on_nack(decision));
         Ok(())
     }
 
     // ---- Management ----
 
-    fn on_command(
-        &mut self,
-        now: Time,
-        link: Link,
-        interest: &Interest<'_>,
-        source: Source,
-        out: &mut Outbox,
-    ) -> Result<(), Dropped> {
+    fn on_command(&mut self, arrival: &Arrival, interest: &Interest<'_>, out: &mut Outbox) -> Result<(), Dropped> {
+        let Arrival { now, face: from, local, token, .. } = *arrival;
         if !management::is_command(interest.name) {
             self.drops.count(DropReason::NoRoute);
-            self.nack(link, NackReason::NoRoute, source, out);
+            self.nack(arrival, NackReason::NoRoute, out);
             return Ok(());
         }
-        let face = self.faces.get_mut(link.face).ok_or(Dropped::new(DropReason::NoFace))?;
+        let face = self.faces.get_mut(from).ok_or(Dropped::new(DropReason::NoFace))?;
         let hash = self.hasher.hash(interest.name.as_bytes());
-        let response = match management::parse(now, link.face, link.local, interest, hash, &mut face.replay) {
+        let response = match management::parse(now, from, local, interest, hash, &mut face.replay) {
             Ok(command) => self.carry_out(now, command),
             Err(refusal) => Err(refusal),
         };
@@ -523,7 +479,7 @@ impl Forwarder {
         let content = response.encode();
         let data = DataBuilder::new(interest.name).content(&content).build(&DigestSigner);
         let Ok(data) = data else { return Err(Dropped::new(DropReason::Malformed)) };
-        out.sends.push(Send { face: link.face, header: header_to(link.token, None), body: Body::Stored(data.into()) });
+        out.sends.push(Send { face: from, header: header_to(token, None), body: Body::Stored(data.into()) });
         Ok(())
     }
 
@@ -732,70 +688,3 @@ fn starts_with(name: NameRef<'_>, first: &[u8]) -> bool {
 fn header_to(pit_token: Option<PitToken>, congestion_mark: Option<u64>) -> LpHeader {
     LpHeader { pit_token, congestion_mark, ..LpHeader::default() }
 }
-
-/// A packet that was dropped and counted, for the host's log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dropped {
-    /// Why.
-    pub reason: DropReason,
-    /// What more there is to say.
-    pub detail: Detail,
-}
-
-/// The detail of a drop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    /// Nothing more.
-    None,
-    /// What the decoder found, and where.
-    Decode(DecodeError),
-    /// The packet's size.
-    Bytes(usize),
-}
-
-impl Dropped {
-    const fn new(reason: DropReason) -> Self {
-        Dropped { reason, detail: Detail::None }
-    }
-}
-
-impl From<DecodeError> for Dropped {
-    fn from(error: DecodeError) -> Self {
-        Dropped { reason: DropReason::Malformed, detail: Detail::Decode(error) }
-    }
-}
-
-impl std::fmt::Display for Dropped {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.detail {
-            Detail::None => write!(f, "{}", self.reason),
-            Detail::Decode(error) => write!(f, "{}: {error}", self.reason),
-            Detail::Bytes(bytes) => {
-                write!(f, "{}: {bytes} bytes, the limit is {}", self.reason, limits::MAX_PACKET_BYTES)
-            }
-        }
-    }
-}
-
-/// A route that cannot be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RouteError {
-    /// The next hop is not there.
-    NoFace(FaceId),
-    /// The prefix has too many components.
-    TooLong,
-    /// The table, or this prefix's part of it, is full.
-    Full,
-}
-
-impl std::fmt::Display for RouteError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            RouteError::NoFace(face) => write!(f, "there is no face {face}"),
-            RouteError::TooLong => write!(f, "a prefix has at most {} components", limits::PREFIX_COMPONENTS),
-            RouteError::Full => f.write_str("the table of routes is full"),
-        }
-    }
-}
-
-impl std::error::Error for RouteError {}

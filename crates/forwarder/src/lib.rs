@@ -47,13 +47,15 @@ mod outbox;
 mod pit;
 mod prefix_table;
 mod rib;
+mod stats;
 pub mod strategy;
 mod timer_wheel;
 
 pub use content_store::ContentStoreCounters;
-pub use drop_reason::{DropCounters, DropReason};
+pub use drop_reason::{Detail, DropCounters, DropReason, Dropped};
 pub use face::{FaceConfig, FaceCounters, FaceId, Scope};
-pub use forwarder::{Config, Detail, Dropped, FaceStats, Forwarder, RouteError, Stats};
+pub use forwarder::{Config, Forwarder};
 pub use outbox::{Body, Outbox, Send};
 pub use pit::{InRecord, OutRecord, PitEntry};
-pub use rib::{CAPTURE, CHILD_INHERIT, NextHop, Route};
+pub use rib::{CAPTURE, CHILD_INHERIT, NextHop, Route, RouteError};
+pub use stats::{FaceStats, Stats};

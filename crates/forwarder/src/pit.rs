@@ -66,6 +66,11 @@ impl PitEntry {
         self.hash
     }
 
+    /// When the last consumer stops waiting.
+    pub(crate) fn last_expiry(&self) -> Time {
+        self.in_records.iter().map(|record| record.expires).max().unwrap_or(Time::ZERO)
+    }
+
     fn matches(&self, hash: u64, interest: &Interest<'_>) -> bool {
         self.hash == hash
             && self.can_be_prefix == interest.can_be_prefix

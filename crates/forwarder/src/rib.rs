@@ -4,9 +4,11 @@
 //! prefix that has a capturing route; of several routes through one face the cheapest counts.
 
 use crate::face::FaceId;
+use crate::limits;
 use larder_packet::{Name, NameRef};
 use larder_units::Time;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Bound;
 
 /// Inherited by longer prefixes (NFD management protocol, RIB flags).
@@ -37,6 +39,29 @@ pub struct NextHop {
     /// The smaller, the better.
     pub cost: u64,
 }
+
+/// A route that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouteError {
+    /// The next hop is not there.
+    NoFace(FaceId),
+    /// The prefix has too many components.
+    TooLong,
+    /// The table, or this prefix's part of it, is full.
+    Full,
+}
+
+impl fmt::Display for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RouteError::NoFace(face) => write!(f, "there is no face {face}"),
+            RouteError::TooLong => write!(f, "a prefix has at most {} components", limits::PREFIX_COMPONENTS),
+            RouteError::Full => f.write_str("the table of routes is full"),
+        }
+    }
+}
+
+impl std::error::Error for RouteError {}
 
 /// Next hops that a prefix has now; none where the FIB must forget it.
 pub(crate) struct FibUpdate {

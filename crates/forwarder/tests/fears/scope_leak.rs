@@ -1,7 +1,8 @@
 //! Names that must not leave the machine, or the link.
 
-use super::world::{World, faces, interest};
+use super::world::{World, faces, interest, nack};
 use larder_forwarder::DropReason;
+use larder_packet::NackReason;
 
 #[test]
 fn localhost_is_for_local_faces() {
@@ -23,4 +24,19 @@ fn localhop_goes_one_hop() {
     world.route("/localhop", far, 0);
     assert_eq!(faces(&world.interest(near, "/localhop/a", 1)), [near], "a Nack, and nothing to the other");
     assert_eq!(faces(&world.interest(application, "/localhop/b", 2)), [far]);
+}
+
+#[test]
+fn a_local_refusal_does_not_send_localhop_further() {
+    let mut world = World::new();
+    let (neighbour, application, far) = (world.remote(), world.local(), world.remote());
+    world.route("/localhop", application, 0);
+    world.route("/localhop", far, 1);
+    let frame = interest("/localhop/a", 1).build();
+    assert_eq!(faces(&world.sent(neighbour, frame.clone())), [application]);
+    assert_eq!(
+        faces(&world.sent(application, nack(&frame, NackReason::NoRoute))),
+        [neighbour],
+        "refused, not forwarded"
+    );
 }
