@@ -130,7 +130,8 @@ impl EventLoop {
             self.tcp = Some(listener);
         }
         if let Some(address) = config.udp {
-            let mut listener = UdpListener::bind(address).map_err(|error| listen::occupied("udp", address, &error))?;
+            let mut listener = listen::with_ipv4_fallback(address, UdpListener::bind)
+                .map_err(|error| listen::occupied("udp", address, &error))?;
             register(&mut listener.socket, UDP)?;
             listening.push(format!("udp://{}", listener.socket.local_addr().unwrap_or(address)));
             self.udp = Some(listener);

@@ -66,9 +66,22 @@ fn remove_stale(path: &Path) -> Result<(), String> {
     }
 }
 
+/// Binds with `bind`; where this machine has no IPv6, the IPv6 wildcard, which stands for every address, is IPv4's.
+pub(super) fn with_ipv4_fallback<T>(address: SocketAddr, bind: impl Fn(SocketAddr) -> io::Result<T>) -> io::Result<T> {
+    match bind(address) {
+        Err(error) if error.raw_os_error() == Some(EAFNOSUPPORT) && address.ip().is_unspecified() => {
+            bind((std::net::Ipv4Addr::UNSPECIFIED, address.port()).into())
+        }
+        bound => bound,
+    }
+}
+
+/// "Address family not supported by protocol", on Linux.
+const EAFNOSUPPORT: i32 = 97;
+
 /// Binds a TCP listener for the setting `[ndn] <key>`; an IPv6 wildcard takes IPv4 too.
 pub(super) fn tcp(key: &str, address: SocketAddr) -> Result<TcpListener, String> {
-    let bind = || -> io::Result<TcpListener> {
+    let bind = |address: SocketAddr| -> io::Result<TcpListener> {
         let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
         if address.is_ipv6() {
             socket.set_only_v6(false)?;
@@ -79,7 +92,7 @@ pub(super) fn tcp(key: &str, address: SocketAddr) -> Result<TcpListener, String>
         socket.set_nonblocking(true)?;
         Ok(TcpListener::from_std(socket.into()))
     };
-    bind().map_err(|error| occupied(key, address, &error))
+    with_ipv4_fallback(address, bind).map_err(|error| occupied(key, address, &error))
 }
 
 /// The line for an address that cannot be bound.
@@ -90,4 +103,21 @@ pub(super) fn occupied(key: &str, address: SocketAddr, error: &io::Error) -> Str
         _ => "set an address of this machine, or \"\" for none",
     };
     format!("[ndn] {key}: cannot listen on {address}: {error}; {way_out}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_ipv6_serves_on_ipv4() {
+        let no_ipv6 = |address: SocketAddr| match address.is_ipv6() {
+            true => Err(io::Error::from_raw_os_error(EAFNOSUPPORT)),
+            false => Ok(address),
+        };
+        let bound = |text: &str| with_ipv4_fallback(text.parse().unwrap(), no_ipv6).ok().map(|bound| bound.to_string());
+        assert_eq!(bound("[::]:6363").as_deref(), Some("0.0.0.0:6363"));
+        assert_eq!(bound("[::1]:6363"), None, "that one was meant");
+        assert_eq!(bound("127.0.0.1:6363").as_deref(), Some("127.0.0.1:6363"));
+    }
 }
