@@ -9,7 +9,6 @@
 //! free room everything is stored ([`Engine::admit_or_fill`]).
 
 use crate::limits::CONTENT_STORE_ENTRY_BYTES;
-use crate::name_hash::NameHasher;
 use bytes::Bytes;
 use hashbrown::HashTable;
 use larder_packet::{Data, Interest, NameRef};
@@ -79,14 +78,8 @@ impl ContentStore {
         &mut self.engine
     }
 
-    /// The Data that answers this Interest, and the request told to the policy; `hash` is of the Interest's name.
-    pub(crate) fn look_up(
-        &mut self,
-        now: Time,
-        hasher: &NameHasher,
-        hash: u64,
-        interest: &Interest<'_>,
-    ) -> Option<Bytes> {
+    /// The Data that answers this Interest, and the request told to the policy; `hash` is of the Interest's name without an implicit digest.
+    pub(crate) fn look_up(&mut self, now: Time, hash: u64, interest: &Interest<'_>) -> Option<Bytes> {
         let (name, digest) = interest.name.strip_implicit_digest();
         let fits = |entry: &Entry| {
             (!interest.must_be_fresh || now < entry.fresh_until)
@@ -96,7 +89,6 @@ impl ContentStore {
         let found = if interest.can_be_prefix && digest.is_none() {
             self.under_prefix(name).find(|slot| self.entry(*slot).is_some_and(fits))
         } else {
-            let hash = if digest.is_some() { hasher.hash(name.as_bytes()) } else { hash };
             self.exact(hash, name).filter(|slot| self.entry(*slot).is_some_and(fits))
         };
         match found {

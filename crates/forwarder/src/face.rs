@@ -4,6 +4,7 @@ use crate::management::Replay;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_packet::Reassembler;
+use larder_units::Time;
 use std::fmt;
 
 /// A face's number. Numbers are never used twice in the life of a forwarder. 0 to 255 are reserved (NFD management protocol).
@@ -11,8 +12,6 @@ use std::fmt;
 pub struct FaceId(pub u64);
 
 impl FaceId {
-    /// The forwarder itself: the nexthop of `/localhost/nfd`.
-    pub const INTERNAL: FaceId = FaceId(1);
     /// The first number given to a face of the host.
     pub(crate) const FIRST: FaceId = FaceId(256);
 }
@@ -75,7 +74,7 @@ pub struct FaceCounters {
     pub out_data: u64,
     pub out_nacks: u64,
     pub out_bytes: u64,
-    /// Packets from this face that were dropped, for whatever [`crate::DropReason`].
+    /// Packets from this face that were dropped, and to it that found its queue full, for whatever [`crate::DropReason`].
     pub dropped: u64,
 }
 
@@ -149,6 +148,21 @@ impl Faces {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FaceId, &Face)> {
         self.table.iter().map(|(id, face)| (*id, face))
+    }
+
+    /// Forgets incomplete packets that are too old, and the reassemblers that hold nothing then; returns how many are left.
+    pub(crate) fn sweep_reassemblers(&mut self, now: Time) -> usize {
+        let mut left = 0;
+        for face in self.table.values_mut() {
+            if let Some(reassembler) = &mut face.reassembler {
+                reassembler.forget_old(now);
+                match reassembler.held_bytes() {
+                    0 => face.reassembler = None,
+                    _ => left += 1,
+                }
+            }
+        }
+        left
     }
 
     pub(crate) fn len(&self) -> usize {

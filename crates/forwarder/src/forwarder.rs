@@ -17,6 +17,7 @@ use crate::rib::{FibUpdate, NextHop, Rib, Route, RouteError};
 use crate::stats::{FaceStats, Stats};
 use crate::strategy::{self, Decision, Strategy};
 use bytes::Bytes;
+use larder_packet::limits::REASSEMBLY_TIMEOUT;
 use larder_packet::tlv::Tlv;
 use larder_packet::{
     ControlResponse, Data, DataBuilder, DigestSigner, Interest, LpHeader, LpPacket, NackReason, Name, NameRef,
@@ -61,6 +62,9 @@ pub struct Forwarder {
     drops: DropCounters,
     satisfied: u64,
     unsatisfied: u64,
+    /// Faces with a reassembler, and when they are next looked at for packets that will not be complete any more.
+    reassembling: usize,
+    next_sweep: Option<Time>,
     scratch: Scratch,
 }
 
@@ -143,6 +147,8 @@ impl Forwarder {
             drops: DropCounters::default(),
             satisfied: 0,
             unsatisfied: 0,
+            reassembling: 0,
+            next_sweep: None,
             scratch: Scratch::default(),
         }
     }
@@ -172,17 +178,21 @@ impl Forwarder {
         due.clear();
         self.pit.expire(now, &mut due);
         for slot in due.drain(..) {
-            self.unsatisfied += 1;
+            self.unsatisfied += self.pit.entry(slot).in_records.len() as u64;
             self.finish(now, slot);
         }
         self.scratch.found = due;
         let updates = self.rib.expire(now);
         self.update_fib(updates);
+        if self.next_sweep.is_some_and(|at| at <= now) {
+            self.reassembling = self.faces.sweep_reassemblers(now);
+            self.next_sweep = (self.reassembling > 0).then_some(now + REASSEMBLY_TIMEOUT);
+        }
     }
 
     /// When [`Forwarder::on_timeout`] must be called next.
     pub fn next_timeout(&self) -> Option<Time> {
-        [self.pit.next_timeout(), self.rib.next_timeout()].into_iter().flatten().min()
+        [self.pit.next_timeout(), self.rib.next_timeout(), self.next_sweep].into_iter().flatten().min()
     }
 
     fn receive(&mut self, now: Time, id: FaceId, frame: &mut [u8], out: &mut Outbox) -> Result<(), Dropped> {
@@ -206,6 +216,13 @@ impl Forwarder {
             let packet = &mut frame[out.input.clone()];
             check_and_age(packet, whole.nack)?;
             return self.on_network_packet(&whole, packet, out);
+        }
+        if face.reassembler.is_none() {
+            if self.reassembling >= limits::REASSEMBLING_FACES {
+                return Err(Dropped::new(DropReason::Reassembly));
+            }
+            self.reassembling += 1;
+            self.next_sweep.get_or_insert(now + REASSEMBLY_TIMEOUT);
         }
         let reassembler = face.reassembler.get_or_insert_default();
         match reassembler.accept(now, &packet.header, fragment) {
@@ -252,6 +269,9 @@ impl Forwarder {
         let Some(nonce) = interest.nonce else {
             // Applications may leave the nonce to the forwarder (packet specification 0.3, "Nonce").
             let packet = Bytes::from(with_nonce(interest.wire, self.nonces.bits() as u32));
+            if packet.len() > limits::MAX_PACKET_BYTES {
+                return Err(Dropped { reason: DropReason::Oversized, detail: Detail::Bytes(packet.len()) });
+            }
             return self.on_interest(&arrival.made(packet.clone()), Interest::decode(&packet)?, out);
         };
         let Arrival { now, face, token, .. } = *arrival;
@@ -268,7 +288,7 @@ impl Forwarder {
         if interest.can_be_prefix && name.component_count() > limits::CAN_BE_PREFIX_COMPONENTS {
             return Err(Dropped::new(DropReason::NameTooDeep));
         }
-        let hash = self.hasher.hash(name.as_bytes());
+        let hash = self.hash_of(name);
         let pending = self.pit.find(hash, &interest);
         if self.is_duplicate(now, hash, nonce, face, pending) {
             self.nack(arrival, NackReason::Duplicate, out);
@@ -276,7 +296,7 @@ impl Forwarder {
         }
         if pending.is_some_and(|slot| is_waiting(now, self.pit.entry(slot))) {
             self.content_store.engine_mut().miss(hash, now);
-        } else if let Some(data) = self.content_store.look_up(now, &self.hasher, hash, &interest) {
+        } else if let Some(data) = self.content_store.look_up(now, hash, &interest) {
             self.satisfied += 1;
             out.sends.push(Send { face, header: header_to(token, None), body: Body::Stored(data) });
             return Ok(());
@@ -292,6 +312,12 @@ impl Forwarder {
         Ok(())
     }
 
+    /// The hash under which an Interest is pending and cached Data is found: of its name without an implicit digest.
+    fn hash_of(&self, name: NameRef<'_>) -> u64 {
+        let (name, _) = name.strip_implicit_digest();
+        self.hasher.hash(name.as_bytes())
+    }
+
     /// A nonce that another face's Interest carries, or that a dead Interest carried: the Interest came around.
     fn is_duplicate(&mut self, now: Time, hash: u64, nonce: u32, face: FaceId, pending: Option<u32>) -> bool {
         if self.dead_nonces.contains(now, hash, nonce) {
@@ -299,8 +325,10 @@ impl Forwarder {
         }
         let Some(slot) = pending else { return false };
         let entry = self.pit.entry(slot);
-        entry.in_records.iter().any(|record| record.nonce == nonce && record.face != face)
-            || entry.out_records.iter().any(|record| record.nonce == nonce && record.face == face)
+        // From the face that sent it before, it is a retransmission (NFD, "DUPLICATE_NONCE_IN_SAME").
+        let repeated = entry.in_records.iter().any(|record| record.nonce == nonce && record.face == face);
+        let carried = entry.in_records.iter().map(|record| record.nonce);
+        !repeated && carried.chain(entry.out_records.iter().map(|record| record.nonce)).any(|carried| carried == nonce)
     }
 
     fn add_consumer(&mut self, slot: u32, record: InRecord) -> Result<(), Dropped> {
@@ -343,9 +371,12 @@ impl Forwarder {
             next_hops,
             faces,
             nonce,
+            hop_limit: interest.hop_limit,
             lifetime,
             // HopLimit 0 after the decrement: the Interest may reach applications here, and nobody else.
-            local_only: interest.hop_limit == Some(0) || (from_afar && starts_with(interest.name, b"localhop")),
+            local_only: interest.hop_limit == Some(0)
+                || starts_with(interest.name, b"localhost")
+                || (from_afar && starts_with(interest.name, b"localhop")),
             send_to,
             refused: &mut refused,
         };
@@ -376,7 +407,7 @@ impl Forwarder {
             let header = LpHeader { nack: Some(reason), ..header_to(consumer.token, None) };
             out.sends.push(Send { face: consumer.face, header, body });
         }
-        self.unsatisfied += 1;
+        self.unsatisfied += entry.in_records.len() as u64;
         self.finish(arrival.now, slot);
     }
 
@@ -408,9 +439,10 @@ impl Forwarder {
         let hash = self.hasher.hash(data.name.as_bytes());
         let Scratch { prefixes, found, asked, .. } = &mut self.scratch;
         self.pit.matches(&self.hasher, hash, &data, prefixes, found);
-        // Only who was asked may answer.
-        found.retain(|slot| self.pit.entry(*slot).out_records.iter().any(|record| record.face == arrival.face));
-        if found.is_empty() {
+        // Only who was asked may answer; the answer is then everybody's who waits for this name.
+        let asked_here =
+            |slot: &u32| self.pit.entry(*slot).out_records.iter().any(|record| record.face == arrival.face);
+        if !found.iter().any(asked_here) {
             return Err(Dropped::new(DropReason::Unsolicited));
         }
         asked.clear();
@@ -444,8 +476,9 @@ impl Forwarder {
     ) -> Result<(), Dropped> {
         let unexpected = Dropped::new(DropReason::UnexpectedNack);
         let nonce = interest.nonce.filter(|_| arrival.point_to_point).ok_or(unexpected)?;
-        let hash = self.hasher.hash(interest.name.as_bytes());
-        let slot = self.pit.find_asked(hash, interest.name, arrival.face, nonce).ok_or(unexpected)?;
+        interest.check_parameters_digest().map_err(|_| unexpected)?;
+        let hash = self.hash_of(interest.name);
+        let slot = self.pit.find_asked(hash, &interest, arrival.face, nonce).ok_or(unexpected)?;
         let entry = self.pit.entry_mut(slot);
         for record in entry.out_records.iter_mut().filter(|record| record.face == arrival.face) {
             record.nacked = Some(reason);
@@ -465,9 +498,13 @@ impl Forwarder {
             self.nack(arrival, NackReason::NoRoute, out);
             return Ok(());
         }
-        let face = self.faces.get_mut(from).ok_or(Dropped::new(DropReason::NoFace))?;
+        let face = self.faces.get(from).ok_or(Dropped::new(DropReason::NoFace))?;
         let hash = self.hasher.hash(interest.name.as_bytes());
-        let response = match management::parse(now, from, local, interest, hash, &mut face.replay) {
+        if let Some(response) = face.replay.answer(hash) {
+            out.sends.push(Send { face: from, header: header_to(token, None), body: Body::Stored(response) });
+            return Ok(());
+        }
+        let response = match management::parse(now, from, local, interest) {
             Ok(command) => self.carry_out(now, command),
             Err(refusal) => Err(refusal),
         };
@@ -479,7 +516,11 @@ impl Forwarder {
         let content = response.encode();
         let data = DataBuilder::new(interest.name).content(&content).build(&DigestSigner);
         let Ok(data) = data else { return Err(Dropped::new(DropReason::Malformed)) };
-        out.sends.push(Send { face: from, header: header_to(token, None), body: Body::Stored(data.into()) });
+        let data = Bytes::from(data);
+        if let Some(face) = self.faces.get_mut(from) {
+            face.replay.remember(hash, data.clone());
+        }
+        out.sends.push(Send { face: from, header: header_to(token, None), body: Body::Stored(data) });
         Ok(())
     }
 
@@ -488,7 +529,8 @@ impl Forwarder {
         match command {
             Command::Register(prefix, route) => self.add_route(&prefix, route).map_err(|error| match error {
                 RouteError::NoFace(_) => (410, error.to_string()),
-                RouteError::TooLong | RouteError::Full => (414, error.to_string()),
+                RouteError::TooLong => (414, error.to_string()),
+                RouteError::Full => (507, error.to_string()),
             })?,
             Command::Unregister(prefix, face, origin) => self.remove_route(&prefix, face, origin),
         }
@@ -518,10 +560,13 @@ impl Forwarder {
         if self.faces.get(route.face).is_none() {
             return Err(RouteError::NoFace(route.face));
         }
-        if prefix.as_name().component_count() > limits::PREFIX_COMPONENTS {
+        let name = prefix.as_name();
+        if name.component_count() > limits::PREFIX_COMPONENTS || name.as_bytes().len() > limits::PREFIX_BYTES {
             return Err(RouteError::TooLong);
         }
-        if self.rib.routes() >= limits::ROUTES || self.rib.of(prefix).len() >= limits::ROUTES_PER_PREFIX {
+        let routes = self.rib.of(prefix);
+        let replaces = routes.iter().any(|old| old.face == route.face && old.origin == route.origin);
+        if !replaces && (self.rib.routes() >= limits::ROUTES || routes.len() >= limits::ROUTES_PER_PREFIX) {
             return Err(RouteError::Full);
         }
         let updates = self.rib.add(prefix, route);

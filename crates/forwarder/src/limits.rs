@@ -5,8 +5,15 @@ use std::time::Duration;
 /// The largest network-layer packet, bytes (NDN packet specification 0.3, section 1.4: practical limit of 8800).
 pub const MAX_PACKET_BYTES: usize = 8800;
 
-/// Interests pending at once. An entry takes about 400 bytes with its records, so the table stays near 100 MB at the limit.
+/// Interests pending at once. An entry with an ordinary name takes about 400 bytes with its records: near 100 MB at the limit.
 pub const PIT_ENTRIES: usize = 1 << 18;
+
+/// Bytes of names and forwarding hints of pending Interests: 2^18 long ones would take 4.6 GB.
+pub const PIT_BYTES: usize = 128 << 20;
+
+/// Pending Interests of one name that differ in CanBePrefix, MustBeFresh, ForwardingHint or implicit digest: they share one hash, so each
+/// look-up passes them all.
+pub const ENTRIES_PER_NAME: usize = 64;
 
 /// Downstreams, or upstreams, that one pending Interest remembers. More than this many consumers of one name within one round trip
 /// retransmit, and are answered from the Content Store.
@@ -21,6 +28,12 @@ pub const PREFIX_COMPONENTS: usize = 32;
 /// Components of the longest Interest name with CanBePrefix: Data is matched against one hash a prefix, which this bounds.
 pub const CAN_BE_PREFIX_COMPONENTS: usize = 64;
 
+/// Bytes of the longest prefix in the FIB: with [`ROUTES`] of them memory must end somewhere.
+pub const PREFIX_BYTES: usize = 2048;
+
+/// Faces that may have incomplete packets in reassembly at once, about 750 kB each at the worst.
+pub const REASSEMBLING_FACES: usize = 128;
+
 /// Nonces remembered after their Interests are gone, a generation; two generations are kept. A generation of 2^16 takes about 1 MB.
 pub const DEAD_NONCES: usize = 1 << 16;
 
@@ -33,7 +46,8 @@ pub const ROUTES: usize = 1 << 20;
 /// Routes of one prefix: every change of it rebuilds its next hops.
 pub const ROUTES_PER_PREFIX: usize = 4096;
 
-/// Management commands remembered of each face against replay: 8 bytes each.
+/// Management commands remembered of each face, with their responses (about 200 bytes): one that comes again is answered again, and not
+/// carried out again.
 pub const REPLAY_COMMANDS: usize = 256;
 
 /// Bytes that one cached Data takes besides its packet: the entry (80), its slot in the two indexes (about 56), the policy's share (24)

@@ -3,14 +3,16 @@
 //! Commands come as Interests under `/localhost/nfd` from local faces (and under `/localhop/nfd` from others where the configuration allows
 //! it), signed in either form: the packet format 0.3's signed Interest, or the older one whose timestamp, nonce, SignatureInfo and
 //! SignatureValue are four name components. Any signer is believed on local faces, as in NFD's default configuration; a bare digest is
-//! checked. What a face has sent before it may not send again; the memory is a face's own, so that applications that sign with the same
-//! digest never get in each other's way.
+//! checked. A command that comes again is answered again, and not carried out again; the memory is a face's own, so that applications that
+//! sign with the same digest never get in each other's way. A remote application registers for itself only, and neither `/` nor what is
+//! local; nothing proves who it is, so the configuration must be sure of its neighbours.
 //!
 //! Missing: trust anchors, the other modules (`faces`, `fib`, `cs`, `strategy-choice`) and the datasets; Interests for them get a Nack.
 
 use crate::face::FaceId;
 use crate::limits::{PREFIX_COMPONENTS, REPLAY_COMMANDS};
 use crate::rib::{CHILD_INHERIT, Route};
+use bytes::Bytes;
 use larder_packet::tlv::Tlv;
 use larder_packet::{
     ControlParameters, ControlResponse, DigestVerifier, Interest, Name, NameRef, SignatureInfo, Verifier, types,
@@ -44,21 +46,11 @@ pub(crate) fn is_command(name: NameRef<'_>) -> bool {
 /// The first byte of a ControlParameters element.
 const CONTROL_PARAMETERS: u8 = types::nfd::CONTROL_PARAMETERS as u8;
 
-/// Reads and checks a command; `hash` is its name's. `local` tells whether it came from a local face, which may register for others.
-pub(crate) fn parse(
-    now: Time,
-    from: FaceId,
-    local: bool,
-    interest: &Interest<'_>,
-    hash: u64,
-    replay: &mut Replay,
-) -> Result<Command, Refusal> {
+/// Reads and checks a command. `local` tells whether it came from a local face, which may register for others.
+pub(crate) fn parse(now: Time, from: FaceId, local: bool, interest: &Interest<'_>) -> Result<Command, Refusal> {
     let bad = |text: &str| (400, text.to_owned());
     let name = interest.name;
     authenticate(interest)?;
-    if !replay.first_time(hash) {
-        return Err((403, "this command was received before".to_owned()));
-    }
     let verb = name.component(3).map(|c| c.value).unwrap_or_default();
     let parameters = name.component(4).ok_or_else(|| bad("ControlParameters are missing"))?;
     let parameters = ControlParameters::decode(parameters.value)
@@ -66,6 +58,9 @@ pub(crate) fn parse(
     let prefix = parameters.name.clone().ok_or_else(|| bad("the Name is missing"))?;
     if prefix.as_name().component_count() > PREFIX_COMPONENTS {
         return Err((414, format!("a route's prefix has at most {PREFIX_COMPONENTS} components")));
+    }
+    if !local && is_reserved(prefix.as_name()) {
+        return Err((403, "a remote application registers neither / nor a local prefix".to_owned()));
     }
     let face = match parameters.face_id {
         None | Some(0) => from,
@@ -142,21 +137,27 @@ pub(crate) fn done(now: Time, command: &Command) -> ControlResponse {
     ControlResponse { status_code: 200, status_text: "OK".to_owned(), body: Some(body) }
 }
 
-/// The commands that one face sent last, by the keyed hash of their names, which hold all that is signed or its digest.
+/// What strangers must not draw to themselves: everything, and what belongs to this machine or link.
+fn is_reserved(prefix: NameRef<'_>) -> bool {
+    prefix.component(0).is_none_or(|first| first.value == b"localhost" || first.value == b"localhop")
+}
+
+/// The commands that one face sent last, by the keyed hash of their names, which hold all that is signed or its digest; with their responses.
 #[derive(Default)]
 pub(crate) struct Replay {
-    seen: VecDeque<u64>,
+    seen: VecDeque<(u64, Bytes)>,
 }
 
 impl Replay {
-    fn first_time(&mut self, hash: u64) -> bool {
-        if self.seen.contains(&hash) {
-            return false;
-        }
+    /// The response to a command that came before.
+    pub(crate) fn answer(&self, hash: u64) -> Option<Bytes> {
+        self.seen.iter().find(|(seen, _)| *seen == hash).map(|(_, response)| response.clone())
+    }
+
+    pub(crate) fn remember(&mut self, hash: u64, response: Bytes) {
         if self.seen.len() >= REPLAY_COMMANDS {
             self.seen.pop_front();
         }
-        self.seen.push_back(hash);
-        true
+        self.seen.push_back((hash, response));
     }
 }

@@ -3,14 +3,15 @@
 //! Entries are keyed by name, CanBePrefix, MustBeFresh and ForwardingHint (packet specification 0.3, "Interest": the elements that select
 //! Data or its way). One hash table over the keyed hash of the name; entries live in a slab and keep their buffers when they are freed, so
 //! that a steady load allocates nothing. Data is matched in one probe for its whole name, one for each shorter length at which some
-//! CanBePrefix Interest is pending, and one for its implicit digest where any Interest names one.
+//! CanBePrefix Interest is pending. An Interest that names an implicit digest stands under the hash of its name without it, so that a Data's
+//! digest is computed only where somebody waits for its name with one.
 
 use crate::face::FaceId;
 use crate::limits;
 use crate::name_hash::{NameHasher, Prefix};
 use crate::timer_wheel::TimerWheel;
 use hashbrown::HashTable;
-use larder_packet::{Data, Interest, NackReason, NameRef, PitToken, types};
+use larder_packet::{Data, Interest, NackReason, PitToken, types};
 use larder_units::Time;
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub struct OutRecord {
     pub face: FaceId,
     /// The nonce that it carried: a Nack must carry it too.
     pub nonce: u32,
+    /// The HopLimit that it carried: a Nack must not raise it.
+    pub hop_limit: Option<u8>,
     /// When it was last sent.
     pub sent: Time,
     /// When no answer is expected any more.
@@ -61,7 +64,7 @@ pub struct PitEntry {
 }
 
 impl PitEntry {
-    /// The keyed hash of the Interest's name.
+    /// The keyed hash of the Interest's name without an implicit digest.
     pub(crate) fn name_hash(&self) -> u64 {
         self.hash
     }
@@ -105,6 +108,9 @@ impl PitEntry {
     }
 }
 
+/// Type and length of an ImplicitSha256DigestComponent.
+const DIGEST_HEADER: &[u8] = &[types::IMPLICIT_SHA256_DIGEST as u8, 32];
+
 pub(crate) struct Pit {
     index: HashTable<u32>,
     entries: Vec<PitEntry>,
@@ -113,9 +119,9 @@ pub(crate) struct Pit {
     /// Pending CanBePrefix Interests by their number of components.
     prefix_lengths: Box<[u32; limits::CAN_BE_PREFIX_COMPONENTS + 1]>,
     longest_prefix: usize,
-    /// Pending Interests that end in an implicit digest.
-    digests: usize,
     limit: usize,
+    /// Bytes of the pending Interests' names and hints.
+    bytes: usize,
 }
 
 impl Pit {
@@ -127,8 +133,8 @@ impl Pit {
             wheel: TimerWheel::new(),
             prefix_lengths: Box::new([0; limits::CAN_BE_PREFIX_COMPONENTS + 1]),
             longest_prefix: 0,
-            digests: 0,
             limit,
+            bytes: 0,
         }
     }
 
@@ -150,9 +156,15 @@ impl Pit {
 
     /// A new entry for an Interest that [`Pit::find`] did not find; `None` where the table is full.
     pub(crate) fn insert(&mut self, hash: u64, interest: &Interest<'_>) -> Option<u32> {
-        if self.index.len() >= self.limit {
+        let bytes = interest.name.as_bytes().len() + interest.forwarding_hint.map_or(0, <[u8]>::len);
+        let same_name = self.index.iter_hash(hash).filter(|slot| self.entries[**slot as usize].hash == hash);
+        if self.index.len() >= self.limit
+            || self.bytes + bytes > limits::PIT_BYTES
+            || same_name.take(limits::ENTRIES_PER_NAME).count() == limits::ENTRIES_PER_NAME
+        {
             return None;
         }
+        self.bytes += bytes;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.entries.push(PitEntry::default());
             (self.entries.len() - 1) as u32
@@ -163,7 +175,6 @@ impl Pit {
             self.prefix_lengths[entry.components] += 1;
             self.longest_prefix = self.longest_prefix.max(entry.components);
         }
-        self.digests += usize::from(entry.has_digest);
         let entries = &self.entries;
         self.index.insert_unique(hash, slot, |slot| entries[*slot as usize].hash);
         Some(slot)
@@ -181,7 +192,7 @@ impl Pit {
                 self.longest_prefix -= 1;
             }
         }
-        self.digests -= usize::from(entry.has_digest);
+        self.bytes -= entry.name.len() + entry.hint.len();
         entry.clear();
         self.free.push(slot);
         if self.index.is_empty() && self.entries.len() > 4096 {
@@ -201,24 +212,27 @@ impl Pit {
     ) {
         found.clear();
         let name = data.name.as_bytes();
-        self.collect(hash, found, |entry| entry.name == name);
+        let mut digest = None;
+        let full_name = |entry: &PitEntry, digest: &[u8; 32]| {
+            entry.name.strip_prefix(name).and_then(|rest| rest.strip_prefix(DIGEST_HEADER)) == Some(&digest[..])
+        };
+        self.collect(hash, found, |entry| match entry.has_digest {
+            false => entry.name == name,
+            true => full_name(entry, digest.get_or_insert_with(|| data.implicit_digest())),
+        });
         if self.longest_prefix > 0 {
             hasher.prefixes(data.name, self.longest_prefix, prefixes);
             for (length, prefix) in prefixes.iter().enumerate() {
                 if self.prefix_lengths[length] > 0 && prefix.end < name.len() {
-                    self.collect(prefix.hash, found, |entry| entry.can_be_prefix && entry.name == name[..prefix.end]);
+                    self.collect(prefix.hash, found, |entry| {
+                        entry.can_be_prefix && !entry.has_digest && entry.name == name[..prefix.end]
+                    });
                 }
             }
         }
-        if self.digests > 0 {
-            let mut full = data.name.to_name();
-            full.push(types::IMPLICIT_SHA256_DIGEST, &data.implicit_digest());
-            let full = full.as_name().as_bytes();
-            self.collect(hasher.hash(full), found, |entry| entry.name == full);
-        }
     }
 
-    fn collect(&self, hash: u64, found: &mut Vec<u32>, want: impl Fn(&PitEntry) -> bool) {
+    fn collect(&self, hash: u64, found: &mut Vec<u32>, mut want: impl FnMut(&PitEntry) -> bool) {
         let hits = self.index.iter_hash(hash).copied();
         found.extend(hits.filter(|slot| {
             let entry = &self.entries[*slot as usize];
@@ -226,13 +240,17 @@ impl Pit {
         }));
     }
 
-    /// The entry of this name that asked `face` with this nonce: the one that a Nack answers.
-    pub(crate) fn find_asked(&self, hash: u64, name: NameRef<'_>, face: FaceId, nonce: u32) -> Option<u32> {
-        let hits = self.index.iter_hash(hash).copied();
-        hits.into_iter().find(|slot| {
-            let entry = &self.entries[*slot as usize];
-            entry.name == name.as_bytes() && entry.out_records.iter().any(|out| out.face == face && out.nonce == nonce)
-        })
+    /// The entry that asked `face` for this with this nonce, and no fewer hops: the one that a Nack answers. The Interest in the Nack may be
+    /// sent on, so it must be the one that was sent.
+    pub(crate) fn find_asked(&self, hash: u64, interest: &Interest<'_>, face: FaceId, nonce: u32) -> Option<u32> {
+        let slot = self.find(hash, interest)?;
+        let sent = |out: &OutRecord| {
+            out.face == face
+                && out.nonce == nonce
+                && out.hop_limit.is_some() == interest.hop_limit.is_some()
+                && interest.hop_limit <= out.hop_limit
+        };
+        self.entries[slot as usize].out_records.iter().any(sent).then_some(slot)
     }
 
     pub(crate) fn set_timer(&mut self, slot: u32, deadline: Time) {

@@ -7,7 +7,7 @@ use crate::face::FaceId;
 use crate::limits;
 use larder_packet::{Name, NameRef};
 use larder_units::Time;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::Bound;
 
@@ -45,7 +45,7 @@ pub struct NextHop {
 pub enum RouteError {
     /// The next hop is not there.
     NoFace(FaceId),
-    /// The prefix has too many components.
+    /// The prefix has too many components, or bytes.
     TooLong,
     /// The table, or this prefix's part of it, is full.
     Full,
@@ -55,7 +55,12 @@ impl fmt::Display for RouteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RouteError::NoFace(face) => write!(f, "there is no face {face}"),
-            RouteError::TooLong => write!(f, "a prefix has at most {} components", limits::PREFIX_COMPONENTS),
+            RouteError::TooLong => write!(
+                f,
+                "a prefix has at most {} components and {} bytes",
+                limits::PREFIX_COMPONENTS,
+                limits::PREFIX_BYTES
+            ),
             RouteError::Full => f.write_str("the table of routes is full"),
         }
     }
@@ -74,6 +79,8 @@ pub(crate) struct Rib {
     /// In canonical order, which is the byte order of the names: the prefixes under a prefix stand in one range.
     prefixes: BTreeMap<Name, Vec<Route>>,
     routes: usize,
+    /// How many of them go to each face: most faces that close have none, and cost nothing then.
+    of_face: HashMap<FaceId, usize>,
     /// No route expires before this time; not always tight.
     soonest: Option<Time>,
 }
@@ -92,8 +99,16 @@ impl Rib {
         self.soonest = [self.soonest, route.expires].into_iter().flatten().min();
         let routes = self.prefixes.entry(prefix.clone()).or_default();
         match routes.iter_mut().find(|old| old.face == route.face && old.origin == route.origin) {
-            Some(old) => *old = route,
+            Some(old) => {
+                let same = (old.cost, old.flags) == (route.cost, route.flags);
+                *old = route;
+                if same {
+                    // A refresh moves the expiry, and no next hop.
+                    return Vec::new();
+                }
+            }
             None => {
+                *self.of_face.entry(route.face).or_default() += 1;
                 routes.push(route);
                 self.routes += 1;
             }
@@ -103,27 +118,38 @@ impl Rib {
 
     /// Removes the route with this face and origin.
     pub(crate) fn remove(&mut self, prefix: &Name, face: FaceId, origin: u64) -> Vec<FibUpdate> {
-        self.remove_where(prefix, |route| route.face == face && route.origin == origin)
-    }
-
-    fn remove_where(&mut self, prefix: &Name, gone: impl Fn(&Route) -> bool) -> Vec<FibUpdate> {
         let Some(routes) = self.prefixes.get_mut(prefix) else { return Vec::new() };
-        let before = routes.len();
-        routes.retain(|route| !gone(route));
-        self.routes -= before - routes.len();
-        if routes.is_empty() {
+        let Some(at) = routes.iter().position(|route| route.face == face && route.origin == origin) else {
+            return Vec::new();
+        };
+        routes.remove(at);
+        let is_empty = routes.is_empty();
+        self.forget(face);
+        let mut updates = Vec::new();
+        if is_empty {
             self.prefixes.remove(prefix);
-        }
-        let mut updates = self.updates_under(prefix);
-        if !self.prefixes.contains_key(prefix) {
             updates.push(FibUpdate { prefix: prefix.clone(), next_hops: Vec::new() });
         }
+        updates.extend(self.updates_under(prefix));
         updates
+    }
+
+    fn forget(&mut self, face: FaceId) {
+        self.routes -= 1;
+        if let Some(count) = self.of_face.get_mut(&face) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_face.remove(&face);
+            }
+        }
     }
 
     /// Removes every route of a face that is gone.
     pub(crate) fn remove_face(&mut self, face: FaceId) -> Vec<FibUpdate> {
-        self.remove_everywhere(|route| route.face == face)
+        match self.of_face.contains_key(&face) {
+            true => self.remove_everywhere(|route| route.face == face),
+            false => Vec::new(),
+        }
     }
 
     /// Removes every route that has expired.
@@ -137,11 +163,28 @@ impl Rib {
     }
 
     fn remove_everywhere(&mut self, gone: impl Fn(&Route) -> bool) -> Vec<FibUpdate> {
-        let affected: Vec<Name> = (self.prefixes.iter())
-            .filter(|(_, routes)| routes.iter().any(&gone))
-            .map(|(prefix, _)| prefix.clone())
-            .collect();
-        affected.iter().flat_map(|prefix| self.remove_where(prefix, &gone)).collect()
+        let (mut updates, mut affected, mut removed) = (Vec::new(), Vec::new(), Vec::new());
+        self.prefixes.retain(|prefix, routes| {
+            let before = removed.len();
+            removed.extend(routes.extract_if(.., |route| gone(route)).map(|route| route.face));
+            if removed.len() > before {
+                affected.push(prefix.clone());
+            }
+            if routes.is_empty() {
+                updates.push(FibUpdate { prefix: prefix.clone(), next_hops: Vec::new() });
+            }
+            !routes.is_empty()
+        });
+        removed.into_iter().for_each(|face| self.forget(face));
+        // In canonical order what stands under a prefix follows it: each subtree is computed once.
+        let mut top: Option<&Name> = None;
+        for prefix in &affected {
+            if top.is_none_or(|top| !prefix.as_name().starts_with(top.as_name())) {
+                updates.extend(self.updates_under(prefix));
+                top = Some(prefix);
+            }
+        }
+        updates
     }
 
     /// When a route may expire.

@@ -197,7 +197,9 @@ impl Reassembler {
         self.partial.iter().map(Partial::held_bytes).sum()
     }
 
-    fn forget_old(&mut self, now: Time) {
+    /// Forgets the packets whose rest has not come in [`REASSEMBLY_TIMEOUT`]. [`Reassembler::accept`] does so too; a host calls it where
+    /// nothing more may come.
+    pub fn forget_old(&mut self, now: Time) {
         while self.partial.front().is_some_and(|oldest| now.since(oldest.started) >= REASSEMBLY_TIMEOUT) {
             self.partial.pop_front();
             self.counters.timed_out_packets += 1;

@@ -58,8 +58,9 @@ pub struct Decision<'a> {
     pub(crate) next_hops: &'a [NextHop],
     pub(crate) faces: &'a Faces,
     pub(crate) nonce: u32,
+    pub(crate) hop_limit: Option<u8>,
     pub(crate) lifetime: Duration,
-    /// `/localhop`: never from non-local to non-local. Decided once an Interest.
+    /// Local faces only: `/localhost`, and `/localhop` from afar.
     pub(crate) local_only: bool,
     pub(crate) send_to: &'a mut Vec<FaceId>,
     pub(crate) refused: &'a mut Option<NackReason>,
@@ -98,8 +99,14 @@ impl Decision<'_> {
 
     /// Sends the Interest to this next hop.
     pub fn send(&mut self, face: FaceId) {
-        let record =
-            OutRecord { face, nonce: self.nonce, sent: self.now, expires: self.now + self.lifetime, nacked: None };
+        let record = OutRecord {
+            face,
+            nonce: self.nonce,
+            hop_limit: self.hop_limit,
+            sent: self.now,
+            expires: self.now + self.lifetime,
+            nacked: None,
+        };
         match self.entry.out_records.iter_mut().find(|out| out.face == face) {
             Some(old) => *old = record,
             None => self.entry.out_records.push(record),

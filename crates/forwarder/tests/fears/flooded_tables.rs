@@ -60,3 +60,78 @@ fn an_oversized_packet_is_dropped_with_its_size() {
     assert_eq!(dropped.reason, DropReason::Oversized);
     assert!(dropped.to_string().contains("8800"), "{dropped}");
 }
+
+#[test]
+fn one_name_with_ever_other_hints_or_digests_makes_no_long_chain() {
+    let mut world = World::new();
+    let (attacker, producer) = (world.remote(), world.remote());
+    world.route("/", producer, 0);
+    for i in 0..1000u32 {
+        let hint = format!("/{i}").parse().unwrap();
+        world.sent(attacker, interest("/same", i).forwarding_hint(&[hint]).build());
+        let mut with_digest = super::world::name("/alike");
+        with_digest.push(1, &[i as u8; 32]);
+        world.sent(attacker, larder_packet::InterestBuilder::new(with_digest).nonce(i).build());
+    }
+    assert_eq!(world.forwarder.stats().pit_entries, 2 * limits::ENTRIES_PER_NAME);
+    assert!(world.data(producer, "/same").len() <= limits::ENTRIES_PER_NAME);
+}
+
+#[test]
+fn long_names_fill_the_pit_by_their_bytes() {
+    let mut world = World::new();
+    let (attacker, producer) = (world.remote(), world.remote());
+    world.route("/", producer, 0);
+    let most = limits::PIT_BYTES / 8600;
+    for i in 0..most as u32 + 100 {
+        let mut name = super::world::name("/x");
+        let mut long = vec![7; 8600];
+        long[..4].copy_from_slice(&i.to_be_bytes());
+        name.push_generic(&long);
+        world.sent(attacker, larder_packet::InterestBuilder::new(name).nonce(i).build());
+    }
+    let stats = world.forwarder.stats();
+    assert!(stats.pit_entries <= most && stats.pit_entries > most - 100, "{}", stats.pit_entries);
+    assert!(stats.drops.get(DropReason::PitFull) >= 100);
+    world.pass(Duration::from_secs(5));
+    assert_eq!(faces(&world.interest(attacker, "/short", 1)), [producer]);
+}
+
+#[test]
+fn fragments_that_never_complete_are_forgotten() {
+    let mut world = World::new();
+    let fragment = |sequence| {
+        let header =
+            larder_packet::LpHeader { sequence: Some(sequence), frag_count: 400, ..larder_packet::LpHeader::default() };
+        let mut frame = Vec::new();
+        larder_packet::encode_lp(&header, &[5; 8700], &mut frame);
+        frame
+    };
+    for i in 0..limits::REASSEMBLING_FACES + 10 {
+        let face = world.remote();
+        for sequence in 0..3 {
+            let taken = world.frame(face, fragment(sequence * 1000)).is_ok();
+            assert_eq!(taken, i < limits::REASSEMBLING_FACES, "face {i}");
+        }
+    }
+    world.pass(Duration::from_secs(2));
+    assert_eq!(world.forwarder.next_timeout(), None, "nothing is held any more");
+    let face = world.remote();
+    assert!(world.frame(face, fragment(0)).is_ok(), "and there is room again");
+}
+
+#[test]
+fn a_route_is_replaced_where_no_other_fits() {
+    let mut world = World::new();
+    let application = world.local();
+    let name = super::world::name("/x");
+    let mut add = |origin| {
+        let route = Route { face: application, origin, cost: 0, flags: 1, expires: None };
+        world.forwarder.add_route(&name, route)
+    };
+    for origin in 0..limits::ROUTES_PER_PREFIX as u64 {
+        add(origin).unwrap();
+    }
+    assert!(add(limits::ROUTES_PER_PREFIX as u64).is_err());
+    assert!(add(7).is_ok());
+}

@@ -93,3 +93,15 @@ fn an_interest_without_a_nonce_gets_one() {
     assert_eq!(faces(&sent), [producer]);
     assert!(matches!(&sent[0].packet, Packet::Interest { name: n, .. } if *n == name("/a")));
 }
+
+#[test]
+fn a_nonce_that_was_sent_out_is_known_after_a_suppressed_retransmission() {
+    let mut world = World::new();
+    let (consumer, upstream, neighbour) = (world.local(), world.remote(), world.remote());
+    world.route("/", upstream, 0);
+    world.interest(consumer, "/a", 1);
+    world.pass(Duration::from_millis(1));
+    assert_eq!(faces(&world.interest(consumer, "/a", 2)), [], "suppressed; the consumer's nonce is 2 now");
+    world.pass(Duration::from_millis(20));
+    assert_eq!(world.frame(neighbour, interest("/a", 1).build()), Err(DropReason::DuplicateNonce));
+}

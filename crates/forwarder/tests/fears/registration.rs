@@ -63,12 +63,14 @@ fn applications_that_sign_with_a_digest_at_the_same_moment_are_all_accepted() {
 }
 
 #[test]
-fn a_command_is_carried_out_once() {
+fn a_command_that_comes_again_is_answered_again_and_not_carried_out_again() {
     let mut world = World::new();
     let application = world.local();
     let register = command("register", &parameters("/a"), 1);
     assert_eq!(response(&mut world, application, register.clone()).status_code, 200);
-    assert_eq!(response(&mut world, application, register).status_code, 403);
+    assert_eq!(response(&mut world, application, command("unregister", &parameters("/a"), 2)).status_code, 200);
+    assert_eq!(response(&mut world, application, register).status_code, 200);
+    assert_eq!(world.forwarder.stats().rib_routes, 0, "an old command brings no route back");
 }
 
 #[test]
@@ -129,6 +131,9 @@ fn remote_applications_register_only_where_they_may_and_only_themselves() {
     let mut world = World::of(Forwarder::new(config, engine));
     let (remote, other) = (world.remote(), world.remote());
     assert_eq!(response(&mut world, remote, localhop(&parameters("/a"))).status_code, 200);
+    for reserved in ["/", "/localhost/nfd", "/localhop"] {
+        assert_eq!(response(&mut world, remote, localhop(&parameters(reserved))).status_code, 403, "{reserved}");
+    }
     let for_another = ControlParameters { face_id: Some(other.0), ..parameters("/b") };
     assert_eq!(response(&mut world, remote, localhop(&for_another)).status_code, 403);
 }

@@ -40,3 +40,28 @@ fn a_local_refusal_does_not_send_localhop_further() {
         "refused, not forwarded"
     );
 }
+
+#[test]
+fn localhost_does_not_take_the_default_route_out() {
+    let mut world = World::new();
+    let (application, remote, other) = (world.local(), world.remote(), world.local());
+    world.route("/", remote, 0);
+    assert_eq!(faces(&world.interest(application, "/localhost/secret", 1)), [application], "a Nack");
+    world.route("/", other, 1);
+    assert_eq!(
+        faces(&world.interest(application, "/localhost/secret", 2)),
+        [other],
+        "the dearer one is on this machine"
+    );
+}
+
+#[test]
+fn a_remote_refusal_lets_local_localhop_try_the_next() {
+    let mut world = World::new();
+    let (application, one, two) = (world.local(), world.remote(), world.remote());
+    world.route("/localhop", one, 0);
+    world.route("/localhop", two, 1);
+    let frame = interest("/localhop/a", 1).build();
+    assert_eq!(faces(&world.sent(application, frame.clone())), [one]);
+    assert_eq!(faces(&world.sent(one, nack(&frame, NackReason::NoRoute))), [two]);
+}

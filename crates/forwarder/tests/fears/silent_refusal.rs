@@ -66,3 +66,23 @@ fn multicast_waits_for_the_last_refusal() {
     assert_eq!(faces(&world.sent(first, nack(&frame, NackReason::NoRoute))), []);
     assert_eq!(faces(&world.sent(second, nack(&frame, NackReason::NoRoute))), [consumer]);
 }
+
+#[test]
+fn who_refuses_cannot_change_the_interest_that_others_get() {
+    let mut world = World::new();
+    let (consumer, evil, good) = (world.local(), world.remote(), world.remote());
+    world.route("/", evil, 0);
+    world.route("/", good, 1);
+    assert_eq!(faces(&world.sent(consumer, interest("/a", 1).hop_limit(3).build())), [evil]);
+    let refusals = [
+        interest("/a", 1).hop_limit(255).build(),
+        interest("/a", 1).build(),
+        interest("/a", 1).hop_limit(2).can_be_prefix(true).build(),
+        interest("/a", 1).hop_limit(2).forwarding_hint(&[name("/evil")]).build(),
+    ];
+    for forged in refusals {
+        assert_eq!(world.frame(evil, nack(&forged, NackReason::NoRoute)), Err(DropReason::UnexpectedNack));
+    }
+    let sent = world.sent(evil, nack(&interest("/a", 1).hop_limit(2).build(), NackReason::NoRoute));
+    assert_eq!(faces(&sent), [good]);
+}

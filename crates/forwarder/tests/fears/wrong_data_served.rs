@@ -178,3 +178,34 @@ fn interests_that_differ_in_selectors_are_told_apart() {
     assert_eq!(faces(&world.data(producer, "/a")).len(), 4);
     assert_eq!(world.forwarder.stats().pit_entries, 0);
 }
+
+#[test]
+fn data_that_came_for_another_interest_answers_everyone_who_waits_for_it() {
+    let mut world = World::new();
+    let (one, two, three) = (world.local(), world.local(), world.local());
+    let (dead, alive) = (world.remote(), world.remote());
+    world.route("/a", alive, 0);
+    world.route("/a/1", dead, 0);
+    assert_eq!(faces(&world.interest(one, "/a/1", 1)), [dead]);
+    assert_eq!(faces(&world.sent(two, interest("/a", 2).can_be_prefix(true).build())), [alive]);
+    let sent = world.data(alive, "/a/1");
+    assert!(faces(&sent).contains(&one) && faces(&sent).contains(&two), "{sent:?}");
+    assert_eq!(contents(&world.interest(three, "/a/1", 3)).len(), 1);
+}
+
+#[test]
+fn every_consumer_counts_answered_or_not() {
+    let mut world = World::new();
+    let (one, two, producer) = (world.local(), world.local(), world.local());
+    world.route("/a", producer, 0);
+    for (name, answered) in [("/a/1", true), ("/a/2", false), ("/b", false)] {
+        world.interest(one, name, 1);
+        world.interest(two, name, 2);
+        if answered {
+            world.data(producer, name);
+        }
+    }
+    world.pass(Duration::from_secs(10));
+    let stats = world.forwarder.stats();
+    assert_eq!((stats.satisfied, stats.unsatisfied), (2, 4));
+}
