@@ -44,7 +44,7 @@ pub struct NdnConfig {
     /// UDP address; `None` where it is off.
     #[serde(deserialize_with = "address")]
     pub udp: Option<SocketAddr>,
-    /// The largest UDP frame, bytes; `None` for 1452, and 9000 on loopback.
+    /// The largest UDP frame, bytes; `None` for 1452, and the largest on loopback.
     #[serde(deserialize_with = "udp_mtu")]
     pub udp_mtu: Option<usize>,
     /// WebSocket address; `None` where it is off.

@@ -2,32 +2,48 @@
 
 use std::time::Duration;
 
-/// Faces at once. Each takes a file descriptor and up to [`SEND_QUEUE_BYTES`].
+/// Faces at once. Each takes a file descriptor and a share of [`SEND_QUEUES_BYTES`].
 pub const FACES: usize = 4096;
 
-/// UDP peers at once: their addresses may be forged, so they never take all [`FACES`].
+/// Faces to other machines at once, so that a crowd out there leaves room for the applications here.
+pub const REMOTE_FACES: usize = FACES / 4 * 3;
+
+/// UDP peers at once: their addresses may be forged, so they never take all [`REMOTE_FACES`].
 pub const UDP_PEERS: usize = 1024;
 
 /// Bytes that wait for one slow reader; what comes on top is dropped and counted. Two windows of 64 Interests' 8 KB Data, twice over.
 pub const SEND_QUEUE_BYTES: usize = 2 << 20;
 
+/// Bytes that wait for all readers: with more faces than this has room for, each queue is shorter, down to [`SEND_QUEUE_LEAST_BYTES`].
+pub const SEND_QUEUES_BYTES: usize = 256 << 20;
+
+/// The shortest queue: eight packets of the largest size.
+pub const SEND_QUEUE_LEAST_BYTES: usize = 64 << 10;
+
 /// Packets to a face whose queue is longer than this carry a congestion mark (NDNLPv2): about a millisecond's worth at 1 Gb/s.
 pub const MARK_QUEUE_BYTES: usize = 128 << 10;
 
-/// Bytes read from one stream at once: a read this large costs little more than a small one.
-pub const READ_BYTES: usize = 256 << 10;
+/// Bytes read from one stream in one turn of the loop: eight large packets, or some five hundred small ones, and then the others have their
+/// turn.
+pub const READ_BYTES: usize = 64 << 10;
 
-/// Reads of one face before the others have their turn.
-pub const READS_PER_TURN: usize = 4;
+/// WebSocket messages read in one turn.
+pub const MESSAGES_PER_TURN: usize = 64;
 
 /// The largest frame: a packet of 8800 bytes and its NDNLPv2 header.
-pub const FRAME_BYTES: usize = larder_forwarder::limits::MAX_PACKET_BYTES + 200;
+pub const FRAME_BYTES: usize = larder_packet::limits::MAX_LP_PACKET_BYTES;
 
 /// An oversized packet on a stream is skipped up to this size; a longer one is taken for garbage, and the face is closed.
 pub const SKIP_BYTES: usize = 16 << 20;
 
 /// The largest WebSocket message that is read to be dropped and counted; a longer one ends the connection.
 pub const WEBSOCKET_MESSAGE_BYTES: usize = 256 << 10;
+
+/// An upstream on a stream that cannot be reached is tried again after this, and after twice the time each time up to
+/// [`RECONNECT_MOST`].
+pub const RECONNECT_FIRST: Duration = Duration::from_secs(1);
+/// The longest time between two attempts.
+pub const RECONNECT_MOST: Duration = Duration::from_secs(30);
 
 /// The largest UDP frame to other machines: Ethernet's 1500 bytes less the IPv6 and UDP headers.
 pub const UDP_MTU: usize = 1500 - 40 - 8;

@@ -32,6 +32,7 @@ impl Node {
     pub fn start(config: &Config) -> Result<Node, String> {
         let (end, ends) = mpsc::channel();
         watch_signals(end.clone())?;
+        raise_descriptor_limit();
         let of_ndn = end.clone();
         let ndn = Ndn::start(&config.ndn, move || drop(of_ndn.send(End::Thread("ndn"))))?;
         let mut node = Node { ndn, http: None, admin: None, origin: config.http.origin.clone(), ends };
@@ -116,6 +117,15 @@ impl Node {
         if let Some(admin) = self.admin {
             admin.stop();
         }
+    }
+}
+
+/// The soft limit of open files is 1,024 on most machines, for programs of another age; connections need more.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::debug!(%error, "the limit of open files stays as it is");
     }
 }
 

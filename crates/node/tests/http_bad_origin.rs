@@ -130,6 +130,22 @@ fn bodies_of_requests_go_through() {
     assert_eq!(origin.requests(), 2);
 }
 
+/// A client that breaks off its upload is told so, and the origin is not blamed.
+#[test]
+fn an_upload_that_breaks_off_is_the_clients_failure() {
+    let origin = Origin::new(|asked, stream| {
+        // A body that broke off ends here, and nobody waits for an answer.
+        say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx-body: {}\r\n\r\nok", asked.body.len()))
+    });
+    let node = Node::of(origin.address);
+    let broken = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\nnonsense\r\n";
+    let answer = wire::raw(node.address, broken.as_bytes());
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer:?}");
+    assert!(answer.contains("the request's body broke off"), "{answer:?}");
+    assert_eq!(node.status()["origin_failures"], 0);
+    assert_eq!(Client::new(&node).send("POST", "/", &[], b"hello").header("x-body"), "5");
+}
+
 /// RFC 9112 §6.3: with both lengths the chunks count; the origin must not see two (request smuggling).
 #[test]
 fn two_lengths_do_not_reach_the_origin() {

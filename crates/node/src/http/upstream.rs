@@ -1,6 +1,6 @@
 //! The way to the origin: hyper's client with its pool, or the generated origin.
 
-use super::body::{OriginBody, Upload};
+use super::body::{BodyError, OriginBody, Upload};
 use super::{Upstream, limits, origin};
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use ::http::{HeaderMap, Method, Request, Response, Version};
@@ -62,7 +62,10 @@ impl Origin {
             Origin::Generated => Ok(origin::respond(&method, &target, &headers).await.map(OriginBody::Generated)),
             Origin::Http { client, authority, failures } => {
                 let asked = ask_http(client, authority, method, target, headers, body).await;
-                report(authority, failures, asked.as_ref().err());
+                // A client that breaks off its upload says nothing of the origin.
+                if !matches!(&asked, Err((UpstreamFailure::Upload, _))) {
+                    report(authority, failures, asked.as_ref().err());
+                }
                 asked.map_err(|(failure, _)| failure)
             }
         }
@@ -102,7 +105,10 @@ fn classify(error: &(dyn Error + 'static)) -> Failed {
     };
     let malformed =
         |cause: &(dyn Error + 'static)| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse);
-    let failure = if causes().any(timed_out) {
+    // Before the head of the response, only the request's body can break off: the client did, the origin did nothing wrong.
+    let failure = if causes().any(|cause| cause.is::<BodyError>()) {
+        UpstreamFailure::Upload
+    } else if causes().any(timed_out) {
         UpstreamFailure::TimedOut
     } else if causes().any(malformed) {
         UpstreamFailure::Malformed

@@ -1,7 +1,8 @@
 //! UDP: one socket for all peers, read and written in batches (`recvmmsg`, GRO, GSO through quinn-udp).
 //!
 //! A peer is a face: one that sends first gets its own (on-demand, forgotten after [`crate::limits::UDP_IDLE`]), one that a route names has
-//! it for ever. Packets larger than a frame are fragmented (NDNLPv2).
+//! it for ever. Packets larger than a frame are fragmented (NDNLPv2). Frames carry "don't fragment": on a path with a smaller MTU than the
+//! frame's size they are lost, so `udp_mtu` must fit the path.
 
 use super::connection::Refused;
 use crate::limits::{LOOPBACK_MTU, UDP_MTU, UDP_SOCKET_BYTES};
@@ -12,7 +13,7 @@ use mio::net::UdpSocket;
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use std::collections::HashMap;
 use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The socket, and the faces behind it.
 pub(super) struct UdpListener {
@@ -47,8 +48,8 @@ impl UdpListener {
         })
     }
 
-    /// Receives one batch and calls `each` with every datagram and its sender; false where nothing is left.
-    pub(super) fn receive(&mut self, mut each: impl FnMut(SocketAddr, &mut [u8])) -> io::Result<bool> {
+    /// Receives one batch and calls `each` with every datagram, its sender and our address that it was sent to; false where nothing is left.
+    pub(super) fn receive(&mut self, mut each: impl FnMut(SocketAddr, Option<IpAddr>, &mut [u8])) -> io::Result<bool> {
         let mut meta = [RecvMeta::default(); BATCH_SIZE];
         let mut slices: Vec<IoSliceMut<'_>> = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
         let received = match self.state.recv((&self.socket).into(), &mut slices, &mut meta) {
@@ -60,7 +61,7 @@ impl UdpListener {
         for (meta, buffer) in meta.iter().zip(&mut self.buffers).take(received) {
             let from = canonical(meta.addr);
             for datagram in buffer[..meta.len].chunks_mut(meta.stride.max(1)) {
-                each(from, datagram);
+                each(from, meta.dst_ip, datagram);
             }
         }
         Ok(true)
@@ -87,7 +88,7 @@ impl UdpListener {
             }
             let contents = &peer.out[from..end];
             let segment_size = (last - first > 1).then_some(size);
-            let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: None };
+            let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: peer.local };
             if self.state.try_send((&self.socket).into(), &transmit).is_err() {
                 lost += last - first;
             }
@@ -121,6 +122,8 @@ pub(super) struct Peer {
     /// Made by a route: never idle.
     pub(super) permanent: bool,
     pub(super) last_heard: Time,
+    /// Which of our addresses it sends to: answers come from there.
+    pub(super) local: Option<IpAddr>,
     mtu: usize,
     fragmenter: Fragmenter,
     out: Vec<u8>,
@@ -128,13 +131,15 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(address: SocketAddr, permanent: bool, now: Time, mtu: usize) -> Self {
+    /// `first_sequence` numbers the first fragment; NDNLPv2 asks for a random one.
+    pub(super) fn new(address: SocketAddr, permanent: bool, now: Time, mtu: usize, first_sequence: u64) -> Self {
         Peer {
             address,
             permanent,
             last_heard: now,
+            local: None,
             mtu,
-            fragmenter: Fragmenter::default(),
+            fragmenter: Fragmenter::new(first_sequence),
             out: Vec::new(),
             lengths: Vec::new(),
         }

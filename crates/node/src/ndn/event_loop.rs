@@ -3,16 +3,18 @@
 use super::connection::{Connection, Refused};
 use super::datagram::{self, Peer, UdpListener};
 use super::stream::{Framed, Reading, Socket, StreamConnection};
+use super::upstream::Upstream;
 use super::websocket::{self, WebSocketConnection};
 use super::{Command, Handle, Snapshot, listen};
 use crate::config::{NdnConfig, RouteTarget};
 use crate::limits;
 use larder_forwarder::{Config, Detail, DropReason, Dropped, FaceConfig, FaceId, Forwarder, Outbox, Route, Scope};
+use larder_packet::LpPacket;
 use larder_policy::Engine;
 use larder_units::{Streams, Time};
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Events, Interest, Poll, Token, Waker};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,6 +30,9 @@ const UNIX: Token = Token(1);
 const TCP: Token = Token(2);
 const WEBSOCKET: Token = Token(3);
 const UDP: Token = Token(4);
+/// No face has this number.
+const NOBODY: FaceId = FaceId(0);
+
 /// Faces' tokens are their numbers; those start at 256.
 fn token(face: FaceId) -> Token {
     Token(face.0 as usize)
@@ -47,6 +52,9 @@ pub(super) struct EventLoop {
     websocket: Option<TcpListener>,
     udp: Option<UdpListener>,
     udp_mtu: Option<usize>,
+    upstreams: Vec<Upstream>,
+    /// Faces to other machines.
+    remote: HashSet<FaceId>,
     connections: HashMap<FaceId, Connection>,
     /// Faces with something queued in this turn.
     dirty: Vec<FaceId>,
@@ -55,6 +63,7 @@ pub(super) struct EventLoop {
     /// Listeners that ran out of descriptors.
     accept_again: Vec<Token>,
     buffer: Vec<u8>,
+    frames: Vec<Framed>,
     housekeeping: Time,
     /// No warning about a peer's doing before this time: a flood must not fill the log.
     next_warning: Time,
@@ -90,11 +99,14 @@ impl EventLoop {
             websocket: None,
             udp: None,
             udp_mtu: config.udp_mtu,
+            upstreams: Vec::new(),
+            remote: HashSet::new(),
             connections: HashMap::new(),
             dirty: Vec::new(),
             ready: Vec::new(),
             accept_again: Vec::new(),
             buffer: vec![0; limits::READ_BYTES + limits::FRAME_BYTES],
+            frames: Vec::new(),
             housekeeping: Time::ZERO,
             next_warning: Time::ZERO,
             stopping: false,
@@ -152,35 +164,48 @@ impl EventLoop {
         Ok((listening, self.unix.as_ref().map(|(_, path)| path.clone())))
     }
 
-    /// Makes the faces of the configured routes, and the routes.
-    pub(super) fn connect_routes(&mut self, config: &NdnConfig) -> Result<(), String> {
-        let mut faces: HashMap<String, FaceId> = HashMap::new();
-        for route in &config.routes {
-            let target = route.to.to_string();
-            let fail = |why: String| format!("[[ndn.route]] to = {target:?}: {why}");
-            let face = match faces.get(&target) {
-                Some(face) => *face,
-                None => self.connect(&route.to).map_err(fail)?,
-            };
-            faces.insert(target.clone(), face);
-            let to = Route {
-                face,
-                origin: ORIGIN_STATIC,
-                cost: route.cost,
-                flags: larder_forwarder::CHILD_INHERIT,
-                expires: None,
-            };
-            self.forwarder.add_route(&route.prefix, to).map_err(|error| fail(error.to_string()))?;
+    /// Takes the configured routes in and connects their upstreams; those that are not there, or go, are tried again.
+    pub(super) fn add_routes(&mut self, config: &NdnConfig) -> Result<(), String> {
+        self.upstreams = Upstream::of(config);
+        let needs_udp = |upstream: &&Upstream| matches!(upstream.target, RouteTarget::Udp(_));
+        match self.upstreams.iter().find(needs_udp) {
+            Some(upstream) if self.udp.is_none() => Err(format!(
+                "[[ndn.route]] to = \"{}\": [ndn] udp is off: set an address to send from",
+                upstream.target
+            )),
+            _ => {
+                self.connect_upstreams(self.now());
+                Ok(())
+            }
         }
-        Ok(())
+    }
+
+    fn connect_upstreams(&mut self, now: Time) {
+        let mut upstreams = std::mem::take(&mut self.upstreams);
+        for upstream in upstreams.iter_mut().filter(|upstream| upstream.is_due(now)) {
+            match self.connect(&upstream.target) {
+                Ok(face) => {
+                    upstream.face = Some(face);
+                    for (prefix, cost) in &upstream.routes {
+                        let flags = larder_forwarder::CHILD_INHERIT;
+                        let route = Route { face, origin: ORIGIN_STATIC, cost: *cost, flags, expires: None };
+                        if let Err(error) = self.forwarder.add_route(prefix, route) {
+                            tracing::error!(%prefix, to = %upstream.target, %error, "[[ndn.route]] cannot be added");
+                        }
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(to = %upstream.target, error, "[[ndn.route]] cannot be connected; it is tried again");
+                    upstream.lost(now);
+                }
+            }
+        }
+        self.upstreams = upstreams;
     }
 
     fn connect(&mut self, target: &RouteTarget) -> Result<FaceId, String> {
         match target {
             RouteTarget::Udp(address) => {
-                if self.udp.is_none() {
-                    return Err("[ndn] udp is off: set an address to send from".to_owned());
-                }
                 let face = self.add_peer(self.now(), *address, true).ok_or("too many faces")?;
                 if let Some(udp) = &mut self.udp {
                     udp.peers.insert(*address, face);
@@ -188,13 +213,12 @@ impl EventLoop {
                 Ok(face)
             }
             RouteTarget::Tcp(address) => {
-                let socket = std::net::TcpStream::connect_timeout(address, Duration::from_secs(5))
-                    .map_err(|error| format!("cannot connect: {error}"))?;
-                socket.set_nonblocking(true).map_err(|error| error.to_string())?;
-                self.add_tcp(TcpStream::from_std(socket), *address).ok_or_else(|| "too many faces".to_owned())
+                // The connection is made meanwhile; one that fails shows when it is read.
+                let socket = TcpStream::connect(*address).map_err(|error| error.to_string())?;
+                self.add_tcp(socket, *address).ok_or_else(|| "too many faces".to_owned())
             }
             RouteTarget::Unix(path) => {
-                let socket = UnixStream::connect(path).map_err(|error| format!("cannot connect: {error}"))?;
+                let socket = UnixStream::connect(path).map_err(|error| error.to_string())?;
                 let uri = format!("unix://{}", path.display());
                 self.add_stream(FaceConfig::local(uri), Socket::Unix(socket)).ok_or_else(|| "too many faces".to_owned())
             }
@@ -296,6 +320,7 @@ impl EventLoop {
     }
 
     fn keep_house(&mut self, now: Time) {
+        self.connect_upstreams(now);
         for token in std::mem::take(&mut self.accept_again) {
             self.accept(now, token);
         }
@@ -334,8 +359,12 @@ impl EventLoop {
                 Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Some(Err(error)) => {
                     // Out of descriptors, most likely: the connection waits in the kernel, and is tried again in a second.
-                    tracing::warn!(%error, "cannot accept a connection");
-                    self.accept_again.push(listener);
+                    if self.may_warn() {
+                        tracing::warn!(%error, "cannot accept connections");
+                    }
+                    if !self.accept_again.contains(&listener) {
+                        self.accept_again.push(listener);
+                    }
                     return;
                 }
                 None => return,
@@ -359,6 +388,8 @@ impl EventLoop {
 
     fn add_tcp(&mut self, socket: TcpStream, from: SocketAddr) -> Option<FaceId> {
         let _ = socket.set_nodelay(true);
+        // A peer that vanished without a word is found out in the end.
+        let _ = socket2::SockRef::from(&socket).set_keepalive(true);
         self.add_stream(tcp_face("tcp", from), Socket::Tcp(socket))
     }
 
@@ -393,7 +424,8 @@ impl EventLoop {
         register: impl FnOnce(&mio::Registry, Token) -> io::Result<()>,
     ) -> Option<FaceId> {
         let uri = config.uri.clone();
-        if self.connections.len() >= limits::FACES {
+        let is_remote = config.scope == Scope::NonLocal;
+        if self.connections.len() >= limits::FACES || (is_remote && self.remote.len() >= limits::REMOTE_FACES) {
             if self.may_warn() {
                 tracing::warn!(uri, limit = limits::FACES, "too many faces; the connection is refused");
             }
@@ -405,16 +437,20 @@ impl EventLoop {
             self.forwarder.remove_face(face);
             return None;
         }
+        if is_remote {
+            self.remote.insert(face);
+        }
         tracing::info!(face = face.0, uri, "face created");
         Some(face)
     }
 
     /// A face for a UDP peer; the caller enters it among the listener's peers.
     fn add_peer(&mut self, now: Time, address: SocketAddr, permanent: bool) -> Option<FaceId> {
+        let [first_sequence] = crate::entropy::words();
         let mtu = datagram::mtu_to(address, self.udp_mtu);
         let config = FaceConfig::remote(datagram::uri(address)).with_mtu(mtu);
         let face = self.add_face(config, |_, _| Ok(()))?;
-        self.connections.insert(face, Connection::Udp(Peer::new(address, permanent, now, mtu)));
+        self.connections.insert(face, Connection::Udp(Peer::new(address, permanent, now, mtu, first_sequence)));
         Some(face)
     }
 
@@ -436,48 +472,49 @@ impl EventLoop {
             }
         }
         self.forwarder.remove_face(face);
+        self.remote.remove(&face);
+        let now = self.now();
+        self.upstreams
+            .iter_mut()
+            .filter(|upstream| upstream.face == Some(face))
+            .for_each(|upstream| upstream.lost(now));
         tracing::info!(face = face.0, why = why.as_deref().unwrap_or("closed by the peer"), "face destroyed");
     }
 
     // ---- Packets in ----
 
+    /// Reads once; what is left waits for the next turn, so that everybody has his.
     fn read_stream(&mut self, now: Time, face: FaceId) {
+        let Some(Connection::Stream(stream)) = self.connections.get_mut(&face) else { return };
         let mut buffer = std::mem::take(&mut self.buffer);
-        let mut frames = Vec::new();
-        let mut more = true;
-        for _ in 0..limits::READS_PER_TURN {
-            let Some(Connection::Stream(stream)) = self.connections.get_mut(&face) else { break };
-            let reading = stream.read(&mut buffer, &mut frames);
-            for framed in &frames {
-                match framed {
-                    Framed::Packet(range) => self.handle(now, face, &mut buffer[range.clone()]),
-                    Framed::Oversized(bytes) => self.oversized(face, *bytes),
-                }
-            }
-            match reading {
-                Reading::Frames => {}
-                Reading::Drained => {
-                    more = false;
-                    break;
-                }
-                Reading::Closed(why) => {
-                    self.close(face, why);
-                    more = false;
-                    break;
-                }
+        let mut frames = std::mem::take(&mut self.frames);
+        let reading = stream.read(&mut buffer, &mut frames);
+        for framed in frames.drain(..) {
+            match framed {
+                Framed::Packet(range) => self.handle(now, face, &mut buffer[range]),
+                Framed::Oversized(bytes) => self.oversized(face, bytes),
             }
         }
         self.buffer = buffer;
-        if more {
-            self.ready.push(token(face));
+        self.frames = frames;
+        match reading {
+            Reading::Frames => {
+                if let Some(upstream) = self.upstreams.iter_mut().find(|upstream| upstream.face == Some(face)) {
+                    upstream.heard();
+                }
+                self.ready.push(token(face));
+            }
+            Reading::Drained => {}
+            Reading::Closed(why) => self.close(face, why),
         }
     }
 
     fn read_websocket(&mut self, now: Time, face: FaceId) {
-        for _ in 0..limits::READS_PER_TURN * 16 {
+        for _ in 0..limits::MESSAGES_PER_TURN {
             let Some(Connection::WebSocket(socket)) = self.connections.get_mut(&face) else { return };
             match socket.read() {
                 websocket::Reading::Packet(mut packet) => self.handle(now, face, &mut packet),
+                websocket::Reading::Text => self.forwarder.count_drop(face, DropReason::Malformed),
                 websocket::Reading::Nothing => self.dirty.push(face),
                 websocket::Reading::Drained => return,
                 websocket::Reading::Closed(why) => return self.close(face, why),
@@ -488,45 +525,48 @@ impl EventLoop {
 
     fn read_udp(&mut self, now: Time) {
         let Some(mut udp) = self.udp.take() else { return };
-        let mut more = true;
         // Peers are looked up in the listener that is out of the way while its buffers are borrowed.
         let mut peers = std::mem::take(&mut udp.peers);
-        for _ in 0..limits::READS_PER_TURN {
-            let received = udp.receive(|from, datagram| {
-                let face = peers.get(&from).copied().or_else(|| {
-                    if peers.len() >= limits::UDP_PEERS {
-                        if self.may_warn() {
-                            tracing::warn!(%from, limit = limits::UDP_PEERS, "too many UDP peers; a new one is not heard");
-                        }
-                        return None;
-                    }
-                    let face = self.add_peer(now, from, false)?;
-                    peers.insert(from, face);
-                    Some(face)
-                });
-                let Some(face) = face else { return };
-                if let Some(Connection::Udp(peer)) = self.connections.get_mut(&face) {
-                    peer.last_heard = now;
-                }
-                self.handle(now, face, datagram);
+        let received = udp.receive(|from, to, datagram| {
+            let face = peers.get(&from).copied().or_else(|| {
+                let face = self.new_peer(now, from, peers.len(), datagram)?;
+                peers.insert(from, face);
+                Some(face)
             });
-            match received {
-                Ok(true) => {}
-                Ok(false) => {
-                    more = false;
-                    break;
-                }
-                Err(error) => {
-                    // An ICMP error of some peer, most likely: the others go on.
-                    tracing::debug!(%error, "UDP receive");
-                }
+            let Some(face) = face else { return };
+            if let Some(Connection::Udp(peer)) = self.connections.get_mut(&face) {
+                peer.last_heard = now;
+                peer.local = to;
             }
-        }
+            self.handle(now, face, datagram);
+        });
         udp.peers = peers;
         self.udp = Some(udp);
-        if more {
-            self.ready.push(UDP);
+        match received {
+            Ok(true) => self.ready.push(UDP),
+            Ok(false) => {}
+            Err(error) => {
+                // An ICMP error of some peer, most likely: the others go on.
+                tracing::debug!(%error, "UDP receive");
+                self.ready.push(UDP);
+            }
         }
+    }
+
+    /// A face for somebody who was not heard before, if what he sends is a packet and there is room.
+    fn new_peer(&mut self, now: Time, from: SocketAddr, peers: usize, datagram: &[u8]) -> Option<FaceId> {
+        if let Err(error) = LpPacket::decode(datagram) {
+            self.forwarder.count_drop(NOBODY, DropReason::Malformed);
+            tracing::debug!(%from, %error, "a datagram of a stranger is no packet");
+            return None;
+        }
+        if peers >= limits::UDP_PEERS {
+            if self.may_warn() {
+                tracing::warn!(%from, limit = limits::UDP_PEERS, "too many UDP peers; a new one is not heard");
+            }
+            return None;
+        }
+        self.add_peer(now, from, false)
     }
 
     fn handle(&mut self, now: Time, face: FaceId, frame: &mut [u8]) {
@@ -574,6 +614,8 @@ impl EventLoop {
     /// Queues what the forwarder wants sent; `frame` is the packet that it was given.
     fn post(&mut self, frame: &[u8]) {
         let input = frame.get(self.outbox.input()).unwrap_or_default();
+        let share = limits::SEND_QUEUES_BYTES / self.connections.len().max(1);
+        let most = share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES);
         for mut send in self.outbox.drain() {
             let Some(connection) = self.connections.get_mut(&send.face) else { continue };
             let queued = connection.queued();
@@ -583,7 +625,7 @@ impl EventLoop {
             if queued > limits::MARK_QUEUE_BYTES {
                 send.header.congestion_mark = Some(1);
             }
-            let result = match queued > limits::SEND_QUEUE_BYTES {
+            let result = match queued > most {
                 true => Err(Refused::QueueFull),
                 false => connection.queue(&send, input),
             };

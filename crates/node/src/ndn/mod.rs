@@ -6,7 +6,7 @@
 //!  other threads ── Handle: snapshot, finished jobs, stop
 //! ```
 //!
-//! A turn reads up to 256 KiB of a stream or 32 batches of datagrams, hands every packet to the forwarder, and writes each face's queue once:
+//! A turn reads up to 64 KiB of each stream that has something, and a batch of datagrams, hands every packet to the forwarder, and writes each face's queue once:
 //! what a packet costs in system calls falls with the load.
 
 mod connection;
@@ -15,6 +15,7 @@ mod event_loop;
 mod listen;
 mod status;
 mod stream;
+mod upstream;
 mod websocket;
 
 use crate::config::NdnConfig;
@@ -75,6 +76,17 @@ impl Handle {
     }
 }
 
+/// Calls its function when it goes.
+struct OnDrop<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        if let Some(then) = self.0.take() {
+            then();
+        }
+    }
+}
+
 /// The running NDN side.
 pub struct Ndn {
     /// The way to it.
@@ -97,15 +109,23 @@ impl Ndn {
         let handle = Handle { commands, waker: event_loop.waker() };
         event_loop.set_handle(handle.clone());
         let (listening, unix) = event_loop.listen(config)?;
-        event_loop.connect_routes(config)?;
+        let clean_up = |error| {
+            if let Some(path) = &unix {
+                let _ = std::fs::remove_file(path);
+            }
+            error
+        };
+        event_loop.add_routes(config).map_err(clean_up)?;
+        let ended = OnDrop(Some(ended));
         let run = move || {
+            // A panic ends the thread too, and must be told.
+            let _ended = ended;
             event_loop.run();
-            ended();
         };
         let thread = std::thread::Builder::new()
             .name("ndn".to_owned())
             .spawn(run)
-            .map_err(|error: io::Error| format!("cannot start the NDN thread: {error}"))?;
+            .map_err(|error: io::Error| clean_up(format!("cannot start the NDN thread: {error}")))?;
         Ok(Ndn { handle, listening, unix, thread })
     }
 

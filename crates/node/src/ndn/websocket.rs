@@ -27,6 +27,8 @@ pub(super) struct WebSocketConnection {
 /// What one message was.
 pub(super) enum Reading {
     Packet(Vec<u8>),
+    /// A text message: no packet.
+    Text,
     /// Control frames, or a handshake that went on.
     Nothing,
     Drained,
@@ -63,6 +65,7 @@ impl WebSocketConnection {
         let Some(Stage::Open(socket)) = self.stage.as_mut() else { return self.shake_hands() };
         match socket.read() {
             Ok(Message::Binary(bytes)) => Reading::Packet(bytes.into()),
+            Ok(Message::Text(_)) => Reading::Text,
             Ok(_) => Reading::Nothing,
             Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Reading::Drained,
             Err(Error::ConnectionClosed | Error::AlreadyClosed) => Reading::Closed(None),

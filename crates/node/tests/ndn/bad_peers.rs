@@ -63,3 +63,15 @@ fn a_handshake_that_is_none_ends() {
     assert!(!answer.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&answer));
     assert!(stage.unix().is_answered(1));
 }
+
+#[test]
+fn a_datagram_that_is_no_packet_makes_no_face() {
+    let stage = Stage::new();
+    for _ in 0..5 {
+        stage.udp().send(&[0xff; 30]).unwrap();
+    }
+    let peer = stage.udp();
+    peer.send(&interest("/no/route", 1)).unwrap();
+    peer.recv(&mut [0; 9000]).unwrap();
+    assert_eq!((stage.figure("/ndn/drops/malformed"), stage.figure("/ndn/faces/0/id")), (5, 256));
+}

@@ -61,9 +61,40 @@ fn what_is_no_socket_is_left_alone() {
 }
 
 #[test]
-fn a_route_that_cannot_be_made_names_itself() {
+fn a_route_over_udp_without_udp_names_itself_and_leaves_nothing_behind() {
     let directory = tempfile::tempdir().unwrap();
-    let route = "[[ndn.route]]\nprefix = \"/\"\nto = \"unix:///nowhere/nfd.sock\"\n";
-    let error = Node::start(&config(&directory.path().join("nfd.sock"), route)).err().expect("a refusal");
-    assert!(error.contains("unix:///nowhere/nfd.sock") && error.contains("[[ndn.route]]"), "{error}");
+    let socket = directory.path().join("nfd.sock");
+    let mut config = config(&socket, "[[ndn.route]]\nprefix = \"/\"\nto = \"udp://127.0.0.1:9\"\n");
+    config.ndn.udp = None;
+    let error = Node::start(&config).err().expect("a refusal");
+    assert!(error.contains("udp://127.0.0.1:9") && error.contains("[[ndn.route]]"), "{error}");
+    assert!(!socket.exists());
+}
+
+#[test]
+fn two_nodes_route_to_each_other_whichever_starts_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let (near, far) = (directory.path().join("near.sock"), directory.path().join("far.sock"));
+    let route = |to: &std::path::Path| format!("[[ndn.route]]\nprefix = \"/\"\nto = \"unix://{}\"\n", to.display());
+    let start = |socket: &std::path::Path, to: &std::path::Path| Node::start(&config(socket, &route(to))).unwrap();
+    // The near one starts while there is nobody to connect to.
+    let stage = Stage { node: start(&near, &far), directory };
+    let other = start(&far, &near);
+    let patience = std::time::Instant::now();
+    while stage.figure("/ndn/rib_routes") == 0 {
+        assert!(patience.elapsed() < super::PATIENCE, "never connected");
+        std::thread::yield_now();
+    }
+    // And connects again when the other one was away.
+    other.stop();
+    while stage.figure("/ndn/rib_routes") > 0 {
+        assert!(patience.elapsed() < super::PATIENCE, "the route to nobody stands");
+        std::thread::yield_now();
+    }
+    let other = start(&far, &near);
+    while stage.figure("/ndn/rib_routes") == 0 {
+        assert!(patience.elapsed() < super::PATIENCE, "not connected again");
+        std::thread::yield_now();
+    }
+    other.stop();
 }

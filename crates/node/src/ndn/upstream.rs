@@ -1,0 +1,88 @@
+//! Other forwarders that the configuration's routes name: their faces are made again when they are gone.
+
+use crate::config::{NdnConfig, RouteTarget};
+use crate::limits::{RECONNECT_FIRST, RECONNECT_MOST};
+use larder_forwarder::FaceId;
+use larder_packet::Name;
+use larder_units::Time;
+use std::time::Duration;
+
+/// One upstream, and what goes there.
+pub(super) struct Upstream {
+    pub(super) target: RouteTarget,
+    pub(super) routes: Vec<(Name, u64)>,
+    /// Its face, while there is one.
+    pub(super) face: Option<FaceId>,
+    /// Not before this time is it tried again.
+    retry: Time,
+    wait: Duration,
+}
+
+impl Upstream {
+    /// The upstreams of a configuration, each with all its routes.
+    pub(super) fn of(config: &NdnConfig) -> Vec<Upstream> {
+        let mut upstreams: Vec<Upstream> = Vec::new();
+        for route in &config.routes {
+            let to = (route.prefix.clone(), route.cost);
+            match upstreams.iter_mut().find(|upstream| upstream.target == route.to) {
+                Some(upstream) => upstream.routes.push(to),
+                None => upstreams.push(Upstream {
+                    target: route.to.clone(),
+                    routes: vec![to],
+                    face: None,
+                    retry: Time::ZERO,
+                    wait: RECONNECT_FIRST,
+                }),
+            }
+        }
+        upstreams
+    }
+
+    /// Whether it is to be connected now.
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        self.face.is_none() && now >= self.retry
+    }
+
+    /// It could not be connected, or its face is gone.
+    pub(super) fn lost(&mut self, now: Time) {
+        self.face = None;
+        self.retry = now + self.wait;
+        self.wait = (self.wait * 2).min(RECONNECT_MOST);
+    }
+
+    /// Something came from it: the next loss is a new one.
+    pub(super) fn heard(&mut self) {
+        self.wait = RECONNECT_FIRST;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn an_upstream_that_stays_away_is_asked_ever_more_rarely() {
+        let text =
+            "[[ndn.route]]\nprefix = \"/a\"\nto = \"unix:///a\"\n[[ndn.route]]\nprefix = \"/b\"\nto = \"unix:///a\"\n";
+        let config = Config::parse(text, "t").unwrap_or_else(|error| panic!("{error}"));
+        let mut upstreams = Upstream::of(&config.ndn);
+        assert_eq!(upstreams.len(), 1, "one face for both routes");
+        let upstream = &mut upstreams[0];
+        assert_eq!(upstream.routes.len(), 2);
+        let (mut now, mut waits) = (Time::ZERO, Vec::new());
+        for _ in 0..7 {
+            assert!(upstream.is_due(now));
+            upstream.lost(now);
+            let start = now;
+            while !upstream.is_due(now) {
+                now += Duration::from_secs(1);
+            }
+            waits.push(now.since(start).as_secs());
+        }
+        assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30]);
+        upstream.heard();
+        upstream.lost(now);
+        assert!(upstream.is_due(now + Duration::from_secs(1)));
+    }
+}
