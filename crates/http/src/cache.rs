@@ -25,7 +25,8 @@ pub struct Config {
     pub capacity: ByteSize,
     /// The policies.
     pub policy: Spec,
-    /// Largest body that is stored. No more than a quarter of the capacity counts, so that bodies under way stay bounded.
+    /// Largest body that is stored. No more than a fifth of the capacity counts, or a little above, so that bodies under way stay bounded
+    /// (see [`limits::FILL_SHARE`]).
     pub max_object: ByteSize,
     /// The secret of the keys' hash, from the host's entropy: who does not know it cannot make keys collide.
     pub hash_key: [u8; 16],
@@ -61,12 +62,12 @@ impl Cache {
     /// [`SpecError`] where arguments of a policy contradict each other.
     pub fn new(config: &Config, streams: &Streams) -> Result<Cache, SpecError> {
         let engine = Engine::new(&config.policy, config.capacity, streams)?;
-        let fills = config.capacity.bytes() / limits::FILL_SHARE;
+        let budget = Budget::new(config.capacity.bytes() / limits::FILL_SHARE);
         Ok(Cache {
             store: Store::new(engine),
             hash_key: config.hash_key,
-            max_object: config.max_object.bytes().min(fills),
-            budget: Budget::new(fills),
+            max_object: config.max_object.bytes().min(budget.limit_for_large()),
+            budget,
             counters: Counters::default(),
         })
     }
@@ -76,10 +77,13 @@ impl Cache {
         self.counters.requests += 1;
         let key = Key::new(request.scheme, request.authority, request.target);
         let hash = key.hash(&self.hash_key);
-        if let Some(reason) = passes_by(request, &key) {
-            return Step::Forward(self.forward(request, key, hash, reason, None, now));
-        }
         let wishes = RequestDirectives::of(request.headers);
+        match passes_by(request, &key) {
+            // Nothing stored answers it, and the origin shall not be asked.
+            Some(ForwardReason::Bypass) if wishes.only_if_cached => return self.unsatisfied(request, now),
+            Some(reason) => return Step::Forward(self.forward(request, key, hash, reason, None, now)),
+            None => {}
+        }
         let (reason, validating) = match self.store.find(&key, hash, request.headers) {
             Found::Match(slot) => {
                 let stored = self.store.get_mut(slot);
@@ -95,14 +99,11 @@ impl Cache {
             Found::Nothing => (ForwardReason::UriMiss, None),
         };
         if wishes.only_if_cached {
-            // RFC 9111 §5.2.1.7.
-            self.counters.unsatisfied += 1;
-            let line = "larder: nothing stored answers this request, and it said only-if-cached\n";
-            let status = StatusCode::GATEWAY_TIMEOUT;
-            return Step::Answer(Answer::error(status, request.method, line, CacheStatus::Unsatisfied, now));
+            return self.unsatisfied(request, now);
         }
         let mut exchange = self.forward(request, key, hash, reason, validating, now);
         exchange.may_store = request.method == Method::GET && !wishes.no_store;
+        exchange.forbids_storing = wishes.no_store;
         Step::Forward(exchange)
     }
 
@@ -135,10 +136,11 @@ impl Cache {
 
     /// The origin did not answer. Nothing stale is served in its place.
     pub fn on_failure(&mut self, exchange: &Exchange, failure: UpstreamFailure, now: Now) -> Answer {
-        self.counters.upstream_failures += 1;
+        self.counters.upstream_failures += u64::from(failure != UpstreamFailure::Upload);
         // RFC 9111 §5.2.2.2: with must-revalidate, a cache that cannot reach the origin MUST answer with an error, and SHOULD with 504.
         let strict = exchange.validating.as_ref().is_some_and(|stored| stored.freshness.forbids_stale());
         let (status, line) = match failure {
+            UpstreamFailure::Upload => (StatusCode::BAD_REQUEST, "larder: the request's body broke off\n"),
             UpstreamFailure::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin did not answer in time\n"),
             _ if strict => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin cannot be reached to validate\n"),
             UpstreamFailure::Unreachable => (StatusCode::BAD_GATEWAY, "larder: the origin cannot be reached\n"),
@@ -206,6 +208,14 @@ impl Cache {
         answer
     }
 
+    /// RFC 9111 §5.2.1.7.
+    fn unsatisfied(&mut self, request: &RequestHead<'_>, now: Now) -> Step {
+        self.counters.unsatisfied += 1;
+        let line = "larder: nothing stored answers this request, and it said only-if-cached\n";
+        let status = StatusCode::GATEWAY_TIMEOUT;
+        Step::Answer(Answer::error(status, request.method, line, CacheStatus::Unsatisfied, now))
+    }
+
     fn forward(
         &mut self,
         request: &RequestHead<'_>,
@@ -224,6 +234,7 @@ impl Cache {
             reason,
             asked: now.time,
             may_store: false,
+            forbids_storing: false,
             validating,
             headers: HeaderMap::new(),
         })
@@ -245,7 +256,11 @@ impl Cache {
         if let Some(slot) = self.store.position(&stored) {
             self.store.engine.hit(slot, stored.hash, now.time);
         }
-        if let Err(refusal) = self.renew(&exchange, &mut stored, headers, now) {
+        if exchange.forbids_storing {
+            // RFC 9111 §5.2.1.5: nothing of the response to a no-store request is stored, fields of a 304 included.
+            stored.freshen(headers, exchange.asked, now);
+            self.counters.refuse(Refusal::NoStore);
+        } else if let Err(refusal) = self.renew(&exchange, &mut stored, headers, now) {
             self.counters.refuse(refusal);
         }
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
@@ -276,17 +291,31 @@ impl Cache {
         }
         let fill = if exchange.may_store {
             self.start_fill(exchange, status, headers, framed, now)
+        } else if exchange.forbids_storing {
+            Err(Refusal::NoStore)
         } else {
             Err(Refusal::Request)
         };
-        if fill.is_err()
-            && let Some(old) = validated
-            && says_it_changed(status)
-        {
-            // The origin has something else now, and it will not take the old one's place: the old one goes.
-            self.discard(&old);
+        if fill.is_err() && says_it_changed(status) {
+            self.discard_outdated(exchange, validated.as_ref(), status);
         }
         fill.map_err(Some)
+    }
+
+    /// The origin has something else now, and it will not take the old one's place: the old one goes, whether or not it had validators.
+    /// Else a reload shows the new one, and the request after it the old one again.
+    fn discard_outdated(&mut self, exchange: &Exchange, validated: Option<&Stored>, status: StatusCode) {
+        if let Some(old) = validated {
+            return self.discard(old);
+        }
+        // Of what was not validated, a 304 to the client's own condition says nothing, and a part not enough.
+        if !exchange.may_store || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT) {
+            return;
+        }
+        if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, &exchange.headers) {
+            self.store.remove(slot);
+            self.counters.invalidated += 1;
+        }
     }
 
     fn start_fill(
@@ -318,17 +347,18 @@ impl Cache {
                 return Err(Refusal::NotAdmitted);
             }
         }
-        Fill::new(stored, asked, declared, self.max_object, &self.budget).ok_or(Refusal::TooLarge)
+        Fill::new(stored, asked, declared, self.max_object, &self.budget)
     }
 
     fn complete_fill(&mut self, fill: Fill, now: Now) -> Completion {
         let asked = fill.asked;
-        if fill.abandoned {
-            let lying = fill.declared.is_some();
-            return if lying { Completion::Truncated } else { Completion::Refused(Refusal::TooLarge) };
-        }
-        if !fill.is_whole() {
+        if fill.abandoned.is_some() && fill.declared.is_some() || !fill.is_whole() {
             return Completion::Truncated;
+        }
+        if let Some(refusal) = fill.abandoned {
+            // The new one came whole, if not into the store: the old one goes.
+            self.discard(&fill.stored);
+            return Completion::Refused(refusal);
         }
         let (admitted, length) = (fill.declared.is_some(), fill.len());
         let stored = fill.into_stored();
@@ -375,8 +405,11 @@ impl Cache {
         }
         let agrees = |name: &HeaderName| headers.get(name).is_none_or(|new| old.headers().get(name) == Some(new));
         if [ETAG, LAST_MODIFIED, CONTENT_LENGTH].iter().all(agrees) {
-            // Where it may no longer be stored, this has removed it.
-            let _ = self.renew(exchange, &mut old.clone(), headers, now);
+            // RFC 9111 §5.2.1.5: nor are the fields of a response to a no-store HEAD kept.
+            if !exchange.forbids_storing {
+                // Where it may no longer be stored, this has removed it.
+                let _ = self.renew(exchange, &mut old.clone(), headers, now);
+            }
             return;
         }
         self.discard(old);

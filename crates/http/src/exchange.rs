@@ -86,6 +86,8 @@ pub enum UpstreamFailure {
     TimedOut,
     /// What came is not HTTP: 502.
     Malformed,
+    /// The client's own body broke off on its way there: 400.
+    Upload,
 }
 
 /// A request on its way to the origin.
@@ -100,6 +102,8 @@ pub struct Exchange {
     pub(crate) asked: Time,
     /// A GET that did not forbid to store its response.
     pub(crate) may_store: bool,
+    /// The request said no-store.
+    pub(crate) forbids_storing: bool,
     /// The stored response that is being validated.
     pub(crate) validating: Option<Stored>,
     /// The client's fields without those of its connection, kept where the response may need them (Vary, conditions, ranges).

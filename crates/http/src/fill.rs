@@ -1,7 +1,7 @@
 //! A body on its way into the store, beside its way to the client.
 
-use crate::limits;
 use crate::stored::Stored;
+use crate::{Refusal, limits};
 use bytes::Bytes;
 use larder_units::Time;
 use std::sync::Arc;
@@ -20,34 +20,44 @@ pub struct Fill {
     /// Most bytes of body that may be stored.
     limit: u64,
     reservation: Reservation,
-    /// The body outgrew its limit, its declared length or the budget.
-    pub(crate) abandoned: bool,
+    /// The body outgrew its limit or its declared length, or the budget is spent.
+    pub(crate) abandoned: Option<Refusal>,
 }
 
 impl Fill {
-    /// Of a response whose body is declared to have, or may have up to, so many bytes. `None` where the budget of bodies under way is spent.
-    pub(crate) fn new(stored: Stored, asked: Time, declared: Option<u64>, limit: u64, budget: &Budget) -> Option<Fill> {
+    /// Of a response whose body is declared to have, or may have up to, so many bytes.
+    ///
+    /// # Errors
+    /// [`Refusal::Busy`] where the budget of bodies under way is spent.
+    pub(crate) fn new(
+        stored: Stored,
+        asked: Time,
+        declared: Option<u64>,
+        limit: u64,
+        budget: &Budget,
+    ) -> Result<Fill, Refusal> {
         let mut reservation = budget.reservation();
         let mut body = Vec::new();
         if let Some(length) = declared {
             reservation.grow(length)?;
-            body = Vec::with_capacity(usize::try_from(length).ok()?);
+            body = Vec::with_capacity(usize::try_from(length).map_err(|_| Refusal::TooLarge)?);
         }
         let limit = declared.unwrap_or(limit);
-        Some(Fill { stored, asked, declared, body, limit, reservation, abandoned: false })
+        Ok(Fill { stored, asked, declared, body, limit, reservation, abandoned: None })
     }
 
     /// A piece of the body. Past the limit, what was collected is let go at once.
     pub fn push(&mut self, piece: &[u8]) {
-        if self.abandoned {
+        if self.abandoned.is_some() {
             return;
         }
-        if self.make_room(piece.len()).is_some() {
-            self.body.extend_from_slice(piece);
-        } else {
-            self.abandoned = true;
-            self.body = Vec::new();
-            self.reservation.shrink();
+        match self.make_room(piece.len()) {
+            Ok(()) => self.body.extend_from_slice(piece),
+            Err(refusal) => {
+                self.abandoned = Some(refusal);
+                self.body = Vec::new();
+                self.reservation.shrink();
+            }
         }
     }
 
@@ -67,10 +77,10 @@ impl Fill {
         self.declared.is_none_or(|declared| declared == self.len())
     }
 
-    fn make_room(&mut self, more: usize) -> Option<()> {
-        let needed = self.body.len().checked_add(more)?;
+    fn make_room(&mut self, more: usize) -> Result<(), Refusal> {
+        let needed = self.body.len().saturating_add(more);
         if needed as u64 > self.limit {
-            return None;
+            return Err(Refusal::TooLarge);
         }
         if needed > self.body.capacity() {
             let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
@@ -78,7 +88,7 @@ impl Fill {
             self.reservation.grow((capacity - self.body.capacity()) as u64)?;
             self.body.reserve_exact(capacity - self.body.len());
         }
-        Some(())
+        Ok(())
     }
 }
 
@@ -103,6 +113,16 @@ impl Budget {
         self.limit
     }
 
+    /// What the bodies that are not small share: the rest is kept for the small, so that a few clients that read large ones slowly do
+    /// not keep every small one from being stored.
+    pub(crate) fn limit_for_large(&self) -> u64 {
+        self.limit - self.limit / limits::SMALL_FILLS_SHARE
+    }
+
+    fn limit_for(&self, bytes: u64) -> u64 {
+        if bytes <= self.limit / limits::SMALL_FILL { self.limit } else { self.limit_for_large() }
+    }
+
     fn reservation(&self) -> Reservation {
         Reservation { budget: self.clone(), bytes: 0 }
     }
@@ -116,12 +136,12 @@ struct Reservation {
 }
 
 impl Reservation {
-    fn grow(&mut self, bytes: u64) -> Option<()> {
-        let limit = self.budget.limit;
+    fn grow(&mut self, bytes: u64) -> Result<(), Refusal> {
+        let limit = self.budget.limit_for(self.bytes.saturating_add(bytes));
         let grown = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= limit);
-        self.budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).ok()?;
+        self.budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).map_err(|_| Refusal::Busy)?;
         self.bytes += bytes;
-        Some(())
+        Ok(())
     }
 
     fn shrink(&mut self) {

@@ -19,8 +19,9 @@
 //! and single ranges of what is stored whole (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`.
 //!
 //! # Choices where the RFCs leave one
-//! * A response with `Set-Cookie` is stored where its freshness is explicit or it says `public`, never by heuristic (§7.3 leaves it to
-//!   the origin's `Cache-Control`).
+//! * A response with `Set-Cookie` is stored only where it says `public` or `s-maxage`; `max-age` or `Expires` alone do not make a cookie
+//!   everybody's (§7.3 leaves it to the origin's `Cache-Control`).
+//! * A response that varies by `X-Forwarded-For` is not stored: the host writes that field, and it differs with every client.
 //! * Bodies that end with the connection are not stored: a broken connection looks the same.
 //! * Reload and `max-age` of clients are followed; `max-stale` too, unless the origin forbids it.
 //! * A client's own conditions go to the origin where nothing is stored, and a 304 is relayed; where something is stored, ours take their

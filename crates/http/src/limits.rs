@@ -26,6 +26,14 @@ pub const HEURISTIC_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 /// Past it, responses still stream through, unstored.
 pub const FILL_SHARE: u64 = 4;
 
+/// This share of the room for bodies under way (an eighth) is kept for small ones: else a few clients that read large ones slowly keep
+/// everything from being stored. An eighth still holds eight of the largest that count as small.
+pub const SMALL_FILLS_SHARE: u64 = 8;
+
+/// A body under way is small up to this share of the room: with a capacity of 64 MiB and its room of 16, that is 256 KiB, above most pages
+/// and scripts.
+pub const SMALL_FILL: u64 = 64;
+
 /// First buffer of a body of unknown length. It doubles from there: small bodies cost one page or four, not the object limit.
 pub const FILL_START_BYTES: usize = 16 * 1024;
 

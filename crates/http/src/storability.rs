@@ -20,12 +20,14 @@ pub enum Refusal {
     Status,
     /// Neither fresh nor possible to validate, so it could never be used.
     Useless,
-    /// `Vary: *`, or more names than [`limits::VARY_NAMES`].
+    /// `Vary: *`, more names than [`limits::VARY_NAMES`], or one that differs with every client.
     Vary,
-    /// A cookie, and no word that sharing it is meant.
+    /// A cookie, and neither `public` nor `s-maxage` to say that sharing it is meant.
     SetCookie,
     /// More header bytes or a larger body than the limits allow.
     TooLarge,
+    /// The room for bodies under way is used up.
+    Busy,
     /// The end of the body cannot be told from a broken connection.
     Unframed,
     /// The policy did not admit it.
@@ -36,7 +38,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them, for tables of counters.
-    pub const ALL: [Refusal; 12] = [
+    pub const ALL: [Refusal; 13] = [
         Refusal::Request,
         Refusal::NoStore,
         Refusal::Private,
@@ -46,6 +48,7 @@ impl Refusal {
         Refusal::Vary,
         Refusal::SetCookie,
         Refusal::TooLarge,
+        Refusal::Busy,
         Refusal::Unframed,
         Refusal::NotAdmitted,
         Refusal::Invalidated,
@@ -63,6 +66,7 @@ impl Refusal {
             Refusal::Vary => "vary",
             Refusal::SetCookie => "set-cookie",
             Refusal::TooLarge => "too-large",
+            Refusal::Busy => "busy",
             Refusal::Unframed => "unframed",
             Refusal::NotAdmitted => "not-admitted",
             Refusal::Invalidated => "invalidated",
@@ -106,12 +110,15 @@ pub(crate) fn judge(
     if !(explicit || says.public || freshness::is_heuristically_cacheable(status)) {
         return Err(Refusal::Status);
     }
-    // §7.3: a cookie does not forbid storage; an origin that minds says so. Here only an explicit word makes it shared.
-    if headers.contains_key(SET_COOKIE) && !(explicit || says.public) {
+    // §7.3: a cookie does not forbid storage; an origin that minds says so. Many do not, and send max-age with a session: here only a word
+    // about shared caches makes it shared.
+    if headers.contains_key(SET_COOKIE) && !(says.public || says.s_maxage.is_some()) {
         return Err(Refusal::SetCookie);
     }
     let vary = fields::list(headers, &VARY);
-    if vary.enumerate().any(|(position, name)| name == b"*" || position >= limits::VARY_NAMES) {
+    // The host writes X-Forwarded-For, after the client's value that a selector would hold: it differs from client to client.
+    let unselectable = |name: &[u8]| name == b"*" || name.eq_ignore_ascii_case(b"x-forwarded-for");
+    if vary.enumerate().any(|(position, name)| unselectable(name) || position >= limits::VARY_NAMES) {
         return Err(Refusal::Vary);
     }
     if !has_lifetime && !headers.contains_key(ETAG) && !headers.contains_key(LAST_MODIFIED) {

@@ -113,14 +113,41 @@ fn many_bodies_at_once_share_one_budget() {
             headers: headers(&[PAGE, ("content-length", "10000")]),
         };
         match stage.cache.on_response(exchange, head, stage.now) {
-            Reply::Relay { fill, .. } => fills.extend(fill),
+            Reply::Relay { fill: Some(fill), .. } => fills.push(fill),
+            Reply::Relay { headers, .. } => assert!(headers["cache-status"].as_bytes().ends_with(b"detail=busy")),
             reply => panic!("{reply:?}"),
         }
         assert!(stage.cache.filling() <= stage.cache.filling_limit());
     }
     assert_eq!(fills.len(), 2, "two of 10 kB fit into a quarter of 100 kB");
+    let chunked: stage::Fields<'_> = &[PAGE, ("transfer-encoding", "chunked")];
+    let seen = stage.ask(&get("/c"), 200, chunked, "x");
+    assert_eq!(seen.completion, Some(Completion::Refused(Refusal::Busy)), "its first buffer finds no room");
     drop(fills);
     assert_eq!(stage.cache.filling().bytes(), 0);
+}
+
+/// Clients that read large bodies slowly do not keep small ones from being stored.
+#[test]
+fn a_part_of_the_budget_is_kept_for_small_bodies() {
+    let mut stage = Stage::with(1_000_000, "lru");
+    let mut held = Vec::new();
+    for (number, length) in [100_000, 100_000, 10_000, 5_000, 3_750].iter().enumerate() {
+        let exchange = stage.open(&get(&format!("/large/{number}")));
+        let head = ResponseHead {
+            status: StatusCode::OK,
+            version: Version::HTTP_11,
+            headers: headers(&[PAGE, ("content-length", &length.to_string())]),
+        };
+        let Reply::Relay { fill: Some(fill), .. } = stage.cache.on_response(exchange, head, stage.now) else {
+            panic!("{length} found no room")
+        };
+        held.push(fill);
+    }
+    assert_eq!(stage.cache.filling().bytes(), 218_750, "seven eighths of a quarter of 1 MB");
+    let large = stage.ask(&get("/large"), 200, &[PAGE], &"x".repeat(4000));
+    assert!(large.header("cache-status").ends_with("detail=busy"), "{large:?}");
+    assert_eq!(stage.ask(&get("/small"), 200, &[PAGE], &"x".repeat(3900)).completion, Some(Completion::Stored));
 }
 
 #[test]

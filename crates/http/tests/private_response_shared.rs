@@ -1,6 +1,7 @@
 //! The fear: what was made for one client reaches another.
 
 mod stage;
+use http::Method;
 use larder_http::Refusal;
 use stage::{Fields, Stage, TEN_DAYS_BEFORE, get};
 
@@ -41,8 +42,28 @@ fn directives_that_forbid() {
     }
     let request = get("/").with("cache-control", "no-store");
     let mut stage = Stage::new();
-    stage.ask(&request, 200, &[fresh], "mine");
+    let seen = stage.ask(&request, 200, &[fresh], "mine");
+    assert!(seen.header("cache-status").ends_with("detail=no-store"), "{seen:?}");
     assert!(!stage.is_hit(&get("/")));
+}
+
+/// RFC 9111 §5.2.1.5: no part of the response to a no-store request is stored, be it a 304's or a HEAD's fields.
+#[test]
+fn a_no_store_request_renews_nothing() {
+    for (method, status) in [(Method::GET, 304), (Method::HEAD, 304), (Method::HEAD, 200)] {
+        let fresh: Fields<'_> = &[("cache-control", "max-age=60"), ("etag", "\"1\"")];
+        let mut stage = Stage::new();
+        stage.ask(&get("/"), 200, fresh, "x");
+        stage.wait(60);
+        let mut request = get("/").with("cache-control", "no-store");
+        request.method = method.clone();
+        let mine: Fields<'_> = &[fresh[0], fresh[1], ("x-secret", "alice"), ("content-length", "1")];
+        let seen = stage.ask(&request, status, mine, "");
+        assert_eq!((seen.status, seen.header("x-secret")), (200, "alice"));
+        assert!(!stage.is_hit(&get("/")), "renewed by {method} {status}");
+        let seen = stage.ask(&get("/"), 304, fresh, "");
+        assert_eq!((seen.header("x-secret"), &seen.body[..]), ("", &b"x"[..]), "{method} {status}");
+    }
 }
 
 /// RFC 9111 §5.2.2.3: must-understand overrules no-store, for statuses that are understood.
@@ -55,14 +76,18 @@ fn must_understand() {
 }
 
 #[test]
-fn cookies_are_shared_only_where_freshness_is_explicit() {
+fn cookies_are_shared_only_where_the_origin_says_shared() {
     let cookie = ("set-cookie", "id=1");
     let modified = ("last-modified", TEN_DAYS_BEFORE);
     assert_eq!(stores(&get("/"), 200, &[modified]), Ok(()));
     assert_eq!(stores(&get("/"), 200, &[modified, cookie]), refused(Refusal::SetCookie));
     assert_eq!(stores(&get("/"), 200, &[modified, cookie, ("cache-control", "public")]), Ok(()));
-    assert_eq!(stores(&get("/"), 200, &[cookie, ("cache-control", "max-age=60")]), Ok(()));
-    assert_eq!(stores(&get("/"), 200, &[cookie, ("expires", "Sun, 06 Nov 1994 09:49:37 GMT")]), Ok(()));
+    assert_eq!(stores(&get("/"), 200, &[cookie, ("cache-control", "s-maxage=60")]), Ok(()));
+    assert_eq!(stores(&get("/"), 200, &[cookie, ("cache-control", "max-age=60, public")]), Ok(()));
+    for private in [("cache-control", "max-age=60"), ("expires", "Sun, 06 Nov 1994 09:49:37 GMT")] {
+        assert_eq!(stores(&get("/"), 200, &[private]), Ok(()));
+        assert_eq!(stores(&get("/"), 200, &[private, cookie]), refused(Refusal::SetCookie));
+    }
 }
 
 #[test]

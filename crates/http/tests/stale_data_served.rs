@@ -129,6 +129,21 @@ fn only_if_cached_asks_nobody() {
     assert_eq!(stage.cache.counters().unsatisfied, 2);
 }
 
+/// Nor where the store may not answer: a condition that only the origin can judge, a body.
+#[test]
+fn only_if_cached_beside_the_cache_is_no_answer() {
+    let mut stage = Stage::new();
+    stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"1\"")], "x");
+    let only = get("/").with("cache-control", "only-if-cached");
+    assert_eq!(stage.ask_store(&only).status, 200);
+    assert_eq!(stage.ask_store(&only.clone().with("if-match", "\"2\"")).status, 504);
+    assert_eq!(stage.ask_store(&stage::Request { has_body: true, ..only.clone() }).status, 504);
+    assert_eq!(stage.cache.counters().unsatisfied, 2);
+    // What changes something is not for the cache to hold back.
+    let post = stage::Request { method: http::Method::POST, ..only };
+    assert_eq!(stage.ask(&post, 200, &[], "done").body, b"done");
+}
+
 #[test]
 fn a_dead_origin_is_an_error_not_an_old_page() {
     let mut stage = Stage::new();
@@ -167,4 +182,41 @@ fn unstorable_news_removes_what_it_replaces() {
         stage.ask(&reload, status, &[], "");
         assert!(stage.is_hit(&get("/")), "{status}");
     }
+}
+
+/// A reload shows the new page, which is not stored; the request after it must not go back in time.
+#[test]
+fn an_unstored_reload_removes_the_old_page() {
+    let chunked = ("transfer-encoding", "chunked");
+    let news = "n".repeat(4000);
+    let cases: [(&str, u16, stage::Fields<'_>, bool); 6] = [
+        ("too large", 200, &[PAGE], false),
+        ("found too large at its end", 200, &[PAGE, chunked], false),
+        ("gone", 404, &[("cache-control", "no-store")], false),
+        ("the origin's trouble", 503, &[("cache-control", "no-store")], true),
+        ("a part", 206, &[PAGE], true),
+        ("a 304 for the client", 304, &[PAGE], true),
+    ];
+    for (case, status, fields, stays) in cases {
+        let mut stage = Stage::with(16_000, "lru");
+        stage.ask(&get("/"), 200, &[PAGE], "old");
+        let reload = get("/").with("cache-control", "no-cache");
+        let seen = stage.ask(&reload, status, fields, &news);
+        assert_eq!(seen.status, status);
+        assert_eq!(stage.is_hit(&get("/")), stays, "{case}");
+    }
+}
+
+/// The same where the policy refuses the new one.
+#[test]
+fn an_unadmitted_reload_removes_the_old_page() {
+    let mut stage = Stage::with(12_000, "size(max=2000)+lru");
+    for number in 0..40 {
+        stage.ask(&get(&format!("/{number}")), 200, &[PAGE], &"f".repeat(900));
+    }
+    stage.ask(&get("/"), 200, &[PAGE], "old");
+    let reload = get("/").with("cache-control", "no-cache");
+    let seen = stage.ask(&reload, 200, &[PAGE], &"n".repeat(2500));
+    assert!(seen.header("cache-status").ends_with("detail=not-admitted"), "{seen:?}");
+    assert!(!stage.is_hit(&get("/")), "the old one came back");
 }

@@ -44,6 +44,20 @@ fn star_and_floods_are_not_stored() {
     }
 }
 
+/// The host writes it anew for every client: the origin sees another value than the one that a client sent.
+#[test]
+fn one_clients_address_selects_for_no_other() {
+    let mut stage = Stage::new();
+    let seen = stage.ask(
+        &get("/"),
+        200,
+        &[("cache-control", "max-age=60"), ("vary", "Accept, X-Forwarded-For")],
+        "for the first",
+    );
+    assert!(seen.header("cache-status").ends_with("detail=vary"), "{seen:?}");
+    assert!(!stage.is_hit(&get("/")));
+}
+
 #[test]
 fn an_explosion_of_variants_stays_small() {
     let mut stage = Stage::new();
