@@ -21,6 +21,6 @@ pub struct Row {
     pub byte_hit_ratio: f64,
     /// Insertions ÷ misses: the share of fetched objects that was stored (p_Insertion of the `filter` paper, section 3.2.2).
     pub insertion_ratio: f64,
-    /// Requests ÷ seconds of one thread in the replay loop, without reading the trace; 0 until the host fills it.
+    /// Requests ÷ seconds of processor time in the replay loop, without reading the trace; 0 until the host fills it.
     pub requests_per_second: f64,
 }

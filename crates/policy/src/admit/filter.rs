@@ -91,8 +91,14 @@ impl Filter {
                 "`table={table}` is smaller than `window={window}`: nearly everything would be admitted"
             ));
         }
+        let theta = arguments.get("theta").unwrap_or(2);
+        if let Some(window) = window
+            && window < theta
+        {
+            return Err(format!("`window={window}` is shorter than `theta={theta}`: nothing would be admitted"));
+        }
         let mut filter = Filter {
-            theta: arguments.get("theta").unwrap_or(2) as u16,
+            theta: theta as u16,
             window: window.unwrap_or_else(|| derived_window(setting.capacity, FILTER_TYPICAL_OBJECT_BYTES, 1)) as usize,
             window_is_derived: window.is_none(),
             table_is_derived: table.is_none(),

@@ -45,7 +45,10 @@ impl Requests for Columns {
             let layout = match self.layout {
                 Some(layout) => layout,
                 None => {
-                    let (layout, is_header) = Layout::of(line);
+                    let (layout, is_header) = match Layout::of(line) {
+                        Ok(found) => found,
+                        Err(problem) => return Err((self.lines.place(), problem)),
+                    };
                     self.layout = Some(layout);
                     if is_header {
                         continue;
@@ -59,26 +62,31 @@ impl Requests for Columns {
 }
 
 impl Layout {
-    /// The layout that the first line shows, and whether that line is a header.
-    fn of(line: &[u8]) -> (Layout, bool) {
+    /// The layout that the first line shows, and whether that line is a header. A comment that names no column is one that says nothing.
+    fn of(line: &[u8]) -> Result<(Layout, bool), String> {
         let separator = separator_of(line);
-        let mut layout = Layout { separator, time: 0, object: 1, size: 2 };
+        let layout = Layout { separator, time: 0, object: 1, size: 2 };
         let names = line.strip_prefix(b"#");
-        let is_header = names.is_some() || !line.iter().any(u8::is_ascii_digit);
-        if is_header {
-            let mut column = 0;
-            each_field(names.unwrap_or(line), separator, |name| {
-                match name.to_ascii_lowercase().as_slice() {
-                    b"time" | b"timestamp" => layout.time = column,
-                    b"object" | b"obj" | b"obj_id" | b"object_id" | b"id" | b"key" => layout.object = column,
-                    b"size" | b"obj_size" | b"object_size" | b"bytes" => layout.size = column,
-                    _ => {}
-                }
-                column += 1;
-                true
-            });
+        if names.is_none() && line.iter().any(u8::is_ascii_digit) {
+            return Ok((layout, false));
         }
-        (layout, is_header)
+        let (mut time, mut object, mut size) = (None, None, None);
+        let mut column = 0;
+        each_field(names.unwrap_or(line), separator, |name| {
+            match name.to_ascii_lowercase().as_slice() {
+                b"time" | b"timestamp" => time = Some(column),
+                b"object" | b"obj" | b"obj_id" | b"object_id" | b"id" | b"key" => object = Some(column),
+                b"size" | b"obj_size" | b"object_size" | b"bytes" => size = Some(column),
+                _ => {}
+            }
+            column += 1;
+            true
+        });
+        match (time, object, size) {
+            (None, None, None) if names.is_some() => Ok((layout, true)),
+            (Some(time), Some(object), Some(size)) => Ok((Layout { separator, time, object, size }, true)),
+            _ => Err(format!("the header must name the columns `time`, `object` and `size`, found `{}`", shown(line))),
+        }
     }
 
     fn access(&self, line: &[u8]) -> Result<Access, String> {

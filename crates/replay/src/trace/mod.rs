@@ -45,7 +45,8 @@ impl Trace {
             File::open(path).map_err(|error| TraceError::new(&path.to_string_lossy(), Place::File, error.to_string()))
         };
         let trace = Trace::read(open()?, &name, format)?;
-        if trace.format != Format::WebLog {
+        // A pipe cannot be read ahead: what was read is gone.
+        if trace.format != Format::WebLog || !path.metadata().is_ok_and(|file| file.is_file()) {
             return Ok(trace);
         }
         let failed = |error: std::io::Error| TraceError::new(&name, Place::File, error.to_string());
