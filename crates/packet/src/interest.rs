@@ -249,8 +249,10 @@ pub fn with_nonce(wire: &[u8], nonce: u32) -> Vec<u8> {
         _ => return wire.to_vec(),
     };
     let Ok(outer) = outer else { return wire.to_vec() };
-    let later = outer.children().flatten().find(|element| rank(element.typ) > rank(types::NONCE));
-    let at = later.map_or(wire.len(), |element| element.offset);
+    // Behind all that must stand before it: ignored elements, which may stand anywhere, mark no place.
+    let before = |element: &Tlv<'_>| (1..rank(types::NONCE)).contains(&rank(element.typ));
+    let last = outer.children().flatten().filter(before).last();
+    let at = last.map_or(wire.len(), |element| element.offset + element.wire.len());
     let mut out = Vec::with_capacity(wire.len() + 8);
     tlv::write_header(&mut out, types::INTEREST, outer.value.len() + 6);
     out.extend_from_slice(&wire[outer.value_offset()..at]);

@@ -128,3 +128,14 @@ fn digest_bytes_within_the_last_component_are_no_digest() {
     name.push_generic(&value);
     assert_eq!(name.as_name().strip_implicit_digest(), (name.as_name(), None));
 }
+
+#[test]
+fn a_nonce_is_not_put_before_what_must_stand_before_it() {
+    // A known element that is ignored, as it stands too early, and then the ForwardingHint: the nonce goes behind the latter.
+    let wire = include_bytes!("../../../fuzz/seeds/interest/ignored-element-before-nonce");
+    let before = Interest::decode(wire).unwrap();
+    assert_eq!(before.nonce, None);
+    let with = with_nonce(wire, 7);
+    let after = Interest::decode(&with).unwrap();
+    assert_eq!((after.nonce, after.forwarding_hint), (Some(7), before.forwarding_hint));
+}
