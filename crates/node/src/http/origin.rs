@@ -32,7 +32,7 @@ Options, as in /1KiB/a?max-age=5&vary=Accept-Language:
   cookie           with Set-Cookie
   chunked          without Content-Length
   cut              breaks off halfway
-  status=CODE      that status
+  status=CODE      that status, 200 to 599
   delay=TIME       answers after, say, 50ms (at most 60s)
 ";
 
@@ -123,7 +123,8 @@ impl Object {
             "chunked" => self.chunked = true,
             "cut" => self.cut = true,
             "status" => {
-                self.status = StatusCode::from_bytes(value.as_bytes()).ok().filter(|s| !s.is_informational())?;
+                let final_one = |status: &StatusCode| (200..=599).contains(&status.as_u16());
+                self.status = StatusCode::from_bytes(value.as_bytes()).ok().filter(final_one)?;
             }
             "delay" => self.delay = larder_units::parse_duration(value).ok().filter(|d| *d <= LONGEST_DELAY)?,
             _ => return None,
@@ -157,14 +158,23 @@ impl Object {
         if self.cookie {
             headers.insert(SET_COOKIE, HeaderValue::from_static("larder=1"));
         }
-        if self.chunked {
-            // As it would come from a connection.
-            headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-        } else if self.status != StatusCode::NO_CONTENT {
-            headers.insert(CONTENT_LENGTH, HeaderValue::from(self.size));
-        }
-        let empty = matches!(self.status.as_u16(), 204 | 304);
-        let content = if empty { Content::empty() } else { self.content(path, selected, seed) };
+        // RFC 9110 §8.6, §15.3.5, §15.3.6, §15.4.5: these have no content, and a 204 no length either.
+        let content = match self.status {
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => Content::empty(),
+            StatusCode::RESET_CONTENT => {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
+                Content::empty()
+            }
+            _ if self.chunked => {
+                // As it would come from a connection.
+                headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+                self.content(path, selected, seed)
+            }
+            _ => {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from(self.size));
+                self.content(path, selected, seed)
+            }
+        };
         let mut response = Response::new(content);
         *response.status_mut() = self.status;
         *response.headers_mut() = headers;
@@ -280,6 +290,22 @@ mod tests {
         assert!(body("/300KiB").is_ascii());
     }
 
+    /// The fear: bytes after a response that has none are read as the next response.
+    #[test]
+    fn statuses_without_content() {
+        for status in ["204", "205", "304"] {
+            for option in ["", "&chunked", "&cut"] {
+                let target: PathAndQuery = format!("/1000?status={status}{option}").parse().unwrap();
+                let response = Object::parse(&target).unwrap().unwrap().respond(target.path(), &HeaderMap::new());
+                let length = response.headers().get(CONTENT_LENGTH).map(HeaderValue::as_bytes);
+                assert_eq!(length, (status == "205").then_some(&b"0"[..]), "{target}");
+                assert!(!response.headers().contains_key(TRANSFER_ENCODING), "{target}");
+                let mut content = response.into_body();
+                assert!(content.is_at_end() && content.next_piece().is_none(), "{target}");
+            }
+        }
+    }
+
     #[test]
     fn refusals_name_the_option() {
         for (target, part) in [
@@ -287,6 +313,8 @@ mod tests {
             ("/2TiB", "1TiB"),
             ("/1?maxage=5", "`maxage=5`"),
             ("/1?status=99", "`status=99`"),
+            ("/1?status=103", "`status=103`"),
+            ("/1?status=600", "`status=600`"),
         ] {
             let said = Object::parse(&target.parse().unwrap()).unwrap_err();
             assert!(said.contains(part), "{said}");
