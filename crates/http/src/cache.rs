@@ -141,6 +141,7 @@ impl Cache {
         let strict = exchange.validating.as_ref().is_some_and(|stored| stored.freshness.forbids_stale());
         let (status, line) = match failure {
             UpstreamFailure::Upload => (StatusCode::BAD_REQUEST, "larder: the request's body broke off\n"),
+            UpstreamFailure::Circle => (StatusCode::LOOP_DETECTED, "larder: the request goes round in a circle\n"),
             UpstreamFailure::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin did not answer in time\n"),
             _ if strict => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin cannot be reached to validate\n"),
             UpstreamFailure::Unreachable => (StatusCode::BAD_GATEWAY, "larder: the origin cannot be reached\n"),

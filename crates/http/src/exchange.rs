@@ -86,6 +86,8 @@ pub enum UpstreamFailure {
     TimedOut,
     /// What came is not HTTP: 502.
     Malformed,
+    /// The request has come back here on its way to the origin too often: 508.
+    Circle,
     /// The client's own body broke off on its way there: 400.
     Upload,
 }
@@ -132,6 +134,11 @@ impl Exchange {
         conditional::clear(&mut headers);
         fields::append_via(&mut headers, self.version);
         headers
+    }
+
+    /// Whom the request is for, as it is keyed: in small letters and without the scheme's own port.
+    pub fn authority(&self) -> &str {
+        self.key.authority()
     }
 
     /// Why the request is forwarded.

@@ -46,6 +46,10 @@ impl<'a> Key<'a> {
         Key { scheme: own(self.scheme), authority: own(self.authority), target: own(self.target) }
     }
 
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.parts().iter().map(|part| part.len()).sum()
     }

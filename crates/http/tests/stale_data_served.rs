@@ -155,6 +155,8 @@ fn a_dead_origin_is_an_error_not_an_old_page() {
         ("/", UpstreamFailure::Malformed, 502),
         ("/", UpstreamFailure::TimedOut, 504),
         ("/m", UpstreamFailure::Unreachable, 504),
+        ("/m", UpstreamFailure::Circle, 508),
+        ("/m", UpstreamFailure::Upload, 400),
     ] {
         let exchange = stage.open(&get(target));
         let answer = stage.cache.on_failure(&exchange, failure, stage.now);
@@ -163,6 +165,7 @@ fn a_dead_origin_is_an_error_not_an_old_page() {
         assert_eq!(answer.headers["cache-control"], "no-store");
         assert_eq!(answer.headers["content-length"], answer.body.len().to_string());
     }
+    assert_eq!(stage.cache.counters().upstream_failures, 5, "a broken upload is none");
     // It comes back and confirms what is still stored.
     let seen = stage.ask(&get("/"), 304, &[PAGE], "");
     assert_eq!((seen.status, &seen.body[..]), (200, &b"x"[..]));

@@ -112,6 +112,65 @@ fn what_the_origin_is_told() {
     assert_eq!((seen.header("x-hop"), seen.header("connection")), ("", ""));
 }
 
+/// An origin that repeats what it was told.
+fn echo() -> Origin {
+    Origin::new(|asked, stream| {
+        let text = asked.head.iter().map(|(name, value)| format!("{name}: {value}\n")).collect::<String>();
+        let text = format!("{}\n{text}", asked.line);
+        let head = format!("cache-control: max-age=60\r\ncontent-length: {}", text.len());
+        say(stream, &format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{text}"))
+    })
+}
+
+/// What one spelling of the host gets is stored for all of them: so the origin may not see which it was.
+#[test]
+fn the_origin_is_told_the_host_that_is_keyed() {
+    let origin = echo();
+    let node = Node::of(origin.address);
+    let mut client = Client::new(&node);
+    client.host = "EXAMPLE.test:80".into();
+    let told = client.get("/").text();
+    for line in ["host: example.test", "x-forwarded-host: example.test"] {
+        assert!(told.contains(&format!("\n{line}\n")), "{line} is not in\n{told}");
+    }
+    assert!(!told.contains("EXAMPLE") && !told.contains(":80\n"), "{told}");
+    client.host = "example.test".into();
+    assert!(client.get("/").is_hit());
+    client.host = "example.test:8080".into();
+    assert!(client.get("/").text().contains("\nhost: example.test:8080\n"));
+}
+
+/// RFC 9110 §7.6.2: at zero this hop answers; above, the next one gets one less. For OPTIONS and TRACE only.
+#[test]
+fn max_forwards_counts_hops() {
+    let origin = echo();
+    let node = Node::of(origin.address);
+    let mut client = Client::new(&node);
+    let mut ask = |method: &str, hops: &str| {
+        let fields =
+            [("max-forwards", hops), ("cookie", "secret=1"), ("authorization", "Basic c2VjcmV0"), ("x-a", "b")];
+        client.send(method, "/a?b", &fields, b"")
+    };
+    let options = ask("OPTIONS", "0");
+    assert_eq!((options.status, options.body.len(), options.header("content-length")), (200, 0, "0"));
+    let trace = ask("TRACE", "0");
+    assert_eq!((trace.status, trace.header("content-type")), (200, "message/http"));
+    assert_eq!(trace.text(), "TRACE /a?b HTTP/1.1\r\nhost: example.test\r\nmax-forwards: 0\r\nx-a: b\r\n\r\n");
+    assert_eq!((origin.requests(), &node.status()["requests"]), (0, &0.into()));
+    for (method, hops, told) in [
+        ("OPTIONS", "1", "0"),
+        ("TRACE", "10", "9"),
+        ("OPTIONS", "99999999999999999999999", "18446744073709551614"),
+        ("OPTIONS", "-1", "-1"),
+        ("OPTIONS", "many", "many"),
+        ("GET", "0", "0"),
+    ] {
+        let seen = ask(method, hops).text();
+        assert!(seen.contains(&format!("\nmax-forwards: {told}\n")), "{method} {hops}: {seen}");
+    }
+    assert_eq!(origin.requests(), 6);
+}
+
 #[test]
 fn bodies_of_requests_go_through() {
     let origin = Origin::new(|asked, stream| {

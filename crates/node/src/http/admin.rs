@@ -131,10 +131,12 @@ impl Admin {
         registry.register_collector(Box::new(Arc::clone(&sources)));
         let pages = Arc::new((sources, registry));
         let (stop, stopped) = oneshot::channel();
+        const BOUNDS: listen::Bounds =
+            listen::Bounds { connections: limits::ADMIN_CONNECTIONS, header_read: limits::ADMIN_HEADER_READ };
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {
-                listen::serve(listener, limits::ADMIN_CONNECTIONS, stopped, |_peer| {
+                listen::serve(listener, BOUNDS, stopped, |_peer| {
                     let pages = Arc::clone(&pages);
                     service_fn(move |request| {
                         let response = respond(&request, &pages.0, &pages.1);
@@ -181,12 +183,32 @@ fn respond(request: &Request<Incoming>, sources: &Sources, registry: &Registry) 
             };
             let mut metrics = String::new();
             match text::encode(&mut metrics, registry) {
-                Ok(()) => page(StatusCode::OK, kind, metrics),
+                Ok(()) if open => page(StatusCode::OK, kind, metrics),
+                Ok(()) => page(StatusCode::OK, kind, plain(&metrics)),
                 Err(fmt::Error) => page(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "larder: no metrics\n".to_owned()),
             }
         }
         path => page(StatusCode::NOT_FOUND, TEXT, format!("larder: no {path:?} here; try /\n")),
     }
+}
+
+/// OpenMetrics in Prometheus' older text format 0.0.4: there a counter's HELP and TYPE have the name of its samples, `_total` included
+/// (else its readers take the samples for untyped), and nothing marks the end. The encoder writes HELP, then TYPE.
+fn plain(open_metrics: &str) -> String {
+    let mut text = String::with_capacity(open_metrics.len() + 1024);
+    let mut lines = open_metrics.lines().filter(|line| *line != "# EOF").peekable();
+    while let Some(line) = lines.next() {
+        let is_counter = |line: &str| line.starts_with("# TYPE ") && line.ends_with(" counter");
+        let described = line.starts_with("# HELP ") && lines.peek().is_some_and(|next| is_counter(next));
+        match line.splitn(4, ' ').collect::<Vec<_>>()[..] {
+            [sign, keyword, name, rest] if described || is_counter(line) => {
+                text.extend([sign, " ", keyword, " ", name, "_total ", rest]);
+            }
+            _ => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    text
 }
 
 fn page(status: StatusCode, kind: &'static str, text: String) -> Response<Outgoing> {

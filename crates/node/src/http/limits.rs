@@ -39,6 +39,16 @@ pub const ORIGIN_IDLE: Duration = Duration::from_secs(4);
 /// At a clean stop, requests under way have this long.
 pub const STOP_GRACE: Duration = Duration::from_secs(5);
 
+/// What still runs so long after a clean stop was asked for is worth a line in the log. Idle connections close within milliseconds.
+pub const STOP_NOTICE: Duration = Duration::from_millis(500);
+
+/// Between two lines in the log about connections that cannot be accepted: out of descriptors, it would be twenty a second.
+pub const ACCEPT_WARNING: Duration = Duration::from_secs(1);
+
+/// This many times our own name in `Via` means that the request goes round in a circle. A chain of so many caches is not built; each
+/// round costs a connection on both sides.
+pub const OWN_VIA: usize = 8;
+
 /// After an error of accept (usually: out of descriptors), wait so long before the next.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -50,3 +60,7 @@ pub const GENERATED_BYTES: u64 = 1 << 40;
 
 /// Connections to the admin server at once: a scraper, a person, and their retries.
 pub const ADMIN_CONNECTIONS: usize = 32;
+
+/// A client of the admin server has this long to ask, and to ask again: so few places must not be held by who says nothing. A scraper that
+/// comes every 15 seconds connects anew.
+pub const ADMIN_HEADER_READ: Duration = Duration::from_secs(5);

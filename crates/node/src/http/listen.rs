@@ -12,10 +12,11 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep, timeout};
 
 /// Listens on `address`; `setting` names it in the error.
 pub(super) fn bind(setting: &str, address: SocketAddr) -> Result<std::net::TcpListener, String> {
@@ -37,11 +38,20 @@ pub(super) fn bind(setting: &str, address: SocketAddr) -> Result<std::net::TcpLi
     })
 }
 
+/// What a server grants its clients.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    /// Connections at once.
+    pub(super) connections: usize,
+    /// Time for a header block, from the end of the response before.
+    pub(super) header_read: Duration,
+}
+
 /// Serves every connection with a service of its own, on this thread, until `stopped` fires or its sender is gone. Then requests under way
 /// have [`limits::STOP_GRACE`].
 pub(super) fn serve<S, B>(
     listener: std::net::TcpListener,
-    connections: usize,
+    bounds: Bounds,
     stopped: oneshot::Receiver<()>,
     service: impl Fn(SocketAddr) -> S,
 ) where
@@ -56,7 +66,7 @@ pub(super) fn serve<S, B>(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime {
         Ok(runtime) => {
-            runtime.block_on(accept(listener, connections, stopped, service));
+            runtime.block_on(accept(listener, bounds, stopped, service));
             // Long work of a policy may be under way on a blocking thread; nobody waits for it.
             runtime.shutdown_background();
         }
@@ -66,7 +76,7 @@ pub(super) fn serve<S, B>(
 
 async fn accept<S, B>(
     listener: std::net::TcpListener,
-    connections: usize,
+    bounds: Bounds,
     mut stopped: oneshot::Receiver<()>,
     service: impl Fn(SocketAddr) -> S,
 ) where
@@ -81,7 +91,8 @@ async fn accept<S, B>(
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "cannot listen"),
     };
-    let places = Arc::new(Semaphore::new(connections));
+    let places = Arc::new(Semaphore::new(bounds.connections));
+    let mut failing = Failing::default();
     let (stopping, stop) = watch::channel(());
     loop {
         let accepted = async {
@@ -98,26 +109,53 @@ async fn accept<S, B>(
         match accepted {
             Ok((stream, peer)) => {
                 let _ = stream.set_nodelay(true);
-                let connection = connect(stream, service(peer), stop.clone());
+                let connection = connect(stream, service(peer), bounds.header_read, stop.clone());
                 tokio::spawn(async move {
                     connection.await;
                     drop(place);
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                if let Some(times) = failing.again() {
+                    tracing::warn!(%error, times, "cannot accept connections");
+                }
                 tokio::time::sleep(limits::ACCEPT_PAUSE).await;
             }
         }
     }
     drop(listener);
-    drop(stopping);
-    let all = places.acquire_many(u32::try_from(connections).unwrap_or(u32::MAX));
-    let _ = tokio::time::timeout(limits::STOP_GRACE, all).await;
+    drop(stop);
+    let _ = stopping.send(());
+    // Every connection holds a receiver.
+    if timeout(limits::STOP_NOTICE, stopping.closed()).await.is_err() {
+        let at_most = limits::STOP_GRACE;
+        tracing::info!(connections = stopping.receiver_count(), ?at_most, "stopping: waiting for requests under way");
+        let _ = timeout(at_most - limits::STOP_NOTICE, stopping.closed()).await;
+    }
+}
+
+/// Failures to accept, so that one line stands for many.
+#[derive(Default)]
+struct Failing {
+    /// Since the last line.
+    times: u64,
+    said: Option<Instant>,
+}
+
+impl Failing {
+    /// One more; how many there were, where a line is due.
+    fn again(&mut self) -> Option<u64> {
+        self.times += 1;
+        if self.said.is_some_and(|said| said.elapsed() < limits::ACCEPT_WARNING) {
+            return None;
+        }
+        self.said = Some(Instant::now());
+        Some(std::mem::take(&mut self.times))
+    }
 }
 
 /// One connection, from its first to its last request.
-async fn connect<S, B>(stream: TcpStream, service: S, mut stop: watch::Receiver<()>)
+async fn connect<S, B>(stream: TcpStream, service: S, header_read: Duration, mut stop: watch::Receiver<()>)
 where
     S: HttpService<Incoming, ResBody = B>,
     S::Error: std::error::Error + Send + Sync + 'static,
@@ -128,7 +166,7 @@ where
     // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not read.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits::HEADER_READ)
+        .header_read_timeout(header_read)
         .max_header_size(limits::HEADER_BYTES)
         .max_buf_size(limits::BUFFER_BYTES)
         .serve_connection(io, service);
@@ -203,7 +241,19 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::time::{Instant, sleep};
+    use tokio::time::sleep;
+
+    /// The fear: out of descriptors, the disk fills with the log of it.
+    #[tokio::test(start_paused = true)]
+    async fn failures_to_accept_are_one_line_a_second() {
+        let mut failing = Failing::default();
+        let mut said = Vec::new();
+        for _ in 0..100 {
+            said.extend(failing.again());
+            sleep(limits::ACCEPT_PAUSE).await;
+        }
+        assert_eq!(said, [1, 20, 20, 20, 20], "the first at once, then the number of a second");
+    }
 
     /// The fear: a client that reads nothing keeps its object and its place for ever.
     #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@
 //! and for more request threads later. Long work of the policy (AdaptSize's search) runs on the runtime's blocking threads.
 //!
 //! # Towards the origin
-//! The client's `Host` is passed on as it is, since it is part of the key. `X-Forwarded-For` gets the client's address appended, so its last
+//! The client's `Host` is passed on as it is keyed: in small letters, without port 80. `X-Forwarded-For` gets the client's address appended, so its last
 //! entry is the one to trust. `X-Forwarded-Host` and `X-Forwarded-Proto` are overwritten, and other fields that frameworks take for the
 //! target are removed (a list in `proxy.rs`): they are not part of the key, so what they select must not be stored under it.
 //!
@@ -23,8 +23,10 @@ pub mod admin;
 mod body;
 pub mod limits;
 mod listen;
+mod max_forwards;
 mod origin;
 mod proxy;
+mod round_trip;
 mod status;
 mod upstream;
 
@@ -89,13 +91,22 @@ impl Http {
             .map_err(|error: SpecError| format!("[http] policy: {error}"))?;
         let listener = listen::bind("[http] listen", config.listen)?;
         let local = listener.local_addr().map_err(|error| format!("[http] listen: {error}"))?;
+        if let Upstream::Http(origin) = &config.upstream
+            && round_trip::leads_to(origin, local)
+        {
+            return Err(format!(
+                "[http] origin: {origin} is [http] listen itself; set it to the server behind this cache"
+            ));
+        }
         let proxy = Arc::new(proxy::Proxy::new(cache, &config.upstream)?);
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
         let (stop, stopped) = oneshot::channel();
+        const BOUNDS: listen::Bounds =
+            listen::Bounds { connections: limits::CONNECTIONS, header_read: limits::HEADER_READ };
         let thread = std::thread::Builder::new()
             .name("http".to_owned())
             .spawn(move || {
-                listen::serve(listener, limits::CONNECTIONS, stopped, |peer| proxy::Service::new(&proxy, peer));
+                listen::serve(listener, BOUNDS, stopped, |peer| proxy::Service::new(&proxy, peer));
                 on_end();
             })
             .map_err(|error| format!("cannot start a thread: {error}"))?;

@@ -2,19 +2,22 @@
 
 use super::body::{OriginBody, Outgoing, Relay, Upload};
 use super::upstream::Origin;
-use super::{Upstream, limits};
+use super::{Upstream, limits, max_forwards, round_trip};
 use ::http::header::{CONTENT_LENGTH, EXPECT, HOST};
 use ::http::request::Parts;
 use ::http::uri::{Authority, PathAndQuery};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
-use larder_http::{Answer, Cache, Completion, Exchange, Fill, Now, Reply, RequestHead, ResponseHead, Step};
+use larder_http::{
+    Answer, Cache, Completion, Exchange, Fill, Now, Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
+};
 use larder_units::Time;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -42,6 +45,8 @@ pub(super) struct Proxy {
     state: Mutex<State>,
     origin: Origin,
     started: Instant,
+    /// A request that went round in a circle has been logged.
+    circle_logged: AtomicBool,
 }
 
 struct State {
@@ -55,7 +60,8 @@ struct State {
 impl Proxy {
     pub(super) fn new(cache: Cache, upstream: &Upstream) -> Result<Proxy, String> {
         let state = Mutex::new(State { cache, since_job_check: 0, job_running: false });
-        Ok(Proxy { state, origin: Origin::new(upstream)?, started: Instant::now() })
+        let origin = Origin::new(upstream)?;
+        Ok(Proxy { state, origin, started: Instant::now(), circle_logged: AtomicBool::new(false) })
     }
 
     /// Reads figures off the cache.
@@ -95,17 +101,24 @@ impl Proxy {
             state.since_job_check = 0;
             if let Some(job) = state.cache.job() {
                 state.job_running = true;
-                let proxy = Arc::clone(self);
+                let running = JobRunning(Arc::clone(self));
                 // AdaptSize's search takes tens of milliseconds: not on the thread that answers.
                 tokio::task::spawn_blocking(move || {
                     let done = job.run();
-                    let mut state = proxy.lock();
-                    state.cache.complete_job(done);
-                    state.job_running = false;
+                    running.0.lock().cache.complete_job(done);
                 });
             }
         }
         step
+    }
+
+    /// A request that has come round too often is not sent round again; one line says so, since the others would all be the same.
+    fn refuse_circle(&self, exchange: &Exchange) -> Response<Outgoing> {
+        if !self.circle_logged.swap(true, Ordering::Relaxed) {
+            let host = exchange.authority();
+            tracing::warn!(host, "[http] origin leads back to this cache: requests that go round in a circle get 508");
+        }
+        sent(self.lock().cache.on_failure(exchange, UpstreamFailure::Circle, self.now()))
     }
 
     /// A request that the store does not answer.
@@ -158,6 +171,15 @@ impl Proxy {
     }
 }
 
+/// Long work of the policy, under way until this is dropped: also where it panics, so that the next may run.
+struct JobRunning(Arc<Proxy>);
+
+impl Drop for JobRunning {
+    fn drop(&mut self) {
+        self.0.lock().job_running = false;
+    }
+}
+
 /// One connection's service.
 pub(super) struct Service {
     proxy: Arc<Proxy>,
@@ -178,8 +200,10 @@ impl hyper::service::Service<Request<Incoming>> for Service {
     fn call(&self, request: Request<Incoming>) -> Responding {
         let (mut parts, body) = request.into_parts();
         let fallback = self.proxy.origin.authority();
-        let step = match authority(&parts, fallback) {
+        let own_answer = max_forwards::spend(&mut parts);
+        let exchange = match authority(&parts, fallback) {
             Err(refusal) => return Responding::Now(Some(refuse(refusal))),
+            Ok(_) if own_answer.is_some() => return Responding::Now(own_answer),
             Ok(authority) => {
                 let head = RequestHead {
                     method: &parts.method,
@@ -192,14 +216,17 @@ impl hyper::service::Service<Request<Incoming>> for Service {
                 };
                 match self.proxy.step(&head) {
                     Step::Answer(answer) => return Responding::Now(Some(sent(answer))),
-                    Step::Forward(exchange) => {
-                        // An authority is visible ASCII.
-                        HeaderValue::from_str(authority).map(|host| (exchange, host))
-                    }
+                    Step::Forward(exchange) => exchange,
                 }
             }
         };
-        let Ok((exchange, host)) = step else { return Responding::Now(Some(refuse("the host has odd characters"))) };
+        if round_trip::goes_round(&parts.headers) {
+            return Responding::Now(Some(self.proxy.refuse_circle(&exchange)));
+        }
+        // As it is keyed: what `EXAMPLE.com:80` gets is stored for `example.com`. An authority is visible ASCII.
+        let Ok(host) = HeaderValue::from_str(exchange.authority()) else {
+            return Responding::Now(Some(refuse("the host has odd characters")));
+        };
         parts.headers.remove(EXPECT);
         let forward = Arc::clone(&self.proxy).forward(exchange, parts, body, self.peer, host);
         Responding::Later(Box::pin(forward))
@@ -280,4 +307,32 @@ fn refuse(reason: &'static str) -> Response<Outgoing> {
     response.headers_mut().insert(CONTENT_LENGTH, length);
     response.headers_mut().insert(::http::header::CONNECTION, HeaderValue::from_static("close"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fear: one search that panics, and the policy is never tuned again.
+    #[test]
+    fn long_work_that_panics_is_over() {
+        let config = larder_http::Config {
+            capacity: larder_units::ByteSize::from_mib(1),
+            policy: "lru".parse().unwrap(),
+            max_object: larder_units::ByteSize::from_mib(1),
+            hash_key: [1; 16],
+        };
+        let cache = Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
+        let proxy = Arc::new(Proxy::new(cache, &Upstream::Generated).unwrap());
+        for under_lock in [false, true] {
+            proxy.lock().job_running = true;
+            let running = JobRunning(Arc::clone(&proxy));
+            let work = std::thread::spawn(move || {
+                let _state = under_lock.then(|| running.0.lock());
+                panic!("on purpose");
+            });
+            assert!(work.join().is_err());
+            assert!(!proxy.lock().job_running);
+        }
+    }
 }
