@@ -11,13 +11,17 @@
 //! and for more request threads later. Long work of the policy (AdaptSize's search) runs on the runtime's blocking threads.
 //!
 //! # Towards the origin
-//! The client's `Host` is passed on as it is keyed: in small letters, without port 80. `X-Forwarded-For` gets the client's address appended, so its last
-//! entry is the one to trust. `X-Forwarded-Host` and `X-Forwarded-Proto` are overwritten, and other fields that frameworks take for the
-//! target are removed (a list in `proxy.rs`): they are not part of the key, so what they select must not be stored under it.
+//! The client's `Host` is passed on as it is keyed: in small letters, without port 80. `X-Forwarded-For` gets the client's address
+//! appended, so its last entry is the one to trust. `X-Forwarded-Host` and `X-Forwarded-Proto` are overwritten, and other fields that
+//! frameworks take for the target are removed (a list in `proxy.rs`): they are not part of the key, so what they select must not be
+//! stored under it.
+//!
+//! A request that has our name eight times in `Via` goes round in a circle and gets 508 (`round_trip.rs`); `Max-Forwards` of OPTIONS and
+//! TRACE is counted (`max_forwards.rs`).
 //!
 //! # What is missing
-//! TLS, HTTP/2, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass), several origins, retries beyond hyper's own, and refusing requests with both `Content-Length` and `Transfer-Encoding`
-//! (hyper drops the former, as RFC 9112 §6.3 allows).
+//! TLS, HTTP/2, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass), several origins, retries beyond hyper's own, and
+//! refusing requests with both `Content-Length` and `Transfer-Encoding` (hyper drops the former, as RFC 9112 §6.3 allows).
 
 pub mod admin;
 mod body;
