@@ -4,6 +4,7 @@ mod destination;
 
 use crate::connection::{broken, connect, interrupted};
 use crate::failure::Failure;
+use crate::output::line;
 use crate::system_message::system_message;
 use clap::Args;
 use destination::Destination;
@@ -153,7 +154,7 @@ fn report(args: &GetArgs, fetcher: &Fetcher, took: Duration, path: Option<&std::
     let rtt_ms = fetcher.rtt().mean().unwrap_or_default().as_secs_f64() * 1e3;
     let name = fetcher.versioned_name().map(ToString::to_string);
     if args.json {
-        println!(
+        line!(
             "{}",
             json!({
                 "name": name, "file": path, "bytes": stats.bytes, "segments": stats.segments, "seconds": seconds,

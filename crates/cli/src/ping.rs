@@ -2,6 +2,7 @@
 
 use crate::connection::{broken, connect};
 use crate::failure::Failure;
+use crate::output::line;
 use clap::Args;
 use larder_node::client::{Client, Received};
 use larder_packet::{InterestBuilder, Name, NameRef};
@@ -42,7 +43,7 @@ pub fn run(args: PingArgs) -> Result<(), Failure> {
     let mut client = connect()?;
     let mut random = client.random_stream("pings");
     let mut pings = Pings::new(&args, random.bits() >> 1);
-    println!("PING {}", args.prefix);
+    line!("PING {}", args.prefix);
     while !client.interrupted() && pings.go_on() {
         pings.expire(client.now());
         pings.send_due(&mut client, &mut random);
@@ -121,7 +122,7 @@ impl<'a> Pings<'a> {
                 return;
             }
             self.waiting.remove(&number);
-            println!("timeout from {}: seq={number}", self.args.prefix);
+            line!("timeout from {}: seq={number}", self.args.prefix);
         }
     }
 
@@ -137,12 +138,12 @@ impl<'a> Pings<'a> {
                 let Some((number, took)) = self.take(now, data.name) else { return };
                 self.received += 1;
                 self.round_trips.add(took);
-                println!("content from {}: seq={number} time={} ms", self.args.prefix, millis(took));
+                line!("content from {}: seq={number} time={} ms", self.args.prefix, millis(took));
             }
             Received::Nack { interest, reason } => {
                 let Some((number, took)) = self.take(now, interest.name) else { return };
                 self.nacked += 1;
-                println!("nack from {}: seq={number} time={} ms reason={reason}", self.args.prefix, millis(took));
+                line!("nack from {}: seq={number} time={} ms reason={reason}", self.args.prefix, millis(took));
             }
             Received::Interest { .. } => {}
         }
@@ -160,8 +161,8 @@ impl<'a> Pings<'a> {
     fn report(&self, now: Time) {
         let lost = self.sent - self.received - self.nacked;
         let percent = |part: u64| 100.0 * part as f64 / self.sent.max(1) as f64;
-        println!("\n--- {} ping statistics ---", self.args.prefix);
-        println!(
+        line!("\n--- {} ping statistics ---", self.args.prefix);
+        line!(
             "{} packets transmitted, {} received, {} nacked, {:.0}% lost, {:.0}% nacked, time {} ms",
             self.sent,
             self.received,
@@ -204,7 +205,7 @@ impl RoundTrips {
     fn print(&self) {
         if self.count > 0 {
             let (mean, deviation) = self.mean_and_deviation();
-            println!("rtt min/avg/max/mdev = {:.3}/{mean:.3}/{:.3}/{deviation:.3} ms", self.min, self.max);
+            line!("rtt min/avg/max/mdev = {:.3}/{mean:.3}/{:.3}/{deviation:.3} ms", self.min, self.max);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::connection::{broken, connect};
 use crate::failure::Failure;
+use crate::output::line;
 use clap::Args;
 use larder_node::client::Received;
 use larder_packet::{DataBuilder, DigestSigner, Interest, Name};
@@ -40,7 +41,7 @@ pub fn run(args: PingServerArgs) -> Result<(), Failure> {
 
     let mut client = connect()?;
     client.register(&args.prefix).map_err(broken)?;
-    println!("PING SERVER {}; Ctrl-C ends it", args.prefix);
+    line!("PING SERVER {}; Ctrl-C ends it", args.prefix);
     let (mut answered, mut others) = (0u64, 0u64);
     while !client.interrupted() {
         client
@@ -58,8 +59,8 @@ pub fn run(args: PingServerArgs) -> Result<(), Failure> {
             .map_err(broken)?;
     }
     client.flush(Duration::from_secs(1)).map_err(broken)?;
-    println!("\n--- {} ping server statistics ---", args.prefix);
-    println!("{answered} pings answered, {others} other Interests left alone");
+    line!("\n--- {} ping server statistics ---", args.prefix);
+    line!("{answered} pings answered, {others} other Interests left alone");
     Ok(())
 }
 

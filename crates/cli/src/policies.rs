@@ -1,10 +1,10 @@
 //! `larder policies`: the registry.
 
 use crate::failure::Failure;
+use crate::output::line;
 use clap::Args;
 use larder_policy::{Kind, Parameter, PolicyEntry, registry};
 use serde_json::{Value, json};
-use std::io::{self, Write};
 
 /// List the cache policies and their parameters
 #[derive(Args, Debug)]
@@ -17,17 +17,8 @@ pub struct PoliciesArgs {
 /// Prints the registry.
 pub fn run(args: PoliciesArgs) -> Result<(), Failure> {
     let text = if args.json { as_json() } else { as_text() };
-    printed(writeln!(io::stdout(), "{text}"))
-}
-
-/// The outcome of printing. A reader that has seen enough, such as `head`, is no failure.
-pub fn printed(outcome: io::Result<()>) -> Result<(), Failure> {
-    match outcome {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::runtime(format!("standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
+    line!("{text}");
+    Ok(())
 }
 
 fn as_json() -> String {

@@ -2,6 +2,7 @@
 
 use crate::connection::{broken, connect};
 use crate::failure::Failure;
+use crate::output::line;
 use crate::system_message::system_message;
 use clap::Args;
 use larder_node::client::Received;
@@ -140,21 +141,21 @@ impl Source for OpenFile {
 fn announce(args: &PutArgs, publisher: &Publisher<OpenFile>) {
     let (name, bytes, segments) = (publisher.versioned_name(), publisher.size_bytes(), publisher.last_segment() + 1);
     if args.json {
-        println!("{}", json!({ "serving": name.to_string(), "bytes": bytes, "segments": segments }));
+        line!("{}", json!({ "serving": name.to_string(), "bytes": bytes, "segments": segments }));
     } else {
-        println!("serving {name}: {bytes} bytes in {segments} segments; Ctrl-C ends it");
+        line!("serving {name}: {bytes} bytes in {segments} segments; Ctrl-C ends it");
     }
 }
 
 fn report(args: &PutArgs, stats: &PublishStats) {
     let PublishStats { segments, bytes, metadata, past_end, not_ours } = *stats;
     if args.json {
-        println!(
+        line!(
             "{}",
             json!({ "segments": segments, "bytes": bytes, "metadata": metadata, "past_end": past_end, "not_ours": not_ours })
         );
     } else {
-        println!(
+        line!(
             "served {segments} segments ({bytes} bytes) and {metadata} metadata; {past_end} Interests past the end, {not_ours} for other names"
         );
     }

@@ -1,18 +1,18 @@
 //! `larder replay`: a trace through the policies, and a table of what they hit.
 
 use crate::failure::Failure;
-use crate::policies::printed;
+use crate::output::line;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use larder_policy::Spec;
 use larder_replay::{Access, Format, Replay, Row, Survey, Trace};
 use larder_units::{ByteSize, Ratio};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Caches of one run: each keeps its tables in memory until the trace ends.
 const MAX_ROWS: usize = 1_000;
@@ -37,7 +37,7 @@ pub struct ReplayArgs {
     policy: Vec<String>,
 
     /// Capacities: bytes (64MiB) or a share of the bytes of all the trace's objects (10%), which reads the trace twice
-    #[arg(long, short, value_name = "SIZE", num_args = 1.., required = true)]
+    #[arg(long, short, value_name = "SIZE", num_args = 1.., required = true, allow_negative_numbers = true)]
     size: Vec<String>,
 
     /// Format of the trace: columns, web-log, arc, oracle-general or numbers; told by the name and the content otherwise
@@ -70,7 +70,14 @@ pub fn run(args: ReplayArgs) -> Result<(), Failure> {
         return Err(Failure::usage(format!("{} rows, more than {MAX_ROWS}", specs.len() * sizes.len())));
     }
     let source = Source { path: &args.trace, format, limit: args.limit.unwrap_or(u64::MAX) };
-    let survey = if sizes.iter().any(Size::is_share) { Some(source.survey()?) } else { None };
+    let is_share = sizes.iter().any(Size::is_share);
+    if is_share && args.trace.metadata().is_ok_and(|trace| !trace.is_file() && !trace.is_dir()) {
+        let trace = args.trace.display();
+        return Err(Failure::usage(format!(
+            "{trace}: a pipe is read once, a size such as 10% reads twice; give bytes, or a file"
+        )));
+    }
+    let survey = if is_share { Some(source.survey()?) } else { None };
     let unique_bytes = survey.as_ref().map_or(0, Survey::unique_bytes);
 
     let mut caches = Vec::new();
@@ -85,7 +92,7 @@ pub fn run(args: ReplayArgs) -> Result<(), Failure> {
     source.replay(&mut caches, requests)?;
     let name = args.trace.file_name().unwrap_or_default().to_string_lossy();
     let rows: Vec<Row> = caches.iter().map(|cache| cache.row(&name)).collect();
-    printed(print(&rows, args.json))
+    print(&rows, args.json)
 }
 
 fn parse_all<T: std::str::FromStr<Err: ToString>>(texts: &[String]) -> Result<Vec<T>, Failure> {
@@ -126,6 +133,12 @@ impl std::str::FromStr for Size {
     }
 }
 
+/// Processor time of this thread: what other programs do on the machine does not count.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
 /// One cache, and how long it was at work.
 struct Cache {
     replay: Replay,
@@ -134,11 +147,11 @@ struct Cache {
 
 impl Cache {
     fn take(&mut self, chunk: &[Access]) {
-        let start = Instant::now();
+        let start = thread_time();
         for access in chunk {
             self.replay.request(access);
         }
-        self.busy += start.elapsed();
+        self.busy += thread_time().saturating_sub(start);
     }
 
     fn row(&self, trace: &str) -> Row {
@@ -235,13 +248,13 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-fn print(rows: &[Row], json: bool) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+fn print(rows: &[Row], json: bool) -> Result<(), Failure> {
     if json {
         for row in rows {
-            writeln!(out, "{}", serde_json::to_string(row)?)?;
+            let row = serde_json::to_string(row).map_err(|error| Failure::runtime(error.to_string()))?;
+            line!("{row}");
         }
-        return out.flush();
+        return Ok(());
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -268,8 +281,8 @@ fn print(rows: &[Row], json: bool) -> io::Result<()> {
         ]);
     }
     table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-    writeln!(out, "{table}")?;
-    out.flush()
+    line!("{table}");
+    Ok(())
 }
 
 #[cfg(test)]
@@ -296,10 +309,10 @@ mod tests {
             (["-p", "filter(window=9999,table=1024)+lru", "-s", "1000"], "smaller than `window=9999`"),
             (["-p", "lru", "-s", "10 parsecs"], "such as \"64MiB\""),
             (["-p", "lru", "-s", "101%"], "between 0 and 1"),
-            (["-p", "lru", "-s", "10%"], "not a time in seconds"),
+            (["-p", "lru", "-s", "10%"], "must name the columns"),
         ] {
             let mut arguments = arguments.to_vec();
-            if words.contains("time") {
+            if words.contains("columns") {
                 arguments.extend(["--format", "columns"]);
             }
             let failure = failure(&arguments);

@@ -1,8 +1,10 @@
 //! `larder run`: the node.
 
 use crate::failure::Failure;
+use crate::output::line;
 use clap::Args;
 use larder_node::{Config, Node};
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Run the node: NDN forwarder and HTTP cache
@@ -23,7 +25,7 @@ pub struct RunArgs {
 /// Runs the node until SIGINT or SIGTERM.
 pub fn run(args: RunArgs) -> Result<(), Failure> {
     if args.print_config {
-        print!("{}", larder_node::DEFAULT);
+        line!("{}", larder_node::DEFAULT.trim_end());
         return Ok(());
     }
     let config = match &args.config {
@@ -31,11 +33,12 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
         None => Config::default(),
     };
     if args.check {
-        println!("the configuration is right");
+        line!("the configuration is right");
         return Ok(());
     }
     larder_node::log::init(&config.log);
     let node = Node::start(&config).map_err(Failure::runtime)?;
-    print!("{}", node.greeting());
+    // A node whose standard output is closed serves all the same.
+    let _ = std::io::stdout().write_all(node.greeting().as_bytes());
     node.run().map_err(Failure::runtime)
 }

@@ -2,8 +2,8 @@
 
 use larder_forwarder::strategy::{Strategy, strategy_by_name, strategy_names};
 use larder_packet::Name;
-use larder_policy::Spec;
-use larder_units::ByteSize;
+use larder_policy::{Engine, Spec};
+use larder_units::{ByteSize, Streams};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -291,7 +291,16 @@ impl Config {
     /// # Errors
     /// As [`Config::read`].
     pub fn parse(text: &str, source: &str) -> Result<Config, ConfigError> {
-        toml::from_str(text).map_err(|error| ConfigError(explain(&error, text, source)))
+        let config: Config = toml::from_str(text).map_err(|error| ConfigError(explain(&error, text, source)))?;
+        // What a spec's arguments mean together shows only where they meet a capacity.
+        for (place, policy, capacity) in [
+            ("[ndn] policy", &config.ndn.policy, config.ndn.content_store),
+            ("[http] policy", &config.http.policy, config.http.cache),
+        ] {
+            Engine::new(policy, capacity, &Streams::new(0))
+                .map_err(|error| ConfigError(format!("{source}: {place}: {error}")))?;
+        }
+        Ok(config)
     }
 }
 
@@ -395,7 +404,15 @@ fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error
         }
         let uri: Option<http::Uri> = text.parse().ok();
         let plain = uri.filter(|uri| {
-            uri.scheme_str() == Some("http") && uri.host().is_some() && uri.path() == "/" && uri.query().is_none()
+            let authority = uri.authority().map_or("", |authority| authority.as_str());
+            let (_, after_host) = authority.rsplit_once(']').unwrap_or(("", authority));
+            let port_is_right = !after_host.contains(':') || uri.port_u16().is_some();
+            uri.scheme_str() == Some("http")
+                && uri.host().is_some_and(|host| !host.is_empty())
+                && !authority.contains('@')
+                && port_is_right
+                && uri.path() == "/"
+                && uri.query().is_none()
         });
         plain.map(Origin::Http).ok_or_else(|| "expected \"generated\" or \"http://HOST:PORT\"".to_owned())
     })
@@ -443,6 +460,9 @@ mod tests {
                 &["larder.toml:3", "best", "best-route, multicast"],
             ),
             ("[http]\norigin = \"https://a/\"", &["larder.toml:2", "https://a/", "generated"]),
+            ("[http]\norigin = \"http://a:99999\"", &["larder.toml:2", "http://a:99999", "http://HOST:PORT"]),
+            ("[http]\norigin = \"http://u:p@a\"", &["larder.toml:2", "http://HOST:PORT"]),
+            ("[ndn]\npolicy = \"filter(window=9999,table=1024)+lru\"", &["larder.toml", "[ndn] policy", "table=1024"]),
             ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
             ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
             ("[ndn", &["larder.toml:1"]),

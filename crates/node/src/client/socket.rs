@@ -81,6 +81,10 @@ impl Socket {
         self.poll.registry().register(&mut reader, SIGNALS, Interest::READABLE)?;
         let writer = std::os::unix::net::UnixStream::from(writer);
         for signal in [SIGINT, SIGTERM] {
+            // The second one ends the process at once: the first waits for a read or write that may never end (a FIFO without a reader).
+            let asked = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, asked.clone())?;
+            signal_hook::flag::register(signal, asked)?;
             signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
         }
         self.signals = Some(reader);

@@ -1,0 +1,23 @@
+//! Lines on standard output.
+
+use std::fmt;
+use std::io::{self, Write};
+
+/// Prints a line to standard output, as `println!` does, but without its panic.
+macro_rules! line {
+    ($($text:tt)*) => {
+        $crate::output::print_line(format_args!($($text)*))
+    };
+}
+pub(crate) use line;
+
+/// See [`line!`]. A reader that has seen enough, such as `head`, ends the command, and is no failure; a full disk is one.
+pub fn print_line(text: fmt::Arguments<'_>) {
+    let mut out = io::stdout().lock();
+    let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) else { return };
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        std::process::exit(0);
+    }
+    eprintln!("larder: standard output: {}", crate::system_message::system_message(&error));
+    std::process::exit(1);
+}
