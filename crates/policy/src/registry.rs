@@ -8,13 +8,21 @@ use crate::parameters::{Arguments, Parameter};
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
 
-static REGISTRY: [PolicyEntry; 6] = [
+static REGISTRY: [PolicyEntry; 14] = [
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
     evict::random::ENTRY,
     admit::filter::ENTRY,
     admit::size::ENTRY,
     admit::adaptsize::ENTRY,
+    admit::after::ENTRY,
+    admit::bloom::ENTRY,
+    admit::expsize::ENTRY,
+    admit::hillclimb::ENTRY,
+    admit::lrus::ENTRY,
+    admit::probability::ENTRY,
+    admit::threshold::ENTRY,
+    admit::tinylfu::ENTRY,
 ];
 
 /// Every policy that this build knows.
