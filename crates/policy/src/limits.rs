@@ -90,3 +90,18 @@ pub const SKETCH_MIN_BLOCKS: usize = 64;
 
 /// Longest interval of HillClimb, in requests: a capacity of 2^63 bytes would make it 1.4 million.
 pub const HILLCLIMB_MAX_INTERVAL: u64 = 1 << 24;
+
+/// The protected segment's part of W-TinyLFU's main part: Caffeine's, and the paper's section 4.
+pub const WTINYLFU_PROTECTED: f64 = 0.8;
+
+/// Requests that WLFU's window holds for each stored object: as long as a sketch's of TinyLFU, so that both can be compared.
+pub const WLFU_WINDOW_AN_OBJECT: u64 = 10;
+
+/// Shortest derived window of WLFU: a cache of a few large objects still needs to see a second request.
+pub const WLFU_MIN_WINDOW: u64 = 640;
+
+/// Longest window of WLFU: 128 MB of queue, and at most three times as much for its counts.
+pub const WLFU_MAX_WINDOW: u64 = 1 << 24;
+
+/// Counts that WLFU tells apart; objects that were requested more often count alike, by recency.
+pub const WLFU_LEVELS: usize = 4096;

@@ -8,10 +8,12 @@ use crate::parameters::{Arguments, Parameter};
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
 
-static REGISTRY: [PolicyEntry; 14] = [
+static REGISTRY: [PolicyEntry; 16] = [
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
     evict::random::ENTRY,
+    evict::w_tinylfu::ENTRY,
+    evict::wlfu::ENTRY,
     admit::filter::ENTRY,
     admit::size::ENTRY,
     admit::adaptsize::ENTRY,
