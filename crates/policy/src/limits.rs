@@ -57,13 +57,13 @@ pub const ADAPTSIZE_SEARCH_ROUNDS: usize = 15;
 /// Rounds of the solution of AdaptSize's Lemma 1. Newton needs 4 to 8; where it leaves half of the bracket, the bracket is halved.
 pub const ADAPTSIZE_SOLVER_ROUNDS: usize = 100;
 
-/// Keys that After counts, for each stored object: those requested again before ten others have passed each object's place.
+/// Keys that After counts, for each stored object: as far back as TinyLFU's window looks, in requests.
 pub const AFTER_KEYS_AN_OBJECT: u64 = 10;
 
 /// Fewest keys that After counts by itself: what one megabyte of nginx's zone holds, by its documentation.
 pub const AFTER_MIN_KEYS: u64 = 8_000;
 
-/// Most keys that After counts: 600 MB, and thirty times what nginx's documentation shows in its largest example.
+/// Most keys that After counts: some 700 MB, as much as two gigabytes of nginx's zone hold.
 pub const AFTER_MAX_KEYS: u64 = 1 << 24;
 
 /// Objects that one of Bloom's filters holds, for each stored object.
@@ -82,7 +82,7 @@ pub const SKETCH_WINDOW_AN_OBJECT: u64 = 10;
 /// Shortest derived window of a frequency sketch: a cache of a few large objects still needs to see a second request.
 pub const SKETCH_MIN_WINDOW: u64 = 640;
 
-/// Longest window of a frequency sketch: 400 MB of counters, for 50 million objects.
+/// Longest window of a frequency sketch: 512 MB of counters, for 50 million objects.
 pub const SKETCH_MAX_WINDOW: u64 = 1 << 29;
 
 /// Smallest table of a frequency sketch, in cache lines: 4 KB, beside which its own header does not count.
@@ -100,7 +100,7 @@ pub const WLFU_WINDOW_AN_OBJECT: u64 = 10;
 /// Shortest derived window of WLFU: a cache of a few large objects still needs to see a second request.
 pub const WLFU_MIN_WINDOW: u64 = 640;
 
-/// Longest window of WLFU: 128 MB of queue, and at most three times as much for its counts.
+/// Longest window of WLFU: 128 MB of queue, and at most seven times as much for its counts, where no object comes twice.
 pub const WLFU_MAX_WINDOW: u64 = 1 << 24;
 
 /// Counts that WLFU tells apart; objects that were requested more often count alike, by recency.

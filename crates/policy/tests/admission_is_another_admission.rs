@@ -170,7 +170,8 @@ proptest! {
             if !lru.hit(id) {
                 let displaced = lru.displaced(size(id), 100);
                 let theirs: u32 = displaced.iter().map(|victim| frequency(victim).max(1)).sum();
-                if displaced.is_empty() || theirs < frequency(&id) {
+                let smaller = size(id) < displaced.iter().map(|victim| size(*victim)).sum();
+                if displaced.is_empty() || theirs < frequency(&id) || theirs == frequency(&id) && smaller {
                     lru.insert(id, 100);
                 }
             }

@@ -112,12 +112,13 @@ impl NaiveWTinyLfu {
         }
     }
 
-    fn wins(&self, id: u64, needed: u64) -> bool {
+    fn wins(&self, id: u64, short: u64) -> bool {
         let order = [&self.probation[..], &self.protected].concat();
-        let fits = |count: &usize| bytes(&order[..*count]) >= needed;
+        let fits = |count: &usize| bytes(&order[..*count]) >= short;
         let Some(count) = (1..=order.len()).find(fits) else { return false };
         let count_of = |id: &u64| self.counts.get(id).copied().unwrap_or(0);
-        count_of(&id) > order[..count].iter().map(|victim| count_of(victim).max(1)).sum()
+        let theirs: u32 = order[..count].iter().map(|victim| count_of(victim).max(1)).sum();
+        theirs < count_of(&id) || theirs == count_of(&id) && size(id) < bytes(&order[..count])
     }
 
     fn evict(&mut self) {
@@ -178,6 +179,17 @@ impl NaiveWTinyLfu {
             self.probation.push(self.window.remove(0));
         }
     }
+}
+
+#[test]
+fn a_window_is_larger_than_the_cache() {
+    let mut owner = Owner::new(&"w-tinylfu(window=100%)".parse().unwrap(), u64::MAX - 1, 1);
+    for size in [1, u64::MAX - 1, 7, 1 << 63, (1 << 63) - 9] {
+        owner.request(size, size, Time::ZERO);
+        owner.check();
+    }
+    owner.resize((1 << 63) + 1);
+    owner.check();
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Bloom: admits at the second request, by a Bloom filter of what was requested (Maggs and Sitaraman, Algorithmic nuggets in content
-//! delivery, ACM SIGCOMM Computer Communication Review 45, 2015, section 5: cache on second hit).
+//! delivery, ACM SIGCOMM Computer Communication Review 45, 2015: cache on second hit).
 //!
 //! Three quarters of the objects that a content delivery network is asked for are asked for once: they stay out, at ten bits an object.
 //! A Bloom filter cannot forget one object, so there are two: a request is entered into the young one, and asked for in both; when the

@@ -5,7 +5,7 @@
 //!
 //! Where this differs: 1/size needs a unit. In bytes, as the text reads (`unit=1`), an object of 1 KB needs a thousand misses to come in and
 //! hardly any trace fills a cache; by default the unit is 1 KiB, the size of the common small objects of a CDN, and smaller ones always come
-//! in. The promotion of stored objects is left to the eviction behind; the first publication throws the dice there too.
+//! in. Only the admission is here, the order of what is stored is left to the eviction behind.
 //!
 //! O(1); no state.
 

@@ -6,10 +6,11 @@
 //! when the sketch ages: objects requested once do not enter the sketch.
 //!
 //! Extended to sizes as "aggregated victims" of the same authors (Einziger, Eytan, Friedman and Manes, Lightweight robust size aware cache
-//! management, ACM Transactions on Storage 18, 2022, section 4.3): a newcomer must have been requested more often than all together whom it
-//! displaces. Where it differs:
+//! management, ACM Transactions on Storage 18, 2022): a newcomer must have been requested more often than all together whom it displaces. Where it differs:
 //! * every victim counts as requested once at least, so at most sixteen are looked at, and a duel is O(1);
-//! * a tie is lost, as in Caffeine; the first sentence of the paper's section 3 leaves it open.
+//! * a tie is for the smaller: the newcomer wins it if it is smaller than all together whom it displaces. Equal sizes lose it, as in Caffeine.
+//!   Object hit ratios before LRU with this rule / with all ties lost: a CDN's mix, 1 GiB, .508 / .461; its web class, .839 / .819; Twitter's
+//!   cluster 52, 5 MiB, .786 / .774 (LRU .816: it has no window for what is new; `w-tinylfu` has); NASA's day, .877 / .868.
 //!
 //! By default the window follows the cache, ten requests for each stored object.
 //!
@@ -100,15 +101,16 @@ impl Admit for TinyLfu {
         }
         let frequency = self.frequency(request.id);
         let mut room = cache.capacity() - cache.used();
-        let mut displaced = 0;
+        let (mut displaced, mut freed) = (0, 0_u64);
         while room < request.size {
             let Some(victim) = cache.next_victim() else { return false };
             room = room.saturating_add(victim.size);
+            freed = freed.saturating_add(victim.size);
             displaced += self.frequency(victim.id).max(1);
-            if displaced >= frequency {
+            if displaced > frequency {
                 return false;
             }
         }
-        true
+        displaced < frequency || request.size < freed || freed == 0
     }
 }

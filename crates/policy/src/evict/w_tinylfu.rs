@@ -7,12 +7,17 @@
 //!
 //! Extended to sizes after the same authors' "aggregated victims" (Einziger, Eytan, Friedman and Manes, Lightweight robust size aware cache
 //! management, ACM Transactions on Storage 18, 2022): who would enter the main part must have been requested more often than all together
-//! whose bytes it takes, each counted once at least, so that a duel looks at sixteen at most. An object larger than the window has its
-//! duel before it is stored, and enters the main part or nothing.
+//! whose bytes it takes, or as often and be smaller. Each of them counts once at least, so that a duel looks at sixteen at most. An object
+//! larger than the window has its duel before it is stored, and enters the main part or nothing.
 //!
-//! Where this differs from Caffeine: the engine asks for victims before it stores the newcomer, so the duel comes before the insertion, and
-//! whenever something has to leave and the window is more than half full. The window's share is fixed, it does not climb hills. A lost
-//! duel is lost; Caffeine lets one in 128 of the warm losers in, against chosen hashes, which the owner's keyed ids do here.
+//! Where this differs from Caffeine:
+//! * The engine asks for victims before it stores the newcomer, so the duel comes before the insertion, and whenever something has to leave
+//!   and the window is more than half full.
+//! * Caffeine's candidate loses every tie. Object hit ratios with ties for the smaller / all lost: NASA's day, a tenth of its bytes,
+//!   .890 / .877; a CDN's web class, 1 GiB, .802 / .785; its mix, .444 / .431; Twitter's cluster 52, 5 MiB, .849 / .848; block I/O, 200 MB,
+//!   .216 / .217. Equal sizes are as before.
+//! * The window's share is fixed, it does not climb hills.
+//! * A lost duel is lost; Caffeine lets one in 128 of the warm losers in, against chosen hashes: here the owner's keyed ids do that.
 //!
 //! O(1) a request; 32 bytes an object and 8 to 16 of the sketch.
 
@@ -83,7 +88,8 @@ impl WTinyLfu {
     }
 
     fn window_capacity(&self) -> u64 {
-        (self.capacity as f64 * self.share) as u64
+        // A float may be a little larger than the capacity that it was made from.
+        ((self.capacity as f64 * self.share) as u64).min(self.capacity)
     }
 
     fn main_bytes(&self) -> u64 {
@@ -122,21 +128,22 @@ impl WTinyLfu {
         next.or_else(|| if segment == PROBATION { self.tail(PROTECTED) } else { None })
     }
 
-    /// Was `id` requested more often than all those together that the main part would lose for `bytes`? One at least is compared with it.
-    fn wins(&self, id: u64, bytes: u64) -> bool {
+    /// Was the object requested more often than all those together that the main part would lose for `short` bytes, or as often and is
+    /// smaller than they are? One at least is compared with it.
+    fn wins(&self, id: u64, size: u64, short: u64) -> bool {
         let frequency = self.sketch.estimate(id);
         let (mut freed, mut displaced) = (0, 0);
         let mut last = None;
         loop {
-            let Some(victim) = self.main_victim(last) else { return freed >= bytes };
-            let Object { id, size, .. } = self.objects[victim.index()];
-            displaced += self.sketch.estimate(id).max(1);
-            if displaced >= frequency {
+            let Some(victim) = self.main_victim(last) else { return false };
+            let victim_object = self.objects[victim.index()];
+            displaced += self.sketch.estimate(victim_object.id).max(1);
+            if displaced > frequency {
                 return false;
             }
-            freed += size;
-            if freed >= bytes {
-                return true;
+            freed += victim_object.size;
+            if freed >= short {
+                return displaced < frequency || size < freed;
             }
             last = Some(victim);
         }
@@ -149,7 +156,7 @@ impl WTinyLfu {
         let loser = match (self.tail(WINDOW).filter(|_| over), main) {
             (Some(candidate), Some(main)) => {
                 let Object { id, size, .. } = self.objects[candidate.index()];
-                if self.wins(id, size) {
+                if self.wins(id, size, size) {
                     self.shift(candidate, PROBATION);
                     main
                 } else {
@@ -219,7 +226,7 @@ impl Evict for WTinyLfu {
     }
 
     fn accept(&mut self, request: &Request, short_bytes: u64) -> bool {
-        short_bytes == 0 || request.size <= self.window_capacity() || self.wins(request.id, short_bytes)
+        short_bytes == 0 || request.size <= self.window_capacity() || self.wins(request.id, request.size, short_bytes)
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {

@@ -9,7 +9,7 @@
 //! leave until the newcomer fits. The newcomer always enters; `tinylfu+wlfu` lets it duel. By default W follows the cache, ten requests
 //! for each stored object.
 //!
-//! O(1) a request; 18 bytes a stored object, and 8 for each request of the window with up to 43 for each object in it: some 200 to 500 an
+//! O(1) a request; 18 bytes a stored object, and 8 for each request of the window with 29 to 57 for each object in it: some 200 to 600 an
 //! object stored. TinyLFU's sketch exists to spare that.
 
 use crate::hash::mix;

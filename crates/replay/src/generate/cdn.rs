@@ -10,9 +10,8 @@
 //! | mean size of objects with more than 200,000 of 450 million requests | 8.6 KB | median and deviation fall with the share of requests |
 //! | arrivals | 450 million in nine days | Poisson, 580 a second |
 //!
-//! Popularity is Zipf, independent of time; the paper does not publish its exponent. Which of the two properties of a share sets the size:
-//! between [`RARE`] and [`POPULAR`] the logarithm of the median and the deviation move linearly with the logarithm of the share, outside
-//! they stay. Popular objects are some forty times smaller than the mean, which is what size-aware admission lives on; in other published
+//! Popularity is Zipf, independent of time; the paper does not publish its exponent. Between [`RARE`] and [`POPULAR`] the logarithm of the
+//! median and the deviation move linearly with the logarithm of the share, outside they stay. Popular objects are some forty times smaller than the mean, which is what size-aware admission lives on; in other published
 //! tables ([`crate::Joint`]) they are not.
 
 use crate::limits::CDN_MAX_OBJECTS;
@@ -108,7 +107,7 @@ mod tests {
         let large = sizes.iter().filter(|size| **size > 1_000_000).count();
         assert!((0.045..0.065).contains(&(large as f64 / 1e6)), "{large} of a million above 1 MB");
 
-        // The mean over requests: 335 KB published, in bits or bytes as one reads it, of a heavy tail.
+        // 335 KB published; the tail is heavy, so the mean of other seeds differs by tens of KB.
         let requests = 2_000_000;
         let (mut bytes, mut about_1_kb) = (0.0, 0);
         let mut counts = vec![0_u32; sizes.len()];
