@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 mod admit;
+mod bloom;
 mod engine;
 mod evict;
 mod hash;
@@ -43,6 +44,7 @@ mod list;
 mod parameters;
 mod registry;
 mod request;
+mod sketch;
 mod spec;
 mod traits;
 

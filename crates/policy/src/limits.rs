@@ -56,3 +56,52 @@ pub const ADAPTSIZE_SEARCH_ROUNDS: usize = 15;
 
 /// Rounds of the solution of AdaptSize's Lemma 1. Newton needs 4 to 8; where it leaves half of the bracket, the bracket is halved.
 pub const ADAPTSIZE_SOLVER_ROUNDS: usize = 100;
+
+/// Keys that After counts, for each stored object: as far back as TinyLFU's window looks, in requests.
+pub const AFTER_KEYS_AN_OBJECT: u64 = 10;
+
+/// Fewest keys that After counts by itself: what one megabyte of nginx's zone holds, by its documentation.
+pub const AFTER_MIN_KEYS: u64 = 8_000;
+
+/// Most keys that After counts: some 700 MB, as much as two gigabytes of nginx's zone hold.
+pub const AFTER_MAX_KEYS: u64 = 1 << 24;
+
+/// Objects that one of Bloom's filters holds, for each stored object.
+pub const BLOOM_WINDOW_AN_OBJECT: u64 = 4;
+
+/// Fewest objects of Bloom's derived window: 2 KB a filter.
+pub const BLOOM_MIN_WINDOW: u64 = 1 << 10;
+
+/// Most objects that one of Bloom's filters holds: two filters of 512 MB.
+pub const BLOOM_MAX_WINDOW: u64 = 1 << 28;
+
+/// Requests after which a frequency sketch halves its counts, for each stored object: the W/C that Caffeine uses. Counts end at 15, so a
+/// longer window would not tell the popular apart.
+pub const SKETCH_WINDOW_AN_OBJECT: u64 = 10;
+
+/// Shortest derived window of a frequency sketch: a cache of a few large objects still needs to see a second request.
+pub const SKETCH_MIN_WINDOW: u64 = 640;
+
+/// Longest window of a frequency sketch: 512 MB of counters, for 50 million objects.
+pub const SKETCH_MAX_WINDOW: u64 = 1 << 29;
+
+/// Smallest table of a frequency sketch, in cache lines: 4 KB, beside which its own header does not count.
+pub const SKETCH_MIN_BLOCKS: usize = 64;
+
+/// Longest interval of HillClimb, in requests: a capacity of 2^63 bytes would make it 1.4 million.
+pub const HILLCLIMB_MAX_INTERVAL: u64 = 1 << 24;
+
+/// The protected segment's part of W-TinyLFU's main part: Caffeine's, and the paper's section 4.
+pub const WTINYLFU_PROTECTED: f64 = 0.8;
+
+/// Requests that WLFU's window holds for each stored object: as long as a sketch's of TinyLFU, so that both can be compared.
+pub const WLFU_WINDOW_AN_OBJECT: u64 = 10;
+
+/// Shortest derived window of WLFU: a cache of a few large objects still needs to see a second request.
+pub const WLFU_MIN_WINDOW: u64 = 640;
+
+/// Longest window of WLFU: 128 MB of queue, and at most seven times as much for its counts, where no object comes twice.
+pub const WLFU_MAX_WINDOW: u64 = 1 << 24;
+
+/// Counts that WLFU tells apart; objects that were requested more often count alike, by recency.
+pub const WLFU_LEVELS: usize = 4096;

@@ -7,7 +7,7 @@ use crate::Slot;
 const END: u32 = u32::MAX;
 
 /// The links of every slot.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Links(Vec<Link>);
 
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ impl Links {
 }
 
 /// One list: the head is the newest, the tail the oldest.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct List {
     head: u32,
     tail: u32,

@@ -1,6 +1,6 @@
 //! What a policy may take in its parentheses: declared as data, so that errors and pages can speak about it.
 
-use larder_units::ByteSize;
+use larder_units::{ByteSize, Ratio};
 use std::fmt;
 
 /// One parameter of a policy.
@@ -27,6 +27,8 @@ pub enum Values {
     PowerOfTwo(u64, u64),
     /// A size such as `64KiB`, from the first to the second number of bytes.
     Bytes(u64, u64),
+    /// A share from 0 to 1, such as `0.1` or `10%`; its value is the float's bits.
+    Share,
     /// One of these words; it may also stand alone, as in `adaptsize(chance)`.
     Choice(&'static [&'static str]),
 }
@@ -72,6 +74,7 @@ impl Values {
             Values::Bytes(min, max) => {
                 text.parse::<ByteSize>().ok().map(ByteSize::bytes).filter(|n| (min..=max).contains(n))
             }
+            Values::Share => text.parse::<Ratio>().ok().map(|share| share.value().to_bits()),
             Values::Choice(words) => words.iter().position(|word| *word == text).map(|index| index as u64),
         }
     }
@@ -89,6 +92,7 @@ impl fmt::Display for Values {
                     max => write!(f, "a size from {} to {}", size(min), size(max)),
                 }
             }
+            Values::Share => f.write_str("a share between 0 and 1, such as \"0.1\" or \"10%\""),
             Values::Choice(words) => write!(f, "one of {}", words.join(", ")),
         }
     }
@@ -108,5 +112,10 @@ impl Arguments<'_> {
             let parameter = self.parameters.iter().find(|p| p.name == name)?;
             parameter.values.read(parameter.default.text()?)
         })
+    }
+
+    /// The value of the parameter `name` of shares; 0 where there is none.
+    pub fn share(&self, name: &str) -> f64 {
+        self.get(name).map_or(0.0, f64::from_bits)
     }
 }

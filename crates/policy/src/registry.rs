@@ -8,13 +8,23 @@ use crate::parameters::{Arguments, Parameter};
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
 
-static REGISTRY: [PolicyEntry; 6] = [
+static REGISTRY: [PolicyEntry; 16] = [
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
     evict::random::ENTRY,
+    evict::w_tinylfu::ENTRY,
+    evict::wlfu::ENTRY,
     admit::filter::ENTRY,
     admit::size::ENTRY,
     admit::adaptsize::ENTRY,
+    admit::after::ENTRY,
+    admit::bloom::ENTRY,
+    admit::expsize::ENTRY,
+    admit::hillclimb::ENTRY,
+    admit::lrus::ENTRY,
+    admit::probability::ENTRY,
+    admit::threshold::ENTRY,
+    admit::tinylfu::ENTRY,
 ];
 
 /// Every policy that this build knows.

@@ -305,8 +305,11 @@ impl<'a> Parser<'a> {
 /// The most similar of `names`, if it is similar at all: by swapped and mistyped letters, or by how it begins.
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let word = word.to_lowercase();
-    let similarity =
-        |name: &str| strsim::normalized_damerau_levenshtein(&word, name).max(strsim::jaro_winkler(&word, name) - 0.1);
+    let similarity = |name: &str| match strsim::damerau_levenshtein(&word, name) {
+        // One slip, which in a short name is a third of the letters.
+        1 if word.len() == name.len() => 1.0,
+        _ => strsim::normalized_damerau_levenshtein(&word, name).max(strsim::jaro_winkler(&word, name) - 0.1),
+    };
     names
         .map(|name| (similarity(name), name))
         .filter(|(similarity, _)| *similarity >= 0.6)

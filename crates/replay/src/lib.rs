@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod generate;
 pub mod limits;
 mod replay;
 mod row;
@@ -30,6 +31,7 @@ mod trace;
 mod zipf;
 
 pub use access::Access;
+pub use generate::{Cdn, CdnRequests, Joint, JointRequests, TableError};
 pub use replay::{Replay, replay};
 pub use row::Row;
 pub use survey::Survey;

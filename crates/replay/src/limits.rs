@@ -20,3 +20,12 @@ pub const MAX_ARC_BLOCKS: u64 = 1 << 20;
 
 /// Requests between two looks for an engine's jobs: a tuning may come that much late, of 250,000.
 pub const JOB_INTERVAL: u64 = 256;
+
+/// Bins of a joint table of popularity and size: two hundred times what published tables have.
+pub const JOINT_MAX_BINS: usize = 1 << 20;
+
+/// Requests of a trace by a joint table, which are shuffled in memory: 4 GiB of it.
+pub const JOINT_MAX_REQUESTS: usize = 1 << 30;
+
+/// Objects of a CDN's catalogue: five times the larger of the two published ones, 1 GiB of sizes.
+pub const CDN_MAX_OBJECTS: usize = 1 << 28;

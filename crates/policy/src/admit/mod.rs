@@ -1,5 +1,13 @@
 //! Admission policies, one file (or folder) each.
 
 pub(crate) mod adaptsize;
+pub(crate) mod after;
+pub(crate) mod bloom;
+pub(crate) mod expsize;
 pub(crate) mod filter;
+pub(crate) mod hillclimb;
+pub(crate) mod lrus;
+pub(crate) mod probability;
 pub(crate) mod size;
+pub(crate) mod threshold;
+pub(crate) mod tinylfu;

@@ -24,8 +24,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Admission(|arguments, _| Ok(Box::new(Size { max: arguments.get("max").unwrap_or(u64::MAX) }))),
 };
 
-struct Size {
-    max: u64,
+pub(super) struct Size {
+    pub max: u64,
 }
 
 impl Policy for Size {}

@@ -3,3 +3,5 @@
 pub(crate) mod fifo;
 pub(crate) mod lru;
 pub(crate) mod random;
+pub(crate) mod w_tinylfu;
+pub(crate) mod wlfu;

@@ -1,0 +1,51 @@
+//! ExpSize: admits with the chance exp(−size/c) for a fixed c. AdaptSize's Chance without its tuning (Berger, Sitaraman and Harchol-Balter,
+//! AdaptSize, NSDI 2017, section 3.1), and what its evaluation tunes offline or by hill climbing.
+//!
+//! Small objects come in nearly always, large ones need luck or many requests; unlike behind a threshold, an object a little above c that is
+//! popular gets in at last. O(1); no state.
+
+use crate::Request;
+use crate::engine::Cache;
+use crate::parameters::{Parameter, Preset, Values};
+use crate::registry::{Build, PolicyEntry};
+use crate::traits::{Admit, Policy};
+use larder_units::Stream;
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "expsize",
+    citation: "Berger, Sitaraman, Harchol-Balter, AdaptSize: orchestrating the hot object memory cache in a content delivery network, NSDI 2017 (section 3.1)",
+    summary: "admits with the chance exp(-size/c), c fixed",
+    parameters: &[Parameter {
+        name: "c",
+        unit: "bytes",
+        values: Values::Bytes(1, u64::MAX),
+        default: Preset::Value("32KiB"),
+        doc: "the size that is admitted with the chance 1/e",
+    }],
+    complexity: "O(1)",
+    bytes_an_object: 0,
+    build: Build::Admission(|arguments, setting| {
+        let c = arguments.get("c").unwrap_or(32 << 10);
+        Ok(Box::new(ExpSize { c: c as f64, stream: setting.stream() }))
+    }),
+};
+
+/// Chance's probability.
+pub(super) fn chance(size: u64, c: f64) -> f64 {
+    (-(size as f64) / c).exp()
+}
+
+struct ExpSize {
+    c: f64,
+    stream: Stream,
+}
+
+impl Policy for ExpSize {}
+
+impl Admit for ExpSize {
+    fn on_request(&mut self, _: &Request, _: bool) {}
+
+    fn admit(&mut self, request: &Request, _: &mut Cache<'_>) -> bool {
+        self.stream.chance(chance(request.size, self.c))
+    }
+}

@@ -1,0 +1,226 @@
+//! HillClimb: admits with the chance exp(−size/c), and moves c towards the better of two shadow caches (Berger, Sitaraman and
+//! Harchol-Balter, AdaptSize, NSDI 2017, section 5.3; its authors' simulator where the paper is silent).
+//!
+//! The shadow caches are LRUs of the full capacity that hold ids and sizes only, and admit with c/2 and 3c/2. After an interval, log2 c moves
+//! by 1 towards the one with more hits, and that one's contents are copied into the other. The paper's point is that this gets stuck where
+//! the ratio is flat or has two peaks, and that shadows warm up slowly; it stands here to be compared with.
+//!
+//! The interval is 10,000 requests below 256 MiB, else 20,000 + 40,000·(log2 C − 28); c starts at 2^(0.92·log2 C) and stays between a byte
+//! and the capacity. A missed request is seen when its size is known, at admission. An object that is larger than the capacity never enters.
+//! The shadows are LRU, as the paper's cache is; another eviction may stand behind, and c is then tuned for LRU.
+//!
+//! O(1) a request, amortised (a copy of a shadow cache an interval); about 80 bytes for each object that fits, twice what is stored.
+
+use super::expsize::chance;
+use crate::engine::Cache;
+use crate::hash::mix;
+use crate::limits::{HILLCLIMB_MAX_INTERVAL, MAX_OBJECTS};
+use crate::list::{Links, List};
+use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::registry::{Build, PolicyEntry, Setting};
+use crate::traits::{Admit, Gauge, Policy};
+use crate::{Request, Slot};
+use hashbrown::HashTable;
+use larder_units::Stream;
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "hillclimb",
+    citation: "Berger, Sitaraman, Harchol-Balter, AdaptSize: orchestrating the hot object memory cache in a content delivery network, NSDI 2017 (section 5.3)",
+    summary: "admits with the chance exp(-size/c), c moved by two shadow caches",
+    parameters: &[
+        Parameter {
+            name: "interval",
+            unit: "requests",
+            values: Values::Integer(1, HILLCLIMB_MAX_INTERVAL),
+            default: Preset::Derived("10000 below 256 MiB, else 20000 + 40000 (log2 capacity - 28)"),
+            doc: "requests from one step of c to the next",
+        },
+        Parameter {
+            name: "start",
+            unit: "bytes",
+            values: Values::Bytes(1, u64::MAX),
+            default: Preset::Derived("capacity to the power of 0.92"),
+            doc: "c before the first step",
+        },
+    ],
+    complexity: "O(1)",
+    bytes_an_object: 80,
+    build: Build::Admission(|arguments, setting| Ok(Box::new(HillClimb::new(arguments, setting)))),
+};
+
+struct HillClimb {
+    stream: Stream,
+    capacity: u64,
+    interval: Option<u64>,
+    log_c: f64,
+    /// With c/2 and with 3c/2.
+    shadows: [Shadow; 2],
+    requests: u64,
+    steps: u64,
+}
+
+impl HillClimb {
+    fn new(arguments: &Arguments<'_>, setting: &Setting<'_>) -> HillClimb {
+        let start = arguments.get("start").map_or(0.92 * log2(setting.capacity), log2);
+        let mut climb = HillClimb {
+            stream: setting.stream(),
+            capacity: setting.capacity,
+            interval: arguments.get("interval"),
+            log_c: start,
+            shadows: Default::default(),
+            requests: 0,
+            steps: 0,
+        };
+        climb.bound();
+        climb
+    }
+
+    /// The authors' rule, by the capacity.
+    fn interval(&self) -> u64 {
+        let log = log2(self.capacity);
+        self.interval.unwrap_or(if log < 28.0 { 10_000 } else { 20_000 + (40_000.0 * (log - 28.0)) as u64 })
+    }
+
+    fn bound(&mut self) {
+        self.log_c = self.log_c.clamp(0.0, log2(self.capacity));
+    }
+
+    /// A request in both shadow caches, and a step where it is time.
+    fn request(&mut self, id: u64, size: u64) {
+        let c = self.log_c.exp2();
+        for (shadow, share) in self.shadows.iter_mut().zip([0.5, 1.5]) {
+            if !shadow.hit(id) && size <= self.capacity && self.stream.chance(chance(size, share * c)) {
+                shadow.insert(id, size, self.capacity);
+            }
+        }
+        self.requests += 1;
+        if self.requests >= self.interval() {
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        let [low, high] = &mut self.shadows;
+        if high.hits > low.hits {
+            self.log_c += 1.0;
+            low.clone_from(high);
+        } else if low.hits > high.hits {
+            self.log_c -= 1.0;
+            high.clone_from(low);
+        }
+        (low.hits, high.hits) = (0, 0);
+        self.bound();
+        self.requests = 0;
+        self.steps += 1;
+    }
+}
+
+fn log2(bytes: u64) -> f64 {
+    (bytes.max(1) as f64).log2()
+}
+
+impl Policy for HillClimb {
+    fn on_resize(&mut self, capacity: u64) {
+        self.capacity = capacity;
+        self.bound();
+        self.shadows.iter_mut().for_each(|shadow| shadow.shrink(capacity));
+    }
+
+    fn gauges(&self, out: &mut Vec<Gauge>) {
+        out.push(Gauge { name: "c_bytes", value: self.log_c.exp2() });
+        out.push(Gauge { name: "steps", value: self.steps as f64 });
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.shadows.iter().map(Shadow::bytes).sum()
+    }
+}
+
+impl Admit for HillClimb {
+    fn on_request(&mut self, request: &Request, hit: bool) {
+        if hit {
+            self.request(request.id, request.size);
+        }
+    }
+
+    fn admit(&mut self, request: &Request, _: &mut Cache<'_>) -> bool {
+        self.request(request.id, request.size);
+        self.stream.chance(chance(request.size, self.log_c.exp2()))
+    }
+}
+
+/// An LRU of ids and sizes.
+#[derive(Clone, Default)]
+struct Shadow {
+    index: HashTable<Slot>,
+    /// By the slots of this cache, which are not the engine's.
+    held: Vec<Held>,
+    free: Vec<Slot>,
+    links: Links,
+    stack: List,
+    used: u64,
+    hits: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Held {
+    id: u64,
+    size: u64,
+}
+
+impl Shadow {
+    fn hit(&mut self, id: u64) -> bool {
+        let found = self.index.find(mix(id), |slot| self.held[slot.index()].id == id).copied();
+        if let Some(slot) = found {
+            self.stack.move_to_head(&mut self.links, slot);
+            self.hits += 1;
+        }
+        found.is_some()
+    }
+
+    /// Stores what is not larger than `capacity`, and was not found.
+    fn insert(&mut self, id: u64, size: u64, capacity: u64) {
+        self.shrink(capacity - size);
+        if self.index.len() == MAX_OBJECTS {
+            self.evict();
+        }
+        let new = Held { id, size };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.held[slot.index()] = new;
+                slot
+            }
+            None => {
+                self.held.push(new);
+                Slot::new((self.held.len() - 1) as u32)
+            }
+        };
+        self.used += size;
+        self.stack.push_head(&mut self.links, slot);
+        let held = &self.held;
+        self.index.insert_unique(mix(id), slot, |slot| mix(held[slot.index()].id));
+    }
+
+    fn shrink(&mut self, capacity: u64) {
+        while self.used > capacity {
+            self.evict();
+        }
+    }
+
+    fn evict(&mut self) {
+        let Some(slot) = self.stack.pop_tail(&mut self.links) else { return };
+        let Held { id, size } = self.held[slot.index()];
+        self.used -= size;
+        if let Ok(entry) = self.index.find_entry(mix(id), |known| *known == slot) {
+            entry.remove();
+        }
+        self.free.push(slot);
+    }
+
+    fn bytes(&self) -> usize {
+        self.index.allocation_size()
+            + self.held.capacity() * size_of::<Held>()
+            + self.free.capacity() * size_of::<Slot>()
+            + self.links.bytes()
+    }
+}

@@ -1,0 +1,51 @@
+//! LRU-S: admits with a chance that falls as 1/size (Starobinski and Tse, Probabilistic methods for web caching, Performance Evaluation 46,
+//! 2001, as AdaptSize's authors describe and compare it, NSDI 2017, section 2). LRU is meant to stand behind.
+//!
+//! A byte of a large object is as welcome as a byte of a small one: an object of twice the size comes in half as often.
+//!
+//! Where this differs: 1/size needs a unit. In bytes, as the text reads (`unit=1`), an object of 1 KB needs a thousand misses to come in and
+//! hardly any trace fills a cache; by default the unit is 1 KiB, the size of the common small objects of a CDN, and smaller ones always come
+//! in. Only the admission is here, the order of what is stored is left to the eviction behind.
+//!
+//! O(1); no state.
+
+use crate::Request;
+use crate::engine::Cache;
+use crate::parameters::{Parameter, Preset, Values};
+use crate::registry::{Build, PolicyEntry};
+use crate::traits::{Admit, Policy};
+use larder_units::Stream;
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "lrus",
+    citation: "Starobinski, Tse, Probabilistic methods for web caching, Performance Evaluation 46, 2001",
+    summary: "admits with the chance unit/size",
+    parameters: &[Parameter {
+        name: "unit",
+        unit: "bytes",
+        values: Values::Bytes(1, u64::MAX),
+        default: Preset::Value("1KiB"),
+        doc: "the largest size that is always admitted; 1 is the literal 1/size",
+    }],
+    complexity: "O(1)",
+    bytes_an_object: 0,
+    build: Build::Admission(|arguments, setting| {
+        let unit = arguments.get("unit").unwrap_or(1 << 10);
+        Ok(Box::new(LruS { unit: unit as f64, stream: setting.stream() }))
+    }),
+};
+
+struct LruS {
+    unit: f64,
+    stream: Stream,
+}
+
+impl Policy for LruS {}
+
+impl Admit for LruS {
+    fn on_request(&mut self, _: &Request, _: bool) {}
+
+    fn admit(&mut self, request: &Request, _: &mut Cache<'_>) -> bool {
+        self.stream.chance(self.unit / request.size as f64)
+    }
+}

@@ -1,0 +1,46 @@
+//! Probability: admits each missed object with the same chance p (Prob(p) of the literature on cache networks; Laoutaris, Che and
+//! Stavrakakis, The LCD interconnection of LRU caches and its analysis, Performance Evaluation 63, 2006).
+//!
+//! An object that is requested k times while it is away comes in with 1 − (1 − p)^k: without any memory of requests, what is popular is
+//! favoured, and what is asked for once mostly stays out. The smaller p, the nearer to LFU, and the slower to follow a change.
+//! Sizes do not matter to it. O(1); no state.
+
+use crate::Request;
+use crate::engine::Cache;
+use crate::parameters::{Parameter, Preset, Values};
+use crate::registry::{Build, PolicyEntry};
+use crate::traits::{Admit, Policy};
+use larder_units::Stream;
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "probability",
+    citation: "Laoutaris, Che, Stavrakakis, The LCD interconnection of LRU caches and its analysis, Performance Evaluation 63, 2006",
+    summary: "admits each object with the same chance",
+    parameters: &[Parameter {
+        name: "p",
+        unit: "",
+        values: Values::Share,
+        default: Preset::Value("0.5"),
+        doc: "the chance",
+    }],
+    complexity: "O(1)",
+    bytes_an_object: 0,
+    build: Build::Admission(|arguments, setting| {
+        Ok(Box::new(Probability { p: arguments.share("p"), stream: setting.stream() }))
+    }),
+};
+
+struct Probability {
+    p: f64,
+    stream: Stream,
+}
+
+impl Policy for Probability {}
+
+impl Admit for Probability {
+    fn on_request(&mut self, _: &Request, _: bool) {}
+
+    fn admit(&mut self, _: &Request, _: &mut Cache<'_>) -> bool {
+        self.stream.chance(self.p)
+    }
+}

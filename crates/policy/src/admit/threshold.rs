@@ -1,0 +1,25 @@
+//! Threshold: admits where size ≤ c, for a fixed c. AdaptSize's Threshold without its tuning, and the Static of its evaluation (Berger,
+//! Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017, sections 3.1 and 5.3).
+//!
+//! The same rule as [`super::size`], under the paper's name and with its parameter, so that both of its shapes can be written alike:
+//! `threshold(c=64KiB)`, `expsize(c=64KiB)`. O(1); no state.
+
+use super::size::Size;
+use crate::parameters::{Parameter, Preset, Values};
+use crate::registry::{Build, PolicyEntry};
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "threshold",
+    citation: "Berger, Sitaraman, Harchol-Balter, AdaptSize: orchestrating the hot object memory cache in a content delivery network, NSDI 2017 (sections 3.1, 5.3)",
+    summary: "admits where size <= c, c fixed",
+    parameters: &[Parameter {
+        name: "c",
+        unit: "bytes",
+        values: Values::Bytes(1, u64::MAX),
+        default: Preset::Value("32KiB"),
+        doc: "the largest size that is admitted",
+    }],
+    complexity: "O(1)",
+    bytes_an_object: 0,
+    build: Build::Admission(|arguments, _| Ok(Box::new(Size { max: arguments.get("c").unwrap_or(32 << 10) }))),
+};

@@ -1,0 +1,116 @@
+//! TinyLFU: admits where the newcomer was requested more often lately than those who would have to leave for it (Einziger, Friedman and
+//! Manes, TinyLFU: a highly efficient cache admission policy, ACM Transactions on Storage 13, 2017).
+//!
+//! Every request is counted in an ageing sketch ([`crate::sketch`]); the eviction behind names its victim, and the newcomer has to win a duel
+//! with it by frequency. With the doorkeeper, the first request of an object in a window is only marked in a Bloom filter, which is emptied
+//! when the sketch ages: objects requested once do not enter the sketch.
+//!
+//! Extended to sizes as "aggregated victims" of the same authors (Einziger, Eytan, Friedman and Manes, Lightweight robust size aware cache
+//! management, ACM Transactions on Storage 18, 2022): a newcomer must have been requested more often than all together whom it displaces. Where it differs:
+//! * every victim counts as requested once at least, so at most sixteen are looked at, and a duel is O(1);
+//! * a tie is for the smaller: the newcomer wins it if it is smaller than all together whom it displaces. Equal sizes lose it, as in Caffeine.
+//!   Object hit ratios before LRU with this rule / with all ties lost: a CDN's mix, 1 GiB, .508 / .461; its web class, .839 / .819; Twitter's
+//!   cluster 52, 5 MiB, .786 / .774 (LRU .816: it has no window for what is new; `w-tinylfu` has); NASA's day, .877 / .868.
+//!
+//! By default the window follows the cache, ten requests for each stored object.
+//!
+//! O(1) a request, plus at most sixteen looks at the next victims at a miss; 8 to 16 bytes an object, with the doorkeeper 13 to 25 more.
+
+use crate::Request;
+use crate::bloom::Bloom;
+use crate::engine::Cache;
+use crate::limits::{SKETCH_MAX_WINDOW, SKETCH_MIN_WINDOW};
+use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::registry::{Build, PolicyEntry};
+use crate::sketch::Sketch;
+use crate::traits::{Admit, Gauge, Policy};
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "tinylfu",
+    citation: "Einziger, Friedman, Manes, TinyLFU: a highly efficient cache admission policy, ACM Transactions on Storage 13, 2017",
+    summary: "admits what was requested more often lately than its victims",
+    parameters: &[
+        Parameter {
+            name: "window",
+            unit: "requests",
+            values: Values::Integer(1, SKETCH_MAX_WINDOW),
+            default: Preset::Derived("ten for each stored object, at least 640"),
+            doc: "requests after which all counts are halved",
+        },
+        Parameter {
+            name: "doorkeeper",
+            unit: "",
+            values: Values::Choice(&["off", "on"]),
+            default: Preset::Value("off"),
+            doc: "whether an object's first request of a window is only marked, not counted",
+        },
+    ],
+    complexity: "O(1)",
+    bytes_an_object: 12,
+    build: Build::Admission(|arguments, _| Ok(Box::new(TinyLfu::new(arguments)))),
+};
+
+struct TinyLfu {
+    sketch: Sketch,
+    window_is_derived: bool,
+    doorkeeper: Option<Bloom>,
+}
+
+impl TinyLfu {
+    fn new(arguments: &Arguments<'_>) -> TinyLfu {
+        let window = arguments.get("window");
+        let sketch = Sketch::new(window.unwrap_or(SKETCH_MIN_WINDOW));
+        let doorkeeper = (arguments.get("doorkeeper") == Some(1)).then(|| Bloom::new(sketch.window()));
+        TinyLfu { sketch, window_is_derived: window.is_none(), doorkeeper }
+    }
+
+    fn frequency(&self, id: u64) -> u32 {
+        let marked = self.doorkeeper.as_ref().is_some_and(|doorkeeper| doorkeeper.contains(id));
+        self.sketch.estimate(id) + u32::from(marked)
+    }
+}
+
+impl Policy for TinyLfu {
+    fn gauges(&self, out: &mut Vec<Gauge>) {
+        out.push(Gauge { name: "window_requests", value: self.sketch.window() as f64 });
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.sketch.bytes() + self.doorkeeper.as_ref().map_or(0, Bloom::bytes)
+    }
+}
+
+impl Admit for TinyLfu {
+    fn on_request(&mut self, request: &Request, _: bool) {
+        let Some(doorkeeper) = &mut self.doorkeeper else {
+            self.sketch.count(request.id);
+            return;
+        };
+        let ended = match doorkeeper.insert(request.id) {
+            true => self.sketch.pass(),
+            false => self.sketch.count(request.id),
+        };
+        if ended {
+            doorkeeper.clear_for(self.sketch.window());
+        }
+    }
+
+    fn admit(&mut self, request: &Request, cache: &mut Cache<'_>) -> bool {
+        if self.window_is_derived {
+            self.sketch.set_window(Sketch::window_for(cache.len()));
+        }
+        let frequency = self.frequency(request.id);
+        let mut room = cache.capacity() - cache.used();
+        let (mut displaced, mut freed) = (0, 0_u64);
+        while room < request.size {
+            let Some(victim) = cache.next_victim() else { return false };
+            room = room.saturating_add(victim.size);
+            freed = freed.saturating_add(victim.size);
+            displaced += self.frequency(victim.id).max(1);
+            if displaced > frequency {
+                return false;
+            }
+        }
+        displaced < frequency || request.size < freed || freed == 0
+    }
+}

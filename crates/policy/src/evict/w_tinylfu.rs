@@ -1,0 +1,267 @@
+//! W-TinyLFU: a small LRU window before a segmented LRU, and a duel by frequency for who passes from one to the other (Einziger, Friedman
+//! and Manes, TinyLFU: a highly efficient cache admission policy, ACM Transactions on Storage 13, 2017, section 4; Caffeine).
+//!
+//! A newcomer enters the window (1 % of the bytes), so that it can gather requests. Who leaves the window meets the main part's victim, and
+//! the one that was requested less lately, by an ageing sketch ([`crate::sketch`]), leaves the cache. The main part is an SLRU: a probation
+//! segment, whose hits move to the protected one (80 % of the main part), whose overflow falls back to probation.
+//!
+//! Extended to sizes after the same authors' "aggregated victims" (Einziger, Eytan, Friedman and Manes, Lightweight robust size aware cache
+//! management, ACM Transactions on Storage 18, 2022): who would enter the main part must have been requested more often than all together
+//! whose bytes it takes, or as often and be smaller. Each of them counts once at least, so that a duel looks at sixteen at most. An object
+//! larger than the window has its duel before it is stored, and enters the main part or nothing.
+//!
+//! Where this differs from Caffeine:
+//! * The engine asks for victims before it stores the newcomer, so the duel comes before the insertion, and whenever something has to leave
+//!   and the window is more than half full.
+//! * Caffeine's candidate loses every tie. Object hit ratios with ties for the smaller / all lost: NASA's day, a tenth of its bytes,
+//!   .888 / .877; a CDN's web class, 1 GiB, .802 / .785; its mix, .444 / .431; Twitter's cluster 52, 5 MiB, .849 / .848; block I/O, 200 MB,
+//!   .216 / .217. Equal sizes are as before.
+//! * The window's share is fixed, it does not climb hills.
+//! * A lost duel is lost; Caffeine lets one in 128 of the warm losers in, against chosen hashes: here the owner's keyed ids do that.
+//!
+//! O(1) a request; 32 bytes an object and 8 to 16 of the sketch.
+
+use crate::limits::{SKETCH_MIN_WINDOW, WTINYLFU_PROTECTED};
+use crate::list::{Links, List};
+use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::registry::{Build, PolicyEntry, Setting};
+use crate::sketch::Sketch;
+use crate::traits::{Evict, Gauge, Policy};
+use crate::{Request, Slot};
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "w-tinylfu",
+    citation: "Einziger, Friedman, Manes, TinyLFU: a highly efficient cache admission policy, ACM Transactions on Storage 13, 2017",
+    summary: "an LRU window before a segmented LRU, with a duel by frequency between them",
+    parameters: &[Parameter {
+        name: "window",
+        unit: "",
+        values: Values::Share,
+        default: Preset::Value("1%"),
+        doc: "the window's share of the capacity",
+    }],
+    complexity: "O(1)",
+    bytes_an_object: 44,
+    build: Build::Eviction(|arguments, setting| Ok(Box::new(WTinyLfu::new(arguments, setting)))),
+};
+
+struct WTinyLfu {
+    share: f64,
+    capacity: u64,
+    sketch: Sketch,
+    objects: Vec<Object>,
+    links: Links,
+    segments: [Segment; 4],
+    len: usize,
+}
+
+#[derive(Default)]
+struct Segment {
+    list: List,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Object {
+    id: u64,
+    size: u64,
+    segment: u8,
+}
+
+const WINDOW: u8 = 0;
+const PROBATION: u8 = 1;
+const PROTECTED: u8 = 2;
+/// Who has lost a duel or was chosen, in the order in which they leave: what `peek` showed, `victim` takes.
+const DOOMED: u8 = 3;
+
+impl WTinyLfu {
+    fn new(arguments: &Arguments<'_>, setting: &Setting<'_>) -> WTinyLfu {
+        WTinyLfu {
+            share: arguments.share("window"),
+            capacity: setting.capacity,
+            sketch: Sketch::new(SKETCH_MIN_WINDOW),
+            objects: Vec::new(),
+            links: Links::default(),
+            segments: Default::default(),
+            len: 0,
+        }
+    }
+
+    fn window_capacity(&self) -> u64 {
+        // A float may be a little larger than the capacity that it was made from.
+        ((self.capacity as f64 * self.share) as u64).min(self.capacity)
+    }
+
+    fn main_bytes(&self) -> u64 {
+        self.segments[PROBATION as usize].bytes + self.segments[PROTECTED as usize].bytes
+    }
+
+    fn tail(&self, segment: u8) -> Option<Slot> {
+        self.segments[segment as usize].list.tail()
+    }
+
+    fn unlink(&mut self, slot: Slot) {
+        let Object { size, segment, .. } = self.objects[slot.index()];
+        let segment = &mut self.segments[segment as usize];
+        segment.list.unlink(&mut self.links, slot);
+        segment.bytes -= size;
+    }
+
+    fn push(&mut self, slot: Slot, segment: u8) {
+        let object = &mut self.objects[slot.index()];
+        object.segment = segment;
+        let segment = &mut self.segments[segment as usize];
+        segment.bytes += object.size;
+        segment.list.push_head(&mut self.links, slot);
+    }
+
+    fn shift(&mut self, slot: Slot, segment: u8) {
+        self.unlink(slot);
+        self.push(slot, segment);
+    }
+
+    /// Whom the main part would lose next, or after `slot` was lost.
+    fn main_victim(&self, after: Option<Slot>) -> Option<Slot> {
+        let Some(slot) = after else { return self.tail(PROBATION).or(self.tail(PROTECTED)) };
+        let segment = self.objects[slot.index()].segment;
+        let next = self.segments[segment as usize].list.newer(&self.links, slot);
+        next.or_else(|| if segment == PROBATION { self.tail(PROTECTED) } else { None })
+    }
+
+    /// Was the object requested more often than all those together that the main part would lose for `short` bytes, or as often and is
+    /// smaller than they are? One at least is compared with it.
+    fn wins(&self, id: u64, size: u64, short: u64) -> bool {
+        let frequency = self.sketch.estimate(id);
+        let (mut freed, mut displaced) = (0, 0);
+        let mut last = None;
+        loop {
+            let Some(victim) = self.main_victim(last) else { return false };
+            let victim_object = self.objects[victim.index()];
+            displaced += self.sketch.estimate(victim_object.id).max(1);
+            if displaced > frequency {
+                return false;
+            }
+            freed += victim_object.size;
+            if freed >= short {
+                return displaced < frequency || size < freed;
+            }
+            last = Some(victim);
+        }
+    }
+
+    /// Chooses who leaves next: the loser of the duel between the window's oldest and the main part's, where the window is over half full.
+    fn doom(&mut self) -> Option<Slot> {
+        let main = self.main_victim(None);
+        let over = self.segments[WINDOW as usize].bytes > self.window_capacity() / 2 || main.is_none();
+        let loser = match (self.tail(WINDOW).filter(|_| over), main) {
+            (Some(candidate), Some(main)) => {
+                let Object { id, size, .. } = self.objects[candidate.index()];
+                if self.wins(id, size, size) {
+                    self.shift(candidate, PROBATION);
+                    main
+                } else {
+                    candidate
+                }
+            }
+            (candidate, main) => candidate.or(main)?,
+        };
+        self.shift(loser, DOOMED);
+        Some(loser)
+    }
+
+    /// What the window has too much moves on without a duel, as long as the main part has room that nobody must leave.
+    fn spill(&mut self) {
+        let window = self.window_capacity();
+        while self.segments[WINDOW as usize].bytes > window
+            && let Some(oldest) = self.tail(WINDOW)
+            && self.main_bytes() + self.objects[oldest.index()].size <= self.capacity - window
+        {
+            self.shift(oldest, PROBATION);
+        }
+    }
+
+    /// What the protected segment has too much falls back.
+    fn demote(&mut self) {
+        let protected = ((self.capacity - self.window_capacity()) as f64 * WTINYLFU_PROTECTED) as u64;
+        while self.segments[PROTECTED as usize].bytes > protected
+            && let Some(oldest) = self.tail(PROTECTED)
+        {
+            self.shift(oldest, PROBATION);
+        }
+    }
+}
+
+impl Policy for WTinyLfu {
+    fn on_resize(&mut self, capacity: u64) {
+        self.capacity = capacity;
+        self.demote();
+    }
+
+    fn gauges(&self, out: &mut Vec<Gauge>) {
+        out.push(Gauge { name: "window_bytes", value: self.segments[WINDOW as usize].bytes as f64 });
+        out.push(Gauge { name: "protected_bytes", value: self.segments[PROTECTED as usize].bytes as f64 });
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.sketch.bytes() + self.objects.capacity() * size_of::<Object>() + self.links.bytes()
+    }
+}
+
+impl Evict for WTinyLfu {
+    fn on_hit(&mut self, slot: Slot, request: &Request) {
+        self.sketch.count(request.id);
+        match self.objects[slot.index()].segment {
+            WINDOW => self.shift(slot, WINDOW),
+            PROTECTED => self.shift(slot, PROTECTED),
+            // Also who was shown as a victim and then not taken.
+            _ => {
+                self.shift(slot, PROTECTED);
+                self.demote();
+            }
+        }
+    }
+
+    fn on_miss(&mut self, request: &Request) {
+        self.sketch.count(request.id);
+    }
+
+    fn accept(&mut self, request: &Request, short_bytes: u64) -> bool {
+        short_bytes == 0 || request.size <= self.window_capacity() || self.wins(request.id, request.size, short_bytes)
+    }
+
+    fn on_insert(&mut self, slot: Slot, request: &Request) {
+        let object = Object { id: request.id, size: request.size, segment: WINDOW };
+        if slot.index() >= self.objects.len() {
+            self.objects.resize(slot.index() + 1, object);
+        }
+        self.objects[slot.index()] = object;
+        self.len += 1;
+        self.sketch.set_window(Sketch::window_for(self.len));
+        if request.size > self.window_capacity() {
+            self.push(slot, PROBATION);
+        } else {
+            self.push(slot, WINDOW);
+            self.spill();
+        }
+    }
+
+    fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
+        if self.tail(DOOMED).is_none() {
+            self.doom()?;
+        }
+        let victim = self.tail(DOOMED)?;
+        self.on_remove(victim);
+        Some(victim)
+    }
+
+    fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
+        let doomed = &self.segments[DOOMED as usize].list;
+        let shown = after.map_or(doomed.tail(), |slot| doomed.newer(&self.links, slot));
+        shown.or_else(|| self.doom())
+    }
+
+    fn on_remove(&mut self, slot: Slot) {
+        self.unlink(slot);
+        self.len -= 1;
+    }
+}

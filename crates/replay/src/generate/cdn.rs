@@ -1,0 +1,153 @@
+//! The traffic of a CDN's hot object cache, by the properties that were published of traces that are not public (Berger, Sitaraman and
+//! Harchol-Balter, AdaptSize, NSDI 2017, section 4.1, figures 4 and 9, table 2).
+//!
+//! | property | published | how it is made |
+//! | --- | --- | --- |
+//! | sizes | 1 B to 1.6 GB | log-normal, cut there |
+//! | objects above 1 MB | about 5 % | median [`MEDIAN`], deviation [`DEVIATION`] |
+//! | requests for about 1 KB | about 15 % | the same |
+//! | mean size, weighted by requests | 335 KB | the same |
+//! | mean size of objects with more than 200,000 of 450 million requests | 8.6 KB | median and deviation fall with the share of requests |
+//! | arrivals | 450 million in nine days | Poisson, 580 a second |
+//!
+//! Popularity is Zipf, independent of time; the paper does not publish its exponent. Between [`RARE`] and [`POPULAR`] the logarithm of the
+//! median and the deviation move linearly with the logarithm of the share, outside they stay. Popular objects are some forty times smaller than the mean, which is what size-aware admission lives on; in other published
+//! tables ([`crate::Joint`]) they are not.
+
+use crate::limits::CDN_MAX_OBJECTS;
+use crate::{Access, Zipf};
+use larder_units::{Stream, Streams, Time};
+use std::f64::consts::TAU;
+use std::time::Duration;
+
+/// Share of requests at which an object counts as popular: the paper's 200,000 of 450 million.
+const POPULAR: f64 = 1.0 / 2250.0;
+/// Share of requests below which popularity says nothing about the size.
+const RARE: f64 = 2e-5;
+/// Median size in bytes, of rare and of popular objects.
+const MEDIAN: [f64; 2] = [17e3, 4.2e3];
+/// Deviation of the size's natural logarithm, of rare and of popular objects.
+const DEVIATION: [f64; 2] = [2.6, 1.2];
+/// The smallest and the largest object of the paper's traces, in bytes.
+const SIZES: [f64; 2] = [1.0, 1.6e9];
+/// Requests a second: 450 million from 29 January to 6 February.
+const RATE: f64 = 580.0;
+
+/// A CDN's catalogue: popularity and size of each object. 4 bytes of memory an object.
+#[derive(Clone, Debug)]
+pub struct Cdn {
+    zipf: Zipf,
+    /// By popularity, the most popular first.
+    sizes: Vec<u32>,
+    streams: Streams,
+}
+
+impl Cdn {
+    /// A catalogue of `objects` whose popularity falls with the Zipf exponent `exponent`; 1,000,000 and 0.9 stand well for a day's part of the
+    /// published traces. `None` where there is no such distribution, or more than [`CDN_MAX_OBJECTS`].
+    pub fn new(objects: usize, exponent: f64, streams: &Streams) -> Option<Cdn> {
+        let zipf = Zipf::new(objects as u64, exponent).filter(|_| objects <= CDN_MAX_OBJECTS)?;
+        let weight = |rank: usize| (rank as f64).powf(-exponent);
+        let all: f64 = (1..=objects).map(weight).sum();
+        let mut stream = streams.stream("cdn sizes");
+        let sizes = (1..=objects).map(|rank| size(weight(rank) / all, &mut stream)).collect();
+        Some(Cdn { zipf, sizes, streams: *streams })
+    }
+
+    /// Requests without end, always the same ones.
+    pub fn requests(&self) -> CdnRequests<'_> {
+        CdnRequests { cdn: self, stream: self.streams.stream("cdn requests"), now: Time::ZERO }
+    }
+
+    /// The objects' sizes in bytes, the most popular object first; an object's id is its place here.
+    pub fn sizes(&self) -> &[u32] {
+        &self.sizes
+    }
+}
+
+/// A size for an object with this share of all requests.
+fn size(share: f64, stream: &mut Stream) -> u32 {
+    let popularity = ((share / RARE).ln() / (POPULAR / RARE).ln()).clamp(0.0, 1.0);
+    let between = |[rare, popular]: [f64; 2]| rare + (popular - rare) * popularity;
+    // Box and Muller: a normal deviate.
+    let normal = (-2.0 * (1.0 - stream.unit()).ln()).sqrt() * (TAU * stream.unit()).cos();
+    let [smallest, largest] = SIZES;
+    (between(MEDIAN.map(f64::ln)) + between(DEVIATION) * normal).exp().clamp(smallest, largest) as u32
+}
+
+/// The requests of a [`Cdn`].
+#[derive(Clone, Debug)]
+pub struct CdnRequests<'a> {
+    cdn: &'a Cdn,
+    stream: Stream,
+    now: Time,
+}
+
+impl Iterator for CdnRequests<'_> {
+    type Item = Access;
+
+    fn next(&mut self) -> Option<Access> {
+        let pause = -(1.0 - self.stream.unit()).ln() / RATE;
+        self.now += Duration::from_secs_f64(pause);
+        let id = self.cdn.zipf.draw(&mut self.stream) - 1;
+        Some(Access { id, size: u64::from(self.cdn.sizes[id as usize]), now: self.now })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_not_as_published() {
+        let cdn = Cdn::new(1_000_000, 0.9, &Streams::new(1)).unwrap();
+        let sizes = cdn.sizes();
+        let (smallest, largest) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());
+        assert!(*smallest < 10 && *largest > 500_000_000, "{smallest} to {largest}");
+        let large = sizes.iter().filter(|size| **size > 1_000_000).count();
+        assert!((0.045..0.065).contains(&(large as f64 / 1e6)), "{large} of a million above 1 MB");
+
+        // 335 KB published; the tail is heavy, so the mean of other seeds differs by tens of KB.
+        let requests = 2_000_000;
+        let (mut bytes, mut about_1_kb) = (0.0, 0);
+        let mut counts = vec![0_u32; sizes.len()];
+        for access in cdn.requests().take(requests) {
+            bytes += access.size as f64;
+            about_1_kb += u32::from((500..2000).contains(&access.size));
+            counts[access.id as usize] += 1;
+        }
+        let mean = bytes / requests as f64;
+        assert!((230e3..430e3).contains(&mean), "mean size of a request {mean}");
+        let share = f64::from(about_1_kb) / requests as f64;
+        assert!((0.11..0.19).contains(&share), "{share} of the requests for about 1 KB");
+
+        let popular = counts.iter().zip(sizes).filter(|(count, _)| f64::from(**count) > POPULAR * requests as f64);
+        let popular: Vec<f64> = popular.map(|(_, size)| f64::from(*size)).collect();
+        let small = popular.iter().sum::<f64>() / popular.len() as f64;
+        assert!(popular.len() > 50, "{}", popular.len());
+        assert!((6e3..11e3).contains(&small), "mean size of popular objects {small}");
+        assert!((25.0..55.0).contains(&(mean / small)), "{small} is not some 40 times less than {mean}");
+    }
+
+    #[test]
+    fn arrivals_stand_still_or_depend_on_the_seed_of_another() {
+        let requests = |seed| {
+            let cdn = Cdn::new(1000, 0.9, &Streams::new(seed)).unwrap();
+            cdn.requests().take(58_000).collect::<Vec<_>>()
+        };
+        let ours = requests(1);
+        assert_eq!(ours, requests(1));
+        assert_ne!(ours, requests(2));
+        let seconds = ours.last().unwrap().now.since(Time::ZERO).as_secs_f64();
+        assert!((98.0..102.0).contains(&seconds), "{seconds} s for 100 s of requests");
+        assert!(ours.windows(2).all(|pair| pair[0].now <= pair[1].now));
+    }
+
+    #[test]
+    fn catalogues_of_nothing() {
+        let cdn = |objects, exponent| Cdn::new(objects, exponent, &Streams::new(1));
+        assert!(cdn(0, 0.9).is_none() && cdn(10, f64::NAN).is_none() && cdn(10, -1.0).is_none());
+        assert!(cdn(CDN_MAX_OBJECTS + 1, 0.9).is_none());
+        assert!(cdn(1, 0.9).unwrap().requests().take(10).all(|access| access.id == 0));
+    }
+}
