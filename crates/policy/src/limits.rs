@@ -56,3 +56,10 @@ pub const ADAPTSIZE_SEARCH_ROUNDS: usize = 15;
 
 /// Rounds of the solution of AdaptSize's Lemma 1. Newton needs 4 to 8; where it leaves half of the bracket, the bracket is halved.
 pub const ADAPTSIZE_SOLVER_ROUNDS: usize = 100;
+
+/// Ghosts of one list: a policy that remembers what left is bounded by the cache's bytes, and by this where objects of few bytes fill a large
+/// cache. About 500 MB.
+pub const MAX_GHOSTS: usize = 1 << 24;
+
+/// Segments of SLRU: the published ones have two to eight, and a request may walk all.
+pub const SLRU_MAX_SEGMENTS: u64 = 16;

@@ -8,10 +8,15 @@ use crate::parameters::{Arguments, Parameter};
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
 
-static REGISTRY: [PolicyEntry; 6] = [
+static REGISTRY: [PolicyEntry; 11] = [
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
     evict::random::ENTRY,
+    evict::clock::ENTRY,
+    evict::s3fifo::ENTRY,
+    evict::sieve::ENTRY,
+    evict::slru::ENTRY,
+    evict::slru::ENTRY_OF_FOUR,
     admit::filter::ENTRY,
     admit::size::ENTRY,
     admit::adaptsize::ENTRY,

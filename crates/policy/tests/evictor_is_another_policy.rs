@@ -1,0 +1,63 @@
+//! Each eviction policy against a naive model of its definition: vectors of ids, searched from one end.
+
+mod models;
+mod traffic;
+
+use larder_units::Time;
+use models::*;
+use proptest::prelude::*;
+use traffic::Owner;
+
+/// Requests and removals of a few objects.
+fn steps() -> impl Strategy<Value = Vec<(bool, u64)>> {
+    // Few are popular, so that there are hits on what was nearly gone.
+    let id = prop_oneof![0..6u64, 0..40u64];
+    proptest::collection::vec((proptest::bool::weighted(0.02), id), 0..600)
+}
+
+const CAPACITY: u64 = 200;
+
+/// The same requests for the policy and for its model; `equal`: every object has the same size.
+fn compare(spec: &str, model: &mut impl Model, equal: bool, steps: &[(bool, u64)]) -> Result<(), TestCaseError> {
+    let mut owner = Owner::new(&spec.parse().unwrap(), CAPACITY, 1);
+    for (second, (removal, id)) in steps.iter().copied().enumerate() {
+        let now = Time::from_secs(second as u64);
+        let size = if equal { 10 } else { 1 + id * 7 % 40 };
+        if removal {
+            owner.remove(id);
+            model.remove(id);
+        } else {
+            let hit = owner.request(id, size, now);
+            prop_assert_eq!(hit, model.request(id, size), "request {} of {}, {}", second, id, spec);
+        }
+        let mut cached: Vec<_> = owner.index.keys().copied().collect();
+        let mut expected = model.cached();
+        cached.sort_unstable();
+        expected.sort_unstable();
+        prop_assert_eq!(cached, expected, "after request {} of {}, {}", second, id, spec);
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn clock(steps in steps(), equal: bool) {
+        compare("clock", &mut Clock::default(), equal, &steps)?;
+    }
+
+    #[test]
+    fn sieve(steps in steps(), equal: bool) {
+        compare("sieve", &mut Sieve::default(), equal, &steps)?;
+    }
+
+    #[test]
+    fn s3fifo(steps in steps(), equal: bool, percent in 5..60u64) {
+        compare(&format!("s3fifo(small={percent})"), &mut S3Fifo::new(percent), equal, &steps)?;
+    }
+
+    #[test]
+    fn slru(steps in steps(), equal: bool, segments in 1..7usize) {
+        compare(&format!("slru(segments={segments})"), &mut Slru::new(segments), equal, &steps)?;
+        compare("s4lru", &mut Slru::new(4), equal, &steps)?;
+    }
+}
