@@ -63,3 +63,6 @@ pub const MAX_GHOSTS: usize = 1 << 24;
 
 /// Segments of SLRU: the published ones have two to eight, and a request may walk all.
 pub const SLRU_MAX_SEGMENTS: u64 = 16;
+
+/// Largest K of LRU-K: the paper finds little beyond 3, and each costs 8 bytes an object, remembered ones too.
+pub const LRU_K_MAX: usize = 4;

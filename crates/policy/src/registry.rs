@@ -8,15 +8,21 @@ use crate::parameters::{Arguments, Parameter};
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
 
-static REGISTRY: [PolicyEntry; 11] = [
+static REGISTRY: [PolicyEntry; 17] = [
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
     evict::random::ENTRY,
+    evict::arc::ENTRY,
     evict::clock::ENTRY,
+    evict::greedy_dual::ENTRY,
+    evict::greedy_dual::ENTRY_WITH_FREQUENCY,
+    evict::lfu::ENTRY,
+    evict::lru_k::ENTRY,
     evict::s3fifo::ENTRY,
     evict::sieve::ENTRY,
     evict::slru::ENTRY,
     evict::slru::ENTRY_OF_FOUR,
+    evict::two_q::ENTRY,
     admit::filter::ENTRY,
     admit::size::ENTRY,
     admit::adaptsize::ENTRY,

@@ -40,6 +40,9 @@ fn compare(spec: &str, model: &mut impl Model, equal: bool, steps: &[(bool, u64)
 }
 
 proptest! {
+    // 600 steps each and every policy: more cases would take most of the crate's test time.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn clock(steps in steps(), equal: bool) {
         compare("clock", &mut Clock::default(), equal, &steps)?;
@@ -59,5 +62,33 @@ proptest! {
     fn slru(steps in steps(), equal: bool, segments in 1..7usize) {
         compare(&format!("slru(segments={segments})"), &mut Slru::new(segments), equal, &steps)?;
         compare("s4lru", &mut Slru::new(4), equal, &steps)?;
+    }
+
+    #[test]
+    fn two_q(steps in steps(), equal: bool, share in 5..60u64, out in 5..100u64) {
+        compare(&format!("2q(in={share},out={out})"), &mut TwoQ::new(share, out), equal, &steps)?;
+    }
+
+    #[test]
+    fn arc(steps in steps(), equal: bool) {
+        compare("arc", &mut Arc::default(), equal, &steps)?;
+    }
+
+    #[test]
+    fn lfu(steps in steps(), equal: bool) {
+        compare("lfu", &mut Ranked::new(Rank::Frequency), equal, &steps)?;
+        compare("lfu(ageing=dynamic)", &mut Ranked::new(Rank::AgedFrequency), equal, &steps)?;
+    }
+
+    #[test]
+    fn greedy_dual_size(steps in steps(), equal: bool) {
+        compare("gds", &mut Ranked::new(Rank::GreedyDual { frequency: false }), equal, &steps)?;
+        compare("gdsf(always)", &mut Ranked::new(Rank::GreedyDual { frequency: true }), equal, &steps)?;
+        compare("gdsf", &mut Ranked::new(Rank::GreedyDual { frequency: true }).bypassing(), equal, &steps)?;
+    }
+
+    #[test]
+    fn lru_k(steps in steps(), equal: bool, k in 1..5usize, percent in 0..101u64) {
+        compare(&format!("lru-k(k={k},history={percent})"), &mut LruK::new(k, percent), equal, &steps)?;
     }
 }

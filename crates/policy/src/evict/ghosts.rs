@@ -1,6 +1,7 @@
 //! Ghosts: ids and sizes of objects that left, in the order in which they left, bounded by the sum of their sizes and by number.
 //!
-//! O(1) a call, no allocation once the list has had its longest; 24 bytes a ghost and 5 to 9 of the index.
+//! Each may carry a note of its policy. O(1) a call, no allocation once the list has had its longest; 24 bytes a ghost with its links, 5 to 9 of
+//! the index, and the note.
 
 use crate::Slot;
 use crate::hash::mix;
@@ -9,9 +10,9 @@ use crate::list::{Links, List};
 use hashbrown::HashTable;
 
 #[derive(Default)]
-pub(crate) struct Ghosts {
+pub(crate) struct Ghosts<N = ()> {
     /// By place; the places of ghosts that are gone are in `free`.
-    ghosts: Vec<Ghost>,
+    ghosts: Vec<Ghost<N>>,
     free: Vec<Slot>,
     links: Links,
     order: List,
@@ -21,14 +22,21 @@ pub(crate) struct Ghosts {
 }
 
 #[derive(Clone, Copy)]
-struct Ghost {
-    id: u64,
-    size: u64,
+pub(crate) struct Ghost<N> {
+    pub id: u64,
+    pub size: u64,
+    pub note: N,
 }
 
-impl Ghosts {
-    /// `id` left; it is the newest ghost. The oldest go until the sizes of all sum to `limit` at most; what is larger alone is not remembered.
-    pub fn push(&mut self, id: u64, size: u64, limit: u64) {
+impl<N: Copy> Ghosts<N> {
+    /// The sizes of all together.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// An object left; it is the newest ghost. The oldest go until the sizes of all sum to `limit` at most; what is larger alone is not remembered.
+    pub fn push(&mut self, ghost: Ghost<N>, limit: u64) {
+        let Ghost { id, size, .. } = ghost;
         self.remove(id);
         if size > limit {
             return;
@@ -37,7 +45,6 @@ impl Ghosts {
         if self.index.len() >= MAX_GHOSTS {
             self.pop_oldest();
         }
-        let ghost = Ghost { id, size };
         let place = match self.free.pop() {
             Some(place) => {
                 self.ghosts[place.index()] = ghost;
@@ -54,16 +61,22 @@ impl Ghosts {
         self.bytes += size;
     }
 
-    /// Takes the ghost of `id` out; its size if there was one.
-    pub fn remove(&mut self, id: u64) -> Option<u64> {
+    /// The ghost of `id`, if there is one.
+    pub fn get(&self, id: u64) -> Option<Ghost<N>> {
+        let place = self.index.find(mix(id), |place| self.ghosts[place.index()].id == id)?;
+        Some(self.ghosts[place.index()])
+    }
+
+    /// Takes the ghost of `id` out, if there is one.
+    pub fn remove(&mut self, id: u64) -> Option<Ghost<N>> {
         let ghosts = &self.ghosts;
         let found = self.index.find_entry(mix(id), |place| ghosts[place.index()].id == id).ok()?;
         let (place, _) = found.remove();
         self.order.unlink(&mut self.links, place);
         self.free.push(place);
-        let size = self.ghosts[place.index()].size;
-        self.bytes -= size;
-        Some(size)
+        let ghost = self.ghosts[place.index()];
+        self.bytes -= ghost.size;
+        Some(ghost)
     }
 
     /// Takes the oldest out; false where there is none.
@@ -78,7 +91,7 @@ impl Ghosts {
     }
 
     pub fn state_bytes(&self) -> usize {
-        self.ghosts.capacity() * size_of::<Ghost>()
+        self.ghosts.capacity() * size_of::<Ghost<N>>()
             + self.free.capacity() * size_of::<Slot>()
             + self.links.bytes()
             + self.index.allocation_size()

@@ -11,7 +11,7 @@
 //! O(1) a hit, O(1) amortised an eviction; 32 bytes an object and about 30 a ghost.
 
 use super::foreseen::Foreseen;
-use super::ghosts::Ghosts;
+use super::ghosts::{Ghost, Ghosts};
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::registry::{Build, PolicyEntry, Setting};
@@ -160,7 +160,7 @@ impl Evict for S3Fifo {
         let slot = self.foreseen.pop().or_else(|| self.choose())?;
         let Object { id, size, is_main, .. } = self.objects[slot.index()];
         if !is_main {
-            self.ghosts.push(id, size, self.ghost_capacity);
+            self.ghosts.push(Ghost { id, size, note: () }, self.ghost_capacity);
         }
         Some(slot)
     }

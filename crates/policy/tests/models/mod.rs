@@ -1,8 +1,12 @@
 //! Naive models of eviction policies: slow, short, and written from the definitions.
 
+mod ghosts;
 mod queues;
+mod ranked;
 
+pub use ghosts::*;
 pub use queues::*;
+pub use ranked::*;
 
 /// A cache of [`crate::CAPACITY`] bytes.
 pub trait Model {
