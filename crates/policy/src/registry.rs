@@ -8,7 +8,7 @@ use crate::parameters::{Arguments, Parameter};
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
 
-static REGISTRY: [PolicyEntry; 17] = [
+static REGISTRY: [PolicyEntry; 20] = [
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
     evict::random::ENTRY,
@@ -16,8 +16,11 @@ static REGISTRY: [PolicyEntry; 17] = [
     evict::clock::ENTRY,
     evict::greedy_dual::ENTRY,
     evict::greedy_dual::ENTRY_WITH_FREQUENCY,
+    evict::hyperbolic::ENTRY,
     evict::lfu::ENTRY,
+    evict::lhd::ENTRY,
     evict::lru_k::ENTRY,
+    evict::random_priority::ENTRY,
     evict::s3fifo::ENTRY,
     evict::sieve::ENTRY,
     evict::slru::ENTRY,

@@ -91,4 +91,67 @@ proptest! {
     fn lru_k(steps in steps(), equal: bool, k in 1..5usize, percent in 0..101u64) {
         compare(&format!("lru-k(k={k},history={percent})"), &mut LruK::new(k, percent), equal, &steps)?;
     }
+
+    #[test]
+    fn hyperbolic(steps in steps(), equal: bool) {
+        // Fewer objects than a sample: the least of all leaves.
+        compare("hyperbolic(sample=1000)", &mut Hyperbolic::default(), equal, &steps)?;
+    }
+
+    #[test]
+    fn random_priority(steps in steps(), equal: bool) {
+        compare("random-priority", &mut RandomPriority::default(), equal, &steps)?;
+    }
+}
+
+#[test]
+fn random_priority_prefers_some() {
+    // A reservoir: of a thousand different objects, each is among the hundred stored with the same chance.
+    let mut stored = [0_u32; 10];
+    for seed in 0..20 {
+        let mut owner = Owner::new(&"random-priority".parse().unwrap(), 100, seed);
+        (0..1000).for_each(|id| _ = owner.request(id, 1, Time::ZERO));
+        owner.index.keys().for_each(|id| stored[(id / 100) as usize] += 1);
+    }
+    // χ² with nine degrees of freedom: 27.9 is exceeded once in a thousand.
+    let chi: f64 = stored.iter().map(|count| (f64::from(*count) - 200.0).powi(2) / 200.0).sum();
+    assert!(chi < 27.9, "{chi}: {stored:?}");
+}
+
+/// Of a thousand objects every second is requested again and again; newcomers must not displace those.
+fn keeps_what_is_requested(spec: &str) {
+    let mut owner = Owner::new(&spec.parse().unwrap(), 1000, 1);
+    (0..1000).for_each(|id| _ = owner.request(id, 1, Time::ZERO));
+    for round in 0..20 {
+        (0..500).for_each(|pair| _ = owner.request(pair * 2, 1, Time::ZERO));
+        (0..20).for_each(|nth| _ = owner.request(10_000 + round * 20 + nth, 1, Time::ZERO));
+    }
+    let kept = (0..500).filter(|pair| owner.index.contains_key(&(pair * 2))).count();
+    assert!(kept >= 498, "{spec}: {kept} of 500");
+}
+
+#[test]
+fn hyperbolic_evicts_what_is_requested() {
+    keeps_what_is_requested("hyperbolic");
+}
+
+#[test]
+fn lhd_evicts_what_is_requested() {
+    keeps_what_is_requested("lhd");
+}
+
+#[test]
+fn lhd_keeps_what_is_large() {
+    // The same traffic to small and to large objects: hits a byte come from the small ones.
+    let mut owner = Owner::new(&"lhd".parse().unwrap(), 20_000, 1);
+    let mut zipf = traffic::Zipf::new(2000, 0.8, 3);
+    let (mut small, mut large) = (0, 0);
+    for _ in 0..60_000 {
+        let id = zipf.draw();
+        let is_large = id % 2 == 1;
+        if owner.request(id, if is_large { 100 } else { 10 }, Time::ZERO) {
+            *(if is_large { &mut large } else { &mut small }) += 1;
+        }
+    }
+    assert!(small > 2 * large, "{small} hits on small, {large} on large objects");
 }

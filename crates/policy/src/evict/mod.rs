@@ -1,4 +1,4 @@
-//! Eviction policies, one file each, and what several of them share: `foreseen`, `ghosts` and `heap`.
+//! Eviction policies, one file each, and what several of them share: `foreseen`, `ghosts`, `heap` and `pool`.
 
 pub(crate) mod arc;
 pub(crate) mod clock;
@@ -7,10 +7,14 @@ mod foreseen;
 mod ghosts;
 pub(crate) mod greedy_dual;
 mod heap;
+pub(crate) mod hyperbolic;
 pub(crate) mod lfu;
+pub(crate) mod lhd;
 pub(crate) mod lru;
 pub(crate) mod lru_k;
+mod pool;
 pub(crate) mod random;
+pub(crate) mod random_priority;
 pub(crate) mod s3fifo;
 pub(crate) mod sieve;
 pub(crate) mod slru;

@@ -1,7 +1,8 @@
-//! The least of a rank leaves: LFU, GreedyDual-Size and with Frequency, LRU-K.
+//! The least of a rank leaves: LFU, GreedyDual-Size and with Frequency, LRU-K, hyperbolic, random priority.
 
 use super::{Item, Model, Queue, bytes, find, new, take};
 use crate::CAPACITY;
+use larder_units::{Stream, Streams};
 use std::collections::HashMap;
 
 #[derive(Clone, Copy)]
@@ -131,6 +132,82 @@ impl Model for LruK {
         if take(&mut self.items, id).is_some() {
             self.times.remove(&id);
         }
+    }
+
+    fn cached(&self) -> Vec<u64> {
+        self.items.iter().map(|item| item.id).collect()
+    }
+}
+
+/// Items with their count and, by id, when they were stored.
+#[derive(Default)]
+pub struct Hyperbolic {
+    now: u64,
+    items: Queue,
+    stored: HashMap<u64, u64>,
+}
+
+impl Model for Hyperbolic {
+    fn request(&mut self, id: u64, size: u64) -> bool {
+        self.now += 1;
+        if let Some(place) = find(&self.items, id) {
+            self.items[place].count += 1;
+            return true;
+        }
+        while bytes(&self.items) + size > CAPACITY {
+            let rank = |item: &Item| {
+                let stored = self.stored[&item.id];
+                (item.count as f64 / (item.size as f64 * (self.now - stored).max(1) as f64), stored)
+            };
+            let least = self.items.iter().min_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap()).unwrap().id;
+            take(&mut self.items, least);
+        }
+        self.items.push(Item { count: 1, ..new(id, size) });
+        self.stored.insert(id, self.now);
+        false
+    }
+
+    fn remove(&mut self, id: u64) {
+        take(&mut self.items, id);
+    }
+
+    fn cached(&self) -> Vec<u64> {
+        self.items.iter().map(|item| item.id).collect()
+    }
+}
+
+/// The count is the priority.
+pub struct RandomPriority {
+    /// The policy's own stream.
+    stream: Stream,
+    items: Queue,
+}
+
+impl Default for RandomPriority {
+    fn default() -> Self {
+        RandomPriority { stream: Streams::new(1).stream("policy stage 0 random-priority"), items: Queue::new() }
+    }
+}
+
+impl Model for RandomPriority {
+    fn request(&mut self, id: u64, size: u64) -> bool {
+        if find(&self.items, id).is_some() {
+            return true;
+        }
+        let mut all = self.items.clone();
+        all.push(Item { count: self.stream.bits(), ..new(id, size) });
+        all.sort_by_key(|item| item.count);
+        while bytes(&all) > CAPACITY {
+            if all.remove(0).id == id {
+                return false;
+            }
+        }
+        self.items = all;
+        false
+    }
+
+    fn remove(&mut self, id: u64) {
+        take(&mut self.items, id);
     }
 
     fn cached(&self) -> Vec<u64> {
