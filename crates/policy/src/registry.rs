@@ -8,11 +8,12 @@ use crate::parameters::{Arguments, Parameter};
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
 
-static REGISTRY: [PolicyEntry; 20] = [
+static REGISTRY: [PolicyEntry; 21] = [
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
     evict::random::ENTRY,
     evict::arc::ENTRY,
+    evict::car::ENTRY,
     evict::clock::ENTRY,
     evict::greedy_dual::ENTRY,
     evict::greedy_dual::ENTRY_WITH_FREQUENCY,

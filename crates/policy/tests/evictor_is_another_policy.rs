@@ -75,6 +75,11 @@ proptest! {
     }
 
     #[test]
+    fn car(steps in steps(), equal: bool) {
+        compare("car", &mut Car::default(), equal, &steps)?;
+    }
+
+    #[test]
     fn lfu(steps in steps(), equal: bool) {
         compare("lfu", &mut Ranked::new(Rank::Frequency), equal, &steps)?;
         compare("lfu(ageing=dynamic)", &mut Ranked::new(Rank::AgedFrequency), equal, &steps)?;

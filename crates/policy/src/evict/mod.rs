@@ -1,6 +1,7 @@
 //! Eviction policies, one file each, and what several of them share: `foreseen`, `ghosts`, `heap` and `pool`.
 
 pub(crate) mod arc;
+pub(crate) mod car;
 pub(crate) mod clock;
 pub(crate) mod fifo;
 mod foreseen;

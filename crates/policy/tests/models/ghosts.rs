@@ -1,4 +1,4 @@
-//! Two lists and their ghosts: 2Q, ARC.
+//! Two lists and their ghosts: 2Q, ARC, CAR.
 
 use super::{Model, Queue, bytes, find, new, remember, take};
 use crate::CAPACITY;
@@ -88,6 +88,66 @@ impl Model for Arc {
             t2.push(new(id, size));
         } else {
             t1.push(new(id, size));
+        }
+        while bytes(t1) + bytes(b1) > CAPACITY {
+            b1.remove(0);
+        }
+        while bytes(t1) + bytes(b1) + bytes(t2) + bytes(b2) > 2 * CAPACITY {
+            b2.remove(0);
+        }
+        false
+    }
+
+    fn remove(&mut self, id: u64) {
+        take(&mut self.t1, id);
+        take(&mut self.t2, id);
+    }
+
+    fn cached(&self) -> Vec<u64> {
+        self.t1.iter().chain(&self.t2).map(|item| item.id).collect()
+    }
+}
+
+#[derive(Default)]
+pub struct Car {
+    p: f64,
+    t1: Queue,
+    t2: Queue,
+    b1: Queue,
+    b2: Queue,
+}
+
+impl Model for Car {
+    fn request(&mut self, id: u64, size: u64) -> bool {
+        let Car { p, t1, t2, b1, b2 } = self;
+        if let Some(item) = t1.iter_mut().chain(t2.iter_mut()).find(|item| item.id == id) {
+            item.count = 1;
+            return true;
+        }
+        while bytes(t1) + bytes(t2) + size > CAPACITY {
+            if !t1.is_empty() && (bytes(t1) as f64 >= *p || t2.is_empty()) {
+                match t1.remove(0) {
+                    item if item.count == 0 => remember(b1, item, CAPACITY),
+                    item => t2.push(new(item.id, item.size)),
+                }
+            } else {
+                match t2.remove(0) {
+                    item if item.count == 0 => remember(b2, item, CAPACITY),
+                    item => t2.push(new(item.id, item.size)),
+                }
+            }
+        }
+        let (recent, frequent) = (bytes(b1) as f64, bytes(b2) as f64);
+        match (take(b1, id), take(b2, id)) {
+            (Some(ghost), _) => {
+                *p = (*p + ghost.size as f64 * (frequent / recent).max(1.0)).min(CAPACITY as f64);
+                t2.push(new(id, size));
+            }
+            (None, Some(ghost)) => {
+                *p = (*p - ghost.size as f64 * (recent / frequent).max(1.0)).max(0.0);
+                t2.push(new(id, size));
+            }
+            (None, None) => t1.push(new(id, size)),
         }
         while bytes(t1) + bytes(b1) > CAPACITY {
             b1.remove(0);
