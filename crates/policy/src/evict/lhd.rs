@@ -2,15 +2,17 @@
 //!
 //! Hit density: the hits that an object will bring, divided by the bytes and the time that it will take for them. It is estimated from what
 //! befell others of the same age (time since the last request) and class (time between the last requests): counts of hits and of evictions
-//! at each age, which fade slowly. The least dense of a sample of 32 and of the 8 newest leaves. One newcomer in 32, while they take no more
-//! than a hundredth of the cache, is kept whatever its density: what always leaves early would never show that it is hit later.
+//! at each age, which fade. The least dense of a sample of 32 leaves. One newcomer in 32, while they take no more than a hundredth of the
+//! cache, is kept whatever its density: what always leaves early would never show that it is hit later.
 //!
-//! Deviations: ages are counted in requests and in bins of a 16th of an octave, where the authors' program has 20,000 equal bins and tunes their width;
-//! so there is nothing to tune and a bin's width enters the sum. Densities are computed anew after as many requests as objects are
-//! stored (within [`LHD_MIN_INTERVAL`] and [`LHD_MAX_INTERVAL`]; every 2^20 there), so that short traces are learnt from as well. Applications
-//! are not told apart. Classes are relative to a span of 128 requests an object stored.
+//! Deviations: ages are counted in requests and in bins of a 16th of an octave, where the authors' program has 20,000 equal bins and tunes
+//! their width; so there is nothing to tune, and a bin's width enters the sum. Densities are computed anew after as many requests as objects
+//! are stored (within [`LHD_MIN_INTERVAL`] and [`LHD_MAX_INTERVAL`]; every 2^20 there), so that short traces are learnt from as well. The
+//! authors' program adds the 8 newest objects to the sample; not here: beside bins this fine they leave at ages that nobody survives, and
+//! the young never show their hits (twitter cluster 52 in 5 MiB: .826 with them, .846 without). Applications are not told apart. Classes are
+//! relative to a span of 128 requests an object stored.
 //!
-//! O(1) a request, an eviction reads 40 objects; 48 bytes an object and 230 KB.
+//! O(1) a request, an eviction reads 32 objects; 56 bytes an object and 230 KB.
 
 use super::foreseen::Foreseen;
 use super::pool::Pool;
@@ -25,16 +27,13 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     citation: "Beckmann, Chen, Cidon, LHD: improving cache hit rate by maximizing hit density, NSDI 2018",
     summary: "evicts the least expected hits per byte and time, learnt by age, of a sample",
     parameters: &[],
-    complexity: "O(1), an eviction reads 40 objects",
-    bytes_an_object: 48,
+    complexity: "O(1), an eviction reads 32 objects",
+    bytes_an_object: 56,
     build: Build::Eviction(|_, setting| Ok(Box::new(Lhd::new(setting)))),
 };
 
 /// Objects drawn for a victim (section 5.2: associativity 32).
 const SAMPLE: usize = 32;
-
-/// The newest objects, which are looked at as well.
-const NEWEST: usize = 8;
 
 /// One newcomer in this many explores, on average.
 const EXPLORE: f64 = 1.0 / 32.0;
@@ -64,9 +63,6 @@ struct Lhd {
     /// All but the foreseen.
     pool: Pool,
     foreseen: Foreseen,
-    newest: [Option<Slot>; NEWEST],
-    /// Where the next newcomer stands in `newest`.
-    next: usize,
     explorer_bytes: u64,
     /// By slot.
     objects: Vec<Object>,
@@ -77,7 +73,7 @@ struct Object {
     size: u64,
     /// The last request.
     requested: u64,
-    /// Ages at the last two hits, together; 0 where there was none.
+    /// Ages at the last two hits, together; 0 until there were two.
     hit_ages: u64,
     /// Age at the last hit.
     hit_age: u64,
@@ -95,8 +91,6 @@ impl Lhd {
             classes: (0..CLASSES).map(Class::new).collect(),
             pool: Pool::default(),
             foreseen: Foreseen::default(),
-            newest: [None; NEWEST],
-            next: 0,
             explorer_bytes: 0,
             objects: Vec::new(),
         }
@@ -131,15 +125,14 @@ impl Lhd {
 
     fn choose(&mut self) -> Option<Slot> {
         let mut least: Option<(f64, Slot)> = None;
-        let mut see = |slot| {
+        // The stream is set aside while the closure reads the rest of the policy.
+        let mut stream = self.stream.clone();
+        self.pool.sample(SAMPLE, &mut stream, |slot| {
             let density = self.density(slot);
             if least.is_none_or(|(d, _)| density < d) {
                 least = Some((density, slot));
             }
-        };
-        let mut stream = self.stream.clone();
-        self.pool.sample(SAMPLE, &mut stream, &mut see);
-        self.newest.iter().flatten().filter(|slot| !self.foreseen.contains(**slot)).for_each(|slot| see(*slot));
+        });
         self.stream = stream;
         let (_, slot) = least?;
         self.pool.remove(slot);
@@ -151,14 +144,6 @@ impl Lhd {
         let object = &mut self.objects[slot.index()];
         if std::mem::take(&mut object.explores) {
             self.explorer_bytes -= object.size;
-        }
-    }
-
-    /// The object is gone.
-    fn forget(&mut self, slot: Slot) {
-        self.settle(slot);
-        if let Some(place) = self.newest.iter_mut().find(|newest| **newest == Some(slot)) {
-            *place = None;
         }
     }
 }
@@ -184,7 +169,7 @@ impl Evict for Lhd {
         self.settle(slot);
         let object = &mut self.objects[slot.index()];
         let age = request.seq.saturating_sub(object.requested).max(1);
-        object.hit_ages = object.hit_age + age;
+        object.hit_ages = if object.hit_age == 0 { 0 } else { object.hit_age.saturating_add(age) };
         object.hit_age = age;
         object.requested = request.seq;
         if self.foreseen.take(slot) {
@@ -208,15 +193,13 @@ impl Evict for Lhd {
         }
         self.objects[slot.index()] = object;
         self.pool.insert(slot);
-        self.newest[self.next] = Some(slot);
-        self.next = (self.next + 1) % NEWEST;
     }
 
     fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
         let slot = self.foreseen.pop().or_else(|| self.choose())?;
         let (class, bin) = self.place(&self.objects[slot.index()]);
         self.classes[class].evictions[bin] += 1.0;
-        self.forget(slot);
+        self.settle(slot);
         Some(slot)
     }
 
@@ -232,7 +215,7 @@ impl Evict for Lhd {
         if !self.foreseen.take(slot) {
             self.pool.remove(slot);
         }
-        self.forget(slot);
+        self.settle(slot);
     }
 }
 
@@ -250,8 +233,8 @@ impl Class {
         Class { hits: vec![0.0; BINS], evictions: vec![0.0; BINS], densities: (0..BINS).map(density).collect() }
     }
 
-    /// Computes the densities (section 4.1): of those that reached an age, the hits to come by the time to come. A class of which nothing
-    /// is known keeps what it had.
+    /// Computes the densities (section 4.1): of those that reached an age, the hits to come by the time to come. Of what nothing
+    /// is known no hits are expected.
     fn compute(&mut self) {
         let mut hits = 0.0;
         let mut events = 0.0;
@@ -260,14 +243,20 @@ impl Class {
             hits += self.hits[bin];
             events += self.hits[bin] + self.evictions[bin];
             time += events * (first_age(bin + 1) - first_age(bin)) as f64;
-            if time > 0.0 {
-                self.densities[bin] = hits / time;
-            }
-            self.hits[bin] *= DECAY;
-            self.evictions[bin] *= DECAY;
+            self.densities[bin] = if events > FORGOTTEN { hits / time } else { 0.0 };
+            fade(&mut self.hits[bin]);
+            fade(&mut self.evictions[bin]);
         }
     }
 }
+
+/// A count fades; once it is next to nothing it is nothing, since arithmetic on floats that vanish is slow.
+fn fade(count: &mut f64) {
+    *count = if *count > FORGOTTEN { *count * DECAY } else { 0.0 };
+}
+
+/// Events of which no density is made (the authors' bound).
+const FORGOTTEN: f64 = 1e-5;
 
 /// Bins an octave.
 const PARTS: u64 = 16;
