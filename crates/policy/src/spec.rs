@@ -302,11 +302,11 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The most similar of `names`, if it is similar at all: by swapped and mistyped letters, or by how it begins.
+/// The most similar of `names`, if it is similar at all: by swapped and mistyped letters, or, less, by how it begins (`lur` is `lru`, not `lru-k`).
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let word = word.to_lowercase();
     let similarity =
-        |name: &str| strsim::normalized_damerau_levenshtein(&word, name).max(strsim::jaro_winkler(&word, name) - 0.1);
+        |name: &str| strsim::normalized_damerau_levenshtein(&word, name).max(strsim::jaro_winkler(&word, name) - 0.15);
     names
         .map(|name| (similarity(name), name))
         .filter(|(similarity, _)| *similarity >= 0.6)
