@@ -4,8 +4,10 @@
 //! leave and are remembered as ghosts; a newcomer with a ghost enters main at once. Main gives one more round for each request, up to three.
 //! So what is requested once is gone after a tenth of the cache's turnover. Hits only count, up to three, and move nothing.
 //!
-//! Sizes: shares are shares of the bytes, the ghosts' too (their sizes sum to at most the main queue's nine tenths). While main is short of
-//! its share, small may be longer than its own. An object larger than the small queue enters it all the same, and pushes the others through.
+//! Sizes: shares are shares of the bytes, the ghosts' too (their sizes sum to at most the main queue's nine tenths). Until the first
+//! eviction newcomers that small has no room for enter main, as in the authors' program: else a large cache begins with a small queue of its
+//! whole length (Zipf 0.8 over 1e7, a tenth cached, 20 million requests: a miss ratio of .4619 with it, .4676 without; theirs .4620). Later, while
+//! main is short of its share, small may be longer than its own. An object larger than the small queue enters it all the same, and pushes the others through.
 //! A look ahead moves objects as the eviction would; whoever is hit after it was chosen returns to the end of its queue.
 //!
 //! O(1) a hit, O(1) amortised an eviction; 32 bytes an object and about 30 a ghost.
@@ -49,6 +51,8 @@ struct S3Fifo {
     main: List,
     small_bytes: u64,
     ghosts: Ghosts,
+    /// The cache has been full: main no longer takes what small has no room for.
+    has_evicted: bool,
     foreseen: Foreseen,
     /// By slot.
     objects: Vec<Object>,
@@ -74,6 +78,7 @@ impl S3Fifo {
             main: List::default(),
             small_bytes: 0,
             ghosts: Ghosts::default(),
+            has_evicted: false,
             foreseen: Foreseen::default(),
             objects: Vec::new(),
         };
@@ -142,7 +147,8 @@ impl Evict for S3Fifo {
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
-        let is_main = self.ghosts.remove(request.id).is_some();
+        let returns = self.ghosts.remove(request.id).is_some();
+        let is_main = returns || (!self.has_evicted && self.small_bytes >= self.small_capacity);
         let object = Object { id: request.id, size: request.size, count: 0, is_main };
         if slot.index() >= self.objects.len() {
             self.objects.resize(slot.index() + 1, object);
@@ -158,6 +164,7 @@ impl Evict for S3Fifo {
 
     fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
         let slot = self.foreseen.pop().or_else(|| self.choose())?;
+        self.has_evicted = true;
         let Object { id, size, is_main, .. } = self.objects[slot.index()];
         if !is_main {
             self.ghosts.push(Ghost { id, size, note: () }, self.ghost_capacity);

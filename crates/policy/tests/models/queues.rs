@@ -85,23 +85,25 @@ pub struct S3Fifo {
     small: Queue,
     main: Queue,
     ghosts: Queue,
+    evicted: bool,
 }
 
 impl S3Fifo {
     pub fn new(percent: u64) -> S3Fifo {
-        S3Fifo { percent, small: Queue::new(), main: Queue::new(), ghosts: Queue::new() }
+        S3Fifo { percent, small: Queue::new(), main: Queue::new(), ghosts: Queue::new(), evicted: false }
     }
 }
 
 impl Model for S3Fifo {
     fn request(&mut self, id: u64, size: u64) -> bool {
-        let S3Fifo { percent, small, main, ghosts } = self;
+        let S3Fifo { percent, small, main, ghosts, evicted } = self;
         if let Some(item) = small.iter_mut().chain(main.iter_mut()).find(|item| item.id == id) {
             item.count = (item.count + 1).min(3);
             return true;
         }
         let share = CAPACITY * *percent / 100;
         while bytes(small) + bytes(main) + size > CAPACITY {
+            *evicted = true;
             if !small.is_empty() && (bytes(small) >= share || main.is_empty()) {
                 let item = small.remove(0);
                 if item.count > 1 {
@@ -117,8 +119,8 @@ impl Model for S3Fifo {
             }
         }
         match take(ghosts, id) {
-            Some(_) => main.push(new(id, size)),
-            None => small.push(new(id, size)),
+            None if *evicted || bytes(small) < share => small.push(new(id, size)),
+            _ => main.push(new(id, size)),
         }
         false
     }
