@@ -313,6 +313,7 @@ mod tests {
     use super::*;
     use crate::registry::registry;
     use crate::traits::Policy;
+    use std::collections::HashMap;
     use std::sync::{Arc, Mutex};
 
     /// Admits only what is smaller than everything that would have to leave for it, and notes whom it was shown.
@@ -347,12 +348,8 @@ mod tests {
 
     #[test]
     fn a_duel_is_shown_others_than_those_who_leave() {
-        let evictors = registry().iter().filter_map(|entry| match entry.build {
-            Build::Eviction(_) => Some(entry.name),
-            Build::Admission(_) => None,
-        });
         // A window that holds nothing would not duel.
-        for name in evictors.chain(["w-tinylfu(window=50%)"]) {
+        for name in evictors().chain(["w-tinylfu(window=50%)"]) {
             let capacity = ByteSize::from_bytes(1000);
             let mut engine = Engine::new(&name.parse().unwrap(), capacity, &Streams::new(1)).unwrap();
             let shown = Arc::new(Mutex::new(Vec::new()));
@@ -373,5 +370,72 @@ mod tests {
                 engine.hit(slot, id, Time::ZERO);
             }
         }
+    }
+
+    /// Looks at everyone who would leave, and refuses every third object all the same.
+    struct Fickle(Duel);
+
+    impl Policy for Fickle {}
+
+    impl Admit for Fickle {
+        fn on_request(&mut self, _: &Request, _: bool) {}
+
+        fn admit(&mut self, request: &Request, cache: &mut Cache<'_>) -> bool {
+            self.0.admit(request, cache) && !request.seq.is_multiple_of(3)
+        }
+    }
+
+    #[test]
+    fn looking_ahead_loses_objects() {
+        for name in evictors() {
+            let capacity = ByteSize::from_bytes(1000);
+            let mut engine = Engine::new(&name.parse().unwrap(), capacity, &Streams::new(1)).unwrap();
+            let shown = Arc::new(Mutex::new(Vec::new()));
+            engine.admission.push(Box::new(Fickle(Duel(shown.clone()))));
+            let mut stream = Streams::new(2).stream("test");
+            let mut index = HashMap::new();
+            let mut victims = Vec::new();
+            for second in 0..20_000 {
+                let now = Time::from_secs(second);
+                let ids = 1 + stream.below(80);
+                let id = stream.below(ids);
+                let size = 10 + id * 37 % 300;
+                match index.get(&id).copied() {
+                    Some(slot) if stream.chance(0.1) => {
+                        engine.remove(slot);
+                        index.remove(&id);
+                    }
+                    Some(slot) => engine.hit(slot, id, now),
+                    None => {
+                        engine.miss(id, now);
+                        if engine.admit(id, size, now) {
+                            let slot = engine.insert(id, size, now, &mut victims).unwrap();
+                            let left: Vec<u64> = victims
+                                .drain(..)
+                                .map(|left| {
+                                    *index.iter().find(|(_, slot)| **slot == left).expect("a victim was not stored").0
+                                })
+                                .collect();
+                            assert_eq!(left, *shown.lock().unwrap(), "{name}");
+                            left.iter().for_each(|id| _ = index.remove(id));
+                            index.insert(id, slot);
+                        }
+                    }
+                }
+                assert_eq!(engine.len(), index.len(), "{name}");
+            }
+            engine.set_capacity(ByteSize::from_bytes(0), &mut victims);
+            victims.sort_unstable();
+            let mut stored: Vec<Slot> = index.into_values().collect();
+            stored.sort_unstable();
+            assert_eq!(victims, stored, "{name}");
+        }
+    }
+
+    fn evictors() -> impl Iterator<Item = &'static str> {
+        registry().iter().filter_map(|entry| match entry.build {
+            Build::Eviction(_) => Some(entry.name),
+            Build::Admission(_) => None,
+        })
     }
 }

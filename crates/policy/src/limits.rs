@@ -105,3 +105,18 @@ pub const WLFU_MAX_WINDOW: u64 = 1 << 24;
 
 /// Counts that WLFU tells apart; objects that were requested more often count alike, by recency.
 pub const WLFU_LEVELS: usize = 4096;
+/// Ghosts of one list: a policy that remembers what left is bounded by the cache's bytes, and by this where objects of few bytes fill a large
+/// cache. About 500 MB.
+pub const MAX_GHOSTS: usize = 1 << 24;
+
+/// Segments of SLRU: the published ones have two to eight, and a request may walk all.
+pub const SLRU_MAX_SEGMENTS: u64 = 16;
+
+/// Largest K of LRU-K: the paper finds little beyond 3, and each costs 8 bytes an object, remembered ones too.
+pub const LRU_K_MAX: usize = 4;
+
+/// Fewest requests between two computations of LHD's densities: it costs about 20 µs, 5 ns a request.
+pub const LHD_MIN_INTERVAL: u64 = 1 << 12;
+
+/// Most requests between two computations of LHD's densities: the authors' interval.
+pub const LHD_MAX_INTERVAL: u64 = 1 << 20;

@@ -51,6 +51,19 @@ impl List {
         self.head = slot.raw();
     }
 
+    /// Links `slot`, which is in no list, as the oldest.
+    pub fn push_tail(&mut self, links: &mut Links, slot: Slot) {
+        if slot.index() >= links.0.len() {
+            links.0.resize(slot.index() + 1, Link { newer: END, older: END });
+        }
+        links.0[slot.index()] = Link { newer: self.tail, older: END };
+        match self.tail {
+            END => self.head = slot.raw(),
+            tail => links.0[tail as usize].older = slot.raw(),
+        }
+        self.tail = slot.raw();
+    }
+
     /// Unlinks `slot`, which is in this list.
     pub fn unlink(&mut self, links: &mut Links, slot: Slot) {
         let Link { newer, older } = links.0[slot.index()];
@@ -99,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_link_points_to_the_wrong_neighbour(steps in proptest::collection::vec((0u8..4, 0u32..12), 0..200)) {
+        fn a_link_points_to_the_wrong_neighbour(steps in proptest::collection::vec((0u8..5, 0u32..12), 0..200)) {
             let (mut links, mut list, mut model) = (Links::default(), List::default(), VecDeque::<u32>::new());
             for (operation, raw) in steps {
                 let slot = Slot::new(raw);
@@ -107,6 +120,7 @@ mod tests {
                     (0, false) => { list.push_head(&mut links, slot); model.push_front(raw); }
                     (1, true) => { list.unlink(&mut links, slot); model.retain(|s| *s != raw); }
                     (2, true) => { list.move_to_head(&mut links, slot); model.retain(|s| *s != raw); model.push_front(raw); }
+                    (4, false) => { list.push_tail(&mut links, slot); model.push_back(raw); }
                     (3, _) => prop_assert_eq!(list.pop_tail(&mut links).map(Slot::raw), model.pop_back()),
                     _ => {}
                 }

@@ -8,12 +8,27 @@ use crate::parameters::{Arguments, Parameter};
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
 
-static REGISTRY: [PolicyEntry; 16] = [
+static REGISTRY: [PolicyEntry; 31] = [
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
     evict::random::ENTRY,
     evict::w_tinylfu::ENTRY,
     evict::wlfu::ENTRY,
+    evict::arc::ENTRY,
+    evict::car::ENTRY,
+    evict::clock::ENTRY,
+    evict::greedy_dual::ENTRY,
+    evict::greedy_dual::ENTRY_WITH_FREQUENCY,
+    evict::hyperbolic::ENTRY,
+    evict::lfu::ENTRY,
+    evict::lhd::ENTRY,
+    evict::lru_k::ENTRY,
+    evict::random_priority::ENTRY,
+    evict::s3fifo::ENTRY,
+    evict::sieve::ENTRY,
+    evict::slru::ENTRY,
+    evict::slru::ENTRY_OF_FOUR,
+    evict::two_q::ENTRY,
     admit::filter::ENTRY,
     admit::size::ENTRY,
     admit::adaptsize::ENTRY,

@@ -302,7 +302,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The most similar of `names`, if it is similar at all: by swapped and mistyped letters, or by how it begins.
+/// The most similar of `names`, if it is similar at all: by swapped and mistyped letters, or, less, by how it begins (`lur` is `lru`, not `lru-k`).
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let word = word.to_lowercase();
     let similarity = |name: &str| match strsim::damerau_levenshtein(&word, name) {

@@ -93,8 +93,10 @@ fn state_that_grows_with_traffic_and_not_with_the_cache() {
             }
             owner.engine.state_bytes()
         };
-        let early = scan(&mut owner, 0..520_000);
-        let late = scan(&mut owner, 520_000..800_000);
+        // Long enough for AdaptSize's second interval; an eviction alone has seen the cache turned over a hundred times long before.
+        let half = if spec.to_string().contains('+') { 520_000 } else { 20_000 };
+        let early = scan(&mut owner, 0..half);
+        let late = scan(&mut owner, half..half + half / 2);
         assert!(late <= early + early / 4, "{spec}: {early} bytes, then {late}");
     }
 }

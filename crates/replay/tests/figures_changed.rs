@@ -19,10 +19,15 @@ fn nasa() {
     let mut survey = Survey::default();
     accesses.iter().for_each(|access| survey.count(access));
     let capacity = survey.unique_bytes() / 10;
-    // Peers at a tenth of the bytes: FIFO .753, LRU .804, what was seen twice .818, AdaptSize before its first tuning .894.
+    // Peers at a tenth of the bytes: FIFO .753, LRU .804, S4LRU .836, S3-FIFO .846, GDSF with bypass .910 and without .909, what was seen twice
+    // .818, AdaptSize before its first tuning .894.
     for (spec, published, measured) in [
         ("fifo", 0.753, 22_892),
         ("lru", 0.804, 24_448),
+        ("s4lru", 0.836, 25_576),
+        ("s3fifo", 0.846, 25_656),
+        ("gdsf", 0.910, 27_663),
+        ("gdsf(always)", 0.909, 27_648),
         ("filter+lru", 0.818, 24_913),
         ("adaptsize(chance)+lru", 0.894, 27_217),
     ] {

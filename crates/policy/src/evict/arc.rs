@@ -1,0 +1,185 @@
+//! ARC (Megiddo and Modha, ARC: a self-tuning, low overhead replacement cache, FAST 2003, figure 4).
+//!
+//! Two LRU lists: T1 of what was requested once, T2 of what was requested again; beside each the ghosts of what it evicted, B1 and B2. T1's
+//! target p learns: a request for a ghost of B1 says that T1 was too short and raises p, one of B2 lowers it, by the more the rarer such
+//! ghosts are. T1 evicts while it is longer than p, else T2.
+//!
+//! Sizes: all lengths and p are in bytes, and p moves by the size of the ghost where the paper's moves by 1. p learns at the request, whether
+//! or not admission then stores the object; the ghost stays until it does. T1 with B1 is at most the capacity, all four at most twice
+//! that; the ghosts are cut after the insertion, where the paper cuts before, with the same outcome for equal sizes.
+//!
+//! O(1) a request; 32 bytes an object, about 30 a ghost.
+
+use super::ghosts::{Ghost, Ghosts};
+use crate::list::{Links, List};
+use crate::registry::{Build, PolicyEntry};
+use crate::traits::{Evict, Gauge, Policy};
+use crate::{Request, Slot};
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "arc",
+    citation: "Megiddo, Modha, ARC: a self-tuning, low overhead replacement cache, FAST 2003",
+    summary: "two LRU lists, of what was requested once and again, whose shares follow the requests for what each evicted",
+    parameters: &[],
+    complexity: "O(1)",
+    bytes_an_object: 62,
+    build: Build::Eviction(|_, setting| Ok(Box::new(Arc { capacity: setting.capacity, ..Arc::default() }))),
+};
+
+#[derive(Default)]
+struct Arc {
+    capacity: u64,
+    /// p: the bytes that T1 should have.
+    target: f64,
+    /// The last miss was for a ghost of B2: T1 evicts already when it is as long as p.
+    missed_frequent: bool,
+    links: Links,
+    /// T1, B1.
+    recent: Half,
+    /// T2, B2.
+    frequent: Half,
+    /// By slot.
+    objects: Vec<Object>,
+    ahead: Ahead,
+}
+
+#[derive(Default)]
+struct Half {
+    list: List,
+    bytes: u64,
+    ghosts: Ghosts,
+}
+
+#[derive(Clone, Copy)]
+struct Object {
+    id: u64,
+    size: u64,
+    is_frequent: bool,
+}
+
+/// How far a look ahead has come: who is next in each list, and what would be left of T1.
+#[derive(Clone, Copy, Default)]
+struct Ahead {
+    recent: Option<Slot>,
+    frequent: Option<Slot>,
+    recent_bytes: u64,
+}
+
+impl Arc {
+    fn half(&mut self, is_frequent: bool) -> &mut Half {
+        if is_frequent { &mut self.frequent } else { &mut self.recent }
+    }
+
+    fn enter(&mut self, slot: Slot) {
+        let Object { size, is_frequent, .. } = self.objects[slot.index()];
+        let half = if is_frequent { &mut self.frequent } else { &mut self.recent };
+        half.list.push_head(&mut self.links, slot);
+        half.bytes += size;
+    }
+
+    fn leave(&mut self, slot: Slot) {
+        let Object { size, is_frequent, .. } = self.objects[slot.index()];
+        let half = if is_frequent { &mut self.frequent } else { &mut self.recent };
+        half.list.unlink(&mut self.links, slot);
+        half.bytes -= size;
+    }
+
+    fn cut_ghosts(&mut self) {
+        self.recent.ghosts.trim(self.capacity.saturating_sub(self.recent.bytes));
+        let others = [self.recent.bytes, self.recent.ghosts.bytes(), self.frequent.bytes];
+        let room = others.iter().fold(self.capacity.saturating_mul(2), |room, bytes| room.saturating_sub(*bytes));
+        self.frequent.ghosts.trim(room);
+    }
+}
+
+impl Policy for Arc {
+    fn on_resize(&mut self, capacity: u64) {
+        self.capacity = capacity;
+        self.target = self.target.min(capacity as f64);
+        self.cut_ghosts();
+    }
+
+    fn gauges(&self, out: &mut Vec<Gauge>) {
+        out.push(Gauge { name: "recent_target_bytes", value: self.target });
+    }
+
+    fn state_bytes(&self) -> usize {
+        let own = self.links.bytes() + self.objects.capacity() * size_of::<Object>();
+        own + self.recent.ghosts.state_bytes() + self.frequent.ghosts.state_bytes()
+    }
+}
+
+impl Evict for Arc {
+    fn on_hit(&mut self, slot: Slot, _: &Request) {
+        if self.objects[slot.index()].is_frequent {
+            self.frequent.list.move_to_head(&mut self.links, slot);
+        } else {
+            self.leave(slot);
+            self.objects[slot.index()].is_frequent = true;
+            self.enter(slot);
+        }
+    }
+
+    fn on_miss(&mut self, request: &Request) {
+        let recent = self.recent.ghosts.bytes() as f64;
+        let frequent = self.frequent.ghosts.bytes() as f64;
+        self.missed_frequent = false;
+        if let Some(ghost) = self.recent.ghosts.get(request.id) {
+            self.target = (self.target + ghost.size as f64 * (frequent / recent).max(1.0)).min(self.capacity as f64);
+        } else if let Some(ghost) = self.frequent.ghosts.get(request.id) {
+            self.target = (self.target - ghost.size as f64 * (recent / frequent).max(1.0)).max(0.0);
+            self.missed_frequent = true;
+        }
+    }
+
+    fn on_insert(&mut self, slot: Slot, request: &Request) {
+        let was_recent = self.recent.ghosts.remove(request.id).is_some();
+        let is_frequent = self.frequent.ghosts.remove(request.id).is_some() || was_recent;
+        let object = Object { id: request.id, size: request.size, is_frequent };
+        if slot.index() >= self.objects.len() {
+            self.objects.resize(slot.index() + 1, object);
+        }
+        self.objects[slot.index()] = object;
+        self.enter(slot);
+        self.cut_ghosts();
+    }
+
+    fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
+        let slot = self.peek(None)?;
+        self.leave(slot);
+        let Object { id, size, is_frequent } = self.objects[slot.index()];
+        let capacity = self.capacity;
+        self.half(is_frequent).ghosts.push(Ghost { id, size, note: () }, capacity);
+        Some(slot)
+    }
+
+    /// REPLACE of the paper.
+    fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
+        if after.is_none() {
+            self.ahead = Ahead {
+                recent: self.recent.list.tail(),
+                frequent: self.frequent.list.tail(),
+                recent_bytes: self.recent.bytes,
+            };
+        }
+        let ahead = &mut self.ahead;
+        let length = ahead.recent_bytes as f64;
+        let beyond = length > self.target || (self.missed_frequent && length == self.target);
+        match (ahead.recent, ahead.frequent) {
+            (Some(slot), frequent) if beyond || frequent.is_none() => {
+                ahead.recent = self.recent.list.newer(&self.links, slot);
+                ahead.recent_bytes -= self.objects[slot.index()].size;
+                Some(slot)
+            }
+            (_, Some(slot)) => {
+                ahead.frequent = self.frequent.list.newer(&self.links, slot);
+                Some(slot)
+            }
+            _ => None,
+        }
+    }
+
+    fn on_remove(&mut self, slot: Slot) {
+        self.leave(slot);
+    }
+}

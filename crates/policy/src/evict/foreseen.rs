@@ -1,0 +1,69 @@
+//! Victims that were chosen ahead, by `peek`, and have not left yet.
+//!
+//! A policy whose choice changes its state (a hand that moves, a sample that is drawn) cannot choose twice. So it chooses once, when it is
+//! asked first, and keeps the choice here: `victim` takes it from here, and whoever is requested meanwhile is taken out again. What was
+//! chosen ahead stays chosen over further misses, so that a newcomer refused for its victim does not make every next look ahead as long.
+//!
+//! O(1) everywhere; no memory until the first look ahead, then 9 bytes a slot.
+
+use crate::Slot;
+use crate::list::{Links, List};
+
+#[derive(Default)]
+pub(crate) struct Foreseen {
+    links: Links,
+    queue: List,
+    /// Who is in the queue, by slot.
+    members: Vec<bool>,
+    len: usize,
+}
+
+impl Foreseen {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub fn contains(&self, slot: Slot) -> bool {
+        self.len > 0 && self.members.get(slot.index()).is_some_and(|member| *member)
+    }
+
+    /// Who was chosen after `after`, or first.
+    pub fn next(&self, after: Option<Slot>) -> Option<Slot> {
+        after.map_or(self.queue.tail(), |slot| self.queue.newer(&self.links, slot))
+    }
+
+    /// `slot` is chosen, after all others.
+    pub fn push(&mut self, slot: Slot) {
+        if slot.index() >= self.members.len() {
+            self.members.resize(slot.index() + 1, false);
+        }
+        self.members[slot.index()] = true;
+        self.queue.push_head(&mut self.links, slot);
+        self.len += 1;
+    }
+
+    /// The first who was chosen, who leaves now.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Slot> {
+        let slot = self.queue.tail()?;
+        self.take(slot);
+        Some(slot)
+    }
+
+    /// True where `slot` was chosen; it no longer is.
+    #[inline]
+    pub fn take(&mut self, slot: Slot) -> bool {
+        let chosen = self.contains(slot);
+        if chosen {
+            self.members[slot.index()] = false;
+            self.queue.unlink(&mut self.links, slot);
+            self.len -= 1;
+        }
+        chosen
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.links.bytes() + self.members.capacity()
+    }
+}

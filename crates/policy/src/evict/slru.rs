@@ -1,0 +1,165 @@
+//! Segmented LRU (Karedla, Love and Wherry, Caching strategies to improve disk system performance, IEEE Computer 1994), and with four
+//! segments S4LRU (Huang et al., An analysis of Facebook photo caching, SOSP 2013).
+//!
+//! n LRU lists of equal shares, one above the other. A newcomer enters the lowest; a hit moves an object to the head of the next higher, in
+//! the highest to its head; what a list has beyond its share falls from its tail to the head of the list below. The tail of the lowest leaves.
+//!
+//! Sizes: shares are shares of the bytes. The lowest list has no limit of its own: it may use what the higher ones leave free, where Huang's
+//! would leave that unused until objects have risen.
+//!
+//! O(n) a request at worst for n segments, each step one object that falls (sizes may let several fall for one that rises, amortised by their
+//! own rise); 24 bytes an object.
+
+use crate::limits::SLRU_MAX_SEGMENTS;
+use crate::list::{Links, List};
+use crate::parameters::{Parameter, Preset, Values};
+use crate::registry::{Build, PolicyEntry};
+use crate::traits::{Evict, Policy};
+use crate::{Request, Slot};
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "slru",
+    citation: "Karedla, Love, Wherry, Caching strategies to improve disk system performance, IEEE Computer 1994",
+    summary: "LRU in segments: a hit lifts an object into the next, and the lowest evicts",
+    parameters: &[Parameter {
+        name: "segments",
+        unit: "",
+        values: Values::Integer(1, SLRU_MAX_SEGMENTS),
+        default: Preset::Value("2"),
+        doc: "how many segments share the capacity",
+    }],
+    complexity: "O(1) amortised",
+    bytes_an_object: 24,
+    build: Build::Eviction(|arguments, setting| {
+        Ok(Box::new(Slru::new(arguments.get("segments").unwrap_or(2), setting.capacity)))
+    }),
+};
+
+pub(crate) const ENTRY_OF_FOUR: PolicyEntry = PolicyEntry {
+    name: "s4lru",
+    citation: "Huang et al., An analysis of Facebook photo caching, SOSP 2013",
+    summary: "slru with four segments",
+    parameters: &[],
+    complexity: "O(1) amortised",
+    bytes_an_object: 24,
+    build: Build::Eviction(|_, setting| Ok(Box::new(Slru::new(4, setting.capacity)))),
+};
+
+struct Slru {
+    /// Bytes of each segment but the lowest.
+    share: u64,
+    links: Links,
+    /// The lowest first.
+    segments: Vec<Segment>,
+    /// By slot.
+    objects: Vec<Object>,
+}
+
+#[derive(Default)]
+struct Segment {
+    list: List,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Object {
+    size: u64,
+    segment: u8,
+}
+
+impl Slru {
+    fn new(segments: u64, capacity: u64) -> Slru {
+        let segments: Vec<Segment> = (0..segments).map(|_| Segment::default()).collect();
+        Slru { share: capacity / segments.len() as u64, links: Links::default(), segments, objects: Vec::new() }
+    }
+
+    fn enter(&mut self, slot: Slot, segment: u8) {
+        let object = &mut self.objects[slot.index()];
+        object.segment = segment;
+        let segment = &mut self.segments[usize::from(segment)];
+        segment.list.push_head(&mut self.links, slot);
+        segment.bytes += object.size;
+    }
+
+    fn leave(&mut self, slot: Slot) {
+        let Object { size, segment } = self.objects[slot.index()];
+        let segment = &mut self.segments[usize::from(segment)];
+        segment.list.unlink(&mut self.links, slot);
+        segment.bytes -= size;
+    }
+
+    /// Lets fall what the segments from `from` downwards have beyond their share.
+    fn settle(&mut self, from: u8) {
+        for segment in (1..=from).rev() {
+            while self.segments[usize::from(segment)].bytes > self.share
+                && let Some(slot) = self.segments[usize::from(segment)].list.tail()
+            {
+                self.leave(slot);
+                self.enter(slot, segment - 1);
+            }
+        }
+    }
+
+    fn highest(&self) -> u8 {
+        (self.segments.len() - 1) as u8
+    }
+}
+
+impl Policy for Slru {
+    fn on_resize(&mut self, capacity: u64) {
+        self.share = capacity / self.segments.len() as u64;
+        self.settle(self.highest());
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.links.bytes()
+            + self.segments.capacity() * size_of::<Segment>()
+            + self.objects.capacity() * size_of::<Object>()
+    }
+}
+
+impl Evict for Slru {
+    fn on_hit(&mut self, slot: Slot, _: &Request) {
+        let segment = self.objects[slot.index()].segment;
+        if segment == self.highest() {
+            self.segments[usize::from(segment)].list.move_to_head(&mut self.links, slot);
+        } else {
+            self.leave(slot);
+            self.enter(slot, segment + 1);
+            self.settle(segment + 1);
+        }
+    }
+
+    fn on_insert(&mut self, slot: Slot, request: &Request) {
+        let object = Object { size: request.size, segment: 0 };
+        if slot.index() >= self.objects.len() {
+            self.objects.resize(slot.index() + 1, object);
+        }
+        self.objects[slot.index()] = object;
+        self.enter(slot, 0);
+    }
+
+    fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
+        let slot = self.peek(None)?;
+        self.leave(slot);
+        Some(slot)
+    }
+
+    fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
+        let above = match after {
+            None => 0,
+            Some(slot) => {
+                let segment = usize::from(self.objects[slot.index()].segment);
+                if let Some(newer) = self.segments[segment].list.newer(&self.links, slot) {
+                    return Some(newer);
+                }
+                segment + 1
+            }
+        };
+        self.segments[above..].iter().find_map(|segment| segment.list.tail())
+    }
+
+    fn on_remove(&mut self, slot: Slot) {
+        self.leave(slot);
+    }
+}
