@@ -56,3 +56,28 @@ pub const ADAPTSIZE_SEARCH_ROUNDS: usize = 15;
 
 /// Rounds of the solution of AdaptSize's Lemma 1. Newton needs 4 to 8; where it leaves half of the bracket, the bracket is halved.
 pub const ADAPTSIZE_SOLVER_ROUNDS: usize = 100;
+
+/// Objects due before a newcomer that agd counts: one that outlasts this many is let in, so that a large object costs a bounded walk where it
+/// is refused.
+pub const AGD_VICTIMS_COUNTED: usize = 256;
+
+/// Counters of agd's history an object of the cache, a byte each: with 4 a count–min look at it is seldom wrong by more than one.
+pub const AGD_COUNTERS_AN_OBJECT: usize = 16;
+
+/// Smallest history of agd: 4 KB.
+pub const AGD_MIN_COUNTERS: usize = 1 << 12;
+
+/// Largest history of agd: 1 GiB, for 64 million objects.
+pub const AGD_MAX_COUNTERS: usize = 1 << 30;
+
+/// agd halves its counts after this many times as many requests as the cache has objects.
+pub const AGD_HALF_LIFE_TURNS: usize = 128;
+
+/// Objects that agd takes a cache to have at least, in counting its turns.
+pub const AGD_MIN_TURN: usize = 64;
+
+/// agd samples one object in 2^this for its shadows, at most.
+pub const AGD_LEAST_SAMPLE_SHIFT: u32 = 3;
+
+/// Objects that a shadow of agd should have: the sample gets smaller as the cache grows.
+pub const AGD_SHADOW_OBJECTS: usize = 1024;
