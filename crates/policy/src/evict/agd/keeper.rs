@@ -45,10 +45,15 @@ impl Keeper {
 
     /// Is it worth more than what must leave for `short` bytes?
     pub fn accept(&mut self, id: u64, size: u64, short: u64) -> bool {
-        short == 0 || {
-            let class = class_of(log2(self.known(id)) - self.weight(size));
-            self.ranking.outlasts(class, short)
+        if short == 0 {
+            return true;
         }
+        let class = class_of(log2(self.known(id)) - self.weight(size));
+        let outlasts = self.ranking.outlasts(class, short);
+        if !outlasts {
+            self.ranking.refuse();
+        }
+        outlasts
     }
 
     pub fn on_insert(&mut self, slot: Slot, id: u64, size: u64) {

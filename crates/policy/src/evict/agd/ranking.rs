@@ -186,6 +186,14 @@ impl Ranking {
         false
     }
 
+    /// A newcomer was refused: the clock goes a share of the way to who is due first, all of it but 1/e in as many refusals as there are
+    /// objects. Else a stored set that nobody wants any more would never be due.
+    pub fn refuse(&mut self) {
+        if let Some((_, due)) = self.first() {
+            self.clock += (due - self.clock).max(0.0) / self.len as f64;
+        }
+    }
+
     /// Lifetimes are v^`power` from now on; everyone keeps the share of its lifetime that is left. O(objects).
     pub fn set_power(&mut self, power: f64) {
         self.restart(power);

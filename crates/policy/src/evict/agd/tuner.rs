@@ -11,7 +11,7 @@ use crate::limits::{AGD_LEAST_SAMPLE_SHIFT, AGD_SHADOW_OBJECTS};
 use hashbrown::HashTable;
 
 /// Sampled requests between two decisions.
-const DECISION: u32 = 4096;
+const DECISION: u32 = 512;
 /// A lead below this share of the requests is no reason to change.
 const DRIFT: f64 = 0.0005;
 /// Hits that a power must have had more than the one in use, its drift deducted, in sums that start anew where it falls behind.
