@@ -120,3 +120,28 @@ pub const LHD_MIN_INTERVAL: u64 = 1 << 12;
 
 /// Most requests between two computations of LHD's densities: the authors' interval.
 pub const LHD_MAX_INTERVAL: u64 = 1 << 20;
+/// Objects due before a newcomer that agd counts: one that outlasts this many is let in, so that a large object costs a bounded walk where it
+/// is refused.
+pub const AGD_VICTIMS_COUNTED: usize = 256;
+
+/// Counters of agd's history an object of the cache, a byte each: with 8, mix 1 GiB loses a point of hit ratio.
+pub const AGD_COUNTERS_AN_OBJECT: usize = 16;
+
+/// Smallest history of agd: 4 KB.
+pub const AGD_MIN_COUNTERS: usize = 1 << 12;
+
+/// Largest history of agd: 1 GiB, for 64 million objects.
+pub const AGD_MAX_COUNTERS: usize = 1 << 30;
+
+/// agd halves its counts after this many times as many requests as the cache has objects: with 8, Twitter 5 MiB loses half a point.
+pub const AGD_HALF_LIFE_TURNS: usize = 128;
+
+/// Objects that agd takes a cache to have at least, in counting its turns: counts need some thousand requests to mean anything.
+pub const AGD_MIN_TURN: usize = 64;
+
+/// agd samples one object in 2^this for its shadows, at most: six shadows then cost three quarters of the requests again, in caches that are small.
+pub const AGD_LEAST_SAMPLE_SHIFT: u32 = 3;
+
+/// Objects that a shadow of agd should have, to twice as many: the sample gets smaller as the cache grows. Six of these stay in a second-level
+/// cache, and differences of half a point show in some thousand requests.
+pub const AGD_SHADOW_OBJECTS: usize = 1024;

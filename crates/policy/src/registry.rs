@@ -8,7 +8,8 @@ use crate::parameters::{Arguments, Parameter};
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
 
-static REGISTRY: [PolicyEntry; 31] = [
+static REGISTRY: [PolicyEntry; 32] = [
+    evict::agd::ENTRY,
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
     evict::random::ENTRY,

@@ -307,7 +307,7 @@ fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<Strin
     let word = word.to_lowercase();
     let similarity = |name: &str| match strsim::damerau_levenshtein(&word, name) {
         // One slip, which in a short name is a third of the letters.
-        1 if word.len() == name.len() => 1.0,
+        1 if word.len() == name.len() => 0.99,
         _ => strsim::normalized_damerau_levenshtein(&word, name).max(strsim::jaro_winkler(&word, name) - 0.1),
     };
     names

@@ -1,5 +1,6 @@
 //! Eviction policies, one file each, and what several of them share: `foreseen`, `ghosts`, `heap` and `pool`.
 
+pub(crate) mod agd;
 pub(crate) mod arc;
 pub(crate) mod car;
 pub(crate) mod clock;

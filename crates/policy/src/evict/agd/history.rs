@@ -1,0 +1,76 @@
+//! How often objects that are not stored were requested: a count–min sketch that fades.
+//!
+//! Cormode and Muthukrishnan, J. Algorithms 2005, with conservative update (Estan and Varghese, SIGCOMM 2002): four counters of a byte, all in one line of 64 bytes,
+//! so that a look costs one cache miss. Halved by the owner, as in TinyLFU. It doubles with the cache: the copy answers as the original did.
+
+use crate::hash::mix;
+use crate::limits::{AGD_COUNTERS_AN_OBJECT, AGD_MAX_COUNTERS, AGD_MIN_COUNTERS};
+
+const LINE: usize = 64;
+const ROWS: usize = 4;
+
+pub(super) struct History {
+    lines: Vec<[u8; LINE]>,
+    /// Requests counted since the last halving.
+    counted: usize,
+}
+
+impl History {
+    pub fn new() -> Self {
+        History { lines: vec![[0; LINE]; AGD_MIN_COUNTERS / LINE], counted: 0 }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.lines.capacity() * LINE
+    }
+
+    /// As many requests were counted as the table can tell apart.
+    pub fn is_full(&self) -> bool {
+        self.counted >= self.lines.len() * LINE
+    }
+
+    /// Makes room beside a cache of `objects`.
+    pub fn grow(&mut self, objects: usize) {
+        while self.lines.len() * LINE < (objects * AGD_COUNTERS_AN_OBJECT).min(AGD_MAX_COUNTERS) {
+            self.lines.extend_from_within(..);
+        }
+    }
+
+    /// Counts a request.
+    pub fn count(&mut self, id: u64) {
+        let known = self.estimate(id);
+        self.raise(id, known.saturating_add(1));
+        self.counted += 1;
+    }
+
+    /// At most this often, and rarely less, was `id` requested.
+    pub fn estimate(&self, id: u64) -> u8 {
+        let (line, places) = self.places(id);
+        places.map(|place| self.lines[line][place]).into_iter().min().unwrap_or(0)
+    }
+
+    /// `id` was requested at least `count` times.
+    pub fn raise(&mut self, id: u64, count: u8) {
+        let (line, places) = self.places(id);
+        for place in places {
+            let counter = &mut self.lines[line][place];
+            *counter = (*counter).max(count);
+        }
+    }
+
+    /// Halves every count; one half is nothing.
+    pub fn halve(&mut self) {
+        for counter in self.lines.iter_mut().flatten() {
+            *counter /= 2;
+        }
+        self.counted = 0;
+    }
+
+    /// One line for an object, and in each quarter of it one counter.
+    fn places(&self, id: u64) -> (usize, [usize; ROWS]) {
+        let hash = mix(id ^ 0x9e37_79b9_7f4a_7c15);
+        let quarter = LINE / ROWS;
+        let line = hash as usize & (self.lines.len() - 1);
+        (line, std::array::from_fn(|row| row * quarter + (hash >> (48 + 4 * row)) as usize % quarter))
+    }
+}

@@ -1,0 +1,302 @@
+//! The order of eviction: GreedyDual with a power, over lists by class of value.
+//!
+//! A value v = f / size^κ is rounded to half an octave, its class. Every object of a class gets the same lifetime v^p on a common clock, so
+//! that within a class who was touched first is also due first: one list each, and the next victim is the earliest of at most 256 tails
+//! (the lists of CAMP, Ghandeharizadeh et al., Middleware 2014). The clock jumps to the due time of each victim. Nothing is ever sorted.
+
+use crate::Slot;
+use crate::limits::AGD_VICTIMS_COUNTED;
+use crate::list::{Links, List};
+
+/// Classes of value: half octaves from 2^−80 (one request of 2^64 bytes, with room to fade) to 2^47.5.
+const CLASSES: usize = 256;
+/// The class of the value 1.
+const CLASS_OF_ONE: f32 = 160.0;
+/// Where the clock is this many times a victim's lifetime, short lifetimes begin to vanish in its rounding: it starts again from zero.
+const CLOCK_RANGE: f64 = (1_u64 << 36) as f64;
+
+/// The stored objects in the order of their leaving.
+pub(super) struct Ranking {
+    places: Vec<Place>,
+    links: Links,
+    lists: Vec<List>,
+    /// A bit for each class that is not empty.
+    occupied: [u64; CLASSES / 64],
+    /// When the tail of each class that is not empty is due.
+    dues: Vec<f64>,
+    /// v^p of each class.
+    lifetimes: Vec<f64>,
+    /// The latest due time of any victim.
+    clock: f64,
+    power: f64,
+    len: usize,
+    /// Victims since the clock last started from zero.
+    victims: usize,
+    plan: Plan,
+}
+
+/// What stands in a slot: 32 bytes, so that a hit finds all of it in one line.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// The clock at the last touch.
+    since: f64,
+    stored: Stored,
+    class: u8,
+}
+
+/// A stored object, and what is known of its requests.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Stored {
+    pub id: u64,
+    pub size: u64,
+    /// Requests, as of the era.
+    pub count: f32,
+    /// When `count` was last halved, in the keeper's count of halvings.
+    pub era: u16,
+}
+
+/// The next victims as they were shown, and how far each list was read.
+#[derive(Default)]
+struct Plan {
+    victims: Vec<Slot>,
+    /// The next of each class that was read already, in the order of reading.
+    read: Vec<(u8, Option<Slot>)>,
+}
+
+/// The class of the value 2^`log2`.
+pub(super) fn class_of(log2: f32) -> u8 {
+    // Rounds the half up, saturates at both ends.
+    (log2 * 2.0 + CLASS_OF_ONE + 0.5) as u8
+}
+
+impl Ranking {
+    pub fn new(power: f64) -> Self {
+        Ranking {
+            places: Vec::new(),
+            links: Links::default(),
+            lists: (0..CLASSES).map(|_| List::default()).collect(),
+            occupied: [0; CLASSES / 64],
+            dues: vec![0.0; CLASSES],
+            lifetimes: lifetimes(power),
+            clock: 0.0,
+            power,
+            len: 0,
+            victims: 0,
+            plan: Plan::default(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn power(&self) -> f64 {
+        self.power
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.links.bytes()
+            + self.places.capacity() * size_of::<Place>()
+            + CLASSES * (size_of::<List>() + 2 * size_of::<f64>())
+    }
+
+    pub fn stored(&self, slot: Slot) -> &Stored {
+        &self.places[slot.index()].stored
+    }
+
+    /// Stores an object in `slot`.
+    pub fn push(&mut self, slot: Slot, stored: Stored, class: u8) {
+        self.forget_plan();
+        if slot.index() >= self.places.len() {
+            self.places.resize(slot.index() + 1, Place::default());
+        }
+        self.places[slot.index()] = Place { since: self.clock, stored, class };
+        self.link(slot, class);
+        self.len += 1;
+    }
+
+    /// The object in `slot` was requested, and is in `class` now.
+    pub fn touch(&mut self, slot: Slot, count: f32, era: u16, class: u8) {
+        self.forget_plan();
+        self.unlink(slot);
+        let place = &mut self.places[slot.index()];
+        place.since = self.clock;
+        place.stored.count = count;
+        place.stored.era = era;
+        place.class = class;
+        self.link(slot, class);
+    }
+
+    /// Takes the object in `slot` out.
+    pub fn remove(&mut self, slot: Slot) {
+        self.forget_plan();
+        self.unlink(slot);
+        self.len -= 1;
+    }
+
+    /// Takes out who is due first, and moves the clock there.
+    pub fn pop(&mut self) -> Option<Slot> {
+        self.forget_plan();
+        let (class, due) = self.first()?;
+        let slot = self.lists[class].tail()?;
+        self.unlink(slot);
+        self.len -= 1;
+        self.clock = self.clock.max(due);
+        self.victims += 1;
+        if self.clock > CLOCK_RANGE * self.lifetimes[class] && self.victims > self.len {
+            self.restart(self.power);
+        }
+        Some(slot)
+    }
+
+    /// Whom `pop` would take after `after`.
+    pub fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
+        let nth = match after {
+            None => 0,
+            // The caller walks on from the one that it was shown last.
+            Some(slot) => 1 + self.plan.victims.iter().rposition(|shown| *shown == slot)?,
+        };
+        while self.plan.victims.len() <= nth {
+            self.plan_one_more()?;
+        }
+        self.plan.victims.get(nth).copied()
+    }
+
+    /// Would a newcomer in `class` be due after everyone who must leave for `short` bytes? So it is where what is due before it has as many
+    /// bytes, in whatever order they are counted: from the low classes, where the large objects are. After a number of objects that
+    /// bounds the work, the rest is believed.
+    pub fn outlasts(&self, class: u8, short: u64) -> bool {
+        let due = self.clock + self.lifetimes[usize::from(class)];
+        let (mut freed, mut counted) = (0_u64, 0);
+        for class in occupied(self.occupied).filter(|class| self.dues[*class] < due) {
+            let mut next = self.lists[class].tail();
+            while let Some(slot) = next {
+                let place = &self.places[slot.index()];
+                if place.since + self.lifetimes[class] >= due {
+                    break;
+                }
+                freed = freed.saturating_add(place.stored.size);
+                counted += 1;
+                if freed >= short || counted == AGD_VICTIMS_COUNTED {
+                    return true;
+                }
+                next = self.lists[class].newer(&self.links, slot);
+            }
+        }
+        false
+    }
+
+    /// A newcomer was refused: the clock goes a share of the way to who is due first, all of it but 1/e in as many refusals as there are
+    /// objects. Else a stored set that nobody wants any more would never be due.
+    pub fn refuse(&mut self) {
+        if let Some((_, due)) = self.first() {
+            self.clock += (due - self.clock).max(0.0) / self.len as f64;
+        }
+    }
+
+    /// Lifetimes are v^`power` from now on; everyone keeps the share of its lifetime that is left. O(objects).
+    pub fn set_power(&mut self, power: f64) {
+        self.restart(power);
+    }
+
+    /// The clock starts from zero.
+    fn restart(&mut self, power: f64) {
+        let new = lifetimes(power);
+        for place in &mut self.places {
+            let class = usize::from(place.class);
+            place.since = (place.since - self.clock) / self.lifetimes[class] * new[class];
+        }
+        self.clock = 0.0;
+        self.power = power;
+        self.lifetimes = new;
+        self.victims = 0;
+        for class in occupied(self.occupied) {
+            if let Some(tail) = self.lists[class].tail() {
+                self.dues[class] = self.due(tail);
+            }
+        }
+        self.forget_plan();
+    }
+
+    /// The class whose tail is due first, and when; the lower class of two.
+    fn first(&self) -> Option<(usize, f64)> {
+        let mut best: Option<(usize, f64)> = None;
+        for class in occupied(self.occupied) {
+            let due = self.dues[class];
+            if best.is_none_or(|(_, earliest)| due < earliest) {
+                best = Some((class, due));
+            }
+        }
+        best
+    }
+
+    /// As `first`, past those in the plan; adds it there.
+    fn plan_one_more(&mut self) -> Option<()> {
+        let mut best: Option<(usize, Slot, f64)> = None;
+        for class in occupied(self.occupied) {
+            let read = self.plan.read.iter().find(|(read, _)| usize::from(*read) == class);
+            let Some(next) = read.map_or(self.lists[class].tail(), |(_, next)| *next) else { continue };
+            let due = self.due(next);
+            if best.is_none_or(|(_, _, earliest)| due < earliest) {
+                best = Some((class, next, due));
+            }
+        }
+        let (class, slot, _) = best?;
+        let next = self.lists[class].newer(&self.links, slot);
+        match self.plan.read.iter_mut().find(|(read, _)| usize::from(*read) == class) {
+            Some((_, read)) => *read = next,
+            None => self.plan.read.push((class as u8, next)),
+        }
+        self.plan.victims.push(slot);
+        Some(())
+    }
+
+    fn forget_plan(&mut self) {
+        self.plan.victims.clear();
+        self.plan.read.clear();
+    }
+
+    fn link(&mut self, slot: Slot, class: u8) {
+        let class = usize::from(class);
+        let was_empty = self.lists[class].tail().is_none();
+        self.lists[class].push_head(&mut self.links, slot);
+        if was_empty {
+            self.occupied[class / 64] |= 1 << (class % 64);
+            self.dues[class] = self.due(slot);
+        }
+    }
+
+    fn unlink(&mut self, slot: Slot) {
+        let class = usize::from(self.places[slot.index()].class);
+        let was_tail = self.lists[class].tail() == Some(slot);
+        self.lists[class].unlink(&mut self.links, slot);
+        if was_tail {
+            match self.lists[class].tail() {
+                Some(tail) => self.dues[class] = self.due(tail),
+                None => self.occupied[class / 64] &= !(1 << (class % 64)),
+            }
+        }
+    }
+
+    /// When the clock comes to the object in `slot`.
+    fn due(&self, slot: Slot) -> f64 {
+        let Place { since, class, .. } = self.places[slot.index()];
+        since + self.lifetimes[usize::from(class)]
+    }
+}
+
+fn lifetimes(power: f64) -> Vec<f64> {
+    (0..CLASSES).map(|class| (power * (class as f64 - f64::from(CLASS_OF_ONE)) / 2.0).exp2()).collect()
+}
+
+/// The numbers of the bits that are set, from the lowest.
+fn occupied(words: [u64; CLASSES / 64]) -> impl Iterator<Item = usize> {
+    (0..CLASSES / 64).flat_map(move |index| {
+        let mut word = words[index];
+        std::iter::from_fn(move || {
+            let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
+            word &= word - 1;
+            Some(index * 64 + bit)
+        })
+    })
+}
