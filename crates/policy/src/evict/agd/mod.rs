@@ -57,7 +57,7 @@
 //!
 //! Caffeine's trace: LRU .344, GDSF .420, agd .425; CloudPhysics: .190, .242, .265. Each row below agd's changes one thing of it.
 //!
-//! κ = 0.75 with p fixed never gave more object hits (NASA .910, caffeine's trace .425 for .425, CloudPhysics .264 for .265): κ is no rung of its
+//! κ = 0.75 with p fixed gave no more object hits to speak of (NASA .910, caffeine's trace .425 for .425, CloudPhysics .264 for .265): κ is no rung of its
 //! own. Where recency is all that counts (40 % new objects, the rest uniformly from the last 20,000 requests, 20,000 stored) agd has .598 and
 //! LRU .600; under a popularity that drifts .529 and .532: the worst cases found.
 //!
