@@ -15,7 +15,6 @@ mod policies;
 mod put;
 mod replay;
 mod run;
-mod system_message;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -43,7 +42,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command.unwrap_or(Command::Run(run::RunArgs::default()));
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command.unwrap_or(Command::Run(run::RunArgs::default())),
+        Err(error) if !error.use_stderr() => error.exit(),
+        Err(error) => return fail(&Failure::usage(one_line(&error))),
+    };
     let result = match command {
         Command::Run(args) => run::run(args),
         Command::Put(args) => put::run(args),
@@ -55,9 +58,41 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure { message, code }) => {
-            eprintln!("larder: {message}");
-            ExitCode::from(code)
+        Err(failure) => fail(&failure),
+    }
+}
+
+fn fail(Failure { message, code }: &Failure) -> ExitCode {
+    eprintln!("larder: {message}");
+    ExitCode::from(*code)
+}
+
+/// What is wrong with what was typed, and the tip if there is one, without the usage that `--help` shows better.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let told = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let told: Vec<&str> = told.map(str::trim).filter(|line| !line.is_empty()).collect();
+    let told = told.join("; ").replace(":; ", ": ").replace("; tip: ", "; ");
+    format!("{}; see --help", told.trim_start_matches("error: "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_take_more_than_a_line() {
+        for (typed, words) in [
+            (&["frobnicate"][..], "unrecognized subcommand 'frobnicate'"),
+            (&["polices"], "'policies'"),
+            (&["run", "--chek"], "a similar argument exists: '--check'"),
+            (&["replay", "trace", "-p", "lru"], "not provided: --size <SIZE>..."),
+            (&["get", "foo%zz"], "a name starts with \"/\""),
+            (&["ping", "/x", "--interval", "1 fortnight"], "such as \"10ms\""),
+        ] {
+            let error = Cli::try_parse_from(["larder"].iter().chain(typed)).expect_err("a mistake");
+            let line = one_line(&error);
+            assert!(line.contains(words) && !line.contains('\n') && line.ends_with("; see --help"), "{line}");
         }
     }
 }

@@ -18,6 +18,6 @@ pub fn print_line(text: fmt::Arguments<'_>) {
     if error.kind() == io::ErrorKind::BrokenPipe {
         std::process::exit(0);
     }
-    eprintln!("larder: standard output: {}", crate::system_message::system_message(&error));
+    eprintln!("larder: standard output: {}", larder_node::system_message(&error));
     std::process::exit(1);
 }

@@ -3,9 +3,9 @@
 use crate::connection::{broken, connect};
 use crate::failure::Failure;
 use crate::output::line;
-use crate::system_message::system_message;
 use clap::Args;
 use larder_node::client::Received;
+use larder_node::system_message;
 use larder_packet::{DigestSigner, Name, Signer, SystemRandom, signer_from_pem};
 use larder_transfer::{PublishError, PublishOptions, PublishStats, Publisher, Source, Stamp, limits};
 use larder_units::{ByteSize, parse_duration};

@@ -91,6 +91,9 @@ pub fn run(args: ReplayArgs) -> Result<(), Failure> {
     let requests = survey.map(|survey| survey.requests()).or(args.limit);
     source.replay(&mut caches, requests)?;
     let name = args.trace.file_name().unwrap_or_default().to_string_lossy();
+    if caches.first().is_some_and(|cache| cache.replay.row("").requests == 0) {
+        return Err(Failure::usage(format!("{}: no request was read", args.trace.display())));
+    }
     let rows: Vec<Row> = caches.iter().map(|cache| cache.row(&name)).collect();
     print(&rows, args.json)
 }
@@ -319,6 +322,13 @@ mod tests {
             assert_eq!(failure.code, 2);
             assert!(failure.message.contains(words) && !failure.message.contains('\n'), "{}", failure.message);
         }
+    }
+
+    #[test]
+    fn a_trace_of_nothing_prints_zeros() {
+        let failure = failure(&["-p", "lru", "-s", "10", "--limit", "0"]);
+        assert_eq!(failure.code, 2);
+        assert!(failure.message.ends_with("web07.trace.xz: no request was read"), "{}", failure.message);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod tests;
 pub mod transport;
 
 use crate::entropy;
+use crate::system_message::system_message;
 use larder_packet::{
     ControlParameters, ControlResponse, Data, DigestSigner, Fragmenter, Interest, InterestBuilder, LpHeader, LpPacket,
     NackReason, Name, PitToken, Reassembled, Reassembler, SignatureFreshness, encode_lp, tlv,
@@ -108,7 +109,7 @@ impl fmt::Display for ClientError {
         match self {
             ClientError::Transport(error) => error.fmt(f),
             ClientError::Connect { transport, error } => {
-                write!(f, "cannot connect to {transport}: {}; start a node with `larder run`", without_code(error))
+                write!(f, "cannot connect to {transport}: {}; start a node with `larder run`", system_message(error))
             }
             ClientError::NoNode { looked_at } => write!(
                 f,
@@ -117,7 +118,7 @@ impl fmt::Display for ClientError {
             ),
             ClientError::Closed(transport) => write!(f, "the node at {transport} closed the connection"),
             ClientError::Garbage(error) => write!(f, "the node sends what is not NDN: {error}"),
-            ClientError::Io(error) => write!(f, "the connection to the node broke: {}", without_code(error)),
+            ClientError::Io(error) => write!(f, "the connection to the node broke: {}", system_message(error)),
             ClientError::RegistrationUnanswered { prefix } => {
                 write!(f, "the node did not answer the registration of {prefix}")
             }
@@ -134,12 +135,6 @@ impl From<io::Error> for ClientError {
     fn from(error: io::Error) -> Self {
         ClientError::Io(error)
     }
-}
-
-/// An error of the system without Rust's "(os error 2)".
-fn without_code(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 impl Client {

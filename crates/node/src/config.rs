@@ -1,5 +1,6 @@
 //! The node's configuration: a TOML file, every key optional, unknown keys refused with the line and a suggestion.
 
+use crate::system_message::system_message;
 use larder_forwarder::strategy::{Strategy, strategy_by_name, strategy_names};
 use larder_packet::Name;
 use larder_policy::{Engine, Spec};
@@ -282,7 +283,7 @@ impl Config {
     /// One line: the file, the line, what is wrong and what was expected.
     pub fn read(path: &Path) -> Result<Config, ConfigError> {
         let text = std::fs::read_to_string(path)
-            .map_err(|error| ConfigError(format!("cannot read {}: {error}", path.display())))?;
+            .map_err(|error| ConfigError(format!("cannot read {}: {}", path.display(), system_message(&error))))?;
         Config::parse(&text, &path.display().to_string())
     }
 

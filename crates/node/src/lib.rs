@@ -25,9 +25,11 @@ pub mod limits;
 pub mod log;
 mod ndn;
 mod node;
+mod system_message;
 
 pub use config::{
     AdminConfig, Config, ConfigError, DEFAULT, HttpTable, LogConfig, LogFormat, NdnConfig, Origin, RouteConfig,
     RouteTarget, StrategyConfig, UnixSetting,
 };
 pub use node::Node;
+pub use system_message::system_message;

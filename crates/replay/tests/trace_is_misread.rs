@@ -167,3 +167,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_compressed_trace_that_is_cut_short_is_told_from_a_short_record() {
+    let whole = std::fs::read(data("web07.trace.xz")).unwrap();
+    let said = error("web07.trace.xz", &whole[..30_000]);
+    assert!(said.starts_with("web07.trace.xz, byte ") && said.ends_with("the compressed data is cut short"), "{said}");
+    assert!(error("a.trace", &[0, 0, 0, 1, 0]).ends_with("within a record of 4 bytes"));
+}

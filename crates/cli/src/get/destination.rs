@@ -4,7 +4,7 @@
 //! name do not mix. Whatever ends the transfer early removes it.
 
 use crate::failure::Failure;
-use crate::system_message::system_message;
+use larder_node::system_message;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;

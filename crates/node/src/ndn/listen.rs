@@ -1,6 +1,7 @@
 //! Binding the NDN side's sockets, with errors that name the setting.
 
 use crate::client::{default_socket_paths, is_safe};
+use crate::system_message::system_message;
 use mio::net::{TcpListener, UnixListener, UnixStream};
 use std::io;
 use std::net::SocketAddr;
@@ -36,13 +37,14 @@ fn own_directory(path: &Path) -> Result<(), String> {
 
 fn bind_unix(path: &Path) -> Result<UnixListener, String> {
     if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory).map_err(|error| format!("cannot create its directory: {error}"))?;
+        std::fs::create_dir_all(directory)
+            .map_err(|error| format!("cannot create its directory: {}", system_message(&error)))?;
     }
     remove_stale(path)?;
-    let listener = UnixListener::bind(path).map_err(|error| error.to_string())?;
+    let listener = UnixListener::bind(path).map_err(|error| system_message(&error))?;
     // Every local user's applications may connect, as with NFD.
     let open = std::fs::Permissions::from_mode(0o666);
-    std::fs::set_permissions(path, open).map_err(|error| error.to_string())?;
+    std::fs::set_permissions(path, open).map_err(|error| system_message(&error))?;
     Ok(listener)
 }
 
@@ -50,7 +52,7 @@ fn bind_unix(path: &Path) -> Result<UnixListener, String> {
 fn remove_stale(path: &Path) -> Result<(), String> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(system_message(&error)),
         Ok(found) if !found.file_type().is_socket() => {
             return Err("something that is not a socket is there; remove it, or set another path".to_owned());
         }
@@ -58,10 +60,9 @@ fn remove_stale(path: &Path) -> Result<(), String> {
     }
     match UnixStream::connect(path) {
         // Nobody listens.
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path).map_err(|error| format!("cannot remove the stale socket: {error}"))
-        }
-        Err(error) => Err(error.to_string()),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)
+            .map_err(|error| format!("cannot remove the stale socket: {}", system_message(&error))),
+        Err(error) => Err(system_message(&error)),
         Ok(_) => Err("another forwarder answers there; stop it, or set another path".to_owned()),
     }
 }
@@ -102,7 +103,7 @@ pub(super) fn occupied(key: &str, address: SocketAddr, error: &io::Error) -> Str
         io::ErrorKind::PermissionDenied => "ports below 1024 need privileges: set a higher one",
         _ => "set an address of this machine, or \"\" for none",
     };
-    format!("[ndn] {key}: cannot listen on {address}: {error}; {way_out}")
+    format!("[ndn] {key}: cannot listen on {address}: {}; {way_out}", system_message(error))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Lines of bounded length, with their numbers.
 
 use super::error::Place;
+use super::source::said;
 use crate::limits::MAX_LINE_BYTES;
 use std::io::{BufRead, Read};
 
@@ -23,7 +24,7 @@ impl Lines {
             let mut bounded = self.source.by_ref().take(MAX_LINE_BYTES as u64 + 1);
             let read = bounded.read_until(b'\n', &mut self.line);
             match read {
-                Err(error) => return Err((self.place(), error.to_string())),
+                Err(error) => return Err((self.place(), said(&error))),
                 Ok(0) => return Ok(None),
                 Ok(_) if self.line.len() > MAX_LINE_BYTES => {
                     return Err((self.place(), format!("longer than {MAX_LINE_BYTES} bytes")));

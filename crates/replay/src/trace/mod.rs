@@ -40,16 +40,14 @@ impl Trace {
     /// # Errors
     /// [`TraceError`] where the file cannot be read or its format not be told.
     pub fn open(path: &Path, format: Option<Format>) -> Result<Trace, TraceError> {
-        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        let open = || {
-            File::open(path).map_err(|error| TraceError::new(&path.to_string_lossy(), Place::File, error.to_string()))
-        };
+        let name = path.to_string_lossy().into_owned();
+        let open = || File::open(path).map_err(|error| TraceError::new(&name, Place::File, source::said(&error)));
         let trace = Trace::read(open()?, &name, format)?;
         // A pipe cannot be read ahead: what was read is gone.
         if trace.format != Format::WebLog || !path.metadata().is_ok_and(|file| file.is_file()) {
             return Ok(trace);
         }
-        let failed = |error: std::io::Error| TraceError::new(&name, Place::File, error.to_string());
+        let failed = |error: std::io::Error| TraceError::new(&name, Place::File, source::said(&error));
         let lines = || open().and_then(|file| source::open(file).map(Lines::new).map_err(failed));
         let sizes = WebLog::new(lines()?, Sizes::default()).sizes();
         Ok(Trace { requests: Box::new(WebLog::new(lines()?, sizes)), ..trace })
@@ -61,11 +59,11 @@ impl Trace {
     /// [`TraceError`] where the bytes cannot be read or their format not be told.
     pub fn read(bytes: impl Read + Send + 'static, name: &str, format: Option<Format>) -> Result<Trace, TraceError> {
         let failed = |problem: String| TraceError::new(name, Place::File, problem);
-        let mut source = source::open(bytes).map_err(|error| failed(error.to_string()))?;
+        let mut source = source::open(bytes).map_err(|error| failed(source::said(&error)))?;
         let format = match format {
             Some(format) => format,
             None => {
-                let start = source.fill_buf().map_err(|error| failed(error.to_string()))?;
+                let start = source.fill_buf().map_err(|error| failed(source::said(&error)))?;
                 Format::tell(name, start).ok_or_else(|| {
                     failed(format!(
                         "cannot tell the format, give one of {}",

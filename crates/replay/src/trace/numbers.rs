@@ -2,6 +2,7 @@
 
 use super::Requests;
 use super::error::Place;
+use super::source::said;
 use crate::Access;
 use larder_units::Time;
 use std::io::{BufRead, ErrorKind, Read};
@@ -57,11 +58,14 @@ impl<const N: usize> Records<N> {
         match self.source.fill_buf() {
             Ok([]) => return Ok(None),
             Ok(_) => {}
-            Err(error) => return Err((at, error.to_string())),
+            Err(error) => return Err((at, said(&error))),
         }
         self.source.read_exact(&mut record).map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => (at, format!("the trace ends within a record of {N} bytes")),
-            _ => (at, error.to_string()),
+            // A decoder's own end of file carries its words; that of `read_exact` has none.
+            ErrorKind::UnexpectedEof if error.get_ref().is_none() => {
+                (at, format!("the trace ends within a record of {N} bytes"))
+            }
+            _ => (at, said(&error)),
         })?;
         self.at += N as u64;
         Ok(Some(record))

@@ -25,6 +25,14 @@ pub(super) fn open(bytes: impl Read + Send + 'static) -> io::Result<Box<dyn BufR
     Ok(Box::new(rest))
 }
 
+/// What went wrong with reading, for people: a compressed trace that ends too early, or the system's own words.
+pub(super) fn said(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the compressed data is cut short".to_owned(),
+        _ => error.to_string().split(" (os error").next().unwrap_or_default().to_owned(),
+    }
+}
+
 /// The first bytes, and a reader that gives them again.
 fn start_of(mut bytes: impl Read + Send) -> io::Result<(Vec<u8>, impl BufRead + Send)> {
     let mut start = Vec::with_capacity(SNIFFED_BYTES);
