@@ -47,6 +47,10 @@ pub fn run(args: PingArgs) -> Result<(), Failure> {
     while !client.interrupted() && pings.go_on() {
         pings.expire(client.now());
         pings.send_due(&mut client, &mut random);
+        if !pings.go_on() {
+            // The last one's time is over: nothing is left to wait for.
+            break;
+        }
         client.receive(pings.next_event(), |now, received, _| pings.on_packet(now, &received)).map_err(broken)?;
     }
     pings.report(client.now());

@@ -241,3 +241,15 @@ fn pings_are_answered_and_lost_ones_counted() {
     assert!(text.contains("reason=NoRoute") && text.contains("2 nacked, 0% lost, 100% nacked"), "{text}");
     assert_eq!(stderr(&output), "larder: 2 of 2 pings were not answered\n");
 }
+
+#[test]
+fn a_last_ping_that_is_lost_is_waited_for_without_end() {
+    let home = Home::new();
+    std::fs::write(home.path("in"), b"content").unwrap();
+    // `put` leaves names that are not its own unanswered.
+    let (_server, _) = home.serve(&["put", "/silent", "in"]);
+    let output = home.run(&["ping", "/silent", "-c", "2", "-i", "10ms", "--lifetime", "100ms"]);
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text.matches("timeout from /silent: seq=").count(), 2, "{text}");
+}

@@ -250,12 +250,22 @@ impl Client {
     pub fn receive(
         &mut self,
         deadline: Option<Time>,
+        handle: impl FnMut(Time, Received<'_>, &mut Output),
+    ) -> Result<(), ClientError> {
+        self.receive_at_most(usize::MAX, deadline, handle)
+    }
+
+    /// As [`Client::receive`], and leaves what comes behind the first `most` packets to the next call.
+    fn receive_at_most(
+        &mut self,
+        most: usize,
+        deadline: Option<Time>,
         mut handle: impl FnMut(Time, Received<'_>, &mut Output),
     ) -> Result<(), ClientError> {
         loop {
             self.write()?;
             let room = self.output.waiting_bytes() < limits::OUTPUT_BYTES;
-            if room && self.deliver(&mut handle)? > 0 {
+            if room && self.deliver(most, &mut handle)? > 0 {
                 self.write()?;
                 return Ok(());
             }
@@ -286,9 +296,13 @@ impl Client {
     }
 
     /// Hands over what was read, as long as there is room for answers; returns how many packets.
-    fn deliver(&mut self, handle: &mut impl FnMut(Time, Received<'_>, &mut Output)) -> Result<usize, ClientError> {
+    fn deliver(
+        &mut self,
+        most: usize,
+        handle: &mut impl FnMut(Time, Received<'_>, &mut Output),
+    ) -> Result<usize, ClientError> {
         let mut packets = 0;
-        while self.output.waiting_bytes() < limits::OUTPUT_BYTES {
+        while packets < most && self.output.waiting_bytes() < limits::OUTPUT_BYTES {
             let Some(range) = self.input.next_frame().map_err(ClientError::Garbage)? else { break };
             packets += 1;
             let now = self.now();
@@ -317,7 +331,8 @@ impl Client {
             let deadline = self.now() + limits::REGISTRATION_LIFETIME;
             let mut answer = None;
             while answer.is_none() && self.now() < deadline && !self.interrupted() {
-                self.receive(Some(deadline), |_, received, _| match received {
+                // One at a time: an Interest that comes right behind the answer is the application's.
+                self.receive_at_most(1, Some(deadline), |_, received, _| match received {
                     Received::Data { data, .. } if data.name.starts_with(asked.as_name()) => {
                         answer = Some(registration_result(data.content));
                     }

@@ -181,6 +181,23 @@ fn answer_registration(mut stream: UnixStream, code: u64) -> thread::JoinHandle<
 }
 
 #[test]
+fn an_interest_right_behind_the_registration_s_answer_is_lost() {
+    let (mut client, mut stream) = pair();
+    let forwarder = thread::spawn(move || {
+        let command = read_frame(&mut stream);
+        let asked = Interest::decode(&command).unwrap();
+        let response = ControlResponse { status_code: 200, status_text: "OK".into(), body: None };
+        let reply = DataBuilder::new(asked.name).content(&response.encode()).build(&DigestSigner).unwrap();
+        // In one write, so that one read brings both.
+        stream.write_all(&[reply, interest("/my/first")].concat()).unwrap();
+        stream
+    });
+    client.register(&"/my".parse().unwrap()).unwrap();
+    let _stream = forwarder.join().unwrap();
+    assert_eq!(receive(&mut client, 1), ["interest /my/first None"]);
+}
+
+#[test]
 fn a_registration_is_signed_as_forwarders_ask() {
     let (mut client, stream) = pair();
     let forwarder = answer_registration(stream, 200);
