@@ -8,7 +8,7 @@ use crate::parameters::{Arguments, Parameter};
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
 
-static REGISTRY: [PolicyEntry; 32] = [
+static REGISTRY: [PolicyEntry; 37] = [
     evict::agd::ENTRY,
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
@@ -23,6 +23,7 @@ static REGISTRY: [PolicyEntry; 32] = [
     evict::hyperbolic::ENTRY,
     evict::lfu::ENTRY,
     evict::lhd::ENTRY,
+    evict::lirs::ENTRY,
     evict::lru_k::ENTRY,
     evict::random_priority::ENTRY,
     evict::s3fifo::ENTRY,
@@ -34,11 +35,15 @@ static REGISTRY: [PolicyEntry; 32] = [
     admit::size::ENTRY,
     admit::adaptsize::ENTRY,
     admit::after::ENTRY,
+    admit::betweenness::ENTRY,
     admit::bloom::ENTRY,
     admit::expsize::ENTRY,
     admit::hillclimb::ENTRY,
+    admit::lcd::ENTRY,
+    admit::lce::ENTRY,
     admit::lrus::ENTRY,
     admit::probability::ENTRY,
+    admit::probcache::ENTRY,
     admit::threshold::ENTRY,
     admit::tinylfu::ENTRY,
 ];
