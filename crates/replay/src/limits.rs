@@ -29,3 +29,6 @@ pub const JOINT_MAX_REQUESTS: usize = 1 << 30;
 
 /// Objects of a CDN's catalogue: five times the larger of the two published ones, 1 GiB of sizes.
 pub const CDN_MAX_OBJECTS: usize = 1 << 28;
+
+/// Views of videos that run at once on average: half a million times the filter paper's, 128 MiB.
+pub const VIDEO_MAX_VIEWS: usize = 1 << 22;
