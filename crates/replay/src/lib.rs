@@ -24,6 +24,7 @@
 mod access;
 mod generate;
 pub mod limits;
+pub mod model;
 mod replay;
 mod row;
 mod survey;
