@@ -49,6 +49,7 @@ mod sketch;
 mod spec;
 mod traits;
 
+pub use admit::adaptsize::model as adaptsize_model;
 pub use engine::{Cache, Engine, Victim};
 pub use job::{Job, JobDone};
 pub use parameters::{Parameter, Preset, Values};
