@@ -8,7 +8,7 @@ use crate::parameters::{Arguments, Parameter};
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
 
-static REGISTRY: [PolicyEntry; 37] = [
+static REGISTRY: [PolicyEntry; 39] = [
     evict::agd::ENTRY,
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
@@ -18,9 +18,11 @@ static REGISTRY: [PolicyEntry; 37] = [
     evict::arc::ENTRY,
     evict::car::ENTRY,
     evict::clock::ENTRY,
+    evict::clock_pro::ENTRY,
     evict::greedy_dual::ENTRY,
     evict::greedy_dual::ENTRY_WITH_FREQUENCY,
     evict::hyperbolic::ENTRY,
+    evict::lecar::ENTRY,
     evict::lfu::ENTRY,
     evict::lhd::ENTRY,
     evict::lirs::ENTRY,
