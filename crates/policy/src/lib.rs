@@ -37,6 +37,7 @@ mod admit;
 mod bloom;
 mod engine;
 mod evict;
+mod future;
 mod hash;
 mod job;
 pub mod limits;
@@ -49,6 +50,7 @@ mod spec;
 mod traits;
 
 pub use engine::{Cache, Engine, Victim};
+pub use future::{Future, FutureBuilder, FutureTooLong};
 pub use job::{Job, JobDone};
 pub use parameters::{Parameter, Preset, Values};
 pub use registry::{Kind, PolicyEntry, registry};
