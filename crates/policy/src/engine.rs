@@ -5,7 +5,7 @@ use crate::job::{Job, JobDone};
 use crate::limits::MAX_OBJECTS;
 use crate::registry::{Build, Setting};
 use crate::traits::{Admit, Evict, Gauge};
-use crate::{Request, Slot, Spec, SpecError};
+use crate::{Path, Request, Slot, Spec, SpecError};
 use larder_units::{ByteSize, Streams, Time};
 use std::sync::Arc;
 
@@ -128,6 +128,17 @@ impl Engine {
     /// Call it once an answered miss, after [`Engine::miss`].
     #[inline]
     pub fn admit(&mut self, id: u64, size: u64, now: Time) -> bool {
+        self.judge(id, size, now, None)
+    }
+
+    /// As [`Engine::admit`], for a router that knows the path that the answer took. Where it is not told, the admissions that depend on
+    /// it (`lcd`, `probcache`, `betweenness`) admit everything.
+    pub fn admit_from(&mut self, id: u64, size: u64, now: Time, path: &Path) -> bool {
+        self.judge(id, size, now, Some(path))
+    }
+
+    #[inline]
+    fn judge(&mut self, id: u64, size: u64, now: Time, path: Option<&Path>) -> bool {
         let request = Request { id, size: size.max(MIN_SIZE), now, seq: self.requests };
         let mut admitted = self.fits(request.size);
         for stage in &mut self.admission {
@@ -138,6 +149,7 @@ impl Engine {
                 len: self.objects.len() - self.free.len(),
                 eviction: &mut *self.eviction,
                 last: None,
+                path,
             };
             // Every stage is asked, so that each one's statistics see the size.
             admitted &= stage.admit(&request, &mut cache);
@@ -298,6 +310,7 @@ pub struct Cache<'a> {
     len: usize,
     eviction: &'a mut dyn Evict,
     last: Option<Slot>,
+    path: Option<&'a Path>,
 }
 
 /// An object that would have to leave.
@@ -328,6 +341,11 @@ impl Cache<'_> {
     /// Nothing is stored.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// The path that the answer took, where the engine's owner knows it.
+    pub fn path(&self) -> Option<&Path> {
+        self.path
     }
 
     /// Who would leave next; called again, who would leave after that. Nobody leaves by it.

@@ -108,6 +108,10 @@ pub const WLFU_MAX_WINDOW: u64 = 1 << 24;
 
 /// Counts that WLFU tells apart; objects that were requested more often count alike, by recency.
 pub const WLFU_LEVELS: usize = 4096;
+
+/// Longest window of ProbCache: a day of traffic, beyond which its chances are next to nothing.
+pub const PROBCACHE_MAX_WINDOW: u64 = 86_400;
+
 /// Ghosts of one list: a policy that remembers what left is bounded by the cache's bytes, and by this where objects of few bytes fill a large
 /// cache. About 500 MB.
 pub const MAX_GHOSTS: usize = 1 << 24;

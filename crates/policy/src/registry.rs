@@ -10,7 +10,7 @@ use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
 use std::sync::Arc;
 
-static REGISTRY: [PolicyEntry; 36] = [
+static REGISTRY: &[PolicyEntry] = &[
     evict::agd::ENTRY,
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
@@ -27,6 +27,7 @@ static REGISTRY: [PolicyEntry; 36] = [
     evict::hyperbolic::ENTRY,
     evict::lfu::ENTRY,
     evict::lhd::ENTRY,
+    evict::lirs::ENTRY,
     evict::lru_k::ENTRY,
     evict::random_priority::ENTRY,
     evict::s3fifo::ENTRY,
@@ -38,20 +39,24 @@ static REGISTRY: [PolicyEntry; 36] = [
     admit::size::ENTRY,
     admit::adaptsize::ENTRY,
     admit::after::ENTRY,
+    admit::betweenness::ENTRY,
     admit::bloom::ENTRY,
     admit::expsize::ENTRY,
     admit::hillclimb::ENTRY,
+    admit::lcd::ENTRY,
+    admit::lce::ENTRY,
     admit::lookahead::ENTRY,
     admit::lookahead::ENTRY_STATIC,
     admit::lrus::ENTRY,
     admit::probability::ENTRY,
+    admit::probcache::ENTRY,
     admit::threshold::ENTRY,
     admit::tinylfu::ENTRY,
 ];
 
 /// Every policy that this build knows.
 pub fn registry() -> &'static [PolicyEntry] {
-    &REGISTRY
+    REGISTRY
 }
 
 /// One policy: what it is called, where it comes from, what it takes and costs.

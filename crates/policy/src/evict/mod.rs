@@ -13,6 +13,7 @@ mod heap;
 pub(crate) mod hyperbolic;
 pub(crate) mod lfu;
 pub(crate) mod lhd;
+pub(crate) mod lirs;
 pub(crate) mod lru;
 pub(crate) mod lru_k;
 mod pool;
