@@ -2,6 +2,7 @@
 
 pub(crate) mod agd;
 pub(crate) mod arc;
+pub(crate) mod belady;
 pub(crate) mod car;
 pub(crate) mod clock;
 pub(crate) mod clock_pro;
