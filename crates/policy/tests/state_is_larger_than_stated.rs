@@ -44,7 +44,6 @@ fn state_is_larger_than_stated() {
     // AdaptSize remembers what was requested in an interval, however many of these objects are stored.
     for entry in registry().iter().filter(|entry| !entry.is_offline() && entry.name != "adaptsize") {
         let (measured, stated) = (measured(entry), f64::from(entry.bytes_an_object));
-        println!("{}: {measured:.1}, stated {stated}", entry.name);
         assert!(measured <= 1.15 * stated + 1.0, "{}: {measured:.1} bytes an object, stated {stated}", entry.name);
         // Tables of admissions round to powers of two, and fill as the traffic has it: an upper bound.
         if entry.kind() == Kind::Eviction {
