@@ -262,6 +262,8 @@ pub mod nfd {
     pub const LARDER_POLICY: u32 = 64_002;
     /// A number of bytes.
     pub const LARDER_BYTES: u32 = 64_004;
+    /// A capacity in bytes.
+    pub const LARDER_CAPACITY_BYTES: u32 = 64_010;
     /// Milliseconds since something was stored.
     pub const LARDER_AGE: u32 = 64_006;
     /// Milliseconds until something is stale.

@@ -6,7 +6,7 @@ use larder_packet::mgmt::{
     ForwarderStatus, NextHopRecord, PrefixAnnouncement, RibEntry, RouteRecord, StrategyChoice,
 };
 use larder_packet::tlv::{self, Tlv, TlvReader};
-use larder_packet::{ControlResponse, Data, DataBuilder, DigestSigner, Name};
+use larder_packet::{ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Name};
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -66,6 +66,32 @@ fn the_other_datasets_are_in_order() {
     assert_eq!(types(&CsInfo::default()), (128, vec![131, 108, 135, 129, 130]));
     let filter = FaceQueryFilter { uri_scheme: Some("udp4".into()), ..FaceQueryFilter::default() };
     assert_eq!(types(&filter), (150, vec![131]));
+}
+
+#[test]
+fn parameters_stand_in_the_order_of_nfds() {
+    // NDNts passes over a field that comes before its turn.
+    let all = ControlParameters {
+        name: Some(name()),
+        strategy: Some(name()),
+        uri: Some(String::new()),
+        local_uri: Some(String::new()),
+        expiration: Some(Duration::ZERO),
+        base_congestion_marking_interval: Some(Duration::ZERO),
+        face_id: Some(1),
+        origin: Some(1),
+        cost: Some(1),
+        capacity: Some(1),
+        count: Some(1),
+        flags: Some(1),
+        mask: Some(1),
+        face_persistency: Some(1),
+        default_congestion_threshold: Some(1),
+        mtu: Some(1),
+        policy: None,
+        capacity_bytes: None,
+    };
+    assert_eq!(types(&all), (104, vec![7, 105, 114, 129, 111, 106, 131, 132, 108, 112, 107, 109, 133, 135, 136, 137]));
 }
 
 #[test]

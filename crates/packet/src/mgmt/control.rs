@@ -22,16 +22,10 @@ elements! {
         origin: Option<u64> = opt(Number, nfd::ORIGIN),
         /// The route's cost.
         cost: Option<u64> = opt(Number, nfd::COST),
-        /// Content Store capacity: packets in the protocol, bytes in Larder (see the forwarder's `cs` module).
+        /// Content Store capacity, in packets.
         capacity: Option<u64> = opt(Number, nfd::CAPACITY),
         /// A number of packets.
         count: Option<u64> = opt(Number, nfd::COUNT),
-        /// Time between two congestion marks, in whole nanoseconds.
-        base_congestion_marking_interval: Option<Duration> = opt(Nanos, nfd::BASE_CONGESTION_MARKING_INTERVAL),
-        /// Queue length that counts as congestion, in bytes.
-        default_congestion_threshold: Option<u64> = opt(Number, nfd::DEFAULT_CONGESTION_THRESHOLD),
-        /// The face's MTU, in bytes.
-        mtu: Option<u64> = opt(Number, nfd::MTU),
         /// Flag bits.
         flags: Option<u64> = opt(Number, nfd::FLAGS),
         /// Which of the flag bits are meant.
@@ -42,8 +36,16 @@ elements! {
         expiration: Option<Duration> = opt(Millis, nfd::EXPIRATION_PERIOD),
         /// 0 persistent, 1 on-demand, 2 permanent.
         face_persistency: Option<u64> = opt(Number, nfd::FACE_PERSISTENCY),
+        /// Time between two congestion marks, in whole nanoseconds.
+        base_congestion_marking_interval: Option<Duration> = opt(Nanos, nfd::BASE_CONGESTION_MARKING_INTERVAL),
+        /// Queue length that counts as congestion, in bytes.
+        default_congestion_threshold: Option<u64> = opt(Number, nfd::DEFAULT_CONGESTION_THRESHOLD),
+        /// The face's MTU, in bytes.
+        mtu: Option<u64> = opt(Number, nfd::MTU),
         /// Larder's own: a policy spec of the Content Store.
         policy: Option<String> = opt(Text, nfd::LARDER_POLICY),
+        /// Larder's own: Content Store capacity, in bytes.
+        capacity_bytes: Option<u64> = opt(Number, nfd::LARDER_CAPACITY_BYTES),
     }
 
     /// Reply to a command: the content of the Data that answers it. A body that is no ControlParameters is skipped.

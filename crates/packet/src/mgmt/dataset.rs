@@ -176,7 +176,7 @@ elements! {
 
     /// `cs/info`.
     CsInfo = nfd::CS_INFO => {
-        /// Capacity: packets in the protocol, bytes in Larder.
+        /// Capacity, in packets.
         capacity: u64 = one(Number, nfd::CAPACITY),
         /// 1 Data is admitted, 2 Data is served.
         flags: u64 = one(Number, nfd::FLAGS),
@@ -186,6 +186,8 @@ elements! {
         hits: u64 = one(Number, nfd::N_HITS),
         /// Interests that it could not answer.
         misses: u64 = one(Number, nfd::N_MISSES),
+        /// Larder's own: capacity in bytes.
+        capacity_bytes: Option<u64> = opt(Number, nfd::LARDER_CAPACITY_BYTES),
         /// Larder's own: bytes in use.
         used_bytes: Option<u64> = opt(Number, nfd::LARDER_BYTES),
         /// Larder's own: the policy's spec.
