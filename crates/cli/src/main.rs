@@ -14,6 +14,7 @@ mod ping_server;
 mod policies;
 mod put;
 mod replay;
+mod reproduce;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -39,6 +40,7 @@ enum Command {
     PingServer(ping_server::PingServerArgs),
     Replay(replay::ReplayArgs),
     Policies(policies::PoliciesArgs),
+    Reproduce(reproduce::ReproduceArgs),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::PingServer(args) => ping_server::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Policies(args) => policies::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
