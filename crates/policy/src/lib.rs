@@ -37,6 +37,7 @@ mod admit;
 mod bloom;
 mod engine;
 mod evict;
+mod future;
 mod hash;
 mod job;
 pub mod limits;
@@ -51,6 +52,7 @@ mod traits;
 
 pub use admit::adaptsize::model as adaptsize_model;
 pub use engine::{Cache, Engine, Victim};
+pub use future::{Future, FutureBuilder, FutureTooLong};
 pub use job::{Job, JobDone};
 pub use parameters::{Parameter, Preset, Values};
 pub use path::Path;

@@ -9,6 +9,9 @@ pub const MAX_STAGES: usize = 8;
 /// Objects of one engine: slots are `u32` and the last value marks the end of a list.
 pub const MAX_OBJECTS: usize = u32::MAX as usize - 1;
 
+/// Requests of a trace that offline policies may foresee: the longest published CDN trace (`adaptsize`, 450 million) fits, in 11 GB.
+pub const MAX_FUTURE_REQUESTS: usize = 1 << 29;
+
 /// Longest history of Filter: 64 MB of queue, ten times the longest in the paper's sweep (1e6).
 pub const FILTER_MAX_WINDOW: u64 = 1 << 24;
 

@@ -4,11 +4,13 @@
 
 use crate::admit;
 use crate::evict;
+use crate::future::Future;
 use crate::parameters::{Arguments, Parameter};
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
+use std::sync::Arc;
 
-static REGISTRY: [PolicyEntry; 37] = [
+static REGISTRY: &[PolicyEntry] = &[
     evict::agd::ENTRY,
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
@@ -16,11 +18,15 @@ static REGISTRY: [PolicyEntry; 37] = [
     evict::w_tinylfu::ENTRY,
     evict::wlfu::ENTRY,
     evict::arc::ENTRY,
+    evict::belady::ENTRY,
+    evict::belady::ENTRY_BY_SIZE,
     evict::car::ENTRY,
     evict::clock::ENTRY,
+    evict::clock_pro::ENTRY,
     evict::greedy_dual::ENTRY,
     evict::greedy_dual::ENTRY_WITH_FREQUENCY,
     evict::hyperbolic::ENTRY,
+    evict::lecar::ENTRY,
     evict::lfu::ENTRY,
     evict::lhd::ENTRY,
     evict::lirs::ENTRY,
@@ -41,6 +47,8 @@ static REGISTRY: [PolicyEntry; 37] = [
     admit::hillclimb::ENTRY,
     admit::lcd::ENTRY,
     admit::lce::ENTRY,
+    admit::lookahead::ENTRY,
+    admit::lookahead::ENTRY_STATIC,
     admit::lrus::ENTRY,
     admit::probability::ENTRY,
     admit::probcache::ENTRY,
@@ -50,7 +58,7 @@ static REGISTRY: [PolicyEntry; 37] = [
 
 /// Every policy that this build knows.
 pub fn registry() -> &'static [PolicyEntry] {
-    &REGISTRY
+    REGISTRY
 }
 
 /// One policy: what it is called, where it comes from, what it takes and costs.
@@ -83,9 +91,14 @@ impl PolicyEntry {
     /// What it decides.
     pub fn kind(&self) -> Kind {
         match self.build {
-            Build::Admission(_) => Kind::Admission,
-            Build::Eviction(_) => Kind::Eviction,
+            Build::Admission(_) | Build::OfflineAdmission(_) => Kind::Admission,
+            Build::Eviction(_) | Build::OfflineEviction(_) => Kind::Eviction,
         }
+    }
+
+    /// It knows the trace ahead, so that it runs in the replayer only: see [`crate::Engine::foreseeing`].
+    pub fn is_offline(&self) -> bool {
+        matches!(self.build, Build::OfflineAdmission(_) | Build::OfflineEviction(_))
     }
 }
 
@@ -95,6 +108,10 @@ pub(crate) enum Build {
     Admission(fn(&Arguments<'_>, &Setting<'_>) -> Result<Box<dyn Admit>, String>),
     #[allow(clippy::type_complexity)]
     Eviction(fn(&Arguments<'_>, &Setting<'_>) -> Result<Box<dyn Evict>, String>),
+    #[allow(clippy::type_complexity)]
+    OfflineAdmission(fn(&Arguments<'_>, &Setting<'_>, &Arc<Future>) -> Result<Box<dyn Admit>, String>),
+    #[allow(clippy::type_complexity)]
+    OfflineEviction(fn(&Arguments<'_>, &Arc<Future>) -> Result<Box<dyn Evict>, String>),
 }
 
 /// Where a policy is built: beside its arguments.
