@@ -27,7 +27,7 @@ pub mod limits;
 pub mod model;
 mod replay;
 mod row;
-mod survey;
+pub mod survey;
 mod trace;
 mod zipf;
 
@@ -39,5 +39,5 @@ pub use generate::{
 pub use replay::{Replay, replay};
 pub use row::Row;
 pub use survey::Survey;
-pub use trace::{Format, Trace, TraceError};
+pub use trace::{Format, Trace, TraceError, TraceWriter, WriteError, WriteFormat, link_next_accesses};
 pub use zipf::Zipf;

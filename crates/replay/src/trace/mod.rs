@@ -8,12 +8,15 @@ mod lines;
 mod numbers;
 mod source;
 mod web_log;
+mod write;
 
 pub use error::TraceError;
 pub use format::Format;
+pub use write::{TraceWriter, WriteError, WriteFormat, link_next_accesses};
 
 use crate::Access;
 use error::Place;
+use larder_units::Time;
 use lines::Lines;
 use std::fs::File;
 use std::io::{BufRead, Read};
@@ -21,11 +24,16 @@ use std::path::Path;
 use web_log::{Sizes, WebLog};
 
 /// The requests of a trace, one after another. After an error, nothing follows.
+///
+/// Times never go back: a request that is earlier than one before it takes that one's time, and is counted as late. Logs of real systems are slightly out of
+/// order (requests are written when they end), and a cache's clock is not. Sizes are any number of bytes, 0 and 2^63 too: how a cache takes them is said in [`crate::Replay`].
 pub struct Trace {
     name: String,
     format: Format,
     requests: Box<dyn Requests + Send>,
     ended: bool,
+    latest: Time,
+    late_requests: u64,
 }
 
 /// A format's reader. It names the place of what is wrong, [`Trace`] the file.
@@ -79,7 +87,7 @@ impl Trace {
             Format::OracleGeneral => Box::new(numbers::OracleGeneral::new(source)),
             Format::Numbers => Box::new(numbers::Numbers::new(source)),
         };
-        Ok(Trace { name: name.to_owned(), format, requests, ended: false })
+        Ok(Trace { name: name.to_owned(), format, requests, ended: false, latest: Time::ZERO, late_requests: 0 })
     }
 
     /// The file's name.
@@ -90,6 +98,11 @@ impl Trace {
     /// The format that was given or told.
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// Requests so far that were earlier than one before them.
+    pub fn late_requests(&self) -> u64 {
+        self.late_requests
     }
 }
 
@@ -102,7 +115,14 @@ impl Iterator for Trace {
             return None;
         }
         match self.requests.next() {
-            Ok(Some(access)) => Some(Ok(access)),
+            Ok(Some(mut access)) => {
+                if access.now < self.latest {
+                    access.now = self.latest;
+                    self.late_requests += 1;
+                }
+                self.latest = access.now;
+                Some(Ok(access))
+            }
             Ok(None) => {
                 self.ended = true;
                 None
