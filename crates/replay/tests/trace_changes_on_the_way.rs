@@ -1,6 +1,6 @@
 //! Traces that are written read back as they were, and as others read them.
 
-use larder_replay::{Access, Trace, TraceWriter, WriteError, WriteFormat, link_next_accesses};
+use larder_replay::{Access, Format, Trace, TraceWriter, WriteError, WriteFormat, link_next_accesses};
 use larder_units::Time;
 use proptest::prelude::*;
 use std::io::Cursor;
@@ -90,7 +90,7 @@ fn names_ask_for_other_formats() {
 proptest! {
     #[test]
     fn what_was_written_reads_back_otherwise(
-        requests in proptest::collection::vec((0..u64::MAX / 2, any::<u64>(), any::<u64>()), 1..40)
+        requests in proptest::collection::vec((0..(1_u64 << 32) * 1_000_000_000, any::<u64>(), any::<u64>()), 1..40)
     ) {
         let mut accesses: Vec<Access> =
             requests.into_iter().map(|(now, id, size)| Access { id, size, now: Time::from_nanos(now) }).collect();
@@ -101,10 +101,13 @@ proptest! {
         }
         let small: Vec<Access> = accesses
             .iter()
-            .map(|a| Access { size: a.size >> 32, now: Time::from_secs(a.now.nanos() / 1_000_000_000 % (1 << 32)), ..*a })
+            .map(|a| Access { size: a.size >> 32, now: Time::from_secs(a.now.nanos() / 1_000_000_000), ..*a })
             .collect();
         prop_assert_eq!(&read("t.oracleGeneral", linked(&small)), &small);
         let numbers: Vec<Access> = accesses.iter().map(|a| at(0, a.id >> 32, 1)).collect();
-        prop_assert_eq!(&read("t.trace", written(&numbers, WriteFormat::Numbers).unwrap()), &numbers);
+        // A few numbers may be the bytes of a text: the format is given.
+        let bytes = written(&numbers, WriteFormat::Numbers).unwrap();
+        let back: Result<Vec<_>, _> = Trace::read(Cursor::new(bytes), "t", Some(Format::Numbers)).unwrap().collect();
+        prop_assert_eq!(&back.unwrap(), &numbers);
     }
 }

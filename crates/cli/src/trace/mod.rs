@@ -153,7 +153,7 @@ mod tests {
         for generator in ["web", "zipf-mandelbrot", "video", "mix", "cdn", "flash-crowd", "traffic-mix", "joint"] {
             let mut arguments = vec!["generate", generator, "-n", "500", "-o", path.to_str().unwrap(), "--seed", "7"];
             arguments.extend((generator == "joint").then(|| table.to_str().unwrap()));
-            let mut run = || {
+            let run = || {
                 larder_trace(&arguments).unwrap();
                 requests(&path)
             };
