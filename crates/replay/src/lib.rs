@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod curve;
 mod generate;
 pub mod limits;
 pub mod model;
@@ -32,6 +33,7 @@ mod trace;
 mod zipf;
 
 pub use access::Access;
+pub use curve::{Curve, LruCurve, Miniature, Misses, Point, Sample, Sampled, Simulated};
 pub use generate::{
     Cdn, CdnRequests, Class, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix, MixRequests, ParameterError,
     TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests, Web, WebRequests,

@@ -45,3 +45,17 @@ pub const MODEL_EXACT_COUNTS: u64 = 64;
 
 /// Groups an octave of larger counts, and of sizes: a group's members differ by 4 %, and count with their mean.
 pub const MODEL_GROUPS_AN_OCTAVE: f64 = 16.0;
+
+/// Sets of objects whose estimates tell the error of a sampled curve: with more, each would be too small a sample to behave as the whole
+/// does; with fewer, Student's t grows.
+pub const CURVE_SETS: usize = 8;
+
+/// The largest capacity of a curve, in bytes: a double counts them exactly up to here (8 PiB).
+pub const CURVE_MAX_BYTES: u64 = 1 << 53;
+
+/// Slots in the order of recency at least: building it anew is then rare for small caches too.
+pub const CURVE_MIN_SLOTS: usize = 1 << 12;
+
+/// Slots an object when the order is built anew: it lasts for twice as many requests as there are objects, so that building costs a part of
+/// a request.
+pub const CURVE_SLOTS_AN_OBJECT: usize = 3;
