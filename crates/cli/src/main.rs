@@ -6,6 +6,7 @@
 #![allow(clippy::print_stderr, reason = "a command line says what went wrong")]
 
 mod connection;
+mod destination;
 mod failure;
 mod get;
 mod output;
@@ -16,6 +17,7 @@ mod put;
 mod replay;
 mod reproduce;
 mod run;
+mod trace;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -41,6 +43,7 @@ enum Command {
     Replay(replay::ReplayArgs),
     Policies(policies::PoliciesArgs),
     Reproduce(reproduce::ReproduceArgs),
+    Trace(trace::TraceArgs),
 }
 
 fn main() -> ExitCode {
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(args),
         Command::Policies(args) => policies::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Trace(args) => trace::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
