@@ -31,17 +31,19 @@
 //! assert_eq!(victims, [seven]);               // both do not fit
 //! assert_eq!(engine.used(), ByteSize::from_bytes(60));
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod admit;
 mod bloom;
 mod engine;
 mod evict;
 mod hash;
+mod index;
 mod job;
 pub mod limits;
 mod list;
 mod parameters;
+mod prefetch;
 mod registry;
 mod request;
 mod sketch;
@@ -49,6 +51,7 @@ mod spec;
 mod traits;
 
 pub use engine::{Cache, Engine, Victim};
+pub use index::SlotIndex;
 pub use job::{Job, JobDone};
 pub use parameters::{Parameter, Preset, Values};
 pub use registry::{Kind, PolicyEntry, registry};
