@@ -80,6 +80,11 @@ proptest! {
     }
 
     #[test]
+    fn lirs(steps in steps(), equal: bool, percent in 0..101u64) {
+        compare(&format!("lirs(hir={percent}%)"), &mut Lirs::new(percent), equal, &steps)?;
+    }
+
+    #[test]
     fn lfu(steps in steps(), equal: bool) {
         compare("lfu", &mut Ranked::new(Rank::Frequency), equal, &steps)?;
         compare("lfu(ageing=dynamic)", &mut Ranked::new(Rank::AgedFrequency), equal, &steps)?;

@@ -24,6 +24,7 @@
 mod access;
 mod generate;
 pub mod limits;
+pub mod model;
 mod replay;
 mod row;
 mod survey;
@@ -31,7 +32,10 @@ mod trace;
 mod zipf;
 
 pub use access::Access;
-pub use generate::{Cdn, CdnRequests, Joint, JointRequests, TableError};
+pub use generate::{
+    Cdn, CdnRequests, Class, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix, MixRequests, ParameterError,
+    TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests, Web, WebRequests,
+};
 pub use replay::{Replay, replay};
 pub use row::Row;
 pub use survey::Survey;

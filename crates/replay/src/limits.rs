@@ -29,3 +29,16 @@ pub const JOINT_MAX_REQUESTS: usize = 1 << 30;
 
 /// Objects of a CDN's catalogue: five times the larger of the two published ones, 1 GiB of sizes.
 pub const CDN_MAX_OBJECTS: usize = 1 << 28;
+
+/// Views of videos that run at once on average: half a million times the filter paper's, 128 MiB.
+pub const VIDEO_MAX_VIEWS: usize = 1 << 22;
+
+/// Ranks of a Zipf law that a model takes alone; above them, blocks of 4 ranks in 1024 grow with the rank: the rates in one differ by half a
+/// per cent, which moves a hit ratio by less than 10⁻⁶.
+pub const MODEL_EXACT_RANKS: u64 = 1024;
+
+/// Counts of a trace's objects that a model takes alone: the many objects asked for a few times decide its first requests.
+pub const MODEL_EXACT_COUNTS: u64 = 64;
+
+/// Groups an octave of larger counts, and of sizes: a group's members differ by 4 %, and count with their mean.
+pub const MODEL_GROUPS_AN_OCTAVE: f64 = 16.0;

@@ -2,9 +2,10 @@
 
 use crate::limits::JOB_INTERVAL;
 use crate::{Access, Row};
-use larder_policy::{Engine, Slot, SlotIndex, Spec, SpecError};
+use larder_policy::{Engine, Future, Slot, SlotIndex, Spec, SpecError};
 use larder_units::{ByteSize, Streams};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// A cache without values that requests are replayed through.
 ///
@@ -12,6 +13,7 @@ use std::collections::VecDeque;
 /// a request for it is a hit, and counts in the byte hit ratio with the request's own size. Stored again, it gets its new size.
 pub struct Replay {
     engine: Engine,
+    seed: u64,
     /// Entries of the objects stored, and of those in `leaving`.
     index: SlotIndex,
     victims: Vec<Slot>,
@@ -40,14 +42,27 @@ impl Replay {
     /// # Errors
     /// [`SpecError`] where the spec's arguments contradict each other.
     pub fn new(spec: &Spec, capacity: ByteSize, seed: u64) -> Result<Replay, SpecError> {
-        Ok(Replay {
-            engine: Engine::new(spec, capacity, &Streams::new(seed))?,
+        Ok(Replay::over(Engine::new(spec, capacity, &Streams::new(seed))?, seed))
+    }
+
+    /// As [`Replay::new`], also for the policies that know the trace ahead ([`Spec::is_offline`]): `future` holds the requests that will be made.
+    ///
+    /// # Errors
+    /// [`SpecError`] where the spec's arguments contradict each other.
+    pub fn foreseeing(spec: &Spec, capacity: ByteSize, seed: u64, future: &Arc<Future>) -> Result<Replay, SpecError> {
+        Ok(Replay::over(Engine::foreseeing(spec, capacity, &Streams::new(seed), future)?, seed))
+    }
+
+    fn over(engine: Engine, seed: u64) -> Replay {
+        Replay {
+            engine,
+            seed,
             index: SlotIndex::default(),
             victims: Vec::new(),
             leaving: VecDeque::new(),
             fills: false,
             counts: Counts::default(),
-        })
+        }
     }
 
     /// The same cache, but storing without asking the policies while there is free room, as the node's caches do
@@ -136,6 +151,7 @@ impl Replay {
             trace: trace.to_owned(),
             policy: self.engine.spec().to_string(),
             capacity: self.engine.capacity().bytes(),
+            seed: self.seed,
             requests,
             hits,
             object_hit_ratio: share(hits, requests),

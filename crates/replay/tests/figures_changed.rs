@@ -58,7 +58,7 @@ fn preparing_requests_changes_the_figures() {
     let accesses = trace("nasa_19950801.tsv.zst");
     let accesses = &accesses[..8_000];
     let evictions = larder_policy::registry().iter().filter(|entry| entry.kind() == larder_policy::Kind::Eviction);
-    let specs = evictions.filter(|entry| !entry.offline).map(|entry| entry.name);
+    let specs = evictions.filter(|entry| !entry.is_offline()).map(|entry| entry.name);
     for spec in specs.chain(["filter+lru", "tinylfu+fifo", "adaptsize(interval=1000)+lru"]) {
         let new = || Replay::new(&spec.parse().unwrap(), ByteSize::from_bytes(1 << 20), 1).unwrap();
         let (mut alone, mut in_rows) = (new(), new());
@@ -80,7 +80,7 @@ fn ratios_of_nothing() {
     let mut names: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
     names.sort_unstable();
     let fields =
-        "byte_hit_ratio capacity hits insertion_ratio object_hit_ratio policy requests requests_per_second trace";
+        "byte_hit_ratio capacity hits insertion_ratio object_hit_ratio policy requests requests_per_second seed trace";
     assert_eq!(names.join(" "), fields);
 }
 

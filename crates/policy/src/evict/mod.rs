@@ -2,6 +2,7 @@
 
 pub(crate) mod agd;
 pub(crate) mod arc;
+pub(crate) mod belady;
 pub(crate) mod car;
 pub(crate) mod clock;
 pub(crate) mod fifo;
@@ -12,6 +13,7 @@ mod heap;
 pub(crate) mod hyperbolic;
 pub(crate) mod lfu;
 pub(crate) mod lhd;
+pub(crate) mod lirs;
 pub(crate) mod lru;
 pub(crate) mod lru_k;
 mod pool;

@@ -1,10 +1,12 @@
 //! Naive models of eviction policies: slow, short, and written from the definitions.
 
 mod ghosts;
+mod lirs;
 mod queues;
 mod ranked;
 
 pub use ghosts::*;
+pub use lirs::*;
 pub use queues::*;
 pub use ranked::*;
 

@@ -2,6 +2,7 @@
 
 mod arc;
 mod columns;
+mod counted;
 mod error;
 mod format;
 mod lines;
@@ -13,11 +14,14 @@ pub use error::TraceError;
 pub use format::Format;
 
 use crate::Access;
+use counted::Counted;
 use error::Place;
 use lines::Lines;
 use std::fs::File;
 use std::io::{BufRead, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use web_log::{Sizes, WebLog};
 
 /// The requests of a trace, one after another. After an error, nothing follows.
@@ -25,6 +29,8 @@ pub struct Trace {
     name: String,
     format: Format,
     requests: Box<dyn Requests + Send>,
+    /// The file's bytes that were read, and that it has.
+    position: Option<(Arc<AtomicU64>, u64)>,
     ended: bool,
 }
 
@@ -41,8 +47,13 @@ impl Trace {
     /// [`TraceError`] where the file cannot be read or its format not be told.
     pub fn open(path: &Path, format: Option<Format>) -> Result<Trace, TraceError> {
         let name = path.to_string_lossy().into_owned();
-        let open = || File::open(path).map_err(|error| TraceError::new(&name, Place::File, source::said(&error)));
-        let trace = Trace::read(open()?, &name, format)?;
+        let read = Arc::new(AtomicU64::new(0));
+        let open = || {
+            let file = File::open(path).map_err(|error| TraceError::new(&name, Place::File, source::said(&error)))?;
+            Ok(Counted { bytes: file, read: read.clone() })
+        };
+        let mut trace = Trace::read(open()?, &name, format)?;
+        trace.position = path.metadata().ok().filter(|file| file.is_file()).map(|file| (read.clone(), file.len()));
         // A pipe cannot be read ahead: what was read is gone.
         if trace.format != Format::WebLog || !path.metadata().is_ok_and(|file| file.is_file()) {
             return Ok(trace);
@@ -50,6 +61,7 @@ impl Trace {
         let failed = |error: std::io::Error| TraceError::new(&name, Place::File, source::said(&error));
         let lines = || open().and_then(|file| source::open(file).map(Lines::new).map_err(failed));
         let sizes = WebLog::new(lines()?, Sizes::default()).sizes();
+        read.store(0, Relaxed);
         Ok(Trace { requests: Box::new(WebLog::new(lines()?, sizes)), ..trace })
     }
 
@@ -79,7 +91,13 @@ impl Trace {
             Format::OracleGeneral => Box::new(numbers::OracleGeneral::new(source)),
             Format::Numbers => Box::new(numbers::Numbers::new(source)),
         };
-        Ok(Trace { name: name.to_owned(), format, requests, ended: false })
+        Ok(Trace { name: name.to_owned(), format, requests, position: None, ended: false })
+    }
+
+    /// How much of the file is read, from 0 to 1, for a progress bar; `None` where that is not known, as of a pipe.
+    pub fn progress(&self) -> Option<f64> {
+        let (read, len) = self.position.as_ref()?;
+        Some((read.load(Relaxed) as f64 / (*len).max(1) as f64).min(1.0))
     }
 
     /// The file's name.
