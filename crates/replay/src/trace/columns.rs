@@ -138,10 +138,18 @@ fn each_field<'a>(line: &'a [u8], separator: Separator, mut take: impl FnMut(&'a
     }
 }
 
-/// Seconds, whole or not.
+/// Seconds, whole or not: exact to the nanosecond in decimals, and as a float reads it with an exponent.
 fn seconds(text: &[u8]) -> Option<Time> {
     if let Some(seconds) = whole(text) {
         return Some(Time::from_secs(seconds));
+    }
+    let point = text.iter().position(|byte| *byte == b'.');
+    if let Some((seconds, [_, decimals @ ..])) = point.map(|point| text.split_at(point))
+        && (1..=9).contains(&decimals.len())
+        && let (Some(seconds), Some(decimals_read)) = (whole(seconds), whole(decimals))
+    {
+        let nanos = decimals_read * 10_u64.pow(9 - decimals.len() as u32);
+        return Some(Time::from_secs(seconds) + Duration::from_nanos(nanos));
     }
     let seconds: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     Some(Time::ZERO + Duration::try_from_secs_f64(seconds).ok()?)

@@ -9,13 +9,16 @@ mod lines;
 mod numbers;
 mod source;
 mod web_log;
+mod write;
 
 pub use error::TraceError;
 pub use format::Format;
+pub use write::{TraceWriter, WriteError, WriteFormat, link_next_accesses};
 
 use crate::Access;
 use counted::Counted;
 use error::Place;
+use larder_units::Time;
 use lines::Lines;
 use std::fs::File;
 use std::io::{BufRead, Read};
@@ -25,6 +28,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use web_log::{Sizes, WebLog};
 
 /// The requests of a trace, one after another. After an error, nothing follows.
+///
+/// Times never go back: a request that is earlier than one before it takes that one's time, and is counted as late. Logs of real systems are slightly out of
+/// order (requests are written when they end), and a cache's clock is not. Sizes are any number of bytes, 0 and 2^63 too: how a cache takes them is said in [`crate::Replay`].
 pub struct Trace {
     name: String,
     format: Format,
@@ -32,6 +38,8 @@ pub struct Trace {
     /// The file's bytes that were read, and that it has.
     position: Option<(Arc<AtomicU64>, u64)>,
     ended: bool,
+    latest: Time,
+    late_requests: u64,
 }
 
 /// A format's reader. It names the place of what is wrong, [`Trace`] the file.
@@ -91,7 +99,8 @@ impl Trace {
             Format::OracleGeneral => Box::new(numbers::OracleGeneral::new(source)),
             Format::Numbers => Box::new(numbers::Numbers::new(source)),
         };
-        Ok(Trace { name: name.to_owned(), format, requests, position: None, ended: false })
+        let (position, latest) = (None, Time::ZERO);
+        Ok(Trace { name: name.to_owned(), format, requests, position, ended: false, latest, late_requests: 0 })
     }
 
     /// How much of the file is read, from 0 to 1, for a progress bar; `None` where that is not known, as of a pipe.
@@ -109,6 +118,11 @@ impl Trace {
     pub fn format(&self) -> Format {
         self.format
     }
+
+    /// Requests so far that were earlier than one before them.
+    pub fn late_requests(&self) -> u64 {
+        self.late_requests
+    }
 }
 
 impl Iterator for Trace {
@@ -120,7 +134,14 @@ impl Iterator for Trace {
             return None;
         }
         match self.requests.next() {
-            Ok(Some(access)) => Some(Ok(access)),
+            Ok(Some(mut access)) => {
+                if access.now < self.latest {
+                    access.now = self.latest;
+                    self.late_requests += 1;
+                }
+                self.latest = access.now;
+                Some(Ok(access))
+            }
             Ok(None) => {
                 self.ended = true;
                 None
