@@ -15,6 +15,7 @@ mod ping_server;
 mod policies;
 mod put;
 mod replay;
+mod reproduce;
 mod run;
 mod trace;
 
@@ -41,6 +42,7 @@ enum Command {
     PingServer(ping_server::PingServerArgs),
     Replay(replay::ReplayArgs),
     Policies(policies::PoliciesArgs),
+    Reproduce(reproduce::ReproduceArgs),
     Trace(trace::TraceArgs),
 }
 
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::PingServer(args) => ping_server::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Policies(args) => policies::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
         Command::Trace(args) => trace::run(args),
     };
     match result {
