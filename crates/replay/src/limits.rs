@@ -12,7 +12,7 @@ pub const MAX_XZ_MEMORY: u64 = 128 << 20;
 /// Window of a zstd stream, as a power of two: 128 MiB, which is what the zstd tool takes without asking.
 pub const MAX_ZSTD_WINDOW_LOG: u32 = 27;
 
-/// URLs whose size a web log's reader remembers, for answers that do not state it (304). 16 bytes each.
+/// URLs or keys whose size a reader of logs remembers, for requests that do not state it (304, a miss at Twitter). 16 bytes each.
 pub const MAX_REMEMBERED_URLS: usize = 1 << 22;
 
 /// Blocks of one line of an ARC trace: half a gigabyte in one request is no disk request.
