@@ -39,6 +39,7 @@ fn entry_json(entry: &PolicyEntry) -> Value {
     json!({
         "name": entry.name,
         "kind": kind(entry),
+        "offline": entry.is_offline(),
         "summary": entry.summary,
         "citation": entry.citation,
         "complexity": entry.complexity,
@@ -60,9 +61,10 @@ fn as_text() -> String {
     );
     for entry in registry() {
         text += &format!(
-            "\n{} ({}): {}\n    {}\n    {} a request, {} bytes an object\n",
+            "\n{} ({}{}): {}\n    {}\n    {} a request, {} bytes an object\n",
             entry.name,
             kind(entry),
+            if entry.is_offline() { ", in the replayer only" } else { "" },
             entry.summary,
             entry.citation,
             entry.complexity,

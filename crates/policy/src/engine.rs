@@ -1,11 +1,14 @@
 //! The engine: slots, bytes and the policies, under one capacity.
 
+use crate::future::Future;
 use crate::job::{Job, JobDone};
 use crate::limits::MAX_OBJECTS;
+use crate::prefetch::prefetch;
 use crate::registry::{Build, Setting};
 use crate::traits::{Admit, Evict, Gauge};
-use crate::{Request, Slot, Spec, SpecError};
+use crate::{Path, Request, Slot, Spec, SpecError};
 use larder_units::{ByteSize, Streams, Time};
+use std::sync::Arc;
 
 /// Decides what a cache keeps. It knows ids, sizes and slots, and neither keys nor values: the owner's index maps its keys to [`Slot`]s,
 /// and drops the values of the slots that come back as victims.
@@ -42,17 +45,46 @@ impl Engine {
     /// An empty engine with `spec`'s policies and room for `capacity`. The same spec, capacity, streams and calls give the same decisions.
     ///
     /// # Errors
-    /// [`SpecError`] where arguments of one stage contradict each other.
+    /// [`SpecError`] where arguments of one stage contradict each other, or a stage would have to know the future.
     pub fn new(spec: &Spec, capacity: ByteSize, streams: &Streams) -> Result<Engine, SpecError> {
+        Engine::build(spec, capacity, streams, None)
+    }
+
+    /// As [`Engine::new`], also for the policies that know the trace ahead: the engine's n-th request is the n-th of `future`.
+    ///
+    /// # Errors
+    /// [`SpecError`] where arguments of one stage contradict each other.
+    pub fn foreseeing(
+        spec: &Spec,
+        capacity: ByteSize,
+        streams: &Streams,
+        future: &Arc<Future>,
+    ) -> Result<Engine, SpecError> {
+        Engine::build(spec, capacity, streams, Some(future))
+    }
+
+    fn build(
+        spec: &Spec,
+        capacity: ByteSize,
+        streams: &Streams,
+        future: Option<&Arc<Future>>,
+    ) -> Result<Engine, SpecError> {
         let capacity = capacity.bytes();
         let mut admission = Vec::new();
         let mut eviction = None;
         for (stage, parsed) in spec.stages().iter().enumerate() {
             let entry = parsed.entry();
             let setting = Setting { capacity, streams, stage, name: entry.name };
+            let future = || {
+                future.ok_or_else(|| format!("`{}` knows the trace ahead, only `larder replay` can run it", entry.name))
+            };
             let built = parsed.with_arguments(|arguments| match entry.build {
                 Build::Admission(build) => build(arguments, &setting).map(|policy| admission.push(policy)),
                 Build::Eviction(build) => build(arguments, &setting).map(|policy| eviction = Some(policy)),
+                Build::OfflineAdmission(build) => {
+                    build(arguments, &setting, future()?).map(|policy| admission.push(policy))
+                }
+                Build::OfflineEviction(build) => build(arguments, future()?).map(|policy| eviction = Some(policy)),
             });
             built.map_err(|problem| SpecError::contradiction(spec, stage, problem))?;
         }
@@ -97,6 +129,17 @@ impl Engine {
     /// Call it once an answered miss, after [`Engine::miss`].
     #[inline]
     pub fn admit(&mut self, id: u64, size: u64, now: Time) -> bool {
+        self.judge(id, size, now, None)
+    }
+
+    /// As [`Engine::admit`], for a router that knows the path that the answer took. Where it is not told, the admissions that depend on
+    /// it (`lcd`, `probcache`, `betweenness`) admit everything.
+    pub fn admit_from(&mut self, id: u64, size: u64, now: Time, path: &Path) -> bool {
+        self.judge(id, size, now, Some(path))
+    }
+
+    #[inline]
+    fn judge(&mut self, id: u64, size: u64, now: Time, path: Option<&Path>) -> bool {
         let request = Request { id, size: size.max(MIN_SIZE), now, seq: self.requests };
         let mut admitted = self.fits(request.size);
         for stage in &mut self.admission {
@@ -107,6 +150,7 @@ impl Engine {
                 len: self.objects.len() - self.free.len(),
                 eviction: &mut *self.eviction,
                 last: None,
+                path,
             };
             // Every stage is asked, so that each one's statistics see the size.
             admitted &= stage.admit(&request, &mut cache);
@@ -131,11 +175,10 @@ impl Engine {
     /// to follow. `None`, and nothing evicted, where it can never fit.
     #[inline]
     pub fn insert(&mut self, id: u64, size: u64, now: Time, victims: &mut Vec<Slot>) -> Option<Slot> {
-        let request = Request { id, size: size.max(MIN_SIZE), now, seq: self.requests };
-        if !self.fits(request.size) {
+        if !self.make_room(id, size, now, victims) {
             return None;
         }
-        self.evict_to(self.capacity - request.size, MAX_OBJECTS - 1, Some(&request), victims);
+        let request = Request { id, size: size.max(MIN_SIZE), now, seq: self.requests };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.objects.push(Object { id, size: UNUSED });
             Slot::new((self.objects.len() - 1) as u32)
@@ -144,6 +187,42 @@ impl Engine {
         self.used += request.size;
         self.eviction.on_insert(slot, &request);
         Some(slot)
+    }
+
+    /// The evictions of [`Engine::insert`], which then has none left to do: for who wants to ask [`Engine::last_id`] of the victims before
+    /// one of their slots is taken again. False, and nothing evicted, where the object can never fit.
+    #[inline]
+    pub fn make_room(&mut self, id: u64, size: u64, now: Time, victims: &mut Vec<Slot>) -> bool {
+        let request = Request { id, size: size.max(MIN_SIZE), now, seq: self.requests };
+        let fits = self.fits(request.size);
+        if fits {
+            self.evict_to(self.capacity - request.size, MAX_OBJECTS - 1, Some(&request), victims);
+        }
+        fits
+    }
+
+    /// A request for `id` will come soon: begins to load what it will read. For owners that know their next requests (a trace, a batch of
+    /// packets), as [`Engine::prefetch_slot`] and [`Engine::prefetch_further`], in this order, some requests apart. They change nothing.
+    #[inline]
+    pub fn prefetch(&self, id: u64) {
+        for stage in &self.admission {
+            stage.prefetch(id);
+        }
+    }
+
+    /// As [`Engine::prefetch`], once it is known that `id` is probably in `slot`, or not stored.
+    #[inline]
+    pub fn prefetch_slot(&self, id: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            prefetch(&self.objects, slot.index());
+        }
+        self.eviction.prefetch(id, slot);
+    }
+
+    /// As [`Engine::prefetch_slot`]: what that has loaded tells what else will be read.
+    #[inline]
+    pub fn prefetch_further(&self, id: u64, slot: Option<Slot>) {
+        self.eviction.prefetch_further(id, slot);
     }
 
     /// The owner removed the object in `slot`: a purge, an expiry.
@@ -207,6 +286,18 @@ impl Engine {
         Some((self.objects[slot.index()].id, ByteSize::from_bytes(size)))
     }
 
+    /// `slot` is in use, and its object is `id`.
+    #[inline]
+    pub fn holds(&self, slot: Slot, id: u64) -> bool {
+        self.objects.get(slot.index()).is_some_and(|object| object.id == id && object.size != UNUSED)
+    }
+
+    /// The id that was stored in `slot` last.
+    #[inline]
+    pub fn last_id(&self, slot: Slot) -> Option<u64> {
+        Some(self.objects.get(slot.index())?.id)
+    }
+
     /// The policies.
     pub fn spec(&self) -> &Spec {
         &self.spec
@@ -248,6 +339,9 @@ impl Engine {
             let victim = self.eviction.victim(incoming).expect("objects are stored, so one can leave");
             self.release(victim);
             victims.push(victim);
+            if let Some(next) = self.eviction.expected_victim() {
+                prefetch(&self.objects, next.index());
+            }
         }
     }
 
@@ -267,6 +361,7 @@ pub struct Cache<'a> {
     len: usize,
     eviction: &'a mut dyn Evict,
     last: Option<Slot>,
+    path: Option<&'a Path>,
 }
 
 /// An object that would have to leave.
@@ -299,6 +394,11 @@ impl Cache<'_> {
         self.len == 0
     }
 
+    /// The path that the answer took, where the engine's owner knows it.
+    pub fn path(&self) -> Option<&Path> {
+        self.path
+    }
+
     /// Who would leave next; called again, who would leave after that. Nobody leaves by it.
     pub fn next_victim(&mut self) -> Option<Victim> {
         let slot = self.eviction.peek(self.last)?;
@@ -311,10 +411,11 @@ impl Cache<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::registry;
+    use crate::future::FutureBuilder;
+    use crate::registry::{Kind, registry};
     use crate::traits::Policy;
     use std::collections::HashMap;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     /// Admits only what is smaller than everything that would have to leave for it, and notes whom it was shown.
     struct Duel(Arc<Mutex<Vec<u64>>>);
@@ -351,7 +452,7 @@ mod tests {
         // A window that holds nothing would not duel.
         for name in evictors().chain(["w-tinylfu(window=50%)"]) {
             let capacity = ByteSize::from_bytes(1000);
-            let mut engine = Engine::new(&name.parse().unwrap(), capacity, &Streams::new(1)).unwrap();
+            let mut engine = Engine::foreseeing(&name.parse().unwrap(), capacity, &Streams::new(1), &future()).unwrap();
             let shown = Arc::new(Mutex::new(Vec::new()));
             engine.admission.push(Box::new(Duel(shown.clone())));
             let mut victims = Vec::new();
@@ -389,7 +490,7 @@ mod tests {
     fn looking_ahead_loses_objects() {
         for name in evictors() {
             let capacity = ByteSize::from_bytes(1000);
-            let mut engine = Engine::new(&name.parse().unwrap(), capacity, &Streams::new(1)).unwrap();
+            let mut engine = Engine::foreseeing(&name.parse().unwrap(), capacity, &Streams::new(1), &future()).unwrap();
             let shown = Arc::new(Mutex::new(Vec::new()));
             engine.admission.push(Box::new(Fickle(Duel(shown.clone()))));
             let mut stream = Streams::new(2).stream("test");
@@ -432,10 +533,14 @@ mod tests {
         }
     }
 
+    /// Of requests that will not be made: whoever foresees must not be misled into losing objects.
+    fn future() -> Arc<Future> {
+        let mut trace = FutureBuilder::default();
+        (0..10_000_u64).for_each(|place| trace.push(place * place % 97, 10).unwrap());
+        Arc::new(trace.build())
+    }
+
     fn evictors() -> impl Iterator<Item = &'static str> {
-        registry().iter().filter_map(|entry| match entry.build {
-            Build::Eviction(_) => Some(entry.name),
-            Build::Admission(_) => None,
-        })
+        registry().iter().filter(|entry| entry.kind() == Kind::Eviction).map(|entry| entry.name)
     }
 }

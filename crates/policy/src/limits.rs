@@ -9,6 +9,9 @@ pub const MAX_STAGES: usize = 8;
 /// Objects of one engine: slots are `u32` and the last value marks the end of a list.
 pub const MAX_OBJECTS: usize = u32::MAX as usize - 1;
 
+/// Requests of a trace that offline policies may foresee: the longest published CDN trace (`adaptsize`, 450 million) fits, in 11 GB.
+pub const MAX_FUTURE_REQUESTS: usize = 1 << 29;
+
 /// Longest history of Filter: 64 MB of queue, ten times the longest in the paper's sweep (1e6).
 pub const FILTER_MAX_WINDOW: u64 = 1 << 24;
 
@@ -105,6 +108,10 @@ pub const WLFU_MAX_WINDOW: u64 = 1 << 24;
 
 /// Counts that WLFU tells apart; objects that were requested more often count alike, by recency.
 pub const WLFU_LEVELS: usize = 4096;
+
+/// Longest window of ProbCache: a day of traffic, beyond which its chances are next to nothing.
+pub const PROBCACHE_MAX_WINDOW: u64 = 86_400;
+
 /// Ghosts of one list: a policy that remembers what left is bounded by the cache's bytes, and by this where objects of few bytes fill a large
 /// cache. About 500 MB.
 pub const MAX_GHOSTS: usize = 1 << 24;

@@ -4,11 +4,13 @@
 
 use crate::admit;
 use crate::evict;
+use crate::future::Future;
 use crate::parameters::{Arguments, Parameter};
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
+use std::sync::Arc;
 
-static REGISTRY: [PolicyEntry; 32] = [
+static REGISTRY: &[PolicyEntry] = &[
     evict::agd::ENTRY,
     evict::fifo::ENTRY,
     evict::lru::ENTRY,
@@ -16,13 +18,18 @@ static REGISTRY: [PolicyEntry; 32] = [
     evict::w_tinylfu::ENTRY,
     evict::wlfu::ENTRY,
     evict::arc::ENTRY,
+    evict::belady::ENTRY,
+    evict::belady::ENTRY_BY_SIZE,
     evict::car::ENTRY,
     evict::clock::ENTRY,
+    evict::clock_pro::ENTRY,
     evict::greedy_dual::ENTRY,
     evict::greedy_dual::ENTRY_WITH_FREQUENCY,
     evict::hyperbolic::ENTRY,
+    evict::lecar::ENTRY,
     evict::lfu::ENTRY,
     evict::lhd::ENTRY,
+    evict::lirs::ENTRY,
     evict::lru_k::ENTRY,
     evict::random_priority::ENTRY,
     evict::s3fifo::ENTRY,
@@ -34,18 +41,24 @@ static REGISTRY: [PolicyEntry; 32] = [
     admit::size::ENTRY,
     admit::adaptsize::ENTRY,
     admit::after::ENTRY,
+    admit::betweenness::ENTRY,
     admit::bloom::ENTRY,
     admit::expsize::ENTRY,
     admit::hillclimb::ENTRY,
+    admit::lcd::ENTRY,
+    admit::lce::ENTRY,
+    admit::lookahead::ENTRY,
+    admit::lookahead::ENTRY_STATIC,
     admit::lrus::ENTRY,
     admit::probability::ENTRY,
+    admit::probcache::ENTRY,
     admit::threshold::ENTRY,
     admit::tinylfu::ENTRY,
 ];
 
 /// Every policy that this build knows.
 pub fn registry() -> &'static [PolicyEntry] {
-    &REGISTRY
+    REGISTRY
 }
 
 /// One policy: what it is called, where it comes from, what it takes and costs.
@@ -78,9 +91,14 @@ impl PolicyEntry {
     /// What it decides.
     pub fn kind(&self) -> Kind {
         match self.build {
-            Build::Admission(_) => Kind::Admission,
-            Build::Eviction(_) => Kind::Eviction,
+            Build::Admission(_) | Build::OfflineAdmission(_) => Kind::Admission,
+            Build::Eviction(_) | Build::OfflineEviction(_) => Kind::Eviction,
         }
+    }
+
+    /// It knows the trace ahead, so that it runs in the replayer only: see [`crate::Engine::foreseeing`].
+    pub fn is_offline(&self) -> bool {
+        matches!(self.build, Build::OfflineAdmission(_) | Build::OfflineEviction(_))
     }
 }
 
@@ -90,6 +108,10 @@ pub(crate) enum Build {
     Admission(fn(&Arguments<'_>, &Setting<'_>) -> Result<Box<dyn Admit>, String>),
     #[allow(clippy::type_complexity)]
     Eviction(fn(&Arguments<'_>, &Setting<'_>) -> Result<Box<dyn Evict>, String>),
+    #[allow(clippy::type_complexity)]
+    OfflineAdmission(fn(&Arguments<'_>, &Setting<'_>, &Arc<Future>) -> Result<Box<dyn Admit>, String>),
+    #[allow(clippy::type_complexity)]
+    OfflineEviction(fn(&Arguments<'_>, &Arc<Future>) -> Result<Box<dyn Evict>, String>),
 }
 
 /// Where a policy is built: beside its arguments.

@@ -48,6 +48,11 @@ impl Spec {
     pub(crate) fn stages(&self) -> &[Stage] {
         &self.stages
     }
+
+    /// A stage knows the trace ahead: see [`crate::Engine::foreseeing`].
+    pub fn is_offline(&self) -> bool {
+        self.stages.iter().any(|stage| stage.entry().is_offline())
+    }
 }
 
 impl Stage {

@@ -80,6 +80,21 @@ proptest! {
     }
 
     #[test]
+    fn lirs(steps in steps(), equal: bool, percent in 0..101u64) {
+        compare(&format!("lirs(hir={percent}%)"), &mut Lirs::new(percent), equal, &steps)?;
+    }
+
+    #[test]
+    fn clock_pro(steps in steps(), equal: bool) {
+        compare("clock-pro", &mut ClockPro::default(), equal, &steps)?;
+    }
+
+    #[test]
+    fn lecar(steps in steps(), equal: bool) {
+        compare("lecar", &mut Lecar::default(), equal, &steps)?;
+    }
+
+    #[test]
     fn lfu(steps in steps(), equal: bool) {
         compare("lfu", &mut Ranked::new(Rank::Frequency), equal, &steps)?;
         compare("lfu(ageing=dynamic)", &mut Ranked::new(Rank::AgedFrequency), equal, &steps)?;

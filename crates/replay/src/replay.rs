@@ -2,10 +2,10 @@
 
 use crate::limits::JOB_INTERVAL;
 use crate::{Access, Row};
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
-use larder_policy::{Engine, Slot, Spec, SpecError};
+use larder_policy::{Engine, Future, Slot, SlotIndex, Spec, SpecError};
 use larder_units::{ByteSize, Streams};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// A cache without values that requests are replayed through.
 ///
@@ -13,13 +13,19 @@ use larder_units::{ByteSize, Streams};
 /// a request for it is a hit, and counts in the byte hit ratio with the request's own size. Stored again, it gets its new size.
 pub struct Replay {
     engine: Engine,
-    index: HashMap<u64, Slot, FixedState>,
-    /// Whose each slot is.
-    ids: Vec<u64>,
+    seed: u64,
+    /// Entries of the objects stored, and of those in `leaving`.
+    index: SlotIndex,
     victims: Vec<Slot>,
+    /// Victims whose entries are still in the index, while it loads the memory where they stand.
+    leaving: VecDeque<(u64, Slot)>,
     fills: bool,
     counts: Counts,
 }
+
+/// Requests between two steps of preparing one: look where the index has it, read what is stored there, follow what that refers to. Of 4
+/// to 16 all are about as good.
+const STEP: usize = 8;
 
 #[derive(Default)]
 struct Counts {
@@ -36,14 +42,27 @@ impl Replay {
     /// # Errors
     /// [`SpecError`] where the spec's arguments contradict each other.
     pub fn new(spec: &Spec, capacity: ByteSize, seed: u64) -> Result<Replay, SpecError> {
-        Ok(Replay {
-            engine: Engine::new(spec, capacity, &Streams::new(seed))?,
-            index: HashMap::default(),
-            ids: Vec::new(),
+        Ok(Replay::over(Engine::new(spec, capacity, &Streams::new(seed))?, seed))
+    }
+
+    /// As [`Replay::new`], also for the policies that know the trace ahead ([`Spec::is_offline`]): `future` holds the requests that will be made.
+    ///
+    /// # Errors
+    /// [`SpecError`] where the spec's arguments contradict each other.
+    pub fn foreseeing(spec: &Spec, capacity: ByteSize, seed: u64, future: &Arc<Future>) -> Result<Replay, SpecError> {
+        Ok(Replay::over(Engine::foreseeing(spec, capacity, &Streams::new(seed), future)?, seed))
+    }
+
+    fn over(engine: Engine, seed: u64) -> Replay {
+        Replay {
+            engine,
+            seed,
+            index: SlotIndex::default(),
             victims: Vec::new(),
+            leaving: VecDeque::new(),
             fills: false,
             counts: Counts::default(),
-        })
+        }
     }
 
     /// The same cache, but storing without asking the policies while there is free room, as the node's caches do
@@ -63,10 +82,10 @@ impl Replay {
         {
             self.engine.complete(job.run());
         }
-        if let Some(slot) = self.index.get(&id) {
+        if let Some(slot) = self.index.find(id, |slot| self.engine.holds(slot, id)) {
             self.counts.hits += 1;
             self.counts.hit_bytes = self.counts.hit_bytes.saturating_add(size);
-            self.engine.hit(*slot, id, now);
+            self.engine.hit(slot, id, now);
             return true;
         }
         self.engine.miss(id, now);
@@ -74,19 +93,54 @@ impl Replay {
             true => self.engine.admit_or_fill(id, size, now),
             false => self.engine.admit(id, size, now),
         };
-        if admitted && let Some(slot) = self.engine.insert(id, size, now, &mut self.victims) {
-            for victim in self.victims.drain(..) {
-                self.index.remove(&self.ids[victim.index()]);
-            }
-            if slot.index() == self.ids.len() {
-                self.ids.push(id);
-            } else {
-                self.ids[slot.index()] = id;
-            }
+        if !admitted || !self.engine.make_room(id, size, now, &mut self.victims) {
+            return false;
+        }
+        self.forget_victims();
+        if let Some(slot) = self.engine.insert(id, size, now, &mut self.victims) {
             self.index.insert(id, slot);
             self.counts.insertions += 1;
         }
         false
+    }
+
+    /// Requests in a row, as [`Replay::request`] one after another, but faster: what the next ones will read is loaded meanwhile.
+    pub fn requests(&mut self, accesses: &[Access]) {
+        let mut guesses = [None; STEP];
+        for next in 0..accesses.len() + 3 * STEP {
+            let due = |steps: usize| accesses.get(next.wrapping_sub(steps * STEP));
+            if let Some(access) = due(3) {
+                self.request(access);
+            }
+            // The place of a guess is taken over by that of the request a step later.
+            if let Some(access) = due(2) {
+                self.engine.prefetch_further(access.id, guesses[next % STEP]);
+            }
+            if let Some(access) = due(1) {
+                let guess = self.index.guess(access.id);
+                guesses[next % STEP] = guess;
+                self.engine.prefetch_slot(access.id, guess);
+            }
+            if let Some(access) = due(0) {
+                self.index.prefetch(access.id);
+                self.engine.prefetch(access.id);
+            }
+        }
+    }
+
+    /// Takes the victims out of the index, but not at once: their places in it are not in the processor's cache yet.
+    fn forget_victims(&mut self) {
+        for victim in self.victims.drain(..) {
+            if let Some(id) = self.engine.last_id(victim) {
+                self.index.prefetch(id);
+                self.leaving.push_back((id, victim));
+            }
+        }
+        while self.leaving.len() > STEP
+            && let Some((id, slot)) = self.leaving.pop_front()
+        {
+            self.index.remove(id, slot);
+        }
     }
 
     /// The figures so far. The host fills in [`Row::requests_per_second`], since it has the clock.
@@ -97,6 +151,7 @@ impl Replay {
             trace: trace.to_owned(),
             policy: self.engine.spec().to_string(),
             capacity: self.engine.capacity().bytes(),
+            seed: self.seed,
             requests,
             hits,
             object_hit_ratio: share(hits, requests),

@@ -11,6 +11,8 @@ pub struct Row {
     pub policy: String,
     /// Bytes.
     pub capacity: u64,
+    /// Of every random choice.
+    pub seed: u64,
     /// Requests replayed.
     pub requests: u64,
     /// Requests whose object was cached.

@@ -79,8 +79,13 @@ impl<N: Copy> Ghosts<N> {
         Some(ghost)
     }
 
+    /// Who left first of those remembered.
+    pub fn oldest(&self) -> Option<Ghost<N>> {
+        self.order.tail().map(|place| self.ghosts[place.index()])
+    }
+
     /// Takes the oldest out; false where there is none.
-    fn pop_oldest(&mut self) -> bool {
+    pub fn pop_oldest(&mut self) -> bool {
         let oldest = self.order.tail().map(|place| self.ghosts[place.index()].id);
         oldest.is_some_and(|id| self.remove(id).is_some())
     }

@@ -2,16 +2,20 @@
 
 pub(crate) mod agd;
 pub(crate) mod arc;
+pub(crate) mod belady;
 pub(crate) mod car;
 pub(crate) mod clock;
+pub(crate) mod clock_pro;
 pub(crate) mod fifo;
 mod foreseen;
 mod ghosts;
 pub(crate) mod greedy_dual;
 mod heap;
 pub(crate) mod hyperbolic;
+pub(crate) mod lecar;
 pub(crate) mod lfu;
 pub(crate) mod lhd;
+pub(crate) mod lirs;
 pub(crate) mod lru;
 pub(crate) mod lru_k;
 mod pool;

@@ -1,9 +1,10 @@
 //! A small cache over the engine, and traffic for it.
 #![allow(dead_code)]
 
-use larder_policy::{Engine, Kind, Slot, Spec, registry};
+use larder_policy::{Engine, Future, Kind, Slot, Spec, registry};
 use larder_units::{ByteSize, Stream, Streams, Time};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// One spec for every policy of the registry, each composed with a plain partner.
 pub fn every_policy() -> Vec<Spec> {
@@ -22,13 +23,21 @@ pub struct Owner {
     pub engine: Engine,
     pub index: HashMap<u64, Slot>,
     pub held: Vec<Option<(u64, u64)>>,
+    /// For tests that count.
+    pub hits: u64,
     victims: Vec<Slot>,
 }
 
 impl Owner {
+    /// Nothing is foreseen: policies that know the trace ahead are told that nothing comes again.
     pub fn new(spec: &Spec, capacity: u64, seed: u64) -> Owner {
-        let engine = Engine::new(spec, ByteSize::from_bytes(capacity), &Streams::new(seed)).unwrap();
-        Owner { engine, index: HashMap::new(), held: Vec::new(), victims: Vec::new() }
+        Owner::foreseeing(spec, capacity, seed, &Arc::default())
+    }
+
+    pub fn foreseeing(spec: &Spec, capacity: u64, seed: u64, future: &Arc<Future>) -> Owner {
+        let capacity = ByteSize::from_bytes(capacity);
+        let engine = Engine::foreseeing(spec, capacity, &Streams::new(seed), future).unwrap();
+        Owner { engine, index: HashMap::new(), held: Vec::new(), hits: 0, victims: Vec::new() }
     }
 
     /// One request; true at a hit.

@@ -19,7 +19,7 @@
 //!
 //! O(1) a request; 20 to 40 bytes for each object requested in the last intervals (not for each stored).
 
-pub(crate) mod model;
+pub mod model;
 mod search;
 mod statistics;
 

@@ -14,9 +14,9 @@
 
 use crate::limits::ADAPTSIZE_SOLVER_ROUNDS;
 
-/// Objects of about one size and rate.
+/// Objects of about one size and rate; one object where `objects` is 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Bin {
+pub struct Bin {
     /// How many.
     pub objects: f64,
     /// Their mean size in bytes.
@@ -27,24 +27,40 @@ pub(crate) struct Bin {
 
 /// How size decides admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// Admit with the probability exp(−size/c).
     Chance,
     /// Admit where size ≤ c.
     Threshold,
 }
 
-/// What the model knows: the traffic, the cache, and the form of admission.
-pub(crate) struct Model {
-    pub bins: Vec<Bin>,
+/// What the model knows: the traffic, the cache, and how size decides.
+///
+/// ```
+/// use larder_policy::adaptsize_model::{Bin, Model, Shape};
+/// // A thousand small objects that are asked for often, a thousand large ones that are not, and room for the small ones.
+/// let small = Bin { objects: 1000.0, size: 1e3, rate: 5.0 };
+/// let large = Bin { objects: 1000.0, size: 1e5, rate: 1.0 };
+/// let model = Model::new(vec![small, large], 1e6, Shape::Threshold);
+/// assert!((model.hit_ratio(2e3) - 5.0 / 6.0).abs() < 1e-9);
+/// assert!(model.hit_ratio(2e5) < 0.2);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Model {
+    pub(crate) bins: Vec<Bin>,
     /// Bytes.
-    pub capacity: f64,
-    pub shape: Shape,
+    pub(crate) capacity: f64,
+    pub(crate) shape: Shape,
     /// T, in the rates' unit of time; infinite for the theorem's long run.
-    pub horizon: f64,
+    pub(crate) horizon: f64,
 }
 
 impl Model {
+    /// A cache of `capacity` bytes, in the long run.
+    pub fn new(bins: Vec<Bin>, capacity: f64, shape: Shape) -> Model {
+        Model { bins, capacity, shape, horizon: f64::INFINITY }
+    }
+
     /// Lemma 2: the object hit ratio with the parameter `c` in bytes. NaN where there are no requests.
     pub fn hit_ratio(&self, c: f64) -> f64 {
         let admissible: Vec<Admissible> = self.bins.iter().filter_map(|bin| self.admissible(bin, c)).collect();

@@ -1,0 +1,291 @@
+//! The picture, by plotters: axes and grid, the series, the legend.
+
+use crate::limits::{POINTS_A_SERIES, TEXT_CHARS};
+use crate::{Axis, Figure, Scale, Series, Style};
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::element::DashedPathElement;
+use plotters::prelude::*;
+use std::ops::Range;
+
+/// Pixels of the picture; it scales with the page.
+const SIZE: (u32, u32) = (760, 400);
+/// Of these, the legend at the right.
+const LEGEND_WIDTH: u32 = 170;
+const FONT: &str = "system-ui, sans-serif";
+
+const PAPER: RGBColor = RGBColor(0xFF, 0xFF, 0xFE);
+const INK: RGBColor = RGBColor(0x1A, 0x1A, 0x1C);
+const GRID: RGBColor = RGBColor(0xDD, 0xDE, 0xE0);
+
+/// Okabe and Ito's colours but for black and yellow, and each one's lighter form for dark paper.
+const COLOURS: [(RGBColor, &str); 6] = [
+    (RGBColor(0x00, 0x72, 0xB2), "#4FB3E8"),
+    (RGBColor(0xD5, 0x5E, 0x00), "#FF8A3C"),
+    (RGBColor(0x00, 0x9E, 0x73), "#2FD1A2"),
+    (RGBColor(0xCC, 0x79, 0xA7), "#E9A0C8"),
+    (RGBColor(0x9A, 0x6A, 0x00), "#E6B84A"),
+    (RGBColor(0x56, 0x6B, 0x8C), "#A9BBD6"),
+];
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Track, Track>>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+pub(crate) fn svg(figure: &Figure) -> String {
+    let mut drawing = String::new();
+    // Plotters' errors are the backend's, and this one writes into a string; a picture without a part of itself would be the worst of it.
+    let _ = draw(figure, &mut drawing);
+    let content = drawing.split_once('>').map_or("", |(_, content)| content);
+    let (width, height) = SIZE;
+    let title = escaped(&shown(&figure.title));
+    format!(
+        "<svg class=\"larder-figure\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+         height=\"{height}\" role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n{}{content}",
+        dark_style()
+    )
+}
+
+/// The colours on a dark page. They go by the attribute that the light ones are written with, so a viewer without style sheets shows those.
+fn dark_style() -> String {
+    let mut rules = String::new();
+    let papers = [(PAPER, "#17181C"), (INK, "#E6E6E9"), (GRID, "#34363D")];
+    for (light, dark) in papers.into_iter().chain(COLOURS) {
+        let RGBColor(r, g, b) = light;
+        for property in ["fill", "stroke"] {
+            rules += &format!(".larder-figure [{property}=\"#{r:02X}{g:02X}{b:02X}\"]{{{property}:{dark}}}");
+        }
+    }
+    format!(
+        "<style>.larder-figure{{max-width:100%;height:auto}}@media (prefers-color-scheme:dark){{{rules}}}</style>\n"
+    )
+}
+
+fn draw(figure: &Figure, into: &mut String) -> Drawn {
+    let all: Vec<Placed> = figure.series.iter().map(|series| Placed::new(series, figure)).collect();
+    let (x_low, x_high) = extent(&figure.x, all.iter().flat_map(Placed::xs), has_bars(figure));
+    // Bars stand on zero, where the axis has one.
+    let zero = (has_bars(figure) && figure.y.scale == Scale::Linear).then_some(0.0);
+    let (y_low, y_high) = extent(&figure.y, all.iter().flat_map(Placed::ys).chain(zero), false);
+    let foot = zero.unwrap_or(y_low);
+
+    let root = SVGBackend::with_string(into, SIZE).into_drawing_area();
+    root.fill(&PAPER)?;
+    let (plot, legend) = root.split_horizontally(SIZE.0 - LEGEND_WIDTH);
+    let mut chart = ChartBuilder::on(&plot)
+        .caption(shown(&figure.title), text(17))
+        .margin(10)
+        .x_label_area_size(46)
+        .y_label_area_size(66)
+        .build_cartesian_2d(Track::new(&figure.x, x_low, x_high), Track::new(&figure.y, y_low, y_high))?;
+    chart
+        .configure_mesh()
+        .axis_style(INK)
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
+        .label_style(text(13))
+        .axis_desc_style(text(14))
+        .x_desc(shown(&figure.x.label))
+        .y_desc(shown(&figure.y.label))
+        .draw()?;
+    let bars = figure.series.iter().filter(|series| series.style == Style::Bars).count();
+    let mut bar = 0;
+    for (index, placed) in all.iter().enumerate() {
+        let style = Pen::of(index);
+        match placed.style {
+            Style::Line => draw_line(&mut chart, placed, &style)?,
+            Style::Points => draw_marks(&mut chart, placed, &style)?,
+            Style::Bars => {
+                draw_bars(&mut chart, placed, &style, (bar, bars), foot)?;
+                bar += 1;
+            }
+        }
+    }
+    draw_legend(&legend, figure)?;
+    root.present()?;
+    Ok(())
+}
+
+/// An axis as plotters wants it: positions become pixels, and the ticks say what they are.
+struct Track {
+    low: f64,
+    high: f64,
+    ticks: Vec<(f64, String)>,
+}
+
+impl Track {
+    fn new(axis: &Axis, low: f64, high: f64) -> Track {
+        Track { low, high, ticks: axis.ticks(low, high) }
+    }
+}
+
+impl Ranged for Track {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
+        let share = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
+        from + (share * f64::from(to - from)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        self.ticks.iter().map(|(at, _)| *at).collect()
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.low..self.high
+    }
+}
+
+impl ValueFormatter<f64> for Track {
+    fn format_ext(&self, at: &f64) -> String {
+        self.ticks.iter().find(|(tick, _)| tick == at).map_or(String::new(), |(_, text)| shown(text))
+    }
+}
+
+/// A series in positions of the axes, thinned.
+struct Placed {
+    style: Style,
+    points: Vec<(f64, f64)>,
+    intervals: Vec<(f64, f64, f64)>,
+}
+
+impl Placed {
+    fn new(series: &Series, figure: &Figure) -> Self {
+        let every = series.points.len().div_ceil(POINTS_A_SERIES - 1).max(1);
+        let last = series.points.len().saturating_sub(1);
+        let drawn = (0..series.points.len()).filter(|at| at % every == 0 || *at == last);
+        let place = |at: usize| {
+            let (x, y) = series.points[at];
+            Some((figure.x.position(x)?, figure.y.position(y)?))
+        };
+        let interval = |at: usize| {
+            let (low, high) = *series.interval.as_ref()?.get(at)?;
+            Some((figure.x.position(series.points[at].0)?, figure.y.position(low)?, figure.y.position(high)?))
+        };
+        Placed {
+            style: series.style,
+            points: drawn.clone().filter_map(place).collect(),
+            intervals: drawn.filter_map(interval).collect(),
+        }
+    }
+
+    fn xs(&self) -> impl Iterator<Item = f64> {
+        self.points.iter().map(|(x, _)| *x)
+    }
+
+    fn ys(&self) -> impl Iterator<Item = f64> {
+        let ends = self.intervals.iter().flat_map(|(_, low, high)| [*low, *high]);
+        self.points.iter().map(|(_, y)| *y).chain(ends)
+    }
+}
+
+fn has_bars(figure: &Figure) -> bool {
+    figure.series.iter().any(|series| series.style == Style::Bars)
+}
+
+/// From the least to the greatest position, and some air. A linear axis of positive values that come near zero begins there.
+fn extent(axis: &Axis, positions: impl Iterator<Item = f64>, with_bars: bool) -> (f64, f64) {
+    let named = axis.names.iter().filter_map(|(value, _)| axis.position(*value));
+    let (low, high) = positions.chain(named).fold((f64::MAX, f64::MIN), |(low, high), at| (low.min(at), high.max(at)));
+    if low > high {
+        return (0.0, 1.0);
+    }
+    if with_bars {
+        // Half a bar's place at each end.
+        return (low - 0.6, high + 0.6);
+    }
+    let span = (high - low).max(high.abs().max(low.abs()) * 1e-6).max(1e-9);
+    let near_zero = axis.scale == Scale::Linear && low >= 0.0 && low < span;
+    let is_all_ones = axis.scale == Scale::Linear && high == 1.0 && low >= 0.0;
+    (if near_zero { 0.0 } else { low - 0.03 * span }, if is_all_ones { 1.0 } else { high + 0.05 * span })
+}
+
+/// How the series of this number is drawn.
+struct Pen {
+    colour: RGBColor,
+    is_dashed: bool,
+}
+
+impl Pen {
+    fn of(index: usize) -> Pen {
+        Pen { colour: COLOURS[index % COLOURS.len()].0, is_dashed: index / COLOURS.len() % 2 == 1 }
+    }
+
+    fn stroke(&self) -> ShapeStyle {
+        ShapeStyle { color: self.colour.into(), filled: false, stroke_width: 2 }
+    }
+
+    fn fill(&self) -> ShapeStyle {
+        self.colour.filled()
+    }
+}
+
+/// Points that get a mark of their own on a line.
+const MARKED: usize = 40;
+
+fn draw_line(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen) -> Drawn {
+    match pen.is_dashed {
+        true => {
+            let dashes = DashedPathElement::new(placed.points.clone(), 7, 4, pen.stroke());
+            chart.draw_series(std::iter::once(dashes))?
+        }
+        false => chart.draw_series(std::iter::once(PathElement::new(placed.points.clone(), pen.stroke())))?,
+    };
+    if placed.points.len() <= MARKED {
+        return draw_marks(chart, placed, pen);
+    }
+    draw_whiskers(chart, &placed.intervals, pen)
+}
+
+fn draw_marks(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen) -> Drawn {
+    let size = if placed.style == Style::Points { 4 } else { 3 };
+    chart.draw_series(placed.points.iter().map(|point| Circle::new(*point, size, pen.fill())))?;
+    draw_whiskers(chart, &placed.intervals, pen)
+}
+
+/// The `of` series of bars share each unit of x; this is series `number` of them.
+fn draw_bars(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen, (number, of): (usize, usize), foot: f64) -> Drawn {
+    let width = 0.8 / of as f64;
+    let left = |x: f64| x - 0.4 + width * number as f64;
+    let bar = |(x, y): &(f64, f64)| Rectangle::new([(left(*x), foot), (left(*x) + width * 0.92, *y)], pen.fill());
+    chart.draw_series(placed.points.iter().map(bar))?;
+    let whiskers: Vec<_> =
+        placed.intervals.iter().map(|(x, low, high)| (left(*x) + width * 0.46, *low, *high)).collect();
+    draw_whiskers(chart, &whiskers, &Pen { colour: INK, is_dashed: false })
+}
+
+fn draw_whiskers(chart: &mut Chart<'_, '_>, intervals: &[(f64, f64, f64)], pen: &Pen) -> Drawn {
+    let whisker = |(x, low, high): &(f64, f64, f64)| PathElement::new(vec![(*x, *low), (*x, *high)], pen.stroke());
+    chart.draw_series(intervals.iter().map(whisker))?;
+    Ok(())
+}
+
+fn draw_legend(area: &Area<'_>, figure: &Figure) -> Drawn {
+    for (index, series) in figure.series.iter().enumerate() {
+        let (pen, y) = (Pen::of(index), 50 + 22 * index as i32);
+        match series.style {
+            Style::Bars => area.draw(&Rectangle::new([(4, y - 6), (26, y + 6)], pen.fill()))?,
+            Style::Points => area.draw(&Circle::new((15, y), 4, pen.fill()))?,
+            Style::Line if pen.is_dashed => {
+                area.draw(&DashedPathElement::new([(4, y), (26, y)], 7, 4, pen.stroke()))?;
+            }
+            Style::Line => area.draw(&PathElement::new(vec![(4, y), (26, y)], pen.stroke()))?,
+        }
+        area.draw(&Text::new(shown(&series.name), (32, y - 7), text(13)))?;
+    }
+    Ok(())
+}
+
+fn text(size: u32) -> TextStyle<'static> {
+    (FONT, size).into_font().color(&INK)
+}
+
+/// What of a text is drawn: no control characters, which XML forbids, and not more than fits.
+fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() && !matches!(c, '\u{FFFE}' | '\u{FFFF}')).take(TEXT_CHARS).collect()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

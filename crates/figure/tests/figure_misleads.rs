@@ -1,0 +1,87 @@
+//! A figure that shows what was not measured, or cannot be shown at all.
+
+use larder_figure::limits::POINTS_A_SERIES;
+use larder_figure::{Axis, Figure, Scale, Series, Style};
+use proptest::prelude::*;
+
+fn figure(series: Vec<Series>) -> Figure {
+    Figure { title: "A <title> & \"more\"".to_owned(), x: Axis::linear("x"), y: Axis::log("y"), series }
+}
+
+/// Centres of the marks of a picture.
+fn marks(svg: &str) -> Vec<(f64, f64)> {
+    let number = |tag: &str, name: &str| {
+        let value = tag.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
+        value.and_then(|value| value.parse().ok()).unwrap()
+    };
+    svg.split("<circle").skip(1).map(|tag| (number(tag, "cx"), number(tag, "cy"))).collect()
+}
+
+#[test]
+fn points_are_out_of_place() {
+    // Equal factors are equal distances on the logarithmic axis, equal steps on the linear one. The last mark is the legend's.
+    let svg = figure(vec![Series::points("s", vec![(0.0, 1.0), (1.0, 10.0), (2.0, 100.0), (3.0, 1000.0)])]).svg();
+    let marks = marks(&svg);
+    assert_eq!(marks.len(), 5);
+    for pair in marks[..4].windows(2) {
+        assert!((pair[1].0 - pair[0].0 - (marks[1].0 - marks[0].0)).abs() <= 1.0, "{marks:?}");
+        assert!((pair[1].1 - pair[0].1 - (marks[1].1 - marks[0].1)).abs() <= 1.0, "{marks:?}");
+        assert!(pair[1].1 < pair[0].1, "up is more");
+    }
+}
+
+#[test]
+fn what_cannot_be_shown_is_shown_somewhere() {
+    let unshowable = vec![(f64::NAN, 1.0), (1.0, 0.0), (1.0, -3.0), (f64::INFINITY, 2.0), (1.0, 5.0)];
+    let svg = figure(vec![Series::points("s", unshowable)]).svg();
+    assert_eq!(marks(&svg).len(), 2, "one point, one mark of the legend");
+}
+
+#[test]
+fn a_title_breaks_the_page() {
+    let svg = figure(vec![Series::line("<script>\u{0}", vec![])]).svg();
+    assert!(svg.contains("A &lt;title&gt; &amp; &quot;more&quot;") && !svg.contains("<script") && !svg.contains('\0'));
+}
+
+#[test]
+fn the_same_figure_differs() {
+    let make = || figure(vec![Series::line("s", (1..9).map(|i| (f64::from(i), f64::from(i * i))).collect())]).svg();
+    assert_eq!(make(), make());
+}
+
+#[test]
+fn a_long_trace_makes_a_picture_of_its_size() {
+    let long = Series::line("s", (0..1_000_000).map(|i| (f64::from(i), 1.0 + f64::from(i))).collect());
+    assert!(figure(vec![long]).svg().len() < POINTS_A_SERIES * 20);
+}
+
+fn series() -> impl Strategy<Value = Series> {
+    let style = prop_oneof![Just(Style::Line), Just(Style::Points), Just(Style::Bars)];
+    let points = prop::collection::vec(any::<(f64, f64)>(), 0..20);
+    let interval = prop::option::of(prop::collection::vec(any::<(f64, f64)>(), 0..20));
+    (".{0,8}", points, style, interval).prop_map(|(name, points, style, interval)| Series {
+        name,
+        points,
+        style,
+        interval,
+    })
+}
+
+fn axis() -> impl Strategy<Value = Axis> {
+    let scale = prop_oneof![Just(Scale::Linear), Just(Scale::Log)];
+    (".{0,8}", scale, prop::collection::vec(any::<(f64, String)>(), 0..4)).prop_map(|(label, scale, names)| Axis {
+        label,
+        scale,
+        names,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn no_figure_can_be_made(title in ".{0,20}", x in axis(), y in axis(), series in prop::collection::vec(series(), 0..4)) {
+        let svg = Figure { title, x, y, series }.svg();
+        prop_assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
+        prop_assert!(!svg.contains("NaN") && !svg.contains("inf\""));
+    }
+}

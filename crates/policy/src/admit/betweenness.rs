@@ -1,0 +1,34 @@
+//! Betweenness (Chai, He, Psaras and Pavlou, Cache "less for more" in information-centric networks, IFIP Networking 2012, section 3).
+//!
+//! Of a path's caches only the one with the greatest betweenness centrality stores the object: the router that most paths cross, where a copy
+//! meets most requests. Where several are equally central, each of them stores it, as there. The same admission serves the paper's EgoBetw:
+//! the betweenness is the caller's to compute, of the whole network or of a router's neighbours.
+//!
+//! Admits everything where the engine is told no [`crate::Path`]. Sizes do not matter to it. O(1); no state.
+
+use crate::Request;
+use crate::engine::Cache;
+use crate::registry::{Build, PolicyEntry};
+use crate::traits::{Admit, Policy};
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "betweenness",
+    citation: "Chai, He, Psaras, Pavlou, Cache \"less for more\" in information-centric networks, IFIP Networking 2012",
+    summary: "on a path, only the cache that most shortest paths cross admits",
+    parameters: &[],
+    complexity: "O(1)",
+    bytes_an_object: 0,
+    build: Build::Admission(|_, _| Ok(Box::new(Betweenness))),
+};
+
+struct Betweenness;
+
+impl Policy for Betweenness {}
+
+impl Admit for Betweenness {
+    fn on_request(&mut self, _: &Request, _: bool) {}
+
+    fn admit(&mut self, _: &Request, cache: &mut Cache<'_>) -> bool {
+        cache.path().is_none_or(|path| path.betweenness >= path.greatest_betweenness)
+    }
+}

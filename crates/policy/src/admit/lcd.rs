@@ -1,0 +1,34 @@
+//! LCD, leave a copy down (Laoutaris, Syntila and Stavrakakis, Meta algorithms for hierarchical web caches, IEEE IPCCC 2004, section III).
+//!
+//! Only the first cache behind whoever answered stores the object. So each hit moves a copy one hop towards the consumer, and what is asked
+//! for once stays at the first hop: popularity is counted by distance, without any counter.
+//!
+//! Admits everything where the engine is told no [`crate::Path`]: a cache by itself is its own first hop. Sizes do not matter to it. O(1);
+//! no state.
+
+use crate::Request;
+use crate::engine::Cache;
+use crate::registry::{Build, PolicyEntry};
+use crate::traits::{Admit, Policy};
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "lcd",
+    citation: "Laoutaris, Syntila, Stavrakakis, Meta algorithms for hierarchical web caches, IEEE IPCCC 2004",
+    summary: "leave a copy down: on a path, only the first cache behind the one that answered admits",
+    parameters: &[],
+    complexity: "O(1)",
+    bytes_an_object: 0,
+    build: Build::Admission(|_, _| Ok(Box::new(LeaveCopyDown))),
+};
+
+struct LeaveCopyDown;
+
+impl Policy for LeaveCopyDown {}
+
+impl Admit for LeaveCopyDown {
+    fn on_request(&mut self, _: &Request, _: bool) {}
+
+    fn admit(&mut self, _: &Request, cache: &mut Cache<'_>) -> bool {
+        cache.path().is_none_or(|path| path.hops_from_source <= 1)
+    }
+}

@@ -1,0 +1,31 @@
+//! LCE, leave a copy everywhere: admits everything (Jacobson et al., Networking named content, CoNEXT 2009, section 3.1).
+//!
+//! What a cache does without an admission; it has a name so that a comparison of the path-dependent admissions can name all of them. Sizes
+//! do not matter to it. O(1); no state.
+
+use crate::Request;
+use crate::engine::Cache;
+use crate::registry::{Build, PolicyEntry};
+use crate::traits::{Admit, Policy};
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "lce",
+    citation: "Jacobson et al., Networking named content, ACM CoNEXT 2009",
+    summary: "leave a copy everywhere: admits everything",
+    parameters: &[],
+    complexity: "O(1)",
+    bytes_an_object: 0,
+    build: Build::Admission(|_, _| Ok(Box::new(LeaveCopyEverywhere))),
+};
+
+struct LeaveCopyEverywhere;
+
+impl Policy for LeaveCopyEverywhere {}
+
+impl Admit for LeaveCopyEverywhere {
+    fn on_request(&mut self, _: &Request, _: bool) {}
+
+    fn admit(&mut self, _: &Request, _: &mut Cache<'_>) -> bool {
+        true
+    }
+}

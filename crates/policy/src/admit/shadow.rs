@@ -1,0 +1,84 @@
+//! A cache of ids and sizes under LRU, in which an admission policy tries what it might do. O(1) a request; 40 bytes an object.
+
+use crate::Slot;
+use crate::hash::mix;
+use crate::limits::MAX_OBJECTS;
+use crate::list::{Links, List};
+use hashbrown::HashTable;
+
+/// An LRU of ids and sizes.
+#[derive(Clone, Default)]
+pub(super) struct Shadow {
+    index: HashTable<Slot>,
+    /// By the slots of this cache, which are not the engine's.
+    held: Vec<Held>,
+    free: Vec<Slot>,
+    links: Links,
+    stack: List,
+    used: u64,
+    /// Hits so far, the owner's to reset.
+    pub hits: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Held {
+    id: u64,
+    size: u64,
+}
+
+impl Shadow {
+    pub fn hit(&mut self, id: u64) -> bool {
+        let found = self.index.find(mix(id), |slot| self.held[slot.index()].id == id).copied();
+        if let Some(slot) = found {
+            self.stack.move_to_head(&mut self.links, slot);
+            self.hits += 1;
+        }
+        found.is_some()
+    }
+
+    /// Stores what is not larger than `capacity`, and was not found.
+    pub fn insert(&mut self, id: u64, size: u64, capacity: u64) {
+        self.shrink(capacity - size);
+        if self.index.len() == MAX_OBJECTS {
+            self.evict();
+        }
+        let new = Held { id, size };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.held[slot.index()] = new;
+                slot
+            }
+            None => {
+                self.held.push(new);
+                Slot::new((self.held.len() - 1) as u32)
+            }
+        };
+        self.used += size;
+        self.stack.push_head(&mut self.links, slot);
+        let held = &self.held;
+        self.index.insert_unique(mix(id), slot, |slot| mix(held[slot.index()].id));
+    }
+
+    pub fn shrink(&mut self, capacity: u64) {
+        while self.used > capacity {
+            self.evict();
+        }
+    }
+
+    fn evict(&mut self) {
+        let Some(slot) = self.stack.pop_tail(&mut self.links) else { return };
+        let Held { id, size } = self.held[slot.index()];
+        self.used -= size;
+        if let Ok(entry) = self.index.find_entry(mix(id), |known| *known == slot) {
+            entry.remove();
+        }
+        self.free.push(slot);
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.index.allocation_size()
+            + self.held.capacity() * size_of::<Held>()
+            + self.free.capacity() * size_of::<Slot>()
+            + self.links.bytes()
+    }
+}

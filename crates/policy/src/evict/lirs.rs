@@ -1,0 +1,204 @@
+//! LIRS (Jiang and Zhang, LIRS: an efficient low inter-reference recency set replacement policy, SIGMETRICS 2002, section 3).
+//!
+//! What comes back soon has a low inter-reference recency and is protected (LIR): nearly all of the cache. All else (HIR) shares the rest as
+//! a FIFO queue Q, from whose front leaves who must. A stack S by recency reaches down to the LIR object not requested for the longest time;
+//! an HIR object requested while it is in S, stored or not, came back sooner than that one, and they change places.
+//!
+//! S is not built: an object is in S exactly where its last request is later than the floor, that of the oldest LIR object. The LIR objects
+//! in order of their last requests, Q, and the ghosts in order of theirs are three plain lists, and pruning the stack is to raise the floor.
+//!
+//! Sizes: both parts are measured in bytes; HIR has the share `hir` (1 % in the paper), and as many of the oldest LIR objects become HIR as
+//! the one that becomes LIR needs room. What is larger than the LIR part stays HIR. Newcomers are LIR until one does not fit (the paper:
+//! while the part is not full), and again below half of it: what a large object leaves over is no room that nobody uses. Ghosts are
+//! bounded by the capacity, the oldest go first; the paper has no bound.
+//!
+//! O(1) amortised a request (a ghost is pruned once); 48 bytes an object, about 48 a ghost.
+
+use super::ghosts::{Ghost, Ghosts};
+use crate::list::{Links, List};
+use crate::parameters::{Parameter, Preset, Values};
+use crate::registry::{Build, PolicyEntry};
+use crate::traits::{Evict, Gauge, Policy};
+use crate::{Request, Slot};
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "lirs",
+    citation: "Jiang, Zhang, LIRS: an efficient low inter-reference recency set replacement policy, SIGMETRICS 2002",
+    summary: "protects what came back soon, and lets all else pass through a small queue",
+    parameters: &[Parameter {
+        name: "hir",
+        unit: "",
+        values: Values::Share,
+        default: Preset::Value("1%"),
+        doc: "share of the capacity for what is not protected",
+    }],
+    complexity: "O(1) amortised",
+    bytes_an_object: 96,
+    build: Build::Eviction(|arguments, setting| {
+        Ok(Box::new(Lirs {
+            capacity: setting.capacity,
+            share: 1.0 - arguments.share("hir"),
+            is_filling: true,
+            ..Lirs::default()
+        }))
+    }),
+};
+
+#[derive(Default)]
+struct Lirs {
+    capacity: u64,
+    /// The part of LIR.
+    share: f64,
+    /// No newcomer has found the LIR part full.
+    is_filling: bool,
+    /// The last request of the oldest LIR object that has ever been: S holds what was requested later.
+    floor: u64,
+    links: Links,
+    /// By last request.
+    lir: List,
+    lir_bytes: u64,
+    /// Q; the front is the tail.
+    queue: List,
+    /// The noted last requests; all in S, in its order.
+    ghosts: Ghosts<u64>,
+    /// By slot.
+    objects: Vec<Object>,
+}
+
+#[derive(Clone, Copy)]
+struct Object {
+    id: u64,
+    size: u64,
+    /// The last request.
+    requested: u64,
+    is_lir: bool,
+}
+
+impl Lirs {
+    fn lir_limit(&self) -> u64 {
+        (self.capacity as f64 * self.share) as u64
+    }
+
+    /// Links `slot`, which is in no list, as the newest of its part; the oldest LIR objects make room for it.
+    fn enter(&mut self, slot: Slot) {
+        let Object { size, is_lir, .. } = self.objects[slot.index()];
+        if !is_lir {
+            self.queue.push_head(&mut self.links, slot);
+            return;
+        }
+        self.lir.push_head(&mut self.links, slot);
+        self.lir_bytes += size;
+        self.make_room();
+        self.prune();
+    }
+
+    /// The oldest LIR objects become HIR until the others fit.
+    fn make_room(&mut self) {
+        while self.lir_bytes > self.lir_limit()
+            && let Some(oldest) = self.lir.pop_tail(&mut self.links)
+        {
+            let object = &mut self.objects[oldest.index()];
+            object.is_lir = false;
+            self.lir_bytes -= object.size;
+            self.queue.push_head(&mut self.links, oldest);
+        }
+    }
+
+    /// Takes `slot` out of its list.
+    fn leave(&mut self, slot: Slot) {
+        let Object { size, is_lir, .. } = self.objects[slot.index()];
+        if is_lir {
+            self.lir.unlink(&mut self.links, slot);
+            self.lir_bytes -= size;
+            self.prune();
+        } else {
+            self.queue.unlink(&mut self.links, slot);
+        }
+    }
+
+    /// S ends with the oldest LIR object.
+    fn prune(&mut self) {
+        if let Some(oldest) = self.lir.tail() {
+            self.floor = self.floor.max(self.objects[oldest.index()].requested);
+            while self.ghosts.oldest().is_some_and(|ghost| ghost.note <= self.floor) {
+                self.ghosts.pop_oldest();
+            }
+        }
+    }
+
+    /// Whether a newcomer that is not in S becomes LIR.
+    fn fills(&mut self, size: u64) -> bool {
+        let limit = self.lir_limit();
+        self.is_filling |= self.lir_bytes < limit / 2;
+        self.is_filling &= self.lir_bytes.saturating_add(size) <= limit;
+        self.is_filling
+    }
+}
+
+impl Policy for Lirs {
+    fn on_resize(&mut self, capacity: u64) {
+        self.capacity = capacity;
+        self.make_room();
+        self.prune();
+        self.ghosts.trim(capacity);
+    }
+
+    fn gauges(&self, out: &mut Vec<Gauge>) {
+        out.push(Gauge { name: "lir_bytes", value: self.lir_bytes as f64 });
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.links.bytes() + self.objects.capacity() * size_of::<Object>() + self.ghosts.state_bytes()
+    }
+}
+
+impl Evict for Lirs {
+    #[inline]
+    fn on_hit(&mut self, slot: Slot, request: &Request) {
+        let limit = self.lir_limit();
+        let object = &mut self.objects[slot.index()];
+        let was_in_stack = object.requested > self.floor;
+        object.requested = request.seq;
+        if object.is_lir {
+            self.lir.move_to_head(&mut self.links, slot);
+            self.prune();
+        } else {
+            object.is_lir = was_in_stack && object.size <= limit;
+            self.queue.unlink(&mut self.links, slot);
+            self.enter(slot);
+        }
+    }
+
+    fn on_insert(&mut self, slot: Slot, request: &Request) {
+        let Request { id, size, seq, .. } = *request;
+        let came_back = self.ghosts.remove(id).is_some() && size <= self.lir_limit();
+        let object = Object { id, size, requested: seq, is_lir: came_back || self.fills(size) };
+        if slot.index() >= self.objects.len() {
+            self.objects.resize(slot.index() + 1, object);
+        }
+        self.objects[slot.index()] = object;
+        self.enter(slot);
+    }
+
+    fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
+        let slot = self.peek(None)?;
+        self.leave(slot);
+        let Object { id, size, requested, .. } = self.objects[slot.index()];
+        if requested > self.floor {
+            self.ghosts.push(Ghost { id, size, note: requested }, self.capacity);
+        }
+        Some(slot)
+    }
+
+    fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
+        let Some(after) = after else { return self.queue.tail().or(self.lir.tail()) };
+        if self.objects[after.index()].is_lir {
+            return self.lir.newer(&self.links, after);
+        }
+        self.queue.newer(&self.links, after).or(self.lir.tail())
+    }
+
+    fn on_remove(&mut self, slot: Slot) {
+        self.leave(slot);
+    }
+}

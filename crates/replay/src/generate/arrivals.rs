@@ -1,0 +1,19 @@
+//! Poisson arrivals: exponential pauses, independent of each other.
+
+use super::ParameterError;
+use larder_units::Stream;
+use std::time::Duration;
+
+/// A pause before the next of `per_second` arrivals; the longest that there is where it fits no [`Duration`].
+pub(super) fn pause(per_second: f64, stream: &mut Stream) -> Duration {
+    // 1 − u is never 0.
+    Duration::try_from_secs_f64(-(1.0 - stream.unit()).ln() / per_second).unwrap_or(Duration::MAX)
+}
+
+/// Whether `per_second` is a rate.
+pub(super) fn check(parameter: &'static str, per_second: f64) -> Result<(), ParameterError> {
+    match per_second.is_finite() && per_second > 0.0 {
+        true => Ok(()),
+        false => Err(ParameterError { parameter, needed: "a positive number is needed" }),
+    }
+}

@@ -1,0 +1,148 @@
+//! A flash crowd: some objects are suddenly asked for by everyone (Berger, Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017, section 5.3.1).
+//!
+//! First come 5 million requests as ever, in which every cache settles; then half of the requests are as ever, and half are for the crowd's 200 to
+//! 1,000 objects. "As ever" is the [`Cdn`] here, since the paper's traces are not public. Where the paper is silent:
+//! * the crowd's objects are drawn from the catalogue with equal chances, so most were hardly asked for before (drawn by their requests, they
+//!   would have been popular already), and have the mean size of an object, not of a popular one: the best threshold rises;
+//! * the requests of the crowd spread evenly over its objects, as independent draws;
+//! * they come in addition: twice as many requests a second.
+
+use super::arrivals;
+use super::cdn::{Cdn, CdnRequests, RATE};
+use crate::Access;
+use larder_units::{Stream, Streams, Time};
+use std::collections::BTreeSet;
+
+/// Requests before the crowd comes, in the paper's experiment.
+const CALM_REQUESTS: u64 = 5_000_000;
+/// The crowd's objects, at least and at most.
+const CROWD: (u64, u64) = (200, 1000);
+
+/// A flash crowd over the traffic of a [`Cdn`]. The paper's experiment takes 15 million requests of it.
+#[derive(Clone, Debug)]
+pub struct FlashCrowd {
+    cdn: Cdn,
+    calm_requests: u64,
+    /// Ids, in their order.
+    crowd: Vec<u64>,
+    streams: Streams,
+}
+
+impl FlashCrowd {
+    /// A crowd for objects of `cdn`, drawn by `streams`, that comes after [`FlashCrowd::CALM_REQUESTS`].
+    pub fn new(cdn: Cdn, streams: &Streams) -> FlashCrowd {
+        let mut stream = streams.stream("flash crowd");
+        let objects = cdn.sizes().len() as u64;
+        let (least, most) = CROWD;
+        let count = (least + stream.below(most - least + 1)).min(objects);
+        let mut crowd = BTreeSet::new();
+        while (crowd.len() as u64) < count {
+            crowd.insert(stream.below(objects));
+        }
+        FlashCrowd { cdn, calm_requests: CALM_REQUESTS, crowd: crowd.into_iter().collect(), streams: *streams }
+    }
+
+    /// Requests before the crowd comes, in the paper's experiment.
+    pub const CALM_REQUESTS: u64 = CALM_REQUESTS;
+
+    /// The same, but the crowd comes after this number of requests.
+    pub fn after(self, calm_requests: u64) -> FlashCrowd {
+        FlashCrowd { calm_requests, ..self }
+    }
+
+    /// The ids of the objects that the crowd asks for.
+    pub fn crowd(&self) -> &[u64] {
+        &self.crowd
+    }
+
+    /// Requests without end, always the same ones.
+    pub fn requests(&self) -> FlashCrowdRequests<'_> {
+        FlashCrowdRequests {
+            flash_crowd: self,
+            ever: self.cdn.requests(),
+            stream: self.streams.stream("flash crowd requests"),
+            done: 0,
+            now: Time::ZERO,
+        }
+    }
+}
+
+/// The requests of a [`FlashCrowd`].
+#[derive(Clone, Debug)]
+pub struct FlashCrowdRequests<'a> {
+    flash_crowd: &'a FlashCrowd,
+    ever: CdnRequests<'a>,
+    stream: Stream,
+    done: u64,
+    now: Time,
+}
+
+impl Iterator for FlashCrowdRequests<'_> {
+    type Item = Access;
+
+    fn next(&mut self) -> Option<Access> {
+        let FlashCrowd { cdn, calm_requests, crowd, .. } = self.flash_crowd;
+        let is_calm = self.done < *calm_requests;
+        self.done += 1;
+        self.now += arrivals::pause(if is_calm { RATE } else { 2.0 * RATE }, &mut self.stream);
+        if is_calm || self.stream.chance(0.5) {
+            return self.ever.next().map(|access| Access { now: self.now, ..access });
+        }
+        let id = crowd[self.stream.below(crowd.len() as u64) as usize];
+        Some(Access { id, size: u64::from(cdn.sizes()[id as usize]), now: self.now })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flash_crowd(objects: usize, seed: u64) -> FlashCrowd {
+        let streams = Streams::new(seed);
+        FlashCrowd::new(Cdn::new(objects, 0.9, &streams).unwrap(), &streams)
+    }
+
+    #[test]
+    fn no_crowd_comes_or_it_was_there_before() {
+        let crowd = flash_crowd(100_000, 1).after(200_000);
+        let ids: BTreeSet<u64> = crowd.crowd().iter().copied().collect();
+        assert!((200..=1000).contains(&ids.len()) && ids.len() == crowd.crowd().len());
+        let accesses: Vec<Access> = crowd.requests().take(600_000).collect();
+        let share = |accesses: &[Access]| {
+            accesses.iter().filter(|access| ids.contains(&access.id)).count() as f64 / accesses.len() as f64
+        };
+        // At most 1 % of the objects were drawn; one popular one among them would be 4 % more.
+        let (before, after) = (share(&accesses[..200_000]), share(&accesses[200_000..]));
+        assert!(before < 0.05, "{before} of the calm requests are for the crowd's objects");
+        assert!((after - 0.5 - before / 2.0).abs() < 0.005, "{after} of the later ones");
+
+        // Evenly: the most popular of the crowd has few more than its share.
+        let mut counts = std::collections::HashMap::new();
+        accesses[200_000..].iter().filter(|a| ids.contains(&a.id)).for_each(|a| *counts.entry(a.id).or_insert(0) += 1);
+        let mean = 400_000.0 * 0.5 / ids.len() as f64;
+        let mut counts: Vec<f64> = counts.values().map(|count: &i32| f64::from(*count)).collect();
+        counts.sort_by(f64::total_cmp);
+        let median = counts[counts.len() / 2];
+        assert!((median / mean - 1.0).abs() < 0.03, "{median} for {mean}");
+
+        assert!(accesses.windows(2).all(|pair| pair[0].now <= pair[1].now), "time goes back");
+        let seconds = |from: usize, to: usize| accesses[to].now.since(accesses[from].now).as_secs_f64();
+        let faster = (400_000.0 / seconds(199_999, 599_999)) / (199_999.0 / seconds(0, 199_999));
+        assert!((faster - 2.0).abs() < 0.03, "{faster} times as many a second");
+    }
+
+    #[test]
+    fn the_calm_traffic_is_another() {
+        let crowd = flash_crowd(1000, 2);
+        let calm = |access: &Access| (access.id, access.size);
+        assert!(crowd.requests().take(1000).map(|a| calm(&a)).eq(crowd.cdn.requests().take(1000).map(|a| calm(&a))));
+        let after = |seed| flash_crowd(1000, seed).after(0).requests().take(50).collect::<Vec<_>>();
+        assert_eq!(after(1), after(1));
+        assert_ne!(after(1), after(3));
+    }
+
+    #[test]
+    fn a_catalogue_smaller_than_the_crowd() {
+        assert_eq!(flash_crowd(7, 1).crowd(), [0, 1, 2, 3, 4, 5, 6]);
+    }
+}

@@ -1,0 +1,97 @@
+//! What a cache would hit, computed instead of replayed: the models of the literature for independent requests.
+//!
+//! Every model here rests on the independent reference model (each request asks for object i with the probability λᵢ, whatever came before) and
+//! on a characteristic time: a large cache evicts at about the same age whatever the object, so each object can be looked at alone, and the
+//! age is the one at which the expected bytes in the cache are its capacity. What differs is the probability that an object is in the cache:
+//!
+//! | model | in the cache with probability | source |
+//! | --- | --- | --- |
+//! | [`fifo`] (and Random) | λτ / (1 + λτ) | Gelenbe 1973; Martina, Garetto and Leonardi, INFOCOM 2014 |
+//! | [`che_lru`] | 1 − e^{−λτ} | Che, Tung and Wang, IEEE JSAC 2002; sizes as in Fricker, Robert and Roberts, ITC 2012 |
+//! | [`lfu_limit`], [`static_limit`] | 1 for the best objects | – |
+//! | [`filter()`] | λpτ / (1 + λpτ), p of equation (3) | Takemasa, Koizumi and Hasegawa 2019, equations (3) to (7) |
+//! | [`adaptsize()`] | p(e^{λµ} − 1) / (1 + p(e^{λµ} − 1)) | Berger, Sitaraman and Harchol-Balter 2016, Theorem 1 and Lemma 2 |
+//!
+//! Objects come in [`Group`]s of equal rate and size ([`Popularity`]): a catalogue of 10⁷ takes milliseconds. Real traffic is not independent:
+//! what was asked for is asked for again soon, which LRU and FIFO profit from; the difference to a replay tells how much.
+
+mod adaptsize;
+mod filter;
+mod limit;
+mod popularity;
+mod recency;
+
+pub use adaptsize::adaptsize;
+pub use filter::{FilterTable, false_positives, filter};
+pub use limit::{lfu_limit, static_limit};
+pub use popularity::{Group, Popularity, Tally};
+pub use recency::{che_lru, fifo};
+
+use larder_units::ByteSize;
+use serde::Serialize;
+
+/// The figures that a model predicts, by the names that they have in a replay's [`Row`](crate::Row).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Hits ÷ requests.
+    pub object_hit_ratio: f64,
+    /// Bytes of the requests that hit ÷ bytes of all requests.
+    pub byte_hit_ratio: f64,
+    /// Insertions ÷ misses.
+    pub insertion_ratio: f64,
+}
+
+impl Prediction {
+    /// Sums over all groups. The first request of an object misses in any case.
+    fn of<'a>(groups: impl Iterator<Item = (&'a Group, Cached)>) -> Prediction {
+        let (mut requests, mut hits, mut bytes, mut hit_bytes, mut insertions) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        for (group, Cached { probability, insertion }) in groups {
+            let rate = group.objects * group.rate;
+            let hit = rate * (1.0 - group.first) * probability;
+            requests += rate;
+            hits += hit;
+            bytes += rate * group.size;
+            hit_bytes += hit * group.size;
+            insertions += (rate - hit) * insertion;
+        }
+        let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
+        Prediction {
+            object_hit_ratio: share(hits, requests),
+            byte_hit_ratio: share(hit_bytes, bytes),
+            insertion_ratio: share(insertions, requests - hits),
+        }
+    }
+}
+
+/// What a model says of one object.
+#[derive(Clone, Copy)]
+struct Cached {
+    /// That the object is in the cache.
+    probability: f64,
+    /// That a miss inserts it.
+    insertion: f64,
+}
+
+impl Cached {
+    /// Larger than the cache: never in it.
+    const NEVER: Cached = Cached { probability: 0.0, insertion: 0.0 };
+}
+
+/// The time τ, in requests, at which the expected bytes in the cache are its capacity; infinite where everything that can be in it fits.
+///
+/// `probability(group, τ)` must not fall with τ. Bisection in ln τ over all of f64's exponents: 70 rounds leave no more than rounding.
+fn characteristic_time(popularity: &Popularity, capacity: ByteSize, probability: impl Fn(&Group, f64) -> f64) -> f64 {
+    let capacity_bytes = capacity.bytes() as f64;
+    let fitting = || popularity.groups().iter().filter(|group| group.size <= capacity_bytes);
+    let expected_bytes =
+        |time: f64| -> f64 { fitting().map(|group| group.objects * group.size * probability(group, time)).sum() };
+    let (mut low, mut high) = (f64::MIN_POSITIVE.ln(), f64::MAX.ln());
+    if expected_bytes(high.exp()) <= capacity_bytes {
+        return f64::INFINITY;
+    }
+    for _ in 0..70 {
+        let middle = 0.5 * (low + high);
+        if expected_bytes(middle.exp()) < capacity_bytes { low = middle } else { high = middle }
+    }
+    low.exp()
+}

@@ -1,0 +1,199 @@
+//! How often each object is asked for: by a law, or as counted in a trace.
+
+use crate::Access;
+use crate::limits::{MODEL_EXACT_COUNTS, MODEL_EXACT_RANKS, MODEL_GROUPS_AN_OCTAVE};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+/// Objects of one rate and size.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Group {
+    /// How many objects.
+    pub objects: f64,
+    /// The share of all requests that each of them gets: λ, a probability.
+    pub rate: f64,
+    /// Bytes of each.
+    pub size: f64,
+    /// The share of its requests that are the first of an object, which no cache can hit: 0 for a law, which has been going on for ever, and 1/n
+    /// for an object of a trace that asks for it n times.
+    pub first: f64,
+}
+
+/// The popularity and the sizes of a catalogue, in groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Popularity {
+    groups: Vec<Group>,
+}
+
+impl Popularity {
+    /// `objects` objects of one byte each, so that capacities count objects; rank k is asked for with a probability proportional to
+    /// k^−`exponent`. `None` unless there is an object and the exponent is finite and positive.
+    ///
+    /// The first ranks stand alone, the others in blocks in which rates differ by less than s/256; a block has its exact total (the integral
+    /// from half a rank before to half a rank behind it, which is right to 10⁻⁸ of it there).
+    pub fn zipf(objects: u64, exponent: f64) -> Option<Popularity> {
+        if objects == 0 || !(exponent.is_finite() && exponent > 0.0) {
+            return None;
+        }
+        let exact = (1..=objects.min(MODEL_EXACT_RANKS)).map(|rank| (1.0, (rank as f64).powf(-exponent)));
+        let mut blocks: Vec<(f64, f64)> = exact.collect();
+        let mut rank = MODEL_EXACT_RANKS;
+        while rank < objects {
+            let end = rank.saturating_add(rank / MODEL_EXACT_RANKS * 4).min(objects);
+            let block = (end - rank) as f64;
+            blocks.push((block, sum_of_powers(rank as f64 + 0.5, end as f64 + 0.5, exponent) / block));
+            rank = end;
+        }
+        let total: f64 = blocks.iter().map(|(objects, weight)| objects * weight).sum();
+        let group = |(objects, weight)| Group { objects, rate: weight / total, size: 1.0, first: 0.0 };
+        Some(Popularity { groups: blocks.into_iter().map(group).collect() })
+    }
+
+    /// The groups as they are. Rates need not add up to 1, but all must be positive and finite, as sizes must.
+    pub fn from_groups(groups: Vec<Group>) -> Popularity {
+        Popularity { groups }
+    }
+
+    /// The same with `size` bytes each.
+    pub fn with_size(mut self, size: u64) -> Popularity {
+        self.groups.iter_mut().for_each(|group| group.size = size.max(1) as f64);
+        self
+    }
+
+    /// The groups.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Objects in all groups.
+    pub fn objects(&self) -> f64 {
+        self.groups.iter().map(|group| group.objects).sum()
+    }
+
+    /// Bytes of all objects.
+    pub fn bytes(&self) -> f64 {
+        self.groups.iter().map(|group| group.objects * group.size).sum()
+    }
+}
+
+/// ∫ x^−s dx from `low` to `high`, written so that s = 1 is no special case.
+fn sum_of_powers(low: f64, high: f64, s: f64) -> f64 {
+    let ln = (high / low).ln();
+    let power = (1.0 - s) * ln;
+    let over = if power.abs() > 1e-8 { power.exp_m1() / power } else { 1.0 + power / 2.0 };
+    low.powf(1.0 - s) * ln * over
+}
+
+/// Counts the requests of each object of a trace, for [`Popularity`]. Memory grows with the objects: about 40 bytes each.
+#[derive(Default)]
+pub struct Tally {
+    objects: HashMap<u64, Object, FixedState>,
+    requests: u64,
+}
+
+#[derive(Default)]
+struct Object {
+    requests: u64,
+    /// Of the latest request.
+    size: u64,
+}
+
+impl Tally {
+    /// Counts one request.
+    pub fn count(&mut self, access: &Access) {
+        self.requests += 1;
+        let object = self.objects.entry(access.id).or_default();
+        object.requests += 1;
+        object.size = access.size;
+    }
+
+    /// Requests counted.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// The popularity, with sizes: few counts stand alone, larger ones and all sizes in groups of a sixteenth of an octave, which have their
+    /// objects' mean. A size of 0 weighs a byte, as in the engine.
+    pub fn popularity(&self) -> Popularity {
+        let mut groups: HashMap<(u64, u64), (f64, f64, f64), FixedState> = HashMap::default();
+        for object in self.objects.values() {
+            let (count, size) = (object.requests, object.size.max(1));
+            let group = groups.entry((class(count, MODEL_EXACT_COUNTS), class(size, 1))).or_default();
+            group.0 += 1.0;
+            group.1 += count as f64;
+            group.2 += size as f64;
+        }
+        let all = self.requests as f64;
+        let mut groups: Vec<Group> = groups
+            .into_values()
+            .map(|(objects, requests, bytes)| Group {
+                objects,
+                rate: requests / objects / all,
+                size: bytes / objects,
+                first: objects / requests,
+            })
+            .collect();
+        // A map's order is no order to sum in.
+        groups.sort_by(|a, b| b.rate.total_cmp(&a.rate).then(a.size.total_cmp(&b.size)));
+        Popularity { groups }
+    }
+}
+
+/// `value` itself up to `exact`, above it the sixteenth of an octave that it is in.
+fn class(value: u64, exact: u64) -> u64 {
+    match value <= exact {
+        true => value,
+        false => exact + ((value as f64).log2() * MODEL_GROUPS_AN_OCTAVE) as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_units::Time;
+
+    #[test]
+    fn blocks_change_the_law() {
+        for (objects, exponent) in [(1, 1.0), (1000, 0.8), (300_000, 0.8), (300_000, 1.0), (300_000, 2.5)] {
+            let popularity = Popularity::zipf(objects, exponent).unwrap();
+            let total: f64 = (1..=objects).map(|rank| (rank as f64).powf(-exponent)).sum();
+            assert_eq!(popularity.objects(), objects as f64);
+            assert!(popularity.groups().len() < 5_000);
+            let mut rank = 0;
+            for group in popularity.groups() {
+                let ranks = rank + 1..=rank + group.objects as u64;
+                let exact: f64 = ranks.clone().map(|rank| (rank as f64).powf(-exponent) / total).sum();
+                assert!((group.objects * group.rate / exact - 1.0).abs() < 1e-6, "{objects}, {exponent}: {ranks:?}");
+                rank += group.objects as u64;
+            }
+        }
+    }
+
+    #[test]
+    fn no_such_law() {
+        for (objects, exponent) in [(0, 1.0), (5, 0.0), (5, f64::NAN), (5, f64::INFINITY), (5, -1.0)] {
+            assert!(Popularity::zipf(objects, exponent).is_none());
+        }
+        assert!(Popularity::zipf(u64::MAX, 0.7).unwrap().groups().len() < 20_000);
+    }
+
+    #[test]
+    fn requests_of_a_trace_are_lost() {
+        let mut tally = Tally::default();
+        let mut requests = 0;
+        for id in 0..1000_u64 {
+            for _ in 0..=id {
+                tally.count(&Access { id, size: id * id, now: Time::ZERO });
+                requests += 1;
+            }
+        }
+        let popularity = tally.popularity();
+        assert!(popularity.groups().len() < 300, "{}", popularity.groups().len());
+        let sum = |of: fn(&Group) -> f64| popularity.groups().iter().map(of).sum::<f64>();
+        assert_eq!(tally.requests(), requests);
+        assert!((sum(|group| group.objects) - 1000.0).abs() < 1e-9);
+        assert!((sum(|group| group.objects * group.rate) - 1.0).abs() < 1e-9);
+        assert!((sum(|group| group.objects * group.rate * group.first) * requests as f64 - 1000.0).abs() < 1e-6);
+        assert!((popularity.bytes() - (1.0 + (0..1000).map(|id| id * id).sum::<u64>() as f64)).abs() < 1e-3);
+    }
+}
