@@ -6,6 +6,7 @@
 #![allow(clippy::print_stderr, reason = "a command line says what went wrong")]
 
 mod connection;
+mod destination;
 mod failure;
 mod get;
 mod output;
@@ -14,7 +15,9 @@ mod ping_server;
 mod policies;
 mod put;
 mod replay;
+mod reproduce;
 mod run;
+mod trace;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -39,6 +42,8 @@ enum Command {
     PingServer(ping_server::PingServerArgs),
     Replay(replay::ReplayArgs),
     Policies(policies::PoliciesArgs),
+    Reproduce(reproduce::ReproduceArgs),
+    Trace(trace::TraceArgs),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +60,8 @@ fn main() -> ExitCode {
         Command::PingServer(args) => ping_server::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Policies(args) => policies::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
+        Command::Trace(args) => trace::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

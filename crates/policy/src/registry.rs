@@ -22,9 +22,11 @@ static REGISTRY: &[PolicyEntry] = &[
     evict::belady::ENTRY_BY_SIZE,
     evict::car::ENTRY,
     evict::clock::ENTRY,
+    evict::clock_pro::ENTRY,
     evict::greedy_dual::ENTRY,
     evict::greedy_dual::ENTRY_WITH_FREQUENCY,
     evict::hyperbolic::ENTRY,
+    evict::lecar::ENTRY,
     evict::lfu::ENTRY,
     evict::lhd::ENTRY,
     evict::lirs::ENTRY,
@@ -71,7 +73,8 @@ pub struct PolicyEntry {
     pub parameters: &'static [Parameter],
     /// Time a request.
     pub complexity: &'static str,
-    /// Bytes of policy state a stored object (the engine's own 16 come on top).
+    /// Bytes of policy state a stored object, ghosts included (the engine's own 16 come on top), where their number is a power of two: tables
+    /// that double hold up to twice as much between.
     pub bytes_an_object: u32,
     pub(crate) build: Build,
 }

@@ -22,16 +22,18 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod curve;
 mod generate;
 pub mod limits;
 pub mod model;
 mod replay;
 mod row;
-mod survey;
+pub mod survey;
 mod trace;
 mod zipf;
 
 pub use access::Access;
+pub use curve::{Curve, LruCurve, Miniature, Misses, Point, Sample, Sampled, Simulated};
 pub use generate::{
     Cdn, CdnRequests, Class, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix, MixRequests, ParameterError,
     TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests, Web, WebRequests,
@@ -39,5 +41,5 @@ pub use generate::{
 pub use replay::{Replay, replay};
 pub use row::Row;
 pub use survey::Survey;
-pub use trace::{Format, Trace, TraceError};
+pub use trace::{ColumnNames, Format, Trace, TraceError, TraceWriter, WriteError, WriteFormat, link_next_accesses};
 pub use zipf::Zipf;

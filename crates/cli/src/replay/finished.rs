@@ -1,0 +1,103 @@
+//! Rows that earlier runs have finished: JSON lines, each a row and all that it depends on.
+//!
+//! A row is written by one call when it is finished, so a run that is killed loses what was not finished, and at most leaves a torn last line,
+//! which the next run cuts off. A row counts as the same where Larder's version, the trace's file (name, bytes, time of change) and every argument are.
+
+use super::source::Identity;
+use crate::failure::Failure;
+use larder_replay::Row;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Bytes of such a file: a hundred thousand rows. More is no file of ours.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// All that a row depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Larder's.
+    pub version: String,
+    pub trace: Identity,
+    /// As it was given.
+    pub format: Option<String>,
+    pub policy: String,
+    /// As it was given: a share needs no reading of the trace to be known again.
+    pub size: String,
+    pub seed: u64,
+    pub fill: bool,
+    pub limit: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    #[serde(flatten)]
+    row: Row,
+    run: Run,
+}
+
+/// The file, open for this run alone.
+pub struct Finished {
+    path: PathBuf,
+    file: File,
+    lines: Vec<Line>,
+}
+
+impl Finished {
+    /// Opens the file at `path`, or makes it.
+    ///
+    /// # Errors
+    /// Where it cannot be, another run has it, or it holds anything else than such rows.
+    pub fn open(path: &Path) -> Result<Finished, Failure> {
+        let failed = |problem: String| Failure::usage(format!("{}: {problem}", path.display()));
+        let said = |error: std::io::Error| failed(larder_node::system_message(&error));
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(said)?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => failed("another larder replay is writing it; give each its own".to_owned()),
+            TryLockError::Error(error) => said(error),
+        })?;
+        let mut text = Vec::new();
+        (&file).take(MAX_BYTES + 1).read_to_end(&mut text).map_err(said)?;
+        if text.len() as u64 > MAX_BYTES {
+            return Err(failed(format!("more than {MAX_BYTES} bytes; begin another file")));
+        }
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let torn = &text[whole..];
+        // Only what one of our rows begins with is cut off: it may be somebody's file.
+        let beginning = b"{\"trace\":";
+        if !torn.starts_with(beginning) && !beginning.starts_with(torn) {
+            return Err(failed("the last line is not a row of larder replay; give another file".to_owned()));
+        }
+        let mut lines = Vec::new();
+        for (number, line) in
+            text[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
+        {
+            let parsed = serde_json::from_slice(line);
+            let problem = |_| failed(format!("line {}: not a row of larder replay; give another file", number + 1));
+            lines.push(parsed.map_err(problem)?);
+        }
+        if !torn.is_empty() {
+            file.set_len(whole as u64).map_err(said)?;
+        }
+        Ok(Finished { path: path.to_owned(), file, lines })
+    }
+
+    /// The row of `run`, if it is finished.
+    pub fn row(&self, run: &Run) -> Option<Row> {
+        self.lines.iter().find(|line| line.run == *run).map(|line| line.row.clone())
+    }
+
+    /// `run` is finished with `row`.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn add(&mut self, run: &Run, row: &Row) -> Result<(), Failure> {
+        let failed = |problem: String| Failure::runtime(format!("{}: {problem}", self.path.display()));
+        let line = Line { row: row.clone(), run: run.clone() };
+        let text = serde_json::to_string(&line).map_err(|error| failed(error.to_string()))? + "\n";
+        self.file.write_all(text.as_bytes()).map_err(|error| failed(larder_node::system_message(&error)))?;
+        self.lines.push(line);
+        Ok(())
+    }
+}

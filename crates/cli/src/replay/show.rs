@@ -1,0 +1,94 @@
+//! Rows for people, as a table; for programs, as JSON lines or comma-separated values.
+
+use crate::failure::Failure;
+use crate::output::line;
+use comfy_table::{CellAlignment, Table, presets};
+use larder_replay::Row;
+use larder_units::ByteSize;
+
+/// One JSON object a line.
+pub fn json(rows: &[Row]) -> Result<(), Failure> {
+    for row in rows {
+        let row = serde_json::to_string(row).map_err(|error| Failure::runtime(error.to_string()))?;
+        line!("{row}");
+    }
+    Ok(())
+}
+
+/// The names of the columns of [`csv`].
+pub fn csv_header() {
+    line!(
+        "trace,policy,capacity,seed,requests,hits,object_hit_ratio,byte_hit_ratio,insertion_ratio,requests_per_second"
+    );
+}
+
+/// One row a line, by RFC 4180; texts are quoted, since specs have commas.
+pub fn csv(rows: &[Row]) -> Result<(), Failure> {
+    rows.iter().for_each(|row| line!("{}", csv_line(row)));
+    Ok(())
+}
+
+fn csv_line(row: &Row) -> String {
+    let Row { trace, policy, capacity, seed, requests, hits, .. } = row;
+    let Row { object_hit_ratio, byte_hit_ratio, insertion_ratio, requests_per_second, .. } = row;
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    let (trace, policy) = (quoted(trace), quoted(policy));
+    format!(
+        "{trace},{policy},{capacity},{seed},{requests},{hits},{object_hit_ratio},{byte_hit_ratio},{insertion_ratio},{requests_per_second}"
+    )
+}
+
+/// A table; the columns of the trace and the seed only where there are several.
+pub fn table(rows: &[Row]) {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let differ = |of: fn(&Row) -> String| rows.iter().any(|row| of(row) != of(&rows[0]));
+    let traces = differ(|row| row.trace.clone());
+    let seeds = differ(|row| row.seed.to_string());
+    let cells = |row: Option<&Row>| {
+        let column = |name: &str, value: fn(&Row) -> String| row.map_or(name.to_owned(), value);
+        let mut cells = Vec::new();
+        if traces {
+            cells.push(column("trace", |row| row.trace.clone()));
+        }
+        cells.push(column("policy", |row| row.policy.clone()));
+        cells.push(column("capacity", |row| ByteSize::from_bytes(row.capacity).to_string()));
+        if seeds {
+            cells.push(column("seed", |row| row.seed.to_string()));
+        }
+        cells.push(column("requests", |row| row.requests.to_string()));
+        cells.push(column("hits", |row| row.hits.to_string()));
+        cells.push(column("object hit ratio", |row| format!("{:.4}", row.object_hit_ratio)));
+        cells.push(column("byte hit ratio", |row| format!("{:.4}", row.byte_hit_ratio)));
+        cells.push(column("insertion ratio", |row| format!("{:.4}", row.insertion_ratio)));
+        cells.push(column("requests/s", |row| format!("{:.2} M", row.requests_per_second / 1e6)));
+        cells
+    };
+    table.set_header(cells(None));
+    rows.iter().for_each(|row| _ = table.add_row(cells(Some(row))));
+    let texts = 1 + usize::from(traces);
+    table.column_iter_mut().skip(texts).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    line!("{table}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comma_in_a_spec_makes_a_column() {
+        let row = Row {
+            trace: "a \"b\".csv".to_owned(),
+            policy: "filter(theta=2,window=50)+fifo".to_owned(),
+            capacity: 10,
+            seed: 3,
+            requests: 4,
+            hits: 1,
+            object_hit_ratio: 0.25,
+            byte_hit_ratio: 0.5,
+            insertion_ratio: 1.0,
+            requests_per_second: 7.0,
+        };
+        assert_eq!(csv_line(&row), "\"a \"\"b\"\".csv\",\"filter(theta=2,window=50)+fifo\",10,3,4,1,0.25,0.5,1,7");
+    }
+}

@@ -1,0 +1,139 @@
+//! A trace's file, which is read once or twice.
+
+use super::progress::Progress;
+use crate::failure::Failure;
+use larder_policy::{Future, FutureBuilder};
+use larder_replay::{Access, Format, Survey, Trace};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+/// Requests that are read at once, 24 bytes each: large against the handing over, small against memory.
+const CHUNK_REQUESTS: usize = 1 << 16;
+
+/// A trace's file and what of it is wanted.
+pub struct Source<'a> {
+    path: &'a Path,
+    format: Option<Format>,
+    limit: Option<u64>,
+}
+
+/// Which file it was: its name, its bytes, and when it was last changed. Moved to another folder it is the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    pub name: String,
+    pub bytes: u64,
+    pub modified_ns: u64,
+}
+
+/// What a first reading has found.
+pub struct Measured {
+    pub survey: Option<Survey>,
+    pub future: Option<Arc<Future>>,
+}
+
+impl<'a> Source<'a> {
+    pub fn new(path: &'a Path, format: Option<Format>, limit: Option<u64>) -> Source<'a> {
+        Source { path, format, limit }
+    }
+
+    /// The file's name, without its folder.
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Which file it is.
+    ///
+    /// # Errors
+    /// Where it is not a file: what comes from a pipe can be anything the next time.
+    pub fn identity(&self) -> Result<Identity, Failure> {
+        let failed = |problem: &str| Failure::usage(format!("{}: {problem}", self.path.display()));
+        let file = self.path.metadata().map_err(|error| failed(&larder_node::system_message(&error)))?;
+        if !file.is_file() {
+            return Err(failed("not a file, so it cannot be known again; leave out --resume"));
+        }
+        let modified = file.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified_ns = modified.map_or(0, |since| since.as_nanos() as u64);
+        Ok(Identity { name: self.name(), bytes: file.len(), modified_ns })
+    }
+
+    /// What it takes, for the progress, to read the trace for so many rows: the file's bytes each; some eight a request where there is a limit.
+    pub fn units(&self, rows: usize) -> f64 {
+        let bytes = self.path.metadata().map_or(1, |file| file.len().max(1));
+        rows as f64 * bytes.min(self.limit.unwrap_or(u64::MAX).saturating_mul(8)) as f64
+    }
+
+    /// Hands all requests to `take`, a chunk at a time, until it has enough.
+    ///
+    /// # Errors
+    /// Where the trace cannot be read, or has no request.
+    pub fn chunks(
+        &self,
+        verb: &str,
+        progress: &Progress,
+        rows: usize,
+        mut take: impl FnMut(Vec<Access>) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let failed = |problem: String| Failure::usage(format!("{}: {problem}", self.path.display()));
+        let mut trace = Trace::open(self.path, self.format).map_err(|error| Failure::usage(error.to_string()))?;
+        let name = self.name();
+        let mut requests = 0;
+        loop {
+            let left = self.limit.map_or(u64::MAX, |limit| limit - requests).min(CHUNK_REQUESTS as u64);
+            let chunk: Result<Vec<Access>, _> = trace.by_ref().take(left as usize).collect();
+            let chunk = chunk.map_err(|error| Failure::usage(error.to_string()))?;
+            requests += chunk.len() as u64;
+            if requests == 0 {
+                return Err(failed("no request was read".to_owned()));
+            }
+            let by_limit = self.limit.map(|limit| requests as f64 / limit as f64);
+            let share = trace.progress().map(|share| share.max(by_limit.unwrap_or(0.0))).or(by_limit);
+            progress.at(verb, &name, requests, share, self.units(rows));
+            if chunk.is_empty() || !take(chunk)? {
+                progress.done(self.units(rows));
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads the trace ahead where a size is a `share` of it, or the policy `offline` must know it.
+    ///
+    /// # Errors
+    /// Where it cannot be read, not be read twice, or not be held in memory.
+    pub fn measure(
+        &self,
+        share: Option<&str>,
+        offline: Option<&str>,
+        progress: &Progress,
+    ) -> Result<Measured, Failure> {
+        let Some(reason) = share.or(offline) else { return Ok(Measured { survey: None, future: None }) };
+        let failed = |problem: String| Failure::usage(format!("{}: {problem}", self.path.display()));
+        if self.path.metadata().is_ok_and(|trace| !trace.is_file() && !trace.is_dir()) {
+            let way_out = if share.is_some() { "give bytes, or a file" } else { "give a file" };
+            return Err(failed(format!("a pipe is read once, {reason} reads twice; {way_out}")));
+        }
+        let mut survey = share.map(|_| Survey::default());
+        let mut future = offline.map(|_| FutureBuilder::default());
+        progress.add(self.units(1));
+        self.chunks("measuring", progress, 1, |chunk| {
+            if let Some(survey) = &mut survey {
+                chunk.iter().for_each(|access| survey.count(access));
+            }
+            if let Some(future) = &mut future {
+                for access in &chunk {
+                    let pushed = future.push(access.id, access.size);
+                    pushed.map_err(|error| failed(format!("{error}; replay fewer with --limit")))?;
+                }
+            }
+            Ok(true)
+        })?;
+        let future = future.map(|future| Arc::new(future.build()));
+        if let (Some(future), Some(policy)) = (&future, offline) {
+            let mib = future.bytes() >> 20;
+            let requests = future.len();
+            progress.say(&format!("{}: read ahead for `{policy}`, {requests} requests in {mib} MiB", self.name()));
+        }
+        Ok(Measured { survey, future })
+    }
+}

@@ -1,0 +1,209 @@
+//! Caches over one reading of a trace, on all cores.
+//!
+//! One thread reads chunks of requests into a short queue; the others take the cache that is furthest behind and give it its next chunk. So a slow
+//! policy holds back the rest only at the end, and no core waits while two caches have something to do.
+
+use super::progress::Progress;
+use super::source::Source;
+use crate::failure::Failure;
+use larder_replay::{Access, Replay, Row};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Chunks that may wait for a slow cache before the reader waits: 25 MB.
+const WAITING_CHUNKS: usize = 16;
+
+/// One cache, and how long it was at work.
+pub struct Cache {
+    replay: Replay,
+    busy: Duration,
+}
+
+impl Cache {
+    pub fn new(replay: Replay) -> Cache {
+        Cache { replay, busy: Duration::ZERO }
+    }
+
+    fn take(&mut self, chunk: &[Access]) {
+        let start = thread_time();
+        self.replay.requests(chunk);
+        self.busy += thread_time().saturating_sub(start);
+    }
+
+    fn row(&self, trace: &str) -> Row {
+        let mut row = self.replay.row(trace);
+        let seconds = self.busy.as_secs_f64();
+        row.requests_per_second = if seconds > 0.0 { (row.requests as f64 / seconds).round() } else { 0.0 };
+        row
+    }
+}
+
+/// Processor time of this thread: what other programs do on the machine does not count.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+/// Replays the trace through all `caches`; `keep` gets the place and the row of each as soon as it is finished.
+///
+/// # Errors
+/// Where the trace cannot be read, or `keep` fails.
+pub fn replay(
+    source: &Source<'_>,
+    caches: Vec<Cache>,
+    progress: &Progress,
+    keep: impl FnMut(usize, Row) -> Result<(), Failure> + Send,
+) -> Result<(), Failure> {
+    let rows = caches.len();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(rows);
+    let queue = Queue {
+        state: Mutex::new(State {
+            positions: vec![0; rows],
+            waiting: caches.into_iter().enumerate().collect(),
+            chunks: VecDeque::new(),
+            first: 0,
+            has_ended: false,
+            has_failed: false,
+        }),
+        changed: Condvar::new(),
+    };
+    let keep = Mutex::new(keep);
+    let name = source.name();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores)
+            .map(|_| scope.spawn(|| queue.work(|place, cache| lock(&keep)(place, cache.row(&name)))))
+            .collect();
+        let read = source.chunks("replaying", progress, rows, |chunk| Ok(queue.push(chunk)));
+        queue.end(read.is_err());
+        // A worker that panicked passes its panic on.
+        let kept =
+            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        kept.fold(read, Result::and)
+    })
+}
+
+struct Queue {
+    state: Mutex<State>,
+    /// A chunk has come or gone, a cache has moved on, or it is over.
+    changed: Condvar,
+}
+
+struct State {
+    /// Those that no worker has, each with its place among the rows.
+    waiting: Vec<(usize, Cache)>,
+    /// Chunks that each cache has taken, by its place; finished ones are no longer counted.
+    positions: Vec<u64>,
+    /// What some cache has still to take.
+    chunks: VecDeque<Arc<Vec<Access>>>,
+    /// The number of the first of them.
+    first: u64,
+    has_ended: bool,
+    has_failed: bool,
+}
+
+/// What a worker does next.
+enum Step {
+    Take(usize, Cache, Arc<Vec<Access>>),
+    Finish(usize, Cache),
+    Wait,
+    Leave,
+}
+
+impl Queue {
+    /// Hands a chunk to all caches; false where nobody will take it.
+    fn push(&self, chunk: Vec<Access>) -> bool {
+        let mut state = lock(&self.state);
+        while state.chunks.len() >= WAITING_CHUNKS && !state.has_failed {
+            state = self.wait(state);
+        }
+        state.chunks.push_back(Arc::new(chunk));
+        self.changed.notify_all();
+        !state.has_failed
+    }
+
+    fn end(&self, has_failed: bool) {
+        let mut state = lock(&self.state);
+        state.has_ended = true;
+        state.has_failed |= has_failed;
+        self.changed.notify_all();
+    }
+
+    fn work(&self, finish: impl Fn(usize, Cache) -> Result<(), Failure>) -> Result<(), Failure> {
+        let _bell = Bell(self);
+        loop {
+            let mut state = lock(&self.state);
+            let step = loop {
+                match state.next() {
+                    Step::Wait => state = self.wait(state),
+                    step => break step,
+                }
+            };
+            drop(state);
+            match step {
+                Step::Take(place, mut cache, chunk) => {
+                    cache.take(&chunk);
+                    let mut state = lock(&self.state);
+                    state.moved_on(place, cache);
+                    self.changed.notify_all();
+                }
+                Step::Finish(place, cache) => finish(place, cache).inspect_err(|_| self.end(true))?,
+                Step::Wait | Step::Leave => return Ok(()),
+            }
+        }
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn next(&mut self) -> Step {
+        if self.has_failed {
+            return Step::Leave;
+        }
+        let behind = (0..self.waiting.len()).min_by_key(|nth| self.positions[self.waiting[*nth].0]);
+        let Some(behind) = behind else {
+            // The last ones are with other workers.
+            return if self.has_ended { Step::Leave } else { Step::Wait };
+        };
+        let place = self.waiting[behind].0;
+        match self.chunks.get((self.positions[place] - self.first) as usize).cloned() {
+            Some(chunk) => {
+                let (place, cache) = self.waiting.swap_remove(behind);
+                Step::Take(place, cache, chunk)
+            }
+            None if self.has_ended => {
+                let (place, cache) = self.waiting.swap_remove(behind);
+                Step::Finish(place, cache)
+            }
+            None => Step::Wait,
+        }
+    }
+
+    fn moved_on(&mut self, place: usize, cache: Cache) {
+        self.positions[place] += 1;
+        self.waiting.push((place, cache));
+        let least = self.positions.iter().min().copied().unwrap_or(self.first);
+        while self.first < least {
+            self.chunks.pop_front();
+            self.first += 1;
+        }
+    }
+}
+
+/// Wakes everybody when its worker ends, so that nobody waits for a cache that a panic has taken away.
+struct Bell<'a>(&'a Queue);
+
+impl Drop for Bell<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.end(true);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,136 @@
+//! What the misses of a sample say of all requests, and how far that may be off.
+
+use super::{LruCurve, Miniature, Sample, Sampled};
+use crate::Access;
+use crate::limits::CURVE_SETS;
+use larder_policy::{Spec, SpecError};
+use larder_units::ByteSize;
+use serde::Serialize;
+
+/// Student's t for seven degrees of freedom, two-sided 95 %.
+const STUDENT: f64 = 2.365;
+const _: () = assert!(CURVE_SETS == 8, "STUDENT is for eight sets");
+
+/// Caches that count their misses.
+pub trait Simulated {
+    /// One request.
+    fn request(&mut self, access: &Access);
+
+    /// Each capacity in bytes, ascending, and its misses so far.
+    fn misses(&self) -> Vec<(u64, Misses)>;
+}
+
+/// What missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Misses {
+    /// Requests.
+    pub requests: f64,
+    /// Their bytes.
+    pub bytes: f64,
+}
+
+/// One point of a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// Bytes.
+    pub capacity: u64,
+    /// Hits ÷ requests.
+    pub object_hit_ratio: f64,
+    /// The true ratio is this close with 95 % of confidence; 0 where nothing was left out.
+    pub object_error: f64,
+    /// Bytes of the requests that hit ÷ bytes of all requests.
+    pub byte_hit_ratio: f64,
+    /// As `object_error`, of `byte_hit_ratio`.
+    pub byte_error: f64,
+}
+
+/// A curve, or a point of one: exactly, or from a sample with the error stated.
+///
+/// ```
+/// use larder_replay::{Access, Curve, Sample};
+/// use larder_units::Time;
+///
+/// let mut sample = Sample::of(1.0, 1).unwrap();
+/// let mut curve = Curve::lru(&[1, 2], &sample);
+/// for id in [7, 8, 7, 7] {
+///     curve.request(&sample.take(&Access { id, size: 1, now: Time::ZERO }).unwrap());
+/// }
+/// let ratios: Vec<f64> = curve.points(&sample).iter().map(|point| point.object_hit_ratio).collect();
+/// assert_eq!(ratios, [0.25, 0.5]);
+/// ```
+pub struct Curve<S> {
+    whole: S,
+    /// One for each part of the sample; none where the sample is everything.
+    sets: Vec<S>,
+}
+
+impl Curve<LruCurve> {
+    /// LRU caches of `capacities` bytes.
+    pub fn lru(capacities: &[u64], sample: &Sample) -> Self {
+        let curve = |rate| LruCurve::new(capacities, rate);
+        Curve { whole: curve(sample.rate()), sets: set_rates(sample).map(curve).collect() }
+    }
+}
+
+impl Curve<Miniature> {
+    /// A cache of `capacity` with the policies of `spec`.
+    ///
+    /// # Errors
+    /// [`SpecError`] where the spec's arguments contradict each other.
+    pub fn miniature(spec: &Spec, capacity: ByteSize, sample: &Sample, seed: u64) -> Result<Self, SpecError> {
+        let cache = |rate| Miniature::new(spec, capacity, rate, seed);
+        Ok(Curve { whole: cache(sample.rate())?, sets: set_rates(sample).map(cache).collect::<Result<_, _>>()? })
+    }
+}
+
+fn set_rates(sample: &Sample) -> impl Iterator<Item = f64> + use<> {
+    let rate = sample.rate();
+    std::iter::repeat_n(rate / CURVE_SETS as f64, if rate < 1.0 { CURVE_SETS } else { 0 })
+}
+
+impl<S: Simulated> Curve<S> {
+    /// One request of the sample.
+    #[inline]
+    pub fn request(&mut self, sampled: &Sampled) {
+        self.whole.request(&sampled.access);
+        if let Some(set) = self.sets.get_mut(usize::from(sampled.set)) {
+            set.request(&sampled.access);
+        }
+    }
+
+    /// The curve so far; `sample` is the one that the requests were taken from.
+    pub fn points(&self, sample: &Sample) -> Vec<Point> {
+        let sets: Vec<Vec<(u64, Misses)>> = self.sets.iter().map(S::misses).collect();
+        let points = self.whole.misses().into_iter().enumerate();
+        points
+            .map(|(place, (capacity, whole))| {
+                let estimate = |all: f64, of: fn(&Misses) -> f64| {
+                    let sets: Vec<f64> = sets.iter().map(|set| of(&set[place].1)).collect();
+                    ratio(of(&whole), &sets, all, sample.rate())
+                };
+                let (object_hit_ratio, object_error) = estimate(sample.requests() as f64, |misses| misses.requests);
+                let (byte_hit_ratio, byte_error) = estimate(sample.bytes(), |misses| misses.bytes);
+                Point { capacity, object_hit_ratio, object_error, byte_hit_ratio, byte_error }
+            })
+            .collect()
+    }
+}
+
+/// The hit ratio of `all`, from the misses of a sample and of its sets, and its error: see the module's page.
+fn ratio(whole: f64, sets: &[f64], all: f64, rate: f64) -> (f64, f64) {
+    if all == 0.0 {
+        return (0.0, 0.0);
+    }
+    let miss_ratio = whole / (all * rate);
+    let hit_ratio = (1.0 - miss_ratio).clamp(0.0, 1.0);
+    if sets.is_empty() {
+        return (hit_ratio, 0.0);
+    }
+    let count = sets.len() as f64;
+    let of_sets: Vec<f64> = sets.iter().map(|misses| misses * count / (all * rate)).collect();
+    let mean = of_sets.iter().sum::<f64>() / count;
+    let squares: f64 = of_sets.iter().map(|set| (set - mean).powi(2)).sum();
+    let chance = STUDENT * (1.0 - rate).sqrt() * (squares / (count * (count - 1.0))).sqrt();
+    let bias = (mean - miss_ratio) / (count - 1.0);
+    (hit_ratio, chance.hypot(bias).min(1.0))
+}

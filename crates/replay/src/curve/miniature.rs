@@ -1,0 +1,48 @@
+//! Any policy at one capacity, by a cache scaled down with the sample (Waldspurger, Saemundsson, Ahmad and Park, Cache modeling and optimization
+//! using miniature simulations, USENIX ATC 2017): the objects of a sample with the rate R, in a cache of R times the capacity.
+//!
+//! At the rate 1 it is the replay itself. As fast as the policy for the sampled requests; its memory for R of the objects.
+
+use super::estimate::{Misses, Simulated};
+use crate::{Access, Replay};
+use larder_policy::{Spec, SpecError};
+use larder_units::ByteSize;
+
+/// One cache with any policy.
+pub struct Miniature {
+    replay: Replay,
+    capacity: u64,
+    misses: Misses,
+}
+
+impl Miniature {
+    /// An empty cache standing for one of `capacity` with the policies of `spec`, to be shown the share `rate` of all objects.
+    ///
+    /// # Errors
+    /// [`SpecError`] where the spec's arguments contradict each other.
+    pub fn new(spec: &Spec, capacity: ByteSize, rate: f64, seed: u64) -> Result<Miniature, SpecError> {
+        let scaled = match rate {
+            1.0 => capacity,
+            rate => ByteSize::from_bytes((capacity.bytes() as f64 * rate).round() as u64),
+        };
+        Ok(Miniature {
+            replay: Replay::new(spec, scaled, seed)?,
+            capacity: capacity.bytes(),
+            misses: Misses::default(),
+        })
+    }
+}
+
+impl Simulated for Miniature {
+    #[inline]
+    fn request(&mut self, access: &Access) {
+        if !self.replay.request(access) {
+            self.misses.requests += 1.0;
+            self.misses.bytes += access.size as f64;
+        }
+    }
+
+    fn misses(&self) -> Vec<(u64, Misses)> {
+        vec![(self.capacity, self.misses)]
+    }
+}
