@@ -3,8 +3,9 @@
 //! ```text
 //!  clients ──► listen ──► proxy ──► larder_http::Cache (one look-up; a hit copies no body)
 //!                           │
-//!                           └─ miss ─► upstream ─► hyper's client and its pool, or the generated origin in this process
-//!                                        └─ relay: the body to the client, and beside it into the cache
+//!                           ├─ miss ─► upstream ─► hyper's client and its pool, or the generated origin in this process
+//!                           │            └─ collect: the body into the cache, and beside it to all who asked meanwhile
+//!                           └─ the same miss once more: follow
 //! ```
 //!
 //! Each thread runs a single-threaded runtime. The cache stands behind a mutex that nobody holds across an await, for the admin thread's sake

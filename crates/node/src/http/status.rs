@@ -54,6 +54,8 @@ impl StatusSource for CacheSource {
                 "hits": counters.hits,
                 "validated": counters.validated,
                 "hit_ratio": Ratio::of(counters.hits, counters.requests).value(),
+                "stale": counters.stale,
+                "collapsed": counters.collapsed,
                 "hit_bytes": counters.hit_bytes,
                 "unsatisfied": counters.unsatisfied,
                 "forwarded": forwarded(counters.forwarded),
@@ -77,6 +79,8 @@ impl StatusSource for CacheSource {
         metrics.counter("larder_http_requests", "Requests of clients", counters.requests);
         metrics.counter("larder_http_hits", "Requests answered from the store", counters.hits);
         metrics.counter("larder_http_validated", "Requests answered from the store after a 304", counters.validated);
+        metrics.counter("larder_http_stale", "Requests answered from the store though it was stale", counters.stale);
+        metrics.counter("larder_http_collapsed", "Requests that waited for another's response", counters.collapsed);
         metrics.counter("larder_http_hit_bytes", "Body bytes of these", counters.hit_bytes);
         metrics.counter("larder_http_unsatisfied", "Requests with only-if-cached and no answer", counters.unsatisfied);
         let forwarded = ForwardReason::ALL.map(ForwardReason::name).into_iter().zip(counters.forwarded);
