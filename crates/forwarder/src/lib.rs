@@ -54,6 +54,8 @@ mod timer_wheel;
 pub use content_store::ContentStoreCounters;
 pub use drop_reason::{Detail, DropCounters, DropReason, Dropped};
 pub use face::{FaceConfig, FaceCounters, FaceId, Scope};
+#[doc(hidden)]
+pub use forwarder::account;
 pub use forwarder::{Config, Forwarder};
 pub use outbox::{Body, Outbox, Send};
 pub use pit::{InRecord, OutRecord, PitEntry};
