@@ -6,6 +6,7 @@
 #![allow(clippy::print_stderr, reason = "a command line says what went wrong")]
 
 mod connection;
+mod ctl;
 mod destination;
 mod failure;
 mod get;
@@ -40,6 +41,7 @@ enum Command {
     Get(get::GetArgs),
     Ping(ping::PingArgs),
     PingServer(ping_server::PingServerArgs),
+    Ctl(ctl::CtlArgs),
     Replay(replay::ReplayArgs),
     Policies(policies::PoliciesArgs),
     Reproduce(reproduce::ReproduceArgs),
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::Get(args) => get::run(args),
         Command::Ping(args) => ping::run(args),
         Command::PingServer(args) => ping_server::run(args),
+        Command::Ctl(args) => ctl::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Policies(args) => policies::run(args),
         Command::Reproduce(args) => reproduce::run(args),
