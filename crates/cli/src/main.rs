@@ -6,6 +6,7 @@
 #![allow(clippy::print_stderr, reason = "a command line says what went wrong")]
 
 mod connection;
+mod curve;
 mod failure;
 mod get;
 mod output;
@@ -38,6 +39,7 @@ enum Command {
     Ping(ping::PingArgs),
     PingServer(ping_server::PingServerArgs),
     Replay(replay::ReplayArgs),
+    Curve(curve::CurveArgs),
     Policies(policies::PoliciesArgs),
 }
 
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Ping(args) => ping::run(args),
         Command::PingServer(args) => ping_server::run(args),
         Command::Replay(args) => replay::run(args),
+        Command::Curve(args) => curve::run(args),
         Command::Policies(args) => policies::run(args),
     };
     match result {
