@@ -107,7 +107,7 @@ fn rows(args: &CurveArgs) -> Result<Vec<CurveRow>, Failure> {
     let mut sample = sample(&args.sample, args.seed)?;
     let format = args.format.as_deref().map(str::parse::<Format>).transpose().map_err(usage)?;
     let source = Source::new(&args.trace, format, args.limit);
-    let progress = Progress::new([1].into_iter());
+    let progress = Progress::new(source.units(1));
     let capacities = capacities(args, &source, &progress)?;
     let mut lines = Vec::new();
     for spec in &specs {

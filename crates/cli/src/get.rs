@@ -1,12 +1,10 @@
 //! `larder get`: fetches a file.
 
-mod destination;
-
 use crate::connection::{broken, connect, interrupted};
+use crate::destination::Destination;
 use crate::failure::Failure;
 use crate::output::line;
 use clap::Args;
-use destination::Destination;
 use indicatif::{ProgressBar, ProgressStyle};
 use larder_node::client::{Client, Received};
 use larder_node::system_message;

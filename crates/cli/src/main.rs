@@ -7,15 +7,19 @@
 
 mod connection;
 mod curve;
+mod destination;
 mod failure;
 mod get;
 mod output;
 mod ping;
 mod ping_server;
 mod policies;
+mod predict;
 mod put;
 mod replay;
+mod reproduce;
 mod run;
+mod trace;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -40,7 +44,10 @@ enum Command {
     PingServer(ping_server::PingServerArgs),
     Replay(replay::ReplayArgs),
     Curve(curve::CurveArgs),
+    Predict(predict::PredictArgs),
     Policies(policies::PoliciesArgs),
+    Reproduce(reproduce::ReproduceArgs),
+    Trace(trace::TraceArgs),
 }
 
 fn main() -> ExitCode {
@@ -57,7 +64,10 @@ fn main() -> ExitCode {
         Command::PingServer(args) => ping_server::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Curve(args) => curve::run(args),
+        Command::Predict(args) => predict::run(args),
         Command::Policies(args) => policies::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
+        Command::Trace(args) => trace::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,7 +1,7 @@
 //! The node's configuration: a TOML file, every key optional, unknown keys refused with the line and a suggestion.
 
 use crate::system_message::system_message;
-use larder_forwarder::strategy::{Strategy, strategy_by_name, strategy_names};
+use larder_forwarder::strategy::strategy_by_name;
 use larder_packet::Name;
 use larder_policy::{Engine, Spec};
 use larder_units::{ByteSize, Streams};
@@ -157,7 +157,7 @@ pub struct StrategyConfig {
     pub prefix: Name,
     /// are forwarded so.
     #[serde(deserialize_with = "strategy")]
-    pub strategy: &'static dyn Strategy,
+    pub strategy: Name,
 }
 
 /// `[http]`
@@ -391,11 +391,8 @@ fn udp_mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, 
     }
 }
 
-fn strategy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static dyn Strategy, D::Error> {
-    from_text(deserializer, |text| {
-        let names = || strategy_names().collect::<Vec<_>>().join(", ");
-        strategy_by_name(text).ok_or_else(|| format!("no such strategy; there are {}", names()))
-    })
+fn strategy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
+    from_text(deserializer, |text| strategy_by_name(text).map_err(|error| error.to_string()))
 }
 
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error> {

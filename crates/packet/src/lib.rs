@@ -5,7 +5,7 @@
 //! [`DecodeError`] at an offset; whatever the bytes are, it neither panics nor allocates more than they are long. Decoding an Interest
 //! takes some 50 ns, a Data 60 to 80 ns, and no allocation. It is no forwarder: it opens no socket, reads no clock, keeps no table; and no
 //! trust schema: a [`Verifier`] says whose signature it is, not whether that key may sign that name. The fields of certificates
-//! (ValidityPeriod), link reliability (Ack, TxSequence) and prefix announcements are passed over; RSA keys verify but do not sign.
+//! (ValidityPeriod) and link reliability (Ack, TxSequence) are passed over; RSA keys verify but do not sign.
 //!
 //! Read [`Interest`] and [`Data`] first.
 //!
@@ -36,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 pub mod limits;
+pub mod mgmt;
 pub mod tlv;
 pub mod types;
 
@@ -45,7 +46,6 @@ mod fragment;
 mod interest;
 mod keys;
 mod lp;
-mod mgmt;
 mod name;
 mod sign;
 mod uri;

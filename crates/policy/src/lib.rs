@@ -31,7 +31,7 @@
 //! assert_eq!(victims, [seven]);               // both do not fit
 //! assert_eq!(engine.used(), ByteSize::from_bytes(60));
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod admit;
 mod bloom;
@@ -39,11 +39,13 @@ mod engine;
 mod evict;
 mod future;
 mod hash;
+mod index;
 mod job;
 pub mod limits;
 mod list;
 mod parameters;
 mod path;
+mod prefetch;
 mod registry;
 mod request;
 mod sketch;
@@ -53,6 +55,7 @@ mod traits;
 pub use admit::adaptsize::model as adaptsize_model;
 pub use engine::{Cache, Engine, Victim};
 pub use future::{Future, FutureBuilder, FutureTooLong};
+pub use index::SlotIndex;
 pub use job::{Job, JobDone};
 pub use parameters::{Parameter, Preset, Values};
 pub use path::Path;

@@ -85,6 +85,16 @@ proptest! {
     }
 
     #[test]
+    fn clock_pro(steps in steps(), equal: bool) {
+        compare("clock-pro", &mut ClockPro::default(), equal, &steps)?;
+    }
+
+    #[test]
+    fn lecar(steps in steps(), equal: bool) {
+        compare("lecar", &mut Lecar::default(), equal, &steps)?;
+    }
+
+    #[test]
     fn lfu(steps in steps(), equal: bool) {
         compare("lfu", &mut Ranked::new(Rank::Frequency), equal, &steps)?;
         compare("lfu(ageing=dynamic)", &mut Ranked::new(Rank::AgedFrequency), equal, &steps)?;

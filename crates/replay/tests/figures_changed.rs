@@ -54,6 +54,21 @@ fn web_shop() {
 }
 
 #[test]
+fn preparing_requests_changes_the_figures() {
+    let accesses = trace("nasa_19950801.tsv.zst");
+    let accesses = &accesses[..8_000];
+    let evictions = larder_policy::registry().iter().filter(|entry| entry.kind() == larder_policy::Kind::Eviction);
+    let specs = evictions.filter(|entry| !entry.is_offline()).map(|entry| entry.name);
+    for spec in specs.chain(["filter+lru", "tinylfu+fifo", "adaptsize(interval=1000)+lru"]) {
+        let new = || Replay::new(&spec.parse().unwrap(), ByteSize::from_bytes(1 << 20), 1).unwrap();
+        let (mut alone, mut in_rows) = (new(), new());
+        accesses.iter().for_each(|access| _ = alone.request(access));
+        accesses.chunks(777).for_each(|chunk| in_rows.requests(chunk));
+        assert_eq!(alone.row(""), in_rows.row(""), "{spec}");
+    }
+}
+
+#[test]
 fn ratios_of_nothing() {
     let none = row(&[], "lru", 100);
     assert_eq!((none.object_hit_ratio, none.byte_hit_ratio, none.insertion_ratio), (0.0, 0.0, 0.0));

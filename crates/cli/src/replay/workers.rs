@@ -27,9 +27,7 @@ impl Cache {
 
     fn take(&mut self, chunk: &[Access]) {
         let start = thread_time();
-        for access in chunk {
-            self.replay.request(access);
-        }
+        self.replay.requests(chunk);
         self.busy += thread_time().saturating_sub(start);
     }
 

@@ -2,7 +2,10 @@
 
 mod arbitrary_bytes;
 mod flooded_tables;
+mod local_fields;
 mod loops;
+mod management;
+mod notifications;
 mod pit_leak;
 mod registration;
 mod scope_leak;

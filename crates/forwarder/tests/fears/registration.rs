@@ -108,7 +108,8 @@ fn what_cannot_be_registered_is_said() {
     assert_eq!(refused("register", ControlParameters::default(), 1), 400);
     assert_eq!(refused("register", ControlParameters { face_id: Some(99_999), ..parameters("/a") }, 2), 410);
     assert_eq!(refused("register", parameters(&"/a".repeat(40)), 3), 414);
-    assert_eq!(refused("announce", parameters("/a"), 4), 501);
+    assert_eq!(refused("announce", parameters("/a"), 4), 400, "no announcement");
+    assert_eq!(refused("frobnicate", parameters("/a"), 6), 501);
     assert_eq!(refused("unregister", parameters("/never"), 5), 200, "as in NFD");
 }
 
@@ -142,7 +143,7 @@ fn remote_applications_register_only_where_they_may_and_only_themselves() {
 fn a_dataset_that_is_missing_is_refused_and_not_left_to_time_out() {
     let mut world = World::new();
     let application = world.local();
-    let sent = world.sent(application, interest("/localhost/nfd/faces/list", 1).can_be_prefix(true).build());
+    let sent = world.sent(application, interest("/localhost/nfd/faces/lost", 1).can_be_prefix(true).build());
     assert!(matches!(sent[0].packet, Packet::Nack { .. }));
 }
 

@@ -47,4 +47,8 @@ impl Evict for Fifo {
     fn on_remove(&mut self, slot: Slot) {
         self.queue.unlink(&mut self.links, slot);
     }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        self.queue.tail()
+    }
 }

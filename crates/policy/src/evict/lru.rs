@@ -49,4 +49,20 @@ impl Evict for Lru {
     fn on_remove(&mut self, slot: Slot) {
         self.stack.unlink(&mut self.links, slot);
     }
+
+    fn prefetch(&self, _: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            self.links.prefetch(slot);
+        }
+    }
+
+    fn prefetch_further(&self, _: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            self.links.prefetch_neighbours(slot);
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        self.stack.tail()
+    }
 }

@@ -1,11 +1,15 @@
 //! Naive models of eviction policies: slow, short, and written from the definitions.
 
+mod clock_pro;
 mod ghosts;
+mod lecar;
 mod lirs;
 mod queues;
 mod ranked;
 
+pub use clock_pro::*;
 pub use ghosts::*;
+pub use lecar::*;
 pub use lirs::*;
 pub use queues::*;
 pub use ranked::*;

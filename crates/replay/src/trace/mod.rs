@@ -6,16 +6,22 @@ mod counted;
 mod error;
 mod format;
 mod lines;
+mod log_line;
 mod numbers;
 mod source;
+mod twitter;
 mod web_log;
+mod write;
 
+pub use columns::ColumnNames;
 pub use error::TraceError;
 pub use format::Format;
+pub use write::{TraceWriter, WriteError, WriteFormat, link_next_accesses};
 
 use crate::Access;
 use counted::Counted;
 use error::Place;
+use larder_units::Time;
 use lines::Lines;
 use std::fs::File;
 use std::io::{BufRead, Read};
@@ -25,6 +31,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use web_log::{Sizes, WebLog};
 
 /// The requests of a trace, one after another. After an error, nothing follows.
+///
+/// Times never go back: a request that is earlier than one before it takes that one's time, and is counted as late. Logs of real systems are slightly out of
+/// order (requests are written when they end), and a cache's clock is not. Sizes are any number of bytes, 0 and 2^63 too: how a cache takes them is said in [`crate::Replay`].
 pub struct Trace {
     name: String,
     format: Format,
@@ -32,6 +41,8 @@ pub struct Trace {
     /// The file's bytes that were read, and that it has.
     position: Option<(Arc<AtomicU64>, u64)>,
     ended: bool,
+    latest: Time,
+    late_requests: u64,
 }
 
 /// A format's reader. It names the place of what is wrong, [`Trace`] the file.
@@ -46,13 +57,25 @@ impl Trace {
     /// # Errors
     /// [`TraceError`] where the file cannot be read or its format not be told.
     pub fn open(path: &Path, format: Option<Format>) -> Result<Trace, TraceError> {
+        Trace::open_as(path, format, None)
+    }
+
+    /// Opens a trace of [`Format::Columns`] whose columns are these.
+    ///
+    /// # Errors
+    /// As [`Trace::open`].
+    pub fn open_columns(path: &Path, names: ColumnNames) -> Result<Trace, TraceError> {
+        Trace::open_as(path, Some(Format::Columns), Some(names))
+    }
+
+    fn open_as(path: &Path, format: Option<Format>, names: Option<ColumnNames>) -> Result<Trace, TraceError> {
         let name = path.to_string_lossy().into_owned();
         let read = Arc::new(AtomicU64::new(0));
         let open = || {
             let file = File::open(path).map_err(|error| TraceError::new(&name, Place::File, source::said(&error)))?;
             Ok(Counted { bytes: file, read: read.clone() })
         };
-        let mut trace = Trace::read(open()?, &name, format)?;
+        let mut trace = Trace::read_as(open()?, &name, format, names)?;
         trace.position = path.metadata().ok().filter(|file| file.is_file()).map(|file| (read.clone(), file.len()));
         // A pipe cannot be read ahead: what was read is gone.
         if trace.format != Format::WebLog || !path.metadata().is_ok_and(|file| file.is_file()) {
@@ -70,6 +93,27 @@ impl Trace {
     /// # Errors
     /// [`TraceError`] where the bytes cannot be read or their format not be told.
     pub fn read(bytes: impl Read + Send + 'static, name: &str, format: Option<Format>) -> Result<Trace, TraceError> {
+        Trace::read_as(bytes, name, format, None)
+    }
+
+    /// Reads a trace of [`Format::Columns`] whose columns are these; see [`Trace::read`].
+    ///
+    /// # Errors
+    /// As [`Trace::read`].
+    pub fn read_columns(
+        bytes: impl Read + Send + 'static,
+        name: &str,
+        names: ColumnNames,
+    ) -> Result<Trace, TraceError> {
+        Trace::read_as(bytes, name, Some(Format::Columns), Some(names))
+    }
+
+    fn read_as(
+        bytes: impl Read + Send + 'static,
+        name: &str,
+        format: Option<Format>,
+        names: Option<ColumnNames>,
+    ) -> Result<Trace, TraceError> {
         let failed = |problem: String| TraceError::new(name, Place::File, problem);
         let mut source = source::open(bytes).map_err(|error| failed(source::said(&error)))?;
         let format = match format {
@@ -85,13 +129,15 @@ impl Trace {
             }
         };
         let requests: Box<dyn Requests + Send> = match format {
-            Format::Columns => Box::new(columns::Columns::new(Lines::new(source))),
+            Format::Columns => Box::new(columns::Columns::new(Lines::new(source), names)),
             Format::WebLog => Box::new(WebLog::new(Lines::new(source), Sizes::default())),
             Format::Arc => Box::new(arc::Arc::new(Lines::new(source))),
             Format::OracleGeneral => Box::new(numbers::OracleGeneral::new(source)),
+            Format::Twitter => Box::new(twitter::Twitter::new(Lines::new(source))),
             Format::Numbers => Box::new(numbers::Numbers::new(source)),
         };
-        Ok(Trace { name: name.to_owned(), format, requests, position: None, ended: false })
+        let (position, latest) = (None, Time::ZERO);
+        Ok(Trace { name: name.to_owned(), format, requests, position, ended: false, latest, late_requests: 0 })
     }
 
     /// How much of the file is read, from 0 to 1, for a progress bar; `None` where that is not known, as of a pipe.
@@ -109,6 +155,11 @@ impl Trace {
     pub fn format(&self) -> Format {
         self.format
     }
+
+    /// Requests so far that were earlier than one before them.
+    pub fn late_requests(&self) -> u64 {
+        self.late_requests
+    }
 }
 
 impl Iterator for Trace {
@@ -120,7 +171,14 @@ impl Iterator for Trace {
             return None;
         }
         match self.requests.next() {
-            Ok(Some(access)) => Some(Ok(access)),
+            Ok(Some(mut access)) => {
+                if access.now < self.latest {
+                    access.now = self.latest;
+                    self.late_requests += 1;
+                }
+                self.latest = access.now;
+                Some(Ok(access))
+            }
             Ok(None) => {
                 self.ended = true;
                 None

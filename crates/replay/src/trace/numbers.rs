@@ -19,6 +19,23 @@ impl OracleGeneral {
     }
 }
 
+/// Whether the first bytes are oracleGeneral's: in all whole records, times do not go back and a next access is none or a request's number, which no
+/// other bytes are likely to be in each of 170 records.
+pub(super) fn is_oracle_general(start: &[u8]) -> bool {
+    let mut latest = 0;
+    let mut records = start.chunks_exact(24);
+    let is_record = |record: &[u8]| {
+        let [t0, t1, t2, t3, _, _, _, _, _, _, _, _, _, _, _, _, next @ ..] = record else { return false };
+        let next = next.try_into().map(i64::from_le_bytes).unwrap_or_default();
+        let time = u32::from_le_bytes([*t0, *t1, *t2, *t3]);
+        let is_later = time >= latest;
+        latest = time;
+        // 2^40 requests are more than any trace has; some files write the largest number for none.
+        is_later && (next == -1 || next == i64::MAX || (1..1 << 40).contains(&next))
+    };
+    start.len() >= 24 && records.all(is_record)
+}
+
 impl Requests for OracleGeneral {
     fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
         let Some(record) = self.0.next()? else { return Ok(None) };

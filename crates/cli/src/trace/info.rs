@@ -1,0 +1,170 @@
+//! `larder trace info`: what a trace holds.
+
+use super::{Input, name_of};
+use crate::failure::Failure;
+use crate::output::line;
+use clap::Args;
+use comfy_table::{CellAlignment, Table, presets};
+use larder_replay::survey::{Report, Survey};
+use larder_replay::{Format, Trace};
+use serde::Serialize;
+
+/// Characters of the longest bar.
+const BAR: f64 = 30.0;
+
+/// Print what a trace holds: requests, objects, their sizes and their popularity
+///
+/// Memory grows with the objects: some 40 bytes each.
+#[derive(Args, Debug)]
+pub struct InfoArgs {
+    #[command(flatten)]
+    input: Input,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Info<'a> {
+    trace: &'a str,
+    format: &'static str,
+    /// Requests earlier than one before them, which take the latest time instead.
+    late_requests: u64,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+/// Reads the trace, and prints.
+pub fn run(args: InfoArgs) -> Result<(), Failure> {
+    let mut survey = Survey::default();
+    let trace = args.input.each("reading", |access| {
+        survey.count(access);
+        Ok(())
+    })?;
+    if survey.requests() == 0 {
+        return Err(Failure::usage(format!("{}: no request was read", args.input.trace.display())));
+    }
+    let report = survey.report();
+    drop(survey);
+    let name = name_of(&args.input.trace);
+    let info =
+        Info { trace: &name, format: format_name(&trace), late_requests: trace.late_requests(), report: &report };
+    if args.json {
+        let json = serde_json::to_string(&info).map_err(|error| Failure::runtime(error.to_string()))?;
+        line!("{json}");
+        return Ok(());
+    }
+    print(&info);
+    Ok(())
+}
+
+fn format_name(trace: &Trace) -> &'static str {
+    Format::NAMES.iter().find(|(_, format)| *format == trace.format()).map_or("", |(name, _)| name)
+}
+
+fn print(info: &Info<'_>) {
+    let Report { requests, objects, requested_bytes, unique_bytes, seconds, sizes, popularity } = info.report;
+    line!("trace        {} ({})", info.trace, info.format);
+    line!("requests     {requests}, {} asked for", bytes(*requested_bytes as f64));
+    line!("objects      {objects}, {} (footprint)", bytes(*unique_bytes as f64));
+    match info.late_requests {
+        0 => line!("time span    {}", span(*seconds)),
+        late => line!("time span    {}; {late} requests stand after later ones", span(*seconds)),
+    }
+    line!(
+        "popularity   {}",
+        match &popularity.zipf {
+            Some(fit) => format!(
+                "Zipf {:.3} (R² {:.3}; least squares of ln requests over ln rank, eight ranks an octave, ranks 1 to {})",
+                fit.exponent, fit.r_squared, fit.ranks
+            ),
+            None => "no Zipf law fitted, too few objects are requested ten times".to_owned(),
+        }
+    );
+    line!(
+        "             the top 1 % of the objects have {} of the requests, the top 10 % {}; the first has {}",
+        percent(popularity.top_1_percent),
+        percent(popularity.top_10_percent),
+        popularity.most_requests
+    );
+    line!("one-hit      {} of the objects are requested once", percent(popularity.one_hit_wonders));
+    line!("mean size    {} of an object, {} of a request\n", bytes(sizes.mean), bytes(sizes.mean_requested));
+
+    let mut table = table(["percentile of sizes", "objects", "requests"]);
+    for percentile in sizes.percentiles {
+        let name = match percentile.percent {
+            0 => "smallest".to_owned(),
+            100 => "largest".to_owned(),
+            percent => format!("{percent} %"),
+        };
+        table.add_row([name, bytes(percentile.objects as f64), bytes(percentile.requests as f64)]);
+    }
+    line!("{table}\n");
+
+    let mut table = self::table(["size from", "objects", "requests", "bytes"]);
+    let most = sizes.decades.iter().map(|decade| decade.objects).fold(0.0, f64::max);
+    for decade in &sizes.decades {
+        let bar = "█".repeat((decade.objects / most * BAR).round() as usize);
+        let shares = [decade.objects, decade.requests, decade.bytes].map(percent);
+        table.add_row([vec![decimal(decade.from)], shares.to_vec(), vec![bar]].concat());
+    }
+    line!("{table}");
+}
+
+fn table<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header);
+    table.column_iter_mut().skip(1).take(3).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table
+}
+
+/// A decade's start: powers of ten are decimal.
+fn decimal(from: u64) -> String {
+    let names = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    let thousands = from.checked_ilog10().unwrap_or(0) as usize / 3;
+    format!("{} {}", from / 1000_u64.pow(thousands as u32), names[thousands])
+}
+
+fn bytes(bytes: f64) -> String {
+    if bytes < 1024.0 {
+        return format!("{} B", (bytes * 10.0).round() / 10.0);
+    }
+    let step = (bytes.log2() / 10.0).floor().min(6.0);
+    let unit = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][step as usize];
+    format!("{:.2} {unit}", bytes / 1024_f64.powf(step)).replace(".00", "")
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn span(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    let parts = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
+    let parts = parts.iter().enumerate().filter_map(|(index, (scale, unit))| {
+        let count = if index == 0 { whole / scale } else { whole % parts[index - 1].0 / scale };
+        (count > 0).then(|| format!("{count} {unit}"))
+    });
+    match whole {
+        0 => format!("{seconds} s"),
+        _ => parts.collect::<Vec<_>>().join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_in_other_units() {
+        assert_eq!([0.0, 0.25, 59.6, 3601.0, 90_000.0].map(span), ["0 s", "0.25 s", "1 min", "1 h 1 s", "1 d 1 h"]);
+        let expected = ["0 B", "1.5 B", "1 KiB", "1.50 MiB", "16 EiB"];
+        assert_eq!([0.0, 1.5, 1024.0, 1.5 * 1_048_576.0, 2_f64.powi(64)].map(bytes), expected);
+        assert_eq!(
+            [0, 1, 100, 1000, 10_000_000, 10_u64.pow(19)].map(decimal),
+            ["0 B", "1 B", "100 B", "1 kB", "10 MB", "10 EB"]
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! `larder trace`: what a trace holds, another format of it, and traces that are made.
+
+mod convert;
+mod generate;
+mod info;
+mod recording;
+
+use crate::failure::Failure;
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use larder_replay::{Access, ColumnNames, Format, Trace};
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+/// Look into traces, convert them, and make them
+#[derive(Args, Debug)]
+pub struct TraceArgs {
+    #[command(subcommand)]
+    command: TraceCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum TraceCommand {
+    Info(info::InfoArgs),
+    Convert(convert::ConvertArgs),
+    Generate(Box<generate::GenerateArgs>),
+}
+
+/// Does one of them.
+pub fn run(args: TraceArgs) -> Result<(), Failure> {
+    match args.command {
+        TraceCommand::Info(args) => info::run(args),
+        TraceCommand::Convert(args) => convert::run(args),
+        TraceCommand::Generate(args) => generate::run(*args),
+    }
+}
+
+/// A trace to read.
+#[derive(Args, Debug)]
+struct Input {
+    /// The trace's file, plain or compressed with zstd or xz
+    trace: PathBuf,
+
+    /// Format of the trace: columns, web-log, arc, oracle-general, twitter or numbers; told by the name and the content otherwise
+    #[arg(long)]
+    format: Option<String>,
+
+    /// Columns of a text trace, by their names in its first line or their numbers from 1: id=key, and time= and size= where it has them
+    #[arg(long, value_name = "time=…,id=…,size=…", conflicts_with = "format")]
+    columns: Option<ColumnNames>,
+
+    /// Requests to read at most
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+}
+
+impl Input {
+    fn open(&self) -> Result<Trace, Failure> {
+        let format: Option<Format> =
+            self.format.as_deref().map(str::parse).transpose().map_err(|error: String| Failure::usage(error))?;
+        let trace = match &self.columns {
+            Some(columns) => Trace::open_columns(&self.trace, columns.clone()),
+            None => Trace::open(&self.trace, format),
+        };
+        trace.map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    /// Hands every request to `take`, and shows how far it is.
+    fn each(&self, verb: &'static str, mut take: impl FnMut(&Access) -> Result<(), Failure>) -> Result<Trace, Failure> {
+        let mut trace = self.open()?;
+        let progress = progress(verb, self.limit);
+        for number in 1..=self.limit.unwrap_or(u64::MAX) {
+            let Some(access) = trace.next() else { break };
+            take(&access.map_err(|error| Failure::usage(error.to_string()))?)?;
+            tick(&progress, number);
+        }
+        progress.finish_and_clear();
+        Ok(trace)
+    }
+}
+
+/// Requests between two looks at the terminal.
+const TICK: u64 = 1 << 16;
+
+fn tick(progress: &ProgressBar, requests: u64) {
+    if requests.is_multiple_of(TICK) {
+        progress.set_position(requests);
+    }
+}
+
+/// On a terminal's standard error; elsewhere nothing is drawn.
+fn progress(verb: &'static str, requests: Option<u64>) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let (bar, template) = match requests {
+        Some(requests) => (ProgressBar::new(requests), "{msg} {wide_bar} {human_pos}/{human_len}, {eta} left"),
+        None => (ProgressBar::no_length(), "{spinner} {msg} {human_pos} requests, {per_sec}"),
+    };
+    bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
+        .with_message(verb)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: TraceArgs,
+    }
+
+    fn larder_trace(arguments: &[&str]) -> Result<(), Failure> {
+        run(Cli::parse_from(["larder trace"].iter().chain(arguments)).args)
+    }
+
+    fn requests(path: &Path) -> Vec<Access> {
+        Trace::open(path, None).unwrap().collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn a_trace_changes_from_format_to_format() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+        larder_trace(&["generate", "cdn", "--objects", "500", "-n", "3000", "-o", &path("a.csv")]).unwrap();
+        let made = requests(Path::new(&path("a.csv")));
+        assert_eq!(made.len(), 3000);
+        for [from, to] in
+            [["a.csv", "b.tr.zst"], ["b.tr.zst", "c.oracleGeneral.zst"], ["c.oracleGeneral.zst", "d.oracleGeneral.bin"]]
+        {
+            larder_trace(&["convert", &path(from), &path(to)]).unwrap();
+        }
+        assert_eq!(requests(Path::new(&path("b.tr.zst"))), made);
+        let whole = |access: &Access| (access.id, access.size, access.now.nanos() / 1_000_000_000);
+        let last = requests(Path::new(&path("d.oracleGeneral.bin")));
+        assert!(last.iter().map(whole).eq(made.iter().map(whole)));
+        assert!(std::fs::read(path("b.tr.zst")).unwrap().starts_with(&[0x28, 0xb5, 0x2f, 0xfd]), "not compressed");
+        // Next accesses are numbers from 1.
+        let records = std::fs::read(path("d.oracleGeneral.bin")).unwrap();
+        for (number, (record, access)) in records.chunks(24).zip(&made).enumerate() {
+            let again = made[number + 1..].iter().position(|later| later.id == access.id);
+            let expected = again.map_or(-1, |distance| (number + distance) as i64 + 2);
+            assert_eq!(i64::from_le_bytes(record[16..].try_into().unwrap()), expected, "request {number}");
+        }
+        larder_trace(&["info", &path("d.oracleGeneral.bin"), "--json"]).unwrap();
+        larder_trace(&["info", &path("a.csv")]).unwrap();
+    }
+
+    #[test]
+    fn a_generator_makes_another_number_or_other_traffic_by_the_same_seed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.csv");
+        let table = directory.path().join("table.txt");
+        std::fs::write(&table, "4\n10 0.25\n1\n1 0.75\n").unwrap();
+        for generator in ["web", "zipf-mandelbrot", "video", "mix", "cdn", "flash-crowd", "traffic-mix", "joint"] {
+            let mut arguments = vec!["generate", generator, "-n", "500", "-o", path.to_str().unwrap(), "--seed", "7"];
+            arguments.extend((generator == "joint").then(|| table.to_str().unwrap()));
+            let run = || {
+                larder_trace(&arguments).unwrap();
+                requests(&path)
+            };
+            let made = run();
+            assert_eq!(made.len(), 500, "{generator}");
+            assert_eq!(made, run(), "{generator}");
+            *arguments.iter_mut().find(|argument| **argument == "7").unwrap() = "8";
+            larder_trace(&arguments).unwrap();
+            assert_ne!(made, requests(&path), "{generator}");
+        }
+    }
+
+    #[test]
+    fn mistakes_that_leave_a_file_or_are_not_explained() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+        std::fs::write(path("in.csv"), "1,2,3\n4,5,99999999999\n").unwrap();
+        std::fs::write(path("empty.csv"), "time,id,size\n").unwrap();
+        let (input, csv) = (path("in.csv"), path("o.csv"));
+        for (arguments, words) in [
+            (
+                &["convert", &input, &path("o.parquet")][..],
+                "o.parquet: the name tells no format, give --to with one of",
+            ),
+            (&["convert", &input, &path("o.csv"), "--to", "lis"], "not written as `lis`, but as oracle-general"),
+            (
+                &["convert", &input, &path("o.oracleGeneral")],
+                "o.oracleGeneral, request 2: the size, 99999999999, has no place",
+            ),
+            (&["convert", &input, &path("none/o.csv")], "none/o.csv: No such file"),
+            (&["convert", &path("none.csv"), &path("o.csv")], "none.csv: No such file"),
+            (&["info", &path("empty.csv")], "empty.csv: no request was read"),
+            (&["generate", "web", "--exponent", "NaN", "-o", &csv], "--objects, exponent, shift: at least"),
+            (&["generate", "web", "--requests-per-second", "0", "-o", &csv], "--requests-per-second: a positive"),
+            (&["generate", "cdn", "--objects", "999999999999", "-o", &csv], "--objects: at most 268,435,456"),
+            (&["generate", "joint", &input, "-o", &csv], "in.csv, line 1: "),
+            (&["generate", "joint", &path("none"), "-o", &csv], "none: No such file"),
+        ] {
+            let failure = larder_trace(arguments).expect_err("it should fail");
+            assert!(failure.message.contains(words) && !failure.message.contains('\n'), "{}", failure.message);
+            assert_eq!(failure.code, 2, "{}", failure.message);
+            let left = std::fs::read_dir(directory.path()).unwrap().count();
+            assert_eq!(left, 2, "a file is left behind: {}", failure.message);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A trace file being written: its format and compression by its name, and it bears its name only when it is whole.
+//!
+//! libCacheSim's format states for each request when its object is asked for again, which is known at the end only: the records go to a
+//! scratch file beside the destination, get their next accesses there from the end to the start, and are copied to where they belong.
+
+use super::progress;
+use crate::destination::Destination;
+use crate::failure::Failure;
+use clap::Args;
+use larder_node::system_message;
+use larder_replay::{Access, TraceWriter, WriteError, WriteFormat, link_next_accesses};
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// zstd's own default.
+const ZSTD_LEVEL: i32 = 3;
+
+/// Bytes gathered before they are compressed or written.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// How a trace is written.
+#[derive(Args, Debug)]
+pub struct OutputFormat {
+    /// Format: oracle-general (libCacheSim's), text (webcachesim's `time id size`), csv or numbers (ids only); told by the file's name
+    /// otherwise: .oracleGeneral, .tr or .txt, .csv, .trace, and .zst to compress
+    #[arg(long, value_name = "FORMAT")]
+    to: Option<String>,
+}
+
+impl OutputFormat {
+    fn of(&self, name: &str) -> Result<WriteFormat, Failure> {
+        match &self.to {
+            Some(format) => format.parse().map_err(|error: String| Failure::usage(error)),
+            None => WriteFormat::of_name(name).ok_or_else(|| {
+                let names = WriteFormat::NAMES.map(|(name, _)| name).join(", ");
+                Failure::usage(format!("{name}: the name tells no format, give --to with one of {names}"))
+            }),
+        }
+    }
+}
+
+/// Takes requests, and makes a file of them.
+pub struct Recording {
+    name: String,
+    way: Way,
+}
+
+enum Way {
+    Direct(TraceWriter<BufWriter<Stream>>),
+    Linked { scratch: TraceWriter<BufWriter<File>>, out: Stream },
+}
+
+impl Recording {
+    /// Opens the file; nothing is written where it cannot be.
+    pub fn open(path: &Path, format: &OutputFormat) -> Result<Recording, Failure> {
+        let name = path.display().to_string();
+        let format = format.of(&name)?;
+        let out = Stream::open(path)?;
+        let failed = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
+        let way = match format {
+            WriteFormat::OracleGeneral => {
+                let scratch = tempfile::tempfile_in(directory(path)).map_err(failed)?;
+                let scratch = BufWriter::with_capacity(BUFFER_BYTES, scratch);
+                Way::Linked { scratch: TraceWriter::new(scratch, format).map_err(failed)?, out }
+            }
+            _ => {
+                let out = BufWriter::with_capacity(BUFFER_BYTES, out);
+                Way::Direct(TraceWriter::new(out, format).map_err(failed)?)
+            }
+        };
+        Ok(Recording { name, way })
+    }
+
+    /// Takes the next request.
+    pub fn write(&mut self, access: &Access) -> Result<(), Failure> {
+        let written = match &mut self.way {
+            Way::Direct(writer) => writer.write(access),
+            Way::Linked { scratch, .. } => scratch.write(access),
+        };
+        written.map_err(|error| match error {
+            WriteError::Io(error) => self.failure(&error),
+            WriteError::Unfit { .. } => Failure::usage(format!("{}, {error}", self.name)),
+        })
+    }
+
+    /// Every request is there: the file gets its name. Returns their number.
+    pub fn finish(self) -> Result<u64, Failure> {
+        let name = self.name.clone();
+        let failed = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
+        match self.way {
+            Way::Direct(writer) => {
+                let requests = writer.requests();
+                let out = writer.into_inner().into_inner().map_err(|error| failed(error.into_error()))?;
+                out.finish().map(|()| requests)
+            }
+            Way::Linked { scratch, mut out } => {
+                let requests = scratch.requests();
+                let mut scratch = scratch.into_inner().into_inner().map_err(|error| failed(error.into_error()))?;
+                let bar = progress("linking", Some(requests));
+                link_next_accesses(&mut scratch, |records| bar.inc(records)).map_err(failed)?;
+                bar.finish_and_clear();
+                scratch.rewind().and_then(|()| io::copy(&mut scratch, &mut out)).map_err(failed)?;
+                out.finish().map(|()| requests)
+            }
+        }
+    }
+
+    fn failure(&self, error: &io::Error) -> Failure {
+        Failure::runtime(format!("cannot write {}: {}", self.name, system_message(error)))
+    }
+}
+
+fn directory(path: &Path) -> PathBuf {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match path.metadata() {
+        // A device's directory is no place for files.
+        Ok(file) if !file.is_file() => std::env::temp_dir(),
+        _ => parent.unwrap_or(Path::new(".")).to_owned(),
+    }
+}
+
+/// Bytes on their way to the destination.
+enum Stream {
+    Plain(Sink),
+    Zstd(zstd::Encoder<'static, Sink>),
+}
+
+impl Stream {
+    fn open(path: &Path) -> Result<Stream, Failure> {
+        let sink = Sink(Destination::open(Some(path))?);
+        if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zst")) {
+            return Ok(Stream::Plain(sink));
+        }
+        let encoder = zstd::Encoder::new(sink, ZSTD_LEVEL).and_then(|mut encoder| {
+            encoder.include_checksum(true)?;
+            Ok(encoder)
+        });
+        encoder.map(Stream::Zstd).map_err(|error| Failure::runtime(format!("zstd: {error}")))
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        let sink = match self {
+            Stream::Plain(sink) => sink,
+            Stream::Zstd(encoder) => encoder.finish().map_err(|error| Failure::runtime(system_message(&error)))?,
+        };
+        sink.0.finish().map(|_| ())
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(sink) => sink.write(bytes),
+            Stream::Zstd(encoder) => encoder.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Plain(sink) => sink.flush(),
+            Stream::Zstd(encoder) => encoder.flush(),
+        }
+    }
+}
+
+/// A destination as a writer.
+struct Sink(Destination);
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes);
+        self.0.check().map(|()| bytes.len()).map_err(|failure| io::Error::other(failure.message))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,216 @@
+//! LeCaR (Vietri et al., Driving cache replacement with ML-based LeCaR, HotStorage 2018, algorithms 1 and 2).
+//!
+//! Two experts order the same objects: LRU, and LFU with the older first of equals. Whose victim leaves is drawn by their weights. Each has a
+//! history of what left on its word; a miss for one of them is that expert's regret, and multiplies the other's weight by e^(λ·d^t), less the
+//! longer ago the eviction was. λ = 0.45 and d = 0.005^(1/N) as published, N objects in the cache and t in requests.
+//!
+//! As in the authors' program, and not in the paper: each history has half of the capacity, whom both experts chose enters neither, who comes
+//! back takes up its count of requests, and no weight falls below 0.01.
+//!
+//! Sizes matter to neither expert's order; histories are bounded in bytes, and N is the number of objects stored. Weights learn at the request,
+//! whether or not admission then stores the object; the ghost stays until it does. What a look ahead has drawn stays drawn.
+//!
+//! O(1) a hit, O(log n) amortised else; 85 bytes an object, about 58 a ghost.
+
+use super::foreseen::Foreseen;
+use super::ghosts::{Ghost, Ghosts};
+use super::heap::Heap;
+use crate::list::{Links, List};
+use crate::registry::{Build, PolicyEntry, Setting};
+use crate::traits::{Evict, Gauge, Policy};
+use crate::{Request, Slot};
+use larder_units::Stream;
+
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "lecar",
+    citation: "Vietri et al., Driving cache replacement with ML-based LeCaR, USENIX HotStorage 2018",
+    summary: "evicts as LRU or as LFU would, drawn by weights that follow the requests for what each evicted",
+    parameters: &[],
+    complexity: "O(1) a hit, O(log n) amortised an eviction",
+    bytes_an_object: 142,
+    build: Build::Eviction(|_, setting| Ok(Box::new(Lecar::new(setting)))),
+};
+
+/// λ.
+const LEARNING_RATE: f64 = 0.45;
+
+/// d^N: what is left of a regret after as many requests as objects are stored.
+const DISCOUNT_OF_A_TURN: f64 = 0.005;
+
+/// The least weight of an expert.
+const LEAST_WEIGHT: f64 = 0.01;
+
+struct Lecar {
+    capacity: u64,
+    stream: Stream,
+    /// The weight of LRU; LFU has the rest of 1.
+    recency_weight: f64,
+    stored: usize,
+    /// All but the foreseen, as are those in `by_count`.
+    by_recency: List,
+    links: Links,
+    by_count: Heap<(u64, u64)>,
+    foreseen: Foreseen,
+    recency_history: Ghosts<Left>,
+    count_history: Ghosts<Left>,
+    /// By slot.
+    objects: Vec<Object>,
+}
+
+#[derive(Clone, Copy)]
+struct Object {
+    id: u64,
+    size: u64,
+    count: u32,
+    /// On whose word it leaves.
+    expert: Expert,
+}
+
+#[derive(Clone, Copy)]
+enum Expert {
+    Recency,
+    Count,
+    Both,
+}
+
+/// What a history notes.
+#[derive(Clone, Copy, Default)]
+struct Left {
+    /// The request for which it left.
+    at: u64,
+    count: u32,
+}
+
+impl Lecar {
+    fn new(setting: &Setting<'_>) -> Lecar {
+        Lecar {
+            capacity: setting.capacity,
+            stream: setting.stream(),
+            recency_weight: 0.5,
+            stored: 0,
+            by_recency: List::default(),
+            links: Links::default(),
+            by_count: Heap::default(),
+            foreseen: Foreseen::default(),
+            recency_history: Ghosts::default(),
+            count_history: Ghosts::default(),
+            objects: Vec::new(),
+        }
+    }
+
+    /// Draws who leaves, and unlinks it.
+    fn choose(&mut self) -> Option<Slot> {
+        let oldest = self.by_recency.tail()?;
+        let rarest = self.by_count.peek(None)?;
+        let (slot, expert) = if oldest == rarest {
+            (oldest, Expert::Both)
+        } else if self.stream.chance(self.recency_weight) {
+            (oldest, Expert::Recency)
+        } else {
+            (rarest, Expert::Count)
+        };
+        self.by_recency.unlink(&mut self.links, slot);
+        self.by_count.remove(slot);
+        self.objects[slot.index()].expert = expert;
+        Some(slot)
+    }
+
+    /// The weights after a regret of LRU, or of LFU, of `requests` ago.
+    fn learn(&mut self, of_recency: bool, requests: u64) {
+        let turns = requests as f64 / self.stored.max(1) as f64;
+        let factor = (LEARNING_RATE * DISCOUNT_OF_A_TURN.powf(turns)).exp();
+        let (recency, count) = (self.recency_weight, 1.0 - self.recency_weight);
+        let weight = if of_recency {
+            recency / (recency + count * factor)
+        } else {
+            recency * factor / (recency * factor + count)
+        };
+        self.recency_weight = weight.clamp(LEAST_WEIGHT, 1.0 - LEAST_WEIGHT);
+    }
+}
+
+impl Policy for Lecar {
+    fn on_resize(&mut self, capacity: u64) {
+        self.capacity = capacity;
+        self.recency_history.trim(capacity / 2);
+        self.count_history.trim(capacity / 2);
+    }
+
+    fn gauges(&self, out: &mut Vec<Gauge>) {
+        out.push(Gauge { name: "lru_weight", value: self.recency_weight });
+    }
+
+    fn state_bytes(&self) -> usize {
+        let own = self.links.bytes() + self.foreseen.bytes() + self.objects.capacity() * size_of::<Object>();
+        own + self.by_count.bytes() + self.recency_history.state_bytes() + self.count_history.state_bytes()
+    }
+}
+
+impl Evict for Lecar {
+    fn on_hit(&mut self, slot: Slot, request: &Request) {
+        let object = &mut self.objects[slot.index()];
+        object.count = object.count.saturating_add(1);
+        let key = (u64::from(object.count), request.seq);
+        if self.foreseen.take(slot) {
+            self.by_recency.push_head(&mut self.links, slot);
+            self.by_count.insert(slot, key);
+        } else {
+            self.by_recency.move_to_head(&mut self.links, slot);
+            self.by_count.raise(slot, key);
+        }
+    }
+
+    fn on_miss(&mut self, request: &Request) {
+        if let Some(ghost) = self.recency_history.get(request.id) {
+            self.learn(true, request.seq.saturating_sub(ghost.note.at));
+        } else if let Some(ghost) = self.count_history.get(request.id) {
+            self.learn(false, request.seq.saturating_sub(ghost.note.at));
+        }
+    }
+
+    fn on_insert(&mut self, slot: Slot, request: &Request) {
+        let left_recency = self.recency_history.remove(request.id);
+        let ghost = self.count_history.remove(request.id).or(left_recency);
+        let count = ghost.map_or(1, |ghost| ghost.note.count.saturating_add(1));
+        let object = Object { id: request.id, size: request.size, count, expert: Expert::Both };
+        if slot.index() >= self.objects.len() {
+            self.objects.resize(slot.index() + 1, object);
+        }
+        self.objects[slot.index()] = object;
+        self.by_recency.push_head(&mut self.links, slot);
+        self.by_count.insert(slot, (u64::from(count), request.seq));
+        self.stored += 1;
+    }
+
+    fn victim(&mut self, incoming: Option<&Request>) -> Option<Slot> {
+        let slot = self.foreseen.pop().or_else(|| self.choose())?;
+        self.stored -= 1;
+        let Object { id, size, count, expert } = self.objects[slot.index()];
+        // A cache that shrinks regrets nothing.
+        if let Some(Request { seq, .. }) = incoming {
+            let ghost = Ghost { id, size, note: Left { at: *seq, count } };
+            match expert {
+                Expert::Recency => self.recency_history.push(ghost, self.capacity / 2),
+                Expert::Count => self.count_history.push(ghost, self.capacity / 2),
+                Expert::Both => {}
+            }
+        }
+        Some(slot)
+    }
+
+    fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
+        self.foreseen.next(after).or_else(|| {
+            let slot = self.choose()?;
+            self.foreseen.push(slot);
+            Some(slot)
+        })
+    }
+
+    fn on_remove(&mut self, slot: Slot) {
+        self.stored -= 1;
+        if !self.foreseen.take(slot) {
+            self.by_recency.unlink(&mut self.links, slot);
+            self.by_count.remove(slot);
+        }
+    }
+}

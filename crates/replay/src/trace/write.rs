@@ -1,0 +1,204 @@
+//! Trace files as they are written.
+//!
+//! Formats that have no place for a value refuse it, with the request's number; formats that have no column for it leave it out:
+//! [`WriteFormat::Numbers`] keeps the objects alone. What was written reads back as it was, but for fractions of seconds in oracleGeneral.
+
+use crate::Access;
+use crate::limits::LINK_CHUNK_RECORDS;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use std::fmt;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::str::FromStr;
+
+/// Bytes of an oracleGeneral record.
+const RECORD: usize = 24;
+/// Where in it the next access stands.
+const NEXT: usize = 16;
+
+/// A format that traces are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteFormat {
+    /// libCacheSim's binary; see [`crate::Format::OracleGeneral`]. Times are whole seconds below 2^32, sizes are below 2^32 bytes. The next accesses are
+    /// -1 until [`link_next_accesses`] has put them in.
+    OracleGeneral,
+    /// Lines of time, object and size with blanks between, as webcachesim reads them.
+    Text,
+    /// Lines of time, object and size with commas between, after a line that names them.
+    Csv,
+    /// Big-endian 32-bit objects without times and sizes.
+    Numbers,
+}
+
+impl WriteFormat {
+    /// Every format by its name.
+    pub const NAMES: [(&'static str, WriteFormat); 4] = [
+        ("oracle-general", WriteFormat::OracleGeneral),
+        ("text", WriteFormat::Text),
+        ("csv", WriteFormat::Csv),
+        ("numbers", WriteFormat::Numbers),
+    ];
+
+    /// The format that a file's name asks for: `.oracleGeneral` or `.oracleGeneral.bin`, `.tr` or `.txt`, `.csv`, `.trace`; `.zst` may follow.
+    pub fn of_name(name: &str) -> Option<WriteFormat> {
+        let name = name.to_ascii_lowercase();
+        let name = name.strip_suffix(".zst").unwrap_or(&name);
+        let (rest, extension) = name.strip_suffix(".bin").unwrap_or(name).rsplit_once('.')?;
+        match extension {
+            _ if rest.is_empty() => None,
+            "oraclegeneral" => Some(WriteFormat::OracleGeneral),
+            "tr" | "txt" => Some(WriteFormat::Text),
+            "csv" => Some(WriteFormat::Csv),
+            "trace" => Some(WriteFormat::Numbers),
+            _ => None,
+        }
+    }
+}
+
+impl FromStr for WriteFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<WriteFormat, String> {
+        let found = WriteFormat::NAMES.iter().find(|(name, _)| *name == text);
+        found.map(|(_, format)| *format).ok_or_else(|| {
+            format!(
+                "traces are not written as `{text}`, but as {}",
+                WriteFormat::NAMES.map(|(name, _)| name).join(", ")
+            )
+        })
+    }
+}
+
+/// A trace being written. Give it a buffered writer; flushing that is the caller's.
+#[derive(Debug)]
+pub struct TraceWriter<W> {
+    out: W,
+    format: WriteFormat,
+    requests: u64,
+}
+
+/// A request that could not be written.
+#[derive(Debug)]
+pub enum WriteError {
+    /// The writer failed.
+    Io(io::Error),
+    /// The format has no place for a value of this request, counted from 1.
+    Unfit {
+        /// Which request.
+        request: u64,
+        /// What is too large for what.
+        problem: String,
+    },
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WriteError::Io(error) => error.fmt(f),
+            WriteError::Unfit { request, problem } => write!(f, "request {request}: {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        WriteError::Io(error)
+    }
+}
+
+impl<W: Write> TraceWriter<W> {
+    /// A writer of this format; a CSV's header is written at once.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn new(mut out: W, format: WriteFormat) -> io::Result<TraceWriter<W>> {
+        if format == WriteFormat::Csv {
+            out.write_all(b"time,object,size\n")?;
+        }
+        Ok(TraceWriter { out, format, requests: 0 })
+    }
+
+    /// Writes one request.
+    ///
+    /// # Errors
+    /// [`WriteError`], also where the format has no place for the time, the object or the size.
+    pub fn write(&mut self, access: &Access) -> Result<(), WriteError> {
+        self.requests += 1;
+        let Access { id, size, now } = *access;
+        match self.format {
+            WriteFormat::OracleGeneral => {
+                let mut record = [0xff; RECORD];
+                let seconds = self.fit(now.nanos() / 1_000_000_000, "the time in seconds")?;
+                record[..4].copy_from_slice(&seconds.to_le_bytes());
+                record[4..12].copy_from_slice(&id.to_le_bytes());
+                record[12..NEXT].copy_from_slice(&self.fit(size, "the size")?.to_le_bytes());
+                self.out.write_all(&record)?;
+            }
+            WriteFormat::Text => self.line(access, ' ')?,
+            WriteFormat::Csv => self.line(access, ',')?,
+            WriteFormat::Numbers => self.out.write_all(&self.fit(id, "the object")?.to_be_bytes())?,
+        }
+        Ok(())
+    }
+
+    /// Requests written.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// The writer below.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    fn fit(&self, value: u64, what: &str) -> Result<u32, WriteError> {
+        u32::try_from(value).map_err(|_| WriteError::Unfit {
+            request: self.requests,
+            problem: format!("{what}, {value}, has no place in 32 bits; write text or csv instead"),
+        })
+    }
+
+    fn line(&mut self, access: &Access, separator: char) -> io::Result<()> {
+        let (seconds, nanos) = (access.now.nanos() / 1_000_000_000, access.now.nanos() % 1_000_000_000);
+        match nanos {
+            0 => write!(self.out, "{seconds}")?,
+            _ => self.out.write_all(format!("{seconds}.{nanos:09}").trim_end_matches('0').as_bytes())?,
+        }
+        writeln!(self.out, "{separator}{}{separator}{}", access.id, access.size)
+    }
+}
+
+/// Puts each request's next access (its number from 1, or -1 for none) into an oracleGeneral file: one pass from the end to the start, in chunks, with 16 bytes of
+/// memory and a table's slack for each object. `done` is told the requests of each chunk.
+///
+/// # Errors
+/// The file's; [`io::ErrorKind::InvalidData`] where it does not hold whole records.
+pub fn link_next_accesses(file: &mut (impl Read + Write + Seek), mut done: impl FnMut(u64)) -> io::Result<()> {
+    let length = file.seek(SeekFrom::End(0))?;
+    if length % RECORD as u64 != 0 {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("not whole records of {RECORD} bytes")));
+    }
+    let mut next: HashMap<u64, i64, FixedState> = HashMap::default();
+    let mut chunk = vec![0; LINK_CHUNK_RECORDS * RECORD];
+    let mut end = length;
+    while end > 0 {
+        let start = end.saturating_sub(chunk.len() as u64);
+        let records = &mut chunk[..(end - start) as usize];
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(records)?;
+        let mut number = (end / RECORD as u64) as i64;
+        for record in records.chunks_exact_mut(RECORD).rev() {
+            let [_, _, _, _, id @ .., _, _, _, _, _, _, _, _, _, _, _, _] = record else { continue };
+            let id = id.try_into().map(u64::from_le_bytes).unwrap_or_default();
+            record[NEXT..].copy_from_slice(&next.insert(id, number).unwrap_or(-1).to_le_bytes());
+            number -= 1;
+        }
+        file.seek(SeekFrom::Start(start))?;
+        file.write_all(records)?;
+        done((end - start) / RECORD as u64);
+        end = start;
+    }
+    file.flush()
+}

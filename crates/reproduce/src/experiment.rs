@@ -1,0 +1,86 @@
+//! Experiments as their files state them: conditions at two scales, the axes of the figures, the claims.
+
+use crate::{Claim, Error, Scale};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+/// One experiment of a paper. `Sweep` is what its module varies: its fields are the keys of the tables `[full]` and `[quick]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment<Sweep> {
+    /// What it is, with the section or the figure of the paper.
+    pub title: String,
+    /// What it shows, and which readings of the paper it takes.
+    pub shows: String,
+    /// The published conditions.
+    pub full: Sweep,
+    /// The conditions scaled down.
+    pub quick: Sweep,
+    /// The axes of the figures.
+    #[serde(default, rename = "figure")]
+    pub figures: Vec<FigureText>,
+    /// The claims.
+    #[serde(default, rename = "claim")]
+    pub claims: Vec<Claim>,
+}
+
+/// A figure without its series.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FigureText {
+    /// Names it within its experiment.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// The label of the horizontal axis.
+    pub x: String,
+    /// The label of the vertical axis.
+    pub y: String,
+    /// Whether the horizontal axis is logarithmic.
+    #[serde(default)]
+    pub log_x: bool,
+    /// Whether the vertical axis is logarithmic.
+    #[serde(default)]
+    pub log_y: bool,
+}
+
+impl<Sweep: DeserializeOwned> Experiment<Sweep> {
+    /// Reads the experiment that stands in the file `name`.
+    ///
+    /// # Errors
+    /// [`Error`] with the file's name, the line, and what is wrong in it: a key that is not known, a claim without a band or with an empty one,
+    /// an id that comes twice.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
+        let experiment: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
+            Error(format!("experiments/{name}, line {line}: {}", error.message()))
+        })?;
+        let mut ids = HashSet::new();
+        let figures = experiment.figures.iter().map(|figure| &figure.id);
+        if let Some(twice) = experiment.claims.iter().map(|claim| &claim.id).chain(figures).find(|id| !ids.insert(*id))
+        {
+            return Err(Error(format!("experiments/{name}: `{twice}` stands there twice")));
+        }
+        let quick = experiment.claims.iter().filter_map(|claim| Some((claim, claim.quick.as_ref()?.band)));
+        let mut bands = experiment.claims.iter().map(|claim| (claim, claim.band)).chain(quick);
+        if let Some((claim, [low, high])) =
+            bands.find(|(_, [low, high])| low.partial_cmp(high).is_none_or(Ordering::is_gt))
+        {
+            return Err(Error(format!(
+                "experiments/{name}: nothing lies in the band [{low}, {high}] of `{}`",
+                claim.id
+            )));
+        }
+        Ok(experiment)
+    }
+
+    /// The conditions at this scale.
+    pub fn sweep(&self, scale: Scale) -> &Sweep {
+        match scale {
+            Scale::Full => &self.full,
+            Scale::Quick => &self.quick,
+        }
+    }
+}

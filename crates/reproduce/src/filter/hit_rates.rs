@@ -1,0 +1,75 @@
+//! The six policies at one capacity, under both readings of the exponent.
+
+use super::replays::{Cell, POLICIES, Rates, Workload, replay_all, spec, work};
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_figure::Series;
+use serde::Deserialize;
+
+const FILE: (&str, &str) = ("filter/hit-rates.toml", include_str!("../../../../experiments/filter/hit-rates.toml"));
+
+/// The published rates, in the order of [`POLICIES`].
+const PUBLISHED: [f64; 6] = [0.238, 0.241, 0.389, 0.366, 0.376, 0.341];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sweep {
+    objects: u64,
+    /// C, in packets.
+    capacity: u64,
+    exponents: Vec<f64>,
+    warm_up: u64,
+    requests: u64,
+}
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let Sweep { objects, capacity, ref exponents, warm_up, requests } = *experiment.sweep(request.scale);
+    let mut cells = Vec::new();
+    for &exponent in exponents {
+        for policy in POLICIES {
+            let workload = Workload::Web { objects, exponent };
+            cells.push(Cell { workload, spec: spec(policy, capacity)?, capacity, warm_up, requests });
+        }
+    }
+    watch.begin("hit rates", work(&cells));
+    let rates = replay_all(&cells, request, watch)?;
+
+    let mut section = Section::new(&experiment, request.scale);
+    section.condition("workload", format!("web, {objects} objects, Zipf {exponents:?}"));
+    section.condition("cache", format!("{capacity} packets"));
+    section.condition("requests", format!("{requests} after {warm_up} to warm up"));
+    let mut rows: Vec<Vec<String>> =
+        POLICIES.iter().zip(PUBLISHED).map(|(policy, rate)| vec![(*policy).to_owned(), format!("{rate:.3}")]).collect();
+    let mut series = vec![Series::bars("published", (0..).map(f64::from).zip(PUBLISHED).collect())];
+    for (exponent, rates) in exponents.iter().zip(rates.chunks(POLICIES.len())) {
+        claim(&mut section, *exponent, rates);
+        let hits = rates.iter().map(|rates| rates.hit);
+        series.push(Series::bars(format!("Zipf {exponent}"), (0..).map(f64::from).zip(hits).collect()));
+        for (row, Rates { hit, insertion }) in rows.iter_mut().zip(rates) {
+            row.extend([format!("{hit:.4}"), format!("{insertion:.4}")]);
+        }
+    }
+    let mut header = vec!["policy".to_owned(), "published".to_owned()];
+    header.extend(exponents.iter().flat_map(|e| [format!("hit rate, Zipf {e}"), format!("insertion rate, Zipf {e}")]));
+    section.table("Hit and insertion rates", header, rows);
+    section.named_figure("rates", POLICIES, series);
+    section.judged()
+}
+
+/// The claims at 0.8 are about order and ratios, those at 0.81 about values as well.
+fn claim(section: &mut Section, exponent: f64, rates: &[Rates]) {
+    let [fifo, random, lfu, arc, tinylfu, filter] = std::array::from_fn(|policy| rates[policy].hit);
+    let rising = [fifo, filter, arc, tinylfu, lfu];
+    let inversions = rising.windows(2).filter(|pair| pair[0] >= pair[1]).count();
+    section.measured(format!("order-{exponent}"), inversions as f64);
+    if exponent == 0.8 {
+        section.measured("filter-to-fifo-0.8", filter / fifo);
+        section.measured("filter-to-random-0.8", filter / random);
+        section.measured("tinylfu-less-filter-0.8", tinylfu - filter);
+        return;
+    }
+    for (policy, rates) in POLICIES.iter().zip(rates) {
+        section.measured(format!("hit-{}-{exponent}", policy.to_lowercase()), rates.hit);
+    }
+    section.measured(format!("insertion-filter-{exponent}"), rates[5].insertion);
+}

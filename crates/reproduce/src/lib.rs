@@ -1,0 +1,123 @@
+//! Reproductions of papers: their experiments run again by the code that is deployed, and each published figure beside the measured one.
+//!
+//! What it is: a frame, and a module a paper. An experiment is a TOML file under `experiments/PAPER/`, embedded here, with its conditions at two
+//! scales, the axes of its figures and its **claims**: what was published, the band in which the measured figure must lie, and why the band
+//! is that wide; all three stand there before anything is measured. The paper's module measures; the frame judges, and a claim
+//! that was not measured is an error, never a pass. What it is not: the command line's part (`larder reproduce`: progress, files, exit status).
+//!
+//! It is a host: it owns threads and the wall clock. Measurements that need no clock do not depend on the machine: the same seed gives the same figures.
+//!
+//! ```text
+//!   experiments/PAPER/*.toml ──► Experiment ──► the paper's module: all cores ──► Section ──► Report ──► table, report.html, claims.json
+//!   conditions, axes, claims     one scale      measured(id), figure, table       judged
+//! ```
+//!
+//! Read first: [`reproduce`], [`Section`].
+//!
+//! ```
+//! use larder_reproduce::Paper;
+//!
+//! assert!(Paper::named("philter").unwrap_err().to_string().contains("`filter`"));
+//! ```
+#![deny(unsafe_code)]
+
+mod claim;
+mod experiment;
+mod filter;
+mod html;
+mod report;
+mod section;
+mod work;
+
+pub use claim::{Claim, Judged};
+pub use experiment::{Experiment, FigureText};
+pub use report::Report;
+pub use section::{Section, Table};
+pub use work::{Unwatched, Watch, on_all_cores};
+
+use std::fmt;
+use std::path::Path;
+
+/// What is to be reproduced, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The paper.
+    pub paper: &'static Paper,
+    /// At which scale.
+    pub scale: Scale,
+    /// Of every random choice.
+    pub seed: u64,
+    /// A directory of traces that stand beside what the paper's experiments generate, for the papers that can use one.
+    pub traces: Option<&'a Path>,
+}
+
+/// How large the experiments are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Catalogue and cache scaled down together: under a minute.
+    Quick,
+    /// The published conditions: under an hour on two cores.
+    Full,
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Scale::Quick => "quick",
+            Scale::Full => "full",
+        })
+    }
+}
+
+/// A paper that can be reproduced.
+pub struct Paper {
+    /// Its short name, as typed.
+    pub name: &'static str,
+    /// Authors, title, where and when it was published.
+    pub citation: &'static str,
+    run: fn(&Request<'_>, &dyn Watch) -> Result<Vec<Section>, Error>,
+}
+
+/// The papers, in alphabetical order.
+pub const PAPERS: &[Paper] = &[filter::PAPER];
+
+impl Paper {
+    /// The paper of this short name.
+    ///
+    /// # Errors
+    /// [`Error`] with the names that there are.
+    pub fn named(name: &str) -> Result<&'static Paper, Error> {
+        PAPERS.iter().find(|paper| paper.name == name).ok_or_else(|| {
+            let known: Vec<String> = PAPERS.iter().map(|paper| format!("`{}`", paper.name)).collect();
+            Error(format!("no reproduction of a paper `{name}`; there is {}", known.join(", ")))
+        })
+    }
+}
+
+impl fmt::Debug for Paper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Runs the experiments of a paper.
+///
+/// # Errors
+/// [`Error`] where an experiment could not measure what it claims. A claim that does not hold is no error: see [`Report::failures`].
+pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Error> {
+    let begun = std::time::Instant::now();
+    let sections = (request.paper.run)(request, watch)?;
+    Ok(Report::new(request, begun.elapsed(), sections))
+}
+
+/// Why a reproduction could not be made: one line.
+#[derive(Debug)]
+pub struct Error(pub(crate) String);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}

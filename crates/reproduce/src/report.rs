@@ -1,0 +1,71 @@
+//! The report of a reproduction: what ran, what it found, which claims hold.
+
+use crate::{Judged, Request, Scale, Section, html};
+use std::time::Duration;
+
+/// What a reproduction found.
+#[derive(Debug)]
+pub struct Report {
+    /// The paper's short name.
+    pub paper: &'static str,
+    /// Authors, title, where and when it was published.
+    pub citation: &'static str,
+    /// At which scale it ran.
+    pub scale: Scale,
+    /// The seed of every random choice.
+    pub seed: u64,
+    /// Wall time.
+    pub took: Duration,
+    /// The experiments, in the paper's order.
+    pub sections: Vec<Section>,
+}
+
+impl Report {
+    pub(crate) fn new(request: &Request<'_>, took: Duration, sections: Vec<Section>) -> Report {
+        let Request { paper, scale, seed, .. } = *request;
+        Report { paper: paper.name, citation: paper.citation, scale, seed, took, sections }
+    }
+
+    /// Every claim, judged.
+    pub fn claims(&self) -> impl Iterator<Item = &Judged> {
+        self.sections.iter().flat_map(|section| &section.claims)
+    }
+
+    /// The claims that do not hold.
+    pub fn failures(&self) -> impl Iterator<Item = &Judged> {
+        self.claims().filter(|claim| !claim.holds)
+    }
+
+    /// `claims.json`: `[{id, published, measured, band, holds}]`.
+    pub fn claims_json(&self) -> String {
+        let claims: Vec<&Judged> = self.claims().collect();
+        // Numbers are finite and keys are strings: nothing of it can be refused.
+        serde_json::to_string_pretty(&claims).unwrap_or_default()
+    }
+
+    /// `report.html`: one page that needs nothing else.
+    pub fn html(&self) -> String {
+        html::page(self)
+    }
+}
+
+/// A figure with as many digits as tell something.
+pub(crate) fn number(value: f64) -> String {
+    match value.abs() {
+        _ if value.fract() == 0.0 && value.abs() < 1e9 => format!("{value}"),
+        1e9.. => format!("{value:.3e}"),
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        1.0.. => format!("{value:.2}"),
+        0.01.. => format!("{value:.4}"),
+        _ => format!("{value:.2e}"),
+    }
+}
+
+impl Judged {
+    /// The band, the published and the measured figure as printed: the same digits in the table and on the page.
+    pub fn shown(&self) -> [String; 3] {
+        let [low, high] = self.band.map(number);
+        [number(self.published), number(self.measured), format!("{low} … {high}")]
+    }
+}

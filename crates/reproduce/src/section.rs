@@ -1,0 +1,120 @@
+//! What one experiment found: the measured figures, tables and pictures, then the judged claims.
+
+use crate::{Claim, Error, Experiment, FigureText, Judged, Scale};
+use larder_figure::{Axis, Figure, Series};
+use std::collections::BTreeMap;
+
+/// The findings of one experiment, as they are collected, and then as they are reported.
+#[derive(Debug)]
+pub struct Section {
+    /// The experiment's title.
+    pub title: String,
+    /// What it shows, and which readings it takes.
+    pub shows: String,
+    /// The conditions under which it ran: what and how much.
+    pub conditions: Vec<(String, String)>,
+    /// Its tables.
+    pub tables: Vec<Table>,
+    /// Its figures.
+    pub figures: Vec<Figure>,
+    /// Its claims; filled by [`Section::judged`].
+    pub claims: Vec<Judged>,
+    scale: Scale,
+    stated: Vec<Claim>,
+    axes: Vec<FigureText>,
+    measured: BTreeMap<String, f64>,
+    drawn: Vec<String>,
+}
+
+/// A table of a report.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// The columns.
+    pub header: Vec<String>,
+    /// The rows, as wide as the header.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Section {
+    /// The section of this experiment, without findings.
+    pub fn new<Sweep>(experiment: &Experiment<Sweep>, scale: Scale) -> Section {
+        Section {
+            title: experiment.title.clone(),
+            shows: experiment.shows.clone(),
+            conditions: Vec::new(),
+            tables: Vec::new(),
+            figures: Vec::new(),
+            claims: Vec::new(),
+            scale,
+            stated: experiment.claims.clone(),
+            axes: experiment.figures.clone(),
+            measured: BTreeMap::new(),
+            drawn: Vec::new(),
+        }
+    }
+
+    /// A condition of the run.
+    pub fn condition(&mut self, name: &str, value: impl ToString) {
+        self.conditions.push((name.to_owned(), value.to_string()));
+    }
+
+    /// What was measured for the claim `id`. A claim that is judged at the full scale only may be measured at the quick one, in vain.
+    pub fn measured(&mut self, id: impl Into<String>, value: f64) {
+        self.measured.insert(id.into(), value);
+    }
+
+    /// A table.
+    pub fn table<H: Into<String>>(&mut self, title: &str, header: impl IntoIterator<Item = H>, rows: Vec<Vec<String>>) {
+        let header = header.into_iter().map(Into::into).collect();
+        self.tables.push(Table { title: title.to_owned(), header, rows });
+    }
+
+    /// The figure `id` of the experiment's file, with these series.
+    pub fn figure(&mut self, id: &str, series: Vec<Series>) {
+        self.draw(id, Vec::new(), series);
+    }
+
+    /// As [`Section::figure`], with names in place of the numbers 0, 1, … of the horizontal axis.
+    pub fn named_figure(&mut self, id: &str, names: impl IntoIterator<Item = impl Into<String>>, series: Vec<Series>) {
+        self.draw(id, Axis::named("", names).names, series);
+    }
+
+    fn draw(&mut self, id: &str, names: Vec<(f64, String)>, series: Vec<Series>) {
+        self.drawn.push(id.to_owned());
+        let Some(text) = self.axes.iter().find(|axes| axes.id == id) else { return };
+        let axis = |label: &str, is_log: bool| if is_log { Axis::log(label) } else { Axis::linear(label) };
+        self.figures.push(Figure {
+            title: text.title.clone(),
+            x: Axis { names, ..axis(&text.x, text.log_x) },
+            y: axis(&text.y, text.log_y),
+            series,
+        });
+    }
+
+    /// Judges the claims.
+    ///
+    /// # Errors
+    /// [`Error`] where a claim or a figure of the file has not been measured, or was not a number, or where what was measured is not in the file.
+    pub fn judged(mut self) -> Result<Section, Error> {
+        let fault = |what: String| Err(Error(format!("experiment \"{}\": {what}", self.title)));
+        if let Some(id) = self.measured.keys().find(|id| !self.stated.iter().any(|claim| claim.id == **id)) {
+            return fault(format!("`{id}` was measured, but is no claim"));
+        }
+        for claim in self.stated.iter().filter(|claim| claim.is_judged_at(self.scale)) {
+            match self.measured.get(&claim.id) {
+                Some(value) if value.is_finite() => self.claims.push(claim.judge(self.scale, *value)),
+                Some(value) => return fault(format!("claim `{}` measured {value}, which is no figure", claim.id)),
+                None => return fault(format!("claim `{}` was not measured", claim.id)),
+            }
+        }
+        if let Some(id) = self.drawn.iter().find(|id| !self.axes.iter().any(|axes| axes.id == **id)) {
+            return fault(format!("`{id}` was drawn, but has no axes"));
+        }
+        if let Some(axes) = self.axes.iter().find(|axes| !self.drawn.contains(&axes.id)) {
+            return fault(format!("figure `{}` was not drawn", axes.id));
+        }
+        Ok(self)
+    }
+}

@@ -1,0 +1,48 @@
+//! All cores, and whoever watches the work.
+
+use std::panic::resume_unwind;
+use std::sync::Mutex;
+
+/// Is told how far the work is: a progress bar. Units are what the experiment says they are, mostly requests.
+pub trait Watch: Sync {
+    /// An experiment begins that is about `units` of work.
+    fn begin(&self, what: &str, units: u64);
+    /// So much of it has been done.
+    fn advance(&self, units: u64);
+}
+
+/// Watches nothing.
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn begin(&self, _: &str, _: u64) {}
+    fn advance(&self, _: u64) {}
+}
+
+/// Runs all `tasks`, a thread a core, and gives their results in the tasks' order. Each thread takes the next task that nobody has, so the
+/// long ones should come first.
+pub fn on_all_cores<T: Send, R: Send>(tasks: Vec<T>, run: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(tasks.len());
+    let queue = Mutex::new(tasks.into_iter().enumerate());
+    // Poisoned only by a panic, which the scope passes on.
+    let next = || queue.lock().ok()?.next();
+    let worker = || std::iter::from_fn(next).map(|(at, task)| (at, run(task))).collect::<Vec<_>>();
+    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    });
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_another_order() {
+        let squares = on_all_cores((0..100_u64).rev().collect(), |n| n * n);
+        assert_eq!(squares, (0..100).rev().map(|n| n * n).collect::<Vec<u64>>());
+        assert!(on_all_cores(Vec::<u64>::new(), |n| n).is_empty());
+    }
+}

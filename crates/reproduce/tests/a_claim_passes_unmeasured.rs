@@ -1,0 +1,96 @@
+//! A reproduction that says more than it measured.
+
+use larder_reproduce::{Experiment, Paper, Scale, Section};
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sweep {
+    objects: u64,
+}
+
+const FILE: &str = r#"
+title = "An experiment"
+shows = "Something"
+[full]
+objects = 10
+[quick]
+objects = 1
+[[figure]]
+id = "fig"
+title = "A figure"
+x = "x"
+y = "y"
+[[claim]]
+id = "a"
+says = "The first"
+published = 1.0
+band = [0.9, 1.1]
+reason = "Theory"
+quick = { band = [0.5, 0.6], reason = "Theory, scaled down" }
+[[claim]]
+id = "b"
+says = "The second"
+published = 2
+band = [2, 2]
+reason = "A count"
+full_only = true
+"#;
+
+fn experiment(text: &str) -> Result<Experiment<Sweep>, String> {
+    Experiment::parse("paper/file.toml", text).map_err(|error| error.to_string())
+}
+
+fn judged(scale: Scale, measured: &[(&str, f64)]) -> Result<Section, String> {
+    let mut section = Section::new(&experiment(FILE).unwrap(), scale);
+    section.figure("fig", vec![]);
+    measured.iter().for_each(|(id, value)| section.measured(*id, *value));
+    section.judged().map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_claim_is_judged_by_another_band() {
+    assert_eq!([Scale::Full, Scale::Quick].map(|scale| experiment(FILE).unwrap().sweep(scale).objects), [10, 1]);
+    let full = judged(Scale::Full, &[("a", 1.1), ("b", 2.0)]).unwrap();
+    assert!(full.claims.iter().all(|claim| claim.holds), "a band holds its ends");
+    let full = judged(Scale::Full, &[("a", 1.1000001), ("b", 1.9999)]).unwrap();
+    assert!(full.claims.iter().all(|claim| !claim.holds));
+    // The second is not judged at the quick scale, measured or not.
+    for measured in [&[("a", 0.55), ("b", 7.0)][..], &[("a", 0.55)]] {
+        let quick = judged(Scale::Quick, measured).unwrap();
+        assert_eq!(quick.claims.len(), 1);
+        assert!(
+            quick.claims[0].holds && quick.claims[0].band == [0.5, 0.6] && quick.claims[0].reason.contains("scaled")
+        );
+    }
+    assert!(!judged(Scale::Quick, &[("a", 1.0)]).unwrap().claims[0].holds);
+}
+
+#[test]
+fn what_was_not_measured_holds() {
+    assert!(judged(Scale::Full, &[("a", 1.0)]).unwrap_err().contains("`b` was not measured"));
+    assert!(judged(Scale::Full, &[("a", f64::NAN), ("b", 2.0)]).unwrap_err().contains("NaN"));
+    assert!(judged(Scale::Full, &[("a", 1.0), ("b", 2.0), ("c", 3.0)]).unwrap_err().contains("`c`"));
+    let without_figure = Section::new(&experiment(FILE.split("[[claim]]").next().unwrap()).unwrap(), Scale::Full);
+    assert!(without_figure.judged().unwrap_err().to_string().contains("figure `fig` was not drawn"));
+}
+
+#[test]
+fn mistakes_in_a_file_are_not_found() {
+    for (from, to, words) in [
+        ("objects = 10", "object = 10", "line 5: unknown field `object`"),
+        ("band = [0.9, 1.1]", "band = [1.1, 0.9]", "band [1.1, 0.9] of `a`"),
+        ("band = [0.5, 0.6]", "band = [nan, 0.6]", "of `a`"),
+        ("id = \"b\"", "id = \"a\"", "`a` stands there twice"),
+        ("reason = \"A count\"\n", "", "missing field `reason`"),
+    ] {
+        let error = experiment(&FILE.replace(from, to)).unwrap_err();
+        assert!(error.contains(words) && error.contains("paper/file.toml") && !error.contains('\n'), "{error}");
+    }
+}
+
+#[test]
+fn a_paper_is_missing() {
+    assert_eq!(Paper::named("filter").unwrap().name, "filter");
+    assert!(Paper::named("").is_err());
+}
