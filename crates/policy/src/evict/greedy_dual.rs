@@ -12,6 +12,7 @@
 
 use super::heap::Heap;
 use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::prefetch::prefetch;
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
@@ -152,5 +153,16 @@ impl Evict for GreedyDual {
 
     fn on_remove(&mut self, slot: Slot) {
         self.heap.remove(slot);
+    }
+
+    fn prefetch(&self, _: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            prefetch(&self.objects, slot.index());
+            self.heap.prefetch(slot);
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        self.heap.expected()
     }
 }

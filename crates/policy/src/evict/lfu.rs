@@ -11,6 +11,7 @@
 
 use super::heap::Heap;
 use crate::parameters::{Parameter, Preset, Values};
+use crate::prefetch::prefetch;
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
@@ -79,5 +80,16 @@ impl Evict for Lfu {
 
     fn on_remove(&mut self, slot: Slot) {
         self.heap.remove(slot);
+    }
+
+    fn prefetch(&self, _: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            prefetch(&self.counts, slot.index());
+            self.heap.prefetch(slot);
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        self.heap.expected()
     }
 }

@@ -21,6 +21,7 @@
 use super::foreseen::Foreseen;
 use super::pool::Pool;
 use crate::limits::{LHD_MAX_INTERVAL, LHD_MIN_INTERVAL};
+use crate::prefetch::prefetch;
 use crate::registry::{Build, PolicyEntry, Setting};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
@@ -131,7 +132,7 @@ impl Lhd {
         let mut least: Option<(f64, Slot)> = None;
         // The stream is set aside while the closure reads the rest of the policy.
         let mut stream = self.stream.clone();
-        self.pool.sample(SAMPLE, &mut stream, |slot| {
+        self.pool.sample(SAMPLE, &mut stream, &self.objects, |slot| {
             let density = self.density(slot);
             if least.is_none_or(|(d, _)| density < d) {
                 least = Some((density, slot));
@@ -220,6 +221,12 @@ impl Evict for Lhd {
             self.pool.remove(slot);
         }
         self.settle(slot);
+    }
+
+    fn prefetch(&self, _: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            prefetch(&self.objects, slot.index());
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use super::foreseen::Foreseen;
 use super::ghosts::{Ghost, Ghosts};
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::prefetch::prefetch;
 use crate::registry::{Build, PolicyEntry, Setting};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
@@ -106,11 +107,13 @@ impl S3Fifo {
                 (_, Some(slot)) => match &mut self.objects[slot.index()].count {
                     0 => {
                         self.main.unlink(&mut self.links, slot);
+                        self.main.approach(&self.links, &self.objects);
                         return Some(slot);
                     }
                     count => {
                         *count -= 1;
                         self.main.move_to_head(&mut self.links, slot);
+                        self.main.approach(&self.links, &self.objects);
                     }
                 },
                 _ => return None,
@@ -169,6 +172,9 @@ impl Evict for S3Fifo {
         if !is_main {
             self.ghosts.push(Ghost { id, size, note: () }, self.ghost_capacity);
         }
+        if let Some(next) = self.small.approach(&self.links, &self.objects) {
+            self.ghosts.prefetch(self.objects[next.index()].id);
+        }
         Some(slot)
     }
 
@@ -191,5 +197,22 @@ impl Evict for S3Fifo {
             self.small_bytes -= size;
             self.small.unlink(&mut self.links, slot);
         }
+    }
+
+    fn prefetch(&self, id: u64, slot: Option<Slot>) {
+        match slot {
+            Some(slot) => prefetch(&self.objects, slot.index()),
+            None => self.ghosts.prefetch(id),
+        }
+    }
+
+    fn prefetch_further(&self, id: u64, slot: Option<Slot>) {
+        if slot.is_none() {
+            self.ghosts.prefetch_further(id);
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        if self.small_bytes >= self.small_capacity { self.small.tail() } else { self.main.tail() }
     }
 }

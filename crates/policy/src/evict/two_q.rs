@@ -11,6 +11,7 @@
 use super::ghosts::{Ghost, Ghosts};
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::prefetch::prefetch;
 use crate::registry::{Build, PolicyEntry, Setting};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
@@ -145,6 +146,10 @@ impl Evict for TwoQ {
         if !is_main {
             self.ghosts.push(Ghost { id, size, note: () }, self.out_capacity);
         }
+        self.main.approach(&self.links, &self.objects);
+        if let Some(next) = self.recent.approach(&self.links, &self.objects) {
+            self.ghosts.prefetch(self.objects[next.index()].id);
+        }
         Some(slot)
     }
 
@@ -169,5 +174,26 @@ impl Evict for TwoQ {
 
     fn on_remove(&mut self, slot: Slot) {
         self.unlink(slot);
+    }
+
+    fn prefetch(&self, id: u64, slot: Option<Slot>) {
+        match slot {
+            Some(slot) => {
+                prefetch(&self.objects, slot.index());
+                self.links.prefetch(slot);
+            }
+            None => self.ghosts.prefetch(id),
+        }
+    }
+
+    fn prefetch_further(&self, id: u64, slot: Option<Slot>) {
+        match slot {
+            Some(slot) => self.links.prefetch_neighbours(slot),
+            None => self.ghosts.prefetch_further(id),
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        if self.recent_bytes > self.in_capacity { self.recent.tail() } else { self.main.tail() }
     }
 }

@@ -182,4 +182,18 @@ impl Evict for Agd {
     fn on_remove(&mut self, slot: Slot) {
         self.keeper.ranking.remove(slot);
     }
+
+    fn prefetch(&self, id: u64, slot: Option<Slot>) {
+        self.keeper.prefetch(id, slot);
+    }
+
+    fn prefetch_further(&self, _: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            self.keeper.ranking.prefetch_neighbours(slot);
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        self.keeper.ranking.first()
+    }
 }
