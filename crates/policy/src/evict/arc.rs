@@ -23,7 +23,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "two LRU lists, of what was requested once and again, whose shares follow the requests for what each evicted",
     parameters: &[],
     complexity: "O(1)",
-    bytes_an_object: 72,
+    bytes_an_object: 80,
     build: Build::Eviction(|_, setting| Ok(Box::new(Arc { capacity: setting.capacity, ..Arc::default() }))),
 };
 

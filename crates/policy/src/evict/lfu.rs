@@ -7,7 +7,7 @@
 //!
 //! Sizes do not matter to the order.
 //!
-//! O(1) a hit, O(log n) amortised else; 48 bytes an object.
+//! O(1) a hit, O(log n) amortised else; 52 bytes an object.
 
 use super::heap::Heap;
 use crate::parameters::{Parameter, Preset, Values};
@@ -28,7 +28,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         doc: "dynamic: the last victim's key is added to those of later requests (LFU-DA)",
     }],
     complexity: "O(1) a hit, O(log n) amortised an eviction",
-    bytes_an_object: 48,
+    bytes_an_object: 52,
     build: Build::Eviction(|arguments, _| {
         Ok(Box::new(Lfu { is_ageing: arguments.get("ageing") == Some(1), ..Lfu::default() }))
     }),

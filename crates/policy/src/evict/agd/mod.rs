@@ -101,7 +101,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         },
     ],
     complexity: "O(1), amortised",
-    bytes_an_object: 72,
+    bytes_an_object: 56,
     build: Build::Eviction(|arguments, setting| {
         let bytes = arguments.get("bytes").unwrap_or(0) as f32 / 100.0;
         let fixed = arguments.get("p").and_then(|choice| (choice as usize).checked_sub(1)).map(|rung| POWERS[rung]);
