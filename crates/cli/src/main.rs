@@ -6,6 +6,7 @@
 #![allow(clippy::print_stderr, reason = "a command line says what went wrong")]
 
 mod connection;
+mod curve;
 mod destination;
 mod failure;
 mod get;
@@ -13,6 +14,7 @@ mod output;
 mod ping;
 mod ping_server;
 mod policies;
+mod predict;
 mod put;
 mod replay;
 mod reproduce;
@@ -41,6 +43,8 @@ enum Command {
     Ping(ping::PingArgs),
     PingServer(ping_server::PingServerArgs),
     Replay(replay::ReplayArgs),
+    Curve(curve::CurveArgs),
+    Predict(predict::PredictArgs),
     Policies(policies::PoliciesArgs),
     Reproduce(reproduce::ReproduceArgs),
     Trace(trace::TraceArgs),
@@ -59,6 +63,8 @@ fn main() -> ExitCode {
         Command::Ping(args) => ping::run(args),
         Command::PingServer(args) => ping_server::run(args),
         Command::Replay(args) => replay::run(args),
+        Command::Curve(args) => curve::run(args),
+        Command::Predict(args) => predict::run(args),
         Command::Policies(args) => policies::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Trace(args) => trace::run(args),
