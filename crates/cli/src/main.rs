@@ -7,6 +7,7 @@
 
 mod connection;
 mod ctl;
+mod curve;
 mod destination;
 mod failure;
 mod get;
@@ -14,6 +15,7 @@ mod output;
 mod ping;
 mod ping_server;
 mod policies;
+mod predict;
 mod put;
 mod replay;
 mod reproduce;
@@ -43,6 +45,8 @@ enum Command {
     PingServer(ping_server::PingServerArgs),
     Ctl(ctl::CtlArgs),
     Replay(replay::ReplayArgs),
+    Curve(curve::CurveArgs),
+    Predict(predict::PredictArgs),
     Policies(policies::PoliciesArgs),
     Reproduce(reproduce::ReproduceArgs),
     Trace(trace::TraceArgs),
@@ -62,6 +66,8 @@ fn main() -> ExitCode {
         Command::PingServer(args) => ping_server::run(args),
         Command::Ctl(args) => ctl::run(args),
         Command::Replay(args) => replay::run(args),
+        Command::Curve(args) => curve::run(args),
+        Command::Predict(args) => predict::run(args),
         Command::Policies(args) => policies::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Trace(args) => trace::run(args),

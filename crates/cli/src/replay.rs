@@ -5,14 +5,14 @@
 
 mod figure;
 mod finished;
-mod progress;
+pub mod progress;
 mod seeds;
 mod show;
-mod size;
-mod source;
+pub mod size;
+pub mod source;
 #[cfg(test)]
 mod tests;
-mod workers;
+pub mod workers;
 
 use crate::failure::Failure;
 use clap::Args;

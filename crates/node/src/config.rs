@@ -536,6 +536,10 @@ mod tests {
             ("[http]\norigin = \"http://a:99999\"", &["larder.toml:2", "http://a:99999", "http://HOST:PORT"]),
             ("[http]\norigin = \"http://u:p@a\"", &["larder.toml:2", "http://HOST:PORT"]),
             ("[ndn]\npolicy = \"filter(window=9999,table=1024)+lru\"", &["larder.toml", "[ndn] policy", "table=1024"]),
+            (
+                "[http]\npolicy = \"lookahead+lru\"",
+                &["larder.toml", "[http] policy", "only `larder replay` can run it"],
+            ),
             ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
             ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
             ("[ndn", &["larder.toml:1"]),

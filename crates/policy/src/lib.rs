@@ -33,6 +33,11 @@
 //! ```
 #![deny(unsafe_code)]
 
+/// The model by which AdaptSize tunes itself, for those who predict.
+pub mod adaptsize_model {
+    pub use crate::admit::adaptsize::foresight::{Foresight, Observed};
+    pub use crate::admit::adaptsize::model::{Bin, Form, Model, Shape};
+}
 mod admit;
 mod bloom;
 mod engine;
@@ -52,7 +57,6 @@ mod sketch;
 mod spec;
 mod traits;
 
-pub use admit::adaptsize::model as adaptsize_model;
 pub use engine::{Cache, Engine, Victim};
 pub use future::{Future, FutureBuilder, FutureTooLong};
 pub use index::SlotIndex;

@@ -21,6 +21,9 @@ pub const MAX_ARC_BLOCKS: u64 = 1 << 20;
 /// Requests between two looks for an engine's jobs: a tuning may come that much late, of 250,000.
 pub const JOB_INTERVAL: u64 = 256;
 
+/// Bytes of a binary trace read at once: large against a system call, small against the second-level cache.
+pub const RECORDS_BUFFER_BYTES: usize = 128 << 10;
+
 /// Records of an oracleGeneral file that get their next accesses at once: 1.5 MiB, large against a seek.
 pub const LINK_CHUNK_RECORDS: usize = 1 << 16;
 
