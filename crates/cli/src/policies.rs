@@ -59,23 +59,43 @@ fn as_text() -> String {
     let mut text = String::from(
         "A spec is admission policies and one eviction policy, joined by +, such as filter(theta=2)+lru\n",
     );
+    let mut add = |indent: usize, paragraph: String| text += &wrapped(indent, &paragraph);
     for entry in registry() {
-        text += &format!(
-            "\n{} ({}{}): {}\n    {}\n    {} a request, {} bytes an object\n",
-            entry.name,
-            kind(entry),
-            if entry.is_offline() { ", in the replayer only" } else { "" },
-            entry.summary,
-            entry.citation,
-            entry.complexity,
-            entry.bytes_an_object
-        );
+        let only = if entry.is_offline() { ", in the replayer only" } else { "" };
+        add(0, String::new());
+        add(0, format!("{} ({}{only}): {}", entry.name, kind(entry), entry.summary));
+        add(4, entry.citation.to_owned());
+        add(4, format!("time: {}; memory: {} bytes an object", entry.complexity, entry.bytes_an_object));
         for p in entry.parameters {
-            text += &format!("    {}: {}\n        {}; default: {}\n", p.name, p.doc, p.values, p.default);
+            add(4, format!("{}: {}", p.name, p.doc));
+            add(8, format!("{}; default: {}", p.values, p.default));
         }
     }
     text.truncate(text.trim_end().len());
     text
+}
+
+/// Columns of the text.
+const WIDTH: usize = 100;
+
+/// The paragraph's lines, `indent` columns in, the later ones four more.
+fn wrapped(indent: usize, paragraph: &str) -> String {
+    let mut lines = " ".repeat(indent);
+    let mut column = indent;
+    for word in paragraph.split(' ') {
+        let length = word.chars().count();
+        if column > indent && column + 1 + length > WIDTH {
+            lines += "\n";
+            lines += &" ".repeat(indent + 4);
+            column = indent + 4;
+        } else if column > indent {
+            lines += " ";
+            column += 1;
+        }
+        lines += word;
+        column += length;
+    }
+    lines + "\n"
 }
 
 #[cfg(test)]
@@ -85,11 +105,18 @@ mod tests {
     #[test]
     fn a_policy_is_not_listed() {
         let list: Value = serde_json::from_str(&as_json()).unwrap();
-        let text = as_text();
+        let words = as_text().split_whitespace().collect::<Vec<_>>().join(" ");
         for (entry, listed) in registry().iter().zip(list.as_array().unwrap()) {
             assert_eq!(listed["name"], entry.name);
             assert_eq!(listed["parameters"].as_array().unwrap().len(), entry.parameters.len());
-            assert!(text.contains(entry.citation));
+            assert!(words.contains(entry.citation));
+        }
+    }
+
+    #[test]
+    fn a_line_is_wider_than_the_screen() {
+        for line in as_text().lines() {
+            assert!(line.chars().count() <= WIDTH, "{line}");
         }
     }
 }

@@ -5,14 +5,14 @@
 
 mod figure;
 mod finished;
-mod progress;
+pub mod progress;
 mod seeds;
 mod show;
-mod size;
-mod source;
+pub mod size;
+pub mod source;
 #[cfg(test)]
 mod tests;
-mod workers;
+pub mod workers;
 
 use crate::failure::Failure;
 use clap::Args;
@@ -136,7 +136,8 @@ fn sweep(args: &ReplayArgs, mut done: impl FnMut(&[Row]) -> Result<(), Failure>)
         };
         traces.push((source, known));
     }
-    let progress = Progress::new(traces.iter().map(|(_, known)| known.iter().filter(|row| row.is_none()).count()));
+    let missing = |known: &[Option<Row>]| known.iter().filter(|row| row.is_none()).count();
+    let progress = Progress::new(traces.iter().map(|(source, known)| source.units(missing(known))).sum());
     let mut all = Vec::new();
     for (source, mut known) in traces {
         let missing: Vec<usize> = (0..cells.len()).filter(|index| known[*index].is_none()).collect();

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use hashbrown::HashTable;
 use larder_packet::{Data, Interest, NameRef};
 use larder_policy::{Engine, Slot};
-use larder_units::Time;
+use larder_units::{ByteSize, Time};
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 
@@ -56,6 +56,9 @@ pub(crate) struct ContentStore {
     ordered: BTreeMap<Bytes, Slot>,
     victims: Vec<Slot>,
     pub(crate) counters: ContentStoreCounters,
+    /// Whether Data is stored, and whether what is stored is served: an operator's switches.
+    pub(crate) admits: bool,
+    pub(crate) serves: bool,
 }
 
 impl ContentStore {
@@ -67,6 +70,8 @@ impl ContentStore {
             ordered: BTreeMap::new(),
             victims: Vec::new(),
             counters: ContentStoreCounters::default(),
+            admits: true,
+            serves: true,
         }
     }
 
@@ -86,7 +91,9 @@ impl ContentStore {
                 && digest
                     .is_none_or(|digest| Data::decode(&entry.wire).is_ok_and(|data| data.implicit_digest() == digest))
         };
-        let found = if interest.can_be_prefix && digest.is_none() {
+        let found = if !self.serves {
+            None
+        } else if interest.can_be_prefix && digest.is_none() {
             self.under_prefix(name).find(|slot| self.entry(*slot).is_some_and(fits))
         } else {
             self.exact(hash, name).filter(|slot| self.entry(*slot).is_some_and(fits))
@@ -140,6 +147,10 @@ impl ContentStore {
 
     /// Whether the policy wants the Data, or there is room that was never used.
     pub(crate) fn is_wanted(&mut self, now: Time, data: &Data<'_>, asked: impl Iterator<Item = u64>) -> bool {
+        if !self.admits {
+            self.counters.rejections += 1;
+            return false;
+        }
         let mut wanted = false;
         for id in asked {
             wanted |= self.engine.admit_or_fill(id, weight(data), now);
@@ -187,6 +198,29 @@ impl ContentStore {
         self.entries[slot.index()] = Some(Entry { hash, wire, name: name.start as u32..name.end as u32, fresh_until });
         let entries = &self.entries;
         self.index.insert_unique(hash, slot, |slot| entries[slot.index()].as_ref().map_or(0, |entry| entry.hash));
+    }
+
+    /// Makes the capacity `capacity`; what has to leave leaves at once.
+    pub(crate) fn set_capacity(&mut self, capacity: ByteSize) {
+        let mut victims = std::mem::take(&mut self.victims);
+        self.engine.set_capacity(capacity, &mut victims);
+        self.counters.evictions += victims.len() as u64;
+        for victim in victims.drain(..) {
+            self.forget(victim);
+        }
+        self.victims = victims;
+    }
+
+    /// Erases up to `most` Data under a prefix; returns how many, and whether there are more.
+    pub(crate) fn erase(&mut self, prefix: NameRef<'_>, most: usize) -> (usize, bool) {
+        let bytes = prefix.as_bytes();
+        let from = self.ordered.range::<[u8], _>((Bound::Included(bytes), Bound::Unbounded));
+        let under = from.take_while(|(name, _)| name.starts_with(bytes)).map(|(_, slot)| *slot);
+        let found: Vec<Slot> = under.take(most.saturating_add(1)).collect();
+        let more = found.len() > most;
+        let erased = &found[..found.len().min(most)];
+        erased.iter().for_each(|slot| self.remove(*slot));
+        (erased.len(), more)
     }
 
     fn remove(&mut self, slot: Slot) {

@@ -1,11 +1,14 @@
 //! Faces as the forwarder sees them: a number, a scope, a kind of link, counters. The host owns the socket behind each.
 
+use crate::limits;
 use crate::management::Replay;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_packet::Reassembler;
+use larder_packet::types::nfd;
 use larder_units::Time;
 use std::fmt;
+use std::time::Duration;
 
 /// A face's number. Numbers are never used twice in the life of a forwarder. 0 to 255 are reserved (NFD management protocol).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,6 +17,10 @@ pub struct FaceId(pub u64);
 impl FaceId {
     /// The first number given to a face of the host.
     pub(crate) const FIRST: FaceId = FaceId(256);
+    /// Where management stands: it answers Interests as an application does (NFD's number).
+    pub(crate) const INTERNAL: FaceId = FaceId(1);
+    /// Where Data from the Content Store comes from, for who is told (NFD's number).
+    pub(crate) const CONTENT_STORE: FaceId = FaceId(254);
 }
 
 impl fmt::Display for FaceId {
@@ -31,23 +38,80 @@ pub enum Scope {
     NonLocal,
 }
 
+/// How long a face lives (NFD management protocol, "FacePersistency").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persistency {
+    /// Until it fails or is destroyed.
+    Persistent,
+    /// Until its peer has been silent for long, or closes it.
+    OnDemand,
+    /// Until it is destroyed; failures are mended.
+    Permanent,
+}
+
+impl Persistency {
+    /// Its number in the management protocol.
+    pub fn code(self) -> u64 {
+        self as u64
+    }
+
+    /// The persistency of this number.
+    pub fn from_code(code: u64) -> Option<Self> {
+        [Persistency::Persistent, Persistency::OnDemand, Persistency::Permanent].into_iter().nth(code.try_into().ok()?)
+    }
+}
+
+/// How many are at the other end (NFD management protocol, "LinkType").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkType {
+    /// One. Nacks may be sent and are believed (NDNLPv2, "Network Nack").
+    PointToPoint,
+    /// Many, who hear each other.
+    MultiAccess,
+    /// Many, who may not hear each other.
+    AdHoc,
+}
+
 /// What the host says of a new face.
 #[derive(Clone, Debug)]
 pub struct FaceConfig {
     /// Who may be at the other end.
     pub scope: Scope,
-    /// The peer, as a FaceUri: `unix:///run/nfd/nfd.sock`, `udp4://192.0.2.1:6363`.
+    /// The peer, as a FaceUri: `fd://23`, `udp4://192.0.2.1:6363`.
     pub uri: String,
+    /// This end, as a FaceUri: `unix:///run/nfd/nfd.sock`; empty where nobody knows.
+    pub local_uri: String,
     /// The largest frame in bytes that the link takes; larger packets are fragmented (NDNLPv2). `None` for streams.
     pub mtu: Option<usize>,
-    /// Whether Nacks may be sent and are believed: false on links with many peers (NDNLPv2, "Network Nack").
-    pub point_to_point: bool,
+    /// How many are at the other end.
+    pub link_type: LinkType,
+    /// How long it lives.
+    pub persistency: Persistency,
+    /// Whether IncomingFaceId, NextHopFaceId and CachePolicy pass (NDNLPv2, "Consumer Controlled Forwarding" and "Local Cache Policy").
+    pub local_fields: bool,
+    /// Whether the host marks packets that wait long in the face's send queue.
+    pub congestion_marking: bool,
+    /// How long the queue must have been long before the first mark.
+    pub base_congestion_marking_interval: Duration,
+    /// Bytes below which the queue is never long.
+    pub default_congestion_threshold: u64,
 }
 
 impl FaceConfig {
     /// A face to an application on this machine.
     pub fn local(uri: impl Into<String>) -> Self {
-        FaceConfig { scope: Scope::Local, uri: uri.into(), mtu: None, point_to_point: true }
+        FaceConfig {
+            scope: Scope::Local,
+            uri: uri.into(),
+            local_uri: String::new(),
+            mtu: None,
+            link_type: LinkType::PointToPoint,
+            persistency: Persistency::Persistent,
+            local_fields: false,
+            congestion_marking: true,
+            base_congestion_marking_interval: limits::CONGESTION_MARKING_INTERVAL,
+            default_congestion_threshold: limits::CONGESTION_THRESHOLD_BYTES,
+        }
     }
 
     /// A face over a stream to another machine.
@@ -58,6 +122,27 @@ impl FaceConfig {
     /// The same face over a link with frames of at most `mtu` bytes.
     pub fn with_mtu(self, mtu: usize) -> Self {
         FaceConfig { mtu: Some(mtu), ..self }
+    }
+
+    /// The same face with this end's FaceUri.
+    pub fn with_local_uri(self, local_uri: impl Into<String>) -> Self {
+        FaceConfig { local_uri: local_uri.into(), ..self }
+    }
+
+    /// The same face with another persistency.
+    pub fn with_persistency(self, persistency: Persistency) -> Self {
+        FaceConfig { persistency, ..self }
+    }
+
+    /// The flag bits of the management protocol.
+    pub(crate) fn flags(&self) -> u64 {
+        let local_fields = u64::from(self.local_fields) * nfd::FLAG_LOCAL_FIELDS;
+        local_fields + u64::from(self.congestion_marking) * nfd::FLAG_CONGESTION_MARKING
+    }
+
+    /// Whether there is one peer only, to whom Nacks may be sent.
+    pub(crate) fn is_point_to_point(&self) -> bool {
+        self.link_type == LinkType::PointToPoint
     }
 }
 
@@ -111,18 +196,21 @@ impl Face {
 pub(crate) struct Faces {
     table: HashMap<FaceId, Face, FixedState>,
     next: FaceId,
+    /// Faces that want local fields: most nodes have none, and pay nothing for them.
+    with_local_fields: usize,
     /// What faces that are gone have counted.
     pub(crate) gone: FaceCounters,
 }
 
 impl Faces {
     pub(crate) fn new() -> Self {
-        Faces { table: HashMap::default(), next: FaceId::FIRST, gone: FaceCounters::default() }
+        Faces { table: HashMap::default(), next: FaceId::FIRST, with_local_fields: 0, gone: FaceCounters::default() }
     }
 
     pub(crate) fn add(&mut self, config: FaceConfig) -> FaceId {
         let id = self.next;
         self.next = FaceId(id.0 + 1);
+        self.with_local_fields += usize::from(config.local_fields);
         self.table.insert(
             id,
             Face { config, counters: FaceCounters::default(), reassembler: None, replay: Replay::default() },
@@ -133,6 +221,7 @@ impl Faces {
     pub(crate) fn remove(&mut self, id: FaceId) -> bool {
         let removed = self.table.remove(&id);
         if let Some(face) = &removed {
+            self.with_local_fields -= usize::from(face.config.local_fields);
             self.gone.add(&face.counters);
         }
         removed.is_some()
@@ -144,6 +233,19 @@ impl Faces {
 
     pub(crate) fn get_mut(&mut self, id: FaceId) -> Option<&mut Face> {
         self.table.get_mut(&id)
+    }
+
+    /// Whether the face is told where packets come from, and may say where they go.
+    pub(crate) fn local_fields(&self, id: FaceId) -> bool {
+        self.with_local_fields > 0 && self.get(id).is_some_and(|face| face.config.local_fields)
+    }
+
+    /// Changes the face's configuration.
+    pub(crate) fn configure(&mut self, id: FaceId, config: FaceConfig) {
+        let Some(face) = self.table.get_mut(&id) else { return };
+        self.with_local_fields -= usize::from(face.config.local_fields);
+        self.with_local_fields += usize::from(config.local_fields);
+        face.config = config;
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FaceId, &Face)> {

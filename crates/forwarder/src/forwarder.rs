@@ -11,20 +11,20 @@ use crate::dead_nonces::DeadNonces;
 use crate::drop_reason::{Detail, DropCounters, DropReason, Dropped};
 use crate::face::{FaceConfig, FaceId, Faces};
 use crate::limits;
-use crate::management::{self, Command};
+use crate::management::events::FaceEvent;
+use crate::management::{self, Authority, Management, Rule};
 use crate::name_hash::{NameHasher, Prefix};
 use crate::outbox::{Body, Outbox, Send};
 use crate::pit::{InRecord, Pit};
 use crate::prefix_table::PrefixTable;
 use crate::rib::{FibUpdate, NextHop, Rib, Route, RouteError};
 use crate::stats::{FaceStats, Stats};
-use crate::strategy::{self, Decision, Strategy};
+use crate::strategy::{Decision, Instance, Strategy, StrategyError};
 use bytes::Bytes;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
 use larder_packet::tlv::Tlv;
 use larder_packet::{
-    ControlResponse, Data, DataBuilder, DigestSigner, Interest, LpHeader, LpPacket, NackReason, Name, NameRef,
-    PitToken, Reassembled, types, with_nonce,
+    Data, Interest, LpHeader, LpPacket, NackReason, Name, NameRef, PitToken, Reassembled, types, with_nonce,
 };
 use larder_policy::{Engine, Gauge, Job, JobDone};
 use larder_units::{Stream, Streams, Time};
@@ -39,32 +39,36 @@ pub struct Config {
     pub streams: Streams,
     /// Interests pending at once.
     pub pit_entries: usize,
-    /// Whether remote applications may register prefixes under `/localhop/nfd`.
-    pub localhop_registration: bool,
+    /// What the calendar says at [`Time::ZERO`]: time since 1970. Management tells times of day and names versions by it.
+    pub started: Duration,
 }
 
 impl Config {
     /// The defaults, with this key and these random streams.
     pub fn new(hash_key: [u64; 2], streams: Streams) -> Self {
-        Config { hash_key, streams, pit_entries: limits::PIT_ENTRIES, localhop_registration: false }
+        Config { hash_key, streams, pit_entries: limits::PIT_ENTRIES, started: Duration::ZERO }
     }
 }
 
 /// One shard of the data plane. See the crate's documentation for an example.
 pub struct Forwarder {
-    hasher: NameHasher,
-    nonces: Stream,
-    localhop_registration: bool,
-    faces: Faces,
-    fib: PrefixTable<Vec<NextHop>>,
-    rib: Rib,
-    strategies: PrefixTable<&'static dyn Strategy>,
-    pit: Pit,
-    content_store: ContentStore,
-    dead_nonces: DeadNonces,
-    drops: DropCounters,
-    satisfied: u64,
-    unsatisfied: u64,
+    pub(crate) hasher: NameHasher,
+    pub(crate) nonces: Stream,
+    pub(crate) faces: Faces,
+    pub(crate) fib: PrefixTable<Vec<NextHop>>,
+    pub(crate) rib: Rib,
+    pub(crate) strategies: PrefixTable<Instance>,
+    streams: Streams,
+    pub(crate) management: Management,
+    started: Duration,
+    /// The time of the last call that told it.
+    pub(crate) clock: Time,
+    pub(crate) pit: Pit,
+    pub(crate) content_store: ContentStore,
+    pub(crate) dead_nonces: DeadNonces,
+    pub(crate) drops: DropCounters,
+    pub(crate) satisfied: u64,
+    pub(crate) unsatisfied: u64,
     /// Faces with a reassembler, and when they are next looked at for packets that will not be complete any more.
     reassembling: usize,
     next_sweep: Option<Time>,
@@ -82,7 +86,7 @@ struct Scratch {
 
 /// Where the network-layer packet stands.
 #[derive(Clone)]
-enum Source {
+pub(crate) enum Source {
     /// It stands in the bytes that the host handed in.
     Input,
     /// It was reassembled, or changed.
@@ -100,19 +104,37 @@ impl Source {
 
 /// The packet that is being handled: when and how it came, as far as the pipelines need it.
 #[derive(Clone)]
-struct Arrival {
-    now: Time,
-    face: FaceId,
-    local: bool,
-    point_to_point: bool,
-    token: Option<PitToken>,
-    nack: Option<NackReason>,
-    mark: Option<u64>,
-    no_cache: bool,
-    source: Source,
+pub(crate) struct Arrival {
+    pub(crate) now: Time,
+    pub(crate) face: FaceId,
+    pub(crate) local: bool,
+    pub(crate) point_to_point: bool,
+    pub(crate) token: Option<PitToken>,
+    pub(crate) nack: Option<NackReason>,
+    pub(crate) mark: Option<u64>,
+    pub(crate) no_cache: bool,
+    /// Where an application with local fields wants its Interest to go.
+    pub(crate) next_hop: Option<FaceId>,
+    pub(crate) source: Source,
 }
 
 impl Arrival {
+    /// Management's own packet.
+    pub(crate) fn internal(now: Time, packet: Bytes) -> Arrival {
+        Arrival {
+            now,
+            face: FaceId::INTERNAL,
+            local: true,
+            point_to_point: true,
+            token: None,
+            nack: None,
+            mark: None,
+            no_cache: true,
+            next_hop: None,
+            source: Source::Made(packet),
+        }
+    }
+
     /// The packet was put together, or changed: it stands in `bytes` now.
     fn made(&self, bytes: Bytes) -> Arrival {
         Arrival { source: Source::Made(bytes), ..self.clone() }
@@ -135,15 +157,18 @@ impl Forwarder {
     pub fn new(config: Config, engine: Engine) -> Self {
         let hasher = NameHasher::new(config.hash_key);
         let mut strategies = PrefixTable::new();
-        strategies.insert(&hasher, Name::root().as_name(), strategy::STRATEGIES[0].strategy);
+        strategies.insert(&hasher, Name::root().as_name(), Instance::default_of_root(&config.streams));
         Forwarder {
             hasher,
             nonces: config.streams.stream("forwarder nonces"),
-            localhop_registration: config.localhop_registration,
             faces: Faces::new(),
             fib: PrefixTable::new(),
             rib: Rib::default(),
             strategies,
+            streams: config.streams,
+            management: Management::new(),
+            started: config.started,
+            clock: Time::ZERO,
             pit: Pit::new(config.pit_entries),
             content_store: ContentStore::new(engine),
             dead_nonces: DeadNonces::new(),
@@ -162,7 +187,8 @@ impl Forwarder {
     ///
     /// `Err` tells the host why the packet was dropped, for its log; it has been counted, and the face is none the worse.
     pub fn on_packet(&mut self, now: Time, face: FaceId, frame: &mut [u8], out: &mut Outbox) -> Result<(), Dropped> {
-        out.sends.clear();
+        out.clear();
+        self.clock = now;
         let result = self.receive(now, face, frame, out);
         if let Err(dropped) = &result {
             self.drops.count(dropped.reason);
@@ -176,7 +202,8 @@ impl Forwarder {
 
     /// Ends what has waited long enough: pending Interests, routes.
     pub fn on_timeout(&mut self, now: Time, out: &mut Outbox) {
-        out.sends.clear();
+        out.clear();
+        self.clock = now;
         let mut due = std::mem::take(&mut self.scratch.found);
         due.clear();
         self.pit.expire(now, &mut due);
@@ -191,11 +218,16 @@ impl Forwarder {
             self.reassembling = self.faces.sweep_reassemblers(now);
             self.next_sweep = (self.reassembling > 0).then_some(now + REASSEMBLY_TIMEOUT);
         }
+        if self.management.events.is_due() {
+            self.publish_events(now, out);
+        }
+        self.count_sends(&[], out);
     }
 
     /// When [`Forwarder::on_timeout`] must be called next.
     pub fn next_timeout(&self) -> Option<Time> {
-        [self.pit.next_timeout(), self.rib.next_timeout(), self.next_sweep].into_iter().flatten().min()
+        let events = self.management.events.is_due().then_some(Time::ZERO);
+        [self.pit.next_timeout(), self.rib.next_timeout(), self.next_sweep, events].into_iter().flatten().min()
     }
 
     fn receive(&mut self, now: Time, id: FaceId, frame: &mut [u8], out: &mut Outbox) -> Result<(), Dropped> {
@@ -207,11 +239,12 @@ impl Forwarder {
             now,
             face: id,
             local: face.is_local(),
-            point_to_point: face.config.point_to_point,
+            point_to_point: face.config.is_point_to_point(),
             token: packet.header.pit_token,
             nack: packet.header.nack,
             mark: packet.header.congestion_mark,
             no_cache: packet.header.no_cache,
+            next_hop: packet.header.next_hop_face.filter(|_| face.config.local_fields).map(FaceId),
             source: Source::Input,
         };
         if packet.header.frag_count <= 1 {
@@ -227,6 +260,7 @@ impl Forwarder {
             self.reassembling += 1;
             self.next_sweep.get_or_insert(now + REASSEMBLY_TIMEOUT);
         }
+        let local_fields = face.config.local_fields;
         let reassembler = face.reassembler.get_or_insert_default();
         match reassembler.accept(now, &packet.header, fragment) {
             Reassembled::Done(mut packet, header) => {
@@ -237,6 +271,7 @@ impl Forwarder {
                     nack: header.nack,
                     mark: header.congestion_mark,
                     no_cache: header.no_cache,
+                    next_hop: header.next_hop_face.filter(|_| local_fields).map(FaceId),
                     ..whole.made(packet.clone())
                 };
                 self.on_network_packet(&put_together, &packet, out)
@@ -285,8 +320,8 @@ impl Forwarder {
         if interest.check_parameters_digest().is_err() {
             return Err(Dropped::new(DropReason::ParametersDigest));
         }
-        if management::is_management(name) && (arrival.local || self.localhop_registration) {
-            return self.on_command(arrival, &interest, out);
+        if management::is_management(name) && (arrival.local || self.management.authority.allows_localhop()) {
+            return self.on_management(arrival, &interest, out);
         }
         if interest.can_be_prefix && name.component_count() > limits::CAN_BE_PREFIX_COMPONENTS {
             return Err(Dropped::new(DropReason::NameTooDeep));
@@ -301,22 +336,32 @@ impl Forwarder {
             self.content_store.engine_mut().miss(hash, now);
         } else if let Some(data) = self.content_store.look_up(now, hash, &interest) {
             self.satisfied += 1;
-            out.sends.push(Send { face, header: header_to(token, None), body: Body::Stored(data) });
+            let header = self.header_for(face, token, None, FaceId::CONTENT_STORE);
+            out.sends.push(Send { face, header, body: Body::Stored(data) });
             return Ok(());
         }
-        let slot = match pending {
-            Some(slot) => slot,
-            None => self.pit.insert(hash, &interest).ok_or(Dropped::new(DropReason::PitFull))?,
-        };
-        let lifetime = interest.lifetime_or_default().min(limits::INTEREST_LIFETIME);
+        let (slot, lifetime) = self.pend(hash, &interest)?;
         self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token })?;
         let asked = Asked { slot, interest: &interest, nonce, lifetime };
-        self.decide(arrival, &asked, out, |strategy, decision| strategy.on_interest(decision));
+        match arrival.next_hop {
+            // The application has chosen: no strategy is asked (NDNLPv2, "Consumer Controlled Forwarding").
+            Some(chosen) => self.decide(arrival, &asked, out, |_, decision| decision.send_to_chosen(chosen)),
+            None => self.decide(arrival, &asked, out, |strategy, decision| strategy.on_interest(decision)),
+        }
         Ok(())
     }
 
+    /// The PIT entry of an Interest, a new one where there is none, and how long it may wait.
+    pub(crate) fn pend(&mut self, hash: u64, interest: &Interest<'_>) -> Result<(u32, Duration), Dropped> {
+        let slot = match self.pit.find(hash, interest) {
+            Some(slot) => slot,
+            None => self.pit.insert(hash, interest).ok_or(Dropped::new(DropReason::PitFull))?,
+        };
+        Ok((slot, interest.lifetime_or_default().min(limits::INTEREST_LIFETIME)))
+    }
+
     /// The hash under which an Interest is pending and cached Data is found: of its name without an implicit digest.
-    fn hash_of(&self, name: NameRef<'_>) -> u64 {
+    pub(crate) fn hash_of(&self, name: NameRef<'_>) -> u64 {
         let (name, _) = name.strip_implicit_digest();
         self.hasher.hash(name.as_bytes())
     }
@@ -334,7 +379,7 @@ impl Forwarder {
         !repeated && carried.chain(entry.out_records.iter().map(|record| record.nonce)).any(|carried| carried == nonce)
     }
 
-    fn add_consumer(&mut self, slot: u32, record: InRecord) -> Result<(), Dropped> {
+    pub(crate) fn add_consumer(&mut self, slot: u32, record: InRecord) -> Result<(), Dropped> {
         let entry = self.pit.entry_mut(slot);
         match entry.in_records.iter().position(|old| old.face == record.face) {
             Some(known) => entry.in_records[known] = record,
@@ -352,15 +397,15 @@ impl Forwarder {
         arrival: &Arrival,
         asked: &Asked<'_>,
         out: &mut Outbox,
-        ask: impl FnOnce(&dyn Strategy, &mut Decision<'_>),
+        ask: impl FnOnce(&mut dyn Strategy, &mut Decision<'_>),
     ) {
         let Asked { slot, interest, nonce, lifetime } = *asked;
         let Scratch { prefixes, send_to, .. } = &mut self.scratch;
         send_to.clear();
         let longest = self.fib.longest().max(self.strategies.longest());
         self.hasher.prefixes(interest.name, longest, prefixes);
-        let strategy =
-            *self.strategies.longest_match(interest.name, prefixes).unwrap_or(&strategy::STRATEGIES[0].strategy);
+        // The root has one always.
+        let Some(instance) = self.strategies.longest_match_mut(interest.name, prefixes) else { return };
         let next_hops = next_hops(&self.hasher, &self.fib, interest, prefixes);
         let faces = &self.faces;
         let is_local = |record: &InRecord| faces.get(record.face).is_some_and(|face| face.is_local());
@@ -383,9 +428,13 @@ impl Forwarder {
             send_to,
             refused: &mut refused,
         };
-        ask(strategy, &mut decision);
+        ask(&mut *instance.strategy, &mut decision);
         for face in send_to.drain(..) {
-            out.sends.push(Send { face, header: header_to(None, arrival.mark), body: arrival.source.body() });
+            let mut header = header_to(None, arrival.mark);
+            if self.faces.local_fields(face) {
+                header.incoming_face = Some(arrival.face.0);
+            }
+            out.sends.push(Send { face, header, body: arrival.source.body() });
         }
         if let Some(reason) = refused {
             self.refuse(arrival, asked, reason, out);
@@ -400,7 +449,7 @@ impl Forwarder {
             self.drops.count(DropReason::NoRoute);
         }
         for consumer in entry.in_records.iter().filter(|consumer| consumer.expires > arrival.now) {
-            if !self.faces.get(consumer.face).is_some_and(|face| face.config.point_to_point) {
+            if !self.faces.get(consumer.face).is_some_and(|face| face.config.is_point_to_point()) {
                 continue;
             }
             let body = match interest.nonce == Some(consumer.nonce) {
@@ -415,7 +464,7 @@ impl Forwarder {
     }
 
     /// Refuses the Interest that just came, to who sent it.
-    fn nack(&mut self, arrival: &Arrival, reason: NackReason, out: &mut Outbox) {
+    pub(crate) fn nack(&mut self, arrival: &Arrival, reason: NackReason, out: &mut Outbox) {
         if arrival.point_to_point {
             let header = LpHeader { nack: Some(reason), ..header_to(arrival.token, None) };
             out.sends.push(Send { face: arrival.face, header, body: arrival.source.body() });
@@ -433,7 +482,7 @@ impl Forwarder {
 
     // ---- Data ----
 
-    fn on_data(&mut self, arrival: &Arrival, data: Data<'_>, out: &mut Outbox) -> Result<(), Dropped> {
+    pub(crate) fn on_data(&mut self, arrival: &Arrival, data: Data<'_>, out: &mut Outbox) -> Result<(), Dropped> {
         let is_localhost = starts_with(data.name, b"localhost");
         if !arrival.local && is_localhost {
             return Err(Dropped::new(DropReason::Scope));
@@ -458,7 +507,7 @@ impl Forwarder {
             for consumer in &self.pit.entry(*slot).in_records {
                 if consumer.expires > now && consumer.face != arrival.face {
                     self.satisfied += 1;
-                    let header = header_to(consumer.token, arrival.mark);
+                    let header = self.header_for(consumer.face, consumer.token, arrival.mark, arrival.face);
                     out.sends.push(Send { face: consumer.face, header, body: arrival.source.body() });
                 }
             }
@@ -492,63 +541,29 @@ impl Forwarder {
         Ok(())
     }
 
-    // ---- Management ----
-
-    fn on_command(&mut self, arrival: &Arrival, interest: &Interest<'_>, out: &mut Outbox) -> Result<(), Dropped> {
-        let Arrival { now, face: from, local, token, .. } = *arrival;
-        if !management::is_command(interest.name) {
-            self.drops.count(DropReason::NoRoute);
-            self.nack(arrival, NackReason::NoRoute, out);
-            return Ok(());
-        }
-        let face = self.faces.get(from).ok_or(Dropped::new(DropReason::NoFace))?;
-        let hash = self.hasher.hash(interest.name.as_bytes());
-        if let Some(response) = face.replay.answer(hash) {
-            out.sends.push(Send { face: from, header: header_to(token, None), body: Body::Stored(response) });
-            return Ok(());
-        }
-        let response = match management::parse(now, from, local, interest) {
-            Ok(command) => self.carry_out(now, command),
-            Err(refusal) => Err(refusal),
-        };
-        let response = response.unwrap_or_else(|(status_code, status_text)| ControlResponse {
-            status_code,
-            status_text,
-            body: None,
-        });
-        let content = response.encode();
-        let data = DataBuilder::new(interest.name).content(&content).build(&DigestSigner);
-        let Ok(data) = data else { return Err(Dropped::new(DropReason::Malformed)) };
-        let data = Bytes::from(data);
-        if let Some(face) = self.faces.get_mut(from) {
-            face.replay.remember(hash, data.clone());
-        }
-        out.sends.push(Send { face: from, header: header_to(token, None), body: Body::Stored(data) });
-        Ok(())
-    }
-
-    fn carry_out(&mut self, now: Time, command: Command) -> Result<ControlResponse, management::Refusal> {
-        let response = management::done(now, &command);
-        match command {
-            Command::Register(prefix, route) => self.add_route(&prefix, route).map_err(|error| match error {
-                RouteError::NoFace(_) => (410, error.to_string()),
-                RouteError::TooLong => (414, error.to_string()),
-                RouteError::Full => (507, error.to_string()),
-            })?,
-            Command::Unregister(prefix, face, origin) => self.remove_route(&prefix, face, origin),
-        }
-        Ok(response)
-    }
-
     // ---- Faces, routes, strategies: for the host ----
 
     /// A new face.
     pub fn add_face(&mut self, config: FaceConfig) -> FaceId {
-        self.faces.add(config)
+        let id = self.faces.add(config);
+        self.tell_of_face(FaceEvent::Created, id);
+        id
+    }
+
+    /// The face's configuration, which management may have changed.
+    pub fn face(&self, id: FaceId) -> Option<&FaceConfig> {
+        self.faces.get(id).map(|face| &face.config)
+    }
+
+    fn tell_of_face(&mut self, event: FaceEvent, id: FaceId) {
+        if let Some(face) = self.faces.get(id) {
+            self.management.events.push(self.clock, event, id, &face.config);
+        }
     }
 
     /// The face is gone: so are its routes. What waits for its Data waits for another, or for its time.
     pub fn remove_face(&mut self, face: FaceId) {
+        self.tell_of_face(FaceEvent::Destroyed, face);
         if self.faces.remove(face) {
             let updates = self.rib.remove_face(face);
             self.update_fib(updates);
@@ -592,16 +607,41 @@ impl Forwarder {
         }
     }
 
-    /// Sets the strategy under a prefix of at most [`limits::PREFIX_COMPONENTS`] components; longer ones are refused.
+    /// Sets the strategy under a prefix of at most [`limits::PREFIX_COMPONENTS`] components, by its name: see
+    /// [`crate::strategy::strategy_by_name`]. Returns its whole name.
     ///
     /// # Errors
-    /// [`RouteError::TooLong`].
-    pub fn set_strategy(&mut self, prefix: &Name, strategy: &'static dyn Strategy) -> Result<(), RouteError> {
+    /// [`StrategyError`] where there is none, its parameters are wrong, or the prefix is too long.
+    pub fn set_strategy(&mut self, prefix: &Name, strategy: &Name) -> Result<Name, StrategyError> {
+        let instance = Instance::new(strategy, &self.streams)?;
         if prefix.as_name().component_count() > limits::PREFIX_COMPONENTS {
-            return Err(RouteError::TooLong);
+            return Err(StrategyError::PrefixTooLong);
         }
-        self.strategies.insert(&self.hasher, prefix.as_name(), strategy);
-        Ok(())
+        let name = instance.instance().clone();
+        self.strategies.insert(&self.hasher, prefix.as_name(), instance);
+        Ok(name)
+    }
+
+    /// Forgets the strategy of exactly this prefix: what is under it is forwarded as what is above it. The root keeps one.
+    pub fn unset_strategy(&mut self, prefix: &Name) {
+        if !prefix.as_name().is_empty() {
+            self.strategies.remove(&self.hasher, prefix.as_name());
+        }
+    }
+
+    /// Says who may command, in place of what was said before. A forwarder is made with one rule: every local application may do everything.
+    pub fn set_rules(&mut self, rules: Vec<Rule>) {
+        self.management.authority = Authority::new(rules);
+    }
+
+    /// Tells where the host listens, as FaceUris.
+    pub fn set_channels(&mut self, uris: Vec<String>) {
+        self.management.channels = uris;
+    }
+
+    /// Milliseconds since 1970.
+    pub(crate) fn unix_millis(&self, now: Time) -> u64 {
+        (self.started + now.since(Time::ZERO)).as_millis() as u64
     }
 
     // ---- Long work and figures: for the host ----
@@ -662,7 +702,13 @@ impl Forwarder {
         faces
     }
 
-    fn count_sends(&mut self, frame: &[u8], out: &Outbox) {
+    /// The header of a Data to `face`, which came from `incoming`.
+    fn header_for(&self, face: FaceId, token: Option<PitToken>, mark: Option<u64>, incoming: FaceId) -> LpHeader {
+        let incoming_face = self.faces.local_fields(face).then_some(incoming.0);
+        LpHeader { incoming_face, ..header_to(token, mark) }
+    }
+
+    pub(crate) fn count_sends(&mut self, frame: &[u8], out: &Outbox) {
         for send in &out.sends {
             let Some(face) = self.faces.get_mut(send.face) else { continue };
             let counters = &mut face.counters;
@@ -733,6 +779,6 @@ fn starts_with(name: NameRef<'_>, first: &[u8]) -> bool {
     name.components().next().is_some_and(|component| component.value == first)
 }
 
-fn header_to(pit_token: Option<PitToken>, congestion_mark: Option<u64>) -> LpHeader {
+pub(crate) fn header_to(pit_token: Option<PitToken>, congestion_mark: Option<u64>) -> LpHeader {
     LpHeader { pit_token, congestion_mark, ..LpHeader::default() }
 }

@@ -1,4 +1,4 @@
-//! The NDN forwarder as a state machine: FIB, PIT, Content Store, strategies, prefix registration.
+//! The NDN forwarder as a state machine: FIB, PIT, Content Store, strategies, management.
 //!
 //! It is one shard of a data plane: single-threaded, without sockets and without a clock. A host ([`larder-node`'s event loop, the network
 //! simulator, a test) hands in each received frame with the time and sends what stands in the [`Outbox`] afterwards.
@@ -6,11 +6,12 @@
 //! It is not: sockets and faces' queues (the host's), the caching policy (`larder-policy`), packet formats (`larder-packet`).
 //!
 //! Read first: [`Forwarder`], whose three pipelines are the NFD developer guide's, and [`Outbox`].
+//! `management/mod.rs` holds the NFD management protocol.
 //!
 //! ```text
 //!              Interest                                    Data
 //! frame ─ LP ─┬─ PIT? ── Content Store? ── PIT ── FIB ─ strategy ─► Outbox      frame ─ LP ─ PIT ─┬─ Content Store (policy)
-//!             └─ /localhost/nfd: RIB ─► FIB                                                       └─► Outbox, to all who wait
+//!             └─ /localhost/nfd: management                                                       └─► Outbox, to all who wait
 //! ```
 //!
 //! ```
@@ -53,11 +54,12 @@ mod timer_wheel;
 
 pub use content_store::ContentStoreCounters;
 pub use drop_reason::{Detail, DropCounters, DropReason, Dropped};
-pub use face::{FaceConfig, FaceCounters, FaceId, Scope};
+pub use face::{FaceConfig, FaceCounters, FaceId, LinkType, Persistency, Scope};
 #[doc(hidden)]
 pub use forwarder::account;
 pub use forwarder::{Config, Forwarder};
-pub use outbox::{Body, Outbox, Send};
+pub use management::{Authorized, Rule};
+pub use outbox::{Body, FaceAnswer, FaceRequest, HostRequest, Outbox, Send};
 pub use pit::{InRecord, OutRecord, PitEntry};
 pub use rib::{CAPTURE, CHILD_INHERIT, NextHop, Route, RouteError};
 pub use stats::{FaceStats, Stats};

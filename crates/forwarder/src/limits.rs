@@ -50,6 +50,45 @@ pub const ROUTES_PER_PREFIX: usize = 4096;
 /// carried out again.
 pub const REPLAY_COMMANDS: usize = 256;
 
+/// How far the time of a command that must say it may be from this node's (NFD's number).
+pub const SIGNATURE_TIME_GRACE: Duration = Duration::from_secs(120);
+
+/// Commands remembered of each certificate within twice that time, 16 bytes each; with more, the oldest times are refused.
+pub const SIGNED_COMMANDS: usize = 1 << 16;
+
 /// Bytes that one cached Data takes besides its packet: the entry (80), its slot in the two indexes (about 56), the policy's share (24)
 /// and the allocator's (16).
 pub const CONTENT_STORE_ENTRY_BYTES: u64 = 176;
+
+/// How long a face's send queue must have been long before a packet is marked, unless the face says otherwise (NFD's default).
+pub const CONGESTION_MARKING_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A send queue shorter than this is never long, whatever the packets in it have waited, unless the face says otherwise (NFD's default).
+pub const CONGESTION_THRESHOLD_BYTES: u64 = 65_536;
+
+/// The least MTU that `faces/update` and `faces/create` may set, bytes: IPv4's.
+pub const LEAST_MTU: u64 = 576;
+
+/// Bytes of one status dataset: a million routes. What is larger is refused, for it is made in one go while packets wait.
+pub const DATASET_BYTES: usize = 64 << 20;
+
+/// Datasets that are remembered while their segments are fetched; the oldest goes first.
+pub const DATASETS: usize = 64;
+
+/// Bytes of them all. The newest is kept whatever its size.
+pub const DATASETS_BYTES: usize = 128 << 20;
+
+/// Bytes of a dataset's segment: with name and signature it stays below [`MAX_PACKET_BYTES`].
+pub const DATASET_SEGMENT_BYTES: usize = 8000;
+
+/// Face events that are remembered for subscribers who are late, about 200 bytes each.
+pub const FACE_EVENTS: usize = 1024;
+
+/// Faces that the host is asked to make at once, by commands that wait for it.
+pub const FACES_BEING_CREATED: usize = 256;
+
+/// Data that one `cs/erase` erases; clients ask again for the rest (NFD's number).
+pub const ERASE_AT_ONCE: u64 = 256;
+
+/// Bytes that count as one packet where the management protocol states a capacity in packets: an ordinary segment of 8 KB.
+pub const NOMINAL_PACKET_BYTES: u64 = 8192;

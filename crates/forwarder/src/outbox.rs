@@ -1,14 +1,16 @@
 //! What the forwarder hands to its host: packets to send, each with its NDNLPv2 header, none of them copied.
 
-use crate::face::FaceId;
+use crate::face::{FaceId, Persistency};
 use bytes::Bytes;
 use larder_packet::{FragmentError, Fragmenter, LpHeader, encode_lp};
 use std::ops::Range;
+use std::time::Duration;
 
-/// The sends of one call. The host owns it, drains it after every call and uses it again.
+/// The sends of one call, and what management wants of the host. The host owns it, drains it after every call and uses it again.
 #[derive(Debug, Default)]
 pub struct Outbox {
     pub(crate) sends: Vec<Send>,
+    pub(crate) requests: Vec<HostRequest>,
     /// Where the network-layer packet stands in the bytes of the last call.
     pub(crate) input: Range<usize>,
 }
@@ -33,6 +35,51 @@ pub enum Body {
     Stored(Bytes),
 }
 
+/// What management wants done that only the host can do: it owns the sockets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostRequest {
+    /// Make a face, and tell what came of it by [`crate::Forwarder::on_face_answer`].
+    CreateFace(FaceRequest),
+    /// Close the face.
+    DestroyFace(FaceId),
+    /// The face's persistency, MTU or congestion marking changed: see [`crate::Forwarder::face`].
+    UpdateFace(FaceId),
+}
+
+/// The face that a `faces/create` wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaceRequest {
+    /// What the answer is given with.
+    pub ticket: u64,
+    /// The peer, as a FaceUri.
+    pub uri: String,
+    /// This end, as a FaceUri, where it matters.
+    pub local_uri: Option<String>,
+    /// How long it is to live.
+    pub persistency: Persistency,
+    /// The largest frame in bytes.
+    pub mtu: Option<usize>,
+    /// Whether local fields are to pass.
+    pub local_fields: bool,
+    /// Whether packets that wait long are to be marked.
+    pub congestion_marking: bool,
+    /// See [`crate::FaceConfig::base_congestion_marking_interval`].
+    pub base_congestion_marking_interval: Option<Duration>,
+    /// See [`crate::FaceConfig::default_congestion_threshold`].
+    pub default_congestion_threshold: Option<u64>,
+}
+
+/// What came of a [`FaceRequest`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FaceAnswer {
+    /// The face was made.
+    Created(FaceId),
+    /// A face to that peer was there.
+    Exists(FaceId),
+    /// It cannot be: status code (400, 406, 504…) and text of the response.
+    Refused(u64, String),
+}
+
 impl Outbox {
     /// An empty outbox.
     pub fn new() -> Self {
@@ -42,6 +89,16 @@ impl Outbox {
     /// Takes the sends out, in order.
     pub fn drain(&mut self) -> std::vec::Drain<'_, Send> {
         self.sends.drain(..)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.sends.clear();
+        self.requests.clear();
+    }
+
+    /// Takes out what management wants of the host.
+    pub fn drain_requests(&mut self) -> std::vec::Drain<'_, HostRequest> {
+        self.requests.drain(..)
     }
 
     /// The sends, in order.

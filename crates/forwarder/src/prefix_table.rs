@@ -7,7 +7,7 @@
 use crate::limits::PREFIX_COMPONENTS;
 use crate::name_hash::{NameHasher, Prefix};
 use hashbrown::HashTable;
-use larder_packet::NameRef;
+use larder_packet::{Name, NameRef};
 
 /// Values by name prefix. Prefixes have at most [`PREFIX_COMPONENTS`] components.
 pub(crate) struct PrefixTable<T> {
@@ -49,6 +49,26 @@ impl<T> PrefixTable<T> {
         })
     }
 
+    /// As [`PrefixTable::longest_match`], to change it.
+    pub(crate) fn longest_match_mut(&mut self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<&mut T> {
+        let bytes = name.as_bytes();
+        let most = self.longest.min(prefixes.len().checked_sub(1)?);
+        let mut lengths = (0..=most).rev().filter(|length| self.lengths[*length] > 0);
+        let same = |row: &Row<T>, end: usize| *row.name == bytes[..end];
+        let Prefix { end, hash } = lengths.find_map(|length| {
+            let prefix = prefixes[length];
+            self.table.find(prefix.hash, |row| same(row, prefix.end)).map(|_| prefix)
+        })?;
+        self.table.find_mut(hash, |row| same(row, end)).map(|row| &mut row.value)
+    }
+
+    /// Every prefix with its value, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Name, &T)> {
+        // What is in the table was a name when it came.
+        let name = |row: &Row<T>| NameRef::from_value(&row.name).map(|name| name.to_name()).unwrap_or_default();
+        self.table.iter().map(move |row| (name(row), &row.value))
+    }
+
     /// Sets the value of exactly `prefix`. The caller has checked its length.
     pub(crate) fn insert(&mut self, hasher: &NameHasher, prefix: NameRef<'_>, value: T) {
         let name = prefix.as_bytes();
@@ -78,7 +98,6 @@ impl<T> PrefixTable<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_packet::Name;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 

@@ -16,6 +16,10 @@ pub const CHILD_INHERIT: u64 = 1;
 /// Longer prefixes, and this one, inherit nothing from shorter ones.
 pub const CAPTURE: u64 = 2;
 
+/// Origin of next hops that `fib/add-nexthop` made. They are kept among the routes, for they end with their faces as routes do; but a prefix
+/// that has nothing else inherits nothing, and they are listed as no routes.
+pub(crate) const ORIGIN_FIB: u64 = u64::MAX;
+
 /// One route of a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -92,6 +96,11 @@ impl Rib {
 
     pub(crate) fn of(&self, prefix: &Name) -> &[Route] {
         self.prefixes.get(prefix).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every prefix with its routes, in canonical order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Name, &[Route])> {
+        self.prefixes.iter().map(|(name, routes)| (name, routes.as_slice()))
     }
 
     /// Adds a route, or replaces the one with the same face and origin.
@@ -208,7 +217,9 @@ impl Rib {
             None => hops.push(NextHop { face: route.face, cost: route.cost }),
         };
         let length = prefix.component_count();
-        for n in (0..=length).rev() {
+        let inherits = self.of(&prefix.to_name()).iter().any(|route| route.origin != ORIGIN_FIB);
+        let shortest = if inherits { 0 } else { length };
+        for n in (shortest..=length).rev() {
             let routes = self.of(&prefix.prefix(n).to_name());
             routes.iter().filter(|route| n == length || route.flags & CHILD_INHERIT != 0).for_each(&mut add);
             if routes.iter().any(|route| route.flags & CAPTURE != 0) {

@@ -60,6 +60,9 @@ pub const UDP_IDLE_WHEN_FULL: Duration = Duration::from_secs(10);
 /// Bytes of send and receive buffer asked of the kernel for UDP sockets; it may give less.
 pub const UDP_SOCKET_BYTES: usize = 4 << 20;
 
+/// A TCP face that management makes must be connected by then: the command that waits for it lives 4 s.
+pub const FACE_CONNECT: Duration = Duration::from_secs(3);
+
 /// A WebSocket client has this long for its handshake.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
 

@@ -78,6 +78,10 @@ pub const SIGNATURE_TIME: u32 = 40;
 pub const SIGNATURE_SEQ_NUM: u32 = 42;
 /// SignatureInfo of a certificate: from when until when it holds.
 pub const VALIDITY_PERIOD: u32 = 253;
+/// ValidityPeriod: the first moment, as `YYYYMMDDThhmmss`.
+pub const NOT_BEFORE: u32 = 254;
+/// ValidityPeriod: the last moment.
+pub const NOT_AFTER: u32 = 255;
 
 /// ContentType: bytes.
 pub const CONTENT_BLOB: u64 = 0;
@@ -85,6 +89,9 @@ pub const CONTENT_BLOB: u64 = 0;
 pub const CONTENT_KEY: u64 = 2;
 /// ContentType: the application says that there is no such Data.
 pub const CONTENT_NACK: u64 = 3;
+
+/// ContentType: a prefix announcement.
+pub const CONTENT_PREFIX_ANNOUNCEMENT: u64 = 5;
 
 /// SignatureType: a SHA-256 digest, no key.
 pub const DIGEST_SHA256: u64 = 0;
@@ -166,4 +173,103 @@ pub mod nfd {
     pub const DEFAULT_CONGESTION_THRESHOLD: u32 = 136;
     /// Largest packet of a face, in bytes.
     pub const MTU: u32 = 137;
+
+    /// ForwarderStatus: name and version.
+    pub const NFD_VERSION: u32 = 128;
+    /// ForwarderStatus: when it started, in milliseconds since 1970.
+    pub const START_TIMESTAMP: u32 = 129;
+    /// ForwarderStatus: now.
+    pub const CURRENT_TIMESTAMP: u32 = 130;
+    /// ForwarderStatus: entries of the name tree.
+    pub const N_NAME_TREE_ENTRIES: u32 = 131;
+    /// ForwarderStatus: entries of the FIB.
+    pub const N_FIB_ENTRIES: u32 = 132;
+    /// ForwarderStatus: entries of the PIT.
+    pub const N_PIT_ENTRIES: u32 = 133;
+    /// ForwarderStatus: entries of the strategies' measurements.
+    pub const N_MEASUREMENTS_ENTRIES: u32 = 134;
+    /// ForwarderStatus and CsInfo: entries of the Content Store.
+    pub const N_CS_ENTRIES: u32 = 135;
+
+    /// Status of a face.
+    pub const FACE_STATUS: u32 = 128;
+    /// A listener.
+    pub const CHANNEL_STATUS: u32 = 130;
+    /// FaceQueryFilter: scheme of a face URI.
+    pub const URI_SCHEME: u32 = 131;
+    /// 0 non-local, 1 local.
+    pub const FACE_SCOPE: u32 = 132;
+    /// 0 point-to-point, 1 multi-access, 2 ad hoc.
+    pub const LINK_TYPE: u32 = 134;
+    /// Which faces are asked for.
+    pub const FACE_QUERY_FILTER: u32 = 150;
+    /// What happened to a face.
+    pub const FACE_EVENT_NOTIFICATION: u32 = 192;
+    /// FaceEventNotification: 1 created, 2 destroyed, 3 up, 4 down.
+    pub const FACE_EVENT_KIND: u32 = 193;
+
+    /// Counter: Interests received.
+    pub const N_IN_INTERESTS: u32 = 144;
+    /// Counter: Data received.
+    pub const N_IN_DATA: u32 = 145;
+    /// Counter: Interests sent.
+    pub const N_OUT_INTERESTS: u32 = 146;
+    /// Counter: Data sent.
+    pub const N_OUT_DATA: u32 = 147;
+    /// Counter: bytes received.
+    pub const N_IN_BYTES: u32 = 148;
+    /// Counter: bytes sent.
+    pub const N_OUT_BYTES: u32 = 149;
+    /// Counter: Nacks received.
+    pub const N_IN_NACKS: u32 = 151;
+    /// Counter: Nacks sent.
+    pub const N_OUT_NACKS: u32 = 152;
+    /// Counter: Interests answered.
+    pub const N_SATISFIED_INTERESTS: u32 = 153;
+    /// Counter: Interests not answered.
+    pub const N_UNSATISFIED_INTERESTS: u32 = 154;
+
+    /// State of the Content Store.
+    pub const CS_INFO: u32 = 128;
+    /// Counter: Interests answered by the Content Store.
+    pub const N_HITS: u32 = 129;
+    /// Counter: Interests not answered by it.
+    pub const N_MISSES: u32 = 130;
+
+    /// An entry of the FIB.
+    pub const FIB_ENTRY: u32 = 128;
+    /// A next hop of it.
+    pub const NEXT_HOP_RECORD: u32 = 129;
+    /// An entry of the RIB.
+    pub const RIB_ENTRY: u32 = 128;
+    /// A route of it.
+    pub const ROUTE: u32 = 129;
+    /// An entry of the strategy choice table.
+    pub const STRATEGY_CHOICE: u32 = 128;
+
+    /// Face flag: IncomingFaceId, NextHopFaceId and CachePolicy pass between the forwarder and the application.
+    pub const FLAG_LOCAL_FIELDS: u64 = 1;
+    /// Face flag: lost frames are sent again (NDNLPv2, "Link Reliability").
+    pub const FLAG_LP_RELIABILITY: u64 = 2;
+    /// Face flag: packets that wait long are marked.
+    pub const FLAG_CONGESTION_MARKING: u64 = 4;
+    /// Content Store flag: Data is admitted.
+    pub const FLAG_CS_ADMIT: u64 = 1;
+    /// Content Store flag: Data is served.
+    pub const FLAG_CS_SERVE: u64 = 2;
+
+    // Larder's own, in elements of which NFD's clients skip what they do not know: even and far from what is assigned.
+
+    /// A cached Data of `cs/query`.
+    pub const LARDER_CS_OBJECT: u32 = 64_000;
+    /// A policy spec.
+    pub const LARDER_POLICY: u32 = 64_002;
+    /// A number of bytes.
+    pub const LARDER_BYTES: u32 = 64_004;
+    /// A capacity in bytes.
+    pub const LARDER_CAPACITY_BYTES: u32 = 64_010;
+    /// Milliseconds since something was stored.
+    pub const LARDER_AGE: u32 = 64_006;
+    /// Milliseconds until something is stale.
+    pub const LARDER_FRESH: u32 = 64_008;
 }

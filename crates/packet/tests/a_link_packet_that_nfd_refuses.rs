@@ -79,10 +79,7 @@ fn a_command_in_any_order_with_things_unknown() {
         ControlParameters::decode(&[104, 3, 114, 1, 0xFF]).unwrap_err().to_string(),
         "bad value of TLV type 114 at byte 2"
     );
-    assert_eq!(
-        ControlParameters::decode(&[104, 2, 107, 0]).unwrap_err().to_string(),
-        "Name of the strategy missing at byte 4"
-    );
+    assert_eq!(ControlParameters::decode(&[104, 2, 107, 0]).unwrap_err().to_string(), "Name missing at byte 4");
 }
 
 #[test]
@@ -99,6 +96,6 @@ fn a_reply() {
     assert_eq!((other.status_code, other.body), (200, None));
     assert_eq!(
         ControlResponse::decode(&[101, 3, 102, 1, 200]).unwrap_err().to_string(),
-        "StatusText missing at byte 5"
+        "status_text missing at byte 5"
     );
 }

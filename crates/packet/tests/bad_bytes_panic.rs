@@ -2,6 +2,7 @@
 
 mod generators;
 
+use larder_packet::mgmt::{self, Element};
 use larder_packet::{
     ControlParameters, ControlResponse, Data, DecodeError, Interest, LpPacket, Name, NameRef, PublicKeyVerifier,
     SignatureInfo, encode_lp, tlv, verifier_from_pem, with_nonce,
@@ -40,6 +41,19 @@ fn decode_everything(wire: &[u8]) -> Result<(), TestCaseError> {
     check(SignatureInfo::decode(wire).map(|_| ()))?;
     check(ControlParameters::decode(wire).map(|_| ()))?;
     check(ControlResponse::decode(wire).map(|_| ()))?;
+    check(mgmt::ForwarderStatus::decode_fields(tlv::TlvReader::new(wire)).map(|_| ()))?;
+    check(mgmt::FaceStatus::decode_all(wire).map(|_| ()))?;
+    check(mgmt::FaceQueryFilter::decode(wire).map(|_| ()))?;
+    check(mgmt::FaceEventNotification::decode(wire).map(|_| ()))?;
+    check(mgmt::ChannelStatus::decode_all(wire).map(|_| ()))?;
+    check(mgmt::FibEntry::decode_all(wire).map(|_| ()))?;
+    check(mgmt::RibEntry::decode_all(wire).map(|_| ()))?;
+    check(mgmt::StrategyChoice::decode_all(wire).map(|_| ()))?;
+    check(mgmt::CsInfo::decode_all(wire).map(|_| ()))?;
+    check(mgmt::CsObject::decode_all(wire).map(|_| ()))?;
+    check(Data::decode(wire).map(|data| {
+        let _ = mgmt::PrefixAnnouncement::of_data(&data);
+    }))?;
     let _ = tlv::frame(wire, 8800);
     let _ = PublicKeyVerifier::from_spki(wire);
     Ok(())
@@ -83,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn on_noise_in_the_right_wrapping(typ in prop::sample::select(vec![5u8, 6, 7, 22, 44, 100, 101, 104]), inside in generators::bytes(80)) {
+    fn on_noise_in_the_right_wrapping(typ in prop::sample::select(vec![5u8, 6, 7, 22, 44, 100, 101, 104, 128, 130, 150, 192]), inside in generators::bytes(80)) {
         let mut wire = vec![typ, inside.len() as u8];
         wire.extend(inside);
         decode_everything(&wire)?;

@@ -81,6 +81,7 @@ proptest! {
             name: Some(name.clone()), strategy: Some(name), uri: Some(uri.clone()), local_uri: Some(uri.clone()),
             face_id, origin, cost, flags, mask, mtu, capacity: cost, count: flags, face_persistency: mask, expiration,
             base_congestion_marking_interval: origin.map(Duration::from_nanos), default_congestion_threshold: mtu,
+            policy: cost.map(|_| uri.clone()), capacity_bytes: mask,
         };
         prop_assert_eq!(ControlParameters::decode(&parameters.encode()), Ok(parameters.clone()));
         let response = ControlResponse { status_code: 200, status_text: uri, body: cost.map(|_| parameters) };

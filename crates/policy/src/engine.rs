@@ -3,6 +3,7 @@
 use crate::future::Future;
 use crate::job::{Job, JobDone};
 use crate::limits::MAX_OBJECTS;
+use crate::prefetch::prefetch;
 use crate::registry::{Build, Setting};
 use crate::traits::{Admit, Evict, Gauge};
 use crate::{Path, Request, Slot, Spec, SpecError};
@@ -174,11 +175,10 @@ impl Engine {
     /// to follow. `None`, and nothing evicted, where it can never fit.
     #[inline]
     pub fn insert(&mut self, id: u64, size: u64, now: Time, victims: &mut Vec<Slot>) -> Option<Slot> {
-        let request = Request { id, size: size.max(MIN_SIZE), now, seq: self.requests };
-        if !self.fits(request.size) {
+        if !self.make_room(id, size, now, victims) {
             return None;
         }
-        self.evict_to(self.capacity - request.size, MAX_OBJECTS - 1, Some(&request), victims);
+        let request = Request { id, size: size.max(MIN_SIZE), now, seq: self.requests };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.objects.push(Object { id, size: UNUSED });
             Slot::new((self.objects.len() - 1) as u32)
@@ -187,6 +187,42 @@ impl Engine {
         self.used += request.size;
         self.eviction.on_insert(slot, &request);
         Some(slot)
+    }
+
+    /// The evictions of [`Engine::insert`], which then has none left to do: for who wants to ask [`Engine::last_id`] of the victims before
+    /// one of their slots is taken again. False, and nothing evicted, where the object can never fit.
+    #[inline]
+    pub fn make_room(&mut self, id: u64, size: u64, now: Time, victims: &mut Vec<Slot>) -> bool {
+        let request = Request { id, size: size.max(MIN_SIZE), now, seq: self.requests };
+        let fits = self.fits(request.size);
+        if fits {
+            self.evict_to(self.capacity - request.size, MAX_OBJECTS - 1, Some(&request), victims);
+        }
+        fits
+    }
+
+    /// A request for `id` will come soon: begins to load what it will read. For owners that know their next requests (a trace, a batch of
+    /// packets), as [`Engine::prefetch_slot`] and [`Engine::prefetch_further`], in this order, some requests apart. They change nothing.
+    #[inline]
+    pub fn prefetch(&self, id: u64) {
+        for stage in &self.admission {
+            stage.prefetch(id);
+        }
+    }
+
+    /// As [`Engine::prefetch`], once it is known that `id` is probably in `slot`, or not stored.
+    #[inline]
+    pub fn prefetch_slot(&self, id: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            prefetch(&self.objects, slot.index());
+        }
+        self.eviction.prefetch(id, slot);
+    }
+
+    /// As [`Engine::prefetch_slot`]: what that has loaded tells what else will be read.
+    #[inline]
+    pub fn prefetch_further(&self, id: u64, slot: Option<Slot>) {
+        self.eviction.prefetch_further(id, slot);
     }
 
     /// The owner removed the object in `slot`: a purge, an expiry.
@@ -250,6 +286,18 @@ impl Engine {
         Some((self.objects[slot.index()].id, ByteSize::from_bytes(size)))
     }
 
+    /// `slot` is in use, and its object is `id`.
+    #[inline]
+    pub fn holds(&self, slot: Slot, id: u64) -> bool {
+        self.objects.get(slot.index()).is_some_and(|object| object.id == id && object.size != UNUSED)
+    }
+
+    /// The id that was stored in `slot` last.
+    #[inline]
+    pub fn last_id(&self, slot: Slot) -> Option<u64> {
+        Some(self.objects.get(slot.index())?.id)
+    }
+
     /// The policies.
     pub fn spec(&self) -> &Spec {
         &self.spec
@@ -291,6 +339,9 @@ impl Engine {
             let victim = self.eviction.victim(incoming).expect("objects are stored, so one can leave");
             self.release(victim);
             victims.push(victim);
+            if let Some(next) = self.eviction.expected_victim() {
+                prefetch(&self.objects, next.index());
+            }
         }
     }
 

@@ -94,7 +94,11 @@ impl FutureBuilder {
     }
 
     /// The future that was told.
-    pub fn build(self) -> Future {
+    pub fn build(mut self) -> Future {
+        let Future { ids, sizes, next } = &mut self.future;
+        ids.shrink_to_fit();
+        sizes.shrink_to_fit();
+        next.shrink_to_fit();
         self.future
     }
 }

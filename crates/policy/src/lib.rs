@@ -31,28 +31,35 @@
 //! assert_eq!(victims, [seven]);               // both do not fit
 //! assert_eq!(engine.used(), ByteSize::from_bytes(60));
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+/// The model by which AdaptSize tunes itself, for those who predict.
+pub mod adaptsize_model {
+    pub use crate::admit::adaptsize::foresight::{Foresight, Observed};
+    pub use crate::admit::adaptsize::model::{Bin, Form, Model, Shape};
+}
 mod admit;
 mod bloom;
 mod engine;
 mod evict;
 mod future;
 mod hash;
+mod index;
 mod job;
 pub mod limits;
 mod list;
 mod parameters;
 mod path;
+mod prefetch;
 mod registry;
 mod request;
 mod sketch;
 mod spec;
 mod traits;
 
-pub use admit::adaptsize::model as adaptsize_model;
 pub use engine::{Cache, Engine, Victim};
 pub use future::{Future, FutureBuilder, FutureTooLong};
+pub use index::SlotIndex;
 pub use job::{Job, JobDone};
 pub use parameters::{Parameter, Preset, Values};
 pub use path::Path;

@@ -51,11 +51,23 @@ pub const ADAPTSIZE_MAX_INTERVAL: u64 = 1_000_000;
 /// Shortest interval of AdaptSize: below a thousand requests every object looks requested once.
 pub const ADAPTSIZE_MIN_INTERVAL: u64 = 1_000;
 
+/// Least and most requests of AdaptSize's derived interval, where enough repeat. The paper's own is the most; with fewer than the least, rates of most
+/// objects are 0 or 1.
+pub const ADAPTSIZE_DERIVED_INTERVAL: [u64; 2] = [25_000, 250_000];
+
+/// Requests of AdaptSize's derived interval, for each stored object: two to four requests of what is just worth storing.
+pub const ADAPTSIZE_REQUESTS_AN_OBJECT: u64 = 4;
+
+/// Repeated requests without which AdaptSize's derived interval goes on: they are all that the model learns from, and in some thousands of bins
+/// each should have a few.
+pub const ADAPTSIZE_REPEATS: u64 = 12_500;
+
 /// Objects that AdaptSize counts in one interval, for a host that does not run its jobs: further new ones are not counted. 16 bytes each.
 pub const ADAPTSIZE_MAX_OBJECTS: usize = 1 << 20;
 
-/// Rounds of AdaptSize's golden-section search: the bracket of two octaves shrinks by 0.618^15, to a thousandth of an octave and a half.
-pub const ADAPTSIZE_SEARCH_ROUNDS: usize = 15;
+/// Rounds of AdaptSize's golden-section search: the bracket of two octaves shrinks by 0.618^10, to a sixtieth of an octave, 1 % of c. The authors'
+/// programs take 15, to a thousandth, from a whole range.
+pub const ADAPTSIZE_SEARCH_ROUNDS: usize = 10;
 
 /// Rounds of the solution of AdaptSize's Lemma 1. Newton needs 4 to 8; where it leaves half of the bracket, the bracket is halved.
 pub const ADAPTSIZE_SOLVER_ROUNDS: usize = 100;

@@ -3,6 +3,7 @@
 //! Several [`List`]s may share one [`Links`], as long as a slot is in at most one of them (the segments of S4LRU, the queues of S3-FIFO).
 
 use crate::Slot;
+use crate::prefetch::prefetch;
 
 const END: u32 = u32::MAX;
 
@@ -21,6 +22,21 @@ struct Link {
 impl Links {
     pub fn bytes(&self) -> usize {
         self.0.capacity() * size_of::<Link>()
+    }
+
+    /// `slot` will be moved or unlinked soon.
+    #[inline]
+    pub fn prefetch(&self, slot: Slot) {
+        prefetch(&self.0, slot.index());
+    }
+
+    /// As `prefetch`, once that has loaded the slot's links: loads those of its neighbours.
+    #[inline]
+    pub fn prefetch_neighbours(&self, slot: Slot) {
+        if let Some(link) = self.0.get(slot.index()) {
+            prefetch(&self.0, link.newer as usize);
+            prefetch(&self.0, link.older as usize);
+        }
     }
 }
 
@@ -89,12 +105,26 @@ impl List {
     pub fn pop_tail(&mut self, links: &mut Links) -> Option<Slot> {
         let tail = self.tail()?;
         self.unlink(links, tail);
+        if let Some(next) = self.tail() {
+            links.prefetch_neighbours(next);
+        }
         Some(tail)
     }
 
     /// The oldest.
     pub fn tail(&self) -> Option<Slot> {
         (self.tail != END).then(|| Slot::new(self.tail))
+    }
+
+    /// The oldest, about to leave; what `table` has of the one after it is being loaded, as that of the oldest was the last time.
+    #[inline]
+    pub fn approach<T>(&self, links: &Links, table: &[T]) -> Option<Slot> {
+        let tail = self.tail()?;
+        if let Some(next) = self.newer(links, tail) {
+            prefetch(table, next.index());
+            links.prefetch(next);
+        }
+        Some(tail)
     }
 
     /// The next newer than `slot`, which is in this list.

@@ -73,7 +73,8 @@ pub struct PolicyEntry {
     pub parameters: &'static [Parameter],
     /// Time a request.
     pub complexity: &'static str,
-    /// Bytes of policy state a stored object (the engine's own 16 come on top).
+    /// Bytes of policy state a stored object, ghosts included (the engine's own 16 come on top), where their number is a power of two: tables
+    /// that double hold up to twice as much between.
     pub bytes_an_object: u32,
     pub(crate) build: Build,
 }

@@ -60,6 +60,11 @@ pub trait Admit: Policy {
     /// Asked of every stage, also where another has refused or the object is larger than the capacity, so that statistics
     /// see each size once.
     fn admit(&mut self, request: &Request, cache: &mut Cache<'_>) -> bool;
+
+    /// A request for `id` will come soon: begins to load what it will read. Changes nothing.
+    fn prefetch(&self, id: u64) {
+        let _ = id;
+    }
 }
 
 /// Orders the stored objects and chooses who leaves.
@@ -91,4 +96,19 @@ pub trait Evict: Policy {
 
     /// The owner removed the object in `slot` (a purge, an expiry). Not called for victims.
     fn on_remove(&mut self, slot: Slot);
+
+    /// A request for `id` will come soon, which is probably in `slot`, or not stored: begins to load what it will read. Changes nothing.
+    fn prefetch(&self, id: u64, slot: Option<Slot>) {
+        let _ = (id, slot);
+    }
+
+    /// As [`Evict::prefetch`], some requests later: what was loaded then may be read now, to load what it refers to.
+    fn prefetch_further(&self, id: u64, slot: Option<Slot>) {
+        let _ = (id, slot);
+    }
+
+    /// Who will probably leave next, where that is known at no cost; what the policy itself will read of it is being loaded.
+    fn expected_victim(&self) -> Option<Slot> {
+        None
+    }
 }

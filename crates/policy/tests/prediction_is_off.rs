@@ -27,14 +27,15 @@ fn gauge(owner: &Owner, name: &str) -> f64 {
     owner.engine.gauges().iter().find(|(_, gauge)| gauge.name == name).unwrap().1.value
 }
 
-/// What the model predicts from the true rates is held against a replay in the crate (`the_model_is_off`); this holds the whole chain, with rates estimated from 50,000 requests. Objects seen once look too regular, so the prediction is too high: 4 points here.
+/// What the model predicts from the true rates is held against a replay in the crate (`the_model_is_off`); this holds the whole chain, with rates estimated from 50,000 requests. Each request is
+/// predicted by the others alone, which know less than the cache will: 7 points too low here, where Lemma 2 over the counts is 4 too high.
 #[test]
 fn the_prediction_from_counts_is_useless() {
     for shape in ["chance", "threshold"] {
         let (replayed, tuned) = replay(&format!("adaptsize({shape},interval=50000)+lru"), 270_000);
         let predicted = gauge(&tuned, "predicted_object_hit_ratio");
         assert_eq!(gauge(&tuned, "tunings"), 5.0);
-        assert!((-0.01..0.06).contains(&(predicted - replayed)), "{shape}: predicted {predicted}, replayed {replayed}");
+        assert!((-0.10..0.01).contains(&(predicted - replayed)), "{shape}: predicted {predicted}, replayed {replayed}");
     }
 }
 

@@ -14,7 +14,7 @@ fn given_parameters_are_printed_and_others_not() {
         "filter+fifo",
         "filter(theta=2)+fifo",
         "adaptsize(chance)+lru",
-        "adaptsize(admission=threshold,interval=500000)+lru",
+        "adaptsize(shape=threshold,interval=500000)+lru",
         "size(max=64KiB)+random",
         "size(max=65536)+filter(window=1000,table=65536)+fifo",
     ] {
@@ -46,7 +46,7 @@ fn errors_that_do_not_help() {
         ("size+lru", 0, "`size` needs `max`, a size of 1B or more, such as \"64KiB\""),
         ("size(max=64 parsecs)+lru", 9, "`max=64 parsecs` is not a size of 1B or more, such as \"64KiB\" (bytes)"),
         ("adaptsize(chanse)+lru", 10, "unknown argument `chanse` of `adaptsize`, did you mean `chance`?"),
-        ("adaptsize(admission=x)+lru", 20, "`admission=x` is not one of chance, threshold"),
+        ("adaptsize(shape=x)+lru", 16, "`shape=x` is not one of chance, threshold, prototype"),
         ("lru)", 3, "unexpected `)`"),
     ] {
         let error = error(text);

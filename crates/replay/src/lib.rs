@@ -41,5 +41,5 @@ pub use generate::{
 pub use replay::{Replay, replay};
 pub use row::Row;
 pub use survey::Survey;
-pub use trace::{Format, Trace, TraceError, TraceWriter, WriteError, WriteFormat, link_next_accesses};
+pub use trace::{ColumnNames, Format, Trace, TraceError, TraceWriter, WriteError, WriteFormat, link_next_accesses};
 pub use zipf::Zipf;

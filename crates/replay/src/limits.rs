@@ -12,7 +12,7 @@ pub const MAX_XZ_MEMORY: u64 = 128 << 20;
 /// Window of a zstd stream, as a power of two: 128 MiB, which is what the zstd tool takes without asking.
 pub const MAX_ZSTD_WINDOW_LOG: u32 = 27;
 
-/// URLs whose size a web log's reader remembers, for answers that do not state it (304). 16 bytes each.
+/// URLs or keys whose size a reader of logs remembers, for requests that do not state it (304, a miss at Twitter). 16 bytes each.
 pub const MAX_REMEMBERED_URLS: usize = 1 << 22;
 
 /// Blocks of one line of an ARC trace: half a gigabyte in one request is no disk request.
@@ -20,6 +20,9 @@ pub const MAX_ARC_BLOCKS: u64 = 1 << 20;
 
 /// Requests between two looks for an engine's jobs: a tuning may come that much late, of 250,000.
 pub const JOB_INTERVAL: u64 = 256;
+
+/// Bytes of a binary trace read at once: large against a system call, small against the second-level cache.
+pub const RECORDS_BUFFER_BYTES: usize = 128 << 10;
 
 /// Records of an oracleGeneral file that get their next accesses at once: 1.5 MiB, large against a seek.
 pub const LINK_CHUNK_RECORDS: usize = 1 << 16;

@@ -2,10 +2,9 @@
 
 use crate::limits::JOB_INTERVAL;
 use crate::{Access, Row};
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
-use larder_policy::{Engine, Future, Slot, Spec, SpecError};
+use larder_policy::{Engine, Future, Slot, SlotIndex, Spec, SpecError};
 use larder_units::{ByteSize, Streams};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A cache without values that requests are replayed through.
@@ -15,13 +14,18 @@ use std::sync::Arc;
 pub struct Replay {
     engine: Engine,
     seed: u64,
-    index: HashMap<u64, Slot, FixedState>,
-    /// Whose each slot is.
-    ids: Vec<u64>,
+    /// Entries of the objects stored, and of those in `leaving`.
+    index: SlotIndex,
     victims: Vec<Slot>,
+    /// Victims whose entries are still in the index, while it loads the memory where they stand.
+    leaving: VecDeque<(u64, Slot)>,
     fills: bool,
     counts: Counts,
 }
+
+/// Requests between two steps of preparing one: look where the index has it, read what is stored there, follow what that refers to. Of 4
+/// to 16 all are about as good.
+const STEP: usize = 8;
 
 #[derive(Default)]
 struct Counts {
@@ -53,9 +57,9 @@ impl Replay {
         Replay {
             engine,
             seed,
-            index: HashMap::default(),
-            ids: Vec::new(),
+            index: SlotIndex::default(),
             victims: Vec::new(),
+            leaving: VecDeque::new(),
             fills: false,
             counts: Counts::default(),
         }
@@ -78,10 +82,10 @@ impl Replay {
         {
             self.engine.complete(job.run());
         }
-        if let Some(slot) = self.index.get(&id) {
+        if let Some(slot) = self.index.find(id, |slot| self.engine.holds(slot, id)) {
             self.counts.hits += 1;
             self.counts.hit_bytes = self.counts.hit_bytes.saturating_add(size);
-            self.engine.hit(*slot, id, now);
+            self.engine.hit(slot, id, now);
             return true;
         }
         self.engine.miss(id, now);
@@ -89,19 +93,54 @@ impl Replay {
             true => self.engine.admit_or_fill(id, size, now),
             false => self.engine.admit(id, size, now),
         };
-        if admitted && let Some(slot) = self.engine.insert(id, size, now, &mut self.victims) {
-            for victim in self.victims.drain(..) {
-                self.index.remove(&self.ids[victim.index()]);
-            }
-            if slot.index() == self.ids.len() {
-                self.ids.push(id);
-            } else {
-                self.ids[slot.index()] = id;
-            }
+        if !admitted || !self.engine.make_room(id, size, now, &mut self.victims) {
+            return false;
+        }
+        self.forget_victims();
+        if let Some(slot) = self.engine.insert(id, size, now, &mut self.victims) {
             self.index.insert(id, slot);
             self.counts.insertions += 1;
         }
         false
+    }
+
+    /// Requests in a row, as [`Replay::request`] one after another, but faster: what the next ones will read is loaded meanwhile.
+    pub fn requests(&mut self, accesses: &[Access]) {
+        let mut guesses = [None; STEP];
+        for next in 0..accesses.len() + 3 * STEP {
+            let due = |steps: usize| accesses.get(next.wrapping_sub(steps * STEP));
+            if let Some(access) = due(3) {
+                self.request(access);
+            }
+            // The place of a guess is taken over by that of the request a step later.
+            if let Some(access) = due(2) {
+                self.engine.prefetch_further(access.id, guesses[next % STEP]);
+            }
+            if let Some(access) = due(1) {
+                let guess = self.index.guess(access.id);
+                guesses[next % STEP] = guess;
+                self.engine.prefetch_slot(access.id, guess);
+            }
+            if let Some(access) = due(0) {
+                self.index.prefetch(access.id);
+                self.engine.prefetch(access.id);
+            }
+        }
+    }
+
+    /// Takes the victims out of the index, but not at once: their places in it are not in the processor's cache yet.
+    fn forget_victims(&mut self) {
+        for victim in self.victims.drain(..) {
+            if let Some(id) = self.engine.last_id(victim) {
+                self.index.prefetch(id);
+                self.leaving.push_back((id, victim));
+            }
+        }
+        while self.leaving.len() > STEP
+            && let Some((id, slot)) = self.leaving.pop_front()
+        {
+            self.index.remove(id, slot);
+        }
     }
 
     /// The figures so far. The host fills in [`Row::requests_per_second`], since it has the clock.

@@ -1,6 +1,6 @@
 //! Trace readers: what each format says, where errors are, and that no bytes hurt.
 
-use larder_replay::{Access, Format, Survey, Trace, TraceError};
+use larder_replay::{Access, ColumnNames, Format, Survey, Trace, TraceError};
 use larder_units::Time;
 use proptest::prelude::*;
 use std::io::Write;
@@ -66,7 +66,7 @@ fn errors_do_not_say_where() {
         (
             "t.bin",
             "\0\0\0\x01",
-            "t.bin: cannot tell the format, give one of columns, web-log, arc, oracle-general, numbers",
+            "t.bin: cannot tell the format, give one of columns, web-log, arc, oracle-general, twitter, numbers",
         ),
     ] {
         assert_eq!(error(name, bytes.as_bytes()), line);
@@ -158,8 +158,13 @@ proptest! {
     }
 
     #[test]
-    fn text_that_panics(lines in proptest::collection::vec("[0-9a-z#,\t -]{0,30}", 0..8)) {
+    fn text_that_panics(lines in proptest::collection::vec("[0-9a-z#,\t -]{0,30}|a \\[[0-9]{1,2}/(Jan|Feb)/[0-9]{1,20}:[0-9]{1,2}:0:0 [+-][0-9]{1,5}\\] \"[a-z \"]{0,6}\" [0-9]{3} [0-9-]{1,21}", 0..8)) {
         let text = lines.join("\n");
+        for (_, format) in Format::NAMES {
+            if let Ok(trace) = Trace::read(std::io::Cursor::new(text.clone()), "t", Some(format)) {
+                let _ = trace.take(100_000).last();
+            }
+        }
         for name in ["t.csv", "t.lis", "t.tsv"] {
             if let Ok(trace) = Trace::read(std::io::Cursor::new(text.clone()), name, None) {
                 let _ = trace.take(100_000).last();
@@ -174,4 +179,91 @@ fn a_compressed_trace_that_is_cut_short_is_told_from_a_short_record() {
     let said = error("web07.trace.xz", &whole[..30_000]);
     assert!(said.starts_with("web07.trace.xz, byte ") && said.ends_with("the compressed data is cut short"), "{said}");
     assert!(error("a.trace", &[0, 0, 0, 1, 0]).ends_with("within a record of 4 bytes"));
+}
+
+#[test]
+fn columns_that_the_trace_names_otherwise_are_mistaken() {
+    let read = |names: &str, bytes: &'static [u8]| {
+        let trace = Trace::read_columns(bytes, "t.csv", names.parse::<ColumnNames>().unwrap()).unwrap();
+        let accesses: Result<Vec<Access>, TraceError> = trace.collect();
+        accesses
+            .map(|accesses| accesses.iter().map(|a| (a.now.nanos() / 1_000_000_000, a.id, a.size)).collect::<Vec<_>>())
+    };
+    let named = b"ts,blk,op,len,next\n5,7,get,9,-1\n6,8,set,1,2\n";
+    assert_eq!(read("time=ts,id=blk,size=len", named).unwrap(), [(5, 7, 9), (6, 8, 1)]);
+    assert_eq!(read("size=LEN, id=blk", named).unwrap(), [(0, 7, 9), (0, 8, 1)]);
+    assert_eq!(read("id=2,time=ts", named).unwrap(), [(5, 7, 1), (6, 8, 1)]);
+    assert_eq!(read("id=3,size=1", b"4 0 7\n5 0 8 99\n").unwrap(), [(0, 7, 4), (0, 8, 5)]);
+    let said = |names: &str, bytes| read(names, bytes).unwrap_err().to_string();
+    assert_eq!(said("id=key", named), "t.csv, line 1: no column is called `key` in `ts,blk,op,len,next`");
+    assert_eq!(said("id=2,size=3", b"1 2\n"), "t.csv, line 1: time, object and size expected, found `1 2`");
+    for (names, words) in [
+        ("", "names no columns"),
+        ("time=1", "does not name the id"),
+        ("id=0", "counted from 1"),
+        ("id=1,id=2", "twice"),
+        ("key=1", "`key` is no column to read"),
+    ] {
+        let error = names.parse::<ColumnNames>().unwrap_err();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn common_logs_are_misread() {
+    let log = "a - - [01/Aug/1995:00:00:01 -0400] \"GET /x HTTP/1.0\" 200 50\n\
+               b.example - - [01/Aug/1995:00:00:02 -0400] \"HEAD /x HTTP/1.0\" 304 -\n\
+               c - bob [01/Aug/1995:00:00:03 -0400] \"GET /q\"uote HTTP/1.0\" 200 9 \"http://from\" \"Mozilla (x) 200 7\"\n\
+               d - - [01/Aug/1995:00:00:04 -0400] \"-\" 408 -\n\
+               e - - [01/Aug/1995:00:00:05 -0400] \"GET /x\" 200 50\n";
+    let trace = Trace::read(std::io::Cursor::new(log), "access.log", None).unwrap();
+    assert_eq!(trace.format(), Format::WebLog);
+    let accesses: Vec<Access> = trace.map(Result::unwrap).collect();
+    let told: Vec<_> = accesses.iter().map(|a| (a.now.nanos() / 1_000_000_000 - 807_249_600, a.size)).collect();
+    assert_eq!(told, [(1, 50), (2, 50), (3, 9), (5, 50)]);
+    assert!(accesses[0].id == accesses[1].id && accesses[0].id == accesses[3].id && accesses[0].id != accesses[2].id);
+    let foreign = "a - - [01/Aug/1995:00:00:01 -0400] \"GET /x HTTP/1.0\" 200 50\nnonsense\n";
+    assert!(error("access.log", foreign.as_bytes()).starts_with("access.log, line 2: `… [time]"));
+}
+
+#[test]
+fn twitter_s_operations_are_requests() {
+    let lines =
+        "0,zDL,3,0,1,get,0\n1,zDL,3,97,1,set,86400\n2,zDL,3,0,2,gets,0\n3,zDL,3,7,2,get,0\n4,q,1,0,2,delete,0\n";
+    let trace = Trace::read(std::io::Cursor::new(lines), "cluster052", None).unwrap();
+    assert_eq!(trace.format(), Format::Twitter);
+    let told: Vec<_> = trace.map(|a| a.unwrap()).map(|a| (a.now.nanos() / 1_000_000_000, a.size)).collect();
+    assert_eq!(told, [(0, 3), (2, 100), (3, 10)]);
+    assert!(error("t", b"0,zDL,3,0,1,get,0\n0,zDL,3\n").ends_with("7 fields expected, found `0,zDL,3`"));
+    assert!(error("t", b"0,zDL,3,0,1,get,0\n0,zDL,x,0,1,get,0\n").ends_with("line 2: `x` is not a size in bytes"));
+}
+
+#[test]
+fn the_content_does_not_tell_the_format() {
+    let format = |name: &str, bytes: &[u8]| {
+        Trace::read(std::io::Cursor::new(bytes.to_vec()), name, None).map(|trace| trace.format()).ok()
+    };
+    assert_eq!(format("P3", b"230027 8 0 0\n1842745 64 0 1\n"), Some(Format::Arc));
+    assert_eq!(format("t", b"0 8 0 0\n1 64 0 7\n"), Some(Format::Columns), "the fourth number does not count");
+    assert_eq!(format("t", b"0 8 0 0\n"), Some(Format::Columns));
+    let record = |time: u32, next: i64| {
+        [&time.to_le_bytes()[..], &7_u64.to_le_bytes(), &512_u32.to_le_bytes(), &next.to_le_bytes()].concat()
+    };
+    assert_eq!(format("cluster52", &[record(1, 2), record(1, -1)].concat()), Some(Format::OracleGeneral));
+    assert_eq!(format("cluster52", &[record(2, 2), record(1, -1)].concat()), None, "times go back");
+    assert_eq!(format("cluster52", &record(2, 0)), None, "no request is the 0th");
+    assert_eq!(format("t.trace", &[0, 0, 1, 2].repeat(12)), Some(Format::Numbers));
+}
+
+#[test]
+fn time_goes_back_in_a_cache() {
+    let bytes = &b"5 1 1\n3 2 1\n7 3 1\n6 1 1\n7 1 1\n"[..];
+    let mut trace = Trace::read(bytes, "t.tr", None).unwrap();
+    let seconds: Vec<u64> = trace.by_ref().map(|access| access.unwrap().now.nanos() / 1_000_000_000).collect();
+    assert_eq!((seconds, trace.late_requests()), (vec![5, 5, 7, 7, 7], 2));
+}
+
+#[test]
+fn sizes_of_nothing_and_of_2_to_the_63() {
+    assert_eq!(triples("t.csv", b"0,1,0\n0,2,9223372036854775808\n"), [(0, 1, 0), (0, 2, 1 << 63)]);
 }

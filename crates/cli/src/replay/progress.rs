@@ -4,10 +4,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
 
-/// Units of the bar for one reading of one trace by one cache.
-const UNITS: f64 = 1e6;
-
-/// One bar for everything: a trace counts by the rows that it has to fill, and what it is read for ahead as one row more.
+/// One bar for everything: its unit is a byte of a trace's file, read by one cache.
 pub struct Progress {
     bar: ProgressBar,
     /// Units of what is done.
@@ -15,9 +12,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// For traces that have so many rows each to fill.
-    pub fn new(rows: impl Iterator<Item = usize>) -> Progress {
-        let units = rows.map(|rows| rows as f64).sum::<f64>() * UNITS;
+    /// Of so many units.
+    pub fn new(units: f64) -> Progress {
         let bar = if io::stderr().is_terminal() { ProgressBar::new(units as u64) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{msg} {wide_bar} {percent} %, {eta} left");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -27,14 +23,14 @@ impl Progress {
         Progress { bar, before: Cell::new(0.0) }
     }
 
-    /// The trace `name` will be read once more than was foreseen.
-    pub fn add_reading(&self) {
-        self.bar.inc_length(UNITS as u64);
+    /// There is more to do than was foreseen.
+    pub fn add(&self, units: f64) {
+        self.bar.inc_length(units as u64);
     }
 
-    /// This share of what `verb` does to the trace `name` for `rows` caches is done. An unknown share leaves the bar where it is.
-    pub fn at(&self, verb: &str, name: &str, share: Option<f64>, requests: u64, rows: usize) {
-        self.bar.set_position((self.before.get() + share.unwrap_or(0.0) * rows as f64 * UNITS) as u64);
+    /// This share of the `units` that `verb` does to the trace `name` is done. An unknown share leaves the bar where it is.
+    pub fn at(&self, verb: &str, name: &str, requests: u64, share: Option<f64>, units: f64) {
+        self.bar.set_position((self.before.get() + share.unwrap_or(0.0) * units) as u64);
         self.bar.set_message(format!("{verb} {name}, {:.1} M requests", requests as f64 / 1e6));
     }
 
@@ -43,9 +39,9 @@ impl Progress {
         self.bar.suspend(|| eprintln!("larder: {text}"));
     }
 
-    /// What went on for `rows` caches is done.
-    pub fn done(&self, rows: usize) {
-        self.before.set(self.before.get() + rows as f64 * UNITS);
+    /// What went on is done, and it was so many units.
+    pub fn done(&self, units: f64) {
+        self.before.set(self.before.get() + units);
         self.bar.set_position(self.before.get() as u64);
     }
 }

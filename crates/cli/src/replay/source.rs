@@ -58,6 +58,12 @@ impl<'a> Source<'a> {
         Ok(Identity { name: self.name(), bytes: file.len(), modified_ns })
     }
 
+    /// What it takes, for the progress, to read the trace for so many rows: the file's bytes each; some eight a request where there is a limit.
+    pub fn units(&self, rows: usize) -> f64 {
+        let bytes = self.path.metadata().map_or(1, |file| file.len().max(1));
+        rows as f64 * bytes.min(self.limit.unwrap_or(u64::MAX).saturating_mul(8)) as f64
+    }
+
     /// Hands all requests to `take`, a chunk at a time, until it has enough.
     ///
     /// # Errors
@@ -83,9 +89,9 @@ impl<'a> Source<'a> {
             }
             let by_limit = self.limit.map(|limit| requests as f64 / limit as f64);
             let share = trace.progress().map(|share| share.max(by_limit.unwrap_or(0.0))).or(by_limit);
-            progress.at(verb, &name, share, requests, rows);
+            progress.at(verb, &name, requests, share, self.units(rows));
             if chunk.is_empty() || !take(chunk)? {
-                progress.done(rows);
+                progress.done(self.units(rows));
                 return Ok(());
             }
         }
@@ -109,7 +115,7 @@ impl<'a> Source<'a> {
         }
         let mut survey = share.map(|_| Survey::default());
         let mut future = offline.map(|_| FutureBuilder::default());
-        progress.add_reading();
+        progress.add(self.units(1));
         self.chunks("measuring", progress, 1, |chunk| {
             if let Some(survey) = &mut survey {
                 chunk.iter().for_each(|access| survey.count(access));

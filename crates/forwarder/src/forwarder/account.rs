@@ -10,7 +10,6 @@ use crate::face::FaceId;
 use crate::outbox::{Body, Outbox, Send};
 use crate::pit::InRecord;
 use crate::rib::NextHop;
-use crate::strategy;
 use bytes::Bytes;
 use larder_packet::{Data, Interest, LpPacket, NameRef};
 use larder_policy::{Engine, Slot};
@@ -157,6 +156,7 @@ pub fn run(
         nack: None,
         mark: None,
         no_cache: false,
+        next_hop: None,
         source: Source::Input,
     };
     time(Stage::Decide, &mut || {
@@ -232,8 +232,7 @@ impl Forwarder {
         let prefixes = &mut self.scratch.prefixes;
         let longest = self.fib.longest().max(self.strategies.longest());
         self.hasher.prefixes(interest.name, longest, prefixes);
-        let chosen: Option<&&dyn strategy::Strategy> = self.strategies.longest_match(interest.name, prefixes);
-        black_box(chosen.is_some());
+        black_box(self.strategies.longest_match(interest.name, prefixes).is_some());
         black_box(next_hops(&self.hasher, &self.fib, interest, prefixes).len());
     }
 

@@ -4,38 +4,39 @@
 //! that has not been tried, else to the one that was tried longest ago. Beyond it, a Nack is answered by trying another next hop at once;
 //! the refusal goes downstream when none is left.
 
+use super::suppression::Suppression;
 use super::{Decision, Strategy, StrategyEntry};
-use crate::pit::OutRecord;
 use larder_packet::NackReason;
 
-pub(super) const ENTRY: StrategyEntry =
-    StrategyEntry { name: "best-route", uri: "/localhost/nfd/strategy/best-route/v=5", strategy: &BestRoute };
+pub(super) const ENTRY: StrategyEntry = StrategyEntry {
+    name: "best-route",
+    version: 5,
+    build: |parameters, _| Ok(Box::new(BestRoute { suppression: Suppression::new(parameters)? })),
+};
 
-struct BestRoute;
+struct BestRoute {
+    suppression: Suppression,
+}
 
 impl Strategy for BestRoute {
-    fn on_interest(&self, decision: &mut Decision<'_>) {
-        if decision.suppressed() {
+    fn on_interest(&mut self, decision: &mut Decision<'_>) {
+        if self.suppression.suppresses(decision) {
             return;
         }
-        let untried = decision.next_hops().find(|hop| tried(decision, hop.face).is_none());
+        let untried = decision.next_hops().find(|hop| decision.tried(hop.face).is_none());
         let hop =
-            untried.or_else(|| decision.next_hops().min_by_key(|hop| tried(decision, hop.face).map(|out| out.sent)));
+            untried.or_else(|| decision.next_hops().min_by_key(|hop| decision.tried(hop.face).map(|out| out.sent)));
         match hop {
             Some(hop) => decision.send(hop.face),
             None => decision.refuse(NackReason::NoRoute),
         }
     }
 
-    fn on_nack(&self, decision: &mut Decision<'_>) {
-        let untried = decision.next_hops().find(|hop| tried(decision, hop.face).is_none());
+    fn on_nack(&mut self, decision: &mut Decision<'_>) {
+        let untried = decision.next_hops().find(|hop| decision.tried(hop.face).is_none());
         match untried {
             Some(hop) => decision.send(hop.face),
             None => decision.refuse_if_all_refused(),
         }
     }
-}
-
-fn tried<'a>(decision: &'a Decision<'_>, face: crate::FaceId) -> Option<&'a OutRecord> {
-    decision.entry.out_records.iter().find(|out| out.face == face)
 }

@@ -1,52 +1,65 @@
 //! Forwarding strategies: to which next hops an Interest goes, and what a Nack means. One file a strategy.
 //!
-//! A strategy decides by calling [`Decision::send`] and [`Decision::refuse`]; what it remembers of one Interest is in its [`PitEntry`].
+//! A strategy decides by calling [`Decision::send`] and [`Decision::refuse`]; what it remembers of one Interest is in its [`PitEntry`], what it
+//! remembers of the names under its prefix is its own.
 
 mod best_route;
 mod multicast;
+mod named;
+mod suppression;
 
 use crate::face::{FaceId, Faces};
 use crate::pit::{OutRecord, PitEntry};
 use crate::rib::NextHop;
 use larder_packet::NackReason;
-use larder_units::Time;
+use larder_units::{Stream, Time};
 use std::time::Duration;
 
+pub(crate) use named::Instance;
+pub use named::{StrategyError, strategy_by_name, strategy_names};
+
 /// How Interests are forwarded under a prefix.
-pub trait Strategy: Send + Sync {
+pub trait Strategy: Send {
     /// An Interest that the Content Store did not answer; its in-record is in the entry already.
-    fn on_interest(&self, decision: &mut Decision<'_>);
+    fn on_interest(&mut self, decision: &mut Decision<'_>);
 
     /// An upstream refused; its out-record is marked already.
-    fn on_nack(&self, decision: &mut Decision<'_>);
+    fn on_nack(&mut self, decision: &mut Decision<'_>);
 }
 
 /// A strategy by its short name.
 pub(crate) struct StrategyEntry {
-    /// The name in a configuration.
+    /// The name in a configuration, and the component of the name in the NFD management protocol.
     pub(crate) name: &'static str,
-    /// The name in the NFD management protocol.
-    pub(crate) uri: &'static str,
-    pub(crate) strategy: &'static dyn Strategy,
+    /// The version that NFD gives to what this does.
+    pub(crate) version: u64,
+    /// Makes one with these parameters.
+    pub(crate) build: Build,
 }
+
+/// Makes a strategy, or says what is wrong with its parameters. The random stream is this strategy's own.
+pub(crate) type Build = fn(&mut Parameters<'_>, Stream) -> Result<Box<dyn Strategy>, String>;
 
 /// Every strategy; the first is the default of `/`.
 pub(crate) static STRATEGIES: &[StrategyEntry] = &[best_route::ENTRY, multicast::ENTRY];
 
-/// The strategy called so: `best-route`, or its name in the NFD management protocol, `/localhost/nfd/strategy/best-route/v=5`, with or
-/// without the version. `None` where there is none; [`strategy_names`] lists them.
-pub fn strategy_by_name(name: &str) -> Option<&'static dyn Strategy> {
-    let same = |entry: &&StrategyEntry| {
-        name == entry.name
-            || name == entry.uri
-            || entry.uri.rsplit_once("/v=").is_some_and(|(unversioned, _)| unversioned == name)
-    };
-    STRATEGIES.iter().find(same).map(|entry| entry.strategy)
+/// The parameters in a strategy's name: components `KEY~VALUE` behind the version.
+pub(crate) struct Parameters<'a> {
+    pub(crate) left: Vec<(&'a str, &'a str)>,
 }
 
-/// The short names of all strategies.
-pub fn strategy_names() -> impl Iterator<Item = &'static str> {
-    STRATEGIES.iter().map(|entry| entry.name)
+impl Parameters<'_> {
+    /// The value of `key`, a whole number; `default` where it is not given.
+    pub(crate) fn number(&mut self, key: &str, default: u64) -> Result<u64, String> {
+        let Some(at) = self.left.iter().position(|(name, _)| *name == key) else { return Ok(default) };
+        let (_, value) = self.left.remove(at);
+        value.parse().map_err(|_| format!("{key}~{value}: the value is no whole number"))
+    }
+
+    /// The value of `key` in milliseconds.
+    pub(crate) fn millis(&mut self, key: &str, default: Duration) -> Result<Duration, String> {
+        self.number(key, default.as_millis() as u64).map(Duration::from_millis)
+    }
 }
 
 /// What a strategy sees of one Interest, and says.
@@ -97,6 +110,11 @@ impl Decision<'_> {
         self.entry.in_records.iter().any(|record| record.face != face && record.expires > self.now)
     }
 
+    /// What was sent to this face for this Interest.
+    pub fn tried(&self, face: FaceId) -> Option<&OutRecord> {
+        self.entry.out_records.iter().find(|out| out.face == face)
+    }
+
     /// Sends the Interest to this next hop.
     pub fn send(&mut self, face: FaceId) {
         let record = OutRecord {
@@ -114,6 +132,14 @@ impl Decision<'_> {
         self.send_to.push(face);
     }
 
+    /// Sends the Interest to the face that the application named, a next hop of its name or not; scope holds all the same.
+    pub(crate) fn send_to_chosen(&mut self, face: FaceId) {
+        match self.may_use(face) {
+            true => self.send(face),
+            false => self.refuse(NackReason::NoRoute),
+        }
+    }
+
     /// Refuses the Interest to everyone who waits.
     pub fn refuse(&mut self, reason: NackReason) {
         *self.refused = Some(reason);
@@ -129,23 +155,6 @@ impl Decision<'_> {
         let reason = reasons.min_by_key(|reason| severity(*reason)).unwrap_or(NackReason::NoRoute);
         self.refuse(reason);
     }
-
-    /// Whether this Interest repeats one that was forwarded so lately that it must wait.
-    ///
-    /// NFD's exponential suppression: after 10 ms, and twice the time after each forwarded repetition up to 250 ms, one repetition is
-    /// forwarded.
-    pub fn suppressed(&mut self) -> bool {
-        let last = self.entry.out_records.iter().filter(|out| out.expires > self.now).map(|out| out.sent).max();
-        let Some(last) = last else {
-            self.entry.suppression = SUPPRESSION_FIRST;
-            return false;
-        };
-        if self.now.since(last) < self.entry.suppression {
-            return true;
-        }
-        self.entry.suppression = (self.entry.suppression * 2).min(SUPPRESSION_MOST);
-        false
-    }
 }
 
 /// Congestion before Duplicate before NoRoute: their codes grow so. No reason at all is the worst (ndn-cxx, `isLessSevere`).
@@ -155,6 +164,3 @@ fn severity(reason: NackReason) -> u64 {
         other => other.code(),
     }
 }
-
-const SUPPRESSION_FIRST: Duration = Duration::from_millis(10);
-const SUPPRESSION_MOST: Duration = Duration::from_millis(250);

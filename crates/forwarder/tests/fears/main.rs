@@ -2,7 +2,11 @@
 
 mod arbitrary_bytes;
 mod flooded_tables;
+mod forged_commands;
+mod local_fields;
 mod loops;
+mod management;
+mod notifications;
 mod pit_leak;
 mod registration;
 mod scope_leak;

@@ -93,7 +93,7 @@ proptest! {
         let mut ids = [world.local(), world.local(), world.remote(), world.remote()];
         if multicast {
             let strategy = larder_forwarder::strategy::strategy_by_name("multicast").unwrap();
-            world.forwarder.set_strategy(&name("/"), strategy).unwrap();
+            world.forwarder.set_strategy(&name("/"), &strategy).unwrap();
         }
         let routes = [("/a", 2), ("/a/b", 3), ("/", 1), ("/localhop", 3)];
         for (prefix, face) in routes {

@@ -2,10 +2,8 @@
 
 use super::arbitrary_bytes::hex;
 use super::world::{Packet, World, faces, interest};
-use larder_forwarder::{CAPTURE, CHILD_INHERIT, Config, DropReason, FaceConfig, FaceId, Forwarder, Route};
+use larder_forwarder::{Authorized, CAPTURE, CHILD_INHERIT, DropReason, FaceConfig, FaceId, Route, Rule};
 use larder_packet::{ControlParameters, ControlResponse, DigestSigner, InterestBuilder, Name, SignatureFreshness};
-use larder_policy::Engine;
-use larder_units::{ByteSize, Streams};
 use std::time::Duration;
 
 fn response(world: &mut World, face: FaceId, frame: Vec<u8>) -> ControlResponse {
@@ -108,7 +106,8 @@ fn what_cannot_be_registered_is_said() {
     assert_eq!(refused("register", ControlParameters::default(), 1), 400);
     assert_eq!(refused("register", ControlParameters { face_id: Some(99_999), ..parameters("/a") }, 2), 410);
     assert_eq!(refused("register", parameters(&"/a".repeat(40)), 3), 414);
-    assert_eq!(refused("announce", parameters("/a"), 4), 501);
+    assert_eq!(refused("announce", parameters("/a"), 4), 400, "no announcement");
+    assert_eq!(refused("frobnicate", parameters("/a"), 6), 501);
     assert_eq!(refused("unregister", parameters("/never"), 5), 200, "as in NFD");
 }
 
@@ -125,10 +124,9 @@ fn remote_applications_register_only_where_they_may_and_only_themselves() {
     assert!(matches!(sent[0].packet, Packet::Nack { .. }), "off by default: {sent:?}");
     assert_eq!(world.frame(remote, command("register", &parameters("/a"), 1)), Err(DropReason::Scope));
 
-    let streams = Streams::new(1);
-    let engine = Engine::new(&"lru".parse().unwrap(), ByteSize::from_mib(1), &streams).unwrap();
-    let config = Config { localhop_registration: true, ..Config::new([1, 2], streams) };
-    let mut world = World::of(Forwarder::new(config, engine));
+    let mut world = World::new();
+    let rule = |localhop| Rule { signer: Authorized::Anybody, localhop, modules: None };
+    world.forwarder.set_rules(vec![rule(false), rule(true)]);
     let (remote, other) = (world.remote(), world.remote());
     assert_eq!(response(&mut world, remote, localhop(&parameters("/a"))).status_code, 200);
     for reserved in ["/", "/localhost/nfd", "/localhop"] {
@@ -142,7 +140,7 @@ fn remote_applications_register_only_where_they_may_and_only_themselves() {
 fn a_dataset_that_is_missing_is_refused_and_not_left_to_time_out() {
     let mut world = World::new();
     let application = world.local();
-    let sent = world.sent(application, interest("/localhost/nfd/faces/list", 1).can_be_prefix(true).build());
+    let sent = world.sent(application, interest("/localhost/nfd/faces/lost", 1).can_be_prefix(true).build());
     assert!(matches!(sent[0].packet, Packet::Nack { .. }));
 }
 

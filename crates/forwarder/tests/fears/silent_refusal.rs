@@ -60,7 +60,7 @@ fn multicast_waits_for_the_last_refusal() {
     world.route("/", first, 1);
     world.route("/", second, 2);
     let strategy = larder_forwarder::strategy::strategy_by_name("/localhost/nfd/strategy/multicast").unwrap();
-    world.forwarder.set_strategy(&name("/a"), strategy).unwrap();
+    world.forwarder.set_strategy(&name("/a"), &strategy).unwrap();
     let frame = interest("/a/b", 1).build();
     assert_eq!(faces(&world.sent(consumer, frame.clone())), [first, second]);
     assert_eq!(faces(&world.sent(first, nack(&frame, NackReason::NoRoute))), []);

@@ -1,8 +1,9 @@
 //! One forwarder with its faces, and packets as the tests see them.
 
-use larder_forwarder::{Config, DropReason, FaceConfig, FaceId, Forwarder, Outbox, Route};
+use larder_forwarder::{Config, DropReason, FaceConfig, FaceId, Forwarder, HostRequest, Outbox, Route};
 use larder_packet::{
-    Data, DataBuilder, DigestSigner, Interest, InterestBuilder, LpHeader, LpPacket, NackReason, Name, encode_lp,
+    ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, InterestBuilder, LpHeader, LpPacket,
+    NackReason, Name, SignatureFreshness, encode_lp,
 };
 use larder_policy::Engine;
 use larder_units::{ByteSize, Streams, Time};
@@ -11,7 +12,10 @@ use std::time::Duration;
 pub struct World {
     pub forwarder: Forwarder,
     pub now: Time,
-    outbox: Outbox,
+    pub outbox: Outbox,
+    /// What management asked of the host.
+    pub requests: Vec<HostRequest>,
+    commands: u32,
 }
 
 /// A packet that the forwarder sent.
@@ -28,6 +32,7 @@ pub struct Sent {
     pub packet: Packet,
     pub token: Option<Vec<u8>>,
     pub mark: Option<u64>,
+    pub incoming_face: Option<u64>,
 }
 
 impl World {
@@ -42,7 +47,7 @@ impl World {
     }
 
     pub fn of(forwarder: Forwarder) -> Self {
-        World { forwarder, now: Time::ZERO, outbox: Outbox::new() }
+        World { forwarder, now: Time::ZERO, outbox: Outbox::new(), requests: Vec::new(), commands: 0 }
     }
 
     pub fn local(&mut self) -> FaceId {
@@ -79,6 +84,53 @@ impl World {
         self.sent(face, data(name, b"content", None))
     }
 
+    /// Sends a command, and reads the response to it.
+    pub fn command(
+        &mut self,
+        face: FaceId,
+        module: &str,
+        verb: &str,
+        parameters: &ControlParameters,
+    ) -> ControlResponse {
+        self.commands += 1;
+        let sent = self.sent(face, command(module, verb, parameters, self.commands));
+        response(&sent, face)
+    }
+
+    /// Fetches a whole dataset: its content, and how many segments it took.
+    pub fn dataset(&mut self, face: FaceId, name: &Name) -> (Vec<u8>, u64) {
+        let fetch = |world: &mut World, name: &Name, prefix: bool| {
+            let frame = InterestBuilder::new(name).can_be_prefix(prefix).must_be_fresh(true).nonce(1).build();
+            let sent = world.sent(face, frame);
+            match &sent[..] {
+                [Sent { packet: Packet::Data { name, content }, .. }] => (name.clone(), content.clone()),
+                other => panic!("{name}: {other:?}"),
+            }
+        };
+        let (first, mut content) = fetch(self, name, true);
+        assert_eq!(first.as_name().last().unwrap().as_segment(), Some(0));
+        let versioned = first.as_name().without_last().to_name();
+        assert!(versioned.as_name().last().unwrap().as_version().is_some());
+        let last = self.final_block(&first);
+        for number in 1..=last {
+            let mut name = versioned.clone();
+            name.push_segment(number);
+            content.extend(fetch(self, &name, false).1);
+        }
+        (content, last + 1)
+    }
+
+    /// The number of the last segment, as the Data of this name says when it is asked for again.
+    fn final_block(&mut self, name: &Name) -> u64 {
+        let face = self.local();
+        let mut frame = InterestBuilder::new(name).nonce(2).build();
+        let _ = self.forwarder.on_packet(self.now, face, &mut frame, &mut self.outbox);
+        let mut wire = Vec::new();
+        self.outbox.drain().for_each(|send| send.write_stream(&[], &mut wire));
+        self.forwarder.remove_face(face);
+        Data::decode(&wire).unwrap().final_block_id.unwrap().as_segment().unwrap()
+    }
+
     /// Lets time pass, as a host does: waking when the forwarder asked for it.
     pub fn pass(&mut self, span: Duration) -> Vec<Sent> {
         let until = self.now + span;
@@ -92,14 +144,16 @@ impl World {
         sent
     }
 
-    fn collect(&mut self, frame: &[u8]) -> Vec<Sent> {
+    /// What was sent, with what management asked of the host put aside.
+    pub fn collect(&mut self, frame: &[u8]) -> Vec<Sent> {
+        self.requests.extend(self.outbox.drain_requests());
         let input = frame.get(self.outbox.input()).unwrap_or_default();
         let decode = |send: larder_forwarder::Send| {
             let mut wire = Vec::new();
             send.write_stream(input, &mut wire);
             let (packet, header) = decode(&wire);
             let token = header.pit_token.map(|token| token.as_bytes().to_vec());
-            Sent { face: send.face, packet, token, mark: header.congestion_mark }
+            Sent { face: send.face, packet, token, mark: header.congestion_mark, incoming_face: header.incoming_face }
         };
         self.outbox.drain().map(decode).collect()
     }
@@ -149,6 +203,25 @@ pub fn nack(interest: &[u8], reason: NackReason) -> Vec<u8> {
     let mut out = Vec::new();
     encode_lp(&LpHeader { nack: Some(reason), ..LpHeader::default() }, interest, &mut out);
     out
+}
+
+/// The response to a command: the one thing that was sent.
+pub fn response(sent: &[Sent], face: FaceId) -> ControlResponse {
+    match sent {
+        [Sent { face: to, packet: Packet::Data { content, .. }, .. }] if *to == face => {
+            ControlResponse::decode(content).unwrap()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A signed command as an application sends it; `nonce` tells it from others.
+pub fn command(module: &str, verb: &str, parameters: &ControlParameters, nonce: u32) -> Vec<u8> {
+    let mut name = name(&format!("/localhost/nfd/{module}/{verb}"));
+    name.push_generic(&parameters.encode());
+    let signature_nonce = nonce.to_be_bytes();
+    let freshness = SignatureFreshness { nonce: Some(&signature_nonce), ..SignatureFreshness::default() };
+    InterestBuilder::new(name).nonce(nonce).sign(&DigestSigner, freshness).unwrap()
 }
 
 /// The faces that got something, in order.

@@ -112,7 +112,7 @@ impl UdpListener {
 const MOST_GSO_BYTES: usize = 65_507;
 
 /// An IPv4 peer of a dual-stack socket as what it is.
-fn canonical(address: SocketAddr) -> SocketAddr {
+pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
@@ -124,7 +124,7 @@ pub(super) struct Peer {
     pub(super) last_heard: Time,
     /// Which of our addresses it sends to: answers come from there.
     pub(super) local: Option<IpAddr>,
-    mtu: usize,
+    pub(super) mtu: usize,
     fragmenter: Fragmenter,
     out: Vec<u8>,
     lengths: Vec<usize>,
@@ -162,9 +162,4 @@ impl Peer {
 /// The largest frame to this peer, where the configuration says nothing.
 pub(super) fn mtu_to(address: SocketAddr, configured: Option<usize>) -> usize {
     configured.unwrap_or(if address.ip().is_loopback() { LOOPBACK_MTU } else { UDP_MTU })
-}
-
-/// The FaceUri of a UDP peer.
-pub(super) fn uri(address: SocketAddr) -> String {
-    format!("{}://{address}", if address.is_ipv4() { "udp4" } else { "udp6" })
 }

@@ -2,13 +2,16 @@
 
 use super::connection::{Connection, Refused};
 use super::datagram::{self, Peer, UdpListener};
+use super::face_requests::Connecting;
 use super::stream::{Framed, Reading, Socket, StreamConnection};
 use super::upstream::Upstream;
 use super::websocket::{self, WebSocketConnection};
 use super::{Command, Handle, Snapshot, listen};
 use crate::config::{NdnConfig, RouteTarget};
 use crate::limits;
-use larder_forwarder::{Config, Detail, DropReason, Dropped, FaceConfig, FaceId, Forwarder, Outbox, Route, Scope};
+use larder_forwarder::{
+    Config, Detail, DropReason, Dropped, FaceConfig, FaceId, Forwarder, HostRequest, Outbox, Persistency, Route, Scope,
+};
 use larder_packet::LpPacket;
 use larder_policy::Engine;
 use larder_units::{Streams, Time};
@@ -17,10 +20,11 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Origin of routes from the configuration (NFD management protocol: static).
 const ORIGIN_STATIC: u64 = 255;
@@ -30,6 +34,7 @@ const UNIX: Token = Token(1);
 const TCP: Token = Token(2);
 const WEBSOCKET: Token = Token(3);
 const UDP: Token = Token(4);
+const TOO_MANY_FACES: &str = "too many faces";
 /// No face has this number.
 const NOBODY: FaceId = FaceId(0);
 
@@ -40,22 +45,22 @@ fn token(face: FaceId) -> Token {
 
 pub(super) struct EventLoop {
     start: Instant,
-    poll: Poll,
+    pub(super) poll: Poll,
     waker: Arc<Waker>,
     commands: Receiver<Command>,
     handle: Option<Handle>,
-    forwarder: Forwarder,
+    pub(super) forwarder: Forwarder,
     policy: String,
-    outbox: Outbox,
+    pub(super) outbox: Outbox,
     unix: Option<(UnixListener, PathBuf)>,
     tcp: Option<TcpListener>,
     websocket: Option<TcpListener>,
-    udp: Option<UdpListener>,
-    udp_mtu: Option<usize>,
+    pub(super) udp: Option<UdpListener>,
+    pub(super) udp_mtu: Option<usize>,
     upstreams: Vec<Upstream>,
     /// Faces to other machines.
     remote: HashSet<FaceId>,
-    connections: HashMap<FaceId, Connection>,
+    pub(super) connections: HashMap<FaceId, Connection>,
     /// Faces with something queued in this turn.
     dirty: Vec<FaceId>,
     /// Sources that had more to read than their turn allowed.
@@ -67,6 +72,10 @@ pub(super) struct EventLoop {
     housekeeping: Time,
     /// No warning about a peer's doing before this time: a flood must not fill the log.
     next_warning: Time,
+    /// What management asked for in this turn.
+    pub(super) requests: Vec<HostRequest>,
+    /// Faces that management waits for until they are connected.
+    pub(super) connecting: HashMap<FaceId, Connecting>,
     stopping: bool,
 }
 
@@ -79,10 +88,11 @@ impl EventLoop {
         let engine =
             Engine::new(&config.policy, config.content_store, &streams).map_err(|error| format!("policy: {error}"))?;
         let mut forwarder_config = Config::new([key0, key1], streams);
-        forwarder_config.localhop_registration = config.localhop_registration;
+        forwarder_config.started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut forwarder = Forwarder::new(forwarder_config, engine);
+        forwarder.set_rules(config.rules()?);
         for choice in &config.strategies {
-            (forwarder.set_strategy(&choice.prefix, choice.strategy))
+            (forwarder.set_strategy(&choice.prefix, &choice.strategy))
                 .map_err(|error| format!("strategy of {}: {error}", choice.prefix))?;
         }
         Ok(EventLoop {
@@ -109,6 +119,8 @@ impl EventLoop {
             frames: Vec::new(),
             housekeeping: Time::ZERO,
             next_warning: Time::ZERO,
+            requests: Vec::new(),
+            connecting: HashMap::new(),
             stopping: false,
         })
     }
@@ -122,7 +134,7 @@ impl EventLoop {
         self.handle = Some(handle);
     }
 
-    fn now(&self) -> Time {
+    pub(super) fn now(&self) -> Time {
         Time::from_nanos(self.start.elapsed().as_nanos() as u64)
     }
 
@@ -130,7 +142,7 @@ impl EventLoop {
 
     /// Binds what the configuration names; returns what was bound, for people, and the path of the Unix socket.
     pub(super) fn listen(&mut self, config: &NdnConfig) -> Result<(Vec<String>, Option<PathBuf>), String> {
-        let mut listening = Vec::new();
+        let (mut listening, mut channels) = (Vec::new(), Vec::new());
         let registry = self.poll.registry();
         let register = |source: &mut dyn mio::event::Source, token| {
             registry.register(source, token, Interest::READABLE).map_err(|error| format!("[ndn]: {error}"))
@@ -138,29 +150,38 @@ impl EventLoop {
         if let Some(address) = config.tcp {
             let mut listener = listen::tcp("tcp", address)?;
             register(&mut listener, TCP)?;
-            listening.push(format!("tcp://{}", listener.local_addr().unwrap_or(address)));
+            let address = listener.local_addr().unwrap_or(address);
+            listening.push(format!("tcp://{address}"));
+            channels.push(listen::face_uri("tcp", address));
             self.tcp = Some(listener);
         }
         if let Some(address) = config.udp {
             let mut listener = listen::with_ipv4_fallback(address, UdpListener::bind)
                 .map_err(|error| listen::occupied("udp", address, &error))?;
             register(&mut listener.socket, UDP)?;
-            listening.push(format!("udp://{}", listener.socket.local_addr().unwrap_or(address)));
+            let address = listener.socket.local_addr().unwrap_or(address);
+            listening.push(format!("udp://{address}"));
+            channels.push(listen::face_uri("udp", address));
             self.udp = Some(listener);
         }
         if let Some(address) = config.websocket {
             let mut listener = listen::tcp("websocket", address)?;
             register(&mut listener, WEBSOCKET)?;
-            listening.push(format!("ws://{}", listener.local_addr().unwrap_or(address)));
+            let uri = format!("ws://{}", listener.local_addr().unwrap_or(address));
+            listening.push(uri.clone());
+            channels.push(uri);
             self.websocket = Some(listener);
         }
         // Last, since it leaves a file behind where a later step fails.
         if let Some(setting) = &config.unix {
             let (mut listener, path) = listen::unix(setting.path())?;
             register(&mut listener, UNIX)?;
-            listening.insert(0, format!("unix://{}", path.display()));
+            let uri = format!("unix://{}", path.display());
+            listening.insert(0, uri.clone());
+            channels.insert(0, uri);
             self.unix = Some((listener, path));
         }
+        self.forwarder.set_channels(channels);
         Ok((listening, self.unix.as_ref().map(|(_, path)| path.clone())))
     }
 
@@ -206,21 +227,17 @@ impl EventLoop {
     fn connect(&mut self, target: &RouteTarget) -> Result<FaceId, String> {
         match target {
             RouteTarget::Udp(address) => {
-                let face = self.add_peer(self.now(), *address, true).ok_or("too many faces")?;
-                if let Some(udp) = &mut self.udp {
-                    udp.peers.insert(*address, face);
-                }
-                Ok(face)
+                self.add_udp(*address, |config| config.with_persistency(Persistency::Permanent))
             }
             RouteTarget::Tcp(address) => {
                 // The connection is made meanwhile; one that fails shows when it is read.
                 let socket = TcpStream::connect(*address).map_err(|error| error.to_string())?;
-                self.add_tcp(socket, *address).ok_or_else(|| "too many faces".to_owned())
+                self.add_tcp(socket, *address, |config| config).ok_or_else(|| TOO_MANY_FACES.to_owned())
             }
             RouteTarget::Unix(path) => {
                 let socket = UnixStream::connect(path).map_err(|error| error.to_string())?;
                 let uri = format!("unix://{}", path.display());
-                self.add_stream(FaceConfig::local(uri), Socket::Unix(socket)).ok_or_else(|| "too many faces".to_owned())
+                self.add_stream(FaceConfig::local(uri), Socket::Unix(socket)).ok_or_else(|| TOO_MANY_FACES.to_owned())
             }
         }
     }
@@ -242,7 +259,9 @@ impl EventLoop {
             for event in &events {
                 let token = event.token();
                 if event.is_writable() && token.0 >= 256 {
-                    self.dirty.push(FaceId(token.0 as u64));
+                    let face = FaceId(token.0 as u64);
+                    self.dirty.push(face);
+                    self.on_connected(now, face);
                 }
                 // A closed or failed socket shows when it is read.
                 if event.is_readable() || event.is_read_closed() || event.is_error() {
@@ -256,6 +275,10 @@ impl EventLoop {
             }
             self.on_time(now);
             self.flush();
+            if !self.requests.is_empty() {
+                self.obey_management(now);
+                self.flush();
+            }
         }
     }
 
@@ -331,6 +354,7 @@ impl EventLoop {
             Connection::WebSocket(socket) => !socket.is_open() && now.since(socket.accepted) >= limits::HANDSHAKE,
             Connection::Stream(_) => false,
         };
+        self.give_up_connecting(now);
         let over: Vec<FaceId> =
             self.connections.iter().filter(|(_, connection)| idle(connection)).map(|(face, _)| *face).collect();
         for face in over {
@@ -371,11 +395,15 @@ impl EventLoop {
             };
             let face = match (socket, from) {
                 (Socket::Unix(socket), _) => {
-                    let uri =
-                        self.unix.as_ref().map_or(String::new(), |(_, path)| format!("unix://{}", path.display()));
-                    self.add_stream(FaceConfig::local(uri), Socket::Unix(socket))
+                    let path = self.unix.as_ref().map_or(String::new(), |(_, path)| path.display().to_string());
+                    let config = FaceConfig::local(format!("fd://{}", socket.as_raw_fd()))
+                        .with_local_uri(format!("unix://{path}"))
+                        .with_persistency(Persistency::OnDemand);
+                    self.add_stream(config, Socket::Unix(socket))
                 }
-                (Socket::Tcp(socket), Some(from)) if listener == TCP => self.add_tcp(socket, from),
+                (Socket::Tcp(socket), Some(from)) if listener == TCP => {
+                    self.add_tcp(socket, from, |config| config.with_persistency(Persistency::OnDemand))
+                }
                 (Socket::Tcp(socket), Some(from)) => self.add_websocket(now, socket, from),
                 (Socket::Tcp(_), None) => None,
             };
@@ -386,11 +414,18 @@ impl EventLoop {
         }
     }
 
-    fn add_tcp(&mut self, socket: TcpStream, from: SocketAddr) -> Option<FaceId> {
+    /// A face over a TCP connection; `adapt` says how it differs from the ordinary.
+    pub(super) fn add_tcp(
+        &mut self,
+        socket: TcpStream,
+        from: SocketAddr,
+        adapt: impl FnOnce(FaceConfig) -> FaceConfig,
+    ) -> Option<FaceId> {
         let _ = socket.set_nodelay(true);
         // A peer that vanished without a word is found out in the end.
         let _ = socket2::SockRef::from(&socket).set_keepalive(true);
-        self.add_stream(tcp_face("tcp", from), Socket::Tcp(socket))
+        let config = adapt(tcp_face("tcp", from, &socket));
+        self.add_stream(config, Socket::Tcp(socket))
     }
 
     fn add_stream(&mut self, config: FaceConfig, mut socket: Socket) -> Option<FaceId> {
@@ -410,7 +445,8 @@ impl EventLoop {
                 return None;
             }
         };
-        let face = self.add_face(tcp_face("ws", from), |registry, token| match socket.socket() {
+        let config = tcp_face("ws", from, socket.socket()?).with_persistency(Persistency::OnDemand);
+        let face = self.add_face(config, |registry, token| match socket.socket() {
             Some(socket) => registry.register(socket, token, Interest::READABLE | Interest::WRITABLE),
             None => Ok(()),
         })?;
@@ -444,17 +480,40 @@ impl EventLoop {
         Some(face)
     }
 
+    /// A face for a UDP peer that was not heard first; `adapt` says how it differs from the ordinary.
+    pub(super) fn add_udp(
+        &mut self,
+        address: SocketAddr,
+        adapt: impl FnOnce(FaceConfig) -> FaceConfig,
+    ) -> Result<FaceId, String> {
+        let face = self.add_peer(self.now(), address, adapt).ok_or(TOO_MANY_FACES)?;
+        if let Some(udp) = &mut self.udp {
+            udp.peers.insert(address, face);
+        }
+        Ok(face)
+    }
+
     /// A face for a UDP peer; the caller enters it among the listener's peers.
-    fn add_peer(&mut self, now: Time, address: SocketAddr, permanent: bool) -> Option<FaceId> {
+    fn add_peer(
+        &mut self,
+        now: Time,
+        address: SocketAddr,
+        adapt: impl FnOnce(FaceConfig) -> FaceConfig,
+    ) -> Option<FaceId> {
         let [first_sequence] = crate::entropy::words();
         let mtu = datagram::mtu_to(address, self.udp_mtu);
-        let config = FaceConfig::remote(datagram::uri(address)).with_mtu(mtu);
+        let local = self.udp.as_ref().and_then(|udp| udp.socket.local_addr().ok());
+        let local_uri = local.map_or(String::new(), |local| listen::face_uri("udp", local));
+        let config = FaceConfig::remote(listen::face_uri("udp", address)).with_local_uri(local_uri).with_mtu(mtu);
+        let config = adapt(config);
+        let permanent = config.persistency != Persistency::OnDemand;
+        let mtu = config.mtu.unwrap_or(mtu);
         let face = self.add_face(config, |_, _| Ok(()))?;
         self.connections.insert(face, Connection::Udp(Peer::new(address, permanent, now, mtu, first_sequence)));
         Some(face)
     }
 
-    fn close(&mut self, face: FaceId, why: Option<String>) {
+    pub(super) fn close(&mut self, face: FaceId, why: Option<String>) {
         let Some(mut connection) = self.connections.remove(&face) else { return };
         match &mut connection {
             Connection::Stream(stream) => {
@@ -478,6 +537,7 @@ impl EventLoop {
             .iter_mut()
             .filter(|upstream| upstream.face == Some(face))
             .for_each(|upstream| upstream.lost(now));
+        self.on_not_connected(now, face, why.as_deref());
         tracing::info!(face = face.0, why = why.as_deref().unwrap_or("closed by the peer"), "face destroyed");
     }
 
@@ -566,7 +626,7 @@ impl EventLoop {
             }
             return None;
         }
-        self.add_peer(now, from, false)
+        self.add_peer(now, from, |config| config.with_persistency(Persistency::OnDemand))
     }
 
     fn handle(&mut self, now: Time, face: FaceId, frame: &mut [u8]) {
@@ -612,7 +672,8 @@ impl EventLoop {
     // ---- Packets out ----
 
     /// Queues what the forwarder wants sent; `frame` is the packet that it was given.
-    fn post(&mut self, frame: &[u8]) {
+    pub(super) fn post(&mut self, frame: &[u8]) {
+        self.requests.extend(self.outbox.drain_requests());
         let input = frame.get(self.outbox.input()).unwrap_or_default();
         let share = limits::SEND_QUEUES_BYTES / self.connections.len().max(1);
         let most = share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES);
@@ -661,16 +722,14 @@ impl EventLoop {
 }
 
 /// A TCP or WebSocket face: local on loopback.
-fn tcp_face(scheme: &str, from: SocketAddr) -> FaceConfig {
-    let ip = from.ip().to_canonical();
-    let family = match (scheme, ip.is_ipv4()) {
-        ("ws", _) => "ws",
-        (_, true) => "tcp4",
-        (_, false) => "tcp6",
+fn tcp_face(scheme: &str, from: SocketAddr, socket: &TcpStream) -> FaceConfig {
+    let uri = |address: SocketAddr| match scheme {
+        "ws" => format!("ws://{}", datagram::canonical(address)),
+        _ => listen::face_uri(scheme, address),
     };
-    let uri = format!("{family}://{}", SocketAddr::new(ip, from.port()));
-    match ip.is_loopback() {
-        true => FaceConfig::local(uri),
-        false => FaceConfig { scope: Scope::NonLocal, ..FaceConfig::remote(uri) },
-    }
+    let config = match from.ip().to_canonical().is_loopback() {
+        true => FaceConfig::local(uri(from)),
+        false => FaceConfig::remote(uri(from)),
+    };
+    config.with_local_uri(socket.local_addr().map_or(String::new(), uri))
 }

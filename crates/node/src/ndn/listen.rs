@@ -1,5 +1,6 @@
 //! Binding the NDN side's sockets, with errors that name the setting.
 
+use super::datagram::canonical;
 use crate::client::{default_socket_paths, is_safe};
 use crate::system_message::system_message;
 use mio::net::{TcpListener, UnixListener, UnixStream};
@@ -94,6 +95,12 @@ pub(super) fn tcp(key: &str, address: SocketAddr) -> Result<TcpListener, String>
         Ok(TcpListener::from_std(socket.into()))
     };
     with_ipv4_fallback(address, bind).map_err(|error| occupied(key, address, &error))
+}
+
+/// The FaceUri of an address: `tcp4://127.0.0.1:6363`, `udp6://[::1]:6363`. An IPv4 address in its mapped form is what it is.
+pub(super) fn face_uri(scheme: &str, address: SocketAddr) -> String {
+    let address = canonical(address);
+    format!("{scheme}{}://{address}", if address.is_ipv4() { 4 } else { 6 })
 }
 
 /// The line for an address that cannot be bound.

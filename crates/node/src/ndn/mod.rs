@@ -12,6 +12,7 @@
 mod connection;
 mod datagram;
 mod event_loop;
+mod face_requests;
 mod listen;
 mod status;
 mod stream;

@@ -10,6 +10,10 @@
 //! * The product changes with time, but its order among equal sizes does not. So objects stand in heaps by size, eight to an octave, and the
 //!   tops are compared with the exact product: the victim's is at least 8/9 of the greatest. libCacheSim's takes the greatest of 128 drawn.
 //!
+//! The figures of `always` are libCacheSim's (0.3.5) to the last of its four digits: of a block trace's 113,872 requests miss .7642, .5431 and
+//! .4301 in caches of 1,000, 10,000 and 25,000 equal objects, and by bytes .7997, .6476 and .4301 in 20, 200 and 1,000 MiB. Its sampled
+//! BeladySize misses .7736, .5967 and .4301 there, ours .7706, .5970 and .4301.
+//!
 //! A hit leaves the old place in the heap behind, at its low end, until half of the heap is such; so 64 bytes an object. O(1) a hit, amortised,
 //! O(log n) an eviction, and for `belady-size` the classes: eight for each octave from the smallest to the largest size.
 

@@ -1,4 +1,5 @@
-//! FIFO: evicts what was stored first. Hits change nothing, so a hit touches no policy state.
+//! FIFO: evicts what was stored first. Hits change nothing, so a hit touches no policy state. Sizes do
+//! not matter to the order.
 //!
 //! O(1) a request; 8 bytes an object.
 
@@ -46,5 +47,9 @@ impl Evict for Fifo {
 
     fn on_remove(&mut self, slot: Slot) {
         self.queue.unlink(&mut self.links, slot);
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        self.queue.tail()
     }
 }

@@ -1,4 +1,4 @@
-//! LRU: evicts what was not requested for the longest time.
+//! LRU: evicts what was not requested for the longest time. Sizes do not matter to the order.
 //!
 //! O(1) a request; 8 bytes an object.
 
@@ -48,5 +48,21 @@ impl Evict for Lru {
 
     fn on_remove(&mut self, slot: Slot) {
         self.stack.unlink(&mut self.links, slot);
+    }
+
+    fn prefetch(&self, _: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            self.links.prefetch(slot);
+        }
+    }
+
+    fn prefetch_further(&self, _: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            self.links.prefetch_neighbours(slot);
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        self.stack.tail()
     }
 }

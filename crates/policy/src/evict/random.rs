@@ -1,4 +1,4 @@
-//! Random: evicts any object with equal chance.
+//! Random: evicts any object with equal chance, whatever its size.
 //!
 //! The slots stand in one vector in no order, and the victims are drawn into its end, one Fisher–Yates step each, so that `peek` can look
 //! ahead and `victim` then takes what was shown to this request; the next request is shown others. O(1) a request; 8 bytes an object.

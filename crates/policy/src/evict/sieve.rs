@@ -11,6 +11,7 @@
 
 use super::foreseen::Foreseen;
 use crate::list::{Links, List};
+use crate::prefetch::prefetch;
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
@@ -101,5 +102,15 @@ impl Evict for Sieve {
     fn on_remove(&mut self, slot: Slot) {
         self.foreseen.take(slot);
         self.unlink(slot);
+    }
+
+    fn prefetch(&self, _: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            prefetch(&self.requested, slot.index());
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        self.hand.or_else(|| self.queue.tail())
     }
 }

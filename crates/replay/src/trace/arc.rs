@@ -34,6 +34,20 @@ impl Requests for Arc {
     }
 }
 
+/// Whether the first lines are such requests, by the third field, which is always 0, and the fourth, which counts from 0.
+pub(super) fn is_arc(start: &[u8]) -> bool {
+    let end = start.iter().rposition(|byte| *byte == b'\n').unwrap_or(start.len());
+    let mut lines = start[..end].split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).zip(0..);
+    let is_request = |(line, number): (&[u8], u64)| {
+        let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).map(whole);
+        let mut field = || fields.next().flatten();
+        let is_counted = field().is_some() && field().is_some() && field() == Some(0) && field() == Some(number);
+        is_counted && fields.next().is_none()
+    };
+    // One line could be a request of any trace at second and object 0.
+    lines.clone().count() > 1 && lines.all(is_request)
+}
+
 fn blocks(line: &[u8]) -> Result<std::ops::Range<u64>, String> {
     let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).map(whole);
     let (Some(Some(first)), Some(Some(count))) = (fields.next(), fields.next()) else {

@@ -10,20 +10,91 @@ use crate::Access;
 use larder_units::Time;
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
+use std::str::FromStr;
 use std::time::Duration;
 
 pub(super) struct Columns {
     lines: Lines,
+    names: Option<ColumnNames>,
     /// From the first line.
     layout: Option<Layout>,
+}
+
+/// Which columns are read, where a trace does not name them as this reader knows them: `time=ts,id=key,size=bytes`, each by its name in the first
+/// line or by its number from 1. Without a time, all requests come at once; without a size, every object has one byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnNames {
+    time: Option<Column>,
+    object: Column,
+    size: Option<Column>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Column {
+    Name(String),
+    /// From 0.
+    Number(usize),
+}
+
+impl FromStr for ColumnNames {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ColumnNames, String> {
+        let expected = || format!("`{text}` names no columns, such as time=1,id=key,size=3");
+        let (mut time, mut object, mut size) = (None, None, None);
+        for part in text.split(',') {
+            let (what, column) = part.split_once('=').ok_or_else(expected)?;
+            let column = match column.trim().parse() {
+                Ok(0) => return Err(format!("`{part}`: columns are counted from 1")),
+                Ok(number) => Column::Number(number - 1),
+                Err::<usize, _>(_) => Column::Name(column.trim().to_ascii_lowercase()),
+            };
+            let place = match what.trim() {
+                "time" => &mut time,
+                "id" | "object" => &mut object,
+                "size" => &mut size,
+                _ => return Err(format!("`{what}` is no column to read: time, id or size")),
+            };
+            if place.replace(column).is_some() {
+                return Err(format!("`{text}` names the {what} twice"));
+            }
+        }
+        Ok(ColumnNames { time, object: object.ok_or_else(|| format!("`{text}` does not name the id"))?, size })
+    }
+}
+
+impl ColumnNames {
+    /// The layout, and whether `line` is a header.
+    fn layout(&self, line: &[u8]) -> Result<(Layout, bool), String> {
+        let separator = separator_of(line);
+        let names = line.strip_prefix(b"#");
+        let mut is_header = names.is_some() || !line.iter().any(u8::is_ascii_digit);
+        let mut find = |column: &Column| match column {
+            Column::Number(number) => Ok(*number),
+            Column::Name(name) => {
+                is_header = true;
+                let (mut at, mut found) = (0, None);
+                each_field(names.unwrap_or(line), separator, |field| {
+                    found = field.eq_ignore_ascii_case(name.as_bytes()).then_some(at);
+                    at += 1;
+                    found.is_none()
+                });
+                found.ok_or_else(|| format!("no column is called `{}` in `{}`", shown(name.as_bytes()), shown(line)))
+            }
+        };
+        let time = self.time.as_ref().map(&mut find).transpose()?;
+        let size = self.size.as_ref().map(&mut find).transpose()?;
+        let object = find(&self.object)?;
+        Ok((Layout { separator, time, object, size }, is_header))
+    }
 }
 
 #[derive(Clone, Copy)]
 struct Layout {
     separator: Separator,
-    time: usize,
+    time: Option<usize>,
     object: usize,
-    size: usize,
+    size: Option<usize>,
 }
 
 #[derive(Clone, Copy)]
@@ -33,8 +104,8 @@ enum Separator {
 }
 
 impl Columns {
-    pub fn new(lines: Lines) -> Self {
-        Columns { lines, layout: None }
+    pub fn new(lines: Lines, names: Option<ColumnNames>) -> Self {
+        Columns { lines, names, layout: None }
     }
 }
 
@@ -45,7 +116,8 @@ impl Requests for Columns {
             let layout = match self.layout {
                 Some(layout) => layout,
                 None => {
-                    let (layout, is_header) = match Layout::of(line) {
+                    let layout = self.names.as_ref().map_or_else(|| Layout::of(line), |names| names.layout(line));
+                    let (layout, is_header) = match layout {
                         Ok(found) => found,
                         Err(problem) => return Err((self.lines.place(), problem)),
                     };
@@ -65,7 +137,7 @@ impl Layout {
     /// The layout that the first line shows, and whether that line is a header. A comment that names no column is one that says nothing.
     fn of(line: &[u8]) -> Result<(Layout, bool), String> {
         let separator = separator_of(line);
-        let layout = Layout { separator, time: 0, object: 1, size: 2 };
+        let layout = Layout { separator, time: Some(0), object: 1, size: Some(2) };
         let names = line.strip_prefix(b"#");
         if names.is_none() && line.iter().any(u8::is_ascii_digit) {
             return Ok((layout, false));
@@ -84,37 +156,44 @@ impl Layout {
         });
         match (time, object, size) {
             (None, None, None) if names.is_some() => Ok((layout, true)),
-            (Some(time), Some(object), Some(size)) => Ok((Layout { separator, time, object, size }, true)),
-            _ => Err(format!("the header must name the columns `time`, `object` and `size`, found `{}`", shown(line))),
+            (Some(_), Some(object), Some(_)) => Ok((Layout { separator, time, object, size }, true)),
+            _ => Err(format!(
+                "the header must name the columns `time`, `object` and `size`, found `{}`; or give --columns",
+                shown(line)
+            )),
         }
     }
 
     fn access(&self, line: &[u8]) -> Result<Access, String> {
         let (mut time, mut object, mut size) = (None, None, None);
-        let last = self.time.max(self.object).max(self.size);
+        let last = self.object.max(self.time.unwrap_or(0)).max(self.size.unwrap_or(0));
         let mut column = 0;
         each_field(line, self.separator, |field| {
-            if column == self.time {
+            if Some(column) == self.time {
                 time = Some(field);
             }
             if column == self.object {
                 object = Some(field);
             }
-            if column == self.size {
+            if Some(column) == self.size {
                 size = Some(field);
             }
             column += 1;
             column <= last
         });
-        let (Some(time), Some(object), Some(size)) = (time, object, size) else {
+        let is_short = (self.time.is_some() && time.is_none()) || (self.size.is_some() && size.is_none());
+        let (false, Some(object)) = (is_short, object) else {
             return Err(format!("time, object and size expected, found `{}`", shown(line)));
         };
-        let now = seconds(time).ok_or_else(|| format!("`{}` is not a time in seconds", shown(time)))?;
+        let now = time.map_or(Ok(Time::ZERO), |time| {
+            seconds(time).ok_or_else(|| format!("`{}` is not a time in seconds", shown(time)))
+        })?;
         if object.is_empty() {
             return Err("the object is missing".to_owned());
         }
         let id = whole(object).unwrap_or_else(|| name_hash(object));
-        let size = whole(size).ok_or_else(|| format!("`{}` is not a size in bytes", shown(size)))?;
+        let size =
+            size.map_or(Ok(1), |size| whole(size).ok_or_else(|| format!("`{}` is not a size in bytes", shown(size))))?;
         Ok(Access { id, size, now })
     }
 }

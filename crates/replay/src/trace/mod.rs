@@ -6,11 +6,14 @@ mod counted;
 mod error;
 mod format;
 mod lines;
+mod log_line;
 mod numbers;
 mod source;
+mod twitter;
 mod web_log;
 mod write;
 
+pub use columns::ColumnNames;
 pub use error::TraceError;
 pub use format::Format;
 pub use write::{TraceWriter, WriteError, WriteFormat, link_next_accesses};
@@ -54,13 +57,25 @@ impl Trace {
     /// # Errors
     /// [`TraceError`] where the file cannot be read or its format not be told.
     pub fn open(path: &Path, format: Option<Format>) -> Result<Trace, TraceError> {
+        Trace::open_as(path, format, None)
+    }
+
+    /// Opens a trace of [`Format::Columns`] whose columns are these.
+    ///
+    /// # Errors
+    /// As [`Trace::open`].
+    pub fn open_columns(path: &Path, names: ColumnNames) -> Result<Trace, TraceError> {
+        Trace::open_as(path, Some(Format::Columns), Some(names))
+    }
+
+    fn open_as(path: &Path, format: Option<Format>, names: Option<ColumnNames>) -> Result<Trace, TraceError> {
         let name = path.to_string_lossy().into_owned();
         let read = Arc::new(AtomicU64::new(0));
         let open = || {
             let file = File::open(path).map_err(|error| TraceError::new(&name, Place::File, source::said(&error)))?;
             Ok(Counted { bytes: file, read: read.clone() })
         };
-        let mut trace = Trace::read(open()?, &name, format)?;
+        let mut trace = Trace::read_as(open()?, &name, format, names)?;
         trace.position = path.metadata().ok().filter(|file| file.is_file()).map(|file| (read.clone(), file.len()));
         // A pipe cannot be read ahead: what was read is gone.
         if trace.format != Format::WebLog || !path.metadata().is_ok_and(|file| file.is_file()) {
@@ -78,6 +93,27 @@ impl Trace {
     /// # Errors
     /// [`TraceError`] where the bytes cannot be read or their format not be told.
     pub fn read(bytes: impl Read + Send + 'static, name: &str, format: Option<Format>) -> Result<Trace, TraceError> {
+        Trace::read_as(bytes, name, format, None)
+    }
+
+    /// Reads a trace of [`Format::Columns`] whose columns are these; see [`Trace::read`].
+    ///
+    /// # Errors
+    /// As [`Trace::read`].
+    pub fn read_columns(
+        bytes: impl Read + Send + 'static,
+        name: &str,
+        names: ColumnNames,
+    ) -> Result<Trace, TraceError> {
+        Trace::read_as(bytes, name, Some(Format::Columns), Some(names))
+    }
+
+    fn read_as(
+        bytes: impl Read + Send + 'static,
+        name: &str,
+        format: Option<Format>,
+        names: Option<ColumnNames>,
+    ) -> Result<Trace, TraceError> {
         let failed = |problem: String| TraceError::new(name, Place::File, problem);
         let mut source = source::open(bytes).map_err(|error| failed(source::said(&error)))?;
         let format = match format {
@@ -93,10 +129,11 @@ impl Trace {
             }
         };
         let requests: Box<dyn Requests + Send> = match format {
-            Format::Columns => Box::new(columns::Columns::new(Lines::new(source))),
+            Format::Columns => Box::new(columns::Columns::new(Lines::new(source), names)),
             Format::WebLog => Box::new(WebLog::new(Lines::new(source), Sizes::default())),
             Format::Arc => Box::new(arc::Arc::new(Lines::new(source))),
             Format::OracleGeneral => Box::new(numbers::OracleGeneral::new(source)),
+            Format::Twitter => Box::new(twitter::Twitter::new(Lines::new(source))),
             Format::Numbers => Box::new(numbers::Numbers::new(source)),
         };
         let (position, latest) = (None, Time::ZERO);

@@ -4,8 +4,10 @@ use super::Requests;
 use super::error::Place;
 use super::source::said;
 use crate::Access;
+use crate::limits::RECORDS_BUFFER_BYTES;
 use larder_units::Time;
-use std::io::{BufRead, ErrorKind, Read};
+use std::io::{BufRead, ErrorKind};
+use std::ops::Range;
 
 /// 24 bytes a request, little-endian: u32 time in seconds, u64 object, u32 size, i64 next request (not used).
 pub(super) struct OracleGeneral(Records<24>);
@@ -15,8 +17,25 @@ pub(super) struct Numbers(Records<4>);
 
 impl OracleGeneral {
     pub fn new(source: Box<dyn BufRead + Send>) -> Self {
-        OracleGeneral(Records { source, at: 0 })
+        OracleGeneral(Records::new(source))
     }
+}
+
+/// Whether the first bytes are oracleGeneral's: in all whole records, times do not go back and a next access is none or a request's number, which no
+/// other bytes are likely to be in each of 170 records.
+pub(super) fn is_oracle_general(start: &[u8]) -> bool {
+    let mut latest = 0;
+    let mut records = start.chunks_exact(24);
+    let is_record = |record: &[u8]| {
+        let [t0, t1, t2, t3, _, _, _, _, _, _, _, _, _, _, _, _, next @ ..] = record else { return false };
+        let next = next.try_into().map(i64::from_le_bytes).unwrap_or_default();
+        let time = u32::from_le_bytes([*t0, *t1, *t2, *t3]);
+        let is_later = time >= latest;
+        latest = time;
+        // 2^40 requests are more than any trace has; some files write the largest number for none.
+        is_later && (next == -1 || next == i64::MAX || (1..1 << 40).contains(&next))
+    };
+    start.len() >= 24 && records.all(is_record)
 }
 
 impl Requests for OracleGeneral {
@@ -33,7 +52,7 @@ impl Requests for OracleGeneral {
 
 impl Numbers {
     pub fn new(source: Box<dyn BufRead + Send>) -> Self {
-        Numbers(Records { source, at: 0 })
+        Numbers(Records::new(source))
     }
 }
 
@@ -44,30 +63,45 @@ impl Requests for Numbers {
     }
 }
 
-/// Records of N bytes.
+/// Records of N bytes, out of a buffer of its own: a call through the source's layers for each costs more than the record.
 struct Records<const N: usize> {
     source: Box<dyn BufRead + Send>,
+    buffer: Vec<u8>,
+    /// What of the buffer is not taken yet.
+    unread: Range<usize>,
     /// Byte offset of the next record.
     at: u64,
 }
 
 impl<const N: usize> Records<N> {
+    fn new(source: Box<dyn BufRead + Send>) -> Self {
+        Records { source, buffer: vec![0; RECORDS_BUFFER_BYTES], unread: 0..0, at: 0 }
+    }
+
+    #[inline]
     fn next(&mut self) -> Result<Option<[u8; N]>, (Place, String)> {
-        let mut record = [0; N];
-        let at = Place::Byte(self.at);
-        match self.source.fill_buf() {
-            Ok([]) => return Ok(None),
-            Ok(_) => {}
-            Err(error) => return Err((at, said(&error))),
-        }
-        self.source.read_exact(&mut record).map_err(|error| match error.kind() {
-            // A decoder's own end of file carries its words; that of `read_exact` has none.
-            ErrorKind::UnexpectedEof if error.get_ref().is_none() => {
-                (at, format!("the trace ends within a record of {N} bytes"))
-            }
-            _ => (at, said(&error)),
-        })?;
+        let Some(record) = self.buffer[self.unread.clone()].first_chunk::<N>() else {
+            return if self.fill()? { self.next() } else { Ok(None) };
+        };
+        self.unread.start += N;
         self.at += N as u64;
-        Ok(Some(record))
+        Ok(Some(*record))
+    }
+
+    /// Reads until there is a record; false at the end.
+    fn fill(&mut self) -> Result<bool, (Place, String)> {
+        let at = Place::Byte(self.at);
+        self.buffer.copy_within(self.unread.clone(), 0);
+        self.unread = 0..self.unread.len();
+        while self.unread.end < N {
+            match self.source.read(&mut self.buffer[self.unread.end..]) {
+                Ok(0) if self.unread.end == 0 => return Ok(false),
+                Ok(0) => return Err((at, format!("the trace ends within a record of {N} bytes"))),
+                Ok(read) => self.unread.end += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err((at, said(&error))),
+            }
+        }
+        Ok(true)
     }
 }

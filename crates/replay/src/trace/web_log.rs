@@ -1,4 +1,4 @@
-//! A web server's log with tabs and named columns, such as the Internet Traffic Archive's NASA day.
+//! A web server's log: in the Common Log Format or the combined one, or with tabs and named columns, such as the Internet Traffic Archive's NASA day.
 //!
 //! Answers 200 and 304 count, whatever the method; others are no objects. The object is the URL. The log states bytes sent, not sizes: none in
 //! a 304 and in the answer to a HEAD, and less than the size where the client went away. So an object has the largest size that was ever
@@ -9,6 +9,7 @@ use super::Requests;
 use super::columns::name_hash;
 use super::error::Place;
 use super::lines::{Lines, shown, whole};
+use super::log_line::LogLine;
 use crate::Access;
 use crate::limits::MAX_REMEMBERED_URLS;
 use foldhash::fast::FixedState;
@@ -20,8 +21,15 @@ pub(super) type Sizes = HashMap<u64, u64, FixedState>;
 
 pub(super) struct WebLog {
     lines: Lines,
-    header: Option<Header>,
+    /// From the first line.
+    shape: Option<Shape>,
     sizes: Sizes,
+}
+
+#[derive(Clone, Copy)]
+enum Shape {
+    Common,
+    Columns(Header),
 }
 
 #[derive(Clone, Copy)]
@@ -35,7 +43,7 @@ struct Header {
 impl WebLog {
     /// A reader that knows `sizes` from an earlier reading.
     pub fn new(lines: Lines, sizes: Sizes) -> Self {
-        WebLog { lines, header: None, sizes }
+        WebLog { lines, shape: None, sizes }
     }
 
     /// Reads the log to its end, or to its first error, which the next reader meets again.
@@ -61,12 +69,20 @@ impl Requests for WebLog {
     fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
         loop {
             let Some(line) = self.lines.next()? else { return Ok(None) };
-            let parsed = match self.header {
+            let shape = self.shape.or_else(|| LogLine::is_line(line).then_some(Shape::Common));
+            let parsed = match shape {
                 None => Header::of(line).map(|header| {
-                    self.header = Some(header);
+                    self.shape = Some(Shape::Columns(header));
                     None
                 }),
-                Some(header) => header.request(line),
+                Some(Shape::Columns(header)) => header.request(line),
+                Some(Shape::Common) => {
+                    self.shape = shape;
+                    LogLine::of(line).map(|line| {
+                        let counts = line.status == 200 || line.status == 304;
+                        counts.then_some(Access { id: line.id, size: line.sent, now: line.now })
+                    })
+                }
             };
             match parsed {
                 Err(problem) => return Err((self.lines.place(), problem)),

@@ -1,16 +1,15 @@
 //! The search for AdaptSize's c: every power of two from both ends, then golden section around the best (section 3.2.2).
 
-use super::model::Model;
 use crate::limits::ADAPTSIZE_SEARCH_ROUNDS;
 
-/// The c in bytes, between 1 and the capacity, with the highest predicted hit ratio; of equal ones the largest, since admitting more is the
-/// smaller intervention. `None` where the model has no finite answer, such as without requests.
-pub(super) fn best(model: &Model) -> Option<f64> {
-    let top = model.capacity.log2();
+/// The c in bytes, between 1 and the capacity, with the highest `hit_ratio`, and that ratio; of equal ones the largest, since admitting more
+/// is the smaller intervention. `None` where there is no finite answer, such as without requests.
+pub(super) fn best(capacity: f64, hit_ratio: impl Fn(f64) -> f64) -> Option<(f64, f64)> {
+    let top = capacity.log2();
     if !(top.is_finite() && top >= 0.0) {
         return None;
     }
-    let at = |log_c: f64| Point { log_c, hit_ratio: model.hit_ratio(log_c.exp2()) };
+    let at = |log_c: f64| Point { log_c, hit_ratio: hit_ratio(log_c.exp2()) };
     let powers = (1..=top.floor() as u32).map(f64::from).chain([top]);
     let best = powers.map(at).fold(at(0.0), |best, found| if found.hit_ratio >= best.hit_ratio { found } else { best });
     if !best.hit_ratio.is_finite() {
@@ -19,7 +18,7 @@ pub(super) fn best(model: &Model) -> Option<f64> {
     let (low, high) = ((best.log_c - 1.0).max(0.0), (best.log_c + 1.0).min(top));
     let near = golden_section(at, low, high);
     let best = if near.hit_ratio > best.hit_ratio { near } else { best };
-    Some(best.log_c.exp2())
+    Some((best.log_c.exp2(), best.hit_ratio))
 }
 
 #[derive(Clone, Copy)]
@@ -53,8 +52,7 @@ fn golden_section(at: impl Fn(f64) -> Point, mut low: f64, mut high: f64) -> Poi
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Bin, Shape};
-    use super::*;
+    use super::super::model::{Bin, Model, Shape};
 
     /// Small popular objects, and large ones that fill the cache with little use.
     fn mixed(shape: Shape) -> Model {
@@ -63,14 +61,15 @@ mod tests {
             Bin { objects: 1000.0, size: 1e5, rate: 1.0 },
             Bin { objects: 200.0, size: 3e6, rate: 0.7 },
         ];
-        Model { bins, capacity: 2e6, shape, horizon: 4.0 }
+        Model::new(bins, 2e6, shape)
     }
 
     #[test]
     fn a_better_c_is_missed() {
         for shape in [Shape::Chance, Shape::Threshold] {
             let model = mixed(shape);
-            let found = best(&model).unwrap();
+            let (found, ratio) = model.best().unwrap();
+            assert_eq!(ratio, model.hit_ratio(found));
             let fine = (0..2000).map(|i| model.hit_ratio((f64::from(i) * 0.01).exp2())).fold(0.0, f64::max);
             assert!(model.hit_ratio(found) > fine - 1e-3, "{shape:?}: {found}, {fine}");
             assert!(model.hit_ratio(found) > model.hit_ratio(2e6) + 0.1, "{shape:?}: {found} against no admission");
@@ -80,12 +79,12 @@ mod tests {
     #[test]
     fn where_everything_fits_everything_is_admitted() {
         let model = Model { capacity: 1e12, ..mixed(Shape::Chance) };
-        assert_eq!(best(&model).unwrap(), 1e12_f64.log2().exp2());
+        assert_eq!(model.best().unwrap(), (1e12_f64.log2().exp2(), 1.0));
     }
 
     #[test]
     fn a_parameter_that_is_no_number() {
-        assert_eq!(best(&Model { bins: vec![], ..mixed(Shape::Chance) }), None);
-        assert_eq!(best(&Model { capacity: 0.0, ..mixed(Shape::Chance) }), None);
+        assert_eq!(Model { bins: vec![], ..mixed(Shape::Chance) }.best(), None);
+        assert_eq!(Model { capacity: 0.0, ..mixed(Shape::Chance) }.best(), None);
     }
 }

@@ -1,0 +1,234 @@
+//! `faces`: made, changed, closed and listed (NFD wiki, "Face Management"). Sockets are the host's: what only it can do is asked of it by a
+//! [`HostRequest`], and the command waits for its answer.
+
+use super::{Content, Refusal, Reply, Request, ok, refusal, require, response_data};
+use crate::face::{FaceConfig, FaceCounters, FaceId, Persistency, Scope};
+use crate::forwarder::Forwarder;
+use crate::limits::{FACES_BEING_CREATED, LEAST_MTU, MAX_PACKET_BYTES};
+use crate::outbox::{FaceAnswer, FaceRequest, HostRequest, Outbox};
+use larder_packet::mgmt::{ChannelStatus, Element, FaceQueryFilter, FaceStatus};
+use larder_packet::types::nfd::{FLAG_CONGESTION_MARKING, FLAG_LOCAL_FIELDS, FLAG_LP_RELIABILITY};
+use larder_packet::{ControlParameters, ControlResponse, Name, NameRef};
+use larder_units::Time;
+use std::collections::HashMap;
+
+/// The `faces/create` commands that wait for the host.
+#[derive(Default)]
+pub(crate) struct PendingFaces {
+    commands: HashMap<u64, Pending>,
+    next_ticket: u64,
+}
+
+struct Pending {
+    from: FaceId,
+    command: Name,
+}
+
+pub(super) fn create(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut Outbox) -> Result<Reply, Refusal> {
+    let parameters = &request.parameters;
+    let uri = require(parameters.uri.clone(), "Uri")?;
+    let persistency = persistency(parameters)?.unwrap_or(Persistency::Persistent);
+    if persistency == Persistency::OnDemand {
+        return Err((406, "an on-demand face is made by its peer".to_owned()));
+    }
+    if parameters.flag(FLAG_LP_RELIABILITY) == Some(true) {
+        return Err((406, "link reliability is not supported".to_owned()));
+    }
+    let mtu = mtu(parameters)?;
+    let pending = &mut forwarder.management.pending_faces;
+    if pending.commands.len() >= FACES_BEING_CREATED {
+        return Err((507, "too many faces are being made".to_owned()));
+    }
+    let ticket = pending.next_ticket;
+    pending.next_ticket += 1;
+    pending.commands.insert(ticket, Pending { from: request.from, command: request.interest.name.to_name() });
+    out.requests.push(HostRequest::CreateFace(FaceRequest {
+        ticket,
+        uri,
+        local_uri: parameters.local_uri.clone(),
+        persistency,
+        mtu,
+        local_fields: parameters.flag(FLAG_LOCAL_FIELDS).unwrap_or(false),
+        congestion_marking: parameters.flag(FLAG_CONGESTION_MARKING).unwrap_or(true),
+        base_congestion_marking_interval: parameters.base_congestion_marking_interval,
+        default_congestion_threshold: parameters.default_congestion_threshold,
+    }));
+    Ok(Reply::Later)
+}
+
+impl Forwarder {
+    /// What came of a [`FaceRequest`]: the command is answered, in `out`.
+    pub fn on_face_answer(&mut self, now: Time, ticket: u64, answer: FaceAnswer, out: &mut Outbox) {
+        out.clear();
+        self.clock = now;
+        let Some(Pending { from, command }) = self.management.pending_faces.commands.remove(&ticket) else { return };
+        let response = match answer {
+            FaceAnswer::Created(face) => match self.faces.get(face) {
+                Some(made) => ok(properties(face, &made.config, true)),
+                None => refusal((504, "the face was lost as soon as it was made".to_owned())),
+            },
+            FaceAnswer::Exists(face) => ControlResponse {
+                status_code: 409,
+                status_text: "a face to that peer is there already".to_owned(),
+                body: self.faces.get(face).map(|there| properties(face, &there.config, true)),
+            },
+            FaceAnswer::Refused(code, text) => refusal((code, text)),
+        };
+        if let Ok(data) = response_data(command.as_name(), &response) {
+            let hash = self.hash_of(command.as_name());
+            self.remember_command(from, hash, &data);
+            self.publish(now, data, out);
+        }
+        self.count_sends(&[], out);
+    }
+}
+
+pub(super) fn update(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut Outbox) -> Result<Reply, Refusal> {
+    let parameters = &request.parameters;
+    let id = request.face();
+    let Some(face) = forwarder.faces.get(id) else {
+        return Err((404, format!("there is no face {id}")));
+    };
+    let mut config = face.config.clone();
+    let mut wrong = ControlParameters::default();
+    if let Some(code) = parameters.face_persistency {
+        match Persistency::from_code(code).filter(|wanted| may_be(&config, *wanted)) {
+            Some(wanted) => config.persistency = wanted,
+            None => wrong.face_persistency = Some(code),
+        }
+    }
+    if let Some(bytes) = parameters.mtu {
+        match (LEAST_MTU..=MAX_PACKET_BYTES as u64).contains(&bytes) && config.mtu.is_some() {
+            true => config.mtu = Some(bytes as usize),
+            false => wrong.mtu = Some(bytes),
+        }
+    }
+    let local_fields = parameters.flag(FLAG_LOCAL_FIELDS).unwrap_or(config.local_fields);
+    let mut wrong_flags = 0;
+    if local_fields && config.scope != Scope::Local {
+        wrong_flags |= FLAG_LOCAL_FIELDS;
+    }
+    if parameters.flag(FLAG_LP_RELIABILITY) == Some(true) {
+        wrong_flags |= FLAG_LP_RELIABILITY;
+    }
+    if wrong_flags != 0 {
+        (wrong.flags, wrong.mask) = (Some(wrong_flags), Some(wrong_flags));
+    }
+    if wrong != ControlParameters::default() {
+        let status_text = "these properties cannot be set on this face".to_owned();
+        return Ok(Reply::Response(ControlResponse { status_code: 409, status_text, body: Some(wrong) }));
+    }
+    config.local_fields = local_fields;
+    config.congestion_marking = parameters.flag(FLAG_CONGESTION_MARKING).unwrap_or(config.congestion_marking);
+    if let Some(interval) = parameters.base_congestion_marking_interval {
+        config.base_congestion_marking_interval = interval;
+    }
+    if let Some(bytes) = parameters.default_congestion_threshold {
+        config.default_congestion_threshold = bytes;
+    }
+    let body = properties(id, &config, false);
+    forwarder.faces.configure(id, config);
+    out.requests.push(HostRequest::UpdateFace(id));
+    Ok(Reply::Done(body))
+}
+
+pub(super) fn destroy(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut Outbox) -> Result<Reply, Refusal> {
+    let id = FaceId(require(request.parameters.face_id.filter(|id| *id != 0), "FaceId")?);
+    // As in NFD, a face that is not there is as good as destroyed.
+    if forwarder.faces.get(id).is_some() {
+        out.requests.push(HostRequest::DestroyFace(id));
+    }
+    Ok(Reply::Done(ControlParameters { face_id: Some(id.0), ..ControlParameters::default() }))
+}
+
+pub(super) fn list(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
+    forwarder.face_stats().iter().try_for_each(|face| content.push(&status(face.id, &face.config, &face.counters)))
+}
+
+pub(super) fn query(forwarder: &Forwarder, _: Time, name: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
+    let filter = require(name.component(super::PREFIX_COMPONENTS), "FaceQueryFilter")?;
+    let filter = FaceQueryFilter::decode(filter.value).map_err(|error| (400, format!("malformed filter: {error}")))?;
+    let faces = forwarder.face_stats();
+    let statuses = faces.iter().map(|face| status(face.id, &face.config, &face.counters));
+    statuses.filter(|status| matches(&filter, status)).try_for_each(|status| content.push(&status))
+}
+
+pub(super) fn channels(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
+    let channels = forwarder.management.channels.iter();
+    channels.into_iter().try_for_each(|uri| content.push(&ChannelStatus { local_uri: uri.clone() }))
+}
+
+fn status(id: FaceId, config: &FaceConfig, counters: &FaceCounters) -> FaceStatus {
+    FaceStatus {
+        face_id: id.0,
+        uri: config.uri.clone(),
+        local_uri: config.local_uri.clone(),
+        expiration: None,
+        scope: u64::from(config.scope == Scope::Local),
+        persistency: config.persistency.code(),
+        link_type: config.link_type as u64,
+        base_congestion_marking_interval: Some(config.base_congestion_marking_interval),
+        default_congestion_threshold: Some(config.default_congestion_threshold),
+        mtu: config.mtu.map(|mtu| mtu as u64),
+        in_interests: counters.in_interests,
+        in_data: counters.in_data,
+        in_nacks: counters.in_nacks,
+        out_interests: counters.out_interests,
+        out_data: counters.out_data,
+        out_nacks: counters.out_nacks,
+        in_bytes: counters.in_bytes,
+        out_bytes: counters.out_bytes,
+        flags: config.flags(),
+    }
+}
+
+fn matches(filter: &FaceQueryFilter, face: &FaceStatus) -> bool {
+    let scheme = |uri: &str| uri.split_once("://").map(|(scheme, _)| scheme.to_owned());
+    let schemes = [scheme(&face.uri), scheme(&face.local_uri)];
+    filter.face_id.is_none_or(|wanted| wanted == face.face_id)
+        && (filter.uri_scheme.is_none() || schemes.contains(&filter.uri_scheme))
+        && filter.uri.as_ref().is_none_or(|wanted| *wanted == face.uri)
+        && filter.local_uri.as_ref().is_none_or(|wanted| *wanted == face.local_uri)
+        && filter.scope.is_none_or(|wanted| wanted == face.scope)
+        && filter.persistency.is_none_or(|wanted| wanted == face.persistency)
+        && filter.link_type.is_none_or(|wanted| wanted == face.link_type)
+}
+
+/// What a command's response says of a face; its URIs where the face is a new one.
+fn properties(id: FaceId, config: &FaceConfig, with_uris: bool) -> ControlParameters {
+    ControlParameters {
+        face_id: Some(id.0),
+        uri: with_uris.then(|| config.uri.clone()),
+        local_uri: with_uris.then(|| config.local_uri.clone()),
+        face_persistency: Some(config.persistency.code()),
+        base_congestion_marking_interval: Some(config.base_congestion_marking_interval),
+        default_congestion_threshold: Some(config.default_congestion_threshold),
+        mtu: config.mtu.map(|mtu| mtu as u64),
+        flags: Some(config.flags()),
+        ..ControlParameters::default()
+    }
+}
+
+/// Whether the host can keep a face so: a stream's end is its peer's to decide, a datagram face is nothing but memory.
+fn may_be(config: &FaceConfig, wanted: Persistency) -> bool {
+    let scheme = config.uri.split_once("://").map_or("", |(scheme, _)| scheme);
+    wanted == config.persistency
+        || match scheme {
+            "udp4" | "udp6" => true,
+            "tcp4" | "tcp6" => wanted != Persistency::Permanent,
+            _ => false,
+        }
+}
+
+fn persistency(parameters: &ControlParameters) -> Result<Option<Persistency>, Refusal> {
+    let Some(code) = parameters.face_persistency else { return Ok(None) };
+    Persistency::from_code(code).map(Some).ok_or_else(|| (400, format!("{code} is no FacePersistency")))
+}
+
+fn mtu(parameters: &ControlParameters) -> Result<Option<usize>, Refusal> {
+    let Some(bytes) = parameters.mtu else { return Ok(None) };
+    match (LEAST_MTU..=MAX_PACKET_BYTES as u64).contains(&bytes) {
+        true => Ok(Some(bytes as usize)),
+        false => Err((406, format!("an MTU is {LEAST_MTU} to {MAX_PACKET_BYTES} bytes"))),
+    }
+}

@@ -1,0 +1,326 @@
+//! The NFD management protocol: commands, status datasets and the notifications of face events, under `/localhost/nfd` for local faces.
+//!
+//! Management is an application with a face of its own ([`FaceId::INTERNAL`]). What it can answer at once it answers at once; an Interest
+//! that must wait (a face that the host is making, a face event to come) pends in the PIT as any other, so that several consumers, PIT
+//! tokens and lifetimes are the PIT's concern. One file a module of the protocol, with a row a verb in [`VERBS`].
+//!
+//! ```text
+//! Interest ─► VERBS ─┬─ command: authority ─► function ─┬─► ControlResponse
+//!                    │                                  └─► HostRequest ··· on_face_answer ─► ControlResponse
+//!                    ├─ dataset: rendition ─► segment
+//!                    └─ stream:  event ring ─► notification, or waits
+//! ```
+//!
+//! Status codes are NFD's: 200, 400 malformed, 403 not authorized, 404 no such thing, 406 unsupported, 409 conflict, 410 no such face, 414 a
+//! name too long, 501 no such verb, 507 full.
+//!
+//! Missing: link reliability (switching it on is refused), `/localhop` beyond the commands of `rib`.
+
+mod authority;
+mod cs;
+mod datasets;
+pub(crate) mod events;
+mod faces;
+mod fib;
+mod rib;
+mod status;
+mod strategy_choice;
+
+pub(crate) use authority::{Authority, Replay};
+pub use authority::{Authorized, Rule};
+pub(crate) use datasets::{Content, Datasets};
+pub(crate) use events::Events;
+pub(crate) use faces::PendingFaces;
+
+use crate::drop_reason::{DropReason, Dropped};
+use crate::face::FaceId;
+use crate::forwarder::{Arrival, Forwarder, header_to};
+use crate::outbox::{Body, Outbox, Send};
+use crate::pit::{InRecord, OutRecord};
+use bytes::Bytes;
+use larder_packet::{
+    ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, NackReason, NameRef, types,
+};
+use larder_units::Time;
+
+/// What the protocol keeps between packets.
+pub(crate) struct Management {
+    pub(crate) authority: Authority,
+    pub(crate) datasets: Datasets,
+    pub(crate) events: Events,
+    pub(crate) pending_faces: PendingFaces,
+    /// FaceUris of the host's listeners.
+    pub(crate) channels: Vec<String>,
+}
+
+impl Management {
+    pub(crate) fn new() -> Self {
+        let everybody_here = Rule { signer: Authorized::Anybody, localhop: false, modules: None };
+        Management {
+            authority: Authority::new(vec![everybody_here]),
+            datasets: Datasets::default(),
+            events: Events::default(),
+            pending_faces: PendingFaces::default(),
+            channels: Vec::new(),
+        }
+    }
+}
+
+/// A command on its way: who sent it, and its parameters.
+struct Request<'a> {
+    now: Time,
+    from: FaceId,
+    local: bool,
+    interest: &'a Interest<'a>,
+    parameters: ControlParameters,
+}
+
+/// What a command comes to.
+enum Reply {
+    /// 200, with these parameters.
+    Done(ControlParameters),
+    /// Something else that has a body.
+    Response(ControlResponse),
+    /// The host is at work.
+    Later,
+}
+
+/// Status code and text of a ControlResponse that has no body.
+type Refusal = (u64, String);
+
+type CommandFn = fn(&mut Forwarder, &Request<'_>, &mut Outbox) -> Result<Reply, Refusal>;
+type DatasetFn = fn(&Forwarder, Time, NameRef<'_>, &mut Content) -> Result<(), Refusal>;
+
+/// What a verb is.
+enum Kind {
+    Command(CommandFn),
+    Dataset(DatasetFn),
+    /// The notification stream of face events.
+    Events,
+}
+
+struct Verb {
+    module: &'static str,
+    verb: &'static str,
+    kind: Kind,
+    /// Whether other machines' applications may use it, where the configuration lets them register.
+    localhop: bool,
+}
+
+const fn command(module: &'static str, verb: &'static str, function: CommandFn) -> Verb {
+    Verb { module, verb, kind: Kind::Command(function), localhop: false }
+}
+
+const fn dataset(module: &'static str, verb: &'static str, function: DatasetFn) -> Verb {
+    Verb { module, verb, kind: Kind::Dataset(function), localhop: false }
+}
+
+const fn also_localhop(verb: Verb) -> Verb {
+    Verb { localhop: true, ..verb }
+}
+
+/// The whole protocol.
+static VERBS: &[Verb] = &[
+    command("faces", "create", faces::create),
+    command("faces", "update", faces::update),
+    command("faces", "destroy", faces::destroy),
+    dataset("faces", "list", faces::list),
+    dataset("faces", "query", faces::query),
+    dataset("faces", "channels", faces::channels),
+    Verb { module: "faces", verb: "events", kind: Kind::Events, localhop: false },
+    command("fib", "add-nexthop", fib::add_next_hop),
+    command("fib", "remove-nexthop", fib::remove_next_hop),
+    dataset("fib", "list", fib::list),
+    also_localhop(command("rib", "register", rib::register)),
+    also_localhop(command("rib", "unregister", rib::unregister)),
+    also_localhop(command("rib", "announce", rib::announce)),
+    dataset("rib", "list", rib::list),
+    command("cs", "config", cs::config),
+    command("cs", "erase", cs::erase),
+    dataset("cs", "info", cs::info),
+    command("strategy-choice", "set", strategy_choice::set),
+    command("strategy-choice", "unset", strategy_choice::unset),
+    dataset("strategy-choice", "list", strategy_choice::list),
+    dataset("status", "general", status::general),
+];
+
+/// Whether the name is one of the forwarder's own: `/localhost/nfd/…` or `/localhop/nfd/…`.
+pub(crate) fn is_management(name: NameRef<'_>) -> bool {
+    let mut components = name.components();
+    let first = components.next().is_some_and(|c| c.value == b"localhost" || c.value == b"localhop");
+    first && components.next().is_some_and(|c| c.value == b"nfd")
+}
+
+/// Components before a verb's own: `/localhost/nfd/MODULE/VERB`.
+const PREFIX_COMPONENTS: usize = 4;
+
+/// What becomes of an Interest.
+enum Outcome {
+    Answer(Bytes),
+    Wait,
+    /// Nobody here answers that.
+    Unknown,
+}
+
+impl Forwarder {
+    /// An Interest under `/localhost/nfd`, or `/localhop/nfd` where that is allowed.
+    pub(crate) fn on_management(
+        &mut self,
+        arrival: &Arrival,
+        interest: &Interest<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), Dropped> {
+        // The same again while it waits: one more consumer.
+        let hash = self.hash_of(interest.name);
+        let outcome = match self.pit.find(hash, interest) {
+            Some(_) => Outcome::Wait,
+            None => self.answer(arrival, interest, hash, out)?,
+        };
+        match outcome {
+            Outcome::Answer(data) => {
+                let header = header_to(arrival.token, None);
+                out.sends.push(Send { face: arrival.face, header, body: Body::Stored(data) });
+                Ok(())
+            }
+            Outcome::Wait => self.wait_for_management(arrival, interest, hash),
+            Outcome::Unknown => {
+                self.drops.count(DropReason::NoRoute);
+                self.nack(arrival, NackReason::NoRoute, out);
+                Ok(())
+            }
+        }
+    }
+
+    fn answer(
+        &mut self,
+        arrival: &Arrival,
+        interest: &Interest<'_>,
+        hash: u64,
+        out: &mut Outbox,
+    ) -> Result<Outcome, Dropped> {
+        let name = interest.name;
+        let localhop = name.component(0).is_some_and(|first| first.value == b"localhop");
+        let [module, verb] = [2, 3].map(|at| name.component(at).map(|c| c.value).unwrap_or_default());
+        let same = |row: &&Verb| row.module.as_bytes() == module && row.verb.as_bytes() == verb;
+        let found = VERBS.iter().find(same).filter(|row| row.localhop || !localhop);
+        Ok(match found.map(|row| &row.kind) {
+            Some(Kind::Command(function)) => self.on_command(arrival, interest, hash, *function, out)?,
+            Some(Kind::Dataset(function)) => self.on_dataset(arrival.now, interest, *function),
+            Some(Kind::Events) => self.on_events(arrival.now, name),
+            None if is_command(name) => {
+                let text =
+                    format!("no verb {:?} of {:?}", String::from_utf8_lossy(verb), String::from_utf8_lossy(module));
+                Outcome::Answer(response_data(name, &refusal((501, text)))?)
+            }
+            None => Outcome::Unknown,
+        })
+    }
+
+    fn on_command(
+        &mut self,
+        arrival: &Arrival,
+        interest: &Interest<'_>,
+        hash: u64,
+        function: CommandFn,
+        out: &mut Outbox,
+    ) -> Result<Outcome, Dropped> {
+        let Arrival { now, face: from, local, .. } = *arrival;
+        let face = self.faces.get(from).ok_or(Dropped::new(DropReason::NoFace))?;
+        if let Some(response) = face.replay.answer(hash) {
+            return Ok(Outcome::Answer(response));
+        }
+        let unix_millis = self.unix_millis(now);
+        let module = interest.name.component(2).map(|module| module.value).unwrap_or_default();
+        let localhop = interest.name.component(0).is_some_and(|first| first.value == b"localhop");
+        let authorized = self.management.authority.authorize(unix_millis, interest, hash, module, localhop);
+        let reply = authorized.and_then(|()| {
+            let parameters = parameters(interest)?;
+            function(self, &Request { now, from, local, interest, parameters }, out)
+        });
+        let response = match reply {
+            Ok(Reply::Later) => return Ok(Outcome::Wait),
+            Ok(Reply::Done(body)) => ok(body),
+            Ok(Reply::Response(response)) => response,
+            Err(refused) => refusal(refused),
+        };
+        let data = response_data(interest.name, &response)?;
+        self.remember_command(from, hash, &data);
+        Ok(Outcome::Answer(data))
+    }
+
+    fn remember_command(&mut self, from: FaceId, hash: u64, response: &Bytes) {
+        if let Some(face) = self.faces.get_mut(from) {
+            face.replay.remember(hash, response.clone());
+        }
+    }
+
+    /// The Interest pends, and management is who was asked.
+    fn wait_for_management(&mut self, arrival: &Arrival, interest: &Interest<'_>, hash: u64) -> Result<(), Dropped> {
+        let (slot, lifetime) = self.pend(hash, interest)?;
+        let Arrival { now, face, token, .. } = *arrival;
+        let nonce = interest.nonce.unwrap_or_default();
+        self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token })?;
+        let records = &mut self.pit.entry_mut(slot).out_records;
+        if records.is_empty() {
+            let expires = now + lifetime;
+            records.push(OutRecord {
+                face: FaceId::INTERNAL,
+                nonce,
+                hop_limit: None,
+                sent: now,
+                expires,
+                nacked: None,
+            });
+        }
+        Ok(())
+    }
+
+    /// Management's Data for Interests that wait. Where nobody waits any more, nobody misses it.
+    pub(crate) fn publish(&mut self, now: Time, wire: Bytes, out: &mut Outbox) {
+        let arrival = Arrival::internal(now, wire.clone());
+        if let Ok(data) = Data::decode(&wire) {
+            let _ = self.on_data(&arrival, data, out);
+        }
+    }
+}
+
+/// A command carries a ControlParameters element as a name component.
+fn is_command(name: NameRef<'_>) -> bool {
+    name.component(PREFIX_COMPONENTS)
+        .is_some_and(|parameters| parameters.value.first() == Some(&(types::nfd::CONTROL_PARAMETERS as u8)))
+}
+
+fn parameters(interest: &Interest<'_>) -> Result<ControlParameters, Refusal> {
+    match interest.name.component(PREFIX_COMPONENTS) {
+        Some(component) if component.typ == types::GENERIC_NAME_COMPONENT => ControlParameters::decode(component.value)
+            .map_err(|error| (400, format!("malformed ControlParameters: {error}"))),
+        // rib/announce has its parameters elsewhere.
+        _ => Ok(ControlParameters::default()),
+    }
+}
+
+fn ok(body: ControlParameters) -> ControlResponse {
+    ControlResponse { status_code: 200, status_text: "OK".to_owned(), body: Some(body) }
+}
+
+fn refusal((status_code, status_text): Refusal) -> ControlResponse {
+    ControlResponse { status_code, status_text, body: None }
+}
+
+fn response_data(name: NameRef<'_>, response: &ControlResponse) -> Result<Bytes, Dropped> {
+    let content = response.encode();
+    let data = DataBuilder::new(name).content(&content).build(&DigestSigner);
+    data.map(Bytes::from).map_err(|_| Dropped::new(DropReason::Malformed))
+}
+
+/// The parameter that must be there.
+fn require<T>(value: Option<T>, name: &str) -> Result<T, Refusal> {
+    value.ok_or_else(|| (400, format!("the {name} is missing")))
+}
+
+impl Request<'_> {
+    /// The face that is meant: the one named, or the one that the command came from.
+    fn face(&self) -> FaceId {
+        self.parameters.face_id.filter(|id| *id != 0).map_or(self.from, FaceId)
+    }
+}

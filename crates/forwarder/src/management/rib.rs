@@ -1,0 +1,127 @@
+//! `rib`: routes that applications register, and prefix announcements (NFD wiki, "RIB Management").
+//!
+//! A remote application (`/localhop/nfd`) registers for itself only, and neither `/` nor what is local.
+
+use super::{Content, Refusal, Reply, Request, require};
+use crate::face::FaceId;
+use crate::forwarder::Forwarder;
+use crate::outbox::Outbox;
+use crate::rib::{CHILD_INHERIT, ORIGIN_FIB, Route, RouteError};
+use larder_packet::mgmt::{PrefixAnnouncement, RibEntry, RouteRecord};
+use larder_packet::{ControlParameters, Data, Name, NameRef};
+use larder_units::Time;
+
+/// Origin of a route that a prefix announcement made.
+const ORIGIN_ANNOUNCEMENT: u64 = 129;
+/// Its cost, as in NFD: above that of ordinary routes.
+const ANNOUNCEMENT_COST: u64 = 2048;
+
+pub(super) fn register(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
+    let (prefix, face) = whose(request)?;
+    let ControlParameters { origin, cost, flags, expiration, .. } = request.parameters;
+    let route = Route {
+        face,
+        origin: origin_of(origin)?,
+        cost: cost.unwrap_or(0),
+        flags: flags.unwrap_or(CHILD_INHERIT),
+        expires: expiration.map(|period| request.now + period),
+    };
+    add(forwarder, request.now, prefix, route)
+}
+
+pub(super) fn unregister(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
+    let (prefix, face) = whose(request)?;
+    let origin = origin_of(request.parameters.origin)?;
+    forwarder.remove_route(&prefix, face, origin);
+    Ok(Reply::Done(ControlParameters {
+        name: Some(prefix),
+        face_id: Some(face.0),
+        origin: Some(origin),
+        ..ControlParameters::default()
+    }))
+}
+
+/// The announcement is a Data in the ApplicationParameters; who sends the command is the next hop (NFD wiki, "PrefixAnnouncement").
+pub(super) fn announce(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
+    let malformed = |error: larder_packet::DecodeError| (400, format!("malformed prefix announcement: {error}"));
+    let wire = require(request.interest.application_parameters, "prefix announcement")?;
+    let data = Data::decode(wire).map_err(malformed)?;
+    let PrefixAnnouncement { prefix, expiration } = PrefixAnnouncement::of_data(&data).map_err(malformed)?;
+    check_prefix(request, &prefix)?;
+    let route = Route {
+        face: request.from,
+        origin: ORIGIN_ANNOUNCEMENT,
+        cost: ANNOUNCEMENT_COST,
+        flags: CHILD_INHERIT,
+        expires: Some(request.now + expiration),
+    };
+    add(forwarder, request.now, prefix, route)
+}
+
+fn add(forwarder: &mut Forwarder, now: Time, prefix: Name, route: Route) -> Result<Reply, Refusal> {
+    let body = ControlParameters {
+        face_id: Some(route.face.0),
+        origin: Some(route.origin),
+        cost: Some(route.cost),
+        flags: Some(route.flags),
+        expiration: route.expires.map(|at| at.since(now)),
+        ..ControlParameters::default()
+    };
+    forwarder.add_route(&prefix, route).map_err(refused)?;
+    Ok(Reply::Done(ControlParameters { name: Some(prefix), ..body }))
+}
+
+/// The prefix and the next hop that a command means, if its sender may.
+fn whose(request: &Request<'_>) -> Result<(Name, FaceId), Refusal> {
+    let prefix = require(request.parameters.name.clone(), "Name")?;
+    check_prefix(request, &prefix)?;
+    let face = request.face();
+    match request.local || face == request.from {
+        true => Ok((prefix, face)),
+        false => Err((403, "a remote application registers for its own face only".to_owned())),
+    }
+}
+
+/// Strangers must not draw to themselves everything, nor what belongs to this machine or link.
+fn check_prefix(request: &Request<'_>, prefix: &Name) -> Result<(), Refusal> {
+    let first = prefix.as_name().component(0);
+    let reserved = first.is_none_or(|first| first.value == b"localhost" || first.value == b"localhop");
+    match reserved && !request.local {
+        true => Err((403, "a remote application registers neither / nor a local prefix".to_owned())),
+        false => Ok(()),
+    }
+}
+
+fn origin_of(origin: Option<u64>) -> Result<u64, Refusal> {
+    match origin.unwrap_or(0) {
+        ORIGIN_FIB => Err((400, format!("{ORIGIN_FIB} is no origin of a route"))),
+        origin => Ok(origin),
+    }
+}
+
+/// The refusal of a route that cannot be.
+pub(super) fn refused(error: RouteError) -> Refusal {
+    let code = match error {
+        RouteError::NoFace(_) => 410,
+        RouteError::TooLong => 414,
+        RouteError::Full => 507,
+    };
+    (code, error.to_string())
+}
+
+pub(super) fn list(forwarder: &Forwarder, now: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
+    for (name, routes) in forwarder.rib.iter() {
+        let record = |route: &Route| RouteRecord {
+            face_id: route.face.0,
+            origin: route.origin,
+            cost: route.cost,
+            flags: route.flags,
+            expiration: route.expires.map(|at| at.since(now)),
+        };
+        let routes: Vec<_> = routes.iter().filter(|route| route.origin != ORIGIN_FIB).map(record).collect();
+        if !routes.is_empty() {
+            content.push(&RibEntry { name: name.clone(), routes })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! `status/general` (NFD wiki, "Forwarder Status").
+
+use super::{Content, Refusal};
+use crate::forwarder::Forwarder;
+use larder_packet::NameRef;
+use larder_packet::mgmt::ForwarderStatus;
+use larder_units::Time;
+
+/// What NFD's clients show as the version of NFD.
+const VERSION: &str = concat!("larder-", env!("CARGO_PKG_VERSION"));
+
+pub(super) fn general(forwarder: &Forwarder, now: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
+    let stats = forwarder.stats();
+    content.push_fields(&ForwarderStatus {
+        version: VERSION.to_owned(),
+        start_timestamp_ms: forwarder.unix_millis(Time::ZERO),
+        current_timestamp_ms: forwarder.unix_millis(now),
+        // There is no name tree here; its entries in NFD are those of the tables over it.
+        name_tree_entries: (stats.fib_entries + stats.pit_entries) as u64,
+        fib_entries: stats.fib_entries as u64,
+        pit_entries: stats.pit_entries as u64,
+        measurements_entries: 0,
+        cs_entries: stats.content_store_entries as u64,
+        in_interests: stats.packets.in_interests,
+        in_data: stats.packets.in_data,
+        in_nacks: stats.packets.in_nacks,
+        out_interests: stats.packets.out_interests,
+        out_data: stats.packets.out_data,
+        out_nacks: stats.packets.out_nacks,
+        satisfied_interests: stats.satisfied,
+        unsatisfied_interests: stats.unsatisfied,
+    });
+    Ok(())
+}

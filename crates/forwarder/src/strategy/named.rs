@@ -1,0 +1,168 @@
+//! Strategies by name: `best-route`, or as the NFD management protocol calls them, `/localhost/nfd/strategy/best-route/v=5`, with parameters
+//! behind the version: `/localhost/nfd/strategy/best-route/v=5/retx-suppression-max~500`.
+
+use super::{Parameters, STRATEGIES, Strategy, StrategyEntry};
+use larder_packet::{Name, NameRef};
+use larder_units::Streams;
+use std::fmt;
+
+/// Where strategies have their names.
+const PREFIX: [&str; 3] = ["localhost", "nfd", "strategy"];
+
+/// A strategy as it is set under a prefix.
+pub(crate) struct Instance {
+    /// With version and parameters.
+    name: Name,
+    pub(crate) strategy: Box<dyn Strategy>,
+}
+
+impl Instance {
+    /// The strategy of this name; `streams` feed those that draw lots.
+    pub(crate) fn new(name: &Name, streams: &Streams) -> Result<Instance, StrategyError> {
+        let (entry, parameters) = read(name.as_name())?;
+        let wrong = |problem| StrategyError::Parameters { strategy: entry.name, problem };
+        let pairs: Option<Vec<(&str, &str)>> = parameters.iter().map(|text| text.split_once('~')).collect();
+        let mut left = Parameters { left: pairs.ok_or_else(|| wrong("a parameter reads KEY~VALUE".to_owned()))? };
+        let strategy = (entry.build)(&mut left, streams.stream(&format!("strategy {}", entry.name))).map_err(wrong)?;
+        match left.left.first() {
+            Some((key, _)) => Err(wrong(format!("there is no parameter {key:?}"))),
+            None => Ok(Instance { name: full_name(entry, &parameters), strategy }),
+        }
+    }
+
+    /// The default of `/`.
+    pub(crate) fn default_of_root(streams: &Streams) -> Instance {
+        let mut none = Parameters { left: Vec::new() };
+        let entry = &STRATEGIES[0];
+        #[allow(clippy::expect_used, reason = "a strategy can be made without parameters: a test makes all of them so")]
+        let strategy = (entry.build)(&mut none, streams.stream("strategy of /")).expect("a strategy with its defaults");
+        Instance { name: full_name(entry, &[]), strategy }
+    }
+
+    /// Its name with version and parameters.
+    pub(crate) fn instance(&self) -> &Name {
+        &self.name
+    }
+}
+
+/// A name that no strategy has, or parameters that it cannot have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StrategyError {
+    /// There is none of this name.
+    Unknown(Name),
+    /// There is one, with another version.
+    Version {
+        /// Its name here.
+        strategy: Name,
+    },
+    /// Its parameters are wrong.
+    Parameters {
+        /// The strategy.
+        strategy: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The prefix under which it should be set is too long.
+    PrefixTooLong,
+}
+
+impl fmt::Display for StrategyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StrategyError::Unknown(name) => {
+                write!(f, "there is no strategy {name}; there are {}", strategy_names().collect::<Vec<_>>().join(", "))
+            }
+            StrategyError::Version { strategy } => write!(f, "the strategy has another version: {strategy}"),
+            StrategyError::Parameters { strategy, problem } => write!(f, "{strategy}: {problem}"),
+            StrategyError::PrefixTooLong => {
+                write!(f, "a prefix has at most {} components", crate::limits::PREFIX_COMPONENTS)
+            }
+        }
+    }
+}
+
+impl std::error::Error for StrategyError {}
+
+/// The whole name of the strategy called `text`: `best-route`, or its name in the NFD management protocol, with or without version and
+/// parameters.
+///
+/// # Errors
+/// [`StrategyError`] where there is none, or its parameters are wrong.
+pub fn strategy_by_name(text: &str) -> Result<Name, StrategyError> {
+    let named = |text: &str| text.parse::<Name>().map_err(|_| StrategyError::Unknown(Name::root()));
+    let name = match text.starts_with('/') {
+        true => named(text)?,
+        false => {
+            let mut name = Name::root();
+            PREFIX.iter().for_each(|component| _ = name.push_generic(component.as_bytes()));
+            name.append(named(&format!("/{text}"))?.as_name());
+            name
+        }
+    };
+    Instance::new(&name, &Streams::new(0)).map(|instance| instance.name)
+}
+
+/// The short names of all strategies.
+pub fn strategy_names() -> impl Iterator<Item = &'static str> {
+    STRATEGIES.iter().map(|entry| entry.name)
+}
+
+/// The strategy that a name means, and its parameters as they stand in the name.
+fn read(name: NameRef<'_>) -> Result<(&'static StrategyEntry, Vec<String>), StrategyError> {
+    let unknown = || StrategyError::Unknown(name.to_name());
+    let mut components = name.components();
+    for expected in PREFIX {
+        components.next().filter(|component| component.value == expected.as_bytes()).ok_or_else(unknown)?;
+    }
+    let short = components.next().ok_or_else(unknown)?;
+    let entry = STRATEGIES.iter().find(|entry| entry.name.as_bytes() == short.value).ok_or_else(unknown)?;
+    let mut components = components.peekable();
+    if let Some(version) = components.peek().and_then(|component| component.as_version()) {
+        components.next();
+        if version != entry.version {
+            return Err(StrategyError::Version { strategy: full_name(entry, &[]) });
+        }
+    }
+    Ok((entry, components.map(|component| String::from_utf8_lossy(component.value).into_owned()).collect()))
+}
+
+fn full_name(entry: &StrategyEntry, parameters: &[String]) -> Name {
+    let mut name = Name::root();
+    PREFIX.iter().chain([&entry.name]).for_each(|component| _ = name.push_generic(component.as_bytes()));
+    name.push_version(entry.version);
+    parameters.iter().for_each(|parameter| _ = name.push_generic(parameter.as_bytes()));
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_strategy_is_made_by_its_short_name_and_by_its_whole_one() {
+        for short in strategy_names() {
+            let whole = strategy_by_name(short).unwrap();
+            assert_eq!(strategy_by_name(&whole.to_string()), Ok(whole.clone()), "{short}");
+            let mut unversioned = whole.clone();
+            unversioned.truncate(4);
+            assert_eq!(strategy_by_name(&unversioned.to_string()), Ok(whole));
+        }
+    }
+
+    #[test]
+    fn what_is_no_strategy_says_what_there_is() {
+        let error = |text: &str| strategy_by_name(text).unwrap_err().to_string();
+        assert!(error("best").contains("best-route, multicast"), "{}", error("best"));
+        assert!(error("/localhost/nfd/strategy/best-route/v=99").contains("best-route/v=5"));
+        assert!(error("best-route/v=5/no-such~1").contains("no-such"));
+        assert!(error("best-route/v=5/retx-suppression-max~fast").contains("fast"));
+        assert!(error("best-route/v=5/retx").contains("KEY~VALUE"));
+        assert!(error("%zz").contains("best-route"));
+    }
+
+    #[test]
+    fn parameters_are_kept_in_the_name() {
+        let name = strategy_by_name("best-route/v=5/retx-suppression-max~500").unwrap();
+        assert_eq!(name.to_string(), "/localhost/nfd/strategy/best-route/v=5/retx-suppression-max~500");
+    }
+}

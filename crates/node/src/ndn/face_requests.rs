@@ -1,0 +1,196 @@
+//! Faces that management wants made, changed or closed: what `faces/create` and its neighbours mean for sockets.
+//!
+//! UDP unicast and TCP faces are made, from canonical FaceUris (NFD wiki, "FaceMgmt"): an address and a port, no host name, for nobody here
+//! waits for a name server. A TCP face's command is answered when it is connected, or is not.
+
+use super::connection::Connection;
+use super::event_loop::EventLoop;
+use super::stream::Socket;
+use crate::limits;
+use larder_forwarder::{FaceAnswer, FaceConfig, FaceId, FaceRequest, HostRequest, Persistency};
+use larder_units::Time;
+use mio::net::TcpStream;
+use std::net::SocketAddr;
+
+/// A face whose connection is being made, for the command that waits for it.
+pub(super) struct Connecting {
+    ticket: u64,
+    since: Time,
+}
+
+impl EventLoop {
+    pub(super) fn obey_management(&mut self, now: Time) {
+        for request in std::mem::take(&mut self.requests) {
+            match request {
+                HostRequest::CreateFace(request) => {
+                    let ticket = request.ticket;
+                    if let Some(answer) = self.create_face(now, request).unwrap_or_else(Some) {
+                        self.answer(now, ticket, answer);
+                    }
+                }
+                HostRequest::DestroyFace(face) => self.close(face, Some("destroyed by management".to_owned())),
+                HostRequest::UpdateFace(face) => self.update_face(face),
+            }
+        }
+    }
+
+    fn answer(&mut self, now: Time, ticket: u64, answer: FaceAnswer) {
+        self.forwarder.on_face_answer(now, ticket, answer, &mut self.outbox);
+        self.post(&[]);
+    }
+
+    /// Makes the face. `None` where it is being connected; `Err` where it cannot be.
+    fn create_face(&mut self, now: Time, request: FaceRequest) -> Result<Option<FaceAnswer>, FaceAnswer> {
+        let refused = |code, text: &str| FaceAnswer::Refused(code, text.to_owned());
+        let (scheme, address) = peer(&request.uri)?;
+        if request.local_uri.is_some() {
+            return Err(refused(406, "the local end of a unicast face cannot be chosen"));
+        }
+        let persistency = request.persistency;
+        let remote = !(scheme == Scheme::Tcp && address.ip().is_loopback());
+        if request.local_fields && remote {
+            return Err(refused(406, "local fields pass on faces to this machine only"));
+        }
+        let adapt = |config: FaceConfig| {
+            let interval = config.base_congestion_marking_interval;
+            let threshold = config.default_congestion_threshold;
+            FaceConfig {
+                persistency,
+                mtu: config.mtu.map(|mtu| request.mtu.unwrap_or(mtu)),
+                local_fields: request.local_fields,
+                congestion_marking: request.congestion_marking,
+                base_congestion_marking_interval: request.base_congestion_marking_interval.unwrap_or(interval),
+                default_congestion_threshold: request.default_congestion_threshold.unwrap_or(threshold),
+                ..config
+            }
+        };
+        match scheme {
+            Scheme::Udp => {
+                let Some(udp) = &self.udp else { return Err(refused(406, "[ndn] udp is off in the configuration")) };
+                if let Some(face) = udp.peers.get(&address) {
+                    return Err(FaceAnswer::Exists(*face));
+                }
+                let made = self.add_udp(address, adapt).map_err(|why| FaceAnswer::Refused(507, why))?;
+                Ok(Some(FaceAnswer::Created(made)))
+            }
+            Scheme::Tcp => {
+                if persistency == Persistency::Permanent {
+                    return Err(refused(406, "a permanent TCP face is made by a [[ndn.route]] of the configuration"));
+                }
+                if let Some(face) = self.tcp_face_to(address) {
+                    return Err(FaceAnswer::Exists(face));
+                }
+                let failed = |error: std::io::Error| FaceAnswer::Refused(504, format!("cannot connect: {error}"));
+                let socket = TcpStream::connect(address).map_err(failed)?;
+                let face = self.add_tcp(socket, address, adapt).ok_or(refused(507, "too many faces"))?;
+                self.connecting.insert(face, Connecting { ticket: request.ticket, since: now });
+                Ok(None)
+            }
+        }
+    }
+
+    fn tcp_face_to(&self, address: SocketAddr) -> Option<FaceId> {
+        let same = |connection: &Connection| match connection {
+            Connection::Stream(stream) => match &stream.socket {
+                Socket::Tcp(socket) => socket.peer_addr().is_ok_and(|peer| peer == address),
+                Socket::Unix(_) => false,
+            },
+            _ => false,
+        };
+        self.connections.iter().find(|(_, connection)| same(connection)).map(|(face, _)| *face)
+    }
+
+    /// The face's socket can be written: if management waited for it, it is connected.
+    pub(super) fn on_connected(&mut self, now: Time, face: FaceId) {
+        if !self.connecting.contains_key(&face) {
+            return;
+        }
+        let Some(Connection::Stream(stream)) = self.connections.get(&face) else { return };
+        // A socket that could not be connected is writable too; its error shows when it is read.
+        if matches!(&stream.socket, Socket::Tcp(socket) if socket.peer_addr().is_ok())
+            && let Some(Connecting { ticket, .. }) = self.connecting.remove(&face)
+        {
+            self.answer(now, ticket, FaceAnswer::Created(face));
+        }
+    }
+
+    /// The face is closed: if management waited for it, there will be none.
+    pub(super) fn on_not_connected(&mut self, now: Time, face: FaceId, why: Option<&str>) {
+        if let Some(Connecting { ticket, .. }) = self.connecting.remove(&face) {
+            let why = why.unwrap_or("the peer closed the connection");
+            self.answer(now, ticket, FaceAnswer::Refused(504, format!("cannot connect: {why}")));
+        }
+    }
+
+    pub(super) fn give_up_connecting(&mut self, now: Time) {
+        let late = self.connecting.iter().filter(|(_, one)| now.since(one.since) >= limits::FACE_CONNECT);
+        let late: Vec<FaceId> = late.map(|(face, _)| *face).collect();
+        for face in late {
+            self.close(face, Some("it took too long".to_owned()));
+        }
+    }
+
+    fn update_face(&mut self, face: FaceId) {
+        let Some(config) = self.forwarder.face(face) else { return };
+        if let Some(Connection::Udp(peer)) = self.connections.get_mut(&face) {
+            peer.permanent = config.persistency != Persistency::OnDemand;
+            peer.mtu = config.mtu.unwrap_or(peer.mtu);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scheme {
+    Udp,
+    Tcp,
+}
+
+/// The peer that a canonical FaceUri means.
+fn peer(uri: &str) -> Result<(Scheme, SocketAddr), FaceAnswer> {
+    let (scheme, rest) =
+        uri.split_once("://").ok_or_else(|| FaceAnswer::Refused(400, format!("{uri:?} is no FaceUri")))?;
+    let (kind, version) = match scheme {
+        "udp" | "udp4" | "udp6" => (Scheme::Udp, scheme.get(3..)),
+        "tcp" | "tcp4" | "tcp6" => (Scheme::Tcp, scheme.get(3..)),
+        _ => return Err(FaceAnswer::Refused(406, format!("faces of the scheme {scheme:?} cannot be made"))),
+    };
+    let address: SocketAddr = rest.trim_end_matches('/').parse().map_err(|_| {
+        FaceAnswer::Refused(
+            400,
+            format!("{uri:?} is not canonical: it needs an address and a port, such as udp4://192.0.2.1:6363"),
+        )
+    })?;
+    let fits = match version {
+        Some("4") => address.is_ipv4(),
+        Some("6") => address.is_ipv6(),
+        _ => true,
+    };
+    match fits && address.port() != 0 && !address.ip().is_unspecified() && !address.ip().is_multicast() {
+        true => Ok((kind, address)),
+        false => Err(FaceAnswer::Refused(400, format!("{uri:?} is no peer of a unicast face"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_peer_is_refused_with_the_protocols_codes() {
+        for (uri, code) in [
+            ("udp4://127.0.0.1", 400),
+            ("udp4://localhost:6363", 400),
+            ("udp6://127.0.0.1:6363", 400),
+            ("udp4://224.0.23.170:56363", 400),
+            ("tcp4://0.0.0.0:6363", 400),
+            ("udp4://127.0.0.1:0", 400),
+            ("6363", 400),
+            ("unix:///run/nfd/nfd.sock", 406),
+            ("ws://127.0.0.1:9696", 406),
+        ] {
+            assert!(matches!(peer(uri), Err(FaceAnswer::Refused(said, _)) if said == code), "{uri}: {:?}", peer(uri));
+        }
+        assert_eq!(peer("udp4://127.0.0.1:6363").unwrap().0, Scheme::Udp);
+        assert_eq!(peer("tcp6://[::1]:6363").unwrap(), (Scheme::Tcp, "[::1]:6363".parse().unwrap()));
+    }
+}

@@ -1,0 +1,53 @@
+//! What `larder policies` says of each policy's memory, against what its tables hold.
+
+mod traffic;
+
+use larder_policy::{Kind, PolicyEntry, Spec, registry};
+use larder_units::Time;
+use traffic::{Owner, Zipf};
+
+/// Bytes of heap once a cache of `objects` objects of 1 KiB has turned over several times, so that ghosts and histories are full.
+fn state_bytes(spec: &Spec, objects: u64) -> usize {
+    let mut owner = Owner::new(spec, objects << 10, 1);
+    let mut zipf = Zipf::new(8 * objects as usize, 0.7, 7);
+    for request in 0..10 * objects {
+        owner.request(zipf.draw(), 1 << 10, Time::from_millis(request));
+        if request % 1000 == 0 {
+            owner.run_jobs();
+        }
+    }
+    owner.engine.state_bytes()
+}
+
+/// Bytes more for each object more, whatever a policy has beside.
+fn bytes_an_object(spec: &str) -> f64 {
+    let spec = spec.parse().unwrap();
+    // Powers of two: vectors that double are then full.
+    let (few, many) = (1 << 10, 1 << 12);
+    (state_bytes(&spec, many) as f64 - state_bytes(&spec, few) as f64) / (many - few) as f64
+}
+
+fn measured(entry: &PolicyEntry) -> f64 {
+    /// The engine's own.
+    const ENGINE: f64 = 16.0;
+    match (entry.name, entry.kind()) {
+        ("size", _) => bytes_an_object("size(max=1KiB)+fifo") - bytes_an_object("fifo"),
+        // Its shadows are as large for ten thousand objects as for ten million, and would be most of what is measured here.
+        ("agd", _) => bytes_an_object("agd(p=1)") - ENGINE,
+        (name, Kind::Admission) => bytes_an_object(&format!("{name}+fifo")) - bytes_an_object("fifo"),
+        (name, Kind::Eviction) => bytes_an_object(name) - ENGINE,
+    }
+}
+
+#[test]
+fn state_is_larger_than_stated() {
+    // AdaptSize remembers what was requested in an interval, however many of these objects are stored.
+    for entry in registry().iter().filter(|entry| !entry.is_offline() && entry.name != "adaptsize") {
+        let (measured, stated) = (measured(entry), f64::from(entry.bytes_an_object));
+        assert!(measured <= 1.15 * stated + 1.0, "{}: {measured:.1} bytes an object, stated {stated}", entry.name);
+        // Tables of admissions round to powers of two, and fill as the traffic has it: an upper bound.
+        if entry.kind() == Kind::Eviction {
+            assert!(measured >= 0.85 * stated - 1.0, "{}: {measured:.1} bytes an object, stated {stated}", entry.name);
+        }
+    }
+}

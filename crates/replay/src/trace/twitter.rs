@@ -1,0 +1,96 @@
+//! Twitter's cache traces as published (Yang, Yue and Rashmi, A large scale analysis of hundreds of in-memory cache clusters at Twitter, OSDI 2020): lines
+//! of time in seconds, anonymised key, key size, value size, client, operation and time to live, with commas between.
+//!
+//! A `get` or `gets` is a request; the other operations change what is cached, and only tell sizes. An object is its key and value, and has as
+//! many bytes as both. A request that missed at Twitter states a value of 0 bytes: it then has the size that the last operation on the key told, or the
+//! key's alone. Times to live are not kept.
+
+use super::Requests;
+use super::columns::name_hash;
+use super::error::Place;
+use super::lines::{Lines, shown, whole};
+use crate::Access;
+use crate::limits::MAX_REMEMBERED_URLS;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use larder_units::Time;
+
+/// Fields of a line.
+const FIELDS: usize = 7;
+/// The field that names the operation.
+const OPERATION: usize = 5;
+
+pub(super) struct Twitter {
+    lines: Lines,
+    /// Bytes of the value last told, by key.
+    values: HashMap<u64, u64, FixedState>,
+}
+
+impl Twitter {
+    pub fn new(lines: Lines) -> Self {
+        Twitter { lines, values: HashMap::default() }
+    }
+
+    /// Whether a line is one of these.
+    pub fn is_line(line: &[u8]) -> bool {
+        let operation = line.split(|byte| *byte == b',').nth(OPERATION);
+        let is_word = operation.is_some_and(|op| !op.is_empty() && op.iter().all(u8::is_ascii_alphabetic));
+        is_word && line.iter().filter(|byte| **byte == b',').count() == FIELDS - 1 && line[0].is_ascii_digit()
+    }
+
+    /// The value's size, as told now or before.
+    fn value(&mut self, id: u64, told: u64) -> u64 {
+        if told == 0 {
+            return self.values.get(&id).copied().unwrap_or(0);
+        }
+        if self.values.len() < MAX_REMEMBERED_URLS || self.values.contains_key(&id) {
+            self.values.insert(id, told);
+        }
+        told
+    }
+}
+
+impl Requests for Twitter {
+    fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
+        loop {
+            let Some(line) = self.lines.next()? else { return Ok(None) };
+            let Operation { now, id, key, value, is_request } = match Operation::of(line) {
+                Ok(operation) => operation,
+                Err(problem) => return Err((self.lines.place(), problem)),
+            };
+            let value = self.value(id, value);
+            if is_request {
+                return Ok(Some(Access { id, size: key.saturating_add(value), now }));
+            }
+        }
+    }
+}
+
+struct Operation {
+    now: Time,
+    id: u64,
+    /// Bytes.
+    key: u64,
+    /// Bytes.
+    value: u64,
+    is_request: bool,
+}
+
+impl Operation {
+    fn of(line: &[u8]) -> Result<Operation, String> {
+        let mut fields = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        let mut field = || fields.next().ok_or_else(|| format!("{FIELDS} fields expected, found `{}`", shown(line)));
+        let (time, name, key, value, _client, operation) = (field()?, field()?, field()?, field()?, field()?, field()?);
+        let number = |text: &[u8], what: &str| whole(text).ok_or_else(|| format!("`{}` is not a {what}", shown(text)));
+        if name.is_empty() {
+            return Err("the key is missing".to_owned());
+        }
+        Ok(Operation {
+            now: Time::from_secs(number(time, "time in seconds")?),
+            id: name_hash(name),
+            key: number(key, "size in bytes")?,
+            value: number(value, "size in bytes")?,
+            is_request: matches!(operation, b"get" | b"gets"),
+        })
+    }
+}
