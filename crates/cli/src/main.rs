@@ -10,6 +10,7 @@ mod curve;
 mod destination;
 mod failure;
 mod get;
+mod layout;
 mod output;
 mod ping;
 mod ping_server;
