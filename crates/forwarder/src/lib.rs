@@ -56,6 +56,7 @@ pub use content_store::ContentStoreCounters;
 pub use drop_reason::{Detail, DropCounters, DropReason, Dropped};
 pub use face::{FaceConfig, FaceCounters, FaceId, LinkType, Persistency, Scope};
 pub use forwarder::{Config, Forwarder};
+pub use management::{Authorized, Rule};
 pub use outbox::{Body, FaceAnswer, FaceRequest, HostRequest, Outbox, Send};
 pub use pit::{InRecord, OutRecord, PitEntry};
 pub use rib::{CAPTURE, CHILD_INHERIT, NextHop, Route, RouteError};
