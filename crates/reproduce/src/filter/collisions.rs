@@ -6,11 +6,12 @@ use larder_policy::{Engine, Spec, SpecError};
 use larder_units::{ByteSize, Streams, Time};
 use serde::Deserialize;
 
-const FILE: (&str, &str) = ("filter/collisions.toml", include_str!("../../../../experiments/filter/collisions.toml"));
+pub(super) const FILE: (&str, &str) =
+    ("filter/collisions.toml", include_str!("../../../../experiments/filter/collisions.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sweep {
+pub(super) struct Sweep {
     window: u64,
     table: u64,
     /// Names that were never asked for.

@@ -5,7 +5,8 @@ use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
 
-const FILE: (&str, &str) = ("filter/hit-rates.toml", include_str!("../../../../experiments/filter/hit-rates.toml"));
+pub(super) const FILE: (&str, &str) =
+    ("filter/hit-rates.toml", include_str!("../../../../experiments/filter/hit-rates.toml"));
 
 /// The policies of the paper, LFU in both readings.
 const SHOWN: [&str; 7] = ["FIFO", "Random", "LFU", "ARC", "TinyLFU", "Filter", "LFU in cache"];
@@ -15,7 +16,7 @@ const PUBLISHED: [f64; 7] = [0.238, 0.241, 0.389, 0.366, 0.376, 0.341, 0.389];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sweep {
+pub(super) struct Sweep {
     objects: u64,
     /// C, in packets.
     capacity: u64,

@@ -25,3 +25,30 @@ fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> 
     let cycles = cycles::run(request, watch, &on_web)?;
     Ok(vec![hit_rates, sizes, parameters, collisions, cycles])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Experiment, Scale};
+    use serde::de::DeserializeOwned;
+    use std::fmt::Debug;
+
+    fn claims<Sweep: DeserializeOwned + Debug>((name, text): (&str, &str)) -> usize {
+        let experiment = Experiment::<Sweep>::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
+        let shown = [Scale::Quick, Scale::Full].map(|scale| format!("{:?}", experiment.sweep(scale)));
+        assert!(!shown[0].is_empty() && !shown[1].is_empty());
+        experiment.claims.len()
+    }
+
+    #[test]
+    fn an_hour_ends_with_a_mistake_in_a_file() {
+        let claims = [
+            claims::<hit_rates::Sweep>(hit_rates::FILE),
+            claims::<sizes::Sweep>(sizes::FILE),
+            claims::<parameters::Sweep>(parameters::FILE),
+            claims::<collisions::Sweep>(collisions::FILE),
+            claims::<cycles::Sweep>(cycles::FILE),
+        ];
+        assert_eq!(claims, [12, 9, 6, 2, 9]);
+    }
+}

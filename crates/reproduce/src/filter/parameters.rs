@@ -7,11 +7,12 @@ use larder_replay::model::{self, FilterTable, Popularity, Prediction};
 use larder_units::ByteSize;
 use serde::Deserialize;
 
-const FILE: (&str, &str) = ("filter/parameters.toml", include_str!("../../../../experiments/filter/parameters.toml"));
+pub(super) const FILE: (&str, &str) =
+    ("filter/parameters.toml", include_str!("../../../../experiments/filter/parameters.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sweep {
+pub(super) struct Sweep {
     objects: u64,
     exponent: f64,
     capacity: u64,

@@ -7,11 +7,11 @@ use larder_replay::model::{self, FilterTable, Popularity};
 use larder_units::ByteSize;
 use serde::Deserialize;
 
-const FILE: (&str, &str) = ("filter/sizes.toml", include_str!("../../../../experiments/filter/sizes.toml"));
+pub(super) const FILE: (&str, &str) = ("filter/sizes.toml", include_str!("../../../../experiments/filter/sizes.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sweep {
+pub(super) struct Sweep {
     /// Shares of the catalogue.
     shares: Vec<f64>,
     web: Traffic,

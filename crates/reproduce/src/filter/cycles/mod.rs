@@ -11,11 +11,12 @@ use larder_forwarder::account::{STAGES, Stage};
 use serde::Deserialize;
 use world::{Whole, World};
 
-const FILE: (&str, &str) = ("filter/cycles.toml", include_str!("../../../../../experiments/filter/cycles.toml"));
+pub(super) const FILE: (&str, &str) =
+    ("filter/cycles.toml", include_str!("../../../../../experiments/filter/cycles.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sweep {
+pub(super) struct Sweep {
     objects: u64,
     /// C, in packets.
     capacity: u64,
