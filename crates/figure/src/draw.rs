@@ -1,6 +1,6 @@
 //! The picture, by plotters: axes and grid, the series, the legend.
 
-use crate::limits::{POINTS_A_SERIES, TEXT_CHARS};
+use crate::limits::{LEGEND_LINES, POINTS_A_SERIES, TEXT_CHARS};
 use crate::{Axis, Figure, Scale, Series, Style};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
@@ -8,10 +8,12 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use std::ops::Range;
 
-/// Pixels of the picture; it scales with the page.
-const SIZE: (u32, u32) = (760, 400);
-/// Of these, the legend at the right.
-const LEGEND_WIDTH: u32 = 170;
+/// Pixels of the plot with its axes; the picture scales with the page.
+const PLOT: (u32, u32) = (590, 400);
+/// Least and greatest width of the legend at the right of it, which grows with the names.
+const LEGEND_WIDTH: (u32, u32) = (170, 460);
+/// Height of one of its lines.
+const LEGEND_LINE: u32 = 22;
 const FONT: &str = "system-ui, sans-serif";
 
 const PAPER: RGBColor = RGBColor(0xFF, 0xFF, 0xFE);
@@ -37,13 +39,22 @@ pub(crate) fn svg(figure: &Figure) -> String {
     // Plotters' errors are the backend's, and this one writes into a string; a picture without a part of itself would be the worst of it.
     let _ = draw(figure, &mut drawing);
     let content = drawing.split_once('>').map_or("", |(_, content)| content);
-    let (width, height) = SIZE;
+    let (width, height) = size(figure);
     let title = escaped(&shown(&figure.title));
     format!(
         "<svg class=\"larder-figure\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
          height=\"{height}\" role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n{}{content}",
         dark_style()
     )
+}
+
+/// Room for the plot, and for all names of the legend.
+fn size(figure: &Figure) -> (u32, u32) {
+    let longest = figure.series.iter().map(|series| shown(&series.name).chars().count()).max().unwrap_or(0);
+    // A character of this font is seven pixels wide or less; before it stands the sign.
+    let legend = (40 + 7 * longest as u32).clamp(LEGEND_WIDTH.0, LEGEND_WIDTH.1);
+    let lines = figure.series.len().min(LEGEND_LINES) as u32;
+    (PLOT.0 + legend, PLOT.1.max(60 + LEGEND_LINE * lines))
 }
 
 /// The colours on a dark page. They go by the attribute that the light ones are written with, so a viewer without style sheets shows those.
@@ -69,9 +80,9 @@ fn draw(figure: &Figure, into: &mut String) -> Drawn {
     let (y_low, y_high) = extent(&figure.y, all.iter().flat_map(Placed::ys).chain(zero), false);
     let foot = zero.unwrap_or(y_low);
 
-    let root = SVGBackend::with_string(into, SIZE).into_drawing_area();
+    let root = SVGBackend::with_string(into, size(figure)).into_drawing_area();
     root.fill(&PAPER)?;
-    let (plot, legend) = root.split_horizontally(SIZE.0 - LEGEND_WIDTH);
+    let (plot, legend) = root.split_horizontally(PLOT.0);
     let mut chart = ChartBuilder::on(&plot)
         .caption(shown(&figure.title), text(17))
         .margin(10)
@@ -263,7 +274,7 @@ fn draw_whiskers(chart: &mut Chart<'_, '_>, intervals: &[(f64, f64, f64)], pen: 
 
 fn draw_legend(area: &Area<'_>, figure: &Figure) -> Drawn {
     for (index, series) in figure.series.iter().enumerate() {
-        let (pen, y) = (Pen::of(index), 50 + 22 * index as i32);
+        let (pen, y) = (Pen::of(index), 50 + (LEGEND_LINE * index as u32) as i32);
         match series.style {
             Style::Bars => area.draw(&Rectangle::new([(4, y - 6), (26, y + 6)], pen.fill()))?,
             Style::Points => area.draw(&Circle::new((15, y), 4, pen.fill()))?,

@@ -11,3 +11,6 @@ pub const TEXT_CHARS: usize = 120;
 
 /// Ticks of an axis at most, so that labels do not run into each other.
 pub const TICKS: usize = 9;
+
+/// Names of a legend that the picture grows for: nobody tells more lines than these apart.
+pub const LEGEND_LINES: usize = 60;

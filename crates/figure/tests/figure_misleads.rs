@@ -38,6 +38,18 @@ fn what_cannot_be_shown_is_shown_somewhere() {
 }
 
 #[test]
+fn a_name_in_the_legend_is_cut_off() {
+    let size = |svg: &str| {
+        let (width, rest) = svg.split_once("viewBox=\"0 0 ").unwrap().1.split_once(' ').unwrap();
+        (width.parse::<usize>().unwrap(), rest.split_once('"').unwrap().0.parse::<usize>().unwrap())
+    };
+    let name = "filter(theta=2,window=50000)+fifo, twitter";
+    let long = size(&figure(vec![Series::line(name, vec![])]).svg());
+    let many = size(&figure((0..30).map(|n| Series::line(format!("{n}"), vec![])).collect()).svg());
+    assert!(long.0 >= 590 + 32 + 7 * name.len() && many.1 >= 50 + 30 * 22, "{long:?} {many:?}");
+}
+
+#[test]
 fn a_title_breaks_the_page() {
     let svg = figure(vec![Series::line("<script>\u{0}", vec![])]).svg();
     assert!(svg.contains("A &lt;title&gt; &amp; &quot;more&quot;") && !svg.contains("<script") && !svg.contains('\0'));

@@ -2,8 +2,12 @@
 //!
 //! Where the paper does not add up, both readings run, and the bands come from its equations; each experiment's file says which.
 
+mod collisions;
+mod cycles;
 mod hit_rates;
+mod parameters;
 mod replays;
+mod sizes;
 
 use crate::{Error, Paper, Request, Section, Watch};
 
@@ -14,5 +18,10 @@ pub(crate) const PAPER: Paper = Paper {
 };
 
 fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
-    [hit_rates::run].into_iter().map(|experiment| experiment(request, watch)).collect()
+    let hit_rates = hit_rates::run(request, watch)?;
+    let (sizes, on_web) = sizes::run(request, watch)?;
+    let parameters = parameters::run(request, watch)?;
+    let collisions = collisions::run(request, watch)?;
+    let cycles = cycles::run(request, watch, &on_web)?;
+    Ok(vec![hit_rates, sizes, parameters, collisions, cycles])
 }

@@ -101,7 +101,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         },
     ],
     complexity: "O(1), amortised",
-    bytes_an_object: 72,
+    bytes_an_object: 56,
     build: Build::Eviction(|arguments, setting| {
         let bytes = arguments.get("bytes").unwrap_or(0) as f32 / 100.0;
         let fixed = arguments.get("p").and_then(|choice| (choice as usize).checked_sub(1)).map(|rung| POWERS[rung]);
@@ -181,5 +181,19 @@ impl Evict for Agd {
 
     fn on_remove(&mut self, slot: Slot) {
         self.keeper.ranking.remove(slot);
+    }
+
+    fn prefetch(&self, id: u64, slot: Option<Slot>) {
+        self.keeper.prefetch(id, slot);
+    }
+
+    fn prefetch_further(&self, _: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            self.keeper.ranking.prefetch_neighbours(slot);
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        self.keeper.ranking.first()
     }
 }
