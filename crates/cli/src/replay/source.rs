@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-/// Requests that are read at once, 24 bytes each: large against the handing over, small against memory.
-const CHUNK_REQUESTS: usize = 1 << 16;
+/// Requests that are read at once, 24 bytes each: large against the handing over, small against the processor's own cache.
+const CHUNK_REQUESTS: usize = 1 << 14;
 
 /// A trace's file and what of it is wanted.
 pub struct Source<'a> {
