@@ -6,13 +6,17 @@
 #![allow(clippy::print_stderr, reason = "a command line says what went wrong")]
 
 mod connection;
+mod ctl;
+mod curve;
 mod destination;
 mod failure;
 mod get;
+mod layout;
 mod output;
 mod ping;
 mod ping_server;
 mod policies;
+mod predict;
 mod put;
 mod replay;
 mod reproduce;
@@ -40,7 +44,10 @@ enum Command {
     Get(get::GetArgs),
     Ping(ping::PingArgs),
     PingServer(ping_server::PingServerArgs),
+    Ctl(ctl::CtlArgs),
     Replay(replay::ReplayArgs),
+    Curve(curve::CurveArgs),
+    Predict(predict::PredictArgs),
     Policies(policies::PoliciesArgs),
     Reproduce(reproduce::ReproduceArgs),
     Trace(trace::TraceArgs),
@@ -58,7 +65,10 @@ fn main() -> ExitCode {
         Command::Get(args) => get::run(args),
         Command::Ping(args) => ping::run(args),
         Command::PingServer(args) => ping_server::run(args),
+        Command::Ctl(args) => ctl::run(args),
         Command::Replay(args) => replay::run(args),
+        Command::Curve(args) => curve::run(args),
+        Command::Predict(args) => predict::run(args),
         Command::Policies(args) => policies::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Trace(args) => trace::run(args),

@@ -101,9 +101,9 @@ impl ContentStore {
         match found {
             Some(slot) => {
                 self.counters.hits += 1;
-                let entry = self.entries[slot.index()].as_ref()?;
-                self.engine.hit(slot, entry.hash, now);
-                Some(entry.wire.clone())
+                let hash = self.entry(slot)?.hash;
+                self.engine.hit(slot, hash, now);
+                self.wire(slot)
             }
             None => {
                 self.counters.misses += 1;
@@ -113,11 +113,17 @@ impl ContentStore {
         }
     }
 
+    /// The Data in a slot.
+    pub(crate) fn wire(&self, slot: Slot) -> Option<Bytes> {
+        self.entry(slot).map(|entry| entry.wire.clone())
+    }
+
     fn entry(&self, slot: Slot) -> Option<&Entry> {
         self.entries.get(slot.index())?.as_ref()
     }
 
-    fn exact(&self, hash: u64, name: NameRef<'_>) -> Option<Slot> {
+    /// The Data of exactly this name.
+    pub(crate) fn exact(&self, hash: u64, name: NameRef<'_>) -> Option<Slot> {
         let same = |slot: &Slot| self.entry(*slot).is_some_and(|entry| entry.name() == name.as_bytes());
         self.index.find(hash, same).copied()
     }
@@ -136,21 +142,27 @@ impl ContentStore {
             }
             self.remove(slot);
         }
+        self.is_wanted(now, data, asked) && self.store(now, hash, data)
+    }
+
+    /// Whether the policy wants the Data, or there is room that was never used.
+    pub(crate) fn is_wanted(&mut self, now: Time, data: &Data<'_>, asked: impl Iterator<Item = u64>) -> bool {
         if !self.admits {
             self.counters.rejections += 1;
             return false;
         }
-        let size = data.wire.len() as u64 + CONTENT_STORE_ENTRY_BYTES;
         let mut wanted = false;
         for id in asked {
-            wanted |= self.engine.admit_or_fill(id, size, now);
+            wanted |= self.engine.admit_or_fill(id, weight(data), now);
         }
-        if !wanted {
-            self.counters.rejections += 1;
-            return false;
-        }
+        self.counters.rejections += u64::from(!wanted);
+        wanted
+    }
+
+    /// Stores the Data, whose name must not be stored, in the place of as many as it needs. False where it can never fit.
+    pub(crate) fn store(&mut self, now: Time, hash: u64, data: &Data<'_>) -> bool {
         let mut victims = std::mem::take(&mut self.victims);
-        let slot = self.engine.insert(hash, size, now, &mut victims);
+        let slot = self.engine.insert(hash, weight(data), now, &mut victims);
         self.counters.evictions += victims.len() as u64;
         for victim in victims.drain(..) {
             self.forget(victim);
@@ -224,6 +236,11 @@ impl ContentStore {
         }
         self.ordered.remove(entry.name());
     }
+}
+
+/// Bytes of the capacity that the Data takes.
+fn weight(data: &Data<'_>) -> u64 {
+    data.wire.len() as u64 + CONTENT_STORE_ENTRY_BYTES
 }
 
 /// Data looked at under one prefix before the Interest counts as a miss: stale ones before a fresh one cost no more than this.

@@ -3,13 +3,16 @@
 //! The three pipelines follow the NFD developer guide (chapter 4): an incoming Interest, incoming Data, an incoming Nack. The host hands in
 //! one received packet at a time with the time, and sends what stands in the [`Outbox`] afterwards.
 
+#[doc(hidden)]
+pub mod account;
+
 use crate::content_store::ContentStore;
 use crate::dead_nonces::DeadNonces;
 use crate::drop_reason::{Detail, DropCounters, DropReason, Dropped};
 use crate::face::{FaceConfig, FaceId, Faces};
 use crate::limits;
 use crate::management::events::FaceEvent;
-use crate::management::{self, Management};
+use crate::management::{self, Authority, Management, Rule};
 use crate::name_hash::{NameHasher, Prefix};
 use crate::outbox::{Body, Outbox, Send};
 use crate::pit::{InRecord, Pit};
@@ -36,8 +39,6 @@ pub struct Config {
     pub streams: Streams,
     /// Interests pending at once.
     pub pit_entries: usize,
-    /// Whether remote applications may register prefixes under `/localhop/nfd`.
-    pub localhop_registration: bool,
     /// What the calendar says at [`Time::ZERO`]: time since 1970. Management tells times of day and names versions by it.
     pub started: Duration,
 }
@@ -45,13 +46,7 @@ pub struct Config {
 impl Config {
     /// The defaults, with this key and these random streams.
     pub fn new(hash_key: [u64; 2], streams: Streams) -> Self {
-        Config {
-            hash_key,
-            streams,
-            pit_entries: limits::PIT_ENTRIES,
-            localhop_registration: false,
-            started: Duration::ZERO,
-        }
+        Config { hash_key, streams, pit_entries: limits::PIT_ENTRIES, started: Duration::ZERO }
     }
 }
 
@@ -59,7 +54,6 @@ impl Config {
 pub struct Forwarder {
     pub(crate) hasher: NameHasher,
     pub(crate) nonces: Stream,
-    pub(crate) localhop_registration: bool,
     pub(crate) faces: Faces,
     pub(crate) fib: PrefixTable<Vec<NextHop>>,
     pub(crate) rib: Rib,
@@ -167,13 +161,12 @@ impl Forwarder {
         Forwarder {
             hasher,
             nonces: config.streams.stream("forwarder nonces"),
-            localhop_registration: config.localhop_registration,
             faces: Faces::new(),
             fib: PrefixTable::new(),
             rib: Rib::default(),
             strategies,
             streams: config.streams,
-            management: Management::default(),
+            management: Management::new(),
             started: config.started,
             clock: Time::ZERO,
             pit: Pit::new(config.pit_entries),
@@ -327,7 +320,7 @@ impl Forwarder {
         if interest.check_parameters_digest().is_err() {
             return Err(Dropped::new(DropReason::ParametersDigest));
         }
-        if management::is_management(name) && (arrival.local || self.localhop_registration) {
+        if management::is_management(name) && (arrival.local || self.management.authority.allows_localhop()) {
             return self.on_management(arrival, &interest, out);
         }
         if interest.can_be_prefix && name.component_count() > limits::CAN_BE_PREFIX_COMPONENTS {
@@ -634,6 +627,11 @@ impl Forwarder {
         if !prefix.as_name().is_empty() {
             self.strategies.remove(&self.hasher, prefix.as_name());
         }
+    }
+
+    /// Says who may command, in place of what was said before. A forwarder is made with one rule: every local application may do everything.
+    pub fn set_rules(&mut self, rules: Vec<Rule>) {
+        self.management.authority = Authority::new(rules);
     }
 
     /// Tells where the host listens, as FaceUris.

@@ -50,6 +50,12 @@ pub const ROUTES_PER_PREFIX: usize = 4096;
 /// carried out again.
 pub const REPLAY_COMMANDS: usize = 256;
 
+/// How far the time of a command that must say it may be from this node's (NFD's number).
+pub const SIGNATURE_TIME_GRACE: Duration = Duration::from_secs(120);
+
+/// Commands remembered of each certificate within twice that time, 16 bytes each; with more, the oldest times are refused.
+pub const SIGNED_COMMANDS: usize = 1 << 16;
+
 /// Bytes that one cached Data takes besides its packet: the entry (80), its slot in the two indexes (about 56), the policy's share (24)
 /// and the allocator's (16).
 pub const CONTENT_STORE_ENTRY_BYTES: u64 = 176;

@@ -2,7 +2,8 @@
 
 use crate::system_message::system_message;
 use larder_forwarder::strategy::strategy_by_name;
-use larder_packet::Name;
+use larder_forwarder::{Authorized, Rule};
+use larder_packet::{Certificate, Name};
 use larder_policy::{Engine, Spec};
 use larder_units::{ByteSize, Streams};
 use serde::{Deserialize, Deserializer};
@@ -59,6 +60,8 @@ pub struct NdnConfig {
     pub policy: Spec,
     /// Whether remote applications may register prefixes under `/localhop/nfd`.
     pub localhop_registration: bool,
+    /// `[[ndn.authorize]]`
+    pub authorize: Vec<AuthorizeConfig>,
     /// `[[ndn.route]]`
     #[serde(rename = "route")]
     pub routes: Vec<RouteConfig>,
@@ -83,6 +86,61 @@ impl UnixSetting {
             UnixSetting::Default => None,
             UnixSetting::Path(path) => Some(path),
         }
+    }
+}
+
+/// `[[ndn.authorize]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthorizeConfig {
+    /// A file with the certificate of who may command, or `any`.
+    pub certificate: String,
+    /// Applications on this machine, or on others.
+    #[serde(default)]
+    pub from: Scope,
+    /// `faces`, `fib`, `rib`, `cs`, `strategy-choice`; absent for all.
+    #[serde(deserialize_with = "modules", default)]
+    pub modules: Option<Vec<String>>,
+}
+
+/// Which applications are meant.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// On this machine: `/localhost/nfd`.
+    #[default]
+    Localhost,
+    /// On others: `/localhop/nfd`.
+    Localhop,
+}
+
+impl NdnConfig {
+    /// Who may command the forwarder; reads the certificates.
+    ///
+    /// # Errors
+    /// One line: the file and what is wrong with it.
+    pub fn rules(&self) -> Result<Vec<Rule>, String> {
+        let mut rules = Vec::new();
+        for table in &self.authorize {
+            let signer = match table.certificate.as_str() {
+                "any" => Authorized::Anybody,
+                path => {
+                    let wrong =
+                        |error: &dyn fmt::Display| format!("[[ndn.authorize]] certificate = \"{path}\": {error}");
+                    let text = std::fs::read_to_string(path).map_err(|error| wrong(&system_message(&error)))?;
+                    Authorized::Certificate(Box::new(Certificate::from_base64(&text).map_err(|error| wrong(&error))?))
+                }
+            };
+            rules.push(Rule { signer, localhop: table.from == Scope::Localhop, modules: table.modules.clone() });
+        }
+        let anybody = |localhop| Rule { signer: Authorized::Anybody, localhop, modules: None };
+        if !rules.iter().any(|rule| !rule.localhop) {
+            rules.push(anybody(false));
+        }
+        if self.localhop_registration {
+            rules.push(anybody(true));
+        }
+        Ok(rules)
     }
 }
 
@@ -233,6 +291,7 @@ impl Default for NdnConfig {
             content_store: ByteSize::from_mib(64),
             policy: known_spec("filter(theta=2)+fifo"),
             localhop_registration: false,
+            authorize: Vec::new(),
             routes: Vec::new(),
             strategies: Vec::new(),
         }
@@ -245,7 +304,7 @@ impl Default for HttpTable {
             listen: Some(loopback(8080)),
             origin: Origin::Generated,
             cache: ByteSize::from_mib(256),
-            policy: known_spec("adaptsize(chance)+lru"),
+            policy: known_spec("agd"),
             max_object: ByteSize::from_mib(64),
         }
     }
@@ -395,6 +454,17 @@ fn strategy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error
     from_text(deserializer, |text| strategy_by_name(text).map_err(|error| error.to_string()))
 }
 
+fn modules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    const MODULES: [&str; 5] = ["faces", "fib", "rib", "cs", "strategy-choice"];
+    let modules = Vec::<String>::deserialize(deserializer)?;
+    match modules.iter().find(|module| !MODULES.contains(&module.as_str())) {
+        Some(unknown) => {
+            Err(serde::de::Error::custom(format!("{unknown:?} is no module; there are {}", MODULES.join(", "))))
+        }
+        None => Ok(Some(modules)),
+    }
+}
+
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error> {
     from_text(deserializer, |text| {
         if text == "generated" {
@@ -457,10 +527,19 @@ mod tests {
                 "[[ndn.strategy]]\nprefix = \"/\"\nstrategy = \"best\"",
                 &["larder.toml:3", "best", "best-route, multicast"],
             ),
+            (
+                "[[ndn.authorize]]\ncertificate = \"any\"\nmodules = [\"facets\"]",
+                &["larder.toml:3", "facets", "strategy-choice"],
+            ),
+            ("[[ndn.authorize]]\ncertificate = \"any\"\nfrom = \"mars\"", &["larder.toml:3", "mars", "localhop"]),
             ("[http]\norigin = \"https://a/\"", &["larder.toml:2", "https://a/", "generated"]),
             ("[http]\norigin = \"http://a:99999\"", &["larder.toml:2", "http://a:99999", "http://HOST:PORT"]),
             ("[http]\norigin = \"http://u:p@a\"", &["larder.toml:2", "http://HOST:PORT"]),
             ("[ndn]\npolicy = \"filter(window=9999,table=1024)+lru\"", &["larder.toml", "[ndn] policy", "table=1024"]),
+            (
+                "[http]\npolicy = \"lookahead+lru\"",
+                &["larder.toml", "[http] policy", "only `larder replay` can run it"],
+            ),
             ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
             ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
             ("[ndn", &["larder.toml:1"]),

@@ -116,6 +116,17 @@ impl List {
         (self.tail != END).then(|| Slot::new(self.tail))
     }
 
+    /// The oldest, about to leave; what `table` has of the one after it is being loaded, as that of the oldest was the last time.
+    #[inline]
+    pub fn approach<T>(&self, links: &Links, table: &[T]) -> Option<Slot> {
+        let tail = self.tail()?;
+        if let Some(next) = self.newer(links, tail) {
+            prefetch(table, next.index());
+            links.prefetch(next);
+        }
+        Some(tail)
+    }
+
     /// The next newer than `slot`, which is in this list.
     pub fn newer(&self, links: &Links, slot: Slot) -> Option<Slot> {
         let newer = links.0[slot.index()].newer;

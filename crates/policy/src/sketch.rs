@@ -12,6 +12,7 @@
 
 use crate::hash::mix;
 use crate::limits::{SKETCH_MAX_WINDOW, SKETCH_MIN_BLOCKS, SKETCH_MIN_WINDOW, SKETCH_WINDOW_AN_OBJECT};
+use crate::prefetch::prefetch;
 
 /// The largest estimate.
 pub(crate) const MAX_COUNT: u32 = 15;
@@ -86,6 +87,12 @@ impl Sketch {
         let (block, counters) = self.place(id);
         let Block(words) = &self.blocks[block];
         counters.map(|(word, shift)| (words[word] >> shift & 15) as u32).into_iter().fold(MAX_COUNT, u32::min)
+    }
+
+    /// `id` will be counted or estimated soon.
+    #[inline]
+    pub fn prefetch(&self, id: u64) {
+        prefetch(&self.blocks, mix(id) as usize & (self.blocks.len() - 1));
     }
 
     pub fn bytes(&self) -> usize {

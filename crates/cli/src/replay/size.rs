@@ -27,7 +27,14 @@ impl Size {
     /// # Errors
     /// Where a share is less than a byte: a cache of nothing hits nothing, and who asks for it meant something else.
     pub fn capacity(&self, survey: Option<&Survey>) -> Result<ByteSize, Failure> {
-        let unique_bytes = survey.map_or(0, Survey::unique_bytes);
+        self.of(survey.map_or(0, Survey::unique_bytes))
+    }
+
+    /// The bytes where all objects have `unique_bytes`.
+    ///
+    /// # Errors
+    /// As [`Size::capacity`].
+    pub fn of(&self, unique_bytes: u64) -> Result<ByteSize, Failure> {
         match self {
             Size::Bytes(size) => Ok(*size),
             Size::Share(share) => match (unique_bytes as f64 * share.value()) as u64 {

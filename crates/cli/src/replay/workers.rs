@@ -40,7 +40,7 @@ impl Cache {
 }
 
 /// Processor time of this thread: what other programs do on the machine does not count.
-fn thread_time() -> Duration {
+pub fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }

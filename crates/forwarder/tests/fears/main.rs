@@ -2,6 +2,7 @@
 
 mod arbitrary_bytes;
 mod flooded_tables;
+mod forged_commands;
 mod local_fields;
 mod loops;
 mod management;

@@ -1,7 +1,7 @@
 //! An operator who cannot see or change what the forwarder does: commands, datasets and their refusals.
 
 use super::world::{Packet, World, command, data, faces, interest, name, response};
-use larder_forwarder::{FaceAnswer, FaceConfig, HostRequest, Persistency};
+use larder_forwarder::{Authorized, FaceAnswer, FaceConfig, HostRequest, Persistency, Rule};
 use larder_packet::mgmt::{
     ChannelStatus, CsInfo, Element, FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry, StrategyChoice,
 };
@@ -334,12 +334,8 @@ fn a_strategy_is_set_listed_and_unset() {
 
 #[test]
 fn strangers_see_and_command_nothing() {
-    let streams = larder_units::Streams::new(1);
-    let engine =
-        larder_policy::Engine::new(&"lru".parse().unwrap(), larder_units::ByteSize::from_mib(1), &streams).unwrap();
-    let config =
-        larder_forwarder::Config { localhop_registration: true, ..larder_forwarder::Config::new([1, 2], streams) };
-    let mut world = World::of(larder_forwarder::Forwarder::new(config, engine));
+    let mut world = World::new();
+    world.forwarder.set_rules(vec![Rule { signer: Authorized::Anybody, localhop: true, modules: None }]);
     let stranger = world.remote();
     let mut nonce = 0;
     let mut ask = |uri: &str| {

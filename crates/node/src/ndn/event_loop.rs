@@ -88,9 +88,9 @@ impl EventLoop {
         let engine =
             Engine::new(&config.policy, config.content_store, &streams).map_err(|error| format!("policy: {error}"))?;
         let mut forwarder_config = Config::new([key0, key1], streams);
-        forwarder_config.localhop_registration = config.localhop_registration;
         forwarder_config.started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut forwarder = Forwarder::new(forwarder_config, engine);
+        forwarder.set_rules(config.rules()?);
         for choice in &config.strategies {
             (forwarder.set_strategy(&choice.prefix, &choice.strategy))
                 .map_err(|error| format!("strategy of {}: {error}", choice.prefix))?;

@@ -12,6 +12,7 @@
 
 use super::ghosts::{Ghost, Ghosts};
 use crate::list::{Links, List};
+use crate::prefetch::prefetch;
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
@@ -22,7 +23,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "two LRU lists, of what was requested once and again, whose shares follow the requests for what each evicted",
     parameters: &[],
     complexity: "O(1)",
-    bytes_an_object: 72,
+    bytes_an_object: 80,
     build: Build::Eviction(|_, setting| Ok(Box::new(Arc { capacity: setting.capacity, ..Arc::default() }))),
 };
 
@@ -150,6 +151,11 @@ impl Evict for Arc {
         let Object { id, size, is_frequent } = self.objects[slot.index()];
         let capacity = self.capacity;
         self.half(is_frequent).ghosts.push(Ghost { id, size, note: () }, capacity);
+        for half in [&self.recent, &self.frequent] {
+            if let Some(next) = half.list.approach(&self.links, &self.objects) {
+                half.ghosts.prefetch(self.objects[next.index()].id);
+            }
+        }
         Some(slot)
     }
 
@@ -181,5 +187,33 @@ impl Evict for Arc {
 
     fn on_remove(&mut self, slot: Slot) {
         self.leave(slot);
+    }
+
+    fn prefetch(&self, id: u64, slot: Option<Slot>) {
+        match slot {
+            Some(slot) => {
+                prefetch(&self.objects, slot.index());
+                self.links.prefetch(slot);
+            }
+            None => {
+                self.recent.ghosts.prefetch(id);
+                self.frequent.ghosts.prefetch(id);
+            }
+        }
+    }
+
+    fn prefetch_further(&self, id: u64, slot: Option<Slot>) {
+        match slot {
+            Some(slot) => self.links.prefetch_neighbours(slot),
+            None => {
+                self.recent.ghosts.prefetch_further(id);
+                self.frequent.ghosts.prefetch_further(id);
+            }
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        let half = if self.recent.bytes as f64 > self.target { &self.recent } else { &self.frequent };
+        half.list.tail()
     }
 }

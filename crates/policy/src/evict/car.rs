@@ -23,7 +23,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "arc with clocks: a hit only sets a bit",
     parameters: &[],
     complexity: "O(1) amortised",
-    bytes_an_object: 72,
+    bytes_an_object: 80,
     build: Build::Eviction(|_, setting| Ok(Box::new(Car { capacity: setting.capacity, ..Car::default() }))),
 };
 

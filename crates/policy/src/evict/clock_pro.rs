@@ -32,7 +32,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "lirs with clocks: a hit only sets a bit, and the small queue's share adapts",
     parameters: &[],
     complexity: "O(1) amortised",
-    bytes_an_object: 84,
+    bytes_an_object: 88,
     build: Build::Eviction(|_, setting| Ok(Box::new(ClockPro::new(setting)))),
 };
 

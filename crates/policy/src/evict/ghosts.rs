@@ -1,13 +1,13 @@
 //! Ghosts: ids and sizes of objects that left, in the order in which they left, bounded by the sum of their sizes and by number.
 //!
-//! Each may carry a note of its policy. O(1) a call, no allocation once the list has had its longest; 24 bytes a ghost with its links, 5 to 9 of
-//! the index, and the note.
+//! Each may carry a note of its policy. O(1) a call, no allocation once the list has had its longest; 24 bytes a ghost with its links, 11 to
+//! 21 of the index, and the note.
 
 use crate::Slot;
-use crate::hash::mix;
+use crate::index::SlotIndex;
 use crate::limits::MAX_GHOSTS;
 use crate::list::{Links, List};
-use hashbrown::HashTable;
+use crate::prefetch::prefetch;
 
 #[derive(Default)]
 pub(crate) struct Ghosts<N = ()> {
@@ -16,7 +16,7 @@ pub(crate) struct Ghosts<N = ()> {
     free: Vec<Slot>,
     links: Links,
     order: List,
-    index: HashTable<Slot>,
+    index: SlotIndex,
     /// The sizes of all together.
     bytes: u64,
 }
@@ -56,27 +56,32 @@ impl<N: Copy> Ghosts<N> {
             }
         };
         self.order.push_head(&mut self.links, place);
-        let ghosts = &self.ghosts;
-        self.index.insert_unique(mix(id), place, |place| mix(ghosts[place.index()].id));
+        self.index.insert(id, place);
         self.bytes += size;
     }
 
     /// The ghost of `id`, if there is one.
     pub fn get(&self, id: u64) -> Option<Ghost<N>> {
-        let place = self.index.find(mix(id), |place| self.ghosts[place.index()].id == id)?;
-        Some(self.ghosts[place.index()])
+        self.place(id).map(|place| self.ghosts[place.index()])
     }
 
     /// Takes the ghost of `id` out, if there is one.
     pub fn remove(&mut self, id: u64) -> Option<Ghost<N>> {
-        let ghosts = &self.ghosts;
-        let found = self.index.find_entry(mix(id), |place| ghosts[place.index()].id == id).ok()?;
-        let (place, _) = found.remove();
+        let place = self.place(id)?;
+        Some(self.take(id, place))
+    }
+
+    fn place(&self, id: u64) -> Option<Slot> {
+        self.index.find(id, |place| self.ghosts[place.index()].id == id)
+    }
+
+    fn take(&mut self, id: u64, place: Slot) -> Ghost<N> {
+        self.index.remove(id, place);
         self.order.unlink(&mut self.links, place);
         self.free.push(place);
         let ghost = self.ghosts[place.index()];
         self.bytes -= ghost.size;
-        Some(ghost)
+        ghost
     }
 
     /// Who left first of those remembered.
@@ -86,8 +91,12 @@ impl<N: Copy> Ghosts<N> {
 
     /// Takes the oldest out; false where there is none.
     pub fn pop_oldest(&mut self) -> bool {
-        let oldest = self.order.tail().map(|place| self.ghosts[place.index()].id);
-        oldest.is_some_and(|id| self.remove(id).is_some())
+        let Some(oldest) = self.order.tail() else { return false };
+        self.take(self.ghosts[oldest.index()].id, oldest);
+        if let Some(next) = self.order.approach(&self.links, &self.ghosts) {
+            self.index.prefetch(self.ghosts[next.index()].id);
+        }
+        true
     }
 
     /// Takes the oldest out until at most `bytes` are remembered.
@@ -95,10 +104,25 @@ impl<N: Copy> Ghosts<N> {
         while self.bytes > bytes && self.pop_oldest() {}
     }
 
+    /// `id` will be looked for soon.
+    #[inline]
+    pub fn prefetch(&self, id: u64) {
+        self.index.prefetch(id);
+    }
+
+    /// As `prefetch`, some requests later: loads the ghost that is probably that of `id`.
+    #[inline]
+    pub fn prefetch_further(&self, id: u64) {
+        if let Some(place) = self.index.guess(id) {
+            prefetch(&self.ghosts, place.index());
+            self.links.prefetch(place);
+        }
+    }
+
     pub fn state_bytes(&self) -> usize {
         self.ghosts.capacity() * size_of::<Ghost<N>>()
             + self.free.capacity() * size_of::<Slot>()
             + self.links.bytes()
-            + self.index.allocation_size()
+            + self.index.bytes()
     }
 }

@@ -8,10 +8,11 @@
 //! `admission=bypass`, GDSF's default here, refuses a newcomer that is worth less than one of those that would have to leave for it, and leaves
 //! L as it is; `always` is what was published. H is a float: where L is so large that 1/s is below its precision, the object is worth L.
 //!
-//! O(1) a hit, O(log n) amortised else; 56 bytes an object.
+//! O(1) a hit, O(log n) amortised else; 64 bytes an object.
 
 use super::heap::Heap;
 use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::prefetch::prefetch;
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
@@ -22,7 +23,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "evicts the largest of what was not requested lately: least 1/size, ageing",
     parameters: &[admission("always")],
     complexity: COMPLEXITY,
-    bytes_an_object: 56,
+    bytes_an_object: 64,
     build: Build::Eviction(|arguments, _| Ok(Box::new(GreedyDual::new(arguments, false)))),
 };
 
@@ -32,7 +33,7 @@ pub(crate) const ENTRY_WITH_FREQUENCY: PolicyEntry = PolicyEntry {
     summary: "evicts the least requests a byte, ageing, and refuses what is worth less",
     parameters: &[admission("bypass")],
     complexity: COMPLEXITY,
-    bytes_an_object: 56,
+    bytes_an_object: 64,
     build: Build::Eviction(|arguments, _| Ok(Box::new(GreedyDual::new(arguments, true)))),
 };
 
@@ -152,5 +153,16 @@ impl Evict for GreedyDual {
 
     fn on_remove(&mut self, slot: Slot) {
         self.heap.remove(slot);
+    }
+
+    fn prefetch(&self, _: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            prefetch(&self.objects, slot.index());
+            self.heap.prefetch(slot);
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        self.heap.expected()
     }
 }

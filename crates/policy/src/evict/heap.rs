@@ -2,20 +2,23 @@
 //!
 //! A heap of four children a node, with a delay: a hit raises the key by slot and leaves the heap as it is, so that it is O(1). What the heap
 //! holds is therefore a lower bound; who comes to the top with a bound below its key sinks to where it belongs. Each hit costs at most one
-//! such sinking, later. Victims looked at ahead are taken out, and go back before anything else changes.
+//! such sinking, later. So does a removal: the node stays until it comes to the top, or until half of all nodes are such.
+//! Nobody's place in the heap is kept: each would be another line of memory to write at each move. Victims looked at ahead are taken out, and
+//! go back before anything else changes.
 //!
-//! O(1) to raise; O(log n) amortised else; for a key of 16 bytes 44 bytes an object.
+//! O(1) to raise; O(log n) amortised else; for a key of 16 bytes 48 bytes an object.
 
 use crate::Slot;
+use crate::prefetch::prefetch;
 use std::collections::VecDeque;
 
 pub(crate) struct Heap<K> {
     /// No child is less than its parent.
     nodes: Vec<Node<K>>,
-    /// The place in `nodes`, by slot; [`NOWHERE`] while foreseen.
-    places: Vec<u32>,
-    /// The keys, by slot.
-    keys: Vec<K>,
+    /// By slot.
+    entries: Vec<Entry<K>>,
+    /// Nodes that stand for an object.
+    live: usize,
     /// Taken out of the heap by looks ahead, the least first.
     foreseen: VecDeque<Slot>,
     /// Which of the foreseen was shown last.
@@ -23,31 +26,39 @@ pub(crate) struct Heap<K> {
 }
 
 #[derive(Clone, Copy)]
+struct Entry<K> {
+    key: K,
+    /// Counts the removals: a node of another generation stands for nobody.
+    generation: u32,
+}
+
+#[derive(Clone, Copy)]
 struct Node<K> {
     /// At most the object's key.
     bound: K,
     slot: Slot,
+    generation: u32,
 }
-
-const NOWHERE: u32 = u32::MAX;
 
 /// Children of a node: four stand in one or two cache lines, and the tree is half as deep as with two.
 const CHILDREN: usize = 4;
 
+/// Nodes that stand for nobody and are too few to be worth a clearance.
+const FEW: usize = 64;
+
 impl<K> Default for Heap<K> {
     fn default() -> Self {
-        Heap { nodes: Vec::new(), places: Vec::new(), keys: Vec::new(), foreseen: VecDeque::new(), shown: 0 }
+        Heap { nodes: Vec::new(), entries: Vec::new(), live: 0, foreseen: VecDeque::new(), shown: 0 }
     }
 }
 
 impl<K: Copy + Ord> Heap<K> {
     pub fn insert(&mut self, slot: Slot, key: K) {
         self.restore();
-        if slot.index() >= self.places.len() {
-            self.places.resize(slot.index() + 1, NOWHERE);
-            self.keys.resize(slot.index() + 1, key);
+        if slot.index() >= self.entries.len() {
+            self.entries.resize(slot.index() + 1, Entry { key, generation: 0 });
         }
-        self.keys[slot.index()] = key;
+        self.entries[slot.index()].key = key;
         self.put(slot);
     }
 
@@ -55,11 +66,11 @@ impl<K: Copy + Ord> Heap<K> {
     #[inline]
     pub fn raise(&mut self, slot: Slot, key: K) {
         self.restore();
-        self.keys[slot.index()] = key;
+        self.entries[slot.index()].key = key;
     }
 
     pub fn key(&self, slot: Slot) -> K {
-        self.keys[slot.index()]
+        self.entries[slot.index()].key
     }
 
     /// Takes out who has the least key.
@@ -70,7 +81,12 @@ impl<K: Copy + Ord> Heap<K> {
 
     pub fn remove(&mut self, slot: Slot) {
         self.restore();
-        self.cut(self.places[slot.index()] as usize);
+        let entry = &mut self.entries[slot.index()];
+        entry.generation = entry.generation.wrapping_add(1);
+        self.live -= 1;
+        if self.nodes.len() > 2 * self.live + FEW {
+            self.clear_out();
+        }
     }
 
     /// As [`crate::traits::Evict::peek`].
@@ -86,9 +102,20 @@ impl<K: Copy + Ord> Heap<K> {
 
     pub fn bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Node<K>>()
-            + self.places.capacity() * size_of::<u32>()
-            + self.keys.capacity() * size_of::<K>()
+            + self.entries.capacity() * size_of::<Entry<K>>()
             + self.foreseen.capacity() * size_of::<Slot>()
+    }
+
+    /// The key of `slot` will be raised soon.
+    #[inline]
+    pub fn prefetch(&self, slot: Slot) {
+        prefetch(&self.entries, slot.index());
+    }
+
+    /// Who probably comes to the top next.
+    #[inline]
+    pub fn expected(&self) -> Option<Slot> {
+        self.nodes.first().map(|node| node.slot)
     }
 
     /// Puts the foreseen back: what happens next may change the order.
@@ -100,7 +127,9 @@ impl<K: Copy + Ord> Heap<K> {
     }
 
     fn put(&mut self, slot: Slot) {
-        let node = Node { bound: self.keys[slot.index()], slot };
+        let Entry { key, generation } = self.entries[slot.index()];
+        let node = Node { bound: key, slot, generation };
+        self.live += 1;
         self.nodes.push(node);
         self.rise(self.nodes.len() - 1, node);
     }
@@ -108,23 +137,32 @@ impl<K: Copy + Ord> Heap<K> {
     fn pop_node(&mut self) -> Option<Slot> {
         loop {
             let top = *self.nodes.first()?;
-            let key = self.keys[top.slot.index()];
-            if key <= top.bound {
-                self.cut(0);
+            let Entry { key, generation } = self.entries[top.slot.index()];
+            if generation != top.generation {
+                self.cut_top();
+            } else if key > top.bound {
+                self.sink(Node { bound: key, ..top });
+            } else {
+                self.cut_top();
+                self.live -= 1;
                 return Some(top.slot);
             }
-            self.sink(0, Node { bound: key, ..top });
         }
     }
 
-    /// Takes the node at `place` out.
-    fn cut(&mut self, place: usize) {
-        let gone = self.nodes[place];
-        self.places[gone.slot.index()] = NOWHERE;
-        let last = self.nodes.pop().expect("a node is there");
-        if place < self.nodes.len() {
-            if last.bound < gone.bound { self.rise(place, last) } else { self.sink(place, last) }
+    fn cut_top(&mut self) {
+        if let Some(last) = self.nodes.pop()
+            && !self.nodes.is_empty()
+        {
+            self.sink(last);
         }
+    }
+
+    /// Drops the nodes that stand for nobody.
+    fn clear_out(&mut self) {
+        self.nodes.retain(|node| self.entries[node.slot.index()].generation == node.generation);
+        // In order they are a heap.
+        self.nodes.sort_unstable_by_key(|node| node.bound);
     }
 
     /// Moves the empty `place` up until `node` may stand there.
@@ -134,29 +172,31 @@ impl<K: Copy + Ord> Heap<K> {
             if self.nodes[parent].bound <= node.bound {
                 break;
             }
-            self.stand(place, self.nodes[parent]);
+            self.nodes[place] = self.nodes[parent];
             place = parent;
         }
-        self.stand(place, node);
+        self.nodes[place] = node;
     }
 
-    /// Moves the empty `place` down until `node` may stand there.
-    fn sink(&mut self, mut place: usize, node: Node<K>) {
+    /// Moves the top, which is empty, down until `node` may stand there. The grandchildren, which stand side by side, are loaded while the
+    /// children are compared, and the keys of those who come to the top next.
+    fn sink(&mut self, node: Node<K>) {
+        let mut place = 0;
         loop {
             let first = place * CHILDREN + 1;
+            let grandchild = first * CHILDREN + 1;
+            (0..CHILDREN * CHILDREN).step_by(2).for_each(|next| prefetch(&self.nodes, grandchild + next));
             let children = first..(first + CHILDREN).min(self.nodes.len());
             let Some(least) = children.min_by_key(|child| self.nodes[*child].bound) else { break };
             if self.nodes[least].bound >= node.bound {
                 break;
             }
-            self.stand(place, self.nodes[least]);
+            self.nodes[place] = self.nodes[least];
+            if place < 1 + CHILDREN {
+                prefetch(&self.entries, self.nodes[place].slot.index());
+            }
             place = least;
         }
-        self.stand(place, node);
-    }
-
-    fn stand(&mut self, place: usize, node: Node<K>) {
         self.nodes[place] = node;
-        self.places[node.slot.index()] = place as u32;
     }
 }

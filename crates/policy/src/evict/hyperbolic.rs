@@ -63,11 +63,11 @@ struct Object {
 
 impl Hyperbolic {
     fn choose(&mut self) -> Option<Slot> {
-        let Hyperbolic { now, objects, .. } = self;
+        let Hyperbolic { now, ref objects, .. } = *self;
         let mut least = None;
-        self.pool.sample(self.sample, &mut self.stream, |slot| {
+        self.pool.sample(self.sample, &mut self.stream, objects, |slot| {
             let Object { size, stored, count } = objects[slot.index()];
-            let priority = f64::from(count) / (size as f64 * (*now - stored).max(1) as f64);
+            let priority = f64::from(count) / (size as f64 * (now - stored).max(1) as f64);
             // Of equals the oldest.
             if least.is_none_or(|(p, s, _)| (priority, stored) < (p, s)) {
                 least = Some((priority, stored, slot));

@@ -7,10 +7,11 @@
 //!
 //! Sizes do not matter to the order.
 //!
-//! O(1) a hit, O(log n) amortised else; 48 bytes an object.
+//! O(1) a hit, O(log n) amortised else; 52 bytes an object.
 
 use super::heap::Heap;
 use crate::parameters::{Parameter, Preset, Values};
+use crate::prefetch::prefetch;
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
@@ -27,7 +28,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         doc: "dynamic: the last victim's key is added to those of later requests (LFU-DA)",
     }],
     complexity: "O(1) a hit, O(log n) amortised an eviction",
-    bytes_an_object: 48,
+    bytes_an_object: 52,
     build: Build::Eviction(|arguments, _| {
         Ok(Box::new(Lfu { is_ageing: arguments.get("ageing") == Some(1), ..Lfu::default() }))
     }),
@@ -79,5 +80,16 @@ impl Evict for Lfu {
 
     fn on_remove(&mut self, slot: Slot) {
         self.heap.remove(slot);
+    }
+
+    fn prefetch(&self, _: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            prefetch(&self.counts, slot.index());
+            self.heap.prefetch(slot);
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        self.heap.expected()
     }
 }

@@ -36,7 +36,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         doc: "share of the capacity for what is not protected",
     }],
     complexity: "O(1) amortised",
-    bytes_an_object: 84,
+    bytes_an_object: 88,
     build: Build::Eviction(|arguments, setting| {
         Ok(Box::new(Lirs {
             capacity: setting.capacity,

@@ -7,12 +7,14 @@
 //! The paper's Correlated Reference Period is 0, as in its experiments; its Retained Information Period, a time there, is here a share of the
 //! capacity that the sizes of the remembered objects may sum to. Time is counted in requests. Sizes do not matter to the order.
 //!
-//! O(1) a hit, O(log n) amortised else; 92 bytes an object and as many remembered ones of about 60.
+//! O(1) a hit, O(log n) amortised else; 104 bytes an object and as many remembered ones of about 80.
 
 use super::ghosts::{Ghost, Ghosts};
 use super::heap::Heap;
 use crate::limits::LRU_K_MAX;
+use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::prefetch::prefetch;
 use crate::registry::{Build, PolicyEntry, Setting};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
@@ -38,7 +40,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         },
     ],
     complexity: "O(1) a hit, O(log n) amortised an eviction",
-    bytes_an_object: 152,
+    bytes_an_object: 200,
     build: Build::Eviction(|arguments, setting| Ok(Box::new(LruK::new(arguments, setting)))),
 };
 
@@ -46,7 +48,10 @@ struct LruK {
     k: usize,
     history_percent: u64,
     history_capacity: u64,
-    /// By K-th last and last request.
+    /// Who was requested less than K times, by the last request.
+    few: List,
+    links: Links,
+    /// The others, by K-th last and last request.
     heap: Heap<(u64, u64)>,
     history: Ghosts<Times>,
     /// By slot.
@@ -69,12 +74,18 @@ impl LruK {
             k: arguments.get("k").unwrap_or(2) as usize,
             history_percent: arguments.get("history").unwrap_or(100),
             history_capacity: 0,
+            few: List::default(),
+            links: Links::default(),
             heap: Heap::default(),
             history: Ghosts::default(),
             objects: Vec::new(),
         };
         policy.on_resize(setting.capacity);
         policy
+    }
+
+    fn is_few(&self, slot: Slot) -> bool {
+        self.objects[slot.index()].times[self.k - 1] == 0
     }
 
     fn key(&self, times: &Times) -> (u64, u64) {
@@ -96,16 +107,27 @@ impl Policy for LruK {
     }
 
     fn state_bytes(&self) -> usize {
-        self.heap.bytes() + self.history.state_bytes() + self.objects.capacity() * size_of::<Object>()
+        self.heap.bytes()
+            + self.links.bytes()
+            + self.history.state_bytes()
+            + self.objects.capacity() * size_of::<Object>()
     }
 }
 
 impl Evict for LruK {
     fn on_hit(&mut self, slot: Slot, request: &Request) {
+        let was_few = self.is_few(slot);
         let object = &mut self.objects[slot.index()];
         object.times = requested(object.times, request.seq);
-        let times = object.times;
-        self.heap.raise(slot, self.key(&times));
+        let key = self.key(&self.objects[slot.index()].times);
+        match (was_few, self.is_few(slot)) {
+            (true, true) => self.few.move_to_head(&mut self.links, slot),
+            (true, false) => {
+                self.few.unlink(&mut self.links, slot);
+                self.heap.insert(slot, key);
+            }
+            _ => self.heap.raise(slot, key),
+        }
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
@@ -115,21 +137,59 @@ impl Evict for LruK {
             self.objects.resize(slot.index() + 1, object);
         }
         self.objects[slot.index()] = object;
-        self.heap.insert(slot, self.key(&object.times));
+        if self.is_few(slot) {
+            self.few.push_head(&mut self.links, slot);
+        } else {
+            self.heap.insert(slot, self.key(&object.times));
+        }
     }
 
     fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
-        let slot = self.heap.pop()?;
+        let slot = self.few.pop_tail(&mut self.links).or_else(|| self.heap.pop())?;
         let Object { id, size, times } = self.objects[slot.index()];
         self.history.push(Ghost { id, size, note: times }, self.history_capacity);
+        if let Some(next) = self.few.approach(&self.links, &self.objects) {
+            self.history.prefetch(self.objects[next.index()].id);
+        }
         Some(slot)
     }
 
     fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
-        self.heap.peek(after)
+        let few = match after {
+            None => self.few.tail(),
+            Some(slot) if self.is_few(slot) => self.few.newer(&self.links, slot),
+            known => return self.heap.peek(known),
+        };
+        few.or_else(|| self.heap.peek(None))
     }
 
     fn on_remove(&mut self, slot: Slot) {
-        self.heap.remove(slot);
+        if self.is_few(slot) {
+            self.few.unlink(&mut self.links, slot);
+        } else {
+            self.heap.remove(slot);
+        }
+    }
+
+    fn prefetch(&self, id: u64, slot: Option<Slot>) {
+        match slot {
+            Some(slot) => {
+                prefetch(&self.objects, slot.index());
+                self.links.prefetch(slot);
+                self.heap.prefetch(slot);
+            }
+            None => self.history.prefetch(id),
+        }
+    }
+
+    fn prefetch_further(&self, id: u64, slot: Option<Slot>) {
+        match slot {
+            Some(slot) => self.links.prefetch_neighbours(slot),
+            None => self.history.prefetch_further(id),
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        self.few.tail().or_else(|| self.heap.expected())
     }
 }

@@ -1,7 +1,11 @@
 //! The stored objects in no order, to draw samples from. O(1) a call; 8 bytes an object.
 
 use crate::Slot;
+use crate::prefetch::prefetch;
 use larder_units::Stream;
+
+/// Loads under way: what a core has room for, more or less.
+const AT_ONCE: usize = 32;
 
 #[derive(Default)]
 pub(crate) struct Pool {
@@ -27,12 +31,22 @@ impl Pool {
         }
     }
 
-    /// Calls `see` with `count` slots drawn with replacement, or with each slot once where there are no more than that.
-    pub fn sample(&self, count: usize, stream: &mut Stream, mut see: impl FnMut(Slot)) {
+    /// Calls `see` with `count` slots drawn with replacement, or with each slot once where there are no more than that. `see` will read the
+    /// slot's place in `table`, which is loaded for as many as can be under way at once.
+    pub fn sample<T>(&self, count: usize, stream: &mut Stream, table: &[T], mut see: impl FnMut(Slot)) {
         if self.slots.len() <= count {
             self.slots.iter().for_each(|slot| see(*slot));
         } else {
-            (0..count).for_each(|_| see(self.slots[stream.below(self.slots.len() as u64) as usize]));
+            for start in (0..count).step_by(AT_ONCE) {
+                let mut places = [0; AT_ONCE];
+                let places = &mut places[..AT_ONCE.min(count - start)];
+                for place in &mut *places {
+                    *place = stream.below(self.slots.len() as u64) as usize;
+                    prefetch(&self.slots, *place);
+                }
+                places.iter().for_each(|place| prefetch(table, self.slots[*place].index()));
+                places.iter().for_each(|place| see(self.slots[*place]));
+            }
         }
     }
 

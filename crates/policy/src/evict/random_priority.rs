@@ -6,7 +6,7 @@
 //!
 //! Sizes: a newcomer that drew less than one of those that would have to leave for it is refused, and nobody leaves.
 //!
-//! O(1) a hit, O(log n) else; 36 bytes an object.
+//! O(1) a hit, O(log n) else; 40 bytes an object.
 
 use super::heap::Heap;
 use crate::registry::{Build, PolicyEntry};
@@ -20,7 +20,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "each object draws a priority once and the least leaves, newcomer included: ndnSIM's random",
     parameters: &[],
     complexity: "O(1) a hit, O(log n) an eviction",
-    bytes_an_object: 36,
+    bytes_an_object: 40,
     build: Build::Eviction(|_, setting| {
         Ok(Box::new(RandomPriority { stream: setting.stream(), drawn: None, heap: Heap::default(), sizes: Vec::new() }))
     }),

@@ -6,11 +6,12 @@
 //!
 //! Sizes: Kin and Kout are shares of the bytes (a quarter for A1in, ghosts whose sizes sum to a half, as the paper advises).
 //!
-//! O(1) a request; 32 bytes an object, about 30 a ghost.
+//! O(1) a request; 32 bytes an object, about 40 a ghost.
 
 use super::ghosts::{Ghost, Ghosts};
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::prefetch::prefetch;
 use crate::registry::{Build, PolicyEntry, Setting};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
@@ -36,7 +37,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         },
     ],
     complexity: "O(1)",
-    bytes_an_object: 47,
+    bytes_an_object: 52,
     build: Build::Eviction(|arguments, setting| Ok(Box::new(TwoQ::new(arguments, setting)))),
 };
 
@@ -145,6 +146,10 @@ impl Evict for TwoQ {
         if !is_main {
             self.ghosts.push(Ghost { id, size, note: () }, self.out_capacity);
         }
+        self.main.approach(&self.links, &self.objects);
+        if let Some(next) = self.recent.approach(&self.links, &self.objects) {
+            self.ghosts.prefetch(self.objects[next.index()].id);
+        }
         Some(slot)
     }
 
@@ -169,5 +174,26 @@ impl Evict for TwoQ {
 
     fn on_remove(&mut self, slot: Slot) {
         self.unlink(slot);
+    }
+
+    fn prefetch(&self, id: u64, slot: Option<Slot>) {
+        match slot {
+            Some(slot) => {
+                prefetch(&self.objects, slot.index());
+                self.links.prefetch(slot);
+            }
+            None => self.ghosts.prefetch(id),
+        }
+    }
+
+    fn prefetch_further(&self, id: u64, slot: Option<Slot>) {
+        match slot {
+            Some(slot) => self.links.prefetch_neighbours(slot),
+            None => self.ghosts.prefetch_further(id),
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        if self.recent_bytes > self.in_capacity { self.recent.tail() } else { self.main.tail() }
     }
 }

@@ -24,6 +24,7 @@
 use crate::limits::{SKETCH_MIN_WINDOW, WTINYLFU_PROTECTED};
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::prefetch::prefetch;
 use crate::registry::{Build, PolicyEntry, Setting};
 use crate::sketch::Sketch;
 use crate::traits::{Evict, Gauge, Policy};
@@ -251,6 +252,11 @@ impl Evict for WTinyLfu {
         }
         let victim = self.tail(DOOMED)?;
         self.on_remove(victim);
+        for segment in [WINDOW, PROBATION] {
+            if let Some(next) = self.segments[segment as usize].list.approach(&self.links, &self.objects) {
+                self.sketch.prefetch(self.objects[next.index()].id);
+            }
+        }
         Some(victim)
     }
 
@@ -263,5 +269,23 @@ impl Evict for WTinyLfu {
     fn on_remove(&mut self, slot: Slot) {
         self.unlink(slot);
         self.len -= 1;
+    }
+
+    fn prefetch(&self, id: u64, slot: Option<Slot>) {
+        self.sketch.prefetch(id);
+        if let Some(slot) = slot {
+            prefetch(&self.objects, slot.index());
+            self.links.prefetch(slot);
+        }
+    }
+
+    fn prefetch_further(&self, _: u64, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            self.links.prefetch_neighbours(slot);
+        }
+    }
+
+    fn expected_victim(&self) -> Option<Slot> {
+        self.tail(WINDOW)
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Objects stand in slots in the order of their last requests, the newest last, and a tree of sums with [`FAN_OUT`] children a node holds
 //! the bytes of each range of slots. A request takes the object out of its slot and puts it behind all others; holes that this leaves are
-//! closed by building anew. O(log n) a request: the sums of one node are neighbours in memory, and most requests are for new slots, which
-//! makes this faster than a Fenwick tree, whose every step is another cache line.
+//! closed by building anew. O(log n) a request; the sums of one node are neighbours in memory, where each step of a Fenwick tree is another
+//! cache line.
 
 /// Children of a node: 16 sums are two cache lines.
 const FAN_OUT: usize = 16;

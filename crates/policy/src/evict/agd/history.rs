@@ -5,19 +5,25 @@
 
 use crate::hash::mix;
 use crate::limits::{AGD_COUNTERS_AN_OBJECT, AGD_MAX_COUNTERS, AGD_MIN_COUNTERS};
+use crate::prefetch::prefetch;
 
 const LINE: usize = 64;
 const ROWS: usize = 4;
 
+/// A line of the processor's cache.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line([u8; LINE]);
+
 pub(super) struct History {
-    lines: Vec<[u8; LINE]>,
+    lines: Vec<Line>,
     /// Requests counted since the last halving.
     counted: usize,
 }
 
 impl History {
     pub fn new() -> Self {
-        History { lines: vec![[0; LINE]; AGD_MIN_COUNTERS / LINE], counted: 0 }
+        History { lines: vec![Line([0; LINE]); AGD_MIN_COUNTERS / LINE], counted: 0 }
     }
 
     pub fn bytes(&self) -> usize {
@@ -38,29 +44,39 @@ impl History {
 
     /// Counts a request.
     pub fn count(&mut self, id: u64) {
-        let known = self.estimate(id);
-        self.raise(id, known.saturating_add(1));
+        let (line, places) = self.places(id);
+        let Line(line) = &mut self.lines[line];
+        let known = places.iter().map(|place| line[*place]).fold(u8::MAX, u8::min).saturating_add(1);
+        for place in places {
+            line[place] = line[place].max(known);
+        }
         self.counted += 1;
+    }
+
+    /// `id` will be counted or looked for soon.
+    #[inline]
+    pub fn prefetch(&self, id: u64) {
+        prefetch(&self.lines, self.line(hash(id)));
     }
 
     /// At most this often, and rarely less, was `id` requested.
     pub fn estimate(&self, id: u64) -> u8 {
         let (line, places) = self.places(id);
-        places.map(|place| self.lines[line][place]).into_iter().min().unwrap_or(0)
+        places.map(|place| self.lines[line].0[place]).into_iter().min().unwrap_or(0)
     }
 
     /// `id` was requested at least `count` times.
     pub fn raise(&mut self, id: u64, count: u8) {
         let (line, places) = self.places(id);
         for place in places {
-            let counter = &mut self.lines[line][place];
+            let counter = &mut self.lines[line].0[place];
             *counter = (*counter).max(count);
         }
     }
 
     /// Halves every count; one half is nothing.
     pub fn halve(&mut self) {
-        for counter in self.lines.iter_mut().flatten() {
+        for counter in self.lines.iter_mut().flat_map(|line| &mut line.0) {
             *counter /= 2;
         }
         self.counted = 0;
@@ -68,9 +84,17 @@ impl History {
 
     /// One line for an object, and in each quarter of it one counter.
     fn places(&self, id: u64) -> (usize, [usize; ROWS]) {
-        let hash = mix(id ^ 0x9e37_79b9_7f4a_7c15);
+        let hash = hash(id);
         let quarter = LINE / ROWS;
-        let line = hash as usize & (self.lines.len() - 1);
-        (line, std::array::from_fn(|row| row * quarter + (hash >> (48 + 4 * row)) as usize % quarter))
+        (self.line(hash), std::array::from_fn(|row| row * quarter + (hash >> (48 + 4 * row)) as usize % quarter))
     }
+
+    fn line(&self, hash: u64) -> usize {
+        hash as usize & (self.lines.len() - 1)
+    }
+}
+
+/// Of other bits than the tables' own.
+fn hash(id: u64) -> u64 {
+    mix(id ^ 0x9e37_79b9_7f4a_7c15)
 }

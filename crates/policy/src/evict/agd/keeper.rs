@@ -59,7 +59,7 @@ impl Keeper {
     pub fn on_insert(&mut self, slot: Slot, id: u64, size: u64) {
         let count = self.known(id);
         let class = class_of(log2(count) - self.weight(size));
-        self.ranking.push(slot, Stored { id, size, count, era: self.era }, class);
+        self.ranking.push(slot, Stored { id, size, count, era: self.era, class, ..Stored::default() });
         self.history.grow(self.ranking.len());
     }
 
@@ -68,7 +68,19 @@ impl Keeper {
         let stored = self.ranking.stored(slot);
         // Saturates at 255: who was requested that often is let in again at once.
         self.history.raise(stored.id, faded(stored, self.era).round() as u8);
+        if let Some(next) = self.ranking.first() {
+            self.history.prefetch(self.ranking.stored(next).id);
+        }
         Some(slot)
+    }
+
+    /// As [`crate::traits::Evict::prefetch`].
+    #[inline]
+    pub fn prefetch(&self, id: u64, slot: Option<Slot>) {
+        match slot {
+            Some(slot) => self.ranking.prefetch(slot),
+            None => self.history.prefetch(id),
+        }
     }
 
     /// Requests of an object that is not stored, this one included.

@@ -7,6 +7,7 @@
 use crate::Slot;
 use crate::limits::AGD_VICTIMS_COUNTED;
 use crate::list::{Links, List};
+use crate::prefetch::prefetch;
 
 /// Classes of value: half octaves from 2^−80 (one request of 2^64 bytes, with room to fade) to 2^47.5.
 const CLASSES: usize = 256;
@@ -17,13 +18,13 @@ const CLOCK_RANGE: f64 = (1_u64 << 36) as f64;
 
 /// The stored objects in the order of their leaving.
 pub(super) struct Ranking {
-    places: Vec<Place>,
+    places: Vec<Stored>,
     links: Links,
     lists: Vec<List>,
     /// A bit for each class that is not empty.
     occupied: [u64; CLASSES / 64],
-    /// When the tail of each class that is not empty is due.
-    dues: Vec<f64>,
+    /// When the tail of each class is due.
+    dues: Dues,
     /// v^p of each class.
     lifetimes: Vec<f64>,
     /// The latest due time of any victim.
@@ -35,24 +36,19 @@ pub(super) struct Ranking {
     plan: Plan,
 }
 
-/// What stands in a slot: 32 bytes, so that a hit finds all of it in one line.
+/// A stored object, and what is known of its requests: 32 bytes, so that a hit finds all of it in one line.
 #[derive(Clone, Copy, Default)]
-struct Place {
-    /// The clock at the last touch.
-    since: f64,
-    stored: Stored,
-    class: u8,
-}
-
-/// A stored object, and what is known of its requests.
-#[derive(Clone, Copy, Default)]
+#[repr(align(32))]
 pub(super) struct Stored {
     pub id: u64,
     pub size: u64,
+    /// The clock at the last touch.
+    pub since: f64,
     /// Requests, as of the era.
     pub count: f32,
     /// When `count` was last halved, in the keeper's count of halvings.
     pub era: u16,
+    pub class: u8,
 }
 
 /// The next victims as they were shown, and how far each list was read.
@@ -76,7 +72,7 @@ impl Ranking {
             links: Links::default(),
             lists: (0..CLASSES).map(|_| List::default()).collect(),
             occupied: [0; CLASSES / 64],
-            dues: vec![0.0; CLASSES],
+            dues: Dues::new(),
             lifetimes: lifetimes(power),
             clock: 0.0,
             power,
@@ -96,22 +92,22 @@ impl Ranking {
 
     pub fn bytes(&self) -> usize {
         self.links.bytes()
-            + self.places.capacity() * size_of::<Place>()
-            + CLASSES * (size_of::<List>() + 2 * size_of::<f64>())
+            + self.places.capacity() * size_of::<Stored>()
+            + CLASSES * (size_of::<List>() + 3 * size_of::<f64>())
     }
 
     pub fn stored(&self, slot: Slot) -> &Stored {
-        &self.places[slot.index()].stored
+        &self.places[slot.index()]
     }
 
     /// Stores an object in `slot`.
-    pub fn push(&mut self, slot: Slot, stored: Stored, class: u8) {
+    pub fn push(&mut self, slot: Slot, stored: Stored) {
         self.forget_plan();
         if slot.index() >= self.places.len() {
-            self.places.resize(slot.index() + 1, Place::default());
+            self.places.resize(slot.index() + 1, Stored::default());
         }
-        self.places[slot.index()] = Place { since: self.clock, stored, class };
-        self.link(slot, class);
+        self.places[slot.index()] = Stored { since: self.clock, ..stored };
+        self.link(slot, stored.class);
         self.len += 1;
     }
 
@@ -121,10 +117,29 @@ impl Ranking {
         self.unlink(slot);
         let place = &mut self.places[slot.index()];
         place.since = self.clock;
-        place.stored.count = count;
-        place.stored.era = era;
+        place.count = count;
+        place.era = era;
         place.class = class;
         self.link(slot, class);
+    }
+
+    /// A request for what is probably in `slot` will come soon.
+    #[inline]
+    pub fn prefetch(&self, slot: Slot) {
+        prefetch(&self.places, slot.index());
+        self.links.prefetch(slot);
+    }
+
+    /// As `prefetch`, some requests later.
+    #[inline]
+    pub fn prefetch_neighbours(&self, slot: Slot) {
+        self.links.prefetch_neighbours(slot);
+    }
+
+    /// Who is due first.
+    #[inline]
+    pub fn first(&self) -> Option<Slot> {
+        self.lists[self.dues.first()?.0].tail()
     }
 
     /// Takes the object in `slot` out.
@@ -137,10 +152,11 @@ impl Ranking {
     /// Takes out who is due first, and moves the clock there.
     pub fn pop(&mut self) -> Option<Slot> {
         self.forget_plan();
-        let (class, due) = self.first()?;
+        let (class, due) = self.dues.first()?;
         let slot = self.lists[class].tail()?;
         self.unlink(slot);
         self.len -= 1;
+        self.lists[class].approach(&self.links, &self.places);
         self.clock = self.clock.max(due);
         self.victims += 1;
         if self.clock > CLOCK_RANGE * self.lifetimes[class] && self.victims > self.len {
@@ -167,15 +183,18 @@ impl Ranking {
     /// bounds the work, the rest is believed.
     pub fn outlasts(&self, class: u8, short: u64) -> bool {
         let due = self.clock + self.lifetimes[usize::from(class)];
+        if self.dues.first().is_none_or(|(_, first)| first >= due) {
+            return false;
+        }
         let (mut freed, mut counted) = (0_u64, 0);
-        for class in occupied(self.occupied).filter(|class| self.dues[*class] < due) {
+        for class in occupied(self.occupied).filter(|class| self.dues.of(*class) < due) {
             let mut next = self.lists[class].tail();
             while let Some(slot) = next {
                 let place = &self.places[slot.index()];
                 if place.since + self.lifetimes[class] >= due {
                     break;
                 }
-                freed = freed.saturating_add(place.stored.size);
+                freed = freed.saturating_add(place.size);
                 counted += 1;
                 if freed >= short || counted == AGD_VICTIMS_COUNTED {
                     return true;
@@ -189,7 +208,7 @@ impl Ranking {
     /// A newcomer was refused: the clock goes a share of the way to who is due first, all of it but 1/e in as many refusals as there are
     /// objects. Else a stored set that nobody wants any more would never be due.
     pub fn refuse(&mut self) {
-        if let Some((_, due)) = self.first() {
+        if let Some((_, due)) = self.dues.first() {
             self.clock += (due - self.clock).max(0.0) / self.len as f64;
         }
     }
@@ -212,22 +231,10 @@ impl Ranking {
         self.victims = 0;
         for class in occupied(self.occupied) {
             if let Some(tail) = self.lists[class].tail() {
-                self.dues[class] = self.due(tail);
+                self.dues.set(class, self.due(tail));
             }
         }
         self.forget_plan();
-    }
-
-    /// The class whose tail is due first, and when; the lower class of two.
-    fn first(&self) -> Option<(usize, f64)> {
-        let mut best: Option<(usize, f64)> = None;
-        for class in occupied(self.occupied) {
-            let due = self.dues[class];
-            if best.is_none_or(|(_, earliest)| due < earliest) {
-                best = Some((class, due));
-            }
-        }
-        best
     }
 
     /// As `first`, past those in the plan; adds it there.
@@ -262,7 +269,7 @@ impl Ranking {
         self.lists[class].push_head(&mut self.links, slot);
         if was_empty {
             self.occupied[class / 64] |= 1 << (class % 64);
-            self.dues[class] = self.due(slot);
+            self.dues.set(class, self.due(slot));
         }
     }
 
@@ -272,16 +279,57 @@ impl Ranking {
         self.lists[class].unlink(&mut self.links, slot);
         if was_tail {
             match self.lists[class].tail() {
-                Some(tail) => self.dues[class] = self.due(tail),
-                None => self.occupied[class / 64] &= !(1 << (class % 64)),
+                Some(tail) => self.dues.set(class, self.due(tail)),
+                None => {
+                    self.occupied[class / 64] &= !(1 << (class % 64));
+                    self.dues.set(class, f64::INFINITY);
+                }
             }
         }
     }
 
     /// When the clock comes to the object in `slot`.
     fn due(&self, slot: Slot) -> f64 {
-        let Place { since, class, .. } = self.places[slot.index()];
+        let Stored { since, class, .. } = self.places[slot.index()];
         since + self.lifetimes[usize::from(class)]
+    }
+}
+
+/// When each class is due, in a tree of minima: who is first stands at the root, a change climbs eight levels at most.
+struct Dues(Vec<f64>);
+
+impl Dues {
+    fn new() -> Self {
+        Dues(vec![f64::INFINITY; 2 * CLASSES])
+    }
+
+    #[inline]
+    fn of(&self, class: usize) -> f64 {
+        self.0[CLASSES + class]
+    }
+
+    fn set(&mut self, class: usize, due: f64) {
+        let mut node = CLASSES + class;
+        self.0[node] = due;
+        while node > 1 {
+            let least = self.0[node & !1].min(self.0[node | 1]);
+            node /= 2;
+            if self.0[node] == least {
+                break;
+            }
+            self.0[node] = least;
+        }
+    }
+
+    /// The class that is due first, and when; the lower class of two.
+    #[inline]
+    fn first(&self) -> Option<(usize, f64)> {
+        let due = self.0[1];
+        let mut node = 1;
+        while node < CLASSES {
+            node = 2 * node + usize::from(self.0[2 * node] > due);
+        }
+        (due < f64::INFINITY).then_some((node - CLASSES, due))
     }
 }
 

@@ -7,8 +7,8 @@
 use super::keeper::Keeper;
 use crate::Slot;
 use crate::hash::mix;
+use crate::index::SlotIndex;
 use crate::limits::{AGD_LEAST_SAMPLE_SHIFT, AGD_SHADOW_OBJECTS};
-use hashbrown::HashTable;
 
 /// Sampled requests between two decisions.
 const DECISION: u32 = 512;
@@ -32,7 +32,7 @@ pub(super) struct Tuner {
 
 struct Shadow {
     keeper: Keeper,
-    index: HashTable<Slot>,
+    index: SlotIndex,
     sizes: Vec<u64>,
     free: Vec<Slot>,
     used: u64,
@@ -61,7 +61,7 @@ impl Tuner {
     pub fn bytes(&self) -> usize {
         let one = |s: &Shadow| {
             s.keeper.bytes()
-                + s.index.capacity() * size_of::<Slot>()
+                + s.index.bytes()
                 + s.sizes.capacity() * size_of::<u64>()
                 + s.free.capacity() * size_of::<Slot>()
         };
@@ -76,14 +76,13 @@ impl Tuner {
     /// A request, while `objects` are stored; the power to go to, if it is another.
     #[inline]
     pub fn request(&mut self, id: u64, size: u64, objects: usize) -> Option<f64> {
-        let hash = mix(id);
-        if hash << (64 - self.shift) != 0 {
+        if mix(id) << (64 - self.shift) != 0 {
             return None;
         }
-        self.sample(id, hash, size, objects)
+        self.sample(id, size, objects)
     }
 
-    fn sample(&mut self, id: u64, hash: u64, size: u64, objects: usize) -> Option<f64> {
+    fn sample(&mut self, id: u64, size: u64, objects: usize) -> Option<f64> {
         if objects >> self.shift > 2 * AGD_SHADOW_OBJECTS {
             self.shift += 1;
             self.restart();
@@ -92,7 +91,7 @@ impl Tuner {
         let worth = (size as f64).powf(1.0 - f64::from(self.size_exponent));
         let share = self.capacity >> self.shift;
         for shadow in &mut self.shadows {
-            if shadow.request(id, hash, size, share) {
+            if shadow.request(id, size, share) {
                 shadow.score += worth;
             }
         }
@@ -132,7 +131,7 @@ impl Shadow {
     fn new(power: f64, size_exponent: f32) -> Self {
         Shadow {
             keeper: Keeper::new(power, size_exponent),
-            index: HashTable::new(),
+            index: SlotIndex::default(),
             sizes: Vec::new(),
             free: Vec::new(),
             used: 0,
@@ -142,9 +141,9 @@ impl Shadow {
     }
 
     /// One request through a whole little cache; true at a hit.
-    fn request(&mut self, id: u64, hash: u64, size: u64, capacity: u64) -> bool {
-        if let Some(slot) = self.index.find(hash, |slot| self.keeper.id(*slot) == id) {
-            self.keeper.on_hit(*slot);
+    fn request(&mut self, id: u64, size: u64, capacity: u64) -> bool {
+        if let Some(slot) = self.index.find(id, |slot| self.keeper.id(slot) == id) {
+            self.keeper.on_hit(slot);
             return true;
         }
         self.keeper.on_miss(id);
@@ -163,15 +162,12 @@ impl Shadow {
         self.sizes[slot.index()] = size;
         self.used += size;
         self.keeper.on_insert(slot, id, size);
-        self.index.insert_unique(hash, slot, |slot| mix(self.keeper.id(*slot)));
+        self.index.insert(id, slot);
         false
     }
 
     fn forget(&mut self, slot: Slot) {
-        let id = self.keeper.id(slot);
-        if let Ok(entry) = self.index.find_entry(mix(id), |other| *other == slot) {
-            entry.remove();
-        }
+        self.index.remove(self.keeper.id(slot), slot);
         self.used -= self.sizes[slot.index()];
         self.free.push(slot);
     }

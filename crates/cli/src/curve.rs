@@ -1,0 +1,231 @@
+//! `larder curve`: what policies would hit at many sizes, exactly or from a sample, over one reading of the trace.
+
+mod show;
+mod work;
+
+use crate::failure::Failure;
+use crate::layout::Layout;
+use crate::replay::progress::Progress;
+use crate::replay::size::Size;
+use crate::replay::source::Source;
+use clap::Args;
+use larder_policy::Spec;
+use larder_replay::{Curve, Point, Sample, Survey};
+use larder_units::{ByteSize, Ratio};
+use serde::Serialize;
+use std::path::PathBuf;
+use work::{Line, Lines};
+
+/// Sizes of one run: every policy but lru keeps a cache for each.
+const MAX_POINTS: usize = 200;
+
+/// The least of the sizes that `--points` chooses is the bytes of all objects ÷ this.
+const POINTS_SPAN: f64 = 1_000.0;
+
+/// Draw the hit ratio of cache policies over the size of the cache
+///
+/// LRU's is computed at all sizes at once, by stack distances; other policies run a cache for each size. With --sample, all look at a share of the
+/// objects only, chosen by a hash (SHARDS, miniature simulation), and state the error.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example: larder curve twitter.csv.zst --policy lru s3fifo --points 20 --sample 0.05 --svg curve.svg"
+)]
+pub struct CurveArgs {
+    /// The trace's file, plain or compressed with zstd or xz
+    trace: PathBuf,
+
+    /// Policies, as `larder policies` lists them
+    #[arg(long, short, value_name = "SPEC", num_args = 1.., default_value = "lru")]
+    policy: Vec<String>,
+
+    /// Sizes: bytes (64MiB) or a share of the bytes of all the trace's objects (10%), which reads the trace twice
+    #[arg(long, short, value_name = "SIZE", num_args = 1.., conflicts_with = "points")]
+    size: Vec<String>,
+
+    /// How many sizes, from a thousandth of the bytes of all objects up to all: reads the trace twice
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    points: usize,
+
+    /// Share of the objects to look at, 0.01 or 1%; the error is stated with 95 % of confidence
+    #[arg(long, value_name = "RATE", default_value = "1")]
+    sample: String,
+
+    /// Seed of the sample and of every random choice
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    #[command(flatten)]
+    layout: Layout,
+
+    /// Requests to read at most
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+
+    /// Print one JSON object a point instead of a table
+    #[arg(long)]
+    json: bool,
+
+    /// Print comma-separated values with a header instead of a table
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+
+    /// Also draw the curves into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// One point of one policy, as `--json` and `--csv` print it; names as in a replay's row.
+#[derive(Clone, Debug, Serialize)]
+struct CurveRow {
+    trace: String,
+    policy: String,
+    /// Share of the objects that was looked at.
+    sample: f64,
+    /// Of the whole trace.
+    requests: u64,
+    #[serde(flatten)]
+    point: Point,
+    /// Requests of the trace ÷ seconds of processor time for this policy's whole curve and the sampling, without reading the trace.
+    requests_per_second: f64,
+}
+
+/// Computes, and prints the points in the order of the arguments.
+pub fn run(args: CurveArgs) -> Result<(), Failure> {
+    let rows = rows(&args)?;
+    match (args.json, args.csv) {
+        (true, _) => show::json(&rows)?,
+        (_, true) => show::csv(&rows),
+        _ => show::table(&rows),
+    }
+    args.svg.as_deref().map_or(Ok(()), |path| show::figure(&rows, path))
+}
+
+fn rows(args: &CurveArgs) -> Result<Vec<CurveRow>, Failure> {
+    let usage = |error: String| Failure::usage(error);
+    let specs = args.policy.iter().map(|text| text.parse::<Spec>().map_err(|error| usage(error.to_string())));
+    let specs: Vec<Spec> = specs.collect::<Result<_, _>>()?;
+    let mut sample = sample(&args.sample, args.seed)?;
+    let source = Source::new(&args.trace, &args.layout, args.limit);
+    let progress = Progress::new(source.units(1));
+    let capacities = capacities(args, &source, &progress)?;
+    let mut lines = Vec::new();
+    for spec in &specs {
+        lines.push(match spec.to_string().as_str() {
+            "lru" => vec![Line::Lru(Curve::lru(&capacities, &sample))],
+            _ => {
+                let cache = |capacity: &u64| {
+                    let capacity = ByteSize::from_bytes(*capacity);
+                    let cache = Curve::miniature(spec, capacity, &sample, args.seed);
+                    cache.map(Line::Cache).map_err(|error| usage(error.to_string()))
+                };
+                capacities.iter().map(cache).collect::<Result<_, _>>()?
+            }
+        });
+    }
+    let mut lines = Lines::new(lines);
+    lines.read(&source, &progress, &mut sample)?;
+    let mut rows = Vec::new();
+    for (spec, (points, seconds)) in specs.iter().zip(lines.points(&sample)) {
+        rows.extend(points.into_iter().map(|point| CurveRow {
+            trace: source.name(),
+            policy: spec.to_string(),
+            sample: sample.rate(),
+            requests: sample.requests(),
+            point,
+            requests_per_second: if seconds > 0.0 { (sample.requests() as f64 / seconds).round() } else { 0.0 },
+        }));
+    }
+    Ok(rows)
+}
+
+fn sample(text: &str, seed: u64) -> Result<Sample, Failure> {
+    let rate = text.parse::<Ratio>().map_err(|error| Failure::usage(format!("sample {error}")))?;
+    Sample::of(rate.value(), seed).ok_or_else(|| Failure::usage("sample 0: nothing would be looked at; give 0.01"))
+}
+
+/// Ascending, each once, in bytes.
+fn capacities(args: &CurveArgs, source: &Source<'_>, progress: &Progress) -> Result<Vec<u64>, Failure> {
+    let sizes = args.size.iter().map(|text| text.parse::<Size>().map_err(Failure::usage));
+    let sizes: Vec<Size> = sizes.collect::<Result<_, _>>()?;
+    if sizes.len() > MAX_POINTS || args.points > MAX_POINTS || args.points == 0 {
+        let points = args.points.max(sizes.len());
+        return Err(Failure::usage(format!("{points} sizes: from 1 to {MAX_POINTS} can be drawn")));
+    }
+    let share = match sizes.iter().find(|size| size.bytes().is_none()) {
+        Some(size) => Some(format!("size {size}")),
+        None => sizes.is_empty().then(|| "--points".to_owned()),
+    };
+    let survey = source.measure(share.as_deref(), None, progress)?.survey;
+    let mut capacities: Vec<u64> = match sizes.is_empty() {
+        true => points(survey.as_ref().map_or(0, Survey::unique_bytes), args.points),
+        false => {
+            let bytes = sizes.iter().map(|size| size.capacity(survey.as_ref()).map(ByteSize::bytes));
+            bytes.collect::<Result<_, _>>()?
+        }
+    };
+    capacities.sort_unstable();
+    capacities.dedup();
+    Ok(capacities)
+}
+
+/// As many sizes up to `all` in equal steps of their logarithm.
+fn points(all: u64, count: usize) -> Vec<u64> {
+    let step = |place: usize| (place as f64 / (count - 1).max(1) as f64 - 1.0) * POINTS_SPAN.ln();
+    let size = |place| ((all as f64 * step(place).exp()).round() as u64).clamp(1, all.max(1));
+    (if count == 1 { 1..2 } else { 0..count }).map(size).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use std::path::Path;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: CurveArgs,
+    }
+
+    fn args(arguments: &[&str]) -> CurveArgs {
+        let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../replay/tests/data/web07.trace.xz");
+        let typed = ["larder".as_ref(), trace.as_os_str()].into_iter().chain(arguments.iter().map(|a| a.as_ref()));
+        Cli::parse_from(typed).args
+    }
+
+    #[test]
+    fn mistakes_that_are_not_explained() {
+        for (arguments, words) in [
+            (&["-p", "lur"][..], "did you mean `lru`?"),
+            (&["--points", "201"], "201 sizes: from 1 to 200"),
+            (&["--points", "0"], "from 1 to 200"),
+            (&["--sample", "0"], "nothing would be looked at"),
+            (&["--sample", "2"], "sample "),
+            (&["--size", "5 parsecs"], "such as \"64MiB\""),
+            (&["--limit", "0"], "no request was read"),
+        ] {
+            let failure = run(args(arguments)).expect_err("it should fail");
+            assert_eq!(failure.code, 2, "{arguments:?}");
+            assert!(failure.message.contains(words) && !failure.message.contains('\n'), "{}", failure.message);
+        }
+    }
+
+    #[test]
+    fn the_curve_is_not_the_replay_s() {
+        // Of a naive LRU and FIFO over the same numbers.
+        let rows = rows(&args(&["-p", "lru", "fifo", "--size", "2000", "1000"])).unwrap();
+        let hits = |row: &CurveRow| (row.point.object_hit_ratio * row.requests as f64).round();
+        let found: Vec<_> = rows.iter().map(|row| (row.policy.as_str(), row.point.capacity, hits(row))).collect();
+        let expected =
+            [("lru", 1000, 38_368.0), ("lru", 2000, 42_245.0), ("fifo", 1000, 36_300.0), ("fifo", 2000, 40_288.0)];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn sizes_that_do_not_span_the_trace() {
+        assert_eq!(points(1_000_000, 4), [1_000, 10_000, 100_000, 1_000_000]);
+        assert_eq!(points(1_000_000, 1), [1_000_000]);
+        assert_eq!(points(0, 2), [1, 1]);
+        assert_eq!(points(u64::MAX, 2)[1], u64::MAX);
+    }
+}

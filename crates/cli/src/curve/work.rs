@@ -1,0 +1,95 @@
+//! The reading of the trace on one thread, the caches on the others.
+
+use crate::failure::Failure;
+use crate::replay::progress::Progress;
+use crate::replay::source::Source;
+use crate::replay::workers::thread_time;
+use larder_replay::{Curve, LruCurve, Miniature, Point, Sample, Sampled};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// Chunks that may wait for a slow cache before the reader waits.
+const WAITING_CHUNKS: usize = 4;
+
+/// Part of a policy's curve.
+pub enum Line {
+    /// All of it.
+    Lru(Curve<LruCurve>),
+    /// One point.
+    Cache(Curve<Miniature>),
+}
+
+/// The curves of all policies.
+pub struct Lines {
+    policies: Vec<Vec<Timed>>,
+    sampling: Duration,
+}
+
+struct Timed {
+    line: Line,
+    busy: Duration,
+}
+
+impl Timed {
+    fn take(&mut self, chunk: &[Sampled]) {
+        let start = thread_time();
+        match &mut self.line {
+            Line::Lru(curve) => chunk.iter().for_each(|sampled| curve.request(sampled)),
+            Line::Cache(cache) => chunk.iter().for_each(|sampled| cache.request(sampled)),
+        }
+        self.busy += thread_time().saturating_sub(start);
+    }
+}
+
+impl Lines {
+    /// The parts of each policy's curve, in order.
+    pub fn new(policies: Vec<Vec<Line>>) -> Lines {
+        let timed = |line| Timed { line, busy: Duration::ZERO };
+        let policies = policies.into_iter().map(|lines| lines.into_iter().map(timed).collect());
+        Lines { policies: policies.collect(), sampling: Duration::ZERO }
+    }
+
+    /// Reads the trace once, on this thread, and hands its sample to a worker a core, each with its share of the work.
+    pub fn read(&mut self, source: &Source<'_>, progress: &Progress, sample: &mut Sample) -> Result<(), Failure> {
+        let lines: Vec<&mut Timed> = self.policies.iter_mut().flatten().collect();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(lines.len());
+        let mut shares: Vec<Vec<&mut Timed>> = (0..cores).map(|_| Vec::new()).collect();
+        // Neighbours cost alike: the largest caches of one policy go to different workers.
+        lines.into_iter().enumerate().for_each(|(index, line)| shares[index % cores].push(line));
+        std::thread::scope(|scope| {
+            let start = |share| {
+                let (sender, chunks) = sync_channel(WAITING_CHUNKS);
+                scope.spawn(move || work(share, &chunks));
+                sender
+            };
+            let workers: Vec<SyncSender<Arc<Vec<Sampled>>>> = shares.into_iter().map(start).collect();
+            source.chunks("drawing", progress, 1, |chunk| {
+                let start = thread_time();
+                let sampled: Arc<Vec<Sampled>> =
+                    Arc::new(chunk.iter().filter_map(|access| sample.take(access)).collect());
+                self.sampling += thread_time().saturating_sub(start);
+                // A worker ends before its channel only by a panic, which the scope passes on.
+                Ok(workers.iter().all(|worker| worker.send(sampled.clone()).is_ok()))
+            })
+        })
+    }
+
+    /// Each policy's points, and the seconds of processor time that they took, with the sampling.
+    pub fn points(&self, sample: &Sample) -> impl Iterator<Item = (Vec<Point>, f64)> {
+        self.policies.iter().map(|lines| {
+            let points = lines.iter().flat_map(|timed| match &timed.line {
+                Line::Lru(curve) => curve.points(sample),
+                Line::Cache(cache) => cache.points(sample),
+            });
+            let busy: Duration = lines.iter().map(|timed| timed.busy).sum();
+            (points.collect(), (busy + self.sampling).as_secs_f64())
+        })
+    }
+}
+
+fn work(mut lines: Vec<&mut Timed>, chunks: &Receiver<Arc<Vec<Sampled>>>) {
+    while let Ok(chunk) = chunks.recv() {
+        lines.iter_mut().for_each(|line| line.take(&chunk));
+    }
+}

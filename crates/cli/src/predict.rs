@@ -1,0 +1,183 @@
+//! `larder predict`: what the models say that a cache would hit, beside what a replay hits.
+
+mod rows;
+mod traffic;
+
+use crate::failure::Failure;
+use crate::layout::Layout;
+use crate::output::line;
+use clap::Args;
+use comfy_table::{CellAlignment, Table, presets};
+use larder_units::ByteSize;
+use rows::PredictionRow;
+use std::path::PathBuf;
+use traffic::Traffic;
+
+/// Predict by analytic models what caches hit, from a law or from a trace
+///
+/// The models (FIFO and Random, Che's for LRU, equations 3 to 7 of the Filter paper, AdaptSize's, and the best fixed set) take requests as
+/// independent of each other, with the popularity of a Zipf law or that measured in the trace. With --replay, the policies' own hit ratios stand beside them.
+#[derive(Args, Debug)]
+#[command(after_help = "Example: larder predict --zipf 0.8 --objects 10000000 --size 100000 1000000 --replay")]
+pub struct PredictArgs {
+    /// A trace, whose popularity and sizes are measured; or else --zipf
+    #[arg(required_unless_present = "zipf", conflicts_with = "zipf")]
+    trace: Option<PathBuf>,
+
+    /// Exponent of a Zipf law
+    #[arg(long, value_name = "EXPONENT", requires = "objects")]
+    zipf: Option<f64>,
+
+    /// Objects of the Zipf law; 1e7 can be written
+    #[arg(long, value_name = "N", conflicts_with = "trace")]
+    objects: Option<String>,
+
+    /// Bytes of each object of the Zipf law
+    #[arg(long, value_name = "SIZE", default_value = "1B", conflicts_with = "trace")]
+    object_size: ByteSize,
+
+    /// Capacities: bytes (64MiB) or a share of the bytes of all objects (10%)
+    #[arg(long, short, value_name = "SIZE", num_args = 1.., required = true)]
+    size: Vec<String>,
+
+    /// Filter: requests in the history that admit, the current one included
+    #[arg(long, value_name = "REQUESTS", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+    theta: u16,
+
+    /// Filter: length of the history; the objects that fit into the cache otherwise
+    #[arg(long, value_name = "REQUESTS")]
+    window: Option<u64>,
+
+    /// Filter: slots of the counter table, a power of two
+    #[arg(long, value_name = "SLOTS", default_value_t = 1 << 24)]
+    table: u64,
+
+    /// Also LRU behind admission by size: `threshold(c=SIZE)` and `expsize(c=SIZE)`
+    #[arg(long, value_name = "SIZE")]
+    admit: Option<ByteSize>,
+
+    /// Also replay: the trace, or requests of the law, of which the first half warms up and is not counted
+    #[arg(long)]
+    replay: bool,
+
+    /// Requests of the law to replay, or of the trace to read at most
+    #[arg(long, value_name = "N")]
+    requests: Option<u64>,
+
+    /// Seed of the replay
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    #[command(flatten)]
+    layout: Layout,
+
+    /// Print one JSON object a row instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Predicts, and prints the rows.
+pub fn run(args: PredictArgs) -> Result<(), Failure> {
+    let rows = rows::rows(&args, &Traffic::new(&args)?)?;
+    if args.json {
+        for row in &rows {
+            line!("{}", serde_json::to_string(row).map_err(|error| Failure::runtime(error.to_string()))?);
+        }
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let mut header = vec!["capacity", "model", "policy", "object hit ratio", "byte hit ratio", "insertion ratio"];
+    if args.replay {
+        header.splice(4..4, ["replayed", "difference"]);
+    }
+    table.set_header(header);
+    for row in &rows {
+        table.add_row(cells(row, args.replay));
+    }
+    table.column_iter_mut().skip(3).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    line!("{table}");
+    Ok(())
+}
+
+fn cells(row: &PredictionRow, has_replay: bool) -> Vec<String> {
+    let ratio = |ratio: f64| format!("{ratio:.4}");
+    let predicted = &row.predicted;
+    let mut cells = vec![ByteSize::from_bytes(row.capacity).to_string(), row.model.to_owned()];
+    cells.push(row.policy.clone().unwrap_or_default());
+    cells.push(ratio(predicted.object_hit_ratio));
+    if has_replay {
+        let replayed = row.replayed.map(|replayed| replayed.object_hit_ratio);
+        cells.push(replayed.map_or(String::new(), ratio));
+        cells.push(replayed.map_or(String::new(), |replayed| format!("{:+.4}", predicted.object_hit_ratio - replayed)));
+    }
+    cells.extend([ratio(predicted.byte_hit_ratio), ratio(predicted.insertion_ratio)]);
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: PredictArgs,
+    }
+
+    fn args(arguments: &str) -> PredictArgs {
+        let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../replay/tests/data/");
+        let arguments = arguments.replace("DATA/", data);
+        Cli::try_parse_from(["larder"].into_iter().chain(arguments.split(' '))).unwrap().args
+    }
+
+    #[test]
+    fn mistakes_that_are_not_explained() {
+        for (arguments, words) in [
+            ("--zipf 0 --objects 10 -s 1", "--zipf 0: a finite exponent above 0"),
+            ("--zipf 1 --objects 0 -s 1", "--objects 0: a whole number from 1"),
+            ("--zipf 1 --objects 1e99 -s 1", "--objects 1e99: a whole number"),
+            ("--zipf 1 --objects 9 -s x", "such as \"64MiB\""),
+            ("--zipf 1 --objects 9 -s 0.01%", "less than one"),
+            ("--zipf 1 --objects 9 -s 3 --table 3 --replay", "table=3"),
+            ("DATA/nothing -s 10%", "nothing"),
+        ] {
+            let args = args(arguments);
+            let failure = run(args).expect_err(arguments);
+            assert_eq!(failure.code, 2, "{arguments}");
+            assert!(failure.message.contains(words) && !failure.message.contains('\n'), "{}", failure.message);
+        }
+    }
+
+    #[test]
+    fn the_models_are_far_from_what_they_model() {
+        // Independent requests, as the models assume. LFU stays below its limit: it forgets the counts of what it evicts.
+        let args = args("--zipf 0.9 --objects 20000 -s 200 2000 --requests 400000 --replay");
+        let rows = rows::rows(&args, &Traffic::new(&args).unwrap()).unwrap();
+        assert_eq!(rows.len(), 12);
+        for row in rows.iter().filter(|row| row.policy.is_some()) {
+            let difference = row.predicted.object_hit_ratio - row.replayed.unwrap().object_hit_ratio;
+            let band = if row.policy.as_deref() == Some("lfu") { 0.05 } else { 0.006 };
+            assert!(difference.abs() < band, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn a_trace_s_popularity_is_read_wrong() {
+        let args = args("DATA/web07.trace.xz -s 1000 100% --replay");
+        let rows = rows::rows(&args, &Traffic::new(&args).unwrap()).unwrap();
+        let row = |capacity: u64, policy: &str| {
+            rows.iter().find(|row| row.capacity == capacity && row.policy.as_deref() == Some(policy)).unwrap()
+        };
+        // Everything fits: what misses is each object's first request, in the model as in the replay.
+        for policy in ["fifo", "lru", "lfu"] {
+            let row = row(20_484, policy);
+            let replayed = row.replayed.unwrap();
+            assert!((row.predicted.object_hit_ratio - replayed.object_hit_ratio).abs() < 1e-9, "{row:?}");
+        }
+        // Shoppers come back soon, which independent requests do not: so the model is too low.
+        let lru = row(1000, "lru");
+        assert!(lru.predicted.object_hit_ratio < lru.replayed.unwrap().object_hit_ratio, "{lru:?}");
+    }
+}

@@ -1,0 +1,97 @@
+//! The models, each with the policy that it models.
+
+use super::PredictArgs;
+use super::traffic::Traffic;
+use crate::failure::Failure;
+use crate::replay::size::Size;
+use larder_policy::Spec;
+use larder_policy::adaptsize_model::Shape;
+use larder_replay::Replay;
+use larder_replay::model::{self, FilterTable, Popularity, Prediction};
+use larder_units::ByteSize;
+use serde::Serialize;
+
+/// One capacity under one model, as `--json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct PredictionRow {
+    /// Bytes.
+    pub capacity: u64,
+    /// Whose it is.
+    pub model: &'static str,
+    /// The policy that is modelled; none for a bound that no policy reaches.
+    pub policy: Option<String>,
+    /// By the model.
+    pub predicted: Prediction,
+    /// By a replay, if one was asked for.
+    pub replayed: Option<Prediction>,
+}
+
+/// All models at all capacities, with the replays if they were asked for.
+pub fn rows(args: &PredictArgs, traffic: &Traffic<'_>) -> Result<Vec<PredictionRow>, Failure> {
+    let mut rows = Vec::new();
+    for size in &args.size {
+        let size: Size = size.parse().map_err(Failure::usage)?;
+        let capacity = size.of(traffic.popularity.bytes().round() as u64)?;
+        rows.extend(models(args, &traffic.popularity, capacity));
+    }
+    if args.replay {
+        let mut replayed = replay(args, traffic, &rows)?.into_iter();
+        for row in rows.iter_mut().filter(|row| row.policy.is_some()) {
+            row.replayed = replayed.next();
+        }
+    }
+    Ok(rows)
+}
+
+fn models(args: &PredictArgs, popularity: &Popularity, capacity: ByteSize) -> Vec<PredictionRow> {
+    let window = args.window.unwrap_or_else(|| fitting(popularity, capacity)).max(u64::from(args.theta));
+    let table = FilterTable { theta: u32::from(args.theta), window, slots: Some(args.table) };
+    let filter = format!("filter(theta={},window={window},table={})+fifo", args.theta, args.table);
+    let fifo = model::fifo(popularity, capacity);
+    let mut models = vec![
+        ("Gelenbe", Some("fifo".to_owned()), fifo),
+        ("Gelenbe", Some("random".to_owned()), fifo),
+        ("Che", Some("lru".to_owned()), model::che_lru(popularity, capacity)),
+        ("Filter, (3) to (7)", Some(filter), model::filter(popularity, capacity, table)),
+        ("most requested", Some("lfu".to_owned()), model::lfu_limit(popularity, capacity)),
+        ("best fixed set", None, model::static_limit(popularity, capacity)),
+    ];
+    if let Some(c) = args.admit {
+        for (name, shape) in [("threshold", Shape::Threshold), ("expsize", Shape::Chance)] {
+            let predicted = model::adaptsize(popularity, capacity, shape, c.bytes() as f64);
+            models.push(("AdaptSize, Lemma 2", Some(format!("{name}(c={})+lru", c.bytes())), predicted));
+        }
+    }
+    let row = |(model, policy, predicted)| PredictionRow {
+        capacity: capacity.bytes(),
+        model,
+        policy,
+        predicted,
+        replayed: None,
+    };
+    models.into_iter().map(row).collect()
+}
+
+/// Objects of the mean size of a request that fit: the paper's q = C.
+fn fitting(popularity: &Popularity, capacity: ByteSize) -> u64 {
+    let sum = |of: fn(&model::Group) -> f64| popularity.groups().iter().map(of).sum::<f64>();
+    let mean_size = sum(|group| group.objects * group.rate * group.size) / sum(|group| group.objects * group.rate);
+    (capacity.bytes() as f64 / mean_size).round() as u64
+}
+
+fn replay(args: &PredictArgs, traffic: &Traffic<'_>, rows: &[PredictionRow]) -> Result<Vec<Prediction>, Failure> {
+    let mut caches = Vec::new();
+    for row in rows {
+        let Some(policy) = &row.policy else { continue };
+        let spec: Spec = policy.parse().map_err(|error: larder_policy::SpecError| Failure::usage(error.to_string()))?;
+        let cache = Replay::new(&spec, ByteSize::from_bytes(row.capacity), args.seed);
+        caches.push(cache.map_err(|error| Failure::usage(error.to_string()))?);
+    }
+    let rows = traffic.replay(caches)?;
+    let figures = |row: larder_replay::Row| Prediction {
+        object_hit_ratio: row.object_hit_ratio,
+        byte_hit_ratio: row.byte_hit_ratio,
+        insertion_ratio: row.insertion_ratio,
+    };
+    Ok(rows.into_iter().map(figures).collect())
+}
