@@ -92,3 +92,9 @@ pub const ERASE_AT_ONCE: u64 = 256;
 
 /// Bytes that count as one packet where the management protocol states a capacity in packets: an ordinary segment of 8 KB.
 pub const NOMINAL_PACKET_BYTES: u64 = 8192;
+
+/// FIB entries of which a measuring strategy remembers something: some 100 bytes each with two next hops. What is beyond is forwarded by cost.
+pub const MEASURED_NAMESPACES: usize = 1 << 16;
+
+/// With so many, those not used for this long make room.
+pub const MEASUREMENT_AGE: Duration = Duration::from_secs(60);
