@@ -23,8 +23,8 @@ use larder_packet::tlv::Tlv;
 use larder_packet::{
     Data, Interest, LpHeader, LpPacket, NackReason, Name, NameRef, PitToken, Reassembled, types, with_nonce,
 };
-use larder_policy::{Engine, Gauge, Job, JobDone};
-use larder_units::{Stream, Streams, Time};
+use larder_policy::{Engine, Gauge, Job, JobDone, Spec, SpecError};
+use larder_units::{ByteSize, Stream, Streams, Time};
 use std::time::Duration;
 
 /// What a forwarder is made with.
@@ -676,6 +676,24 @@ impl Forwarder {
     /// Long work of the Content Store's policy, to be run on another thread and handed back to [`Forwarder::complete`].
     pub fn job(&mut self) -> Option<Job> {
         self.content_store.engine_mut().job()
+    }
+
+    /// Puts the Content Store under another policy, with this capacity or the one that it has. What is stored stays, as far as there is room,
+    /// and the policy has its popularity to learn. It takes about a microsecond a packet, in one go. A [`Forwarder::job`] of the policy
+    /// before may still come back: it is taken where it fits.
+    ///
+    /// # Errors
+    /// [`SpecError`] where the policy's arguments contradict each other, or it needs to know the future.
+    pub fn set_policy(&mut self, now: Time, policy: &Spec, capacity: Option<ByteSize>) -> Result<(), SpecError> {
+        let capacity = capacity.unwrap_or(self.content_store.engine().capacity());
+        let engine = Engine::new(policy, capacity, &self.streams)?;
+        self.content_store.set_engine(now, engine);
+        Ok(())
+    }
+
+    /// The Content Store's policy.
+    pub fn policy(&self) -> &Spec {
+        self.content_store.engine().spec()
     }
 
     /// Hands back the result of a [`Forwarder::job`].

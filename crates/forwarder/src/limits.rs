@@ -56,9 +56,9 @@ pub const SIGNATURE_TIME_GRACE: Duration = Duration::from_secs(120);
 /// Commands remembered of each certificate within twice that time, 16 bytes each; with more, the oldest times are refused.
 pub const SIGNED_COMMANDS: usize = 1 << 16;
 
-/// Bytes that one cached Data takes besides its packet: the entry (80), its slot in the two indexes (about 56), the policy's share (24)
+/// Bytes that one cached Data takes besides its packet: the entry (96), its slot in the two indexes (about 56), the policy's share (24)
 /// and the allocator's (16).
-pub const CONTENT_STORE_ENTRY_BYTES: u64 = 176;
+pub const CONTENT_STORE_ENTRY_BYTES: u64 = 192;
 
 /// How long a face's send queue must have been long before a packet is marked, unless the face says otherwise (NFD's default).
 pub const CONGESTION_MARKING_INTERVAL: Duration = Duration::from_millis(100);
