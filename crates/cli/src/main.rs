@@ -11,6 +11,7 @@ mod curve;
 mod destination;
 mod failure;
 mod get;
+mod layout;
 mod output;
 mod ping;
 mod ping_server;

@@ -43,11 +43,6 @@ impl Entry {
         }
     }
 
-    /// What it weighs in the engine.
-    fn size(&self) -> u64 {
-        self.wire.len() as u64 + CONTENT_STORE_ENTRY_BYTES
-    }
-
     /// Bytes of the packet.
     pub(crate) fn packet_bytes(&self) -> usize {
         self.wire.len()
@@ -129,7 +124,7 @@ impl ContentStore {
                 let entry = self.entries[slot.index()].as_mut()?;
                 entry.hits = entry.hits.saturating_add(1);
                 self.engine.hit(slot, entry.hash, now);
-                Some(entry.wire.clone())
+                self.wire(slot)
             }
             None => {
                 self.counters.misses += 1;
@@ -139,11 +134,17 @@ impl ContentStore {
         }
     }
 
+    /// The Data in a slot.
+    pub(crate) fn wire(&self, slot: Slot) -> Option<Bytes> {
+        self.entry(slot).map(|entry| entry.wire.clone())
+    }
+
     fn entry(&self, slot: Slot) -> Option<&Entry> {
         self.entries.get(slot.index())?.as_ref()
     }
 
-    fn exact(&self, hash: u64, name: NameRef<'_>) -> Option<Slot> {
+    /// The Data of exactly this name.
+    pub(crate) fn exact(&self, hash: u64, name: NameRef<'_>) -> Option<Slot> {
         let same = |slot: &Slot| self.entry(*slot).is_some_and(|entry| entry.name() == name.as_bytes());
         self.index.find(hash, same).copied()
     }
@@ -162,20 +163,26 @@ impl ContentStore {
             }
             self.remove(slot);
         }
+        self.is_wanted(now, data, asked) && self.store(now, hash, data)
+    }
+
+    /// Whether the policy wants the Data, or there is room that was never used.
+    pub(crate) fn is_wanted(&mut self, now: Time, data: &Data<'_>, asked: impl Iterator<Item = u64>) -> bool {
         if !self.admits {
             self.counters.rejections += 1;
             return false;
         }
-        let size = data.wire.len() as u64 + CONTENT_STORE_ENTRY_BYTES;
         let mut wanted = false;
         for id in asked {
-            wanted |= self.engine.admit_or_fill(id, size, now);
+            wanted |= self.engine.admit_or_fill(id, weight(data.wire), now);
         }
-        if !wanted {
-            self.counters.rejections += 1;
-            return false;
-        }
-        let Some(slot) = self.insert_by_force(now, hash, size) else {
+        self.counters.rejections += u64::from(!wanted);
+        wanted
+    }
+
+    /// Stores the Data, whose name must not be stored, in the place of as many as it needs. False where it can never fit.
+    pub(crate) fn store(&mut self, now: Time, hash: u64, data: &Data<'_>) -> bool {
+        let Some(slot) = self.insert_by_force(now, hash, weight(data.wire)) else {
             self.counters.rejections += 1;
             return false;
         };
@@ -215,7 +222,7 @@ impl ContentStore {
         self.index.clear();
         self.ordered.clear();
         for entry in entries {
-            match self.insert_by_force(now, entry.hash, entry.size()) {
+            match self.insert_by_force(now, entry.hash, weight(&entry.wire)) {
                 Some(slot) => self.keep(slot, entry),
                 None => self.counters.evictions += 1,
             }
@@ -278,6 +285,11 @@ impl ContentStore {
         }
         self.ordered.remove(entry.name());
     }
+}
+
+/// Bytes of the capacity that a packet takes.
+fn weight(packet: &[u8]) -> u64 {
+    packet.len() as u64 + CONTENT_STORE_ENTRY_BYTES
 }
 
 /// Data looked at under one prefix before the Interest counts as a miss: stale ones before a fresh one cost no more than this.

@@ -3,6 +3,9 @@
 //! The three pipelines follow the NFD developer guide (chapter 4): an incoming Interest, incoming Data, an incoming Nack. The host hands in
 //! one received packet at a time with the time, and sends what stands in the [`Outbox`] afterwards.
 
+#[doc(hidden)]
+pub mod account;
+
 use crate::content_store::ContentStore;
 use crate::dead_nonces::DeadNonces;
 use crate::drop_reason::{Detail, DropCounters, DropReason, Dropped};

@@ -304,7 +304,7 @@ impl Default for HttpTable {
             listen: Some(loopback(8080)),
             origin: Origin::Generated,
             cache: ByteSize::from_mib(256),
-            policy: known_spec("adaptsize(chance)+lru"),
+            policy: known_spec("agd"),
             max_object: ByteSize::from_mib(64),
         }
     }
