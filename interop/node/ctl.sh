@@ -32,6 +32,8 @@ ctl strategy | grep -q '^/far .*multicast' || fail "the strategy is not listed"
 ctl strategy unset /far
 ! ctl strategy | grep -q '^/far' || fail "the strategy is still set"
 [ "$(field "$(ctl cs --json)" 'j["entries"]')" -gt 10 ] || fail "nothing was cached"
+ctl cs list /far | grep -Eq '^/far/file.* 0$' || fail "what is cached is not listed"
+[ "$(field "$(ctl cs config --policy lru --json)" '(j["policy"], j["entries"] > 10)')" = "('lru', True)" ] || fail "another policy lost the cache"
 [ "$(field "$(ctl cs erase /far --json)" 'j["erased"]')" -gt 10 ] || fail "nothing was erased"
 [ "$(field "$(ctl cs config --capacity 1MiB --admit off --json)" '(j["capacity_bytes"], j["admits"], j["entries"])')" = "(1048576, False, 0)" ] || fail "the store is not configured"
 ctl route remove /far "$id"

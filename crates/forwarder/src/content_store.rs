@@ -17,18 +17,38 @@ use larder_units::{ByteSize, Time};
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 
-struct Entry {
+pub(crate) struct Entry {
     hash: u64,
     /// The whole packet.
     wire: Bytes,
     /// Where the name's TLV-VALUE stands in `wire`.
     name: Range<u32>,
     /// The Data satisfies MustBeFresh before this time.
-    fresh_until: Time,
+    pub(crate) fresh_until: Time,
+    pub(crate) stored: Time,
+    /// Interests that it answered.
+    pub(crate) hits: u32,
 }
 
 impl Entry {
-    fn name(&self) -> &[u8] {
+    fn new(now: Time, hash: u64, data: &Data<'_>) -> Self {
+        let name = data.name_range();
+        Entry {
+            hash,
+            wire: Bytes::copy_from_slice(data.wire),
+            name: name.start as u32..name.end as u32,
+            fresh_until: now + data.freshness.unwrap_or_default(),
+            stored: now,
+            hits: 0,
+        }
+    }
+
+    /// Bytes of the packet.
+    pub(crate) fn packet_bytes(&self) -> usize {
+        self.wire.len()
+    }
+
+    pub(crate) fn name(&self) -> &[u8] {
         &self.wire[self.name.start as usize..self.name.end as usize]
     }
 }
@@ -101,8 +121,9 @@ impl ContentStore {
         match found {
             Some(slot) => {
                 self.counters.hits += 1;
-                let hash = self.entry(slot)?.hash;
-                self.engine.hit(slot, hash, now);
+                let entry = self.entries[slot.index()].as_mut()?;
+                entry.hits = entry.hits.saturating_add(1);
+                self.engine.hit(slot, entry.hash, now);
                 self.wire(slot)
             }
             None => {
@@ -153,7 +174,7 @@ impl ContentStore {
         }
         let mut wanted = false;
         for id in asked {
-            wanted |= self.engine.admit_or_fill(id, weight(data), now);
+            wanted |= self.engine.admit_or_fill(id, weight(data.wire), now);
         }
         self.counters.rejections += u64::from(!wanted);
         wanted
@@ -161,19 +182,12 @@ impl ContentStore {
 
     /// Stores the Data, whose name must not be stored, in the place of as many as it needs. False where it can never fit.
     pub(crate) fn store(&mut self, now: Time, hash: u64, data: &Data<'_>) -> bool {
-        let mut victims = std::mem::take(&mut self.victims);
-        let slot = self.engine.insert(hash, weight(data), now, &mut victims);
-        self.counters.evictions += victims.len() as u64;
-        for victim in victims.drain(..) {
-            self.forget(victim);
-        }
-        self.victims = victims;
-        let Some(slot) = slot else {
+        let Some(slot) = self.insert_by_force(now, hash, weight(data.wire)) else {
             self.counters.rejections += 1;
             return false;
         };
         self.counters.insertions += 1;
-        self.keep(now, slot, hash, data);
+        self.keep(slot, Entry::new(now, hash, data));
         true
     }
 
@@ -187,28 +201,63 @@ impl ContentStore {
         true
     }
 
-    fn keep(&mut self, now: Time, slot: Slot, hash: u64, data: &Data<'_>) {
-        let wire = Bytes::copy_from_slice(data.wire);
-        let name = data.name_range();
-        self.ordered.insert(wire.slice(name.clone()), slot);
+    fn keep(&mut self, slot: Slot, entry: Entry) {
+        let name = entry.name.start as usize..entry.name.end as usize;
+        self.ordered.insert(entry.wire.slice(name), slot);
         if self.entries.len() <= slot.index() {
             self.entries.resize_with(slot.index() + 1, || None);
         }
-        let fresh_until = now + data.freshness.unwrap_or_default();
-        self.entries[slot.index()] = Some(Entry { hash, wire, name: name.start as u32..name.end as u32, fresh_until });
+        let hash = entry.hash;
+        self.entries[slot.index()] = Some(entry);
         let entries = &self.entries;
         self.index.insert_unique(hash, slot, |slot| entries[slot.index()].as_ref().map_or(0, |entry| entry.hash));
+    }
+
+    /// Puts another engine in place of this one, and all that is stored under it, the oldest first. It has everything to learn of the
+    /// objects' popularity. Where its capacity is smaller, it says who leaves.
+    pub(crate) fn set_engine(&mut self, now: Time, engine: Engine) {
+        self.engine = engine;
+        let mut entries: Vec<Entry> = self.entries.drain(..).flatten().collect();
+        entries.sort_by_key(|entry| entry.stored);
+        self.index.clear();
+        self.ordered.clear();
+        for entry in entries {
+            match self.insert_by_force(now, entry.hash, weight(&entry.wire)) {
+                Some(slot) => self.keep(slot, entry),
+                None => self.counters.evictions += 1,
+            }
+        }
+    }
+
+    /// A slot for an object, whatever the admission policy says of it; who has to leave for it leaves.
+    fn insert_by_force(&mut self, now: Time, hash: u64, size: u64) -> Option<Slot> {
+        let mut victims = std::mem::take(&mut self.victims);
+        let slot = self.engine.insert(hash, size, now, &mut victims);
+        self.forget_all(victims);
+        slot
+    }
+
+    fn forget_all(&mut self, mut victims: Vec<Slot>) {
+        self.counters.evictions += victims.len() as u64;
+        for victim in victims.drain(..) {
+            self.forget(victim);
+        }
+        self.victims = victims;
+    }
+
+    /// What is stored under a prefix, in canonical order.
+    pub(crate) fn under<'a>(&'a self, prefix: NameRef<'a>) -> impl Iterator<Item = &'a Entry> + 'a {
+        let bytes = prefix.as_bytes();
+        let from = self.ordered.range::<[u8], _>((Bound::Included(bytes), Bound::Unbounded));
+        let under = from.take_while(move |(name, _)| name.starts_with(bytes));
+        under.filter_map(|(_, slot)| self.entry(*slot))
     }
 
     /// Makes the capacity `capacity`; what has to leave leaves at once.
     pub(crate) fn set_capacity(&mut self, capacity: ByteSize) {
         let mut victims = std::mem::take(&mut self.victims);
         self.engine.set_capacity(capacity, &mut victims);
-        self.counters.evictions += victims.len() as u64;
-        for victim in victims.drain(..) {
-            self.forget(victim);
-        }
-        self.victims = victims;
+        self.forget_all(victims);
     }
 
     /// Erases up to `most` Data under a prefix; returns how many, and whether there are more.
@@ -238,9 +287,9 @@ impl ContentStore {
     }
 }
 
-/// Bytes of the capacity that the Data takes.
-fn weight(data: &Data<'_>) -> u64 {
-    data.wire.len() as u64 + CONTENT_STORE_ENTRY_BYTES
+/// Bytes of the capacity that a packet takes.
+fn weight(packet: &[u8]) -> u64 {
+    packet.len() as u64 + CONTENT_STORE_ENTRY_BYTES
 }
 
 /// Data looked at under one prefix before the Interest counts as a miss: stale ones before a fresh one cost no more than this.

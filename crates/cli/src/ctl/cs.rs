@@ -1,12 +1,13 @@
 //! `larder ctl cs`.
 
-use super::Management;
-use super::listing::{done, figures};
+use super::listing::{List, done, figures};
+use super::{Management, seconds};
 use crate::failure::Failure;
 use clap::{Args, Subcommand, ValueEnum};
-use larder_packet::mgmt::CsInfo;
+use larder_packet::mgmt::{CsInfo, CsObject};
 use larder_packet::types::nfd::{FLAG_CS_ADMIT, FLAG_CS_SERVE};
-use larder_packet::{ControlParameters, Name};
+use larder_packet::{ControlParameters, Name, tlv, types};
+use larder_policy::Spec;
 use larder_units::{ByteSize, Ratio};
 use serde_json::json;
 
@@ -20,11 +21,21 @@ pub(super) struct CsArgs {
 enum CsVerb {
     /// Capacity, policy, hits; so does no verb
     Info,
-    /// Change the capacity, or switch admission or serving
+    /// List what is stored under a prefix, with age and hits
+    List {
+        /// The prefix
+        #[arg(default_value = "/")]
+        prefix: Name,
+    },
+    /// Change capacity or policy, which loses nothing that there is room for, or switch admission or serving
     Config {
         /// Bytes that may be stored, such as 1GiB
         #[arg(long, value_name = "SIZE")]
         capacity: Option<ByteSize>,
+
+        /// What to keep, such as "filter(theta=2)+lru"; `larder policies` lists what there is
+        #[arg(long, value_name = "SPEC")]
+        policy: Option<Spec>,
 
         /// Whether Data is stored
         #[arg(long, value_enum)]
@@ -56,9 +67,13 @@ enum Switch {
 pub(super) fn run(node: &mut Management, args: CsArgs, json: bool) -> Result<(), Failure> {
     match args.verb.unwrap_or(CsVerb::Info) {
         CsVerb::Info => info(node, json),
-        CsVerb::Config { capacity, admit, serve } => {
-            let mut wanted =
-                ControlParameters { capacity_bytes: capacity.map(|size| size.bytes()), ..ControlParameters::default() };
+        CsVerb::List { prefix } => list(node, &prefix, json),
+        CsVerb::Config { capacity, policy, admit, serve } => {
+            let mut wanted = ControlParameters {
+                capacity_bytes: capacity.map(|size| size.bytes()),
+                policy: policy.map(|policy| policy.to_string()),
+                ..ControlParameters::default()
+            };
             let switches = [(FLAG_CS_ADMIT, admit), (FLAG_CS_SERVE, serve)];
             let mask = switches.iter().filter(|(_, to)| to.is_some()).map(|(bit, _)| bit).sum();
             let on = switches.iter().filter(|(_, to)| *to == Some(Switch::On)).map(|(bit, _)| bit).sum();
@@ -95,6 +110,24 @@ fn info(node: &mut Management, json: bool) -> Result<(), Failure> {
             ("hit_ratio", json!(Ratio::of(info.hits, info.hits + info.misses).value())),
         ],
     );
+    Ok(())
+}
+
+fn list(node: &mut Management, prefix: &Name, json: bool) -> Result<(), Failure> {
+    let mut argument = Vec::new();
+    tlv::write_tlv(&mut argument, types::NAME, prefix.as_bytes());
+    let objects: Vec<CsObject> = node.list("cs/query", Some(&argument))?;
+    let mut list = List::new(&["name", "bytes", "age_s", "fresh_s", "hits"]);
+    for object in &objects {
+        list.row([
+            json!(object.name.to_string()),
+            json!(object.bytes),
+            seconds(Some(object.age)),
+            seconds(object.fresh),
+            json!(object.hits),
+        ]);
+    }
+    list.print(json);
     Ok(())
 }
 

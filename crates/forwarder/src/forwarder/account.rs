@@ -233,7 +233,7 @@ impl Forwarder {
         let longest = self.fib.longest().max(self.strategies.longest());
         self.hasher.prefixes(interest.name, longest, prefixes);
         black_box(self.strategies.longest_match(interest.name, prefixes).is_some());
-        black_box(next_hops(&self.hasher, &self.fib, interest, prefixes).len());
+        black_box(next_hops(&self.hasher, &self.fib, interest, prefixes).1.len());
     }
 
     fn decode_data<'a>(&mut self, face: FaceId, frame: &'a mut [u8]) -> Option<(Data<'a>, u64)> {

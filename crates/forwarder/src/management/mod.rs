@@ -138,6 +138,7 @@ static VERBS: &[Verb] = &[
     command("cs", "config", cs::config),
     command("cs", "erase", cs::erase),
     dataset("cs", "info", cs::info),
+    dataset("cs", "query", cs::query),
     command("strategy-choice", "set", strategy_choice::set),
     command("strategy-choice", "unset", strategy_choice::unset),
     dataset("strategy-choice", "list", strategy_choice::list),

@@ -12,5 +12,6 @@ mod registration;
 mod scope_leak;
 mod silent_refusal;
 mod simulated_hour;
+mod slow_path_kept;
 mod world;
 mod wrong_data_served;

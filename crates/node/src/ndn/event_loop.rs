@@ -50,7 +50,6 @@ pub(super) struct EventLoop {
     commands: Receiver<Command>,
     handle: Option<Handle>,
     pub(super) forwarder: Forwarder,
-    policy: String,
     pub(super) outbox: Outbox,
     unix: Option<(UnixListener, PathBuf)>,
     tcp: Option<TcpListener>,
@@ -102,7 +101,6 @@ impl EventLoop {
             commands,
             handle: None,
             forwarder,
-            policy: config.policy.to_string(),
             outbox: Outbox::new(),
             unix: None,
             tcp: None,
@@ -316,7 +314,7 @@ impl EventLoop {
                     let snapshot = Snapshot {
                         stats: self.forwarder.stats(),
                         faces: self.forwarder.face_stats(),
-                        policy: self.policy.clone(),
+                        policy: self.forwarder.policy().to_string(),
                         gauges: self.forwarder.gauges(),
                     };
                     let _ = reply.send(snapshot);
