@@ -8,6 +8,7 @@ use crate::fill::{Budget, Fill};
 use crate::flight::{Flights, Head, Landing, Lead, Seat};
 use crate::freshness::Freshness;
 use crate::key::Key;
+use crate::purge::{Purge, Purged, Scope, Test};
 use crate::storability::{self, Refusal};
 use crate::store::{Found, Store};
 use crate::stored::Stored;
@@ -302,6 +303,33 @@ impl Cache {
         }
         drop(fill);
         self.counters.truncated += 1;
+    }
+
+    /// One step of a purge, from `from` on, which is 0 at first; to be called again with [`Purged::next`] until there is none.
+    pub fn purge(&mut self, purge: &Purge, from: usize, now: Now) -> Purged {
+        let test = match &purge.scope {
+            Scope::Exact(url) => {
+                let key = url.key();
+                let hash = key.hash(&self.hash_key);
+                self.flights.forget(&key, hash);
+                let objects = match purge.soft {
+                    true => self.store.expire(&key, hash, now.time),
+                    false => self.store.invalidate(&key, hash, now.time),
+                };
+                self.counters.purged += objects;
+                return Purged { objects, next: None };
+            }
+            Scope::Prefix(url) => Test::Prefix(url.prefix()),
+            Scope::Tag(tag) => Test::Tag(tag.as_bytes().into()),
+            Scope::Everything => Test::Any,
+        };
+        if from == 0 {
+            self.store.bar_all(now.time);
+            self.flights.forget_all();
+        }
+        let purged = self.store.purge(from, purge.soft, now.time, |stored| test.takes(stored));
+        self.counters.purged += purged.objects;
+        purged
     }
 
     /// Long work of the policy that is due: run it on another thread, then give its result to [`Cache::complete_job`].

@@ -31,6 +31,8 @@ pub struct Counters {
     pub evicted: u64,
     /// Stored responses removed by unsafe methods or because the origin has something newer.
     pub invalidated: u64,
+    /// Stored responses that an operator has purged.
+    pub purged: u64,
     /// Requests that the origin did not answer.
     pub upstream_failures: u64,
 }

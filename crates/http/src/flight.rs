@@ -300,6 +300,11 @@ impl Flights {
         }
     }
 
+    /// Nobody joins any of today's flights any more.
+    pub(crate) fn forget_all(&mut self) {
+        self.table.clear();
+    }
+
     /// This flight is over.
     pub(crate) fn end(&mut self, hash: u64, flight: &Arc<Flight>) {
         if let Ok(entry) = self.table.find_entry(hash, |entry| Arc::ptr_eq(&entry.flight, flight)) {

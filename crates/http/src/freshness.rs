@@ -113,6 +113,12 @@ impl Freshness {
         !self.always_validate && !self.never_stale && self.staleness(now) < self.if_error.unwrap_or(default)
     }
 
+    /// Makes it stale now (a soft purge); it can still be validated, and served where the origin fails.
+    pub(crate) fn expire(&mut self, now: Time) {
+        self.lifetime = self.lifetime.min(self.age(now));
+        self.immutable = false;
+    }
+
     /// How long it has been stale; zero where it is fresh.
     fn staleness(&self, now: Time) -> Duration {
         self.age(now).saturating_sub(self.lifetime)

@@ -31,7 +31,7 @@
 //!
 //! # What is missing
 //! Partial responses are neither stored nor combined; a range of something not stored passes through. No CDN-Cache-Control, no
-//! responses to POST, no purge.
+//! responses to POST.
 //!
 //! ```
 //! use http::{HeaderMap, Method, StatusCode, Version};
@@ -91,6 +91,7 @@ mod freshness;
 mod key;
 pub mod limits;
 mod now;
+mod purge;
 mod range;
 mod storability;
 mod store;
@@ -107,5 +108,6 @@ pub use fill::Fill;
 pub use flight::{Boarding, Follower};
 pub use key::keyed_authority;
 pub use now::Now;
+pub use purge::{Purge, Purged, Scope, Url, UrlError};
 pub use storability::Refusal;
 pub use transit::{BrokenOff, Reader};

@@ -64,6 +64,9 @@ pub const WINDOW_BYTES: usize = 256 * 1024;
 /// The largest piece that a reader of a body under way copies at once: what one write to a socket takes.
 pub const PIECE_BYTES: usize = 64 * 1024;
 
+/// Stored responses that one step of a purge looks at: a millisecond or two, in which no request is answered.
+pub const PURGE_STEP: usize = 4096;
+
 /// How long after its freshness a response may still be served while the origin cannot be reached (RFC 9111 §4.2.4 permits it to who is
 /// disconnected, and leaves open how long). An hour is an outage; what says must-revalidate is never served so.
 pub const STALE_WHILE_DISCONNECTED: Duration = Duration::from_secs(3600);

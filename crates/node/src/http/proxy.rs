@@ -10,7 +10,7 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Stat
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{
-    Answer, Boarding, Cache, Completion, Exchange, Fill, Follower, Now, Reply, RequestHead, ResponseHead, Step,
+    Answer, Boarding, Cache, Completion, Exchange, Fill, Follower, Now, Purge, Reply, RequestHead, ResponseHead, Step,
     UpstreamFailure,
 };
 use larder_units::Time;
@@ -69,6 +69,20 @@ impl Proxy {
     /// Reads figures off the cache.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Cache) -> T) -> T {
         read(&self.lock().cache)
+    }
+
+    /// Purges, and lets requests in between the steps. Returns how many responses it took.
+    pub(super) fn purge(&self, purge: &Purge) -> u64 {
+        let now = self.now();
+        let (mut from, mut objects) = (0, 0);
+        loop {
+            let step = self.lock().cache.purge(purge, from, now);
+            objects += step.objects;
+            match step.next {
+                Some(next) => from = next,
+                None => return objects,
+            }
+        }
     }
 
     pub(super) fn complete(&self, fill: Box<Fill>) {

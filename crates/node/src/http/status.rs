@@ -64,6 +64,7 @@ impl StatusSource for CacheSource {
                 "truncated": counters.truncated,
                 "evicted": counters.evicted,
                 "invalidated": counters.invalidated,
+                "purged": counters.purged,
                 "origin_failures": counters.upstream_failures,
             })
         })
@@ -91,6 +92,7 @@ impl StatusSource for CacheSource {
         metrics.counter("larder_http_truncated", "Bodies that broke off", counters.truncated);
         metrics.counter("larder_http_evicted", "Responses evicted", counters.evicted);
         metrics.counter("larder_http_invalidated", "Responses removed as outdated", counters.invalidated);
+        metrics.counter("larder_http_purged", "Responses purged by an operator", counters.purged);
         metrics.counter(
             "larder_http_origin_failures",
             "Requests that the origin did not answer",
