@@ -199,6 +199,15 @@ fn a_face_is_changed_only_as_it_can_be() {
     assert!(world.requests.contains(&HostRequest::UpdateFace(udp)));
     let config = world.forwarder.face(udp).unwrap();
     assert_eq!((config.persistency, config.mtu), (Persistency::Permanent, Some(1200)));
+    let interval =
+        ControlParameters { base_congestion_marking_interval: Some(Duration::from_millis(10)), ..of(Some(udp.0)) };
+    let wrong = world.command(application, "faces", "update", &interval);
+    assert!(wrong.status_code == 409 && wrong.body.unwrap().base_congestion_marking_interval.is_some());
+    let threshold =
+        ControlParameters { default_congestion_threshold: Some(9), flags: Some(0), mask: Some(4), ..of(None) };
+    assert_eq!(world.command(application, "faces", "update", &threshold).status_code, 200);
+    let config = world.forwarder.face(application).unwrap();
+    assert_eq!((config.default_congestion_threshold, config.congestion_marking), (9, false));
     let nonsense = ControlParameters { face_persistency: Some(7), mtu: Some(1), ..of(Some(udp.0)) };
     let wrong = world.command(application, "faces", "update", &nonsense);
     let named = wrong.body.unwrap();
