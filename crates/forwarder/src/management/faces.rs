@@ -197,15 +197,16 @@ fn matches(filter: &FaceQueryFilter, face: &FaceStatus) -> bool {
         && filter.link_type.is_none_or(|wanted| wanted == face.link_type)
 }
 
-/// What a command's response says of a face; its URIs where the face is a new one.
-fn properties(id: FaceId, config: &FaceConfig, with_uris: bool) -> ControlParameters {
+/// What a command's response says of a face. Of a new one it says the URIs, and neither threshold nor MTU: python-ndn cannot read a response in
+/// which the MTU stands where NFD and NDNts want it. `faces/query` tells them.
+fn properties(id: FaceId, config: &FaceConfig, is_new: bool) -> ControlParameters {
     ControlParameters {
         face_id: Some(id.0),
-        uri: with_uris.then(|| config.uri.clone()),
-        local_uri: with_uris.then(|| config.local_uri.clone()),
+        uri: is_new.then(|| config.uri.clone()),
+        local_uri: is_new.then(|| config.local_uri.clone()),
         face_persistency: Some(config.persistency.code()),
-        default_congestion_threshold: Some(config.default_congestion_threshold),
-        mtu: config.mtu.map(|mtu| mtu as u64),
+        default_congestion_threshold: Some(config.default_congestion_threshold).filter(|_| !is_new),
+        mtu: config.mtu.map(|mtu| mtu as u64).filter(|_| !is_new),
         flags: Some(config.flags()),
         ..ControlParameters::default()
     }
