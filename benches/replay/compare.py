@@ -112,7 +112,8 @@ def compare(arguments, trace):
         their = summary(theirs, theirs_empty, objects)
         ratio = our["speed"] / their["speed"]
         slow = ratio < bar
-        fat = objects and our["bytes"] > their["bytes"]
+        # Below a million objects the buffers of either side's reader are most of what is measured.
+        fat = trace["capacity"] >= 10**6 and objects and our["bytes"] > their["bytes"] > 0
         failures += slow + bool(fat)
         notes = " SLOW" * slow + " FAT" * bool(fat)
         print(f"{spec:16}{our['speed']:8.2f}{their['speed']:8.2f}{ratio:7.2f}{bar:5}  {our['miss']:7.4f}{their['miss']:8.4f}"

@@ -4,12 +4,13 @@ mod show;
 mod work;
 
 use crate::failure::Failure;
+use crate::layout::Layout;
 use crate::replay::progress::Progress;
 use crate::replay::size::Size;
 use crate::replay::source::Source;
 use clap::Args;
 use larder_policy::Spec;
-use larder_replay::{Curve, Format, Point, Sample, Survey};
+use larder_replay::{Curve, Point, Sample, Survey};
 use larder_units::{ByteSize, Ratio};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -53,9 +54,8 @@ pub struct CurveArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Format of the trace: columns, web-log, arc, oracle-general or numbers; told by the name and the content otherwise
-    #[arg(long)]
-    format: Option<String>,
+    #[command(flatten)]
+    layout: Layout,
 
     /// Requests to read at most
     #[arg(long, value_name = "N")]
@@ -105,8 +105,7 @@ fn rows(args: &CurveArgs) -> Result<Vec<CurveRow>, Failure> {
     let specs = args.policy.iter().map(|text| text.parse::<Spec>().map_err(|error| usage(error.to_string())));
     let specs: Vec<Spec> = specs.collect::<Result<_, _>>()?;
     let mut sample = sample(&args.sample, args.seed)?;
-    let format = args.format.as_deref().map(str::parse::<Format>).transpose().map_err(usage)?;
-    let source = Source::new(&args.trace, format, args.limit);
+    let source = Source::new(&args.trace, &args.layout, args.limit);
     let progress = Progress::new(source.units(1));
     let capacities = capacities(args, &source, &progress)?;
     let mut lines = Vec::new();

@@ -6,10 +6,12 @@
 #![allow(clippy::print_stderr, reason = "a command line says what went wrong")]
 
 mod connection;
+mod ctl;
 mod curve;
 mod destination;
 mod failure;
 mod get;
+mod layout;
 mod output;
 mod ping;
 mod ping_server;
@@ -42,6 +44,7 @@ enum Command {
     Get(get::GetArgs),
     Ping(ping::PingArgs),
     PingServer(ping_server::PingServerArgs),
+    Ctl(ctl::CtlArgs),
     Replay(replay::ReplayArgs),
     Curve(curve::CurveArgs),
     Predict(predict::PredictArgs),
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Get(args) => get::run(args),
         Command::Ping(args) => ping::run(args),
         Command::PingServer(args) => ping_server::run(args),
+        Command::Ctl(args) => ctl::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Curve(args) => curve::run(args),
         Command::Predict(args) => predict::run(args),

@@ -4,6 +4,7 @@ mod rows;
 mod traffic;
 
 use crate::failure::Failure;
+use crate::layout::Layout;
 use crate::output::line;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
@@ -67,9 +68,8 @@ pub struct PredictArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Format of the trace: columns, web-log, arc, oracle-general or numbers; told by the name and the content otherwise
-    #[arg(long)]
-    format: Option<String>,
+    #[command(flatten)]
+    layout: Layout,
 
     /// Print one JSON object a row instead of a table
     #[arg(long)]

@@ -15,10 +15,11 @@ mod tests;
 pub mod workers;
 
 use crate::failure::Failure;
+use crate::layout::Layout;
 use clap::Args;
 use finished::{Finished, Run};
 use larder_policy::{Spec, SpecError};
-use larder_replay::{Format, Replay, Row};
+use larder_replay::{Replay, Row};
 use progress::Progress;
 use seeds::Seeds;
 use size::Size;
@@ -47,9 +48,8 @@ pub struct ReplayArgs {
     #[arg(long, short, value_name = "SIZE", num_args = 1.., required = true, allow_negative_numbers = true)]
     size: Vec<String>,
 
-    /// Format of the traces: columns, web-log, arc, oracle-general or numbers; told by the name and the content otherwise
-    #[arg(long)]
-    format: Option<String>,
+    #[command(flatten)]
+    layout: Layout,
 
     /// Seeds of every random choice, a run each: 7, or from 1 to 5 as 1..5
     #[arg(long, visible_alias = "seeds", value_name = "SEED", num_args = 1.., default_value = "1")]
@@ -103,8 +103,7 @@ struct Plan {
     specs: Vec<Spec>,
     sizes: Vec<Size>,
     seeds: Vec<u64>,
-    /// As typed.
-    format: Option<String>,
+    layout: Layout,
     fill: bool,
     limit: Option<u64>,
 }
@@ -119,8 +118,6 @@ struct Cell<'a> {
 /// All rows, in the order of the arguments; `done` gets those of each trace as soon as it is done.
 fn sweep(args: &ReplayArgs, mut done: impl FnMut(&[Row]) -> Result<(), Failure>) -> Result<Vec<Row>, Failure> {
     let plan = Plan::new(args)?;
-    let format: Option<Format> =
-        plan.format.as_deref().map(str::parse).transpose().map_err(|e: String| Failure::usage(e))?;
     let mut finished = args.resume.as_deref().map(Finished::open).transpose()?;
     let cells = plan.cells();
     if cells.len() * args.trace.len() > MAX_ROWS {
@@ -128,7 +125,7 @@ fn sweep(args: &ReplayArgs, mut done: impl FnMut(&[Row]) -> Result<(), Failure>)
     }
     let mut traces = Vec::new();
     for path in &args.trace {
-        let source = Source::new(path, format, plan.limit);
+        let source = Source::new(path, &plan.layout, plan.limit);
         let runs = cells.iter().map(|cell| plan.run(cell, &source)).collect::<Result<Vec<_>, _>>();
         let known: Vec<Option<Row>> = match &finished {
             Some(finished) => runs?.iter().map(|run| finished.row(run)).collect(),
@@ -167,7 +164,7 @@ impl Plan {
             specs: parse_all(&args.policy)?,
             sizes: parse_all(&args.size)?,
             seeds: seeds.into_iter().flatten().take(MAX_ROWS + 1).collect(),
-            format: args.format.clone(),
+            layout: args.layout.clone(),
             fill: args.fill,
             limit: args.limit,
         })
@@ -188,7 +185,7 @@ impl Plan {
         Ok(Run {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             trace: source.identity()?,
-            format: self.format.clone(),
+            layout: self.layout.clone(),
             policy: cell.spec.to_string(),
             size: cell.size.to_string(),
             seed: cell.seed,

@@ -22,7 +22,7 @@ pub struct ReproduceArgs {
     #[arg(long, conflicts_with = "full")]
     quick: bool,
 
-    /// The published conditions: under an hour on two cores
+    /// The published conditions: by estimate, under an hour on two idle cores
     #[arg(long)]
     full: bool,
 

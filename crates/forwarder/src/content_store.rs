@@ -17,18 +17,38 @@ use larder_units::{ByteSize, Time};
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 
-struct Entry {
+pub(crate) struct Entry {
     hash: u64,
     /// The whole packet.
     wire: Bytes,
     /// Where the name's TLV-VALUE stands in `wire`.
     name: Range<u32>,
     /// The Data satisfies MustBeFresh before this time.
-    fresh_until: Time,
+    pub(crate) fresh_until: Time,
+    pub(crate) stored: Time,
+    /// Interests that it answered.
+    pub(crate) hits: u32,
 }
 
 impl Entry {
-    fn name(&self) -> &[u8] {
+    fn new(now: Time, hash: u64, data: &Data<'_>) -> Self {
+        let name = data.name_range();
+        Entry {
+            hash,
+            wire: Bytes::copy_from_slice(data.wire),
+            name: name.start as u32..name.end as u32,
+            fresh_until: now + data.freshness.unwrap_or_default(),
+            stored: now,
+            hits: 0,
+        }
+    }
+
+    /// Bytes of the packet.
+    pub(crate) fn packet_bytes(&self) -> usize {
+        self.wire.len()
+    }
+
+    pub(crate) fn name(&self) -> &[u8] {
         &self.wire[self.name.start as usize..self.name.end as usize]
     }
 }
@@ -101,9 +121,10 @@ impl ContentStore {
         match found {
             Some(slot) => {
                 self.counters.hits += 1;
-                let entry = self.entries[slot.index()].as_ref()?;
+                let entry = self.entries[slot.index()].as_mut()?;
+                entry.hits = entry.hits.saturating_add(1);
                 self.engine.hit(slot, entry.hash, now);
-                Some(entry.wire.clone())
+                self.wire(slot)
             }
             None => {
                 self.counters.misses += 1;
@@ -113,11 +134,17 @@ impl ContentStore {
         }
     }
 
+    /// The Data in a slot.
+    pub(crate) fn wire(&self, slot: Slot) -> Option<Bytes> {
+        self.entry(slot).map(|entry| entry.wire.clone())
+    }
+
     fn entry(&self, slot: Slot) -> Option<&Entry> {
         self.entries.get(slot.index())?.as_ref()
     }
 
-    fn exact(&self, hash: u64, name: NameRef<'_>) -> Option<Slot> {
+    /// The Data of exactly this name.
+    pub(crate) fn exact(&self, hash: u64, name: NameRef<'_>) -> Option<Slot> {
         let same = |slot: &Slot| self.entry(*slot).is_some_and(|entry| entry.name() == name.as_bytes());
         self.index.find(hash, same).copied()
     }
@@ -136,32 +163,31 @@ impl ContentStore {
             }
             self.remove(slot);
         }
+        self.is_wanted(now, data, asked) && self.store(now, hash, data)
+    }
+
+    /// Whether the policy wants the Data, or there is room that was never used.
+    pub(crate) fn is_wanted(&mut self, now: Time, data: &Data<'_>, asked: impl Iterator<Item = u64>) -> bool {
         if !self.admits {
             self.counters.rejections += 1;
             return false;
         }
-        let size = data.wire.len() as u64 + CONTENT_STORE_ENTRY_BYTES;
         let mut wanted = false;
         for id in asked {
-            wanted |= self.engine.admit_or_fill(id, size, now);
+            wanted |= self.engine.admit_or_fill(id, weight(data.wire), now);
         }
-        if !wanted {
-            self.counters.rejections += 1;
-            return false;
-        }
-        let mut victims = std::mem::take(&mut self.victims);
-        let slot = self.engine.insert(hash, size, now, &mut victims);
-        self.counters.evictions += victims.len() as u64;
-        for victim in victims.drain(..) {
-            self.forget(victim);
-        }
-        self.victims = victims;
-        let Some(slot) = slot else {
+        self.counters.rejections += u64::from(!wanted);
+        wanted
+    }
+
+    /// Stores the Data, whose name must not be stored, in the place of as many as it needs. False where it can never fit.
+    pub(crate) fn store(&mut self, now: Time, hash: u64, data: &Data<'_>) -> bool {
+        let Some(slot) = self.insert_by_force(now, hash, weight(data.wire)) else {
             self.counters.rejections += 1;
             return false;
         };
         self.counters.insertions += 1;
-        self.keep(now, slot, hash, data);
+        self.keep(slot, Entry::new(now, hash, data));
         true
     }
 
@@ -175,28 +201,63 @@ impl ContentStore {
         true
     }
 
-    fn keep(&mut self, now: Time, slot: Slot, hash: u64, data: &Data<'_>) {
-        let wire = Bytes::copy_from_slice(data.wire);
-        let name = data.name_range();
-        self.ordered.insert(wire.slice(name.clone()), slot);
+    fn keep(&mut self, slot: Slot, entry: Entry) {
+        let name = entry.name.start as usize..entry.name.end as usize;
+        self.ordered.insert(entry.wire.slice(name), slot);
         if self.entries.len() <= slot.index() {
             self.entries.resize_with(slot.index() + 1, || None);
         }
-        let fresh_until = now + data.freshness.unwrap_or_default();
-        self.entries[slot.index()] = Some(Entry { hash, wire, name: name.start as u32..name.end as u32, fresh_until });
+        let hash = entry.hash;
+        self.entries[slot.index()] = Some(entry);
         let entries = &self.entries;
         self.index.insert_unique(hash, slot, |slot| entries[slot.index()].as_ref().map_or(0, |entry| entry.hash));
+    }
+
+    /// Puts another engine in place of this one, and all that is stored under it, the oldest first. It has everything to learn of the
+    /// objects' popularity. Where its capacity is smaller, it says who leaves.
+    pub(crate) fn set_engine(&mut self, now: Time, engine: Engine) {
+        self.engine = engine;
+        let mut entries: Vec<Entry> = self.entries.drain(..).flatten().collect();
+        entries.sort_by_key(|entry| entry.stored);
+        self.index.clear();
+        self.ordered.clear();
+        for entry in entries {
+            match self.insert_by_force(now, entry.hash, weight(&entry.wire)) {
+                Some(slot) => self.keep(slot, entry),
+                None => self.counters.evictions += 1,
+            }
+        }
+    }
+
+    /// A slot for an object, whatever the admission policy says of it; who has to leave for it leaves.
+    fn insert_by_force(&mut self, now: Time, hash: u64, size: u64) -> Option<Slot> {
+        let mut victims = std::mem::take(&mut self.victims);
+        let slot = self.engine.insert(hash, size, now, &mut victims);
+        self.forget_all(victims);
+        slot
+    }
+
+    fn forget_all(&mut self, mut victims: Vec<Slot>) {
+        self.counters.evictions += victims.len() as u64;
+        for victim in victims.drain(..) {
+            self.forget(victim);
+        }
+        self.victims = victims;
+    }
+
+    /// What is stored under a prefix, in canonical order.
+    pub(crate) fn under<'a>(&'a self, prefix: NameRef<'a>) -> impl Iterator<Item = &'a Entry> + 'a {
+        let bytes = prefix.as_bytes();
+        let from = self.ordered.range::<[u8], _>((Bound::Included(bytes), Bound::Unbounded));
+        let under = from.take_while(move |(name, _)| name.starts_with(bytes));
+        under.filter_map(|(_, slot)| self.entry(*slot))
     }
 
     /// Makes the capacity `capacity`; what has to leave leaves at once.
     pub(crate) fn set_capacity(&mut self, capacity: ByteSize) {
         let mut victims = std::mem::take(&mut self.victims);
         self.engine.set_capacity(capacity, &mut victims);
-        self.counters.evictions += victims.len() as u64;
-        for victim in victims.drain(..) {
-            self.forget(victim);
-        }
-        self.victims = victims;
+        self.forget_all(victims);
     }
 
     /// Erases up to `most` Data under a prefix; returns how many, and whether there are more.
@@ -224,6 +285,11 @@ impl ContentStore {
         }
         self.ordered.remove(entry.name());
     }
+}
+
+/// Bytes of the capacity that a packet takes.
+fn weight(packet: &[u8]) -> u64 {
+    packet.len() as u64 + CONTENT_STORE_ENTRY_BYTES
 }
 
 /// Data looked at under one prefix before the Interest counts as a miss: stale ones before a fresh one cost no more than this.

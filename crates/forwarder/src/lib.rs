@@ -55,7 +55,10 @@ mod timer_wheel;
 pub use content_store::ContentStoreCounters;
 pub use drop_reason::{Detail, DropCounters, DropReason, Dropped};
 pub use face::{FaceConfig, FaceCounters, FaceId, LinkType, Persistency, Scope};
+#[doc(hidden)]
+pub use forwarder::account;
 pub use forwarder::{Config, Forwarder};
+pub use management::{Authorized, Rule};
 pub use outbox::{Body, FaceAnswer, FaceRequest, HostRequest, Outbox, Send};
 pub use pit::{InRecord, OutRecord, PitEntry};
 pub use rib::{CAPTURE, CHILD_INHERIT, NextHop, Route, RouteError};

@@ -50,15 +50,19 @@ pub const ROUTES_PER_PREFIX: usize = 4096;
 /// carried out again.
 pub const REPLAY_COMMANDS: usize = 256;
 
-/// Bytes that one cached Data takes besides its packet: the entry (80), its slot in the two indexes (about 56), the policy's share (24)
+/// How far the time of a command that must say it may be from this node's (NFD's number).
+pub const SIGNATURE_TIME_GRACE: Duration = Duration::from_secs(120);
+
+/// Commands remembered of each certificate within twice that time, 16 bytes each; with more, the oldest times are refused.
+pub const SIGNED_COMMANDS: usize = 1 << 16;
+
+/// Bytes that one cached Data takes besides its packet: the entry (96), its slot in the two indexes (about 56), the policy's share (24)
 /// and the allocator's (16).
-pub const CONTENT_STORE_ENTRY_BYTES: u64 = 176;
+pub const CONTENT_STORE_ENTRY_BYTES: u64 = 192;
 
-/// How long a face's send queue must have been long before a packet is marked, unless the face says otherwise (NFD's default).
-pub const CONGESTION_MARKING_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A send queue shorter than this is never long, whatever the packets in it have waited, unless the face says otherwise (NFD's default).
-pub const CONGESTION_THRESHOLD_BYTES: u64 = 65_536;
+/// Packets that come to a send queue longer than this carry a congestion mark (NDNLPv2), unless the face says otherwise: about a millisecond's
+/// worth at 1 Gb/s.
+pub const CONGESTION_THRESHOLD_BYTES: u64 = 128 << 10;
 
 /// The least MTU that `faces/update` and `faces/create` may set, bytes: IPv4's.
 pub const LEAST_MTU: u64 = 576;
@@ -86,3 +90,9 @@ pub const ERASE_AT_ONCE: u64 = 256;
 
 /// Bytes that count as one packet where the management protocol states a capacity in packets: an ordinary segment of 8 KB.
 pub const NOMINAL_PACKET_BYTES: u64 = 8192;
+
+/// FIB entries of which a measuring strategy remembers something: some 100 bytes each with two next hops. What is beyond is forwarded by cost.
+pub const MEASURED_NAMESPACES: usize = 1 << 16;
+
+/// With so many, those not used for this long make room.
+pub const MEASUREMENT_AGE: Duration = Duration::from_secs(60);

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::name_hash::{NameHasher, Prefix};
 use crate::timer_wheel::TimerWheel;
 use hashbrown::HashTable;
-use larder_packet::{Data, Interest, NackReason, PitToken, types};
+use larder_packet::{Data, Interest, NackReason, NameRef, PitToken, types};
 use larder_units::Time;
 use std::time::Duration;
 
@@ -61,12 +61,20 @@ pub struct PitEntry {
     pub out_records: Vec<OutRecord>,
     /// The interval within which retransmissions are not forwarded; owned by the strategy.
     pub suppression: Duration,
+    /// The FIB entry that served it last, as a keyed hash of its prefix.
+    pub(crate) namespace: u64,
 }
 
 impl PitEntry {
     /// The keyed hash of the Interest's name without an implicit digest.
     pub(crate) fn name_hash(&self) -> u64 {
         self.hash
+    }
+
+    /// The Interest's name.
+    pub(crate) fn name(&self) -> NameRef<'_> {
+        // It was a name when it came.
+        NameRef::from_value(&self.name).unwrap_or_default()
     }
 
     /// When the last consumer stops waiting.

@@ -39,13 +39,13 @@ impl<T> PrefixTable<T> {
         self.longest
     }
 
-    /// The value of the longest prefix of `name` in the table; `prefixes` are its hashes from the root on.
-    pub(crate) fn longest_match(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<&T> {
+    /// The value of the longest prefix of `name` in the table, and that prefix's hash; `prefixes` are the name's from the root on.
+    pub(crate) fn longest_match(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(u64, &T)> {
         let bytes = name.as_bytes();
         let most = self.longest.min(prefixes.len().checked_sub(1)?);
         (0..=most).rev().filter(|length| self.lengths[*length] > 0).find_map(|length| {
             let Prefix { end, hash } = prefixes[length];
-            self.table.find(hash, |row| *row.name == bytes[..end]).map(|row| &row.value)
+            self.table.find(hash, |row| *row.name == bytes[..end]).map(|row| (hash, &row.value))
         })
     }
 
@@ -134,7 +134,8 @@ mod tests {
             let asked = name(&asked);
             let mut prefixes = Vec::new();
             hasher.prefixes(asked.as_name(), table.longest(), &mut prefixes);
-            prop_assert_eq!(table.longest_match(asked.as_name(), &prefixes), expected);
+            prop_assert_eq!(table.longest_match(asked.as_name(), &prefixes).map(|(_, value)| value), expected);
+            prop_assert_eq!(table.longest_match_mut(asked.as_name(), &prefixes).map(|value| &*value), expected);
         }
     }
 }

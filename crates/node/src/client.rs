@@ -1,6 +1,6 @@
 //! The applications' side of a face: connects to a forwarder, sends, receives, registers a prefix.
 //!
-//! For the `larder` command's own applications (put, get, ping). One thread, one connection: [`Output::send`] gathers packets,
+//! For the `larder` command's own applications (put, get, ping, ctl). One thread, one connection: [`Output::send`] gathers packets,
 //! [`Client::receive`] writes them out in large pieces, waits, and hands over every packet of a large read. Interests to a producer that cannot
 //! get its Data written stay unread, so that what waits is bounded. A signal (SIGINT, SIGTERM) ends the waiting: see [`Client::interrupted`].
 //!
@@ -9,6 +9,7 @@
 //! Missing: no reconnection, and a prefix is not registered again where the node restarts.
 
 mod limits;
+mod management;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -17,15 +18,15 @@ pub mod transport;
 use crate::entropy;
 use crate::system_message::system_message;
 use larder_packet::{
-    ControlParameters, ControlResponse, Data, DigestSigner, Fragmenter, Interest, InterestBuilder, LpHeader, LpPacket,
-    NackReason, Name, PitToken, Reassembled, Reassembler, SignatureFreshness, encode_lp, tlv,
+    ControlParameters, Data, Fragmenter, Interest, LpHeader, LpPacket, NackReason, Name, PitToken, Reassembled,
+    Reassembler, encode_lp, tlv,
 };
 use larder_units::{Stream, Streams, Time};
 use socket::Socket;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 pub(crate) use transport::is_safe;
 pub use transport::{Transport, default_socket_paths};
 
@@ -90,15 +91,15 @@ pub enum ClientError {
     Garbage(tlv::FrameError),
     /// The connection broke.
     Io(io::Error),
-    /// The forwarder did not answer the registration.
-    RegistrationUnanswered {
-        /// What was to be registered.
-        prefix: Name,
+    /// The forwarder did not answer a command, or a question about its state.
+    ManagementUnanswered {
+        /// Which.
+        what: String,
     },
-    /// The forwarder refused the registration.
-    RegistrationRefused {
-        /// What was to be registered.
-        prefix: Name,
+    /// The forwarder refused it.
+    ManagementRefused {
+        /// What.
+        what: String,
         /// Why.
         reason: String,
     },
@@ -119,12 +120,8 @@ impl fmt::Display for ClientError {
             ClientError::Closed(transport) => write!(f, "the node at {transport} closed the connection"),
             ClientError::Garbage(error) => write!(f, "the node sends what is not NDN: {error}"),
             ClientError::Io(error) => write!(f, "the connection to the node broke: {}", system_message(error)),
-            ClientError::RegistrationUnanswered { prefix } => {
-                write!(f, "the node did not answer the registration of {prefix}")
-            }
-            ClientError::RegistrationRefused { prefix, reason } => {
-                write!(f, "the node refused the registration of {prefix}: {reason}")
-            }
+            ClientError::ManagementUnanswered { what } => write!(f, "the node did not answer the {what}"),
+            ClientError::ManagementRefused { what, reason } => write!(f, "the node refused the {what}: {reason}"),
         }
     }
 }
@@ -318,48 +315,12 @@ impl Client {
         Ok(packets)
     }
 
-    /// Asks the forwarder to send us Interests under `prefix` (NFD management protocol, rib/register with a signed Interest of packet format
-    /// 0.3). Packets that arrive meanwhile are dropped: register before anything else.
+    /// Asks the forwarder to send us Interests under `prefix` (`rib/register`). Packets that arrive meanwhile are dropped: register before
+    /// anything else.
     ///
     /// # Errors
     /// Where it refuses, does not answer, or the connection breaks.
     pub fn register(&mut self, prefix: &Name) -> Result<(), ClientError> {
-        for _ in 0..limits::REGISTRATION_TRIES {
-            let command = self.register_command(prefix);
-            self.output.send(None, |out| out.extend_from_slice(&command));
-            let asked = Interest::decode(&command).map(|interest| interest.name.to_name()).unwrap_or_default();
-            let deadline = self.now() + limits::REGISTRATION_LIFETIME;
-            let mut answer = None;
-            while answer.is_none() && self.now() < deadline && !self.interrupted() {
-                // One at a time: an Interest that comes right behind the answer is the application's.
-                self.receive_at_most(1, Some(deadline), |_, received, _| match received {
-                    Received::Data { data, .. } if data.name.starts_with(asked.as_name()) => {
-                        answer = Some(registration_result(data.content));
-                    }
-                    Received::Nack { interest, reason } if interest.name == asked.as_name() => {
-                        answer = Some(Err(format!("no management here (Nack {reason})")));
-                    }
-                    _ => {}
-                })?;
-            }
-            match answer {
-                Some(Ok(())) => return Ok(()),
-                Some(Err(reason)) => {
-                    return Err(ClientError::RegistrationRefused { prefix: prefix.clone(), reason });
-                }
-                None if self.interrupted() => break,
-                None => {}
-            }
-        }
-        Err(ClientError::RegistrationUnanswered { prefix: prefix.clone() })
-    }
-
-    fn register_command(&self, prefix: &Name) -> Vec<u8> {
-        let scope = if self.socket.is_local() { "localhost" } else { "localhop" };
-        let mut name = Name::root();
-        for component in [scope, "nfd", "rib", "register"] {
-            name.push_generic(component.as_bytes());
-        }
         let parameters = ControlParameters {
             name: Some(prefix.clone()),
             origin: Some(0),
@@ -367,30 +328,18 @@ impl Client {
             flags: Some(1), // CHILD_INHERIT
             ..ControlParameters::default()
         };
-        name.push_generic(&parameters.encode());
-        let [nonce, signature_nonce] = entropy::words();
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let signature_nonce = signature_nonce.to_be_bytes();
-        let freshness = SignatureFreshness {
-            nonce: Some(&signature_nonce),
-            time: Some(u64::try_from(time).unwrap_or(u64::MAX)),
-            seq_num: None,
-        };
-        InterestBuilder::new(name)
-            .must_be_fresh(true)
-            .nonce(nonce as u32)
-            .lifetime(limits::REGISTRATION_LIFETIME)
-            .application_parameters(&[])
-            .sign(&DigestSigner, freshness)
-            .unwrap_or_default() // a digest needs no key and never fails
-    }
-}
-
-fn registration_result(content: &[u8]) -> Result<(), String> {
-    match ControlResponse::decode(content) {
-        Ok(response) if response.status_code == 200 => Ok(()),
-        Ok(response) => Err(format!("{} {}", response.status_code, response.status_text)),
-        Err(error) => Err(format!("its answer cannot be read: {error}")),
+        let what = format!("registration of {prefix}");
+        let response = self.command("rib/register", &parameters).map_err(|error| match error {
+            ClientError::ManagementUnanswered { .. } => ClientError::ManagementUnanswered { what: what.clone() },
+            ClientError::ManagementRefused { reason, .. } => {
+                ClientError::ManagementRefused { what: what.clone(), reason }
+            }
+            other => other,
+        })?;
+        match response.status_code {
+            200 => Ok(()),
+            code => Err(ClientError::ManagementRefused { what, reason: format!("{code} {}", response.status_text) }),
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::system_message::system_message;
 use larder_forwarder::strategy::strategy_by_name;
-use larder_packet::Name;
+use larder_forwarder::{Authorized, Rule};
+use larder_packet::{Certificate, Name};
 use larder_policy::{Engine, Spec};
 use larder_units::{ByteSize, Streams};
 use serde::{Deserialize, Deserializer};
@@ -59,6 +60,8 @@ pub struct NdnConfig {
     pub policy: Spec,
     /// Whether remote applications may register prefixes under `/localhop/nfd`.
     pub localhop_registration: bool,
+    /// `[[ndn.authorize]]`
+    pub authorize: Vec<AuthorizeConfig>,
     /// `[[ndn.route]]`
     #[serde(rename = "route")]
     pub routes: Vec<RouteConfig>,
@@ -83,6 +86,61 @@ impl UnixSetting {
             UnixSetting::Default => None,
             UnixSetting::Path(path) => Some(path),
         }
+    }
+}
+
+/// `[[ndn.authorize]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthorizeConfig {
+    /// A file with the certificate of who may command, or `any`.
+    pub certificate: String,
+    /// Applications on this machine, or on others.
+    #[serde(default)]
+    pub from: Scope,
+    /// `faces`, `fib`, `rib`, `cs`, `strategy-choice`; absent for all.
+    #[serde(deserialize_with = "modules", default)]
+    pub modules: Option<Vec<String>>,
+}
+
+/// Which applications are meant.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// On this machine: `/localhost/nfd`.
+    #[default]
+    Localhost,
+    /// On others: `/localhop/nfd`.
+    Localhop,
+}
+
+impl NdnConfig {
+    /// Who may command the forwarder; reads the certificates.
+    ///
+    /// # Errors
+    /// One line: the file and what is wrong with it.
+    pub fn rules(&self) -> Result<Vec<Rule>, String> {
+        let mut rules = Vec::new();
+        for table in &self.authorize {
+            let signer = match table.certificate.as_str() {
+                "any" => Authorized::Anybody,
+                path => {
+                    let wrong =
+                        |error: &dyn fmt::Display| format!("[[ndn.authorize]] certificate = \"{path}\": {error}");
+                    let text = std::fs::read_to_string(path).map_err(|error| wrong(&system_message(&error)))?;
+                    Authorized::Certificate(Box::new(Certificate::from_base64(&text).map_err(|error| wrong(&error))?))
+                }
+            };
+            rules.push(Rule { signer, localhop: table.from == Scope::Localhop, modules: table.modules.clone() });
+        }
+        let anybody = |localhop| Rule { signer: Authorized::Anybody, localhop, modules: None };
+        if !rules.iter().any(|rule| !rule.localhop) {
+            rules.push(anybody(false));
+        }
+        if self.localhop_registration {
+            rules.push(anybody(true));
+        }
+        Ok(rules)
     }
 }
 
@@ -179,6 +237,9 @@ pub struct HttpTable {
     /// The largest object that is stored.
     #[serde(deserialize_with = "parsed")]
     pub max_object: ByteSize,
+    /// Response fields that speak to this cache, the most telling first.
+    #[serde(deserialize_with = "field_names")]
+    pub targets: Vec<http::HeaderName>,
 }
 
 /// Where the HTTP cache fetches.
@@ -197,6 +258,9 @@ pub struct AdminConfig {
     /// Where metrics and status are served; `None` where they are off.
     #[serde(deserialize_with = "address")]
     pub listen: Option<SocketAddr>,
+    /// Who has it may purge; `None` where nobody may.
+    #[serde(deserialize_with = "token")]
+    pub token: Option<String>,
 }
 
 /// `[log]`
@@ -233,6 +297,7 @@ impl Default for NdnConfig {
             content_store: ByteSize::from_mib(64),
             policy: known_spec("filter(theta=2)+fifo"),
             localhop_registration: false,
+            authorize: Vec::new(),
             routes: Vec::new(),
             strategies: Vec::new(),
         }
@@ -245,15 +310,16 @@ impl Default for HttpTable {
             listen: Some(loopback(8080)),
             origin: Origin::Generated,
             cache: ByteSize::from_mib(256),
-            policy: known_spec("adaptsize(chance)+lru"),
+            policy: known_spec("agd"),
             max_object: ByteSize::from_mib(64),
+            targets: vec![http::HeaderName::from_static("cdn-cache-control")],
         }
     }
 }
 
 impl Default for AdminConfig {
     fn default() -> Self {
-        AdminConfig { listen: Some(loopback(8081)) }
+        AdminConfig { listen: Some(loopback(8081)), token: None }
     }
 }
 
@@ -373,6 +439,27 @@ fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAd
     })
 }
 
+fn field_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::HeaderName>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    let name =
+        |text: String| text.parse().map_err(|_| serde::de::Error::custom(format!("{text:?} is no name of a field")));
+    names.into_iter().map(name).collect()
+}
+
+/// `""` for none. A word that cannot be guessed.
+fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let sound = text.len() >= 16 && text.bytes().all(|byte| byte.is_ascii_graphic());
+    match text.as_str() {
+        "" => Ok(None),
+        _ if sound => Ok(Some(text)),
+        // The text itself is a secret.
+        _ => Err(serde::de::Error::custom(
+            "token: expected 16 or more visible characters, such as openssl rand -hex 16 makes, or \"\" for none",
+        )),
+    }
+}
+
 fn unix_setting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<UnixSetting>, D::Error> {
     from_text(deserializer, |text| match text {
         "" => Ok(None),
@@ -393,6 +480,17 @@ fn udp_mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, 
 
 fn strategy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
     from_text(deserializer, |text| strategy_by_name(text).map_err(|error| error.to_string()))
+}
+
+fn modules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    const MODULES: [&str; 5] = ["faces", "fib", "rib", "cs", "strategy-choice"];
+    let modules = Vec::<String>::deserialize(deserializer)?;
+    match modules.iter().find(|module| !MODULES.contains(&module.as_str())) {
+        Some(unknown) => {
+            Err(serde::de::Error::custom(format!("{unknown:?} is no module; there are {}", MODULES.join(", "))))
+        }
+        None => Ok(Some(modules)),
+    }
 }
 
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error> {
@@ -436,8 +534,9 @@ mod tests {
         assert_eq!(file.ndn.localhop_registration, code.ndn.localhop_registration);
         assert_eq!((file.http.listen, file.http.origin), (code.http.listen, code.http.origin));
         assert_eq!((file.http.cache, file.http.max_object), (code.http.cache, code.http.max_object));
+        assert_eq!(file.http.targets, code.http.targets);
         assert_eq!(file.http.policy.to_string(), code.http.policy.to_string());
-        assert_eq!(file.admin.listen, code.admin.listen);
+        assert_eq!((file.admin.listen, file.admin.token), (code.admin.listen, code.admin.token));
         assert_eq!((file.log.level, file.log.format), (code.log.level, code.log.format));
         // Every key of the file stands there, so that it documents all of them.
         let keys = DEFAULT.lines().filter(|line| line.contains('=')).count();
@@ -457,6 +556,11 @@ mod tests {
                 "[[ndn.strategy]]\nprefix = \"/\"\nstrategy = \"best\"",
                 &["larder.toml:3", "best", "best-route, multicast"],
             ),
+            (
+                "[[ndn.authorize]]\ncertificate = \"any\"\nmodules = [\"facets\"]",
+                &["larder.toml:3", "facets", "strategy-choice"],
+            ),
+            ("[[ndn.authorize]]\ncertificate = \"any\"\nfrom = \"mars\"", &["larder.toml:3", "mars", "localhop"]),
             ("[http]\norigin = \"https://a/\"", &["larder.toml:2", "https://a/", "generated"]),
             ("[http]\norigin = \"http://a:99999\"", &["larder.toml:2", "http://a:99999", "http://HOST:PORT"]),
             ("[http]\norigin = \"http://u:p@a\"", &["larder.toml:2", "http://HOST:PORT"]),
@@ -466,6 +570,8 @@ mod tests {
                 &["larder.toml", "[http] policy", "only `larder replay` can run it"],
             ),
             ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
+            ("[http]\ntargets = [\"a b\"]", &["larder.toml:2", "a b", "field"]),
+            ("[admin]\ntoken = \"secret\"", &["larder.toml:2", "16 or more", "openssl rand -hex 16"]),
             ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
             ("[ndn", &["larder.toml:1"]),
         ] {

@@ -28,8 +28,8 @@ mod node;
 mod system_message;
 
 pub use config::{
-    AdminConfig, Config, ConfigError, DEFAULT, HttpTable, LogConfig, LogFormat, NdnConfig, Origin, RouteConfig,
-    RouteTarget, StrategyConfig, UnixSetting,
+    AdminConfig, AuthorizeConfig, Config, ConfigError, DEFAULT, HttpTable, LogConfig, LogFormat, NdnConfig, Origin,
+    RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting,
 };
 pub use node::Node;
 pub use system_message::system_message;

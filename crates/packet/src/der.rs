@@ -21,7 +21,7 @@ pub(crate) fn from_pem(text: &str) -> Result<(String, Vec<u8>), KeyError> {
 }
 
 /// RFC 4648, white space skipped. Bits left over after the last byte do not matter: DER says its own length.
-fn from_base64(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let (mut bits, mut held) = (0u32, 0);
     for byte in text.trim().trim_end_matches('=').bytes().filter(|byte| !byte.is_ascii_whitespace()) {

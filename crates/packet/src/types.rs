@@ -78,6 +78,10 @@ pub const SIGNATURE_TIME: u32 = 40;
 pub const SIGNATURE_SEQ_NUM: u32 = 42;
 /// SignatureInfo of a certificate: from when until when it holds.
 pub const VALIDITY_PERIOD: u32 = 253;
+/// ValidityPeriod: the first moment, as `YYYYMMDDThhmmss`.
+pub const NOT_BEFORE: u32 = 254;
+/// ValidityPeriod: the last moment.
+pub const NOT_AFTER: u32 = 255;
 
 /// ContentType: bytes.
 pub const CONTENT_BLOB: u64 = 0;

@@ -21,6 +21,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod adaptsize;
 mod claim;
 mod experiment;
 mod filter;
@@ -79,7 +80,7 @@ pub struct Paper {
 }
 
 /// The papers, in alphabetical order.
-pub const PAPERS: &[Paper] = &[filter::PAPER];
+pub const PAPERS: &[Paper] = &[adaptsize::PAPER, filter::PAPER];
 
 impl Paper {
     /// The paper of this short name.

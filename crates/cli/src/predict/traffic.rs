@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::replay::progress::Progress;
 use crate::replay::source::Source;
 use larder_replay::model::{Popularity, Tally};
-use larder_replay::{Access, Format, Replay, Row, Zipf};
+use larder_replay::{Access, Replay, Row, Zipf};
 use larder_units::{Streams, Time};
 
 /// Requests of a law that are replayed unless it is said otherwise.
@@ -31,8 +31,7 @@ impl<'a> Traffic<'a> {
         let usage = |problem: String| Failure::usage(problem);
         let Some(exponent) = args.zipf else {
             let path = args.trace.as_deref().ok_or_else(|| usage("give a trace, or --zipf".to_owned()))?;
-            let format = args.format.as_deref().map(str::parse::<Format>).transpose().map_err(usage)?;
-            let source = Source::new(path, format, args.requests);
+            let source = Source::new(path, &args.layout, args.requests);
             let mut tally = Tally::default();
             source.chunks("measuring", &Progress::new(source.units(1)), 1, |chunk| {
                 chunk.iter().for_each(|access| tally.count(access));

@@ -5,6 +5,7 @@
 
 use super::source::Identity;
 use crate::failure::Failure;
+use crate::layout::Layout;
 use larder_replay::Row;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -20,8 +21,8 @@ pub struct Run {
     /// Larder's.
     pub version: String,
     pub trace: Identity,
-    /// As it was given.
-    pub format: Option<String>,
+    #[serde(flatten)]
+    pub layout: Layout,
     pub policy: String,
     /// As it was given: a share needs no reading of the trace to be known again.
     pub size: String,

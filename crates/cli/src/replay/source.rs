@@ -2,20 +2,21 @@
 
 use super::progress::Progress;
 use crate::failure::Failure;
+use crate::layout::Layout;
 use larder_policy::{Future, FutureBuilder};
-use larder_replay::{Access, Format, Survey, Trace};
+use larder_replay::{Access, Survey};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-/// Requests that are read at once, 24 bytes each: large against the handing over, small against memory.
-const CHUNK_REQUESTS: usize = 1 << 16;
+/// Requests that are read at once, 24 bytes each: large against the handing over, small against the processor's own cache.
+const CHUNK_REQUESTS: usize = 1 << 14;
 
 /// A trace's file and what of it is wanted.
 pub struct Source<'a> {
     path: &'a Path,
-    format: Option<Format>,
+    layout: &'a Layout,
     limit: Option<u64>,
 }
 
@@ -34,8 +35,8 @@ pub struct Measured {
 }
 
 impl<'a> Source<'a> {
-    pub fn new(path: &'a Path, format: Option<Format>, limit: Option<u64>) -> Source<'a> {
-        Source { path, format, limit }
+    pub fn new(path: &'a Path, layout: &'a Layout, limit: Option<u64>) -> Source<'a> {
+        Source { path, layout, limit }
     }
 
     /// The file's name, without its folder.
@@ -76,7 +77,7 @@ impl<'a> Source<'a> {
         mut take: impl FnMut(Vec<Access>) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         let failed = |problem: String| Failure::usage(format!("{}: {problem}", self.path.display()));
-        let mut trace = Trace::open(self.path, self.format).map_err(|error| Failure::usage(error.to_string()))?;
+        let mut trace = self.layout.open(self.path)?;
         let name = self.name();
         let mut requests = 0;
         loop {

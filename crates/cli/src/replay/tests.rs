@@ -67,6 +67,24 @@ fn mistakes_that_are_not_explained() {
 }
 
 #[test]
+fn other_columns_than_those_named() {
+    let folder = TempDir::new().unwrap();
+    let trace = written(&folder, "sales.csv", b"when,article,buyer\n1,7,3\n2,8,7\n3,7,3\n");
+    let resume = folder.path().join("rows").to_str().unwrap().to_owned();
+    let hits = |columns: &str| {
+        let arguments = ["-p", "lru", "-s", "10", "--resume", &resume, "--columns", columns];
+        rows(&[&trace], &arguments).unwrap()[0].hits
+    };
+    // The trace is the same file, so what is remembered of one must not be taken for the other.
+    assert_eq!(hits("time=when,id=article"), 1);
+    assert_eq!(hits("id=1"), 0);
+    assert_eq!(hits("id=3"), 1);
+    assert!(
+        failure(&trace, &["-p", "lru", "-s", "10", "--columns", "size=3"]).message.contains("does not name the id")
+    );
+}
+
+#[test]
 fn a_bad_trace_is_not_named() {
     let folder = TempDir::new().unwrap();
     let whole = fs::read(web07()).unwrap();

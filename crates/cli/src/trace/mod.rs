@@ -6,9 +6,10 @@ mod info;
 mod recording;
 
 use crate::failure::Failure;
+use crate::layout::Layout;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use larder_replay::{Access, ColumnNames, Format, Trace};
+use larder_replay::{Access, Trace};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -41,13 +42,8 @@ struct Input {
     /// The trace's file, plain or compressed with zstd or xz
     trace: PathBuf,
 
-    /// Format of the trace: columns, web-log, arc, oracle-general, twitter or numbers; told by the name and the content otherwise
-    #[arg(long)]
-    format: Option<String>,
-
-    /// Columns of a text trace, by their names in its first line or their numbers from 1: id=key, and time= and size= where it has them
-    #[arg(long, value_name = "time=…,id=…,size=…", conflicts_with = "format")]
-    columns: Option<ColumnNames>,
+    #[command(flatten)]
+    layout: Layout,
 
     /// Requests to read at most
     #[arg(long, value_name = "N")]
@@ -56,13 +52,7 @@ struct Input {
 
 impl Input {
     fn open(&self) -> Result<Trace, Failure> {
-        let format: Option<Format> =
-            self.format.as_deref().map(str::parse).transpose().map_err(|error: String| Failure::usage(error))?;
-        let trace = match &self.columns {
-            Some(columns) => Trace::open_columns(&self.trace, columns.clone()),
-            None => Trace::open(&self.trace, format),
-        };
-        trace.map_err(|error| Failure::usage(error.to_string()))
+        self.layout.open(&self.trace)
     }
 
     /// Hands every request to `take`, and shows how far it is.

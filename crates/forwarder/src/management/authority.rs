@@ -1,47 +1,175 @@
-//! Who may command: the signature of a command, and the memory against its repetition.
+//! Who may command: rules, signatures, and the memory against repetition.
 //!
 //! Commands are signed in either form: the packet format 0.3's signed Interest, or the older one whose timestamp, nonce, SignatureInfo and
-//! SignatureValue are four name components. Any signer is believed on local faces, as in NFD's default configuration; a bare digest is
-//! checked. A command that comes again is answered again, and not carried out again; the memory is a face's own, so that applications that
-//! sign with the same digest never get in each other's way.
+//! SignatureValue are four name components. A rule lets anybody, or the holder of a certificate, use some modules of the protocol, from this
+//! machine (`/localhost/nfd`) or from others (`/localhop/nfd`), as NFD's `authorizations` and `localhop_security` do. Without rules every
+//! local application may do everything, as in NFD's default configuration; a bare digest is checked, for it costs nothing.
+//!
+//! Against repetition: a command that comes again from a face is answered again, and not carried out again; that memory is a face's own, so
+//! that applications that sign with the same digest never get in each other's way. A command signed with a certificate's key must also
+//! say its time, near this node's, and is remembered for as long as it might be played back from elsewhere. (NFD wants each time later than
+//! the last instead, and so refuses one of two programs that use a key in the same millisecond.)
 
 use super::Refusal;
-use crate::limits::REPLAY_COMMANDS;
+use crate::limits::{REPLAY_COMMANDS, SIGNATURE_TIME_GRACE, SIGNED_COMMANDS};
 use bytes::Bytes;
 use larder_packet::tlv::Tlv;
-use larder_packet::{DigestVerifier, Interest, SignatureInfo, Verifier, types};
-use std::collections::VecDeque;
+use larder_packet::{Certificate, DigestVerifier, Interest, KeyLocator, SignatureInfo, Verifier, types};
+use std::collections::{BTreeSet, VecDeque};
 
-/// Checks that the command is signed, in the newer or the older form, and that a bare digest is right.
-pub(super) fn authenticate(interest: &Interest<'_>) -> Result<(), Refusal> {
-    let refused = |text: &str| Err((403, text.to_owned()));
-    if let (Some(info), Some(value)) = (interest.signature_info, interest.signature_value) {
-        let Some(portions) = interest.signed_portion() else {
-            return refused("the digest of the command's parameters is not at the end of its name");
-        };
-        return check_digest(&info, &portions, value);
-    }
-    // …/<ControlParameters>/<timestamp>/<nonce>/<SignatureInfo>/<SignatureValue>
-    let name = interest.name;
-    let (Some(info), Some(value)) = (name.component(7), name.component(8)) else {
-        return refused("the command is not signed");
-    };
-    let Ok(info) = SignatureInfo::decode(info.value) else {
-        return refused("the command's SignatureInfo is malformed");
-    };
-    let Ok(value) = Tlv::only(value.value, types::SIGNATURE_VALUE) else {
-        return refused("the command's SignatureValue is malformed");
-    };
-    check_digest(&info, &[name.prefix(8).as_bytes()], value.value)
+/// Who may use which modules.
+#[derive(Debug)]
+pub struct Rule {
+    /// Whose commands.
+    pub signer: Authorized,
+    /// Whether the rule is for applications on other machines (`/localhop/nfd`, where only `rib` answers), or on this one.
+    pub localhop: bool,
+    /// `faces`, `fib`, `rib`, `cs`, `strategy-choice`; `None` for all of them.
+    pub modules: Option<Vec<String>>,
 }
 
-fn check_digest(info: &SignatureInfo<'_>, portions: &[&[u8]], value: &[u8]) -> Result<(), Refusal> {
-    if info.signature_type != types::DIGEST_SHA256 {
-        return Ok(());
+/// Whose commands a rule lets pass.
+#[derive(Debug)]
+pub enum Authorized {
+    /// Anybody's who signs with anything.
+    Anybody,
+    /// Those signed with the key of this certificate while it holds.
+    Certificate(Box<Certificate>),
+}
+
+/// The rules, and what certified signers sent lately.
+pub(crate) struct Authority {
+    rules: Vec<(Rule, SignedCommands)>,
+}
+
+impl Authority {
+    pub(crate) fn new(rules: Vec<Rule>) -> Self {
+        Authority { rules: rules.into_iter().map(|rule| (rule, SignedCommands::default())).collect() }
     }
-    DigestVerifier
-        .verify(info.signature_type, portions, value)
-        .map_err(|_| (403, "the command's digest is wrong".to_owned()))
+
+    /// Whether anybody on another machine may do anything.
+    pub(crate) fn allows_localhop(&self) -> bool {
+        self.rules.iter().any(|(rule, _)| rule.localhop)
+    }
+
+    /// Checks that somebody who may use this module signed the command; `hash` is of its name, which holds all that is signed or its digest.
+    pub(super) fn authorize(
+        &mut self,
+        unix_millis: u64,
+        interest: &Interest<'_>,
+        hash: u64,
+        module: &[u8],
+        localhop: bool,
+    ) -> Result<(), Refusal> {
+        let signed = Signed::of(interest)?;
+        let mut refusal = None;
+        for (rule, lately) in self.rules.iter_mut().filter(|(rule, _)| rule.localhop == localhop) {
+            if rule.modules.as_ref().is_some_and(|modules| modules.iter().all(|name| name.as_bytes() != module)) {
+                continue;
+            }
+            match &rule.signer {
+                Authorized::Anybody => return signed.check_digest(),
+                Authorized::Certificate(certificate) => {
+                    let result = signed
+                        .check_certificate(certificate, unix_millis / 1000)
+                        .and_then(|()| lately.accept(unix_millis, signed.time, hash));
+                    match result {
+                        Ok(()) => return Ok(()),
+                        // What is wrong with the right key tells more than that others are wrong.
+                        Err(wrong) if signed.names(certificate) => refusal = Some(wrong),
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
+        Err(refusal.unwrap_or_else(|| forbidden("nobody whom this node trusts with that signed the command")))
+    }
+}
+
+fn forbidden(text: &str) -> Refusal {
+    (403, text.to_owned())
+}
+
+/// A command's signature, in whichever form it came.
+struct Signed<'a> {
+    info: SignatureInfo<'a>,
+    value: &'a [u8],
+    portions: Vec<&'a [u8]>,
+    /// Milliseconds since 1970.
+    time: Option<u64>,
+}
+
+impl<'a> Signed<'a> {
+    fn of(interest: &Interest<'a>) -> Result<Self, Refusal> {
+        if let (Some(info), Some(value)) = (interest.signature_info, interest.signature_value) {
+            let portions = interest
+                .signed_portion()
+                .ok_or_else(|| forbidden("the digest of the command's parameters is not at the end of its name"))?;
+            return Ok(Signed { time: info.time, info, value, portions: portions.to_vec() });
+        }
+        // …/<ControlParameters>/<timestamp>/<nonce>/<SignatureInfo>/<SignatureValue>
+        let name = interest.name;
+        let (Some(time), Some(info), Some(value)) = (name.component(5), name.component(7), name.component(8)) else {
+            return Err(forbidden("the command is not signed"));
+        };
+        let info =
+            SignatureInfo::decode(info.value).map_err(|_| forbidden("the command's SignatureInfo is malformed"))?;
+        let value = Tlv::only(value.value, types::SIGNATURE_VALUE)
+            .map_err(|_| forbidden("the command's SignatureValue is malformed"))?;
+        Ok(Signed { info, value: value.value, portions: vec![name.prefix(8).as_bytes()], time: time.as_number() })
+    }
+
+    /// A bare digest is right; what other keys signed cannot be known.
+    fn check_digest(&self) -> Result<(), Refusal> {
+        match self.info.signature_type {
+            types::DIGEST_SHA256 => DigestVerifier
+                .verify(self.info.signature_type, &self.portions, self.value)
+                .map_err(|_| forbidden("the command's digest is wrong")),
+            _ => Ok(()),
+        }
+    }
+
+    fn names(&self, certificate: &Certificate) -> bool {
+        matches!(self.info.key_locator, Some(KeyLocator::Name(name)) if certificate.is_meant_by(name))
+    }
+
+    fn check_certificate(&self, certificate: &Certificate, unix_seconds: u64) -> Result<(), Refusal> {
+        if !self.names(certificate) {
+            return Err(forbidden("the command is signed with another key"));
+        }
+        if !certificate.holds_at(unix_seconds) {
+            return Err(forbidden("the signer's certificate does not hold now"));
+        }
+        certificate
+            .verify(self.info.signature_type, &self.portions, self.value)
+            .map_err(|_| forbidden("the command's signature is wrong"))
+    }
+}
+
+/// The commands of one certificate that were accepted within the grace, by time and hash.
+#[derive(Default)]
+struct SignedCommands {
+    seen: BTreeSet<(u64, u64)>,
+    /// No command as old as this is accepted: it may have been forgotten.
+    forgotten: u64,
+}
+
+impl SignedCommands {
+    fn accept(&mut self, now: u64, time: Option<u64>, hash: u64) -> Result<(), Refusal> {
+        let time = time.ok_or_else(|| forbidden("the command does not say its time (SignatureTime)"))?;
+        let grace = SIGNATURE_TIME_GRACE.as_millis() as u64;
+        if now.abs_diff(time) > grace {
+            return Err(forbidden("the command's time is not that of this node: are the clocks right?"));
+        }
+        if time <= self.forgotten || !self.seen.insert((time, hash)) {
+            return Err(forbidden("the command was sent before"));
+        }
+        let too_old = now.saturating_sub(grace);
+        while self.seen.first().is_some_and(|(time, _)| *time < too_old) || self.seen.len() > SIGNED_COMMANDS {
+            self.forgotten = self.seen.pop_first().map_or(self.forgotten, |(time, _)| time);
+        }
+        Ok(())
+    }
 }
 
 /// The commands that one face sent last, by the keyed hash of their names, which hold all that is signed or its digest; with their responses.

@@ -1,24 +1,33 @@
 //! `cs`: the Content Store (NFD wiki, "Content Store Management").
 //!
 //! The protocol counts its capacity in packets, Larder in bytes: a packet counts as [`NOMINAL_PACKET_BYTES`] here, and elements of Larder's
-//! own, which NFD's clients skip, say the bytes.
+//! own, which NFD's clients skip, say the bytes. Larder's own, too: a policy spec in `cs/config`, under which what is stored stays stored, and
+//! `cs/query`.
 
 use super::{Content, Refusal, Reply, Request, require};
 use crate::forwarder::Forwarder;
 use crate::limits::{ERASE_AT_ONCE, NOMINAL_PACKET_BYTES};
 use crate::outbox::Outbox;
-use larder_packet::mgmt::CsInfo;
+use larder_packet::mgmt::{CsInfo, CsObject};
+use larder_packet::tlv::Tlv;
 use larder_packet::types::nfd::{FLAG_CS_ADMIT, FLAG_CS_SERVE};
-use larder_packet::{ControlParameters, NameRef};
+use larder_packet::{ControlParameters, NameRef, types};
+use larder_policy::SpecError;
 use larder_units::{ByteSize, Time};
 
 pub(super) fn config(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
     let parameters = &request.parameters;
-    let store = &mut forwarder.content_store;
     let of_packets = parameters.capacity.map(|packets| packets.saturating_mul(NOMINAL_PACKET_BYTES));
-    if let Some(bytes) = parameters.capacity_bytes.or(of_packets) {
-        store.set_capacity(ByteSize::from_bytes(bytes));
+    let capacity = parameters.capacity_bytes.or(of_packets).map(ByteSize::from_bytes);
+    match &parameters.policy {
+        Some(text) => {
+            let refused = |error: SpecError| (406, format!("policy {text}: {error}"));
+            let spec = text.parse().map_err(refused)?;
+            forwarder.set_policy(request.now, &spec, capacity).map_err(refused)?;
+        }
+        None => capacity.into_iter().for_each(|capacity| forwarder.content_store.set_capacity(capacity)),
     }
+    let store = &mut forwarder.content_store;
     if let Some(admit) = parameters.flag(FLAG_CS_ADMIT) {
         store.admits = admit;
     }
@@ -53,6 +62,27 @@ pub(super) fn erase(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Ou
 
 pub(super) fn info(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
     content.push(&information(forwarder))
+}
+
+/// Larder's own: what is stored under the prefix that the last component of the dataset's name holds, a Name; all where there is none.
+pub(super) fn query(forwarder: &Forwarder, now: Time, name: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
+    let prefix = match name.component(super::PREFIX_COMPONENTS) {
+        Some(argument) => Tlv::only(argument.value, types::NAME)
+            .and_then(|element| NameRef::from_value(element.value).map(|_| element.value))
+            .map_err(|error| (400, format!("malformed prefix: {error}")))?,
+        None => &[],
+    };
+    let prefix = NameRef::from_value(prefix).unwrap_or_default();
+    for entry in forwarder.content_store.under(prefix) {
+        content.push(&CsObject {
+            name: NameRef::from_value(entry.name()).map(|name| name.to_name()).unwrap_or_default(),
+            bytes: entry.packet_bytes() as u64,
+            age: now.since(entry.stored),
+            fresh: (entry.fresh_until > now).then(|| entry.fresh_until.since(now)),
+            hits: entry.hits.into(),
+        })?;
+    }
+    Ok(())
 }
 
 fn information(forwarder: &Forwarder) -> CsInfo {

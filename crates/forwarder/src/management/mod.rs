@@ -14,7 +14,7 @@
 //! Status codes are NFD's: 200, 400 malformed, 403 not authorized, 404 no such thing, 406 unsupported, 409 conflict, 410 no such face, 414 a
 //! name too long, 501 no such verb, 507 full.
 //!
-//! Missing: link reliability (switching it on is refused), `/localhop` beyond the commands of `rib`.
+//! Missing: link reliability and intervals of congestion marking (asking for them is refused), `/localhop` beyond the commands of `rib`.
 
 mod authority;
 mod cs;
@@ -26,7 +26,8 @@ mod rib;
 mod status;
 mod strategy_choice;
 
-pub(crate) use authority::Replay;
+pub(crate) use authority::{Authority, Replay};
+pub use authority::{Authorized, Rule};
 pub(crate) use datasets::{Content, Datasets};
 pub(crate) use events::Events;
 pub(crate) use faces::PendingFaces;
@@ -43,13 +44,26 @@ use larder_packet::{
 use larder_units::Time;
 
 /// What the protocol keeps between packets.
-#[derive(Default)]
 pub(crate) struct Management {
+    pub(crate) authority: Authority,
     pub(crate) datasets: Datasets,
     pub(crate) events: Events,
     pub(crate) pending_faces: PendingFaces,
     /// FaceUris of the host's listeners.
     pub(crate) channels: Vec<String>,
+}
+
+impl Management {
+    pub(crate) fn new() -> Self {
+        let everybody_here = Rule { signer: Authorized::Anybody, localhop: false, modules: None };
+        Management {
+            authority: Authority::new(vec![everybody_here]),
+            datasets: Datasets::default(),
+            events: Events::default(),
+            pending_faces: PendingFaces::default(),
+            channels: Vec::new(),
+        }
+    }
 }
 
 /// A command on its way: who sent it, and its parameters.
@@ -124,6 +138,7 @@ static VERBS: &[Verb] = &[
     command("cs", "config", cs::config),
     command("cs", "erase", cs::erase),
     dataset("cs", "info", cs::info),
+    dataset("cs", "query", cs::query),
     command("strategy-choice", "set", strategy_choice::set),
     command("strategy-choice", "unset", strategy_choice::unset),
     dataset("strategy-choice", "list", strategy_choice::list),
@@ -215,7 +230,11 @@ impl Forwarder {
         if let Some(response) = face.replay.answer(hash) {
             return Ok(Outcome::Answer(response));
         }
-        let reply = authority::authenticate(interest).and_then(|()| {
+        let unix_millis = self.unix_millis(now);
+        let module = interest.name.component(2).map(|module| module.value).unwrap_or_default();
+        let localhop = interest.name.component(0).is_some_and(|first| first.value == b"localhop");
+        let authorized = self.management.authority.authorize(unix_millis, interest, hash, module, localhop);
+        let reply = authorized.and_then(|()| {
             let parameters = parameters(interest)?;
             function(self, &Request { now, from, local, interest, parameters }, out)
         });

@@ -3,9 +3,11 @@
 //! A strategy decides by calling [`Decision::send`] and [`Decision::refuse`]; what it remembers of one Interest is in its [`PitEntry`], what it
 //! remembers of the names under its prefix is its own.
 
+mod asf;
 mod best_route;
 mod multicast;
 mod named;
+mod random;
 mod suppression;
 
 use crate::face::{FaceId, Faces};
@@ -25,6 +27,17 @@ pub trait Strategy: Send {
 
     /// An upstream refused; its out-record is marked already.
     fn on_nack(&mut self, decision: &mut Decision<'_>);
+
+    /// Whether it wants to be told by the two below. Looking it up costs each Data a little.
+    fn measures(&self) -> bool {
+        false
+    }
+
+    /// `from` answered the pending Interest.
+    fn on_data(&mut self, _now: Time, _from: FaceId, _entry: &PitEntry) {}
+
+    /// Nobody answered it in time.
+    fn on_expiry(&mut self, _now: Time, _entry: &PitEntry) {}
 }
 
 /// A strategy by its short name.
@@ -41,7 +54,7 @@ pub(crate) struct StrategyEntry {
 pub(crate) type Build = fn(&mut Parameters<'_>, Stream) -> Result<Box<dyn Strategy>, String>;
 
 /// Every strategy; the first is the default of `/`.
-pub(crate) static STRATEGIES: &[StrategyEntry] = &[best_route::ENTRY, multicast::ENTRY];
+pub(crate) static STRATEGIES: &[StrategyEntry] = &[best_route::ENTRY, multicast::ENTRY, asf::ENTRY, random::ENTRY];
 
 /// The parameters in a strategy's name: components `KEY~VALUE` behind the version.
 pub(crate) struct Parameters<'a> {
@@ -75,7 +88,8 @@ pub struct Decision<'a> {
     pub(crate) lifetime: Duration,
     /// Local faces only: `/localhost`, and `/localhop` from afar.
     pub(crate) local_only: bool,
-    pub(crate) send_to: &'a mut Vec<FaceId>,
+    /// Faces, with another nonce than the Interest's where it is to have one.
+    pub(crate) send_to: &'a mut Vec<(FaceId, Option<u32>)>,
     pub(crate) refused: &'a mut Option<NackReason>,
 }
 
@@ -115,11 +129,32 @@ impl Decision<'_> {
         self.entry.out_records.iter().find(|out| out.face == face)
     }
 
+    /// What the FIB entry of the name is known by: a keyed hash of its prefix.
+    pub fn namespace(&self) -> u64 {
+        self.entry.namespace
+    }
+
+    /// Whether nobody has been asked for this, or has had time enough to answer.
+    pub fn is_new(&self) -> bool {
+        self.entry.out_records.iter().all(|out| out.expires <= self.now)
+    }
+
     /// Sends the Interest to this next hop.
     pub fn send(&mut self, face: FaceId) {
+        self.note(face, self.nonce);
+        self.send_to.push((face, None));
+    }
+
+    /// Sends the Interest to this next hop with a nonce of its own, so that it is not taken for one that went round.
+    pub fn send_with_nonce(&mut self, face: FaceId, nonce: u32) {
+        self.note(face, nonce);
+        self.send_to.push((face, Some(nonce)));
+    }
+
+    fn note(&mut self, face: FaceId, nonce: u32) {
         let record = OutRecord {
             face,
-            nonce: self.nonce,
+            nonce,
             hop_limit: self.hop_limit,
             sent: self.now,
             expires: self.now + self.lifetime,
@@ -129,7 +164,6 @@ impl Decision<'_> {
             Some(old) => *old = record,
             None => self.entry.out_records.push(record),
         }
-        self.send_to.push(face);
     }
 
     /// Sends the Interest to the face that the application named, a next hop of its name or not; scope holds all the same.

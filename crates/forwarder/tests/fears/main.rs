@@ -2,6 +2,7 @@
 
 mod arbitrary_bytes;
 mod flooded_tables;
+mod forged_commands;
 mod local_fields;
 mod loops;
 mod management;
@@ -11,5 +12,6 @@ mod registration;
 mod scope_leak;
 mod silent_refusal;
 mod simulated_hour;
+mod slow_path_kept;
 mod world;
 mod wrong_data_served;

@@ -1,12 +1,15 @@
 //! An operator who cannot see or change what the forwarder does: commands, datasets and their refusals.
 
 use super::world::{Packet, World, command, data, faces, interest, name, response};
-use larder_forwarder::{FaceAnswer, FaceConfig, HostRequest, Persistency};
+use larder_forwarder::{Authorized, FaceAnswer, FaceConfig, FaceId, HostRequest, Persistency, Rule};
 use larder_packet::mgmt::{
-    ChannelStatus, CsInfo, Element, FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry, StrategyChoice,
+    ChannelStatus, CsInfo, CsObject, Element, FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry,
+    StrategyChoice,
 };
 use larder_packet::tlv::TlvReader;
-use larder_packet::{ControlParameters, DataBuilder, DigestSigner, InterestBuilder, Name, SignatureFreshness};
+use larder_packet::{
+    ControlParameters, DataBuilder, DigestSigner, InterestBuilder, Name, SignatureFreshness, tlv, types,
+};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -142,6 +145,7 @@ fn a_face_is_made_by_the_host_and_everyone_who_asked_is_answered() {
     assert_eq!((answer.status_code, body.face_id, body.face_persistency), (200, Some(made.0), Some(2)));
     assert_eq!(body.uri.as_deref(), Some("udp4://192.0.2.1:6363"));
     assert!(body.flags.is_some() && body.mask.is_none(), "ndn-cxx refuses a response with a Mask");
+    assert_eq!(body.mtu, None, "python-ndn cannot read it where NFD has it");
     // And an answer that nobody asked for does nothing.
     world.forwarder.on_face_answer(now, request.ticket, FaceAnswer::Created(made), &mut world.outbox);
     assert_eq!(world.collect(&[]), []);
@@ -196,6 +200,15 @@ fn a_face_is_changed_only_as_it_can_be() {
     assert!(world.requests.contains(&HostRequest::UpdateFace(udp)));
     let config = world.forwarder.face(udp).unwrap();
     assert_eq!((config.persistency, config.mtu), (Persistency::Permanent, Some(1200)));
+    let interval =
+        ControlParameters { base_congestion_marking_interval: Some(Duration::from_millis(10)), ..of(Some(udp.0)) };
+    let wrong = world.command(application, "faces", "update", &interval);
+    assert!(wrong.status_code == 409 && wrong.body.unwrap().base_congestion_marking_interval.is_some());
+    let threshold =
+        ControlParameters { default_congestion_threshold: Some(9), flags: Some(0), mask: Some(4), ..of(None) };
+    assert_eq!(world.command(application, "faces", "update", &threshold).status_code, 200);
+    let config = world.forwarder.face(application).unwrap();
+    assert_eq!((config.default_congestion_threshold, config.congestion_marking), (9, false));
     let nonsense = ControlParameters { face_persistency: Some(7), mtu: Some(1), ..of(Some(udp.0)) };
     let wrong = world.command(application, "faces", "update", &nonsense);
     let named = wrong.body.unwrap();
@@ -306,6 +319,74 @@ fn the_content_store_is_configured_and_erased() {
     assert_eq!(world.command(consumer, "cs", "erase", &zero).status_code, 400);
 }
 
+fn stored(world: &mut World, face: FaceId, prefix: &str) -> Vec<CsObject> {
+    let mut asked = name("/localhost/nfd/cs/query");
+    let mut argument = Vec::new();
+    tlv::write_tlv(&mut argument, types::NAME, name(prefix).as_bytes());
+    asked.push_generic(&argument);
+    let (content, _) = world.dataset(face, &asked);
+    CsObject::decode_all(&content).unwrap()
+}
+
+#[test]
+fn what_is_cached_is_listed_with_age_and_hits() {
+    let mut world = World::new();
+    let (consumer, producer) = (world.local(), world.local());
+    world.route("/", producer, 0);
+    for uri in ["/a/1", "/a/2", "/b"] {
+        world.interest(consumer, uri, 1);
+        world.sent(producer, data(uri, b"x", Some(Duration::from_secs(5))));
+    }
+    world.interest(consumer, "/a/2", 2);
+    world.pass(Duration::from_secs(2));
+    let objects = stored(&mut world, consumer, "/a");
+    let told: Vec<_> = objects.iter().map(|object| (object.name.to_string(), object.hits)).collect();
+    assert_eq!(told, [("/a/1".to_owned(), 0), ("/a/2".to_owned(), 1)]);
+    assert_eq!((objects[0].age, objects[0].fresh), (Duration::from_secs(2), Some(Duration::from_secs(3))));
+    assert_eq!(objects[0].bytes as usize, data("/a/1", b"x", Some(Duration::from_secs(5))).len());
+    assert_eq!(stored(&mut world, consumer, "/").len(), 3);
+    world.pass(Duration::from_secs(10));
+    assert_eq!(stored(&mut world, consumer, "/b")[0].fresh, None);
+    let (all, _) = world.dataset(consumer, &name("/localhost/nfd/cs/query"));
+    assert_eq!(CsObject::decode_all(&all).unwrap().len(), 3);
+    let (refused, _) = world.dataset(consumer, &name("/localhost/nfd/cs/query/nonsense"));
+    assert_eq!(larder_packet::ControlResponse::decode(&refused).unwrap().status_code, 400);
+}
+
+#[test]
+fn another_policy_keeps_what_is_stored() {
+    let mut world = World::new();
+    let (consumer, producer) = (world.local(), world.local());
+    world.route("/", producer, 0);
+    for i in 0..100 {
+        world.pass(Duration::from_millis(1));
+        let uri = format!("/a/{i}");
+        world.interest(consumer, &uri, i);
+        world.sent(producer, data(&uri, &[7; 1000], None));
+    }
+    let policy = |spec: &str, capacity_bytes| ControlParameters {
+        policy: Some(spec.to_owned()),
+        capacity_bytes,
+        ..ControlParameters::default()
+    };
+    let done = world.command(consumer, "cs", "config", &policy("filter(theta=2)+lru", None));
+    assert_eq!((done.status_code, done.body.unwrap().policy.as_deref()), (200, Some("filter(theta=2)+lru")));
+    for i in 0..100 {
+        assert_eq!(faces(&world.interest(consumer, &format!("/a/{i}"), 1000 + i)), [consumer], "a hit");
+    }
+    // With room for fewer, the new policy says who stays: FIFO keeps the youngest.
+    let done = world.command(consumer, "cs", "config", &policy("fifo", Some(50_000)));
+    assert_eq!(done.body.unwrap().capacity_bytes, Some(50_000));
+    let kept = stored(&mut world, consumer, "/a");
+    assert!((35..50).contains(&kept.len()), "{}", kept.len());
+    assert!(kept.iter().any(|object| object.name == name("/a/99")));
+    assert!(!kept.iter().any(|object| object.name == name("/a/0")));
+    assert_eq!(world.forwarder.stats().content_store_entries, kept.len());
+    let mut refused = |spec: &str| world.command(consumer, "cs", "config", &policy(spec, None)).status_code;
+    assert_eq!((refused("lur"), refused("belady"), refused("")), (406, 406, 406));
+    assert_eq!(world.forwarder.policy().to_string(), "fifo");
+}
+
 #[test]
 fn a_strategy_is_set_listed_and_unset() {
     let mut world = World::new();
@@ -334,12 +415,8 @@ fn a_strategy_is_set_listed_and_unset() {
 
 #[test]
 fn strangers_see_and_command_nothing() {
-    let streams = larder_units::Streams::new(1);
-    let engine =
-        larder_policy::Engine::new(&"lru".parse().unwrap(), larder_units::ByteSize::from_mib(1), &streams).unwrap();
-    let config =
-        larder_forwarder::Config { localhop_registration: true, ..larder_forwarder::Config::new([1, 2], streams) };
-    let mut world = World::of(larder_forwarder::Forwarder::new(config, engine));
+    let mut world = World::new();
+    world.forwarder.set_rules(vec![Rule { signer: Authorized::Anybody, localhop: true, modules: None }]);
     let stranger = world.remote();
     let mut nonce = 0;
     let mut ask = |uri: &str| {
@@ -364,7 +441,7 @@ proptest! {
     fn no_parameters_panic(
         module in prop::sample::select(vec!["faces", "fib", "rib", "cs", "strategy-choice", "status"]),
         verb in prop::sample::select(vec!["create", "update", "destroy", "query", "list", "events", "add-nexthop", "register", "announce",
-            "config", "erase", "info", "set", "unset", "general"]),
+            "config", "erase", "info", "query", "set", "unset", "general"]),
         bytes in prop::collection::vec(any::<u8>(), 0..60),
         wrapped in any::<bool>(),
     ) {

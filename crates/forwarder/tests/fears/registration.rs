@@ -2,10 +2,8 @@
 
 use super::arbitrary_bytes::hex;
 use super::world::{Packet, World, faces, interest};
-use larder_forwarder::{CAPTURE, CHILD_INHERIT, Config, DropReason, FaceConfig, FaceId, Forwarder, Route};
+use larder_forwarder::{Authorized, CAPTURE, CHILD_INHERIT, DropReason, FaceConfig, FaceId, Route, Rule};
 use larder_packet::{ControlParameters, ControlResponse, DigestSigner, InterestBuilder, Name, SignatureFreshness};
-use larder_policy::Engine;
-use larder_units::{ByteSize, Streams};
 use std::time::Duration;
 
 fn response(world: &mut World, face: FaceId, frame: Vec<u8>) -> ControlResponse {
@@ -126,10 +124,9 @@ fn remote_applications_register_only_where_they_may_and_only_themselves() {
     assert!(matches!(sent[0].packet, Packet::Nack { .. }), "off by default: {sent:?}");
     assert_eq!(world.frame(remote, command("register", &parameters("/a"), 1)), Err(DropReason::Scope));
 
-    let streams = Streams::new(1);
-    let engine = Engine::new(&"lru".parse().unwrap(), ByteSize::from_mib(1), &streams).unwrap();
-    let config = Config { localhop_registration: true, ..Config::new([1, 2], streams) };
-    let mut world = World::of(Forwarder::new(config, engine));
+    let mut world = World::new();
+    let rule = |localhop| Rule { signer: Authorized::Anybody, localhop, modules: None };
+    world.forwarder.set_rules(vec![rule(false), rule(true)]);
     let (remote, other) = (world.remote(), world.remote());
     assert_eq!(response(&mut world, remote, localhop(&parameters("/a"))).status_code, 200);
     for reserved in ["/", "/localhost/nfd", "/localhop"] {

@@ -17,11 +17,12 @@ pub const OUTPUT_BYTES: usize = 1 << 20;
 /// How long a forwarder may take to accept a TCP connection.
 pub const CONNECT: Duration = Duration::from_secs(5);
 
-/// InterestLifetime of a registration, and how long its answer is waited for.
-pub const REGISTRATION_LIFETIME: Duration = Duration::from_secs(2);
+/// InterestLifetime of a command or of a question to management, and how long its answer is waited for: longer than the 3 s that a node
+/// gives a TCP face to be connected.
+pub const MANAGEMENT_LIFETIME: Duration = Duration::from_secs(4);
 
-/// How often a registration is sent.
-pub const REGISTRATION_TRIES: usize = 3;
+/// How often a command or question is sent.
+pub const MANAGEMENT_TRIES: usize = 3;
 
 /// The largest datagram to other machines: Ethernet's 1500 bytes less the IPv6 and UDP headers.
 pub const UDP_MTU: usize = 1500 - 40 - 8;

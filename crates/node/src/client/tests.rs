@@ -1,10 +1,11 @@
 //! The client against a forwarder of a few lines, over real sockets on this machine.
 
 use super::*;
-use larder_packet::{DataBuilder, DigestVerifier};
+use larder_packet::{ControlResponse, DataBuilder, DigestSigner, DigestVerifier, InterestBuilder};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A client, and the forwarder's end of its connection.
 fn pair() -> (Client, UnixStream) {

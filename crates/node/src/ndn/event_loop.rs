@@ -50,7 +50,6 @@ pub(super) struct EventLoop {
     commands: Receiver<Command>,
     handle: Option<Handle>,
     pub(super) forwarder: Forwarder,
-    policy: String,
     pub(super) outbox: Outbox,
     unix: Option<(UnixListener, PathBuf)>,
     tcp: Option<TcpListener>,
@@ -88,9 +87,9 @@ impl EventLoop {
         let engine =
             Engine::new(&config.policy, config.content_store, &streams).map_err(|error| format!("policy: {error}"))?;
         let mut forwarder_config = Config::new([key0, key1], streams);
-        forwarder_config.localhop_registration = config.localhop_registration;
         forwarder_config.started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut forwarder = Forwarder::new(forwarder_config, engine);
+        forwarder.set_rules(config.rules()?);
         for choice in &config.strategies {
             (forwarder.set_strategy(&choice.prefix, &choice.strategy))
                 .map_err(|error| format!("strategy of {}: {error}", choice.prefix))?;
@@ -102,7 +101,6 @@ impl EventLoop {
             commands,
             handle: None,
             forwarder,
-            policy: config.policy.to_string(),
             outbox: Outbox::new(),
             unix: None,
             tcp: None,
@@ -316,7 +314,7 @@ impl EventLoop {
                     let snapshot = Snapshot {
                         stats: self.forwarder.stats(),
                         faces: self.forwarder.face_stats(),
-                        policy: self.policy.clone(),
+                        policy: self.forwarder.policy().to_string(),
                         gauges: self.forwarder.gauges(),
                     };
                     let _ = reply.send(snapshot);
@@ -683,7 +681,9 @@ impl EventLoop {
             if queued == 0 {
                 self.dirty.push(send.face);
             }
-            if queued > limits::MARK_QUEUE_BYTES {
+            let marks =
+                |face: &FaceConfig| face.congestion_marking && queued as u64 > face.default_congestion_threshold;
+            if queued > 0 && self.forwarder.face(send.face).is_some_and(marks) {
                 send.header.congestion_mark = Some(1);
             }
             let result = match queued > most {

@@ -1,7 +1,7 @@
 //! Random: evicts any object with equal chance, whatever its size.
 //!
 //! The slots stand in one vector in no order, and the victims are drawn into its end, one Fisher–Yates step each, so that `peek` can look
-//! ahead and `victim` then takes what was shown. O(1) a request; 8 bytes an object.
+//! ahead and `victim` then takes what was shown to this request; the next request is shown others. O(1) a request; 8 bytes an object.
 
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
@@ -59,6 +59,11 @@ impl Policy for Random {
 impl Evict for Random {
     fn on_hit(&mut self, _: Slot, _: &Request) {}
 
+    fn on_miss(&mut self, _: &Request) {
+        // Each newcomer duels with others: a popular object that was drawn once would beat every newcomer until it left.
+        self.drawn = 0;
+    }
+
     fn on_insert(&mut self, slot: Slot, _: &Request) {
         // A newcomer must have its chance: what was drawn without it is drawn again.
         self.drawn = 0;
@@ -87,5 +92,29 @@ impl Evict for Random {
         let last = self.slots.len() - 1;
         self.swap(self.places[slot.index()] as usize, last);
         self.slots.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_units::{Streams, Time};
+    use std::collections::HashSet;
+
+    #[test]
+    fn one_popular_object_wins_every_duel() {
+        // Where nobody leaves, the next newcomer meets somebody else; within a request, the one who was shown is the one who leaves.
+        let request = |seq| Request { id: seq, size: 1, now: Time::ZERO, seq };
+        let mut random = Random::new(Streams::new(1).stream("random"));
+        (0..100).for_each(|slot| random.on_insert(Slot::new(slot), &request(u64::from(slot))));
+        let mut shown = HashSet::new();
+        for seq in 100..2000 {
+            random.on_miss(&request(seq));
+            let first = random.peek(None);
+            assert_eq!(first, random.peek(None));
+            shown.extend(first);
+        }
+        assert_eq!(shown.len(), 100);
+        assert_eq!(random.peek(None), random.victim(None));
     }
 }

@@ -33,6 +33,15 @@ const EXPONENT: f64 = 0.8;
 const VOLUMES: f64 = 0.7;
 
 impl Workload {
+    /// Packets of the catalogue.
+    pub(super) fn objects(&self) -> u64 {
+        match *self {
+            Workload::Web { objects, .. } => objects,
+            Workload::Video { videos, packets } => videos * packets,
+            Workload::Mix { objects, videos, packets } => objects + videos * packets,
+        }
+    }
+
     fn drive(&self, seed: u64, requests: u64, mut take: impl FnMut(&Access)) -> Result<(), Error> {
         let streams = Streams::new(seed);
         let web = |objects, exponent| Web { objects, exponent, object_bytes: 1, ..Web::default() };
@@ -58,15 +67,17 @@ impl Workload {
     }
 }
 
-/// The policies of figures 5 to 7 in the order of the paper's figures.
-pub(super) const POLICIES: [&str; 6] = ["FIFO", "Random", "LFU", "ARC", "TinyLFU", "Filter"];
+/// The policies of figure 6.
+pub(super) const POLICIES: [&str; 6] = ["FIFO", "Random", "LFU in cache", "ARC", "TinyLFU", "Filter"];
 
-/// A policy of the paper before a cache of `capacity` packets: the filter with q = C, h = 2²⁴ and θ = 2, TinyLFU with a window of 50 C.
+/// A policy of the paper before a cache of `capacity` packets: the filter with q = C, h = 2²⁴ and θ = 2, TinyLFU with a window of 50 C; LFU
+/// counts what is not cached too, over 400 C requests, or as many as it can.
 pub(super) fn spec(policy: &str, capacity: u64) -> Result<Spec, Error> {
     let text = match policy {
         "FIFO" => "fifo".to_owned(),
         "Random" => "random".to_owned(),
-        "LFU" => "lfu".to_owned(),
+        "LFU" => format!("wlfu(window={})", (400 * capacity).min(larder_policy::limits::WLFU_MAX_WINDOW)),
+        "LFU in cache" => "lfu".to_owned(),
         "ARC" => "arc".to_owned(),
         "TinyLFU" => format!("tinylfu(window={})+random", 50 * capacity),
         "Filter" => filter(2, capacity),
@@ -103,7 +114,7 @@ pub(super) struct Rates {
 }
 
 /// Requests between two words to whoever watches.
-const STRIDE: u64 = 1 << 18;
+pub(super) const STRIDE: u64 = 1 << 18;
 
 /// Runs the cells on all cores, the longest first; the rates come in the order of the cells.
 pub(super) fn replay_all(cells: &[Cell], request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Rates>, Error> {
@@ -141,6 +152,22 @@ impl Cell {
         let (hits, insertions) = ((hits - before.0) as f64, insertions - before.1);
         let requests = self.requests as f64;
         Ok(Rates { hit: hits / requests, insertion: insertions / (requests - hits).max(1.0) })
+    }
+
+    /// The hit rate in each stretch of `stretch` requests.
+    pub(super) fn course(&self, seed: u64, stretch: u64, watch: &dyn Watch) -> Result<Vec<f64>, Error> {
+        let mut replay = self.start(seed)?;
+        let (mut course, mut hits, mut number) = (Vec::new(), 0_u64, 0_u64);
+        self.workload.drive(seed, self.requests, |access| {
+            hits += u64::from(replay.request(access));
+            number += 1;
+            if number.is_multiple_of(stretch) {
+                course.push(hits as f64 / stretch as f64);
+                hits = 0;
+                watch.advance(stretch);
+            }
+        })?;
+        Ok(course)
     }
 
     fn start(&self, seed: u64) -> Result<Replay, Error> {

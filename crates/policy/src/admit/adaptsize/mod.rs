@@ -213,6 +213,10 @@ impl Policy for AdaptSize {
         out.push(Gauge { name: "c_bytes", value: self.c });
         out.push(Gauge { name: "predicted_object_hit_ratio", value: self.predicted });
         out.push(Gauge { name: "tunings", value: self.tunings as f64 });
+        let objects = self.counts.len() + self.history.as_ref().map_or(0, History::len);
+        let bytes = self.state_bytes() as f64;
+        out.push(Gauge { name: "statistics_bytes", value: bytes });
+        out.push(Gauge { name: "bytes_a_counted_object", value: bytes / objects.max(1) as f64 });
     }
 
     fn state_bytes(&self) -> usize {

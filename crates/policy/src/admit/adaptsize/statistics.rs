@@ -38,6 +38,11 @@ impl Counts {
         }
     }
 
+    /// Objects counted.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
     /// Requests counted.
     pub fn requests(&self) -> u64 {
         self.requests
@@ -95,6 +100,11 @@ impl History {
         objects.retain(|object| object.rate() >= MIN_RATE);
         objects.shrink_to_fit();
         self.objects = objects;
+    }
+
+    /// Objects known.
+    pub fn len(&self) -> usize {
+        self.objects.len()
     }
 
     /// What the search looks at.

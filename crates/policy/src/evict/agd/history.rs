@@ -56,7 +56,7 @@ impl History {
     /// `id` will be counted or looked for soon.
     #[inline]
     pub fn prefetch(&self, id: u64) {
-        prefetch(&self.lines, self.places(id).0);
+        prefetch(&self.lines, self.line(hash(id)));
     }
 
     /// At most this often, and rarely less, was `id` requested.
@@ -84,9 +84,17 @@ impl History {
 
     /// One line for an object, and in each quarter of it one counter.
     fn places(&self, id: u64) -> (usize, [usize; ROWS]) {
-        let hash = mix(id ^ 0x9e37_79b9_7f4a_7c15);
+        let hash = hash(id);
         let quarter = LINE / ROWS;
-        let line = hash as usize & (self.lines.len() - 1);
-        (line, std::array::from_fn(|row| row * quarter + (hash >> (48 + 4 * row)) as usize % quarter))
+        (self.line(hash), std::array::from_fn(|row| row * quarter + (hash >> (48 + 4 * row)) as usize % quarter))
     }
+
+    fn line(&self, hash: u64) -> usize {
+        hash as usize & (self.lines.len() - 1)
+    }
+}
+
+/// Of other bits than the tables' own.
+fn hash(id: u64) -> u64 {
+    mix(id ^ 0x9e37_79b9_7f4a_7c15)
 }

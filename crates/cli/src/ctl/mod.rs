@@ -1,0 +1,153 @@
+//! `larder ctl`: looks into a running forwarder, and changes it, over NFD's management protocol: so it works with NFD too.
+//!
+//! The words are those of NFD's own `nfdc`: `face list`, `route add`, `cs erase`; without a verb, a thing is listed.
+
+mod cs;
+mod face;
+mod listing;
+mod route;
+mod strategy;
+
+use crate::connection::connect;
+use crate::failure::Failure;
+use clap::{Args, Subcommand};
+use larder_node::client::Client;
+use larder_packet::mgmt::{ChannelStatus, Element, FibEntry, ForwarderStatus};
+use larder_packet::tlv::TlvReader;
+use larder_packet::{ControlParameters, ControlResponse};
+use listing::List;
+use serde_json::{Value, json};
+
+/// Look into a running node, and change it: faces, routes, strategies, Content Store
+///
+/// It speaks NFD's management protocol with the forwarder that NDN_CLIENT_TRANSPORT or client.conf names, or with the node here.
+#[derive(Args, Debug)]
+pub struct CtlArgs {
+    #[command(subcommand)]
+    thing: Thing,
+
+    /// Print JSON instead of tables
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand, Debug)]
+enum Thing {
+    /// Counters and table sizes of the whole forwarder
+    Status,
+    /// Where it listens
+    Channel,
+    /// Connections to applications and other forwarders
+    Face(face::FaceArgs),
+    /// Prefixes and where Interests for them go, as registered
+    Route(route::RouteArgs),
+    /// Prefixes and next hops, as the routes come to
+    Fib,
+    /// The Content Store
+    Cs(cs::CsArgs),
+    /// How Interests under a prefix are forwarded
+    Strategy(strategy::StrategyArgs),
+}
+
+/// Carries out what was asked.
+pub fn run(args: CtlArgs) -> Result<(), Failure> {
+    let mut node = Management { client: connect()? };
+    let json = args.json;
+    match args.thing {
+        Thing::Status => status(&mut node, json),
+        Thing::Channel => channels(&mut node, json),
+        Thing::Face(args) => face::run(&mut node, args, json),
+        Thing::Route(args) => route::run(&mut node, args, json),
+        Thing::Fib => fib(&mut node, json),
+        Thing::Cs(args) => cs::run(&mut node, args, json),
+        Thing::Strategy(args) => strategy::run(&mut node, args, json),
+    }
+}
+
+/// The forwarder, asked as commands and datasets.
+struct Management {
+    client: Client,
+}
+
+impl Management {
+    /// The command's response, whatever its status.
+    fn try_command(&mut self, command: &str, parameters: &ControlParameters) -> Result<ControlResponse, Failure> {
+        self.client.command(command, parameters).map_err(|error| Failure::runtime(error.to_string()))
+    }
+
+    /// What came of a command that must succeed.
+    fn command(&mut self, command: &str, parameters: &ControlParameters) -> Result<ControlParameters, Failure> {
+        let response = self.try_command(command, parameters)?;
+        match response.status_code {
+            200 => Ok(response.body.unwrap_or_default()),
+            code => Err(refused(command, code, &response.status_text)),
+        }
+    }
+
+    fn dataset(&mut self, dataset: &str, argument: Option<&[u8]>) -> Result<Vec<u8>, Failure> {
+        self.client.dataset(dataset, argument).map_err(|error| Failure::runtime(error.to_string()))
+    }
+
+    /// The entries of a dataset.
+    fn list<T: Element>(&mut self, dataset: &str, argument: Option<&[u8]>) -> Result<Vec<T>, Failure> {
+        T::decode_all(&self.dataset(dataset, argument)?).map_err(|error| malformed(dataset, &error))
+    }
+}
+
+fn refused(command: &str, code: u64, text: &str) -> Failure {
+    Failure::runtime(format!("the node refused {command}: {code} {text}"))
+}
+
+fn malformed(dataset: &str, error: &larder_packet::DecodeError) -> Failure {
+    Failure::runtime(format!("{dataset} of the node cannot be read: {error}"))
+}
+
+fn status(node: &mut Management, json: bool) -> Result<(), Failure> {
+    let content = node.dataset("status/general", None)?;
+    let status = ForwarderStatus::decode_fields(TlvReader::new(&content))
+        .map_err(|error| malformed("status/general", &error))?;
+    let uptime_ms = status.current_timestamp_ms.saturating_sub(status.start_timestamp_ms);
+    let figures = [
+        ("version", json!(status.version)),
+        ("uptime_s", json!(uptime_ms as f64 / 1e3)),
+        ("fib_entries", json!(status.fib_entries)),
+        ("pit_entries", json!(status.pit_entries)),
+        ("cs_entries", json!(status.cs_entries)),
+        ("in_interests", json!(status.in_interests)),
+        ("in_data", json!(status.in_data)),
+        ("in_nacks", json!(status.in_nacks)),
+        ("out_interests", json!(status.out_interests)),
+        ("out_data", json!(status.out_data)),
+        ("out_nacks", json!(status.out_nacks)),
+        ("satisfied_interests", json!(status.satisfied_interests)),
+        ("unsatisfied_interests", json!(status.unsatisfied_interests)),
+    ];
+    listing::figures(json, &figures);
+    Ok(())
+}
+
+fn channels(node: &mut Management, json: bool) -> Result<(), Failure> {
+    let channels: Vec<ChannelStatus> = node.list("faces/channels", None)?;
+    let mut list = List::new(&["local_uri"]);
+    channels.iter().for_each(|channel| list.row([json!(channel.local_uri)]));
+    list.print(json);
+    Ok(())
+}
+
+fn fib(node: &mut Management, json: bool) -> Result<(), Failure> {
+    let mut entries: Vec<FibEntry> = node.list("fib/list", None)?;
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut list = List::new(&["prefix", "face", "cost"]);
+    for entry in &entries {
+        for hop in &entry.next_hops {
+            list.row([json!(entry.name.to_string()), json!(hop.face_id), json!(hop.cost)]);
+        }
+    }
+    list.print(json);
+    Ok(())
+}
+
+/// Milliseconds as seconds, or nothing.
+fn seconds(span: Option<std::time::Duration>) -> Value {
+    span.map_or(Value::Null, |span| json!(span.as_millis() as f64 / 1e3))
+}

@@ -1,0 +1,127 @@
+//! `larder ctl route`.
+
+use super::face::{find, find_or_create};
+use super::listing::{List, done};
+use super::{Management, seconds};
+use crate::failure::Failure;
+use clap::{Args, Subcommand};
+use larder_packet::mgmt::RibEntry;
+use larder_packet::{ControlParameters, Name};
+use larder_units::parse_duration;
+use serde_json::json;
+use std::time::Duration;
+
+/// Flags of a route (NFD management protocol).
+const CHILD_INHERIT: u64 = 1;
+const CAPTURE: u64 = 2;
+/// Origin of a route that an operator made.
+const STATIC: u64 = 255;
+
+#[derive(Args, Debug)]
+pub(super) struct RouteArgs {
+    #[command(subcommand)]
+    verb: Option<RouteVerb>,
+}
+
+#[derive(Subcommand, Debug)]
+enum RouteVerb {
+    /// List all routes; so does no verb
+    List,
+    /// Add a route, or change its cost and flags
+    Add {
+        /// Interests under this prefix
+        prefix: Name,
+
+        /// go to the face of this number, or to this peer (udp://HOST:PORT, tcp://HOST:PORT), to which a face is made if need be
+        face: String,
+
+        /// The smaller, the better
+        #[arg(long, default_value_t = 0)]
+        cost: u64,
+
+        /// Who makes it: 0 an application, 65 a client, 255 the operator
+        #[arg(long, default_value_t = STATIC)]
+        origin: u64,
+
+        /// How long it lives; for ever where nothing is said
+        #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+        expires: Option<Duration>,
+
+        /// Longer prefixes do not inherit it
+        #[arg(long)]
+        no_inherit: bool,
+
+        /// This prefix and longer ones inherit nothing from shorter ones
+        #[arg(long)]
+        capture: bool,
+    },
+    /// Remove a route
+    Remove {
+        /// Its prefix
+        prefix: Name,
+
+        /// The number of its face, or the peer's URI
+        face: String,
+
+        /// Who made it
+        #[arg(long, default_value_t = STATIC)]
+        origin: u64,
+    },
+}
+
+pub(super) fn run(node: &mut Management, args: RouteArgs, json: bool) -> Result<(), Failure> {
+    match args.verb.unwrap_or(RouteVerb::List) {
+        RouteVerb::List => list(node, json),
+        RouteVerb::Add { prefix, face, cost, origin, expires, no_inherit, capture } => {
+            let id = find_or_create(node, &face)?;
+            let flags = u64::from(!no_inherit) * CHILD_INHERIT + u64::from(capture) * CAPTURE;
+            let route = ControlParameters {
+                name: Some(prefix.clone()),
+                face_id: Some(id),
+                origin: Some(origin),
+                cost: Some(cost),
+                flags: Some(flags),
+                expiration: expires,
+                ..ControlParameters::default()
+            };
+            node.command("rib/register", &route)?;
+            let figures = [("prefix", json!(prefix.to_string())), ("face", json!(id)), ("cost", json!(cost))];
+            done(json, &format!("{prefix} goes to face {id} at cost {cost}"), &figures);
+            Ok(())
+        }
+        RouteVerb::Remove { prefix, face, origin } => {
+            let found = find(node, &face)?;
+            let id = found.ok_or_else(|| Failure::runtime(format!("there is no face {face}")))?.face_id;
+            let route = ControlParameters {
+                name: Some(prefix.clone()),
+                face_id: Some(id),
+                origin: Some(origin),
+                ..ControlParameters::default()
+            };
+            node.command("rib/unregister", &route)?;
+            let figures = [("prefix", json!(prefix.to_string())), ("face", json!(id)), ("origin", json!(origin))];
+            done(json, &format!("{prefix} goes to face {id} no more (origin {origin})"), &figures);
+            Ok(())
+        }
+    }
+}
+
+fn list(node: &mut Management, json: bool) -> Result<(), Failure> {
+    let entries: Vec<RibEntry> = node.list("rib/list", None)?;
+    let mut list = List::new(&["prefix", "face", "origin", "cost", "inherit", "capture", "expires_s"]);
+    for entry in &entries {
+        for route in &entry.routes {
+            list.row([
+                json!(entry.name.to_string()),
+                json!(route.face_id),
+                json!(route.origin),
+                json!(route.cost),
+                json!(route.flags & CHILD_INHERIT != 0),
+                json!(route.flags & CAPTURE != 0),
+                seconds(route.expiration),
+            ]);
+        }
+    }
+    list.print(json);
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! `larder ctl strategy`.
+
+use super::Management;
+use super::listing::{List, done};
+use crate::failure::Failure;
+use clap::{Args, Subcommand};
+use larder_packet::mgmt::StrategyChoice;
+use larder_packet::{ControlParameters, Name};
+use serde_json::json;
+
+#[derive(Args, Debug)]
+pub(super) struct StrategyArgs {
+    #[command(subcommand)]
+    verb: Option<StrategyVerb>,
+}
+
+#[derive(Subcommand, Debug)]
+enum StrategyVerb {
+    /// List the choices; so does no verb
+    List,
+    /// Choose a strategy
+    Set {
+        /// Interests under this prefix
+        prefix: Name,
+
+        /// are forwarded so: best-route, multicast, asf, random, or one of them with parameters (asf/v=5/probing-interval~30000)
+        strategy: String,
+    },
+    /// Let what is above decide
+    Unset {
+        /// The prefix
+        prefix: Name,
+    },
+}
+
+pub(super) fn run(node: &mut Management, args: StrategyArgs, json: bool) -> Result<(), Failure> {
+    match args.verb.unwrap_or(StrategyVerb::List) {
+        StrategyVerb::List => list(node, json),
+        StrategyVerb::Set { prefix, strategy } => {
+            let whole = match strategy.starts_with('/') {
+                true => strategy,
+                false => format!("/localhost/nfd/strategy/{strategy}"),
+            };
+            let whole: Name = whole.parse().map_err(|error| Failure::usage(format!("{whole}: {error}")))?;
+            let choice =
+                ControlParameters { name: Some(prefix.clone()), strategy: Some(whole), ..ControlParameters::default() };
+            let chosen = node.command("strategy-choice/set", &choice)?.strategy.unwrap_or_default();
+            let figures = [("prefix", json!(prefix.to_string())), ("strategy", json!(chosen.to_string()))];
+            done(json, &format!("{prefix} is forwarded by {chosen}"), &figures);
+            Ok(())
+        }
+        StrategyVerb::Unset { prefix } => {
+            let of = ControlParameters { name: Some(prefix.clone()), ..ControlParameters::default() };
+            node.command("strategy-choice/unset", &of)?;
+            let words = format!("{prefix} is forwarded as what is above it");
+            done(json, &words, &[("prefix", json!(prefix.to_string()))]);
+            Ok(())
+        }
+    }
+}
+
+fn list(node: &mut Management, json: bool) -> Result<(), Failure> {
+    let mut choices: Vec<StrategyChoice> = node.list("strategy-choice/list", None)?;
+    choices.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut list = List::new(&["prefix", "strategy"]);
+    choices.iter().for_each(|choice| list.row([json!(choice.name.to_string()), json!(choice.strategy.to_string())]));
+    list.print(json);
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! How the lines or records of a trace's file are read: the arguments that every reader of traces takes.
+
+use crate::failure::Failure;
+use clap::Args;
+use larder_replay::{ColumnNames, Format, Trace};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// As typed; nothing where the file tells.
+#[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layout {
+    /// Format of the trace: columns, web-log, arc, oracle-general, twitter or numbers; told by the name and the content otherwise
+    #[arg(long)]
+    format: Option<String>,
+
+    /// Columns of a text trace, by their names in its first line or their numbers from 1: id=key, and time= and size= where it has them
+    #[arg(long, value_name = "time=…,id=…,size=…", conflicts_with = "format")]
+    columns: Option<String>,
+}
+
+impl Layout {
+    /// Opens the trace at `path`.
+    ///
+    /// # Errors
+    /// Where the arguments name no layout, or the file cannot be read or told.
+    pub fn open(&self, path: &Path) -> Result<Trace, Failure> {
+        let trace = match &self.columns {
+            Some(columns) => Trace::open_columns(path, columns.parse::<ColumnNames>().map_err(Failure::usage)?),
+            None => Trace::open(path, self.format()?),
+        };
+        trace.map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    fn format(&self) -> Result<Option<Format>, Failure> {
+        self.format.as_deref().map(str::parse).transpose().map_err(|error: String| Failure::usage(error))
+    }
+}

@@ -1,0 +1,142 @@
+//! Management from an application's side: commands and datasets of the NFD management protocol, one at a time.
+//!
+//! Packets that arrive meanwhile are dropped: it is for who does nothing else, or has not begun.
+
+use super::{Client, ClientError, Output, Received, limits};
+use crate::entropy;
+use larder_packet::types;
+use larder_packet::{
+    Component, ControlParameters, ControlResponse, Data, DigestSigner, Interest, InterestBuilder, NackReason, Name,
+    SignatureFreshness,
+};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What came back for an Interest.
+enum Answer {
+    /// The Data, as bytes.
+    Data(Vec<u8>),
+    Nack(NackReason),
+    /// Nothing, or a signal ended the waiting.
+    Silence,
+}
+
+impl Client {
+    /// Has the forwarder carry out a command, such as `rib/register`. It is signed by a digest.
+    ///
+    /// # Errors
+    /// Where the forwarder does not answer, has no management, or the connection breaks. A refusal is a response with its status code.
+    pub fn command(&mut self, command: &str, parameters: &ControlParameters) -> Result<ControlResponse, ClientError> {
+        for _ in 0..limits::MANAGEMENT_TRIES {
+            let wire = self.signed_command(command, parameters);
+            match self.ask(&wire)? {
+                Answer::Data(data) => {
+                    let response = Data::decode(&data).and_then(|data| ControlResponse::decode(data.content));
+                    return response.map_err(|error| unreadable(command, &error));
+                }
+                Answer::Nack(reason) => return Err(no_management(command, reason)),
+                Answer::Silence if self.interrupted() => break,
+                Answer::Silence => {}
+            }
+        }
+        Err(ClientError::ManagementUnanswered { what: command.to_owned() })
+    }
+
+    /// The content of a dataset, such as `faces/list`; `argument` is the last component of its name, where it has one.
+    ///
+    /// # Errors
+    /// Where the forwarder does not answer, has no such dataset, or the connection breaks.
+    pub fn dataset(&mut self, dataset: &str, argument: Option<&[u8]>) -> Result<Vec<u8>, ClientError> {
+        let mut name = self.management_name(dataset);
+        argument.into_iter().for_each(|argument| _ = name.push_generic(argument));
+        let first = self.segment(dataset, &name, true)?;
+        let decoded = Data::decode(&first).map_err(|error| unreadable(dataset, &error))?;
+        if decoded.content_type == Some(types::CONTENT_NACK) {
+            let reason = ControlResponse::decode(decoded.content)
+                .map_or("refused".to_owned(), |response| format!("{} {}", response.status_code, response.status_text));
+            return Err(ClientError::ManagementRefused { what: dataset.to_owned(), reason });
+        }
+        let versioned = decoded.name.without_last().to_name();
+        let last = decoded.final_block_id.and_then(|last: Component<'_>| last.as_segment()).unwrap_or(0);
+        let mut content = decoded.content.to_vec();
+        for number in 1..=last {
+            let mut name = versioned.clone();
+            name.push_segment(number);
+            let segment = self.segment(dataset, &name, false)?;
+            let segment = Data::decode(&segment).map_err(|error| unreadable(dataset, &error))?;
+            content.extend_from_slice(segment.content);
+        }
+        Ok(content)
+    }
+
+    fn segment(&mut self, dataset: &str, name: &Name, by_prefix: bool) -> Result<Vec<u8>, ClientError> {
+        for _ in 0..limits::MANAGEMENT_TRIES {
+            let [nonce] = entropy::words();
+            let interest = InterestBuilder::new(name).can_be_prefix(by_prefix).must_be_fresh(by_prefix);
+            let wire = interest.nonce(nonce as u32).lifetime(limits::MANAGEMENT_LIFETIME).build();
+            match self.ask(&wire)? {
+                Answer::Data(data) => return Ok(data),
+                Answer::Nack(reason) => return Err(no_management(dataset, reason)),
+                Answer::Silence if self.interrupted() => break,
+                Answer::Silence => {}
+            }
+        }
+        Err(ClientError::ManagementUnanswered { what: dataset.to_owned() })
+    }
+
+    /// Sends an Interest and waits for what answers it.
+    fn ask(&mut self, wire: &[u8]) -> Result<Answer, ClientError> {
+        self.output.send(None, |out| out.extend_from_slice(wire));
+        let asked = Interest::decode(wire).map(|interest| interest.name.to_name()).unwrap_or_default();
+        let deadline = self.now() + limits::MANAGEMENT_LIFETIME;
+        let mut answer = Answer::Silence;
+        while matches!(answer, Answer::Silence) && self.now() < deadline && !self.interrupted() {
+            // One at a time: an Interest that comes right behind the answer is the application's.
+            self.receive_at_most(1, Some(deadline), |_, received, _: &mut Output| match received {
+                Received::Data { data, .. } if data.name.starts_with(asked.as_name()) => {
+                    answer = Answer::Data(data.wire.to_vec());
+                }
+                Received::Nack { interest, reason } if interest.name == asked.as_name() => {
+                    answer = Answer::Nack(reason);
+                }
+                _ => {}
+            })?;
+        }
+        Ok(answer)
+    }
+
+    fn signed_command(&self, command: &str, parameters: &ControlParameters) -> Vec<u8> {
+        let mut name = self.management_name(command);
+        name.push_generic(&parameters.encode());
+        let [nonce, signature_nonce] = entropy::words();
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let signature_nonce = signature_nonce.to_be_bytes();
+        let freshness = SignatureFreshness {
+            nonce: Some(&signature_nonce),
+            time: Some(u64::try_from(time).unwrap_or(u64::MAX)),
+            seq_num: None,
+        };
+        InterestBuilder::new(name)
+            .must_be_fresh(true)
+            .nonce(nonce as u32)
+            .lifetime(limits::MANAGEMENT_LIFETIME)
+            .application_parameters(&[])
+            .sign(&DigestSigner, freshness)
+            .unwrap_or_default() // a digest needs no key and never fails
+    }
+
+    /// `/localhost/nfd/…`, or `/localhop/nfd/…` to a forwarder on another machine.
+    fn management_name(&self, what: &str) -> Name {
+        let scope = if self.socket.is_local() { "localhost" } else { "localhop" };
+        let mut name = Name::root();
+        [scope, "nfd"].into_iter().chain(what.split('/')).for_each(|part| _ = name.push_generic(part.as_bytes()));
+        name
+    }
+}
+
+fn no_management(what: &str, reason: NackReason) -> ClientError {
+    ClientError::ManagementRefused { what: what.to_owned(), reason: format!("no management here (Nack {reason})") }
+}
+
+fn unreadable(what: &str, error: &larder_packet::DecodeError) -> ClientError {
+    ClientError::ManagementRefused { what: what.to_owned(), reason: format!("its answer cannot be read: {error}") }
+}

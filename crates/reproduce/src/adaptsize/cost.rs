@@ -1,0 +1,58 @@
+//! Section 5.1.5 as far as a replay shows it: bytes of the statistics, and processor time a request beside LRU's.
+
+use super::replays::{Catalogue, Run, replay_all, work};
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_figure::Series;
+use serde::Deserialize;
+
+const FILE: (&str, &str) = ("adaptsize/cost.toml", include_str!("../../../../experiments/adaptsize/cost.toml"));
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sweep {
+    us: Catalogue,
+    /// Bytes.
+    capacity: u64,
+}
+
+const SPECS: [&str; 4] =
+    ["lru", "adaptsize(chance,interval=1000000)+lru", "adaptsize(chance)+lru", "adaptsize(chance,interval=250000)+lru"];
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let Sweep { us, capacity } = *experiment.sweep(request.scale);
+    let mut section = Section::new(&experiment, request.scale);
+    section.condition("us", format!("{} requests, {} objects", us.requests, us.objects));
+    let traffic = us.traffic("us", request.seed + 1)?;
+    // Room for everything: all hits; and almost none: all misses.
+    let capacities = [("all hits", u64::MAX / 2), ("as deployed", capacity), ("almost no hits", 1 << 10)];
+    let mut runs = Vec::new();
+    for (_, capacity) in capacities {
+        runs.extend(SPECS.map(|spec| Run { traffic: &traffic, spec: spec.to_owned(), capacity, warm_up: 0 }));
+    }
+    watch.begin("cost", work(&runs));
+    let found = replay_all(runs, request, watch)?;
+    let rows = found.iter().zip(capacities.iter().flat_map(|(name, _)| [name; SPECS.len()])).map(|(found, name)| {
+        vec![
+            (*name).to_owned(),
+            found.spec.clone(),
+            format!("{:.4}", found.hit_ratio),
+            format!("{:.0}", found.nanoseconds),
+            format!("{:.1}", found.state_bytes as f64 / 1e6),
+        ]
+    });
+    let header = ["case", "policy", "object hit ratio", "ns of processor time a request, jobs within", "MB of tables"];
+    section.table("Cost", header, rows.collect());
+    let deployed = &found[SPECS.len()..2 * SPECS.len()];
+    let most = |name: &str| {
+        deployed.iter().map(|found| found.gauge(name)).filter(|value| value.is_finite()).fold(0.0, f64::max)
+    };
+    section.measured("statistics-bytes-an-object", most("adaptsize.bytes_a_counted_object"));
+    section.measured("statistics-megabytes", most("adaptsize.statistics_bytes") / 1e6);
+    let bars = |at: usize| {
+        (0..3_u32).map(|case| (f64::from(case), found[case as usize * SPECS.len() + at].nanoseconds)).collect()
+    };
+    let series = SPECS.iter().enumerate().map(|(at, spec)| Series::bars(*spec, bars(at)));
+    section.named_figure("cost", capacities.map(|(name, _)| name), series.collect());
+    section.judged()
+}

@@ -1,0 +1,127 @@
+//! Figures 1, 10, 11 and 12: against the production caches and LookAhead, over c's course and the cache's size.
+
+use super::replays::{Catalogue, Found, Run, best, replay_all, work};
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_figure::Series;
+use larder_units::ByteSize;
+use serde::Deserialize;
+
+const FILE: (&str, &str) =
+    ("adaptsize/production.toml", include_str!("../../../../experiments/adaptsize/production.toml"));
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sweep {
+    hk: Catalogue,
+    us: Catalogue,
+    /// Small, typical, large: bytes.
+    capacities: [u64; 3],
+    /// How often nginx may have seen what it admits.
+    nginx: Vec<u64>,
+    lookahead_interval: u64,
+    lookahead_window: u64,
+}
+
+/// At the typical size.
+const POLICIES: [&str; 6] =
+    ["Varnish", "Nginx", "AdaptSize(Threshold)", "AdaptSize(Chance)", "LookAhead(Threshold)", "LookAhead(Chance)"];
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let mut section = Section::new(&experiment, request.scale);
+    for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
+        let Catalogue { objects, requests, exponent } = catalogue;
+        section
+            .condition(name, format!("{requests} requests, {objects} objects, Zipf {exponent}; a quarter to warm up"));
+        let traffic = catalogue.traffic(name, seed)?;
+        let run = |capacity: u64, spec: String| Run { traffic: &traffic, spec, capacity, warm_up: requests / 4 };
+        let mut runs = Vec::new();
+        for shape in ["threshold", "chance"] {
+            let (interval, window) = (sweep.lookahead_interval, sweep.lookahead_window);
+            let lookahead = format!("lookahead({shape},interval={interval},window={window})+lru");
+            runs.push(run(sweep.capacities[1], lookahead));
+        }
+        for capacity in sweep.capacities {
+            runs.extend(
+                ["adaptsize(threshold)+lru", "adaptsize(chance)+lru", "lru"].map(|spec| run(capacity, spec.to_owned())),
+            );
+            runs.extend(sweep.nginx.iter().map(|n| run(capacity, format!("after(n={n})+lru"))));
+        }
+        watch.begin(&format!("production caches, {name}"), work(&runs));
+        let found = replay_all(runs, request, watch)?;
+        let (ahead, by_size) = found.split_at(2);
+        let sizes: Vec<&[Found]> = by_size.chunks(3 + sweep.nginx.len()).collect();
+        typical(&mut section, name, ahead, sizes[1])?;
+        over_size(&mut section, name, sweep.capacities, &sizes)?;
+        if name == "us" {
+            course_of_c(&mut section, sizes[1]);
+        }
+    }
+    section.judged()
+}
+
+/// Figures 1 and 10. `found` is by [`over_size`]'s order.
+fn typical(section: &mut Section, name: &str, ahead: &[Found], found: &[Found]) -> Result<(), Error> {
+    let [threshold, chance, lru] = [&found[0], &found[1], &found[2]].map(|found| found.hit_ratio);
+    let nginx = best(&found[3..])?;
+    section.measured(format!("{name}-nginx"), chance / nginx.hit_ratio);
+    section.measured(format!("{name}-varnish"), chance / lru);
+    section.measured(format!("{name}-lookahead-threshold"), threshold / ahead[0].hit_ratio);
+    section.measured(format!("{name}-lookahead-chance"), chance / ahead[1].hit_ratio);
+    let ratios = [lru, nginx.hit_ratio, threshold, chance, ahead[0].hit_ratio, ahead[1].hit_ratio];
+    let points = (0..).map(f64::from).zip(ratios).collect();
+    section.named_figure(&format!("{name}-typical"), POLICIES, vec![Series::bars("object hit ratio", points)]);
+    let specs = ["lru", &nginx.spec, &found[0].spec, &found[1].spec, &ahead[0].spec, &ahead[1].spec];
+    let rows = POLICIES
+        .iter()
+        .zip(specs)
+        .zip(ratios)
+        .map(|((policy, spec), ratio)| vec![(*policy).to_owned(), spec.to_owned(), format!("{ratio:.4}")]);
+    section.table(
+        &format!("{name}: object hit ratio at the typical size"),
+        ["system", "policy", "object hit ratio"],
+        rows.collect(),
+    );
+    Ok(())
+}
+
+/// Figure 12.
+fn over_size(section: &mut Section, name: &str, capacities: [u64; 3], sizes: &[&[Found]]) -> Result<(), Error> {
+    let mut series: Vec<Series> = ["Varnish", "Nginx", "AdaptSize(Threshold)", "AdaptSize(Chance)"]
+        .map(|name| Series::line(name, Vec::new()))
+        .into();
+    let mut rows = Vec::new();
+    for (place, (capacity, found)) in capacities.iter().zip(sizes).enumerate() {
+        let ratios = [found[2].hit_ratio, best(&found[3..])?.hit_ratio, found[0].hit_ratio, found[1].hit_ratio];
+        for (series, ratio) in series.iter_mut().zip(ratios) {
+            series.points.push((*capacity as f64, ratio));
+        }
+        rows.push(
+            [ByteSize::from_bytes(*capacity).to_string()]
+                .into_iter()
+                .chain(ratios.map(|r| format!("{r:.4}")))
+                .collect(),
+        );
+        if let Some(size) = [Some("small"), None, Some("large")][place] {
+            section.measured(format!("{name}-{size}-nginx"), ratios[3] / ratios[1]);
+            section.measured(format!("{name}-{size}-varnish"), ratios[3] / ratios[0]);
+        }
+    }
+    section.figure(&format!("{name}-sizes"), series);
+    let header = ["cache", "Varnish", "Nginx", "AdaptSize(Threshold)", "AdaptSize(Chance)"];
+    section.table(&format!("{name}: object hit ratio over the cache's size"), header, rows);
+    Ok(())
+}
+
+/// Figure 11.
+fn course_of_c(section: &mut Section, found: &[Found]) {
+    let c = |found: &Found| found.course.iter().map(|(at, _, c)| (*at, *c)).collect::<Vec<_>>();
+    let mean = |found: &Found| {
+        let settled: Vec<f64> = found.course.iter().skip(found.course.len() / 4).map(|(.., c)| *c).collect();
+        settled.iter().sum::<f64>() / settled.len() as f64
+    };
+    section.measured("us-c-chance", mean(&found[1]) / 1e3);
+    section.measured("us-c-threshold-to-chance", mean(&found[0]) / mean(&found[1]));
+    section.figure("us-c", vec![Series::line("Threshold", c(&found[0])), Series::line("Chance", c(&found[1]))]);
+}

@@ -1,0 +1,157 @@
+//! Replays of traffic that is held in memory, with the course of the hit ratio and of c.
+
+use crate::{Error, Request, Watch, on_all_cores};
+use larder_policy::{Future, FutureBuilder, Spec, SpecError};
+use larder_replay::{Access, Cdn, Replay};
+use larder_units::{ByteSize, Streams};
+use serde::Deserialize;
+use std::sync::{Arc, OnceLock};
+
+/// Requests, named.
+pub(super) struct Traffic {
+    pub name: String,
+    pub accesses: Vec<Access>,
+    future: OnceLock<Arc<Future>>,
+}
+
+/// The size of one of the paper's two traces, or of a part of it.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Catalogue {
+    pub objects: usize,
+    pub requests: usize,
+    /// Zipf's.
+    pub exponent: f64,
+}
+
+impl Catalogue {
+    pub fn cdn(&self, seed: u64) -> Result<Cdn, Error> {
+        Cdn::new(self.objects, self.exponent, &Streams::new(seed)).map_err(|error| Error(error.to_string()))
+    }
+
+    pub fn traffic(&self, name: &str, seed: u64) -> Result<Traffic, Error> {
+        Ok(Traffic::new(name, self.cdn(seed)?.requests().take(self.requests).collect()))
+    }
+}
+
+impl Traffic {
+    pub fn new(name: impl Into<String>, accesses: Vec<Access>) -> Traffic {
+        Traffic { name: name.into(), accesses, future: OnceLock::new() }
+    }
+
+    fn future(&self) -> Result<&Arc<Future>, Error> {
+        if let Some(future) = self.future.get() {
+            return Ok(future);
+        }
+        let mut future = FutureBuilder::default();
+        let pushed = self.accesses.iter().try_for_each(|access| future.push(access.id, access.size));
+        pushed.map_err(|error| Error(format!("{}: {error}", self.name)))?;
+        Ok(self.future.get_or_init(|| Arc::new(future.build())))
+    }
+}
+
+/// One replay.
+#[derive(Clone)]
+pub(super) struct Run<'a> {
+    pub traffic: &'a Traffic,
+    pub spec: String,
+    /// Bytes.
+    pub capacity: u64,
+    /// Requests before anything is counted.
+    pub warm_up: usize,
+}
+
+/// What a replay found.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub spec: String,
+    /// Of the requests after the warm-up.
+    pub hit_ratio: f64,
+    /// After each fortieth of the traffic: requests in millions, the hit ratio of this fortieth, and c in bytes (NaN without).
+    pub course: Vec<(f64, f64, f64)>,
+    /// The policies' figures at the end.
+    pub gauges: Vec<(String, f64)>,
+    /// Bytes of the engine's and the policies' tables at the end.
+    pub state_bytes: usize,
+    /// Processor time a request.
+    pub nanoseconds: f64,
+}
+
+/// Parts of a course.
+const PARTS: usize = 40;
+
+/// Runs all on all cores; what they found comes in their order.
+pub(super) fn replay_all(runs: Vec<Run<'_>>, request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Found>, Error> {
+    on_all_cores(runs, |run| run.replay(request.seed, watch)).into_iter().collect()
+}
+
+/// The requests of all runs.
+pub(super) fn work(runs: &[Run<'_>]) -> u64 {
+    runs.iter().map(|run| run.traffic.accesses.len() as u64).sum()
+}
+
+/// The best of what was tried, by hit ratio.
+pub(super) fn best(found: &[Found]) -> Result<&Found, Error> {
+    let best = found.iter().max_by(|a, b| a.hit_ratio.total_cmp(&b.hit_ratio));
+    best.ok_or_else(|| Error("nothing was tried".to_owned()))
+}
+
+impl Run<'_> {
+    fn replay(&self, seed: u64, watch: &dyn Watch) -> Result<Found, Error> {
+        let Run { traffic, capacity, warm_up, .. } = *self;
+        let refused = |error: SpecError| Error(error.to_string());
+        let spec: Spec = self.spec.parse().map_err(refused)?;
+        let capacity = ByteSize::from_bytes(capacity);
+        let replay = match spec.is_offline() {
+            true => Replay::foreseeing(&spec, capacity, seed, traffic.future()?),
+            false => Replay::new(&spec, capacity, seed),
+        };
+        let mut replay = replay.map_err(refused)?;
+        let part = traffic.accesses.len().div_ceil(PARTS).max(1);
+        let (mut course, mut counted, mut done, mut busy) = (Vec::new(), 0, 0, 0.0);
+        for accesses in traffic.accesses.chunks(part) {
+            let begun = thread_seconds();
+            let mut hits = 0;
+            for access in accesses {
+                let hit = replay.request(access);
+                hits += u64::from(hit);
+                counted += u64::from(hit && done >= warm_up);
+                done += 1;
+            }
+            busy += thread_seconds() - begun;
+            let c = replay
+                .engine()
+                .gauges()
+                .iter()
+                .find(|(_, gauge)| gauge.name == "c_bytes")
+                .map(|(_, gauge)| gauge.value);
+            course.push((done as f64 / 1e6, hits as f64 / accesses.len() as f64, c.unwrap_or(f64::NAN)));
+            watch.advance(accesses.len() as u64);
+        }
+        let gauges = replay.engine().gauges();
+        Ok(Found {
+            spec: self.spec.clone(),
+            hit_ratio: counted as f64 / done.saturating_sub(warm_up).max(1) as f64,
+            course,
+            gauges: gauges
+                .into_iter()
+                .map(|(policy, gauge)| (format!("{policy}.{}", gauge.name), gauge.value))
+                .collect(),
+            state_bytes: replay.engine().state_bytes(),
+            nanoseconds: busy * 1e9 / done.max(1) as f64,
+        })
+    }
+}
+
+/// Processor time of this thread.
+fn thread_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+impl Found {
+    /// A figure of a policy, such as `adaptsize.c_bytes`.
+    pub fn gauge(&self, name: &str) -> f64 {
+        self.gauges.iter().find(|(gauge, _)| gauge == name).map_or(f64::NAN, |(_, value)| *value)
+    }
+}

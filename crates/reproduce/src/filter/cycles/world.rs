@@ -1,0 +1,198 @@
+//! A forwarder with the paper's tables and packets, and requests for it: names of 7 components of 9 characters, prefixes of 4.
+
+use super::counter;
+use crate::Error;
+use larder_forwarder::account::{self, Exchange, Ledger, STAGES};
+use larder_forwarder::limits::CONTENT_STORE_ENTRY_BYTES;
+use larder_forwarder::{Body, Config, FaceConfig, FaceId, Forwarder, Outbox};
+use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, Name, NameRef};
+use larder_policy::{Engine, Spec};
+use larder_replay::Zipf;
+use larder_units::{ByteSize, Stream, Streams, Time};
+
+/// Exchanges between two readings of the counter: large against the reading, small enough that a batch's packets stay in the caches.
+const BATCH: usize = 64;
+const COMPONENTS: usize = 7;
+const PREFIX_COMPONENTS: usize = 4;
+/// Type, length, nine characters.
+const COMPONENT_BYTES: usize = 11;
+/// Of an Interest before it has one.
+const NO_NONCE: u32 = 0xFEED_F00D;
+/// With the Interest's 87 bytes and the encapsulation's 28, close to the published sizes of 121 and 1,143.
+const CONTENT: [u8; 980] = [0; 980];
+
+/// A forwarder and what it is asked.
+pub(super) struct World {
+    forwarder: Forwarder,
+    faces: (FaceId, FaceId),
+    names: Zipf,
+    stream: Stream,
+    /// Prefixes in the FIB.
+    prefixes: u64,
+    batch: Vec<Exchange>,
+    /// Where the name's first component and the nonce stand in an Interest, the component in a Data.
+    offsets: [usize; 3],
+    data_bytes: usize,
+    outbox: Outbox,
+    exchanges: u64,
+}
+
+/// What whole exchanges took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Whole {
+    /// Of one exchange, the median over batches.
+    pub(super) cycles: f64,
+    /// Packets sent an exchange, 1 at a hit and 2 at a miss.
+    pub(super) packets: f64,
+    /// Hits ÷ Interests.
+    pub(super) hit: f64,
+    /// Insertions ÷ misses.
+    pub(super) insertion: f64,
+}
+
+impl World {
+    /// With `prefixes` in the FIB and requests for `objects` names by Zipf 0.8.
+    pub(super) fn new(objects: u64, prefixes: u64, seed: u64) -> Result<World, Error> {
+        let streams = Streams::new(seed);
+        let names = Zipf::new(objects, 0.8).ok_or_else(|| Error(format!("no Zipf 0.8 of {objects} objects")))?;
+        let mut stream = streams.stream("cycles");
+        let key = [stream.bits(), stream.bits()];
+        let mut forwarder = Forwarder::new(Config::new(key, streams), engine("fifo", 1, &streams)?);
+        let consumer = forwarder.add_face(FaceConfig::local("consumer"));
+        let producer = forwarder.add_face(FaceConfig::local("producer"));
+        let blank = name(0, 0)?;
+        let interest = InterestBuilder::new(blank.clone()).nonce(NO_NONCE).build();
+        let data = DataBuilder::new(blank.as_name()).content(&CONTENT).build(&DigestSigner);
+        let data = data.map_err(|error| Error(error.to_string()))?;
+        let offsets =
+            [find(&interest, b"000000000"), find(&interest, &NO_NONCE.to_be_bytes()), find(&data, b"000000000")];
+        let mut prefix = blank.as_name().prefix(PREFIX_COMPONENTS).to_name().as_name().as_bytes().to_vec();
+        for number in 0..prefixes {
+            write_components(&mut prefix, 2, 0..PREFIX_COMPONENTS, number);
+            let name = NameRef::from_value(&prefix).map_err(|error| Error(error.to_string()))?;
+            account::add_next_hop(&mut forwarder, name, producer);
+        }
+        let exchange = || Exchange { interest: interest.clone(), data: data.clone() };
+        let batch = (0..BATCH).map(|_| exchange()).collect();
+        let (faces, data_bytes) = ((consumer, producer), data.len());
+        let outbox = Outbox::new();
+        Ok(World { forwarder, faces, names, stream, prefixes, batch, offsets, data_bytes, outbox, exchanges: 0 })
+    }
+
+    /// An empty Content Store of `capacity` packets under these policies.
+    pub(super) fn with_policy(&mut self, spec: &str, capacity: u64, seed: u64) -> Result<(), Error> {
+        let bytes = capacity * (self.data_bytes as u64 + CONTENT_STORE_ENTRY_BYTES);
+        account::replace_content_store(&mut self.forwarder, engine(spec, bytes, &Streams::new(seed))?);
+        Ok(())
+    }
+
+    /// The next batch of requests: names into the frames, and nonces that never came before.
+    fn ask(&mut self) -> Time {
+        let [name_at, nonce_at, data_at] = self.offsets;
+        for exchange in &mut self.batch {
+            let object = self.names.draw(&mut self.stream) - 1;
+            self.exchanges += 1;
+            for (frame, at) in [(&mut exchange.interest, name_at), (&mut exchange.data, data_at)] {
+                write_components(frame, at, 0..PREFIX_COMPONENTS, object % self.prefixes);
+                write_components(frame, at, PREFIX_COMPONENTS..COMPONENTS, object);
+            }
+            exchange.interest[nonce_at..nonce_at + 4].copy_from_slice(&(self.exchanges as u32).to_be_bytes());
+        }
+        let now = Time::from_nanos(self.exchanges * 1000);
+        self.forwarder.on_timeout(now, &mut self.outbox);
+        now
+    }
+
+    /// A batch, a stage at a time.
+    pub(super) fn account(&mut self) -> Ledger {
+        let now = self.ask();
+        account::run(&mut self.forwarder, now, self.faces, &mut self.batch, &mut self.outbox, counter::now)
+    }
+
+    /// Batches of whole exchanges, packet by packet as a host hands them in.
+    pub(super) fn forward(&mut self, batches: usize) -> Whole {
+        let (consumer, producer) = self.faces;
+        let before = self.forwarder.stats().content_store;
+        let (mut cycles, mut packets) = (Vec::with_capacity(batches), 0);
+        for _ in 0..batches {
+            let now = self.ask();
+            let begun = counter::now();
+            for exchange in &mut self.batch {
+                let _ = self.forwarder.on_packet(now, consumer, &mut exchange.interest, &mut self.outbox);
+                let mut asked = false;
+                for send in self.outbox.drain() {
+                    packets += 1;
+                    asked |= matches!(send.body, Body::Input);
+                }
+                if asked {
+                    let _ = self.forwarder.on_packet(now, producer, &mut exchange.data, &mut self.outbox);
+                    packets += self.outbox.drain().count();
+                }
+            }
+            cycles.push((counter::now() - begun) as f64 / BATCH as f64);
+        }
+        let after = self.forwarder.stats().content_store;
+        let [hits, misses] = [after.hits - before.hits, after.misses - before.misses];
+        Whole {
+            cycles: median(&mut cycles),
+            packets: packets as f64 / (batches * BATCH).max(1) as f64,
+            hit: hits as f64 / (hits + misses).max(1) as f64,
+            insertion: (after.insertions - before.insertions) as f64 / misses.max(1) as f64,
+        }
+    }
+
+    /// The median cycles of a packet in each stage.
+    pub(super) fn stages(&mut self, batches: usize) -> [f64; STAGES] {
+        let mut all: [Vec<f64>; STAGES] = Default::default();
+        for _ in 0..batches {
+            let Ledger { ticks, packets } = self.account();
+            for (stage, (ticks, packets)) in all.iter_mut().zip(ticks.into_iter().zip(packets)) {
+                // Of one packet, the reading of the counter would be measured.
+                if packets >= LEAST {
+                    stage.push(ticks as f64 / f64::from(packets));
+                }
+            }
+        }
+        all.map(|mut stage| median(&mut stage))
+    }
+
+    /// Exchanges until `number` more have been made.
+    pub(super) fn settle(&mut self, number: u64) {
+        self.forward((number as usize).div_ceil(BATCH));
+    }
+}
+
+/// Packets in a stage of a batch below which it is not counted.
+const LEAST: u32 = 4;
+
+/// 0 of nothing.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+fn engine(spec: &str, bytes: u64, streams: &Streams) -> Result<Engine, Error> {
+    let spec: Spec = spec.parse().map_err(|error: larder_policy::SpecError| Error(error.to_string()))?;
+    Engine::new(&spec, ByteSize::from_bytes(bytes), streams).map_err(|error| Error(error.to_string()))
+}
+
+fn name(prefix: u64, object: u64) -> Result<Name, Error> {
+    let number = |at| if at < PREFIX_COMPONENTS { prefix } else { object };
+    let uri: String = (0..COMPONENTS).map(|at| format!("/{:09}", number(at))).collect();
+    uri.parse().map_err(|_| Error(format!("{uri} is no name")))
+}
+
+/// Writes `number` into these components of a name whose first component's characters stand at `at`.
+fn write_components(frame: &mut [u8], at: usize, components: std::ops::Range<usize>, number: u64) {
+    for component in components {
+        let mut rest = number;
+        for digit in frame[at + component * COMPONENT_BYTES..][..9].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+    }
+}
+
+fn find(frame: &[u8], bytes: &[u8]) -> usize {
+    frame.windows(bytes.len()).position(|window| window == bytes).unwrap_or_default()
+}

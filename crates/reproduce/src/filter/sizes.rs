@@ -1,0 +1,165 @@
+//! Figures 5 and 6: insertion and hit rates over the cache's size on web, video and their mix, and the model's beside them on web.
+
+use super::replays::{Cell, POLICIES, Rates, Workload, replay_all, spec, work};
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_figure::Series;
+use larder_replay::model::{self, FilterTable, Popularity};
+use larder_units::ByteSize;
+use serde::Deserialize;
+
+pub(super) const FILE: (&str, &str) = ("filter/sizes.toml", include_str!("../../../../experiments/filter/sizes.toml"));
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sweep {
+    /// Shares of the catalogue.
+    shares: Vec<f64>,
+    web: Traffic,
+    video: Traffic,
+    mix: Traffic,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Traffic {
+    workload: Workload,
+    /// Requests for each packet that fits into the cache, before anything is counted.
+    warm_up: u64,
+    /// And counted.
+    requests: u64,
+}
+
+/// The rates of a policy on web at one size, for the account of cycles.
+pub(super) struct OnWeb {
+    pub(super) policy: &'static str,
+    /// Packets.
+    pub(super) capacity: f64,
+    pub(super) rates: Rates,
+}
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<(Section, Vec<OnWeb>), Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let traffics = [("web", &sweep.web), ("video", &sweep.video), ("mix", &sweep.mix)];
+    let mut cells = Vec::new();
+    for (_, traffic) in traffics {
+        for policy in POLICIES {
+            for share in &sweep.shares {
+                let capacity = (traffic.workload.objects() as f64 * share) as u64;
+                let (warm_up, requests) = (traffic.warm_up * capacity, traffic.requests * capacity);
+                let spec = spec(policy, capacity)?;
+                cells.push(Cell { workload: traffic.workload, spec, capacity, warm_up, requests });
+            }
+        }
+    }
+    watch.begin("cache sizes", work(&cells));
+    let rates = replay_all(&cells, request, watch)?;
+
+    let mut section = Section::new(&experiment, request.scale);
+    let mut on_web = Vec::new();
+    let sizes = sweep.shares.len();
+    let a_traffic = sizes * POLICIES.len();
+    for (number, (name, traffic)) in traffics.into_iter().enumerate() {
+        section.condition(
+            name,
+            format!("{:?}, {} + {} requests a cached packet", traffic.workload, traffic.warm_up, traffic.requests),
+        );
+        let found = number * a_traffic..(number + 1) * a_traffic;
+        let found = Found { cells: &cells[found.clone()], rates: &rates[found], sizes };
+        found.report(&mut section, name);
+        if let Workload::Web { objects, exponent } = traffic.workload {
+            beside_the_model(&mut section, &found, objects, exponent)?;
+            for policy in POLICIES {
+                on_web.extend(found.of(policy).into_iter().map(|(capacity, rates)| OnWeb { policy, capacity, rates }));
+            }
+        }
+    }
+    Ok((section.judged()?, on_web))
+}
+
+/// The rates on one traffic: all sizes of the first policy, then of the next.
+struct Found<'a> {
+    cells: &'a [Cell],
+    rates: &'a [Rates],
+    sizes: usize,
+}
+
+impl Found<'_> {
+    fn of(&self, policy: &str) -> Vec<(f64, Rates)> {
+        let at = POLICIES.iter().position(|name| *name == policy).unwrap_or_default();
+        let span = at * self.sizes..(at + 1) * self.sizes;
+        let capacities = self.cells[span.clone()].iter().map(|cell| cell.capacity as f64);
+        capacities.zip(self.rates[span].iter().copied()).collect()
+    }
+
+    fn report(&self, section: &mut Section, traffic: &str) {
+        let line = |policy: &&str, rate: fn(&Rates) -> f64| {
+            Series::line(*policy, self.of(policy).iter().map(|(capacity, rates)| (*capacity, rate(rates))).collect())
+        };
+        let inserting = ["TinyLFU", "Filter"].iter().map(|policy| line(policy, |rates| rates.insertion)).collect();
+        section.figure(&format!("insertions-{traffic}"), inserting);
+        section.figure(
+            &format!("hits-{traffic}"),
+            POLICIES.iter().map(|policy| line(policy, |rates| rates.hit)).collect(),
+        );
+
+        let [fifo, random, tinylfu, filter] = ["FIFO", "Random", "TinyLFU", "Filter"].map(|policy| self.of(policy));
+        let count = |is_off: &dyn Fn(usize) -> bool| (0..self.sizes).filter(|at| is_off(*at)).count() as f64;
+        let inserts_more = |at: usize| filter[at].1.insertion >= tinylfu[at].1.insertion;
+        let hits_less = |at: usize| filter[at].1.hit <= fifo[at].1.hit.max(random[at].1.hit);
+        section.measured(format!("insertion-{traffic}"), count(&inserts_more));
+        section.measured(format!("gain-{traffic}"), count(&hits_less));
+
+        let mut header = vec!["cache, packets".to_owned()];
+        header.extend(POLICIES.iter().map(|policy| format!("{policy}: hit / insertion rate")));
+        let rows = (0..self.sizes).map(|at| {
+            let cells = POLICIES.iter().map(|policy| self.of(policy)[at].1);
+            let cells = cells.map(|Rates { hit, insertion }| format!("{hit:.4} / {insertion:.4}"));
+            std::iter::once(format!("{}", self.cells[at].capacity)).chain(cells).collect()
+        });
+        section.table(&format!("Rates on {traffic}"), header, rows.collect());
+    }
+}
+
+/// Equations (3) to (7) at every size.
+fn beside_the_model(section: &mut Section, found: &Found<'_>, objects: u64, exponent: f64) -> Result<(), Error> {
+    let popularity =
+        Popularity::zipf(objects, exponent).ok_or_else(|| Error(format!("no Zipf {exponent} of {objects}")))?;
+    let (fifo, filter) = (found.of("FIFO"), found.of("Filter"));
+    let (mut rows, mut off) = (Vec::new(), [0.0_f64; 3]);
+    let mut lines: [Vec<(f64, f64)>; 4] = Default::default();
+    for ((capacity, fifo), (_, filter)) in fifo.into_iter().zip(filter) {
+        let packets = ByteSize::from_bytes(capacity as u64);
+        let table = FilterTable { theta: 2, window: capacity as u64, slots: Some(1 << 24) };
+        let (fifo_model, filter_model) =
+            (model::fifo(&popularity, packets), model::filter(&popularity, packets, table));
+        let pairs = [
+            (fifo_model.object_hit_ratio, fifo.hit),
+            (filter_model.object_hit_ratio, filter.hit),
+            (filter_model.insertion_ratio, filter.insertion),
+        ];
+        for (off, (model, measured)) in off.iter_mut().zip(pairs) {
+            *off = off.max((model - measured).abs());
+        }
+        let cells = pairs.iter().map(|(model, measured)| format!("{model:.4} / {measured:.4}"));
+        rows.push(std::iter::once(format!("{capacity}")).chain(cells).collect());
+        for (line, (model, measured)) in lines.chunks_mut(2).zip(pairs) {
+            line[0].push((capacity, model));
+            line[1].push((capacity, measured));
+        }
+    }
+    for (id, off) in ["model-fifo", "model-filter", "model-insertion"].into_iter().zip(off) {
+        section.measured(id, off);
+    }
+    let header = ["cache, packets", "FIFO's hit rate", "Filter's hit rate", "Filter's insertion rate"];
+    section.table("Equations (3) to (7) / replay, web", header, rows);
+    let [fifo_model, fifo, filter_model, filter] = lines;
+    let series = vec![
+        Series::line("FIFO, equations", fifo_model),
+        Series::points("FIFO, replay", fifo),
+        Series::line("Filter, equations", filter_model),
+        Series::points("Filter, replay", filter),
+    ];
+    section.figure("model", series);
+    Ok(())
+}
