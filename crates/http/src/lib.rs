@@ -17,7 +17,8 @@
 //! # What it implements
 //! RFC 9111: storing (§3, §3.1, §3.2, §3.3 by refusing what is incomplete, §3.5), keys and Vary (§4, §4.1), freshness, heuristics and Age
 //! (§4.2), collapsed requests (§4; `flight.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD), invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: conditional requests
-//! and single ranges of what is stored whole (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`.
+//! and single ranges of what is stored whole (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8246:
+//! `immutable`.
 //!
 //! # Choices where the RFCs leave one
 //! * A response with `Set-Cookie` is stored only where it says `public` or `s-maxage`; `max-age` or `Expires` alone do not make a cookie
@@ -30,7 +31,7 @@
 //! * All variants of a key share one id in the engine: popularity is counted by key.
 //!
 //! # What is missing
-//! Partial responses are neither stored nor combined; a range of something not stored passes through. No CDN-Cache-Control, no
+//! Partial responses are neither stored nor combined; a range of something not stored passes through. No
 //! responses to POST.
 //!
 //! ```
@@ -42,6 +43,7 @@
 //!     capacity: ByteSize::from_mib(64),
 //!     policy: "lru".parse().unwrap(),
 //!     max_object: ByteSize::from_mib(8),
+//!     targets: vec!["cdn-cache-control".parse().unwrap()],
 //!     hash_key: [7; 16], // from the host's entropy
 //! };
 //! let mut cache = Cache::new(&config, &Streams::new(1)).unwrap();
@@ -96,6 +98,7 @@ mod range;
 mod storability;
 mod store;
 mod stored;
+mod targeted;
 mod transit;
 mod vary;
 

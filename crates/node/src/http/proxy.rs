@@ -418,6 +418,7 @@ mod tests {
             capacity: larder_units::ByteSize::from_mib(1),
             policy: "lru".parse().unwrap(),
             max_object: larder_units::ByteSize::from_mib(1),
+            targets: vec!["cdn-cache-control".parse().unwrap()],
             hash_key: [1; 16],
         };
         let cache = Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
