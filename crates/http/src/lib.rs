@@ -30,6 +30,17 @@
 //!   place, and the client's are judged against the confirmed response.
 //! * All variants of a key share one id in the engine: popularity is counted by key.
 //!
+//! # The public survey of HTTP caches
+//! Of http-cache-tests 0.4.5 (npm), the node with `lru` passes 148 of 157 required behaviours and 76 of 86 optimal ones. It fails
+//! * four of a dead origin and `must-revalidate` or its like: they want an answer that bears a field of the origin's, which has sent none;
+//! * three of `Set-Cookie`: see the choices above;
+//! * `Transfer-Encoding` with an unknown coding: the body has no end that can be trusted;
+//! * a 304 with another strong `ETag` than the stored one's: we ask again (RFC 9111 §4.3.4), it wants the old response;
+//! * `Age: 0,7200`: its name says stale, its expectation fresh, and we take it for stale;
+//! * `Accept-Language` without regard to order, or by `Content-Language`: servers take the order for preference;
+//! * 304 to an `If-Modified-Since` older than the `Date` of what has no `Last-Modified`: RFC 9111 §4.3.2 says 200;
+//! * storing a POST's response, and five of partial content, which are missing.
+//!
 //! # What is missing
 //! Partial responses are neither stored nor combined; a range of something not stored passes through. No
 //! responses to POST.
