@@ -60,11 +60,9 @@ pub const SIGNED_COMMANDS: usize = 1 << 16;
 /// and the allocator's (16).
 pub const CONTENT_STORE_ENTRY_BYTES: u64 = 192;
 
-/// How long a face's send queue must have been long before a packet is marked, unless the face says otherwise (NFD's default).
-pub const CONGESTION_MARKING_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A send queue shorter than this is never long, whatever the packets in it have waited, unless the face says otherwise (NFD's default).
-pub const CONGESTION_THRESHOLD_BYTES: u64 = 65_536;
+/// Packets that come to a send queue longer than this carry a congestion mark (NDNLPv2), unless the face says otherwise: about a millisecond's
+/// worth at 1 Gb/s.
+pub const CONGESTION_THRESHOLD_BYTES: u64 = 128 << 10;
 
 /// The least MTU that `faces/update` and `faces/create` may set, bytes: IPv4's.
 pub const LEAST_MTU: u64 = 576;

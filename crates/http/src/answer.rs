@@ -10,36 +10,62 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
-/// A stored response, ready to be sent.
+/// A stored response, or one that is being received, ready to be sent.
 pub(crate) struct Ready<'a> {
     pub status: StatusCode,
     pub headers: &'a HeaderMap,
-    pub body: &'a Bytes,
+    /// Of its body, where that is known already.
+    pub length: Option<u64>,
+}
+
+/// Which bytes of it a request gets.
+pub(crate) struct Response {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub has_body: bool,
+    pub first: u64,
+    /// `None`: to the end.
+    pub end: Option<u64>,
+}
+
+impl Response {
+    pub(crate) fn without_body(self) -> Answer {
+        Answer { status: self.status, headers: self.headers, body: Bytes::new() }
+    }
+
+    pub(crate) fn with(self, body: &Bytes) -> Answer {
+        let end = self.end.map_or(body.len(), |end| end as usize);
+        let body = if self.has_body { body.slice(self.first as usize..end) } else { Bytes::new() };
+        Answer { status: self.status, headers: self.headers, body }
+    }
 }
 
 impl Ready<'_> {
     /// The answer to `method` with the client's fields `request`: its conditions are judged first, then its range (RFC 9110 §13.2.2).
-    pub(crate) fn answer(&self, method: &Method, request: &HeaderMap) -> Answer {
+    pub(crate) fn reply(&self, method: &Method, request: &HeaderMap) -> Response {
         // RFC 9110 §13.2.1: conditions count only where the answer without them would be a success.
         if self.status == StatusCode::OK && conditional::asks_for_less(request) {
             if conditional::is_not_modified(request, self.headers) {
                 return self.not_modified();
             }
             // RFC 9110 §14.2: Range is defined for GET alone.
-            if method == Method::GET && conditional::if_range_holds(request, self.headers) {
-                match range::select(request, self.body.len()) {
+            if let Some(length) = self.length
+                && method == Method::GET
+                && conditional::if_range_holds(request, self.headers)
+            {
+                match range::select(request, length) {
                     Selection::Whole => {}
-                    Selection::Part { first, end } => return self.part(first, end),
-                    Selection::Unsatisfiable => return self.unsatisfiable(),
+                    Selection::Part { first, end } => return self.part(first, end, length),
+                    Selection::Unsatisfiable => return self.unsatisfiable(length),
                 }
             }
         }
-        let body = if method == Method::HEAD { Bytes::new() } else { self.body.clone() };
-        Answer { status: self.status, headers: self.headers.clone(), body }
+        let has_body = method != Method::HEAD;
+        Response { status: self.status, headers: self.headers.clone(), has_body, first: 0, end: None }
     }
 
     /// RFC 9110 §15.4.5: the fields that a 200 would have had and that a cache needs; no other representation metadata.
-    fn not_modified(&self) -> Answer {
+    fn not_modified(&self) -> Response {
         const KEPT: [HeaderName; 10] =
             [AGE, CACHE_CONTROL, CACHE_STATUS, CONTENT_LOCATION, DATE, ETAG, EXPIRES, LAST_MODIFIED, VARY, VIA];
         let mut headers = HeaderMap::with_capacity(KEPT.len());
@@ -48,29 +74,29 @@ impl Ready<'_> {
                 headers.append(&name, value.clone());
             }
         }
-        Answer { status: StatusCode::NOT_MODIFIED, headers, body: Bytes::new() }
+        Response { status: StatusCode::NOT_MODIFIED, headers, has_body: false, first: 0, end: None }
     }
 
-    fn part(&self, first: usize, end: usize) -> Answer {
+    fn part(&self, first: u64, end: u64, length: u64) -> Response {
         let mut headers = self.headers.clone();
-        let range = format!("bytes {first}-{}/{}", end - 1, self.body.len());
+        let range = format!("bytes {first}-{}/{length}", end - 1);
         headers.insert(CONTENT_RANGE, HeaderValue::try_from(range).expect("digits and a token"));
         headers.insert(CONTENT_LENGTH, HeaderValue::from(end - first));
-        Answer { status: StatusCode::PARTIAL_CONTENT, headers, body: self.body.slice(first..end) }
+        Response { status: StatusCode::PARTIAL_CONTENT, headers, has_body: true, first, end: Some(end) }
     }
 
-    fn unsatisfiable(&self) -> Answer {
+    fn unsatisfiable(&self, length: u64) -> Response {
         let mut headers = HeaderMap::new();
         for name in [CACHE_STATUS, DATE, VIA, AGE] {
             if let Some(value) = self.headers.get(&name) {
                 headers.insert(name, value.clone());
             }
         }
-        let range = format!("bytes */{}", self.body.len());
+        let range = format!("bytes */{length}");
         headers.insert(CONTENT_RANGE, HeaderValue::try_from(range).expect("digits and a token"));
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-        Answer { status: StatusCode::RANGE_NOT_SATISFIABLE, headers, body: Bytes::new() }
+        Response { status: StatusCode::RANGE_NOT_SATISFIABLE, headers, has_body: false, first: 0, end: None }
     }
 }
 

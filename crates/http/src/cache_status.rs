@@ -54,7 +54,15 @@ pub(crate) enum CacheStatus {
     /// Answered from the store.
     Hit { ttl_seconds: i64 },
     /// Answered with what came, or did not come, from the origin.
-    Forwarded { reason: ForwardReason, status: Option<StatusCode>, stored: bool, refusal: Option<Refusal> },
+    Forwarded {
+        reason: ForwardReason,
+        status: Option<StatusCode>,
+        stored: bool,
+        collapsed: bool,
+        refusal: Option<Refusal>,
+    },
+    /// Answered from the store though it is stale, since the origin could not do better.
+    Stale { reason: ForwardReason, status: Option<StatusCode>, ttl_seconds: i64 },
     /// Validated by the origin, then answered from the store.
     Validated { reason: ForwardReason, ttl_seconds: i64 },
     /// Answered by the cache itself: only-if-cached and nothing there.
@@ -71,13 +79,23 @@ impl CacheStatus {
                 write!(text, "; fwd={}; fwd-status=304; ttl={ttl_seconds}", reason.name())
             }
             CacheStatus::Unsatisfied => write!(text, "; detail=only-if-cached"),
-            CacheStatus::Forwarded { reason, status, stored, refusal } => {
+            CacheStatus::Stale { reason, status, ttl_seconds } => {
+                let _ = write!(text, "; fwd={}", reason.name());
+                if let Some(status) = status {
+                    let _ = write!(text, "; fwd-status={}", status.as_u16());
+                }
+                write!(text, "; ttl={ttl_seconds}; detail=stale-if-error")
+            }
+            CacheStatus::Forwarded { reason, status, stored, collapsed, refusal } => {
                 let _ = write!(text, "; fwd={}", reason.name());
                 if let Some(status) = status {
                     let _ = write!(text, "; fwd-status={}", status.as_u16());
                 }
                 if stored {
                     text.push_str("; stored");
+                }
+                if collapsed {
+                    text.push_str("; collapsed");
                 }
                 refusal.map_or(Ok(()), |refusal| write!(text, "; detail={}", refusal.name()))
             }

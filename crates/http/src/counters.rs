@@ -13,6 +13,10 @@ pub struct Counters {
     pub validated: u64,
     /// Body bytes of these two.
     pub hit_bytes: u64,
+    /// Of these, served stale: while they were validated in the background, or because the origin failed.
+    pub stale: u64,
+    /// Requests that waited for the response to another one.
+    pub collapsed: u64,
     /// `only-if-cached` and nothing to answer with.
     pub unsatisfied: u64,
     /// Sent to the origin, by [`ForwardReason::ALL`].
@@ -27,6 +31,8 @@ pub struct Counters {
     pub evicted: u64,
     /// Stored responses removed by unsafe methods or because the origin has something newer.
     pub invalidated: u64,
+    /// Stored responses that an operator has purged.
+    pub purged: u64,
     /// Requests that the origin did not answer.
     pub upstream_failures: u64,
 }

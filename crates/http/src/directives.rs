@@ -26,6 +26,14 @@ pub(crate) struct ResponseDirectives {
     pub max_age: Option<u64>,
     /// Seconds.
     pub s_maxage: Option<u64>,
+    /// Seconds (RFC 5861 §3).
+    pub stale_while_revalidate: Option<u64>,
+    /// Seconds (RFC 5861 §4).
+    pub stale_if_error: Option<u64>,
+    /// RFC 8246: it does not change while it is fresh.
+    pub immutable: bool,
+    /// A field that speaks to this cache said all this (RFC 9213): then `Expires` says nothing.
+    pub targeted: bool,
 }
 
 impl ResponseDirectives {
@@ -41,6 +49,9 @@ impl ResponseDirectives {
             b"must-understand" => found.must_understand = true,
             b"max-age" => first(&mut found.max_age, &argument),
             b"s-maxage" => first(&mut found.s_maxage, &argument),
+            b"stale-while-revalidate" => first(&mut found.stale_while_revalidate, &argument),
+            b"stale-if-error" => first(&mut found.stale_if_error, &argument),
+            b"immutable" => found.immutable = true,
             _ => {}
         });
         if !whole {

@@ -1,6 +1,7 @@
 //! What passes between the host and the cache: heads of messages, what to do with a request, and a request's way to the origin.
 
 use crate::cache_status::ForwardReason;
+use crate::flight::{Follower, Lead};
 use crate::key::Key;
 use crate::stored::Stored;
 use crate::{Fill, conditional, fields};
@@ -44,6 +45,10 @@ pub struct ResponseHead {
 pub enum Step {
     /// Send this.
     Answer(Answer),
+    /// Send this, which is stale, and ask the origin beside it (RFC 5861 §3): nobody waits for what comes.
+    Refresh(Answer, Box<Exchange>),
+    /// Somebody is asking the origin the same: wait for what comes.
+    Follow(Follower),
     /// Ask the origin, then call [`crate::Cache::on_response`] or [`crate::Cache::on_failure`].
     Forward(Box<Exchange>),
 }
@@ -106,8 +111,12 @@ pub struct Exchange {
     pub(crate) may_store: bool,
     /// The request said no-store.
     pub(crate) forbids_storing: bool,
-    /// The stored response that is being validated.
-    pub(crate) validating: Option<Stored>,
+    /// Nobody waits for the answer: the client has got what was stale.
+    pub(crate) in_background: bool,
+    /// The stored response that does for this request but for its age, or for a wish of the client.
+    pub(crate) held: Option<Stored>,
+    /// Others may wait for what comes.
+    pub(crate) lead: Option<Lead>,
     /// The client's fields without those of its connection, kept where the response may need them (Vary, conditions, ranges).
     pub(crate) headers: HeaderMap,
 }
@@ -118,14 +127,26 @@ impl Exchange {
     pub fn upstream_headers(&mut self, client: HeaderMap) -> HeaderMap {
         let mut headers = client;
         fields::strip_hop_by_hop(&mut headers);
-        if self.may_store || self.validating.is_some() {
+        if self.may_store || self.held.is_some() {
             self.headers = headers.clone();
         }
-        if let Some(stored) = &self.validating {
+        if let Some(stored) = &self.held {
             conditional::set_validators(&mut headers, stored.headers());
+        }
+        if self.in_background && !self.is_validating() {
+            conditional::clear(&mut headers);
         }
         fields::append_via(&mut headers, self.version);
         headers
+    }
+
+    /// Whether others wait, or may come to wait, for what comes: then it shall come even where the client of this request has gone.
+    pub fn is_shared(&self) -> bool {
+        self.lead.is_some()
+    }
+
+    pub(crate) fn is_validating(&self) -> bool {
+        self.held.as_ref().is_some_and(Stored::has_validator)
     }
 
     /// The header fields for the second attempt after [`Reply::Retry`]: without conditions.

@@ -68,9 +68,17 @@ pub(crate) fn ensure_date(headers: &mut HeaderMap, now: Now) {
     }
 }
 
-/// `Age` on input (RFC 9111 §5.1): the first member counts, what is not a number is ignored.
+/// `Age` on input (RFC 9111 §5.1), in seconds. It is one number. Of several, and of what is none, nobody knows how old the response is: it is
+/// taken for as old as can be, so that it is validated before it is used.
 pub(crate) fn age(headers: &HeaderMap) -> u64 {
-    list(headers, &AGE).next().and_then(crate::directives::delta_seconds).unwrap_or(0)
+    let mut lines = headers.get_all(AGE).into_iter();
+    match (lines.next(), lines.next()) {
+        (None, _) => 0,
+        (Some(line), None) => {
+            crate::directives::delta_seconds(line.as_bytes().trim_ascii()).unwrap_or(crate::limits::LIFETIME_SECONDS)
+        }
+        (Some(_), Some(_)) => crate::limits::LIFETIME_SECONDS,
+    }
 }
 
 /// Bytes of names and values.
@@ -126,10 +134,13 @@ mod tests {
 
     #[test]
     fn age_on_input() {
-        for (text, seconds) in [("7", 7), ("7200, 0", 7200), ("-7", 0), ("7.0", 0), ("abc", 0), ("", 0)] {
+        let old = crate::limits::LIFETIME_SECONDS;
+        for (text, seconds) in
+            [("7", 7), ("7200, 0", old), ("0, 0", old), ("-7", old), ("7.0", old), ("abc", old), ("", old)]
+        {
             assert_eq!(age(&headers(&[("age", text)])), seconds, "{text}");
         }
-        assert_eq!(age(&headers(&[("age", "3"), ("age", "900")])), 3);
+        assert_eq!(age(&headers(&[("age", "3"), ("age", "900")])), old);
         assert_eq!(age(&headers(&[])), 0);
     }
 

@@ -1,14 +1,17 @@
-//! A body on its way into the store, beside its way to the client.
+//! A body on its way into the store, beside its way to the clients.
 
+use crate::flight::Lead;
 use crate::stored::Stored;
+use crate::transit::{Reader, Transit};
 use crate::{Refusal, limits};
-use bytes::Bytes;
 use larder_units::Time;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 
-/// Collects the body of one response for the store. Give it every piece with [`Fill::push`], then hand it to [`crate::Cache::on_complete`]
-/// when the body has ended well, or drop it when it has not: what is dropped is never stored.
+/// Collects the body of one response for the store, and hands it to its readers as it comes. Give it every piece with [`Fill::push`], then
+/// hand it to [`crate::Cache::on_complete`] when the body has ended well, or drop it when it has not: what is dropped is never stored, and
+/// its readers see it break off.
 #[derive(Debug)]
 pub struct Fill {
     pub(crate) stored: Stored,
@@ -16,7 +19,11 @@ pub struct Fill {
     pub(crate) asked: Time,
     /// Content-Length.
     pub(crate) declared: Option<u64>,
-    body: Vec<u8>,
+    /// The policy does not want it; it is collected for those who read it now.
+    pub(crate) unwanted: bool,
+    /// The flight that it ends.
+    pub(crate) lead: Option<Lead>,
+    pub(crate) transit: Writing,
     /// Most bytes of body that may be stored.
     limit: u64,
     reservation: Reservation,
@@ -37,39 +44,50 @@ impl Fill {
         budget: &Budget,
     ) -> Result<Fill, Refusal> {
         let mut reservation = budget.reservation();
-        let mut body = Vec::new();
+        let transit = Writing(Arc::new(Transit::default()));
         if let Some(length) = declared {
             reservation.grow(length)?;
-            body = Vec::with_capacity(usize::try_from(length).map_err(|_| Refusal::TooLarge)?);
+            transit.0.reserve(usize::try_from(length).map_err(|_| Refusal::TooLarge)?);
         }
         let limit = declared.unwrap_or(limit);
-        Ok(Fill { stored, asked, declared, body, limit, reservation, abandoned: None })
+        let (unwanted, lead, abandoned) = (false, None, None);
+        Ok(Fill { stored, asked, declared, unwanted, lead, transit, limit, reservation, abandoned })
     }
 
-    /// A piece of the body. Past the limit, what was collected is let go at once.
+    /// A piece of the body. Past the limit, it is collected no longer, and what its readers have passed is let go.
     pub fn push(&mut self, piece: &[u8]) {
-        if self.abandoned.is_some() {
-            return;
-        }
-        match self.make_room(piece.len()) {
-            Ok(()) => self.body.extend_from_slice(piece),
-            Err(refusal) => {
-                self.abandoned = Some(refusal);
-                self.body = Vec::new();
+        if self.abandoned.is_none()
+            && let Err(refusal) = self.make_room(piece.len())
+        {
+            self.abandoned = Some(refusal);
+            if self.transit.0.become_window() {
                 self.reservation.shrink();
             }
         }
+        self.transit.0.push(piece);
     }
 
-    /// The response with its body.
-    pub(crate) fn into_stored(mut self) -> Stored {
-        self.body.shrink_to_fit();
-        self.stored.set_body(Bytes::from(std::mem::take(&mut self.body)));
-        self.stored
+    /// Whether there is room for the next piece; false where nobody needs the rest. There always is while it is collected.
+    pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        self.transit.0.poll_room(cx)
+    }
+
+    /// Reads the body from its start. `None` where it is too late for that.
+    pub fn reader(&self) -> Option<Reader> {
+        let mut reader = self.transit.0.reader(0, None)?;
+        reader.expect(self.declared);
+        Some(reader)
+    }
+
+    /// The body is whole: its readers see its end, and this is the response with it.
+    pub(crate) fn into_stored(self) -> Stored {
+        let Fill { mut stored, transit, .. } = self;
+        stored.set_body(transit.0.finish());
+        stored
     }
 
     pub(crate) fn len(&self) -> u64 {
-        self.body.len() as u64
+        self.transit.0.len()
     }
 
     /// Whether the body has the length that was declared, if one was.
@@ -78,17 +96,29 @@ impl Fill {
     }
 
     fn make_room(&mut self, more: usize) -> Result<(), Refusal> {
-        let needed = self.body.len().saturating_add(more);
+        let (held, capacity) = self.transit.0.held();
+        let needed = held.saturating_add(more);
         if needed as u64 > self.limit {
             return Err(Refusal::TooLarge);
         }
-        if needed > self.body.capacity() {
+        if needed > capacity {
             let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
-            let capacity = needed.max(self.body.capacity() * 2).max(limits::FILL_START_BYTES).min(limit);
-            self.reservation.grow((capacity - self.body.capacity()) as u64)?;
-            self.body.reserve_exact(capacity - self.body.len());
+            let wanted = needed.max(capacity * 2).max(limits::FILL_START_BYTES).min(limit);
+            self.reservation.grow((wanted - capacity) as u64)?;
+            self.transit.0.reserve(wanted);
         }
         Ok(())
+    }
+}
+
+/// The writer's side of a body under way: dropped before its end, the body has broken off.
+#[derive(Debug)]
+pub(crate) struct Writing(pub Arc<Transit>);
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        // Without effect where it has ended well.
+        self.0.break_off();
     }
 }
 

@@ -20,6 +20,12 @@ pub(crate) struct Freshness {
     always_validate: bool,
     /// must-revalidate, proxy-revalidate or s-maxage: never reused stale, whatever the client wishes (§4.2.4, §5.2.2.10).
     never_stale: bool,
+    /// RFC 5861 §3: served so long after its lifetime, while it is validated in the background.
+    while_revalidating: Duration,
+    /// RFC 5861 §4: served so long after its lifetime where the origin fails; `None` where the response does not say.
+    if_error: Option<Duration>,
+    /// RFC 8246.
+    immutable: bool,
 }
 
 impl Freshness {
@@ -41,6 +47,9 @@ impl Freshness {
             received: now.time,
             always_validate: says.no_cache,
             never_stale: says.must_revalidate || says.proxy_revalidate || says.s_maxage.is_some(),
+            while_revalidating: Duration::from_secs(says.stale_while_revalidate.unwrap_or(0)),
+            if_error: says.stale_if_error.map(Duration::from_secs),
+            immutable: says.immutable,
         }
     }
 
@@ -71,7 +80,9 @@ impl Freshness {
             return false;
         }
         let age = self.age(now);
-        if wishes.max_age.is_some_and(|seconds| age > Duration::from_secs(seconds)) {
+        // RFC 8246 §2: a reload gains nothing where the response cannot have changed.
+        let reload = wishes.max_age.is_some_and(|seconds| age > Duration::from_secs(seconds));
+        if reload && !(self.immutable && self.lifetime > age) {
             return false;
         }
         // §5.2.1.3: no less than min-fresh left, and that overrules max-stale.
@@ -85,6 +96,32 @@ impl Freshness {
         // §5.2.1.2: stale by no more than max-stale.
         let staleness = age.saturating_sub(self.lifetime);
         !self.never_stale && wishes.max_stale.is_some_and(|seconds| staleness <= Duration::from_secs(seconds))
+    }
+
+    /// RFC 5861 §3: stale, but not for long, and the client has no wishes of its own.
+    pub(crate) fn may_be_stale_once_more(&self, wishes: &RequestDirectives, now: Time) -> bool {
+        let wishes =
+            wishes.no_cache || wishes.max_age.is_some() || wishes.min_fresh.is_some() || wishes.max_stale.is_some();
+        // §4 of RFC 9111: must-revalidate, and s-maxage with its meaning, forbid it.
+        !wishes && !self.always_validate && !self.never_stale && self.staleness(now) < self.while_revalidating
+    }
+
+    /// Whether it may be served where the origin failed: as long as the response says (RFC 5861 §4), and where it does not, and the origin
+    /// is out of reach, for [`limits::STALE_WHILE_DISCONNECTED`] (RFC 9111 §4.2.4).
+    pub(crate) fn may_be_stale_on_failure(&self, disconnected: bool, now: Time) -> bool {
+        let default = if disconnected { limits::STALE_WHILE_DISCONNECTED } else { Duration::ZERO };
+        !self.always_validate && !self.never_stale && self.staleness(now) < self.if_error.unwrap_or(default)
+    }
+
+    /// Makes it stale now (a soft purge); it can still be validated, and served where the origin fails.
+    pub(crate) fn expire(&mut self, now: Time) {
+        self.lifetime = self.lifetime.min(self.age(now));
+        self.immutable = false;
+    }
+
+    /// How long it has been stale; zero where it is fresh.
+    fn staleness(&self, now: Time) -> Duration {
+        self.age(now).saturating_sub(self.lifetime)
     }
 
     pub(crate) fn forbids_stale(&self) -> bool {
@@ -101,7 +138,7 @@ fn lifetime(status: StatusCode, headers: &HeaderMap, says: &ResponseDirectives, 
     if let Some(seconds) = says.s_maxage.or(says.max_age) {
         return Duration::from_secs(seconds);
     }
-    if headers.contains_key(EXPIRES) {
+    if !says.targeted && headers.contains_key(EXPIRES) {
         // §5.3: an invalid date, especially 0, MUST be taken as past.
         let expires = date::field(headers, &EXPIRES).unwrap_or(0);
         return Duration::from_secs(expires.saturating_sub(date).min(limits::LIFETIME_SECONDS));
@@ -121,7 +158,7 @@ pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
 
 /// Whether anything but the heuristic says how long (§3, last list).
 pub(crate) fn is_explicit(headers: &HeaderMap, says: &ResponseDirectives) -> bool {
-    says.s_maxage.is_some() || says.max_age.is_some() || headers.contains_key(EXPIRES)
+    says.s_maxage.is_some() || says.max_age.is_some() || !says.targeted && headers.contains_key(EXPIRES)
 }
 
 #[cfg(test)]

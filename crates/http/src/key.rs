@@ -46,6 +46,11 @@ impl<'a> Key<'a> {
         Key { scheme: own(self.scheme), authority: own(self.authority), target: own(self.target) }
     }
 
+    /// Whom a request is for, as it is keyed.
+    pub(crate) fn into_authority(self) -> Cow<'a, str> {
+        self.authority
+    }
+
     pub(crate) fn authority(&self) -> &str {
         &self.authority
     }
@@ -110,6 +115,11 @@ impl<'a> Key<'a> {
         let other = Key::new(scheme, authority, "/");
         other.scheme == self.scheme && other.authority == self.authority
     }
+}
+
+/// Whom a request to `authority` is for, as it is keyed: in small letters and without the scheme's own port.
+pub fn keyed_authority<'a>(scheme: &'a str, authority: &'a str) -> Cow<'a, str> {
+    Key::new(scheme, authority, "/").into_authority()
 }
 
 fn small(text: &str) -> Cow<'_, str> {

@@ -6,6 +6,7 @@
 //! ```text
 //!  client ── RequestHead ──► Cache::on_request ──► Step::Answer ─────────────────────────► client
 //!                                 │
+//!                                 ├─ Step::Follow(Follower) ─── poll_boarding ── a body under way ─► client
 //!                                 └─ Step::Forward(Exchange) ── upstream_headers ────────► origin
 //!  origin ── ResponseHead ─► Cache::on_response ─► Reply::Answer (304: the stored one) ──► client
 //!                                 │                Reply::Retry ─────────────────────────► origin
@@ -15,8 +16,9 @@
 //!
 //! # What it implements
 //! RFC 9111: storing (§3, §3.1, §3.2, §3.3 by refusing what is incomplete, §3.5), keys and Vary (§4, §4.1), freshness, heuristics and Age
-//! (§4.2), validation (§4.3, also with HEAD), invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: conditional requests
-//! and single ranges of what is stored whole (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`.
+//! (§4.2), collapsed requests (§4; `flight.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD), invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: conditional requests
+//! and single ranges of what is stored whole (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8246:
+//! `immutable`.
 //!
 //! # Choices where the RFCs leave one
 //! * A response with `Set-Cookie` is stored only where it says `public` or `s-maxage`; `max-age` or `Expires` alone do not make a cookie
@@ -28,10 +30,20 @@
 //!   place, and the client's are judged against the confirmed response.
 //! * All variants of a key share one id in the engine: popularity is counted by key.
 //!
+//! # The public survey of HTTP caches
+//! Of http-cache-tests 0.4.5 (npm), the node with `lru` passes 148 of 157 required behaviours and 76 of 86 optimal ones. It fails
+//! * four of a dead origin and `must-revalidate` or its like: they want an answer that bears a field of the origin's, which has sent none;
+//! * three of `Set-Cookie`: see the choices above;
+//! * `Transfer-Encoding` with an unknown coding: the body has no end that can be trusted;
+//! * a 304 with another strong `ETag` than the stored one's: we ask again (RFC 9111 §4.3.4), it wants the old response;
+//! * `Age: 0,7200`: its name says stale, its expectation fresh, and we take it for stale;
+//! * `Accept-Language` without regard to order, or by `Content-Language`: servers take the order for preference;
+//! * 304 to an `If-Modified-Since` older than the `Date` of what has no `Last-Modified`: RFC 9111 §4.3.2 says 200;
+//! * storing a POST's response, and five of partial content, which are missing.
+//!
 //! # What is missing
-//! Partial responses are neither stored nor combined; a range of something not stored passes through. No request collapsing: each miss is
-//! an exchange of its own ([`Step`] will have a third case). No stale-while-revalidate, no stale-if-error, no CDN-Cache-Control, no
-//! responses to POST, no purge.
+//! Partial responses are neither stored nor combined; a range of something not stored passes through. No
+//! responses to POST.
 //!
 //! ```
 //! use http::{HeaderMap, Method, StatusCode, Version};
@@ -42,6 +54,7 @@
 //!     capacity: ByteSize::from_mib(64),
 //!     policy: "lru".parse().unwrap(),
 //!     max_object: ByteSize::from_mib(8),
+//!     targets: vec!["cdn-cache-control".parse().unwrap()],
 //!     hash_key: [7; 16], // from the host's entropy
 //! };
 //! let mut cache = Cache::new(&config, &Streams::new(1)).unwrap();
@@ -86,14 +99,18 @@ mod directives;
 mod exchange;
 mod fields;
 mod fill;
+mod flight;
 mod freshness;
 mod key;
 pub mod limits;
 mod now;
+mod purge;
 mod range;
 mod storability;
 mod store;
 mod stored;
+mod targeted;
+mod transit;
 mod vary;
 
 pub use cache::{Cache, Completion, Config};
@@ -102,5 +119,9 @@ pub use counters::Counters;
 pub use exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
 pub use fields::NAME;
 pub use fill::Fill;
+pub use flight::{Boarding, Follower};
+pub use key::keyed_authority;
 pub use now::Now;
+pub use purge::{Purge, Purged, Scope, Url, UrlError};
 pub use storability::Refusal;
+pub use transit::{BrokenOff, Reader};

@@ -47,3 +47,26 @@ pub const OBJECT_OVERHEAD_BYTES: u64 = 512;
 
 /// What a stored header field costs beside the bytes of its name and value: `HeaderMap`'s bucket and index entry.
 pub const FIELD_OVERHEAD_BYTES: u64 = 112;
+
+/// Requests for a key whose response could not be shared do not wait for each other for so long (Varnish's hit-for-miss has the same). Each
+/// response may end it, so a longer time costs nothing but what one burst just after a change costs.
+pub const ALONE: Duration = Duration::from_secs(120);
+
+/// Keys of which that is remembered (16 bytes each). Two of them may take one place; the older is forgotten and costs one burst a wait.
+pub const ALONE_PLACES: usize = 4096;
+
+/// Flights that were given up are swept out of the table when it has grown to this, or to twice what is in use.
+pub const FLIGHTS_SWEPT: usize = 1024;
+
+/// A body under way that is no longer collected waits for its slowest reader when so much is ahead of him: a socket buffer's worth.
+pub const WINDOW_BYTES: usize = 256 * 1024;
+
+/// The largest piece that a reader of a body under way copies at once: what one write to a socket takes.
+pub const PIECE_BYTES: usize = 64 * 1024;
+
+/// Stored responses that one step of a purge looks at: a millisecond or two, in which no request is answered.
+pub const PURGE_STEP: usize = 4096;
+
+/// How long after its freshness a response may still be served while the origin cannot be reached (RFC 9111 §4.2.4 permits it to who is
+/// disconnected, and leaves open how long). An hour is an outage; what says must-revalidate is never served so.
+pub const STALE_WHILE_DISCONNECTED: Duration = Duration::from_secs(3600);

@@ -10,25 +10,25 @@ pub(crate) enum Selection {
     /// No range, or one that this cache does not know: the whole body.
     Whole,
     /// Bytes `first..end` of the body; not empty.
-    Part { first: usize, end: usize },
+    Part { first: u64, end: u64 },
     /// 416 (RFC 9110 §15.5.17).
     Unsatisfiable,
 }
 
-pub(crate) fn select(request: &HeaderMap, length: usize) -> Selection {
+pub(crate) fn select(request: &HeaderMap, length: u64) -> Selection {
     let mut lines = request.get_all(RANGE).into_iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return Selection::Whole };
     let Ok(text) = line.to_str() else { return Selection::Whole };
     parse(text, length).unwrap_or(Selection::Whole)
 }
 
-fn parse(text: &str, length: usize) -> Option<Selection> {
+fn parse(text: &str, length: u64) -> Option<Selection> {
     let (unit, set) = text.split_once('=')?;
     let (first, last) = set.trim().split_once('-')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
         return None;
     }
-    let part = |first: usize, end: usize| {
+    let part = |first: u64, end: u64| {
         if first < end { Selection::Part { first, end } } else { Selection::Unsatisfiable }
     };
     if first.is_empty() {
@@ -45,11 +45,11 @@ fn parse(text: &str, length: usize) -> Option<Selection> {
 }
 
 /// Digits only; what does not fit is past every end.
-fn number(text: &str) -> Option<usize> {
+fn number(text: &str) -> Option<u64> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    Some(text.parse().unwrap_or(usize::MAX))
+    Some(text.parse().unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_part_lies_within(text in "bytes=[0-9]{0,21}-[0-9]{0,21}", length in 0usize..5000) {
+        fn a_part_lies_within(text in "bytes=[0-9]{0,21}-[0-9]{0,21}", length in 0u64..5000) {
             if let Some(Selection::Part { first, end }) = parse(&text, length) {
                 prop_assert!(first < end && end <= length);
             }

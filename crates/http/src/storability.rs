@@ -2,7 +2,7 @@
 
 use crate::directives::ResponseDirectives;
 use crate::{fields, freshness, limits};
-use http::header::{CONTENT_RANGE, ETAG, LAST_MODIFIED, SET_COOKIE, VARY};
+use http::header::{ETAG, LAST_MODIFIED, SET_COOKIE, VARY};
 use http::{HeaderMap, StatusCode};
 
 /// Why a response is not stored; its name goes into `Cache-Status` as `detail` and into the counters.
@@ -87,8 +87,8 @@ pub(crate) fn judge(
     authorized: bool,
     has_lifetime: bool,
 ) -> Result<(), Refusal> {
-    // §3: the status is final; 206 and 304 need rules of their own. A Content-Range elsewhere is an origin in error.
-    if status.is_informational() || matches!(status.as_u16(), 206 | 304) || headers.contains_key(CONTENT_RANGE) {
+    // §3: the status is final; 206 and 304 need rules of their own. A Content-Range elsewhere means nothing (RFC 9110 §14.4).
+    if status.is_informational() || matches!(status.as_u16(), 206 | 304) {
         return Err(Refusal::Status);
     }
     if says.must_understand {

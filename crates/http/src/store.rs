@@ -2,6 +2,7 @@
 
 use crate::key::Key;
 use crate::limits;
+use crate::purge::Purged;
 use crate::stored::Stored;
 use hashbrown::HashTable;
 use http::HeaderMap;
@@ -17,6 +18,8 @@ pub(crate) struct Store {
     victims: Vec<Slot>,
     /// When the keys of each bucket were last invalidated.
     invalidated: Box<[Option<Time>]>,
+    /// When more than single keys was last invalidated.
+    all_invalidated: Option<Time>,
     /// Objects that left for others to come.
     pub evicted: u64,
 }
@@ -36,7 +39,15 @@ pub(crate) enum Found {
 impl Store {
     pub(crate) fn new(engine: Engine) -> Store {
         let invalidated = vec![None; limits::INVALIDATION_BUCKETS].into_boxed_slice();
-        Store { engine, table: HashTable::new(), shelves: Vec::new(), victims: Vec::new(), invalidated, evicted: 0 }
+        Store {
+            engine,
+            table: HashTable::new(),
+            shelves: Vec::new(),
+            victims: Vec::new(),
+            invalidated,
+            all_invalidated: None,
+            evicted: 0,
+        }
     }
 
     /// The newest variant that the request's fields select (RFC 9111 §4.1: of several, the most recent).
@@ -127,9 +138,50 @@ impl Store {
         removed
     }
 
+    /// As [`Store::invalidate`], but all variants stay, stale.
+    pub(crate) fn expire(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
+        self.invalidated[bucket(hash)] = Some(now);
+        let mut expired = 0;
+        let mut next = self.newest(hash, |stored| key.is(&stored.key));
+        while let Some(slot) = next {
+            self.get_mut(slot).freshness.expire(now);
+            next = self.shelf(slot).older;
+            expired += 1;
+        }
+        expired
+    }
+
+    /// Bars everything that was asked for before `now`.
+    pub(crate) fn bar_all(&mut self, now: Time) {
+        self.all_invalidated = Some(now);
+    }
+
+    /// Removes, or makes stale, what `takes` says of the slots from `from` on, [`limits::PURGE_STEP`] of them. Returns how many it took, and
+    /// where to go on.
+    pub(crate) fn purge(&mut self, from: usize, soft: bool, now: Time, takes: impl Fn(&Stored) -> bool) -> Purged {
+        let end = self.shelves.len().min(from.saturating_add(limits::PURGE_STEP));
+        let taken: Vec<Slot> = self
+            .shelves
+            .get(from..end)
+            .unwrap_or_default()
+            .iter()
+            .flatten()
+            .filter(|shelf| takes(&shelf.stored))
+            .filter_map(|shelf| self.position(&shelf.stored))
+            .collect();
+        for slot in &taken {
+            if soft {
+                self.get_mut(*slot).freshness.expire(now);
+            } else {
+                self.remove(*slot);
+            }
+        }
+        Purged { objects: taken.len() as u64, next: (end < self.shelves.len()).then_some(end) }
+    }
+
     /// Whether the key, or another of its bucket, was invalidated after `asked`.
     pub(crate) fn was_invalidated_since(&self, hash: u64, asked: Time) -> bool {
-        self.invalidated[bucket(hash)].is_some_and(|at| asked <= at)
+        [self.invalidated[bucket(hash)], self.all_invalidated].into_iter().flatten().any(|at| asked <= at)
     }
 
     fn shelf(&self, slot: Slot) -> &Shelf {

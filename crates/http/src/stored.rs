@@ -1,13 +1,14 @@
 //! One stored response: a header block ready to be sent, and the body.
 
+use crate::answer::Ready;
 use crate::cache_status::{self, CACHE_STATUS, CacheStatus};
 use crate::directives::ResponseDirectives;
 use crate::freshness::Freshness;
 use crate::vary::Selector;
-use crate::{Now, fields, limits};
+use crate::{Now, fields, limits, targeted};
 use bytes::Bytes;
-use http::header::{AGE, CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::header::{AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_units::Time;
 
 /// Seconds that no age reaches.
@@ -54,6 +55,15 @@ impl Stored {
         &self.headers
     }
 
+    /// Ready to be sent with these headers, which are its own at some moment.
+    pub(crate) fn ready<'a>(&self, headers: &'a HeaderMap) -> Ready<'a> {
+        Ready { status: self.status, headers, length: Some(self.body.len() as u64) }
+    }
+
+    pub(crate) fn has_validator(&self) -> bool {
+        self.headers.contains_key(ETAG) || self.headers.contains_key(LAST_MODIFIED)
+    }
+
     /// The headers of a hit at `now`.
     pub(crate) fn hit_headers(&mut self, now: Time) -> &HeaderMap {
         let age = self.freshness.age(now).as_secs();
@@ -79,19 +89,34 @@ impl Stored {
         self.body = body;
     }
 
-    /// A 304 renews the header fields (RFC 9111 §3.2: every one that it brings, but the framing) and the freshness (§4.3.4).
-    pub(crate) fn freshen(&mut self, not_modified: &HeaderMap, asked: Time, now: Now) -> ResponseDirectives {
+    /// A 304 renews the header fields and the freshness (RFC 9111 §4.3.4). §3.2: every field that it brings, but those that say how the stored
+    /// bytes are framed and encoded: with them changed, the body would be read wrongly.
+    pub(crate) fn freshen(
+        &mut self,
+        not_modified: &HeaderMap,
+        targets: &[HeaderName],
+        asked: Time,
+        now: Now,
+    ) -> ResponseDirectives {
         let mut headers = self.headers.clone();
         headers.remove(AGE);
         headers.remove(CACHE_STATUS);
-        let renewed = not_modified.keys().filter(|name| **name != CONTENT_LENGTH && **name != TRANSFER_ENCODING);
+        const OF_THE_BODY: [HeaderName; 6] = [
+            CONTENT_ENCODING,
+            CONTENT_LENGTH,
+            HeaderName::from_static("content-md5"),
+            CONTENT_RANGE,
+            HeaderName::from_static("content-digest"),
+            TRANSFER_ENCODING,
+        ];
+        let renewed = not_modified.keys().filter(|name| !OF_THE_BODY.contains(name));
         for name in renewed {
             headers.remove(name);
             for value in not_modified.get_all(name) {
                 headers.append(name, value.clone());
             }
         }
-        let says = ResponseDirectives::of(&headers);
+        let says = targeted::directives(&headers, targets);
         self.freshness = Freshness::of(self.status, &headers, &says, asked, now);
         self.earlier = cache_status::earlier(&headers).into_boxed_str();
         self.headers = fields::compact(&headers);

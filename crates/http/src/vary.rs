@@ -1,11 +1,11 @@
 //! Variants: which stored response of a key belongs to which request (RFC 9111 §4.1).
 //!
-//! Values are compared after joining the lines of a field with commas (RFC 9110 §5.3 says it changes nothing). For the negotiation fields,
-//! whose syntax is a list in any case, space around commas and semicolons goes and letters become small; other values are
-//! compared as they are, since nobody here knows what their spaces mean.
+//! Values are compared after joining the lines of a field with commas (RFC 9110 §5.3 says it changes nothing), without the space around
+//! commas outside of quotes (§5.6.1.2: lists may have it or not). Cookies and credentials, which are no lists, are compared as they are. For
+//! the negotiation fields, space around semicolons goes too and letters become small. Their order stays: servers take it for preference.
 
 use crate::fields;
-use http::header::{ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, VARY};
+use http::header::{ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, COOKIE, VARY};
 use http::{HeaderMap, HeaderName};
 
 /// The header fields that selected one stored response, with the values of the request that it answered.
@@ -60,11 +60,39 @@ fn normalised(request: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
         joined.extend_from_slice(line.as_bytes().trim_ascii());
     }
     let mut value = value?;
+    if ![AUTHORIZATION, COOKIE].contains(name) {
+        close_up(&mut value);
+    }
     if [ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE].contains(name) {
         value.retain(|byte| !byte.is_ascii_whitespace());
         value.make_ascii_lowercase();
     }
     Some(value)
+}
+
+/// Removes the space around commas that stand outside of quoted strings.
+fn close_up(value: &mut Vec<u8>) {
+    let mut quoted = false;
+    let mut kept = Vec::with_capacity(value.len());
+    let mut bytes = value.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' if quoted => {
+                kept.push(byte);
+                kept.extend(bytes.next());
+                continue;
+            }
+            b'"' => quoted = !quoted,
+            b',' if !quoted => {
+                let end = kept.iter().rposition(|b: &u8| !b.is_ascii_whitespace()).map_or(0, |last| last + 1);
+                kept.truncate(end);
+                while bytes.next_if(u8::is_ascii_whitespace).is_some() {}
+            }
+            _ => {}
+        }
+        kept.push(byte);
+    }
+    *value = kept;
 }
 
 #[cfg(test)]
@@ -92,6 +120,9 @@ mod tests {
         assert!(!selector.matches(&headers(&[("accept-encoding", "gzip, br")])), "absent is not any");
         assert!(!selector.matches(&headers(&[("accept-encoding", "gzip, br"), ("x-kind", "A")])), "case counts");
         assert!(!selector.matches(&headers(&[("accept-encoding", "br, gzip"), ("x-kind", "a")])));
+        let quoted = |text| headers(&[("x-kind", text)]);
+        let kind = Selector::of(&headers(&[("vary", "x-kind")]), &quoted("1, 2 ,\"a, b\""));
+        assert!(kind.matches(&quoted("1,2,\"a, b\"")) && !kind.matches(&quoted("1,2,\"a,b\"")));
         let cookie = headers(&[("accept-encoding", "gzip, br"), ("x-kind", "a"), ("cookie", "")]);
         assert!(!selector.matches(&cookie), "present and empty is not absent");
     }

@@ -147,7 +147,8 @@ fn only_if_cached_beside_the_cache_is_no_answer() {
 #[test]
 fn a_dead_origin_is_an_error_not_an_old_page() {
     let mut stage = Stage::new();
-    stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"1\"")], "x");
+    let page = ("cache-control", "max-age=60, stale-if-error=0");
+    stage.ask(&get("/"), 200, &[page, ("etag", "\"1\"")], "x");
     stage.ask(&get("/m"), 200, &[("cache-control", "max-age=1, must-revalidate"), ("etag", "\"1\"")], "x");
     stage.wait(60);
     for (target, failure, status) in [

@@ -52,7 +52,9 @@ impl Node {
         if let Some(listen) = config.admin.listen {
             let mut sources: Vec<Arc<dyn StatusSource>> = vec![Arc::new(self.ndn.handle.clone())];
             sources.extend(self.http.as_ref().map(Http::source));
-            self.admin = Some(Admin::start(listen, sources)?);
+            let token = config.admin.token.as_deref();
+            let purging = self.http.as_ref().zip(token).map(|(http, token)| http.purging(token));
+            self.admin = Some(Admin::start(listen, sources, purging)?);
         }
         Ok(())
     }
@@ -147,5 +149,6 @@ fn http_config(table: &HttpTable) -> Option<HttpConfig> {
         capacity: table.cache,
         policy: table.policy.clone(),
         max_object: table.max_object,
+        targets: table.targets.clone(),
     })
 }

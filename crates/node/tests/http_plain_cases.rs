@@ -191,7 +191,7 @@ fn the_admin_pages() {
     client.get("/10/a");
     client.get("/10/a");
     let source = node.http.as_ref().unwrap().source();
-    let admin = Admin::start(([127, 0, 0, 1], 0).into(), vec![source]).unwrap();
+    let admin = Admin::start(([127, 0, 0, 1], 0).into(), vec![source], None).unwrap();
     let mut pages = Client::to(admin.local_addr());
     assert!(pages.get("/").text().contains("/metrics"));
     let metrics = pages.get("/metrics");
@@ -242,7 +242,7 @@ fn parse_metrics(text: &str, suffix: &str) -> Vec<(String, String)> {
 fn both_formats_of_the_metrics() {
     let node = Node::generated();
     let source = node.http.as_ref().unwrap().source();
-    let admin = Admin::start(([127, 0, 0, 1], 0).into(), vec![source]).unwrap();
+    let admin = Admin::start(([127, 0, 0, 1], 0).into(), vec![source], None).unwrap();
     let mut pages = Client::to(admin.local_addr());
     let plain = pages.get("/metrics").text();
     // What Prometheus 2 and 3 send.

@@ -59,7 +59,7 @@ fn stop_is_clean() {
 fn silent_clients_do_not_shut_out_the_scraper() {
     let node = Node::generated();
     let source = node.http.as_ref().unwrap().source();
-    let admin = Admin::start(([127, 0, 0, 1], 0).into(), vec![source]).unwrap();
+    let admin = Admin::start(([127, 0, 0, 1], 0).into(), vec![source], None).unwrap();
     let silent: Vec<TcpStream> = (0..limits::ADMIN_CONNECTIONS)
         .map(|number| {
             let mut stream = TcpStream::connect(admin.local_addr()).unwrap();

@@ -64,13 +64,11 @@ impl<'a> Traffic<'a> {
                     take(&mut caches, &chunk);
                     Ok(true)
                 })?;
-                Ok(caches.iter().map(|cache| cache.row("")).collect())
             }
             Origin::Law { zipf, size, requests, seed } => {
                 let mut stream = Streams::new(*seed).stream("predict");
                 let mut draw = || Access { id: zipf.draw(&mut stream), size: *size, now: Time::ZERO };
                 let progress = Progress::new(*requests as f64);
-                let mut warm = Vec::new();
                 for (half, length) in [(0, requests / 2), (1, requests - requests / 2)] {
                     let mut left = length;
                     while left > 0 {
@@ -87,28 +85,12 @@ impl<'a> Traffic<'a> {
                         );
                     }
                     if half == 0 {
-                        warm = caches.iter().map(|cache| cache.row("")).collect();
+                        caches.iter_mut().for_each(Replay::reset_counts);
                     }
                 }
-                Ok(caches.iter().zip(&warm).map(|(cache, warm)| since(warm, cache.row(""))).collect())
             }
         }
-    }
-}
-
-/// The figures of `row` without those of `warm`, an earlier one of the same cache. The law's objects are of one size, so bytes hit as objects do.
-fn since(warm: &Row, row: Row) -> Row {
-    let insertions = |row: &Row| row.insertion_ratio * (row.requests - row.hits) as f64;
-    let (requests, hits) = (row.requests - warm.requests, row.hits - warm.hits);
-    let share = |part: f64, whole: u64| if whole == 0 { 0.0 } else { part / whole as f64 };
-    let ratio = share(hits as f64, requests);
-    Row {
-        requests,
-        hits,
-        object_hit_ratio: ratio,
-        byte_hit_ratio: ratio,
-        insertion_ratio: share(insertions(&row) - insertions(warm), requests - hits),
-        ..row
+        Ok(caches.iter().map(|cache| cache.row("")).collect())
     }
 }
 

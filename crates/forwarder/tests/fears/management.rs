@@ -145,6 +145,7 @@ fn a_face_is_made_by_the_host_and_everyone_who_asked_is_answered() {
     assert_eq!((answer.status_code, body.face_id, body.face_persistency), (200, Some(made.0), Some(2)));
     assert_eq!(body.uri.as_deref(), Some("udp4://192.0.2.1:6363"));
     assert!(body.flags.is_some() && body.mask.is_none(), "ndn-cxx refuses a response with a Mask");
+    assert_eq!(body.mtu, None, "python-ndn cannot read it where NFD has it");
     // And an answer that nobody asked for does nothing.
     world.forwarder.on_face_answer(now, request.ticket, FaceAnswer::Created(made), &mut world.outbox);
     assert_eq!(world.collect(&[]), []);
@@ -199,6 +200,15 @@ fn a_face_is_changed_only_as_it_can_be() {
     assert!(world.requests.contains(&HostRequest::UpdateFace(udp)));
     let config = world.forwarder.face(udp).unwrap();
     assert_eq!((config.persistency, config.mtu), (Persistency::Permanent, Some(1200)));
+    let interval =
+        ControlParameters { base_congestion_marking_interval: Some(Duration::from_millis(10)), ..of(Some(udp.0)) };
+    let wrong = world.command(application, "faces", "update", &interval);
+    assert!(wrong.status_code == 409 && wrong.body.unwrap().base_congestion_marking_interval.is_some());
+    let threshold =
+        ControlParameters { default_congestion_threshold: Some(9), flags: Some(0), mask: Some(4), ..of(None) };
+    assert_eq!(world.command(application, "faces", "update", &threshold).status_code, 200);
+    let config = world.forwarder.face(application).unwrap();
+    assert_eq!((config.default_congestion_threshold, config.congestion_marking), (9, false));
     let nonsense = ControlParameters { face_persistency: Some(7), mtu: Some(1), ..of(Some(udp.0)) };
     let wrong = world.command(application, "faces", "update", &nonsense);
     let named = wrong.body.unwrap();

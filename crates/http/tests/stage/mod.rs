@@ -93,6 +93,7 @@ pub fn config(capacity: u64, policy: &str) -> Config {
         capacity: ByteSize::from_bytes(capacity),
         policy: policy.parse().unwrap(),
         max_object: ByteSize::from_bytes(capacity),
+        targets: vec!["cdn-cache-control".parse().unwrap()],
         hash_key: [9; 16],
     }
 }
@@ -116,6 +117,9 @@ impl Stage {
     pub fn ask(&mut self, request: &Request, status: u16, fields: Fields<'_>, body: &str) -> Seen {
         match self.cache.on_request(&request.head(), self.now) {
             Step::Answer(answer) => seen(answer, None),
+            // The origin does not answer in the background.
+            Step::Refresh(answer, _) => seen(answer, None),
+            Step::Follow(_) => panic!("somebody else is asking"),
             Step::Forward(mut exchange) => {
                 let asked = exchange.upstream_headers(request.headers.clone());
                 let mut seen = self.reply(exchange, status, fields, body);
@@ -130,6 +134,7 @@ impl Stage {
         match self.cache.on_request(&request.head(), self.now) {
             Step::Answer(answer) => seen(answer, None),
             Step::Forward(exchange) => panic!("forwarded: {:?}", exchange.reason()),
+            step => panic!("{step:?}"),
         }
     }
 
@@ -137,17 +142,17 @@ impl Stage {
     pub fn is_hit(&mut self, request: &Request) -> bool {
         match self.cache.on_request(&request.head(), self.now) {
             Step::Answer(answer) => answer.status.is_success() || !answer.status.is_server_error(),
-            Step::Forward(_) => false,
+            _ => false,
         }
     }
 
     pub fn open(&mut self, request: &Request) -> Box<Exchange> {
         match self.cache.on_request(&request.head(), self.now) {
-            Step::Answer(answer) => panic!("answered: {answer:?}"),
             Step::Forward(mut exchange) => {
                 exchange.upstream_headers(request.headers.clone());
                 exchange
             }
+            step => panic!("{step:?}"),
         }
     }
 

@@ -1,9 +1,11 @@
-//! The admin server: `/metrics` in Prometheus' text format, `/status` as one JSON page, `/` says so. It only reads; it listens on loopback
-//! unless the configuration says otherwise, and asks nobody who they are.
+//! The admin server: `/metrics` in Prometheus' text format, `/status` as one JSON page, `/` says so; these only read, and ask nobody who they
+//! are. `POST /purge` (`purge.rs`) asks for a token, and is shut where there is none. It listens on loopback unless the configuration says
+//! otherwise.
 
 use super::body::Outgoing;
+use super::purge::Purging;
 use super::{limits, listen};
-use ::http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
+use ::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
 use ::http::{HeaderValue, Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -119,17 +121,21 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Listens, and serves the figures of `sources` on a thread of its own.
+    /// Listens, and serves the figures of `sources`, and purges where that is wanted, on a thread of its own.
     ///
     /// # Errors
     /// One line that names the setting and what is wrong with it.
-    pub fn start(listen: SocketAddr, sources: Vec<Arc<dyn StatusSource>>) -> Result<Admin, String> {
+    pub fn start(
+        listen: SocketAddr,
+        sources: Vec<Arc<dyn StatusSource>>,
+        purging: Option<Purging>,
+    ) -> Result<Admin, String> {
         let listener = listen::bind("[admin] listen", listen)?;
         let local = listener.local_addr().map_err(|error| format!("[admin] listen: {error}"))?;
         let sources = Arc::new(Sources { sources, started: Instant::now() });
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Arc::clone(&sources)));
-        let pages = Arc::new((sources, registry));
+        let pages = Arc::new(Pages { sources, registry, purging });
         let (stop, stopped) = oneshot::channel();
         const BOUNDS: listen::Bounds =
             listen::Bounds { connections: limits::ADMIN_CONNECTIONS, header_read: limits::ADMIN_HEADER_READ };
@@ -139,8 +145,8 @@ impl Admin {
                 listen::serve(listener, BOUNDS, stopped, |_peer| {
                     let pages = Arc::clone(&pages);
                     service_fn(move |request| {
-                        let response = respond(&request, &pages.0, &pages.1);
-                        async move { Ok::<_, Infallible>(response) }
+                        let pages = Arc::clone(&pages);
+                        async move { Ok::<_, Infallible>(pages.respond(request).await) }
                     })
                 });
             })
@@ -161,35 +167,77 @@ impl Admin {
     }
 }
 
-fn respond(request: &Request<Incoming>, sources: &Sources, registry: &Registry) -> Response<Outgoing> {
-    const INDEX: &str =
-        "larder: admin\n\n/metrics  counters and levels for Prometheus\n/status   the same and more, as JSON\n";
-    const TEXT: &str = "text/plain; charset=utf-8";
-    if request.method() != Method::GET && request.method() != Method::HEAD {
-        let mut response = page(StatusCode::METHOD_NOT_ALLOWED, TEXT, "larder: GET and HEAD only\n".to_owned());
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return response;
+/// Everything that is served.
+struct Pages {
+    sources: Arc<Sources>,
+    registry: Registry,
+    purging: Option<Purging>,
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+impl Pages {
+    async fn respond(&self, request: Request<Incoming>) -> Response<Outgoing> {
+        if request.uri().path() == "/purge" {
+            return self.purge(request).await;
+        }
+        if request.method() != Method::GET && request.method() != Method::HEAD {
+            return not_allowed("GET, HEAD", "larder: GET and HEAD only\n");
+        }
+        self.show(&request)
     }
-    match request.uri().path() {
-        "/" => page(StatusCode::OK, TEXT, INDEX.to_owned()),
-        "/status" => page(StatusCode::OK, "application/json", format!("{:#}\n", sources.status())),
-        "/metrics" => {
-            let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
-            let open = accept.contains("application/openmetrics-text");
-            let kind = if open {
-                "application/openmetrics-text; version=1.0.0; charset=utf-8"
-            } else {
-                "text/plain; version=0.0.4; charset=utf-8"
-            };
-            let mut metrics = String::new();
-            match text::encode(&mut metrics, registry) {
-                Ok(()) if open => page(StatusCode::OK, kind, metrics),
-                Ok(()) => page(StatusCode::OK, kind, plain(&metrics)),
-                Err(fmt::Error) => page(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "larder: no metrics\n".to_owned()),
+
+    fn show(&self, request: &Request<Incoming>) -> Response<Outgoing> {
+        const INDEX: &str = "larder: admin\n\n/metrics  counters and levels for Prometheus\n/status   the same and more, as JSON\n\
+            /purge    takes responses out of the HTTP cache: POST {\"url\": \"http://host/path\"}, or prefix, tag, everything; with soft\n";
+        match request.uri().path() {
+            "/" => page(StatusCode::OK, TEXT, INDEX.to_owned()),
+            "/status" => page(StatusCode::OK, "application/json", format!("{:#}\n", self.sources.status())),
+            "/metrics" => {
+                let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
+                let open = accept.contains("application/openmetrics-text");
+                let kind = if open {
+                    "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                } else {
+                    "text/plain; version=0.0.4; charset=utf-8"
+                };
+                let mut metrics = String::new();
+                match text::encode(&mut metrics, &self.registry) {
+                    Ok(()) if open => page(StatusCode::OK, kind, metrics),
+                    Ok(()) => page(StatusCode::OK, kind, plain(&metrics)),
+                    Err(fmt::Error) => page(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "larder: no metrics\n".to_owned()),
+                }
+            }
+            path => page(StatusCode::NOT_FOUND, TEXT, format!("larder: no {path:?} here; try /\n")),
+        }
+    }
+
+    async fn purge(&self, request: Request<Incoming>) -> Response<Outgoing> {
+        if request.method() != Method::POST {
+            return not_allowed("POST", "larder: POST only\n");
+        }
+        let Some(purging) = &self.purging else {
+            let line = "larder: nobody may purge: set [admin] token, and serve HTTP\n";
+            return page(StatusCode::FORBIDDEN, TEXT, line.to_owned());
+        };
+        let (parts, body) = request.into_parts();
+        match purging.respond(&parts.headers, body).await {
+            Ok(objects) => page(StatusCode::OK, "application/json", format!("{}\n", json!({ "purged": objects }))),
+            Err((status, line)) => {
+                let mut response = page(status, TEXT, format!("larder: {line}\n"));
+                if status == StatusCode::UNAUTHORIZED {
+                    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+                }
+                response
             }
         }
-        path => page(StatusCode::NOT_FOUND, TEXT, format!("larder: no {path:?} here; try /\n")),
     }
+}
+
+fn not_allowed(methods: &'static str, line: &str) -> Response<Outgoing> {
+    let mut response = page(StatusCode::METHOD_NOT_ALLOWED, TEXT, line.to_owned());
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    response
 }
 
 /// OpenMetrics in Prometheus' older text format 0.0.4: there a counter's HELP and TYPE have the name of its samples, `_total` included

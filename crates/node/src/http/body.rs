@@ -5,10 +5,10 @@ use super::origin::Content;
 use super::proxy::Proxy;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use larder_http::Fill;
+use larder_http::{BrokenOff, Fill, Reader};
 use std::error::Error;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -18,8 +18,10 @@ use tokio::time::{Instant, Sleep};
 pub(super) enum Outgoing {
     /// From the store, or the cache's own: shared, not copied. `None` where it has been sent.
     Whole(Option<Bytes>),
-    /// From the origin, as it comes.
-    Relay(Box<Relay>),
+    /// On its way into the store, read by whoever asked for it meanwhile.
+    Shared(Reader),
+    /// From the origin, as it comes. Backpressure is the client's: nothing is read ahead of it.
+    Relay(Box<Timed<OriginBody>>),
 }
 
 impl Outgoing {
@@ -35,81 +37,56 @@ impl Body for Outgoing {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
             Outgoing::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Outgoing::Relay(relay) => relay.poll_frame(cx),
+            Outgoing::Shared(reader) => reader.poll_piece(cx).map(|piece| {
+                piece.map(|piece| {
+                    piece.map(Frame::data).map_err(|BrokenOff| BodyError::new("the origin's body broke off"))
+                })
+            }),
+            Outgoing::Relay(body) => Pin::new(&mut **body).poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Outgoing::Whole(bytes) => bytes.is_none(),
-            Outgoing::Relay(relay) => relay.body.is_end_stream(),
+            Outgoing::Shared(reader) => reader.left() == Some(0),
+            Outgoing::Relay(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Outgoing::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Outgoing::Relay(relay) => relay.body.size_hint(),
+            Outgoing::Shared(reader) => reader.left().map_or_else(SizeHint::default, SizeHint::with_exact),
+            Outgoing::Relay(body) => body.size_hint(),
         }
     }
 }
 
-/// Passes the origin's body on and, where it is wanted, collects it for the store. Backpressure is the client's: nothing is read ahead of it.
-pub(super) struct Relay {
-    body: Timed<OriginBody>,
-    fill: Option<Box<Fill>>,
-    proxy: Arc<Proxy>,
-}
-
-impl Relay {
-    pub(super) fn new(body: OriginBody, fill: Option<Box<Fill>>, proxy: Arc<Proxy>) -> Relay {
-        let mut relay = Relay { body: Timed::new(body), fill, proxy };
-        // hyper does not ask an empty body for its end.
-        if relay.body.is_end_stream() {
-            relay.complete();
-        }
-        relay
-    }
-
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        match &frame {
-            Some(Ok(frame)) => {
-                if let (Some(fill), Some(data)) = (&mut self.fill, frame.data_ref()) {
-                    fill.push(data);
-                }
-                // Nor does it ask again after the last byte of a known length.
-                if self.body.is_end_stream() {
-                    self.complete();
-                }
-            }
-            None => self.complete(),
-            Some(Err(error)) => {
+/// Reads a body from the origin into the store and to all who read it meanwhile, at the origin's pace; past what may be stored, at that of the
+/// slowest reader. Clients that go away do not stop it: what is wanted in the store is fetched once.
+pub(super) async fn collect(body: OriginBody, mut fill: Box<Fill>, proxy: Arc<Proxy>) {
+    let mut body = Timed::new(body);
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(error) => {
                 tracing::debug!(%error, "the origin's body broke off");
-                self.abort();
+                return proxy.abort(fill);
             }
+        };
+        if let Some(data) = frame.data_ref() {
+            fill.push(data);
         }
-        Poll::Ready(frame)
-    }
-
-    fn complete(&mut self) {
-        if let Some(fill) = self.fill.take() {
-            self.proxy.complete(fill);
+        // The store has it before any reader sees the end: who then asks again, hits.
+        if body.is_end_stream() {
+            break;
         }
-    }
-
-    fn abort(&mut self) {
-        if let Some(fill) = self.fill.take() {
-            self.proxy.abort(fill);
+        if !poll_fn(|cx| fill.poll_room(cx)).await {
+            return proxy.abort(fill);
         }
     }
-}
-
-impl Drop for Relay {
-    /// The client has gone, or the origin broke off.
-    fn drop(&mut self) {
-        self.abort();
-    }
+    proxy.complete(fill);
 }
 
 /// A body from the origin.
@@ -178,7 +155,7 @@ impl Body for Upload {
 }
 
 /// A body that fails after [`limits::BODY_STALL`] without a piece.
-struct Timed<B> {
+pub(super) struct Timed<B> {
     body: B,
     /// Made at the first wait, and moved ahead by every piece.
     stalled: Option<Pin<Box<Sleep>>>,
@@ -186,7 +163,7 @@ struct Timed<B> {
 }
 
 impl<B> Timed<B> {
-    fn new(body: B) -> Timed<B> {
+    pub(super) fn new(body: B) -> Timed<B> {
         Timed { body, stalled: None, waiting: false }
     }
 }
@@ -241,7 +218,6 @@ impl Error for BodyError {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::future::poll_fn;
     use std::time::Duration;
 
     /// A body that brings a byte after each of these pauses, then nothing more.

@@ -61,6 +61,9 @@ pub const GENERATED_BYTES: u64 = 1 << 40;
 /// Connections to the admin server at once: a scraper, a person, and their retries.
 pub const ADMIN_CONNECTIONS: usize = 32;
 
+/// Bytes of the body of one order to purge: the longest URL that is keyed, and its JSON around it.
+pub const PURGE_BYTES: usize = 32 * 1024;
+
 /// A client of the admin server has this long to ask, and to ask again: so few places must not be held by who says nothing. A scraper that
 /// comes every 15 seconds connects anew.
 pub const ADMIN_HEADER_READ: Duration = Duration::from_secs(5);

@@ -3,8 +3,9 @@
 //! ```text
 //!  clients ──► listen ──► proxy ──► larder_http::Cache (one look-up; a hit copies no body)
 //!                           │
-//!                           └─ miss ─► upstream ─► hyper's client and its pool, or the generated origin in this process
-//!                                        └─ relay: the body to the client, and beside it into the cache
+//!                           ├─ miss ─► upstream ─► hyper's client and its pool, or the generated origin in this process
+//!                           │            └─ collect: the body into the cache, and beside it to all who asked meanwhile
+//!                           └─ the same miss once more: follow
 //! ```
 //!
 //! Each thread runs a single-threaded runtime. The cache stands behind a mutex that nobody holds across an await, for the admin thread's sake
@@ -30,11 +31,13 @@ mod listen;
 mod max_forwards;
 mod origin;
 mod proxy;
+mod purge;
 mod round_trip;
 mod status;
 mod upstream;
 
 pub use admin::{Admin, Metrics, StatusSource};
+pub use purge::Purging;
 
 use larder_policy::{Spec, SpecError};
 use larder_units::{ByteSize, Streams};
@@ -56,6 +59,8 @@ pub struct HttpConfig {
     pub policy: Spec,
     /// The largest body that is stored.
     pub max_object: ByteSize,
+    /// Response fields that speak to this cache (RFC 9213), the most telling first.
+    pub targets: Vec<::http::HeaderName>,
 }
 
 /// Where responses come from.
@@ -73,6 +78,7 @@ pub struct Http {
     stop: Option<oneshot::Sender<()>>,
     thread: JoinHandle<()>,
     source: Arc<status::CacheSource>,
+    proxy: Arc<proxy::Proxy>,
 }
 
 impl Http {
@@ -89,6 +95,7 @@ impl Http {
             capacity: config.capacity,
             policy: config.policy.clone(),
             max_object: config.max_object,
+            targets: config.targets.clone(),
             hash_key,
         };
         let cache = larder_http::Cache::new(&cache, &Streams::new(seed))
@@ -105,16 +112,17 @@ impl Http {
         let proxy = Arc::new(proxy::Proxy::new(cache, &config.upstream)?);
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
         let (stop, stopped) = oneshot::channel();
+        let serving = Arc::clone(&proxy);
         const BOUNDS: listen::Bounds =
             listen::Bounds { connections: limits::CONNECTIONS, header_read: limits::HEADER_READ };
         let thread = std::thread::Builder::new()
             .name("http".to_owned())
             .spawn(move || {
-                listen::serve(listener, BOUNDS, stopped, |peer| proxy::Service::new(&proxy, peer));
+                listen::serve(listener, BOUNDS, stopped, |peer| proxy::Service::new(&serving, peer));
                 on_end();
             })
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Http { local, stop: Some(stop), thread, source })
+        Ok(Http { local, stop: Some(stop), thread, source, proxy })
     }
 
     /// Where it listens.
@@ -125,6 +133,11 @@ impl Http {
     /// Its figures, for the admin server.
     pub fn source(&self) -> Arc<dyn StatusSource> {
         Arc::clone(&self.source) as Arc<dyn StatusSource>
+    }
+
+    /// Its purge, for the admin server: open to who has the token.
+    pub fn purging(&self, token: &str) -> Purging {
+        Purging::new(Arc::clone(&self.proxy), token)
     }
 
     /// Stops accepting, gives requests under way [`limits::STOP_GRACE`], and returns when the thread has ended.

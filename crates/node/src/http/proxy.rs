@@ -1,6 +1,6 @@
 //! The caching reverse proxy: clients' requests into the cache, the cache's wishes to the origin, responses back.
 
-use super::body::{OriginBody, Outgoing, Relay, Upload};
+use super::body::{OriginBody, Outgoing, Timed, Upload, collect};
 use super::upstream::Origin;
 use super::{Upstream, limits, max_forwards, round_trip};
 use ::http::header::{CONTENT_LENGTH, EXPECT, HOST};
@@ -10,17 +10,19 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Stat
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{
-    Answer, Cache, Completion, Exchange, Fill, Now, Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
+    Answer, Boarding, Cache, Completion, Exchange, Fill, Follower, Now, Purge, Reply, RequestHead, ResponseHead, Step,
+    UpstreamFailure,
 };
 use larder_units::Time;
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::oneshot;
 
 /// Fields from which frameworks take a target, a scheme or a method other than the request's. They are not part of the cache key, so a
 /// client could choose with them what others get (web cache poisoning): they do not pass. `X-Forwarded-Host` and `-Proto` are set anew.
@@ -67,6 +69,20 @@ impl Proxy {
     /// Reads figures off the cache.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Cache) -> T) -> T {
         read(&self.lock().cache)
+    }
+
+    /// Purges, and lets requests in between the steps. Returns how many responses it took.
+    pub(super) fn purge(&self, purge: &Purge) -> u64 {
+        let now = self.now();
+        let (mut from, mut objects) = (0, 0);
+        loop {
+            let step = self.lock().cache.purge(purge, from, now);
+            objects += step.objects;
+            match step.next {
+                Some(next) => from = next,
+                None => return objects,
+            }
+        }
     }
 
     pub(super) fn complete(&self, fill: Box<Fill>) {
@@ -121,31 +137,101 @@ impl Proxy {
         sent(self.lock().cache.on_failure(exchange, UpstreamFailure::Circle, self.now()))
     }
 
-    /// A request that the store does not answer.
+    /// A request that somebody else asks the origin already.
+    async fn follow(self: Arc<Self>, mut follower: Follower, errand: Errand, body: Incoming) -> Response<Outgoing> {
+        loop {
+            let boarding = poll_fn(|cx| follower.poll_boarding(&errand.parts.headers, cx)).await;
+            match boarding {
+                Boarding::Answer(answer) => return sent(answer),
+                Boarding::Stream { status, headers, body } => return response(status, headers, Outgoing::Shared(body)),
+                Boarding::Again => {}
+            }
+            let step = {
+                let now = self.now();
+                self.lock().cache.on_released(&errand.head(false), now)
+            };
+            match step {
+                Step::Answer(answer) => return sent(answer),
+                Step::Follow(other) => follower = other,
+                Step::Forward(exchange) => return self.send_forward(exchange, errand, body).await,
+                Step::Refresh(answer, exchange) => {
+                    self.refresh(exchange, errand);
+                    return sent(answer);
+                }
+            }
+        }
+    }
+
+    /// A request that the store does not answer. Where others may wait for what comes, it goes on without its client.
+    async fn send_forward(
+        self: Arc<Self>,
+        exchange: Box<Exchange>,
+        errand: Errand,
+        body: Incoming,
+    ) -> Response<Outgoing> {
+        let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body) };
+        if !exchange.is_shared() {
+            let (response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
+            if let Some((body, fill)) = rest {
+                tokio::spawn(collect(body, fill, self));
+            }
+            return response;
+        }
+        let (answer, answered) = oneshot::channel();
+        tokio::spawn(async move {
+            let (response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
+            // The client may have gone.
+            let _ = answer.send(response);
+            if let Some((body, fill)) = rest {
+                collect(body, fill, self).await;
+            }
+        });
+        // It ends without an answer only where the runtime ends, or by a panic, which has said so.
+        answered
+            .await
+            .unwrap_or_else(|_| plain_error(StatusCode::INTERNAL_SERVER_ERROR, "larder: the request was lost\n"))
+    }
+
+    /// Validates in the background what has just been served stale.
+    fn refresh(self: &Arc<Self>, exchange: Box<Exchange>, mut errand: Errand) {
+        errand.parts.method = Method::GET;
+        let proxy = Arc::clone(self);
+        tokio::spawn(async move {
+            // Nobody wants a body that does not go into the store.
+            if let (_, Some((body, fill))) = Arc::clone(&proxy).forward(exchange, errand, Upload::empty()).await {
+                collect(body, fill, proxy).await;
+            }
+        });
+    }
+
+    /// Asks the origin. What comes is for the client; the body, where it may be stored, has to be collected, and the client reads it meanwhile.
     async fn forward(
         self: Arc<Self>,
         mut exchange: Box<Exchange>,
-        parts: Parts,
-        body: Incoming,
-        peer: SocketAddr,
-        host: HeaderValue,
-    ) -> Response<Outgoing> {
+        errand: Errand,
+        upload: Upload,
+    ) -> (Response<Outgoing>, Option<(OriginBody, Box<Fill>)>) {
+        let Errand { parts, peer, host, .. } = errand;
         let target = parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
         let mut headers = exchange.upstream_headers(parts.headers);
         introduce(&mut headers, peer, &host);
-        let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body) };
         let mut asked = self.origin.ask(parts.method.clone(), target.clone(), headers, upload).await;
         loop {
             let (head, body) = match asked {
                 Ok(response) => response.into_parts(),
-                Err(failure) => return sent(self.lock().cache.on_failure(&exchange, failure, self.now())),
+                Err(failure) => return (sent(self.lock().cache.on_failure(&exchange, failure, self.now())), None),
             };
             let head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
             let now = self.now();
             let reply = self.lock().cache.on_response(exchange, head, now);
             match reply {
-                Reply::Answer(answer) => return sent(answer),
-                Reply::Relay { status, headers, fill } => return self.relay(status, headers, body, fill),
+                Reply::Answer(answer) => return (sent(answer), None),
+                Reply::Relay { status, headers, fill } => {
+                    let Some((fill, reader)) = fill.and_then(|fill| fill.reader().map(|reader| (fill, reader))) else {
+                        return (response(status, headers, Outgoing::Relay(Box::new(Timed::new(body)))), None);
+                    };
+                    return (response(status, headers, Outgoing::Shared(reader)), Some((body, fill)));
+                }
                 Reply::Retry(again) => {
                     exchange = again;
                     let mut headers = exchange.retry_headers();
@@ -155,19 +241,33 @@ impl Proxy {
             }
         }
     }
+}
 
-    fn relay(
-        self: Arc<Self>,
-        status: StatusCode,
-        headers: HeaderMap,
-        body: OriginBody,
-        fill: Option<Box<Fill>>,
-    ) -> Response<Outgoing> {
-        let relay = Outgoing::Relay(Box::new(Relay::new(body, fill, self)));
-        let mut response = Response::new(relay);
-        *response.status_mut() = status;
-        *response.headers_mut() = headers;
-        response
+/// A request on its way to the origin, with whom it is from and whom it is for.
+struct Errand {
+    parts: Parts,
+    peer: SocketAddr,
+    /// As it is keyed: what `EXAMPLE.com:80` gets is stored for `example.com`.
+    host: HeaderValue,
+}
+
+impl Errand {
+    /// Its head, for the cache.
+    fn head(&self, has_body: bool) -> RequestHead<'_> {
+        // It was made of a text.
+        head(&self.parts, self.host.to_str().unwrap_or_default(), has_body)
+    }
+}
+
+fn head<'a>(parts: &'a Parts, authority: &'a str, has_body: bool) -> RequestHead<'a> {
+    RequestHead {
+        method: &parts.method,
+        scheme: "http",
+        authority,
+        target: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
+        version: parts.version,
+        headers: &parts.headers,
+        has_body,
     }
 }
 
@@ -201,35 +301,34 @@ impl hyper::service::Service<Request<Incoming>> for Service {
         let (mut parts, body) = request.into_parts();
         let fallback = self.proxy.origin.authority();
         let own_answer = max_forwards::spend(&mut parts);
-        let exchange = match authority(&parts, fallback) {
+        let authority = match authority(&parts, fallback) {
             Err(refusal) => return Responding::Now(Some(refuse(refusal))),
             Ok(_) if own_answer.is_some() => return Responding::Now(own_answer),
-            Ok(authority) => {
-                let head = RequestHead {
-                    method: &parts.method,
-                    scheme: "http",
-                    authority,
-                    target: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
-                    version: parts.version,
-                    headers: &parts.headers,
-                    has_body: !body.is_end_stream(),
-                };
-                match self.proxy.step(&head) {
-                    Step::Answer(answer) => return Responding::Now(Some(sent(answer))),
-                    Step::Forward(exchange) => exchange,
-                }
-            }
+            Ok(authority) => authority,
         };
-        if round_trip::goes_round(&parts.headers) {
-            return Responding::Now(Some(self.proxy.refuse_circle(&exchange)));
-        }
-        // As it is keyed: what `EXAMPLE.com:80` gets is stored for `example.com`. An authority is visible ASCII.
-        let Ok(host) = HeaderValue::from_str(exchange.authority()) else {
+        let step = match self.proxy.step(&head(&parts, authority, !body.is_end_stream())) {
+            Step::Answer(answer) => return Responding::Now(Some(sent(answer))),
+            other => other,
+        };
+        // As it is keyed: an authority is visible ASCII.
+        let Ok(host) = HeaderValue::from_str(larder_http::keyed_authority("http", authority).as_ref()) else {
             return Responding::Now(Some(refuse("the host has odd characters")));
         };
+        let goes_round = round_trip::goes_round(&parts.headers);
         parts.headers.remove(EXPECT);
-        let forward = Arc::clone(&self.proxy).forward(exchange, parts, body, self.peer, host);
-        Responding::Later(Box::pin(forward))
+        let (proxy, errand) = (Arc::clone(&self.proxy), Errand { parts, peer: self.peer, host });
+        match step {
+            Step::Answer(answer) => Responding::Now(Some(sent(answer))),
+            Step::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(&exchange))),
+            Step::Forward(exchange) => Responding::Later(Box::pin(proxy.send_forward(exchange, errand, body))),
+            Step::Follow(follower) => Responding::Later(Box::pin(proxy.follow(follower, errand, body))),
+            Step::Refresh(answer, exchange) => {
+                if !goes_round {
+                    proxy.refresh(exchange, errand);
+                }
+                Responding::Now(Some(sent(answer)))
+            }
+        }
     }
 }
 
@@ -292,19 +391,28 @@ fn introduce(headers: &mut HeaderMap, peer: SocketAddr, host: &HeaderValue) {
 }
 
 fn sent(answer: Answer) -> Response<Outgoing> {
-    let mut response = Response::new(Outgoing::whole(answer.body));
-    *response.status_mut() = answer.status;
-    *response.headers_mut() = answer.headers;
+    response(answer.status, answer.headers, Outgoing::whole(answer.body))
+}
+
+fn response(status: StatusCode, headers: HeaderMap, body: Outgoing) -> Response<Outgoing> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
     response
+}
+
+/// An error of our own, in one line.
+fn plain_error(status: StatusCode, text: impl Into<Bytes>) -> Response<Outgoing> {
+    let text = text.into();
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
+    response(status, headers, Outgoing::whole(text))
 }
 
 /// A 400 that closes the connection: after a malformed request, nobody knows where the next one starts.
 fn refuse(reason: &'static str) -> Response<Outgoing> {
-    let text = Bytes::from(format!("larder: bad request: {reason}\n"));
-    let length = HeaderValue::from(text.len());
-    let mut response = Response::new(Outgoing::whole(text));
-    *response.status_mut() = StatusCode::BAD_REQUEST;
-    response.headers_mut().insert(CONTENT_LENGTH, length);
+    let text = format!("larder: bad request: {reason}\n");
+    let mut response = plain_error(StatusCode::BAD_REQUEST, text);
     response.headers_mut().insert(::http::header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
@@ -320,6 +428,7 @@ mod tests {
             capacity: larder_units::ByteSize::from_mib(1),
             policy: "lru".parse().unwrap(),
             max_object: larder_units::ByteSize::from_mib(1),
+            targets: vec!["cdn-cache-control".parse().unwrap()],
             hash_key: [1; 16],
         };
         let cache = Cache::new(&config, &larder_units::Streams::new(1)).unwrap();

@@ -54,6 +54,8 @@ impl StatusSource for CacheSource {
                 "hits": counters.hits,
                 "validated": counters.validated,
                 "hit_ratio": Ratio::of(counters.hits, counters.requests).value(),
+                "stale": counters.stale,
+                "collapsed": counters.collapsed,
                 "hit_bytes": counters.hit_bytes,
                 "unsatisfied": counters.unsatisfied,
                 "forwarded": forwarded(counters.forwarded),
@@ -62,6 +64,7 @@ impl StatusSource for CacheSource {
                 "truncated": counters.truncated,
                 "evicted": counters.evicted,
                 "invalidated": counters.invalidated,
+                "purged": counters.purged,
                 "origin_failures": counters.upstream_failures,
             })
         })
@@ -77,6 +80,8 @@ impl StatusSource for CacheSource {
         metrics.counter("larder_http_requests", "Requests of clients", counters.requests);
         metrics.counter("larder_http_hits", "Requests answered from the store", counters.hits);
         metrics.counter("larder_http_validated", "Requests answered from the store after a 304", counters.validated);
+        metrics.counter("larder_http_stale", "Requests answered from the store though it was stale", counters.stale);
+        metrics.counter("larder_http_collapsed", "Requests that waited for another's response", counters.collapsed);
         metrics.counter("larder_http_hit_bytes", "Body bytes of these", counters.hit_bytes);
         metrics.counter("larder_http_unsatisfied", "Requests with only-if-cached and no answer", counters.unsatisfied);
         let forwarded = ForwardReason::ALL.map(ForwardReason::name).into_iter().zip(counters.forwarded);
@@ -87,6 +92,7 @@ impl StatusSource for CacheSource {
         metrics.counter("larder_http_truncated", "Bodies that broke off", counters.truncated);
         metrics.counter("larder_http_evicted", "Responses evicted", counters.evicted);
         metrics.counter("larder_http_invalidated", "Responses removed as outdated", counters.invalidated);
+        metrics.counter("larder_http_purged", "Responses purged by an operator", counters.purged);
         metrics.counter(
             "larder_http_origin_failures",
             "Requests that the origin did not answer",

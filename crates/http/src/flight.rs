@@ -1,0 +1,329 @@
+//! Request collapsing (RFC 9111 §4: a cache may use one response for several requests that came while it was fetched): one request for a key
+//! flies to the origin, the others wait for it and stream what it brings as it comes.
+//!
+//! ```text
+//!  Asking ── a response that may be stored and reused ──► Airborne: followers read its body from the transit
+//!    └────── anything else ─────────────────────────────► Down: asked again at once, or answered with the same error
+//! ```
+//!
+//! What cannot be shared is remembered by key for [`limits::ALONE`] ("hit for miss"): requests for it do not wait for each other, and each
+//! response may show that it has changed. A 502, 503 or 504, and an origin that does not answer, are an answer to all who waited: a hundred
+//! more requests would not help it. They get our own words, since what an error page says may be one client's.
+
+use crate::Answer;
+use crate::answer::Ready;
+use crate::cache_status::{CacheStatus, ForwardReason};
+use crate::key::Key;
+use crate::stored::Stored;
+use crate::transit::{Reader, Transit};
+use crate::vary::Selector;
+use crate::{Now, limits};
+use hashbrown::HashTable;
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use larder_units::Time;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// One request under way to the origin, and those who wait for it.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    waiting: Vec<Option<Waker>>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Asking,
+    Airborne(Box<Head>),
+    Down(Landing),
+}
+
+/// The head of a response that followers share.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub status: StatusCode,
+    /// As for the leader, but for `Cache-Status`.
+    pub headers: HeaderMap,
+    pub selector: Selector,
+    /// Content-Length.
+    pub length: Option<u64>,
+    pub transit: Arc<Transit>,
+}
+
+/// How a flight ends without a body to share.
+#[derive(Clone, Debug)]
+pub(crate) enum Landing {
+    /// Followers ask the cache again.
+    Again,
+    /// The origin's trouble is everybody's.
+    Failed { status: StatusCode, retry_after: Option<HeaderValue> },
+    /// What is stored is stale, and did for the leader. The status is the origin's, where it gave one.
+    Stale { stored: Box<Stored>, status: Option<StatusCode> },
+}
+
+impl Flight {
+    /// How many wait for its head.
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().waiting.iter().flatten().count()
+    }
+
+    pub(crate) fn take_off(&self, head: Head) {
+        self.change(Phase::Airborne(Box::new(head)));
+    }
+
+    pub(crate) fn land(&self, landing: Landing) {
+        self.change(Phase::Down(landing));
+    }
+
+    fn change(&self, phase: Phase) {
+        let mut state = self.lock();
+        state.phase = phase;
+        state.waiting.drain(..).flatten().for_each(Waker::wake);
+    }
+
+    fn is_down(&self) -> bool {
+        matches!(self.lock().phase, Phase::Down(_))
+    }
+
+    /// Whether a request with these fields would get something out of waiting.
+    fn can_carry(&self, request: &HeaderMap) -> bool {
+        match &self.lock().phase {
+            Phase::Asking => true,
+            Phase::Airborne(head) => head.selector.matches(request) && head.transit.reader(0, None).is_some(),
+            Phase::Down(_) => false,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The leader's hold on its flight. Dropped in mid-air (the host gave the exchange up), it lets the followers go.
+#[derive(Debug)]
+pub(crate) struct Lead(pub Arc<Flight>);
+
+impl Drop for Lead {
+    fn drop(&mut self) {
+        let asking = matches!(self.0.lock().phase, Phase::Asking);
+        if asking {
+            self.0.land(Landing::Again);
+        }
+    }
+}
+
+/// A request that waits for the response to another one.
+#[derive(Debug)]
+pub struct Follower {
+    flight: Arc<Flight>,
+    reason: ForwardReason,
+    now: Now,
+    ticket: Option<usize>,
+}
+
+/// What became of a [`Follower`].
+#[derive(Debug)]
+pub enum Boarding {
+    /// Send this.
+    Answer(Answer),
+    /// Send this head, and the body as it comes.
+    Stream {
+        /// The status.
+        status: StatusCode,
+        /// All fields, ready to be sent.
+        headers: HeaderMap,
+        /// The body.
+        body: Reader,
+    },
+    /// Ask the cache again, with [`crate::Cache::on_released`].
+    Again,
+}
+
+impl Follower {
+    /// Waits for the head of the response; `request` are the fields of this follower's own request.
+    pub fn poll_boarding(&mut self, request: &HeaderMap, cx: &mut Context<'_>) -> Poll<Boarding> {
+        let mut state = self.flight.lock();
+        match &state.phase {
+            Phase::Asking => {
+                let waker = Some(cx.waker().clone());
+                match self.ticket {
+                    Some(ticket) => state.waiting[ticket] = waker,
+                    None => {
+                        self.ticket = Some(state.waiting.len());
+                        state.waiting.push(waker);
+                    }
+                }
+                Poll::Pending
+            }
+            Phase::Airborne(head) if head.selector.matches(request) => Poll::Ready(self.board(head, request)),
+            Phase::Airborne(_) | Phase::Down(Landing::Again) => Poll::Ready(Boarding::Again),
+            Phase::Down(Landing::Stale { stored, status }) if stored.selector.matches(request) => {
+                let ttl_seconds = stored.freshness.ttl_seconds(self.now.time);
+                let cache_status = CacheStatus::Stale { reason: self.reason, status: *status, ttl_seconds };
+                let headers = stored.validated_headers(self.now.time, cache_status);
+                let answer = stored.ready(&headers).reply(&Method::GET, request).with(&stored.body);
+                Poll::Ready(Boarding::Answer(answer))
+            }
+            Phase::Down(Landing::Stale { .. }) => Poll::Ready(Boarding::Again),
+            Phase::Down(Landing::Failed { status, retry_after }) => {
+                let forwarded = CacheStatus::Forwarded {
+                    reason: self.reason,
+                    status: Some(*status),
+                    stored: false,
+                    collapsed: true,
+                    refusal: None,
+                };
+                let line = "larder: the origin failed, and this request would have been the same\n";
+                let mut answer = Answer::error(*status, &Method::GET, line, forwarded, self.now);
+                if let Some(after) = retry_after {
+                    answer.headers.insert(RETRY_AFTER, after.clone());
+                }
+                Poll::Ready(Boarding::Answer(answer))
+            }
+        }
+    }
+
+    fn board(&self, head: &Head, request: &HeaderMap) -> Boarding {
+        let mut headers = head.headers.clone();
+        let forwarded = CacheStatus::Forwarded {
+            reason: self.reason,
+            status: Some(head.status),
+            stored: false,
+            collapsed: true,
+            refusal: None,
+        };
+        forwarded.set(&mut headers);
+        let ready = Ready { status: head.status, headers: &headers, length: head.length };
+        let reply = ready.reply(&Method::GET, request);
+        if !reply.has_body {
+            return Boarding::Answer(reply.without_body());
+        }
+        match head.transit.reader(reply.first, reply.end) {
+            Some(body) => Boarding::Stream { status: reply.status, headers: reply.headers, body },
+            None => Boarding::Again,
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let mut state = self.flight.lock();
+        if let Some(place) = self.ticket.and_then(|ticket| state.waiting.get_mut(ticket)) {
+            *place = None;
+        }
+    }
+}
+
+/// What a request that the store does not answer may do.
+pub(crate) enum Seat {
+    /// It flies, and others may follow.
+    Lead(Lead),
+    Follow(Follower),
+    /// It flies, and nobody follows.
+    Alone,
+}
+
+/// All flights, and the keys for which nobody waits.
+pub(crate) struct Flights {
+    table: HashTable<Entry>,
+    /// Flights that were given up stay in the table until their key is asked for again, or until it has grown to this.
+    sweep_at: usize,
+    /// By hash: until when requests for it do not wait for each other.
+    alone: Box<[(u64, Time)]>,
+}
+
+struct Entry {
+    hash: u64,
+    key: Box<[u8]>,
+    flight: Arc<Flight>,
+}
+
+impl Flights {
+    pub(crate) fn new() -> Flights {
+        let alone = vec![(0, Time::ZERO); limits::ALONE_PLACES].into_boxed_slice();
+        Flights { table: HashTable::new(), sweep_at: limits::FLIGHTS_SWEPT, alone }
+    }
+
+    /// A seat for a request with these fields. One that `may_lead` not follows or flies alone.
+    pub(crate) fn seat(
+        &mut self,
+        key: &Key<'_>,
+        hash: u64,
+        request: &HeaderMap,
+        may_lead: bool,
+        reason: ForwardReason,
+        now: Now,
+    ) -> Seat {
+        if self.is_alone(hash, now.time) {
+            return Seat::Alone;
+        }
+        if let Some(entry) = self.table.find(hash, |entry| key.is(&entry.key)) {
+            if entry.flight.can_carry(request) {
+                let flight = Arc::clone(&entry.flight);
+                return Seat::Follow(Follower { flight, reason, now, ticket: None });
+            }
+            if !entry.flight.is_down() {
+                return Seat::Alone;
+            }
+        }
+        if may_lead { Seat::Lead(self.lead(key, hash)) } else { Seat::Alone }
+    }
+
+    /// Whether somebody flies for the key.
+    pub(crate) fn is_under_way(&self, key: &Key<'_>, hash: u64) -> bool {
+        self.table.find(hash, |entry| key.is(&entry.key)).is_some_and(|entry| !entry.flight.is_down())
+    }
+
+    pub(crate) fn lead(&mut self, key: &Key<'_>, hash: u64) -> Lead {
+        self.forget(key, hash);
+        if self.table.len() >= self.sweep_at {
+            self.table.retain(|entry| !entry.flight.is_down());
+            self.sweep_at = limits::FLIGHTS_SWEPT.max(self.table.len() * 2);
+        }
+        let state = State { phase: Phase::Asking, waiting: Vec::new() };
+        let flight = Arc::new(Flight { state: Mutex::new(state) });
+        let entry = Entry { hash, key: key.to_bytes(), flight: Arc::clone(&flight) };
+        self.table.insert_unique(hash, entry, |entry| entry.hash);
+        Lead(flight)
+    }
+
+    /// Nobody joins the key's flight any more; those who have stay.
+    pub(crate) fn forget(&mut self, key: &Key<'_>, hash: u64) {
+        if let Ok(entry) = self.table.find_entry(hash, |entry| key.is(&entry.key)) {
+            entry.remove();
+        }
+    }
+
+    /// Nobody joins any of today's flights any more.
+    pub(crate) fn forget_all(&mut self) {
+        self.table.clear();
+    }
+
+    /// This flight is over.
+    pub(crate) fn end(&mut self, hash: u64, flight: &Arc<Flight>) {
+        if let Ok(entry) = self.table.find_entry(hash, |entry| Arc::ptr_eq(&entry.flight, flight)) {
+            entry.remove();
+        }
+    }
+
+    /// Requests for the key shall, or shall no longer, wait for each other.
+    pub(crate) fn set_alone(&mut self, hash: u64, alone: bool, now: Time) {
+        let place = &mut self.alone[hash as usize % limits::ALONE_PLACES];
+        if alone {
+            *place = (hash, now + limits::ALONE);
+        } else if place.0 == hash {
+            *place = (0, Time::ZERO);
+        }
+    }
+
+    fn is_alone(&self, hash: u64, now: Time) -> bool {
+        let (of, until) = self.alone[hash as usize % limits::ALONE_PLACES];
+        of == hash && now < until
+    }
+}

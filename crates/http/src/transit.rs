@@ -1,0 +1,319 @@
+//! A body under way: one writer, any number of readers, who get each byte as soon as it is there.
+//!
+//! While it is collected, everything stays and a reader may start anywhere. When it outgrows its limits, it becomes a window: what every
+//! reader has passed is let go, the writer waits for the slowest, and nobody may join any more. Wakers are how a reader says that it waits;
+//! who polls, and on what, is the host's affair.
+
+use crate::limits;
+use bytes::Bytes;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// The shared body.
+#[derive(Debug, Default)]
+pub(crate) struct Transit {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    bytes: Vec<u8>,
+    /// Bytes let go in front of these.
+    base: u64,
+    windowed: bool,
+    end: Option<End>,
+    readers: Vec<Place>,
+    /// Waits for room in the window.
+    writer: Option<Waker>,
+}
+
+#[derive(Debug)]
+enum End {
+    /// All of it, in one piece.
+    Whole(Bytes),
+    /// The window has seen its last byte.
+    Passed,
+    /// It broke off.
+    Broken,
+}
+
+#[derive(Debug)]
+enum Place {
+    Free,
+    Taken { at: u64, waker: Option<Waker> },
+}
+
+impl Transit {
+    /// Appends within the capacity that [`Transit::reserve`] has made, or to the window.
+    pub(crate) fn push(&self, piece: &[u8]) {
+        let mut state = self.lock();
+        state.bytes.extend_from_slice(piece);
+        state.trim();
+        state.wake_readers();
+    }
+
+    /// Makes room for exactly so many bytes in all.
+    pub(crate) fn reserve(&self, capacity: usize) {
+        let mut state = self.lock();
+        let more = capacity.saturating_sub(state.bytes.len());
+        state.bytes.reserve_exact(more);
+    }
+
+    /// Bytes held, and room for them.
+    pub(crate) fn held(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.bytes.len(), state.bytes.capacity())
+    }
+
+    /// All bytes that have come.
+    pub(crate) fn len(&self) -> u64 {
+        let state = self.lock();
+        match &state.end {
+            Some(End::Whole(bytes)) => bytes.len() as u64,
+            _ => state.base + state.bytes.len() as u64,
+        }
+    }
+
+    /// From now on, what every reader has passed is let go. True where nothing is left.
+    pub(crate) fn become_window(&self) -> bool {
+        let mut state = self.lock();
+        state.windowed = true;
+        state.trim();
+        state.bytes.is_empty()
+    }
+
+    /// Room in the window: true; nobody reads any more, so that nobody needs the rest: false.
+    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        let mut state = self.lock();
+        if !state.windowed {
+            return Poll::Ready(true);
+        }
+        if state.readers.iter().all(|place| matches!(place, Place::Free)) {
+            return Poll::Ready(false);
+        }
+        if state.bytes.len() < limits::WINDOW_BYTES {
+            return Poll::Ready(true);
+        }
+        state.writer = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// The body is whole. What was collected, for the store; nothing of a window.
+    pub(crate) fn finish(&self) -> Bytes {
+        let mut state = self.lock();
+        let mut bytes = Bytes::new();
+        if state.windowed {
+            state.end = Some(End::Passed);
+        } else {
+            let mut collected = std::mem::take(&mut state.bytes);
+            collected.shrink_to_fit();
+            bytes = Bytes::from(collected);
+            state.end = Some(End::Whole(bytes.clone()));
+        }
+        state.wake_readers();
+        bytes
+    }
+
+    /// The body broke off; without effect where it has ended.
+    pub(crate) fn break_off(&self) {
+        let mut state = self.lock();
+        state.end.get_or_insert(End::Broken);
+        state.wake_readers();
+    }
+
+    /// A reader of the bytes `first..end`, or from `first` to the end of all. `None` where `first` has gone by.
+    pub(crate) fn reader(self: &Arc<Self>, first: u64, end: Option<u64>) -> Option<Reader> {
+        let mut state = self.lock();
+        if state.windowed {
+            return None;
+        }
+        let place = Place::Taken { at: first, waker: None };
+        let free = state.readers.iter().position(|place| matches!(place, Place::Free));
+        let slot = free.unwrap_or(state.readers.len());
+        match free {
+            Some(slot) => state.readers[slot] = place,
+            None => state.readers.push(place),
+        }
+        drop(state);
+        Some(Reader { transit: Arc::clone(self), slot, end, left: end.map(|end| end - first) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn trim(&mut self) {
+        if !self.windowed || self.end.is_some() {
+            return;
+        }
+        let held_to = self.base + self.bytes.len() as u64;
+        let slowest = self.readers.iter().filter_map(|place| match place {
+            Place::Taken { at, .. } => Some(*at),
+            Place::Free => None,
+        });
+        let slowest = slowest.min().unwrap_or(held_to).clamp(self.base, held_to);
+        self.bytes.drain(..(slowest - self.base) as usize);
+        self.base = slowest;
+        if self.bytes.len() < limits::WINDOW_BYTES {
+            // What was collected before may have been much larger.
+            self.bytes.shrink_to(limits::WINDOW_BYTES);
+            if let Some(writer) = self.writer.take() {
+                writer.wake();
+            }
+        }
+    }
+
+    fn wake_readers(&mut self) {
+        for place in &mut self.readers {
+            if let Place::Taken { waker, .. } = place
+                && let Some(waker) = waker.take()
+            {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// One who reads a body under way.
+#[derive(Debug)]
+pub struct Reader {
+    transit: Arc<Transit>,
+    slot: usize,
+    /// Where this reader stops, if not at the end of all.
+    end: Option<u64>,
+    /// Bytes still to come, where that is known.
+    left: Option<u64>,
+}
+
+/// The body ended before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BrokenOff;
+
+impl Reader {
+    /// The body's length is known.
+    pub(crate) fn expect(&mut self, length: Option<u64>) {
+        self.left = length;
+    }
+
+    /// Bytes still to come, where that is known.
+    pub fn left(&self) -> Option<u64> {
+        self.left
+    }
+
+    /// The next piece, at most [`limits::PIECE_BYTES`] of a body that is still under way; `None` at its end.
+    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>> {
+        let mut state = self.transit.lock();
+        let Place::Taken { at, .. } = state.readers[self.slot] else { return Poll::Ready(None) };
+        if self.end == Some(at) {
+            return Poll::Ready(None);
+        }
+        let piece = match &state.end {
+            Some(End::Whole(bytes)) => {
+                let end = self.end.unwrap_or(u64::MAX).min(bytes.len() as u64);
+                bytes.slice(at.min(end) as usize..end as usize)
+            }
+            _ => {
+                let held_to = (state.base + state.bytes.len() as u64).min(self.end.unwrap_or(u64::MAX));
+                let end = held_to.min(at + limits::PIECE_BYTES as u64);
+                // A reader further ahead than the writer waits.
+                let from = at.min(end);
+                Bytes::copy_from_slice(
+                    &state.bytes[(from.max(state.base) - state.base) as usize..(end - state.base) as usize],
+                )
+            }
+        };
+        if piece.is_empty() {
+            return match &state.end {
+                Some(End::Broken) => Poll::Ready(Some(Err(BrokenOff))),
+                Some(_) => Poll::Ready(None),
+                None => {
+                    state.readers[self.slot] = Place::Taken { at, waker: Some(cx.waker().clone()) };
+                    Poll::Pending
+                }
+            };
+        }
+        let read = piece.len() as u64;
+        state.readers[self.slot] = Place::Taken { at: at + read, waker: None };
+        state.trim();
+        self.left = self.left.map(|left| left.saturating_sub(read));
+        Poll::Ready(Some(Ok(piece)))
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.transit.lock();
+        state.readers[self.slot] = Place::Free;
+        state.trim();
+        // Perhaps the last one: the writer has to hear of it.
+        if let Some(writer) = state.writer.take() {
+            writer.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(reader: &mut Reader) -> Poll<Option<Result<Bytes, BrokenOff>>> {
+        reader.poll_piece(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn piece(text: &'static str) -> Poll<Option<Result<Bytes, BrokenOff>>> {
+        Poll::Ready(Some(Ok(Bytes::from_static(text.as_bytes()))))
+    }
+
+    /// The fear: a follower gets a byte twice, or none, or waits for the end.
+    #[test]
+    fn readers_get_each_byte_once_as_it_comes() {
+        let transit = Arc::new(Transit::default());
+        let mut early = transit.reader(0, None).unwrap();
+        assert_eq!(read(&mut early), Poll::Pending);
+        transit.push(b"hello ");
+        assert_eq!(read(&mut early), piece("hello "));
+        let mut late = transit.reader(0, None).unwrap();
+        let mut part = transit.reader(4, Some(8)).unwrap();
+        assert_eq!((read(&mut part), part.left()), (piece("o "), Some(2)));
+        transit.push(b"world");
+        assert_eq!((read(&mut late), read(&mut early)), (piece("hello world"), piece("world")));
+        assert_eq!((read(&mut part), read(&mut part)), (piece("wo"), Poll::Ready(None)));
+        let mut ahead = transit.reader(20, None).unwrap();
+        assert_eq!((read(&mut early), read(&mut ahead)), (Poll::Pending, Poll::Pending));
+        assert_eq!(transit.finish(), "hello world");
+        assert_eq!((read(&mut early), read(&mut ahead)), (Poll::Ready(None), Poll::Ready(None)));
+    }
+
+    /// The fear: what was cut looks whole to those who follow.
+    #[test]
+    fn what_breaks_off_breaks_off_for_all() {
+        let transit = Arc::new(Transit::default());
+        let mut reader = transit.reader(0, None).unwrap();
+        transit.push(b"half");
+        transit.break_off();
+        assert_eq!((read(&mut reader), read(&mut reader)), (piece("half"), Poll::Ready(Some(Err(BrokenOff)))));
+    }
+
+    /// The fear: a body without end fills the memory, or its writer waits for ever for a reader that has gone.
+    #[test]
+    fn a_window_holds_no_more_than_its_slowest_reader_needs() {
+        let transit = Arc::new(Transit::default());
+        let (mut fast, slow) = (transit.reader(0, None).unwrap(), transit.reader(0, None).unwrap());
+        let chunk = [7; limits::PIECE_BYTES];
+        transit.push(&chunk);
+        assert!(!transit.become_window());
+        assert!(transit.reader(0, None).is_none(), "nobody joins a window");
+        let mut cx = Context::from_waker(Waker::noop());
+        while transit.poll_room(&mut cx) == Poll::Ready(true) {
+            transit.push(&chunk);
+        }
+        while read(&mut fast).is_ready() {}
+        assert_eq!(transit.poll_room(&mut cx), Poll::Pending, "the slow one holds it");
+        drop(slow);
+        assert_eq!((transit.poll_room(&mut cx), transit.held().0), (Poll::Ready(true), 0));
+        drop(fast);
+        assert_eq!(transit.poll_room(&mut cx), Poll::Ready(false));
+    }
+}

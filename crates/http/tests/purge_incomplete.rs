@@ -1,0 +1,123 @@
+//! The fear: an operator purges a page, and it is served once more; or he purges one, and others go with it.
+
+mod stage;
+use http::Method;
+use larder_http::{Completion, Purge, Refusal, Scope};
+use stage::{Stage, get, request};
+
+const PAGE: (&str, &str) = ("cache-control", "max-age=60");
+const TARGETS: [&str; 5] = ["/", "/a", "/a/b", "/ab?q", "/c"];
+
+fn stored() -> Stage {
+    let mut stage = Stage::new();
+    for target in TARGETS {
+        let fields = [PAGE, ("etag", "\"1\""), ("surrogate-key", "all  one"), ("cache-tag", "x, y z")];
+        stage.ask(&get(target), 200, &fields, target);
+    }
+    for language in ["de", "fr"] {
+        let fields = [PAGE, ("vary", "accept-language"), ("cache-tag", language)];
+        stage.ask(&get("/v").with("accept-language", language), 200, &fields, language);
+    }
+    stage
+}
+
+fn purge(stage: &mut Stage, scope: Scope, soft: bool) -> u64 {
+    let purge = Purge { scope, soft };
+    let (mut from, mut objects) = (0, 0);
+    loop {
+        let step = stage.cache.purge(&purge, from, stage.now);
+        objects += step.objects;
+        match step.next {
+            Some(next) => from = next,
+            None => return objects,
+        }
+    }
+}
+
+fn hits(stage: &mut Stage) -> Vec<&'static str> {
+    TARGETS.into_iter().filter(|target| stage.is_hit(&get(target))).collect()
+}
+
+fn url(text: &str) -> larder_http::Url {
+    text.parse().unwrap()
+}
+
+#[test]
+fn each_scope_takes_what_it_names_and_no_more() {
+    let tag = |text: &str| Scope::Tag(text.to_owned());
+    for (scope, objects, left) in [
+        (Scope::Exact(url("http://EXAMPLE.com:80/a")), 1, &["/", "/a/b", "/ab?q", "/c"][..]),
+        (Scope::Exact(url("http://example.com/v")), 2, &TARGETS),
+        (Scope::Exact(url("https://example.com/a")), 0, &TARGETS),
+        (Scope::Prefix(url("http://example.com/a")), 3, &["/", "/c"]),
+        (Scope::Prefix(url("http://example.com/a/")), 1, &["/", "/a", "/ab?q", "/c"]),
+        (Scope::Prefix(url("http://example.com")), 7, &[]),
+        (Scope::Prefix(url("http://example.co")), 0, &TARGETS),
+        (tag("one"), 5, &[]),
+        (tag("y z"), 5, &[]),
+        (tag("y"), 0, &TARGETS),
+        (tag("fr"), 1, &TARGETS),
+        (Scope::Everything, 7, &[]),
+    ] {
+        let mut stage = stored();
+        assert_eq!((purge(&mut stage, scope.clone(), false), hits(&mut stage)), (objects, left.to_vec()), "{scope:?}");
+        assert_eq!(stage.cache.counters().purged, objects);
+    }
+}
+
+/// What was asked for before does not come back after.
+#[test]
+fn what_is_under_way_is_not_stored() {
+    for scope in [Scope::Exact(url("http://example.com/late")), Scope::Tag("x".to_owned()), Scope::Everything] {
+        for soft in [false, true] {
+            let mut stage = stored();
+            let exchange = stage.open(&get("/late"));
+            purge(&mut stage, scope.clone(), soft);
+            // Who asks now does not follow the old request.
+            let after = stage.open(&get("/late"));
+            let seen = stage.reply(exchange, 200, &[PAGE], "old");
+            assert_eq!(seen.completion, Some(Completion::Refused(Refusal::Invalidated)));
+            drop(after);
+            stage.wait(1);
+            stage.ask(&get("/late"), 200, &[PAGE], "new");
+            assert_eq!(stage.ask_store(&get("/late")).body, b"new");
+        }
+    }
+}
+
+#[test]
+fn soft_ones_are_confirmed_or_serve_in_need() {
+    for scope in [Scope::Exact(url("http://example.com/a")), Scope::Tag("one".to_owned())] {
+        let mut stage = stored();
+        purge(&mut stage, scope, true);
+        stage.wait(1);
+        let exchange = stage.open(&get("/a"));
+        let answer = stage.cache.on_failure(&exchange, larder_http::UpstreamFailure::Unreachable, stage.now);
+        assert_eq!((answer.status.as_u16(), &answer.body[..]), (200, &b"/a"[..]));
+        let seen = stage.ask(&get("/a"), 304, &[PAGE, ("etag", "\"1\"")], "");
+        assert_eq!(
+            (seen.status, &seen.body[..], seen.asked.unwrap()["if-none-match"].as_bytes()),
+            (200, &b"/a"[..], &b"\"1\""[..])
+        );
+        assert!(stage.is_hit(&get("/a")));
+    }
+}
+
+/// A walk in steps meets everything, whatever comes and goes meanwhile.
+#[test]
+fn a_long_walk_goes_in_steps() {
+    let mut stage = Stage::with(64 << 20, "lru");
+    for number in 0..10_000 {
+        stage.ask(&get(&format!("/{number}")), 200, &[PAGE], "x");
+    }
+    stage.wait(1);
+    let everything = Purge { scope: Scope::Everything, soft: false };
+    let (mut from, mut steps, mut objects) = (Some(0), 0, 0);
+    while let Some(at) = from {
+        let step = stage.cache.purge(&everything, at, stage.now);
+        (from, steps, objects) = (step.next, steps + 1, objects + step.objects);
+        stage.ask(&request(Method::POST, &format!("/{}", 9_999 - steps)), 200, &[], "");
+    }
+    assert!(steps > 1);
+    assert!(objects + steps >= 10_000 && stage.cache.engine().is_empty(), "{objects} in {steps}");
+}

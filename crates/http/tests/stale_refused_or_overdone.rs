@@ -1,0 +1,108 @@
+//! The fear: a stale page where a fresh one was to be had, or an error where a stale page would have done (RFC 5861, RFC 9111 §4.2.4).
+
+mod stage;
+use larder_http::{Step, UpstreamFailure};
+use stage::{Fields, Stage, get};
+
+fn stored(control: &str) -> Stage {
+    let mut stage = Stage::new();
+    stage.ask(&get("/"), 200, &[("cache-control", control), ("etag", "\"1\"")], "old");
+    stage.wait(12);
+    stage
+}
+
+/// The answer where the origin fails in this way.
+fn failing(stage: &mut Stage, failure: UpstreamFailure) -> (u16, String) {
+    let exchange = stage.open(&get("/"));
+    let answer = stage.cache.on_failure(&exchange, failure, stage.now);
+    (answer.status.as_u16(), answer.headers["cache-status"].to_str().unwrap().to_owned())
+}
+
+#[test]
+fn one_validates_in_the_background_and_nobody_waits() {
+    let mut stage = stored("max-age=10, stale-while-revalidate=5");
+    let Step::Refresh(answer, mut exchange) = stage.cache.on_request(&get("/").head(), stage.now) else { panic!() };
+    assert_eq!(
+        (&answer.body[..], &answer.headers["cache-status"]),
+        (&b"old"[..], &"larder; hit; ttl=-2".parse().unwrap())
+    );
+    assert_eq!(exchange.upstream_headers(http::HeaderMap::new())["if-none-match"], "\"1\"");
+    assert_eq!(stage.ask_store(&get("/")).body, b"old", "one is enough");
+    stage.reply(exchange, 200, &[("cache-control", "max-age=10")], "new");
+    assert_eq!(stage.ask_store(&get("/")).body, b"new");
+    assert_eq!(stage.cache.counters().stale, 2);
+}
+
+#[test]
+fn a_refresh_that_fails_lets_the_next_try() {
+    let mut stage = stored("max-age=10, stale-while-revalidate=5");
+    for _ in 0..2 {
+        let Step::Refresh(_, exchange) = stage.cache.on_request(&get("/").head(), stage.now) else { panic!() };
+        stage.cache.on_failure(&exchange, UpstreamFailure::Unreachable, stage.now);
+    }
+}
+
+#[test]
+fn who_must_not_get_stale_waits() {
+    for control in [
+        "max-age=10, stale-while-revalidate=2",
+        "max-age=10, stale-while-revalidate=99, must-revalidate",
+        "s-maxage=10, stale-while-revalidate=99",
+        "max-age=10, stale-while-revalidate=99, no-cache",
+        "max-age=10, stale-while-revalidate=x",
+        "max-age=10",
+    ] {
+        stored(control).open(&get("/"));
+    }
+    for wish in ["no-cache", "max-age=20", "min-fresh=1"] {
+        stored("max-age=10, stale-while-revalidate=99").open(&get("/").with("cache-control", wish));
+    }
+}
+
+#[test]
+fn stale_if_error_as_long_as_the_response_says() {
+    let mut stage = stored("max-age=10, stale-if-error=3");
+    for status in [502, 503, 504] {
+        let seen = stage.ask(&get("/"), status, &[], "trouble");
+        assert_eq!((seen.status, &seen.body[..]), (200, &b"old"[..]));
+        let expected = format!("larder; fwd=stale; fwd-status={status}; ttl=-2; detail=stale-if-error");
+        assert_eq!((seen.header("cache-status"), seen.header("age")), (expected.as_str(), "12"));
+    }
+    let (status, cache_status) = failing(&mut stage, UpstreamFailure::Unreachable);
+    assert_eq!((status, cache_status.as_str()), (200, "larder; fwd=stale; ttl=-2; detail=stale-if-error"));
+    stage.wait(1);
+    assert_eq!(stage.ask(&get("/"), 503, &[], "trouble").status, 503);
+    assert_eq!(failing(&mut stage, UpstreamFailure::Unreachable).0, 502);
+}
+
+#[test]
+fn without_a_word_only_where_the_origin_is_out_of_reach() {
+    let mut stage = stored("max-age=10");
+    assert_eq!(stage.ask(&get("/"), 503, &[], "trouble").status, 503);
+    for failure in [UpstreamFailure::Unreachable, UpstreamFailure::TimedOut, UpstreamFailure::Malformed] {
+        assert_eq!(failing(&mut stage, failure).0, 200);
+    }
+    assert_eq!(failing(&mut stage, UpstreamFailure::Circle).0, 508);
+    stage.wait(3600);
+    assert_eq!(failing(&mut stage, UpstreamFailure::Unreachable).0, 502);
+    for control in
+        ["max-age=10, must-revalidate", "max-age=10, proxy-revalidate", "s-maxage=10", "max-age=10, no-cache"]
+    {
+        let status = failing(&mut stored(control), UpstreamFailure::Unreachable).0;
+        assert!(status == 504 || status == 502, "{control}: {status}");
+    }
+    assert_eq!(failing(&mut stored("max-age=10, stale-if-error=0"), UpstreamFailure::Unreachable).0, 502);
+}
+
+/// RFC 8246: a reload of what cannot have changed is not worth a question; a forced one is.
+#[test]
+fn immutable_is_reloaded_only_by_force() {
+    let mut stage = Stage::new();
+    let fields: Fields<'_> = &[("cache-control", "max-age=10, immutable")];
+    stage.ask(&get("/"), 200, fields, "fixed");
+    stage.wait(5);
+    assert!(stage.is_hit(&get("/").with("cache-control", "max-age=0")));
+    assert!(!stage.is_hit(&get("/").with("cache-control", "no-cache")));
+    stage.wait(5);
+    assert!(!stage.is_hit(&get("/")), "stale is stale");
+}

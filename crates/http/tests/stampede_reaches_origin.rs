@@ -1,0 +1,203 @@
+//! The fear: a hundred clients ask for one thing, and the origin is asked a hundred times; or ninety-nine wait for what they may not share.
+
+mod stage;
+use http::{StatusCode, Version};
+use larder_http::{Boarding, Completion, Follower, Reader, Refusal, Reply, ResponseHead, Step, UpstreamFailure};
+use stage::{Fields, Request, Stage, get, headers};
+use std::task::{Context, Poll, Waker};
+
+const PAGE: (&str, &str) = ("cache-control", "max-age=60");
+
+fn follow(stage: &mut Stage, request: &Request) -> Follower {
+    match stage.cache.on_request(&request.head(), stage.now) {
+        Step::Follow(follower) => follower,
+        step => panic!("{step:?}"),
+    }
+}
+
+fn board(follower: &mut Follower, request: &Request) -> Poll<Boarding> {
+    follower.poll_boarding(&request.headers, &mut Context::from_waker(Waker::noop()))
+}
+
+fn ready(follower: &mut Follower, request: &Request) -> Boarding {
+    match board(follower, request) {
+        Poll::Ready(boarding) => boarding,
+        Poll::Pending => panic!("it waits"),
+    }
+}
+
+fn read(body: &mut Reader) -> Option<Vec<u8>> {
+    match body.poll_piece(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(piece) => piece.map(|piece| piece.unwrap().to_vec()),
+        Poll::Pending => panic!("it waits"),
+    }
+}
+
+fn head(status: u16, fields: Fields<'_>) -> ResponseHead {
+    ResponseHead { status: StatusCode::from_u16(status).unwrap(), version: Version::HTTP_11, headers: headers(fields) }
+}
+
+fn is_forwarded(stage: &mut Stage, request: &Request) -> bool {
+    matches!(stage.cache.on_released(&request.head(), stage.now), Step::Forward(_))
+}
+
+#[test]
+fn followers_stream_what_the_leader_gets() {
+    let mut stage = Stage::new();
+    let leader = stage.open(&get("/"));
+    let part = get("/").with("range", "bytes=3-7");
+    let known = get("/").with("if-none-match", "\"1\"");
+    let (mut whole, mut of_part, mut of_known) =
+        (follow(&mut stage, &get("/")), follow(&mut stage, &part), follow(&mut stage, &known));
+    assert!(board(&mut whole, &get("/")).is_pending());
+    let fields: Fields<'_> = &[PAGE, ("etag", "\"1\""), ("content-length", "10"), ("date", stage::THEN_TEXT)];
+    let Reply::Relay { fill: Some(mut fill), .. } = stage.cache.on_response(leader, head(200, fields), stage.now)
+    else {
+        panic!()
+    };
+    fill.push(b"01234");
+    let Boarding::Stream { status, headers, mut body } = ready(&mut whole, &get("/")) else { panic!() };
+    assert_eq!((status.as_u16(), &headers["content-length"]), (200, &"10".parse().unwrap()));
+    assert_eq!(headers["cache-status"], "larder; fwd=uri-miss; fwd-status=200; collapsed");
+    assert_eq!(read(&mut body).unwrap(), b"01234");
+    let Boarding::Stream { status, headers, body: mut range } = ready(&mut of_part, &part) else { panic!() };
+    assert_eq!((status.as_u16(), &headers["content-range"]), (206, &"bytes 3-7/10".parse().unwrap()));
+    assert_eq!(read(&mut range).unwrap(), b"34");
+    let Boarding::Answer(answer) = ready(&mut of_known, &known) else { panic!() };
+    assert_eq!(answer.status, 304);
+    // Who comes while the body is under way boards as well.
+    let mut late = follow(&mut stage, &get("/"));
+    fill.push(b"56789");
+    assert_eq!((read(&mut range).unwrap(), read(&mut range)), (b"567".to_vec(), None));
+    assert_eq!(stage.cache.on_complete(fill, stage.now), Completion::Stored);
+    assert_eq!((read(&mut body).unwrap(), read(&mut body)), (b"56789".to_vec(), None));
+    assert!(matches!(ready(&mut late, &get("/")), Boarding::Again));
+    assert_eq!(stage.ask_store(&get("/")).body, b"0123456789");
+    let counters = stage.cache.counters();
+    assert_eq!((counters.collapsed, counters.forwarded.iter().sum::<u64>()), (4, 1));
+}
+
+/// Released by the head, and remembered: the next ones do not wait at all, until it turns cacheable.
+#[test]
+fn what_may_not_be_shared_keeps_nobody_waiting() {
+    for fields in [
+        &[("cache-control", "private, max-age=60"), ("content-length", "1")][..],
+        &[("cache-control", "no-store"), ("content-length", "1")],
+        &[("cache-control", "no-cache"), ("etag", "\"1\""), ("content-length", "1")],
+        &[PAGE, ("vary", "*"), ("content-length", "1")],
+        &[PAGE, ("set-cookie", "a=1"), ("content-length", "1")],
+    ] {
+        let mut stage = Stage::new();
+        let leader = stage.open(&get("/"));
+        let mut follower = follow(&mut stage, &get("/"));
+        let reply = stage.cache.on_response(leader, head(200, fields), stage.now);
+        assert!(matches!(ready(&mut follower, &get("/")), Boarding::Again), "{fields:?}");
+        for _ in 0..3 {
+            assert!(is_forwarded(&mut stage, &get("/")), "{fields:?}");
+        }
+        drop(reply);
+        stage.wait(60);
+        stage.ask(&get("/"), 200, &[PAGE], "cacheable now");
+        stage.wait(60);
+        let _leader = stage.open(&get("/"));
+        follow(&mut stage, &get("/"));
+    }
+}
+
+#[test]
+fn other_variants_and_other_wishes_go_alone() {
+    let mut stage = Stage::new();
+    let german = get("/").with("accept-language", "de");
+    let leader = stage.open(&get("/"));
+    let mut follower = follow(&mut stage, &german);
+    assert!(is_forwarded(&mut stage, &get("/").with("cache-control", "no-store")));
+    assert!(!is_forwarded(&mut stage, &get("/").with("cache-control", "only-if-cached")));
+    assert!(is_forwarded(&mut stage, &stage::request(http::Method::HEAD, "/")));
+    let fields: Fields<'_> = &[PAGE, ("vary", "accept-language"), ("content-length", "1")];
+    let _reply = stage.cache.on_response(leader, head(200, fields), stage.now);
+    assert!(matches!(ready(&mut follower, &german), Boarding::Again));
+    assert!(is_forwarded(&mut stage, &german), "it does not wait for what is not its variant");
+    follow(&mut stage, &get("/"));
+}
+
+/// A condition or a range of the client may bring a 304 or a part: nobody waits for that.
+#[test]
+fn requests_for_less_lead_nobody() {
+    let mut stage = Stage::new();
+    let _part = stage.open(&get("/").with("range", "bytes=0-0"));
+    assert!(is_forwarded(&mut stage, &get("/").with("if-none-match", "\"1\"")));
+    let _leader = stage.open(&get("/"));
+    follow(&mut stage, &get("/"));
+}
+
+#[test]
+fn an_origin_in_trouble_is_asked_once() {
+    let mut stage = Stage::new();
+    let leader = stage.open(&get("/"));
+    let mut follower = follow(&mut stage, &get("/"));
+    let fields: Fields<'_> = &[("retry-after", "5"), ("set-cookie", "secret=1"), ("content-length", "0")];
+    stage.cache.on_response(leader, head(503, fields), stage.now);
+    let Boarding::Answer(answer) = ready(&mut follower, &get("/")) else { panic!() };
+    assert_eq!((answer.status.as_u16(), &answer.headers["retry-after"]), (503, &"5".parse().unwrap()));
+    assert!(!answer.headers.contains_key("set-cookie"), "the leader's alone");
+    let leader = stage.open(&get("/"));
+    let mut follower = follow(&mut stage, &get("/"));
+    stage.cache.on_failure(&leader, UpstreamFailure::TimedOut, stage.now);
+    let Boarding::Answer(answer) = ready(&mut follower, &get("/")) else { panic!() };
+    assert_eq!(answer.status, 504);
+    // A 500 may be one request's own.
+    let leader = stage.open(&get("/"));
+    let mut follower = follow(&mut stage, &get("/"));
+    stage.cache.on_response(leader, head(500, &[("content-length", "0")]), stage.now);
+    assert!(matches!(ready(&mut follower, &get("/")), Boarding::Again));
+}
+
+#[test]
+fn a_leader_that_is_given_up_strands_nobody() {
+    let mut stage = Stage::new();
+    let leader = stage.open(&get("/"));
+    let mut follower = follow(&mut stage, &get("/"));
+    drop(leader);
+    assert!(matches!(ready(&mut follower, &get("/")), Boarding::Again));
+    let leader = stage.open(&get("/"));
+    let mut follower = follow(&mut stage, &get("/"));
+    let fields: Fields<'_> = &[PAGE, ("content-length", "10")];
+    let reply = stage.cache.on_response(leader, head(200, fields), stage.now);
+    let Boarding::Stream { mut body, .. } = ready(&mut follower, &get("/")) else { panic!() };
+    drop(reply);
+    let broken = body.poll_piece(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(broken, Poll::Ready(Some(Err(larder_http::BrokenOff)))), "{broken:?}");
+}
+
+/// Who asks after a change does not get what was asked for before it.
+#[test]
+fn an_invalidation_parts_before_from_after() {
+    let mut stage = Stage::new();
+    let _leader = stage.open(&get("/"));
+    stage.ask(&stage::request(http::Method::POST, "/"), 200, &[], "changed");
+    let _other = stage.open(&get("/"));
+    follow(&mut stage, &get("/"));
+}
+
+/// What the policy refuses is fetched once all the same for those who wait for it together.
+#[test]
+fn what_is_not_admitted_is_shared_all_the_same() {
+    let mut stage = Stage::with(40_000, "filter(theta=2)+fifo");
+    for number in 0..30 {
+        stage.ask(&get(&format!("/{number}")), 200, &[PAGE], &"x".repeat(2000));
+    }
+    let leader = stage.open(&get("/"));
+    let mut follower = follow(&mut stage, &get("/"));
+    assert!(board(&mut follower, &get("/")).is_pending());
+    let fields: Fields<'_> = &[PAGE, ("content-length", "1")];
+    let Reply::Relay { fill: Some(mut fill), headers, .. } =
+        stage.cache.on_response(leader, head(200, fields), stage.now)
+    else {
+        panic!()
+    };
+    assert_eq!(headers["cache-status"], "larder; fwd=uri-miss; fwd-status=200");
+    let Boarding::Stream { mut body, .. } = ready(&mut follower, &get("/")) else { panic!() };
+    fill.push(b"x");
+    assert_eq!(stage.cache.on_complete(fill, stage.now), Completion::Refused(Refusal::NotAdmitted));
+    assert_eq!((read(&mut body).unwrap(), read(&mut body)), (b"x".to_vec(), None));
+}

@@ -1,0 +1,124 @@
+//! `POST /purge` of the admin server: who has the token takes things out of the cache. The body is one JSON object:
+//!
+//! ```json
+//! {"url": "http://example.com/a"}         all variants of one URL
+//! {"prefix": "http://example.com/img/"}   every URL that begins so
+//! {"tag": "article-17"}                   every response with that word in Surrogate-Key or Cache-Tag
+//! {"everything": true}
+//! {"tag": "article-17", "soft": true}     keeps them, stale: they are validated, or serve while the origin is down
+//! ```
+//!
+//! The answer says how many responses it took; when it has come, none of them is served any more.
+
+use super::limits;
+use super::proxy::Proxy;
+use ::http::header::AUTHORIZATION;
+use ::http::{HeaderMap, StatusCode};
+use hyper::body::{Body, Incoming};
+use larder_http::{Purge, Scope};
+use ring::digest::{SHA256, digest};
+use serde::Deserialize;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The cache, to who has the token.
+#[derive(Clone)]
+pub struct Purging {
+    proxy: Arc<Proxy>,
+    /// As in `Authorization: Bearer TOKEN`.
+    token: Arc<str>,
+}
+
+/// An order as it comes.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Order {
+    url: Option<String>,
+    prefix: Option<String>,
+    tag: Option<String>,
+    everything: bool,
+    soft: bool,
+}
+
+impl Purging {
+    pub(super) fn new(proxy: Arc<Proxy>, token: &str) -> Purging {
+        Purging { proxy, token: token.into() }
+    }
+
+    /// Purges what the request orders. Returns how many responses that took.
+    ///
+    /// # Errors
+    /// The status of the refusal, and one line that says why.
+    pub(super) async fn respond(&self, headers: &HeaderMap, body: Incoming) -> Result<u64, (StatusCode, String)> {
+        if !self.is_authorized(headers) {
+            return Err((StatusCode::UNAUTHORIZED, "send Authorization: Bearer and the [admin] token".to_owned()));
+        }
+        let read = tokio::time::timeout(ORDER_TIME, read(body)).await;
+        let text = read.map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the order did not come in time".to_owned()))?;
+        let purge = text.and_then(|text| parse(&text)).map_err(|error| (StatusCode::BAD_REQUEST, error))?;
+        let objects = self.proxy.purge(&purge);
+        tracing::info!(?purge, objects, "purged");
+        Ok(objects)
+    }
+
+    /// Digests are compared, so that the time it takes tells nothing of the token.
+    fn is_authorized(&self, headers: &HeaderMap) -> bool {
+        let sent = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+        sent.is_some_and(|sent| digest(&SHA256, sent).as_ref() == digest(&SHA256, self.token.as_bytes()).as_ref())
+    }
+}
+
+/// For the whole body of an order.
+const ORDER_TIME: Duration = limits::ADMIN_HEADER_READ;
+
+async fn read(mut body: Incoming) -> Result<Vec<u8>, String> {
+    let mut text = Vec::new();
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        let frame = frame.map_err(|error| error.to_string())?;
+        text.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        if text.len() > limits::PURGE_BYTES {
+            return Err(format!("the order is longer than {} bytes", limits::PURGE_BYTES));
+        }
+    }
+    Ok(text)
+}
+
+fn parse(text: &[u8]) -> Result<Purge, String> {
+    let order: Order = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let url = |text: String| text.parse::<larder_http::Url>().map_err(|error| error.to_string());
+    let scope = match (order.url, order.prefix, order.tag, order.everything) {
+        (Some(text), None, None, false) => Scope::Exact(url(text)?),
+        (None, Some(text), None, false) => Scope::Prefix(url(text)?),
+        (None, None, Some(tag), false) if !tag.is_empty() => Scope::Tag(tag),
+        (None, None, None, true) => Scope::Everything,
+        _ => return Err("name one of url, prefix, tag or everything: {\"url\": \"http://host/path\"}".to_owned()),
+    };
+    Ok(Purge { scope, soft: order.soft })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fear: an order that is misread takes everything.
+    #[test]
+    fn odd_orders_are_refused() {
+        for text in [
+            "",
+            "{}",
+            "[]",
+            "{\"everything\": false}",
+            "{\"tag\": \"\"}",
+            "{\"url\": \"/a\"}",
+            "{\"url\": \"http://h/\", \"everything\": true}",
+            "{\"tags\": \"a\", \"everything\": true}",
+            "{\"everything\": true, \"soft\": 1}",
+        ] {
+            assert!(parse(text.as_bytes()).is_err(), "{text}");
+        }
+        let soft = parse(b"{\"tag\": \"a b\", \"soft\": true}").unwrap();
+        assert_eq!(soft, Purge { scope: Scope::Tag("a b".to_owned()), soft: true });
+    }
+}

@@ -1,0 +1,198 @@
+//! The fear: a hundred clients ask for one cold thing at once, and the origin is asked a hundred times; or they wait for each other in vain.
+
+mod wire;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use wire::{Client, Node, Origin, Seen, say};
+
+const CLIENTS: usize = 100;
+
+/// A door that the test opens for the origin, or clients for it.
+#[derive(Default)]
+struct Gate(Mutex<usize>, Condvar);
+
+impl Gate {
+    fn pass(&self) {
+        *self.0.lock().unwrap() += 1;
+        self.1.notify_all();
+    }
+
+    /// Waits until so many have passed. That they never do is what these tests fear.
+    fn wait(&self, passed: usize) {
+        let count = self.0.lock().unwrap();
+        let (count, timeout) =
+            self.1.wait_timeout_while(count, Duration::from_secs(15), |count| *count < passed).unwrap();
+        assert!(!timeout.timed_out(), "{} of {passed}", *count);
+    }
+}
+
+fn burst(node: &Node) -> Vec<JoinHandle<Seen>> {
+    let address = node.address;
+    (0..CLIENTS).map(|_| std::thread::spawn(move || Client::to(address).get("/burst"))).collect()
+}
+
+fn all(clients: Vec<JoinHandle<Seen>>) -> Vec<Seen> {
+    clients.into_iter().map(|client| client.join().unwrap()).collect()
+}
+
+/// One fetch; everybody has the first half before the second half exists.
+#[test]
+fn cacheable_is_fetched_once_and_streamed_to_all() {
+    let (joined, half) = (Arc::new(Gate::default()), Arc::new(Gate::default()));
+    let (at_origin, of_clients) = (Arc::clone(&joined), Arc::clone(&half));
+    let origin = Origin::new(move |_, stream| {
+        at_origin.wait(1);
+        say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 10\r\n\r\nfirst");
+        of_clients.wait(CLIENTS);
+        say(stream, "-last")
+    });
+    let node = Node::of(origin.address);
+    let address = node.address;
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            let half = Arc::clone(&half);
+            std::thread::spawn(move || {
+                let mut stream = TcpStream::connect(address).unwrap();
+                stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+                stream.write_all(b"GET /burst HTTP/1.1\r\nhost: example.test\r\n\r\n").unwrap();
+                let mut reader = BufReader::new(stream);
+                let mut line = String::new();
+                while line != "\r\n" {
+                    line.clear();
+                    reader.read_line(&mut line).unwrap();
+                }
+                let mut body = [0; 10];
+                reader.read_exact(&mut body[..5]).unwrap();
+                half.pass();
+                reader.read_exact(&mut body[5..]).unwrap();
+                body
+            })
+        })
+        .collect();
+    node.await_figure("collapsed", CLIENTS as u64 - 1);
+    joined.pass();
+    for client in clients {
+        assert_eq!(&client.join().unwrap(), b"first-last");
+    }
+    assert_eq!(origin.requests(), 1);
+    assert!(Client::new(&node).get("/burst").is_hit());
+}
+
+/// The head of the first response releases everybody; the next burst does not wait for anything.
+#[test]
+fn uncacheable_waits_for_one_head_and_never_again() {
+    let (joined, here) = (Arc::new(Gate::default()), Arc::new(Gate::default()));
+    let (at_origin, arrived) = (Arc::clone(&joined), Arc::clone(&here));
+    let origin = Origin::new(move |_, stream| {
+        at_origin.wait(1);
+        say(stream, "HTTP/1.1 200 OK\r\ncache-control: no-store\r\ncontent-length: 1\r\n\r\n");
+        // No body before all of the burst are here.
+        arrived.pass();
+        let burst = { *arrived.0.lock().unwrap() }.div_ceil(CLIENTS);
+        arrived.wait(burst * CLIENTS);
+        say(stream, "x")
+    });
+    let node = Node::of(origin.address);
+    let clients = burst(&node);
+    node.await_figure("collapsed", CLIENTS as u64 - 1);
+    joined.pass();
+    for requests in [CLIENTS, 2 * CLIENTS] {
+        if requests > CLIENTS {
+            all(burst(&node));
+        }
+        here.wait(requests);
+        assert_eq!(origin.requests(), requests);
+    }
+    assert!(all(clients).iter().all(|seen| seen.status == 200 && seen.body == b"x"));
+    assert_eq!(node.status()["collapsed"], CLIENTS as u64 - 1, "the second burst waited for nobody");
+}
+
+#[test]
+fn trouble_is_asked_about_once() {
+    let joined = Arc::new(Gate::default());
+    let at_origin = Arc::clone(&joined);
+    let origin = Origin::new(move |_, stream| {
+        at_origin.wait(1);
+        say(stream, "HTTP/1.1 503 Service Unavailable\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n")
+    });
+    let node = Node::of(origin.address);
+    let clients = burst(&node);
+    node.await_figure("collapsed", CLIENTS as u64 - 1);
+    joined.pass();
+    assert!(all(clients).iter().all(|seen| seen.status == 503 && seen.header("retry-after") == "7"));
+    assert_eq!(origin.requests(), 1);
+}
+
+/// The client that happened to be first goes away: the others do not notice.
+#[test]
+fn the_first_client_may_leave() {
+    let joined = Arc::new(Gate::default());
+    let at_origin = Arc::clone(&joined);
+    let origin = Origin::new(move |_, stream| {
+        at_origin.wait(1);
+        say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 3\r\n\r\nall")
+    });
+    let node = Node::of(origin.address);
+    let mut first = TcpStream::connect(node.address).unwrap();
+    first.write_all(b"GET /burst HTTP/1.1\r\nhost: example.test\r\n\r\n").unwrap();
+    while origin.requests() == 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let clients = burst(&node);
+    node.await_figure("collapsed", CLIENTS as u64);
+    drop(first);
+    joined.pass();
+    assert!(all(clients).iter().all(|seen| seen.body == b"all"));
+    assert_eq!(origin.requests(), 1);
+}
+
+/// Longer than what may be stored, and of unknown length: all who were there get all of it.
+#[test]
+fn too_long_to_store_is_whole_for_all_who_were_there() {
+    const LENGTH: usize = 12 << 20;
+    let joined = Arc::new(Gate::default());
+    let at_origin = Arc::clone(&joined);
+    let origin = Origin::new(move |_, stream| {
+        at_origin.wait(1);
+        say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ntransfer-encoding: chunked\r\n\r\n");
+        let chunk = "y".repeat(1 << 20);
+        for _ in 0..LENGTH >> 20 {
+            say(stream, &format!("100000\r\n{chunk}\r\n"));
+        }
+        say(stream, "0\r\n\r\n")
+    });
+    let node = Node::of(origin.address);
+    let address = node.address;
+    let clients: Vec<_> = (0..5).map(|_| std::thread::spawn(move || Client::to(address).get("/long"))).collect();
+    node.await_figure("collapsed", 4);
+    joined.pass();
+    for seen in all(clients) {
+        assert_eq!((seen.body.len(), seen.cut), (LENGTH, false));
+    }
+    node.await_figure("filling_bytes", 0);
+    assert_eq!((origin.requests(), node.status()["objects"].as_u64()), (1, Some(0)));
+}
+
+/// What is served stale is renewed without a client that waits for it.
+#[test]
+fn stale_is_renewed_in_the_background() {
+    let requests = AtomicUsize::new(0);
+    let origin = Origin::new(move |_, stream| {
+        let number = requests.fetch_add(1, Ordering::SeqCst);
+        let age = 9 - 9 * number.min(1);
+        let fields = format!("cache-control: max-age=5, stale-while-revalidate=60\r\nage: {age}");
+        say(stream, &format!("HTTP/1.1 200 OK\r\n{fields}\r\ncontent-length: 1\r\n\r\n{number}"))
+    });
+    let node = Node::of(origin.address);
+    let mut client = Client::new(&node);
+    assert_eq!(client.get("/").text(), "0");
+    let seen = client.get("/");
+    assert!(seen.is_hit() && seen.text() == "0", "{seen:?}");
+    node.await_figure("stored", 2);
+    assert_eq!(client.get("/").text(), "1");
+    assert_eq!((origin.requests(), node.status()["stale"].as_u64()), (2, Some(1)));
+}
