@@ -65,6 +65,7 @@ fn cache() -> Cache {
         capacity: ByteSize::from_bytes(CAPACITY_BYTES),
         policy: "lru".parse().expect("a policy"),
         max_object: ByteSize::from_bytes(CAPACITY_BYTES),
+        targets: vec!["cdn-cache-control".parse().unwrap()],
         hash_key: [7; 16],
     };
     Cache::new(&config, &Streams::new(1)).expect("a cache")

@@ -79,7 +79,7 @@ const before = await capacity();
 await done("cs/config", { capacity: before / 2 });
 assert.equal(await capacity(), before / 2);
 await done("cs/config", { capacity: before });
-assert.equal(await invokeCsErase(new Name("/interop"), opts), 0);
+assert.equal(await invokeCsErase(new Name("/interop/management"), opts), 0);
 
 const strategy = new Name("/localhost/nfd/strategy/multicast");
 const name = new Name("/interop/strategy");

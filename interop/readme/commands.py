@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LARDER = os.environ["LARDER"]
-SUBCOMMANDS = {"run", "put", "get", "ping", "ping-server", "ctl", "replay", "policies"}
+SUBCOMMANDS = {"run", "put", "get", "ping", "ping-server", "ctl", "replay", "curve", "predict", "trace", "reproduce", "policies"}
 
 
 def main():

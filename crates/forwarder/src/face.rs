@@ -8,7 +8,6 @@ use larder_packet::Reassembler;
 use larder_packet::types::nfd;
 use larder_units::Time;
 use std::fmt;
-use std::time::Duration;
 
 /// A face's number. Numbers are never used twice in the life of a forwarder. 0 to 255 are reserved (NFD management protocol).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,13 +86,11 @@ pub struct FaceConfig {
     pub link_type: LinkType,
     /// How long it lives.
     pub persistency: Persistency,
-    /// Whether IncomingFaceId, NextHopFaceId and CachePolicy pass (NDNLPv2, "Consumer Controlled Forwarding" and "Local Cache Policy").
+    /// Whether IncomingFaceId and NextHopFaceId pass (NDNLPv2, "Consumer Controlled Forwarding"). CachePolicy is everybody's, as in NFD.
     pub local_fields: bool,
-    /// Whether the host marks packets that wait long in the face's send queue.
+    /// Whether the host marks packets that come to a long send queue of this face.
     pub congestion_marking: bool,
-    /// How long the queue must have been long before the first mark.
-    pub base_congestion_marking_interval: Duration,
-    /// Bytes below which the queue is never long.
+    /// Bytes from which on the queue is long.
     pub default_congestion_threshold: u64,
 }
 
@@ -109,7 +106,6 @@ impl FaceConfig {
             persistency: Persistency::Persistent,
             local_fields: false,
             congestion_marking: true,
-            base_congestion_marking_interval: limits::CONGESTION_MARKING_INTERVAL,
             default_congestion_threshold: limits::CONGESTION_THRESHOLD_BYTES,
         }
     }

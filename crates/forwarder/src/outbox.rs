@@ -4,7 +4,6 @@ use crate::face::{FaceId, Persistency};
 use bytes::Bytes;
 use larder_packet::{FragmentError, Fragmenter, LpHeader, encode_lp};
 use std::ops::Range;
-use std::time::Duration;
 
 /// The sends of one call, and what management wants of the host. The host owns it, drains it after every call and uses it again.
 #[derive(Debug, Default)]
@@ -61,10 +60,8 @@ pub struct FaceRequest {
     pub mtu: Option<usize>,
     /// Whether local fields are to pass.
     pub local_fields: bool,
-    /// Whether packets that wait long are to be marked.
+    /// Whether packets that come to a long queue are to be marked.
     pub congestion_marking: bool,
-    /// See [`crate::FaceConfig::base_congestion_marking_interval`].
-    pub base_congestion_marking_interval: Option<Duration>,
     /// See [`crate::FaceConfig::default_congestion_threshold`].
     pub default_congestion_threshold: Option<u64>,
 }

@@ -2,7 +2,7 @@
 
 use crate::cache_status::CacheStatus;
 use crate::counters::Counters;
-use crate::directives::{RequestDirectives, ResponseDirectives};
+use crate::directives::RequestDirectives;
 use crate::exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
 use crate::fill::{Budget, Fill};
 use crate::flight::{Flights, Head, Landing, Lead, Seat};
@@ -13,7 +13,7 @@ use crate::storability::{self, Refusal};
 use crate::store::{Found, Store};
 use crate::stored::Stored;
 use crate::vary::Selector;
-use crate::{ForwardReason, Now, conditional, fields, limits};
+use crate::{ForwardReason, Now, conditional, fields, limits, targeted};
 use http::header::{CONTENT_LENGTH, CONTENT_LOCATION, ETAG, LAST_MODIFIED, LOCATION, RETRY_AFTER, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, Method, StatusCode, Version};
 use larder_policy::{Engine, Job, JobDone, Slot, Spec, SpecError};
@@ -30,6 +30,8 @@ pub struct Config {
     /// Largest body that is stored. No more than a fifth of the capacity counts, or a little above, so that bodies under way stay bounded
     /// (see [`limits::FILL_SHARE`]).
     pub max_object: ByteSize,
+    /// Response fields that speak to this cache (RFC 9213), the most telling first: `CDN-Cache-Control`, or the operator's own.
+    pub targets: Vec<HeaderName>,
     /// The secret of the keys' hash, from the host's entropy: who does not know it cannot make keys collide.
     pub hash_key: [u8; 16],
 }
@@ -43,6 +45,7 @@ pub struct Cache {
     flights: Flights,
     hash_key: [u8; 16],
     max_object: u64,
+    targets: Box<[HeaderName]>,
     budget: Budget,
     counters: Counters,
 }
@@ -71,6 +74,7 @@ impl Cache {
             flights: Flights::new(),
             hash_key: config.hash_key,
             max_object: config.max_object.bytes().min(budget.limit_for_large()),
+            targets: config.targets.clone().into_boxed_slice(),
             budget,
             counters: Counters::default(),
         })
@@ -423,7 +427,7 @@ impl Cache {
         }
         if exchange.forbids_storing {
             // RFC 9111 §5.2.1.5: nothing of the response to a no-store request is stored, fields of a 304 included.
-            stored.freshen(headers, exchange.asked, now);
+            stored.freshen(headers, &self.targets, exchange.asked, now);
             self.counters.refuse(Refusal::NoStore);
         } else if let Err(refusal) = self.renew(&exchange, &mut stored, headers, now) {
             self.counters.refuse(refusal);
@@ -498,7 +502,7 @@ impl Cache {
     ) -> Result<Fill, Refusal> {
         let (hash, asked) = (exchange.hash, exchange.asked);
         // The request that led here counts where its answer may be stored by HTTP's rules.
-        let says = ResponseDirectives::of(headers);
+        let says = targeted::directives(headers, &self.targets);
         let freshness = Freshness::of(status, headers, &says, asked, now);
         storability::judge(status, headers, &says, exchange.is_authorized(), freshness.has_lifetime())?;
         if !framed {
@@ -607,7 +611,7 @@ impl Cache {
         headers: &HeaderMap,
         now: Now,
     ) -> Result<(), Refusal> {
-        let says = stored.freshen(headers, exchange.asked, now);
+        let says = stored.freshen(headers, &self.targets, exchange.asked, now);
         let authorized = exchange.is_authorized();
         let has_lifetime = stored.freshness.has_lifetime();
         let verdict = storability::judge(stored.status, stored.headers(), &says, authorized, has_lifetime);

@@ -32,6 +32,8 @@ pub(crate) struct ResponseDirectives {
     pub stale_if_error: Option<u64>,
     /// RFC 8246: it does not change while it is fresh.
     pub immutable: bool,
+    /// A field that speaks to this cache said all this (RFC 9213): then `Expires` says nothing.
+    pub targeted: bool,
 }
 
 impl ResponseDirectives {

@@ -138,7 +138,7 @@ fn lifetime(status: StatusCode, headers: &HeaderMap, says: &ResponseDirectives, 
     if let Some(seconds) = says.s_maxage.or(says.max_age) {
         return Duration::from_secs(seconds);
     }
-    if headers.contains_key(EXPIRES) {
+    if !says.targeted && headers.contains_key(EXPIRES) {
         // §5.3: an invalid date, especially 0, MUST be taken as past.
         let expires = date::field(headers, &EXPIRES).unwrap_or(0);
         return Duration::from_secs(expires.saturating_sub(date).min(limits::LIFETIME_SECONDS));
@@ -158,7 +158,7 @@ pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
 
 /// Whether anything but the heuristic says how long (§3, last list).
 pub(crate) fn is_explicit(headers: &HeaderMap, says: &ResponseDirectives) -> bool {
-    says.s_maxage.is_some() || says.max_age.is_some() || headers.contains_key(EXPIRES)
+    says.s_maxage.is_some() || says.max_age.is_some() || !says.targeted && headers.contains_key(EXPIRES)
 }
 
 #[cfg(test)]

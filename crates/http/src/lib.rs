@@ -17,7 +17,8 @@
 //! # What it implements
 //! RFC 9111: storing (§3, §3.1, §3.2, §3.3 by refusing what is incomplete, §3.5), keys and Vary (§4, §4.1), freshness, heuristics and Age
 //! (§4.2), collapsed requests (§4; `flight.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD), invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: conditional requests
-//! and single ranges of what is stored whole (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`.
+//! and single ranges of what is stored whole (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8246:
+//! `immutable`.
 //!
 //! # Choices where the RFCs leave one
 //! * A response with `Set-Cookie` is stored only where it says `public` or `s-maxage`; `max-age` or `Expires` alone do not make a cookie
@@ -29,8 +30,19 @@
 //!   place, and the client's are judged against the confirmed response.
 //! * All variants of a key share one id in the engine: popularity is counted by key.
 //!
+//! # The public survey of HTTP caches
+//! Of http-cache-tests 0.4.5 (npm), the node with `lru` passes 148 of 157 required behaviours and 76 of 86 optimal ones. It fails
+//! * four of a dead origin and `must-revalidate` or its like: they want an answer that bears a field of the origin's, which has sent none;
+//! * three of `Set-Cookie`: see the choices above;
+//! * `Transfer-Encoding` with an unknown coding: the body has no end that can be trusted;
+//! * a 304 with another strong `ETag` than the stored one's: we ask again (RFC 9111 §4.3.4), it wants the old response;
+//! * `Age: 0,7200`: its name says stale, its expectation fresh, and we take it for stale;
+//! * `Accept-Language` without regard to order, or by `Content-Language`: servers take the order for preference;
+//! * 304 to an `If-Modified-Since` older than the `Date` of what has no `Last-Modified`: RFC 9111 §4.3.2 says 200;
+//! * storing a POST's response, and five of partial content, which are missing.
+//!
 //! # What is missing
-//! Partial responses are neither stored nor combined; a range of something not stored passes through. No CDN-Cache-Control, no
+//! Partial responses are neither stored nor combined; a range of something not stored passes through. No
 //! responses to POST.
 //!
 //! ```
@@ -42,6 +54,7 @@
 //!     capacity: ByteSize::from_mib(64),
 //!     policy: "lru".parse().unwrap(),
 //!     max_object: ByteSize::from_mib(8),
+//!     targets: vec!["cdn-cache-control".parse().unwrap()],
 //!     hash_key: [7; 16], // from the host's entropy
 //! };
 //! let mut cache = Cache::new(&config, &Streams::new(1)).unwrap();
@@ -96,6 +109,7 @@ mod range;
 mod storability;
 mod store;
 mod stored;
+mod targeted;
 mod transit;
 mod vary;
 

@@ -5,7 +5,7 @@ use crate::cache_status::{self, CACHE_STATUS, CacheStatus};
 use crate::directives::ResponseDirectives;
 use crate::freshness::Freshness;
 use crate::vary::Selector;
-use crate::{Now, fields, limits};
+use crate::{Now, fields, limits, targeted};
 use bytes::Bytes;
 use http::header::{AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -91,7 +91,13 @@ impl Stored {
 
     /// A 304 renews the header fields and the freshness (RFC 9111 §4.3.4). §3.2: every field that it brings, but those that say how the stored
     /// bytes are framed and encoded: with them changed, the body would be read wrongly.
-    pub(crate) fn freshen(&mut self, not_modified: &HeaderMap, asked: Time, now: Now) -> ResponseDirectives {
+    pub(crate) fn freshen(
+        &mut self,
+        not_modified: &HeaderMap,
+        targets: &[HeaderName],
+        asked: Time,
+        now: Now,
+    ) -> ResponseDirectives {
         let mut headers = self.headers.clone();
         headers.remove(AGE);
         headers.remove(CACHE_STATUS);
@@ -110,7 +116,7 @@ impl Stored {
                 headers.append(name, value.clone());
             }
         }
-        let says = ResponseDirectives::of(&headers);
+        let says = targeted::directives(&headers, targets);
         self.freshness = Freshness::of(self.status, &headers, &says, asked, now);
         self.earlier = cache_status::earlier(&headers).into_boxed_str();
         self.headers = fields::compact(&headers);

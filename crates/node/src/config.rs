@@ -237,6 +237,9 @@ pub struct HttpTable {
     /// The largest object that is stored.
     #[serde(deserialize_with = "parsed")]
     pub max_object: ByteSize,
+    /// Response fields that speak to this cache, the most telling first.
+    #[serde(deserialize_with = "field_names")]
+    pub targets: Vec<http::HeaderName>,
 }
 
 /// Where the HTTP cache fetches.
@@ -309,6 +312,7 @@ impl Default for HttpTable {
             cache: ByteSize::from_mib(256),
             policy: known_spec("agd"),
             max_object: ByteSize::from_mib(64),
+            targets: vec![http::HeaderName::from_static("cdn-cache-control")],
         }
     }
 }
@@ -435,6 +439,13 @@ fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAd
     })
 }
 
+fn field_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::HeaderName>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    let name =
+        |text: String| text.parse().map_err(|_| serde::de::Error::custom(format!("{text:?} is no name of a field")));
+    names.into_iter().map(name).collect()
+}
+
 /// `""` for none. A word that cannot be guessed.
 fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer)?;
@@ -523,6 +534,7 @@ mod tests {
         assert_eq!(file.ndn.localhop_registration, code.ndn.localhop_registration);
         assert_eq!((file.http.listen, file.http.origin), (code.http.listen, code.http.origin));
         assert_eq!((file.http.cache, file.http.max_object), (code.http.cache, code.http.max_object));
+        assert_eq!(file.http.targets, code.http.targets);
         assert_eq!(file.http.policy.to_string(), code.http.policy.to_string());
         assert_eq!((file.admin.listen, file.admin.token), (code.admin.listen, code.admin.token));
         assert_eq!((file.log.level, file.log.format), (code.log.level, code.log.format));
@@ -558,6 +570,7 @@ mod tests {
                 &["larder.toml", "[http] policy", "only `larder replay` can run it"],
             ),
             ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
+            ("[http]\ntargets = [\"a b\"]", &["larder.toml:2", "a b", "field"]),
             ("[admin]\ntoken = \"secret\"", &["larder.toml:2", "16 or more", "openssl rand -hex 16"]),
             ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
             ("[ndn", &["larder.toml:1"]),

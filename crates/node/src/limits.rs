@@ -20,9 +20,6 @@ pub const SEND_QUEUES_BYTES: usize = 256 << 20;
 /// The shortest queue: eight packets of the largest size.
 pub const SEND_QUEUE_LEAST_BYTES: usize = 64 << 10;
 
-/// Packets to a face whose queue is longer than this carry a congestion mark (NDNLPv2): about a millisecond's worth at 1 Gb/s.
-pub const MARK_QUEUE_BYTES: usize = 128 << 10;
-
 /// Bytes read from one stream in one turn of the loop: eight large packets, or some five hundred small ones, and then the others have their
 /// turn.
 pub const READ_BYTES: usize = 64 << 10;

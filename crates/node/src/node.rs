@@ -149,5 +149,6 @@ fn http_config(table: &HttpTable) -> Option<HttpConfig> {
         capacity: table.cache,
         policy: table.policy.clone(),
         max_object: table.max_object,
+        targets: table.targets.clone(),
     })
 }

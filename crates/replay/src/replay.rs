@@ -21,19 +21,33 @@ pub struct Replay {
     leaving: VecDeque<(u64, Slot)>,
     fills: bool,
     counts: Counts,
+    /// What was counted up to the last [`Replay::reset_counts`]: the rows leave it out.
+    warm_up: Counts,
 }
 
 /// Requests between two steps of preparing one: look where the index has it, read what is stored there, follow what that refers to. Of 4
 /// to 16 all are about as good.
 const STEP: usize = 8;
 
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Counts {
     requests: u64,
     hits: u64,
     insertions: u64,
     bytes: u64,
     hit_bytes: u64,
+}
+
+impl Counts {
+    fn since(self, earlier: Counts) -> Counts {
+        Counts {
+            requests: self.requests - earlier.requests,
+            hits: self.hits - earlier.hits,
+            insertions: self.insertions - earlier.insertions,
+            bytes: self.bytes - earlier.bytes,
+            hit_bytes: self.hit_bytes - earlier.hit_bytes,
+        }
+    }
 }
 
 impl Replay {
@@ -62,6 +76,7 @@ impl Replay {
             leaving: VecDeque::new(),
             fills: false,
             counts: Counts::default(),
+            warm_up: Counts::default(),
         }
     }
 
@@ -143,9 +158,14 @@ impl Replay {
         }
     }
 
-    /// The figures so far. The host fills in [`Row::requests_per_second`], since it has the clock.
+    /// The warm-up is over: the figures are those of the requests from here on. The cache and its policies stay as they are.
+    pub fn reset_counts(&mut self) {
+        self.warm_up = self.counts;
+    }
+
+    /// The figures so far, since the last [`Replay::reset_counts`]. The host fills in [`Row::requests_per_second`], since it has the clock.
     pub fn row(&self, trace: &str) -> Row {
-        let Counts { requests, hits, insertions, bytes, hit_bytes } = self.counts;
+        let Counts { requests, hits, insertions, bytes, hit_bytes } = self.counts.since(self.warm_up);
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
         Row {
             trace: trace.to_owned(),

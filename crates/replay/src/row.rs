@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The figures of one trace under one policy at one capacity, from an empty cache to the trace's end, without a warm-up cut.
+/// The figures of one trace under one policy at one capacity, from an empty cache, or the end of the warm-up, to the trace's end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The trace's file name.

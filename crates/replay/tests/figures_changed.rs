@@ -107,3 +107,24 @@ fn a_cache_as_the_node_s_leaves_room_unused() {
     assert_eq!(hits(new()), [false, false, false, false, false, false, false, true, true, true]);
     assert_eq!(hits(new().filling()), [false, false, false, true, true, true, false, true, true, true]);
 }
+
+#[test]
+fn a_warm_up_is_counted_or_changes_the_rest() {
+    let accesses = trace("nasa_19950801.tsv.zst");
+    let (first, second) = accesses.split_at(10_001);
+    let spec = "adaptsize(chance)+lru".parse().unwrap();
+    let mut plain = Replay::new(&spec, ByteSize::from_bytes(10 << 20), 1).unwrap();
+    let mut reset = Replay::new(&spec, ByteSize::from_bytes(10 << 20), 1).unwrap();
+    for replay in [&mut plain, &mut reset] {
+        first.iter().for_each(|access| _ = replay.request(access));
+    }
+    reset.reset_counts();
+    assert_eq!((reset.row("").requests, reset.row("").object_hit_ratio), (0, 0.0));
+    let hits: Vec<&Access> = second.iter().filter(|access| plain.request(access)).collect();
+    second.iter().for_each(|access| _ = reset.request(access));
+    let row = reset.row("");
+    assert_eq!((row.requests, row.hits), (20_392, hits.len() as u64));
+    let bytes = |size: u64| size as f64 / second.iter().map(|access| access.size).sum::<u64>() as f64;
+    assert_eq!(row.byte_hit_ratio, bytes(hits.iter().map(|access| access.size).sum()));
+    assert!(row.hits > 0 && (0.0..=1.0).contains(&row.insertion_ratio));
+}

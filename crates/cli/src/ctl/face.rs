@@ -120,8 +120,7 @@ fn list(node: &mut Management, json: bool) -> Result<(), Failure> {
 fn show(node: &mut Management, face: &str, json: bool) -> Result<(), Failure> {
     let face = find(node, face)?.ok_or_else(|| nobody(face))?;
     let flag = |bit| json!(face.flags & bit != 0);
-    let interval = face.base_congestion_marking_interval;
-    let lines: [(&'static str, Value); 17] = [
+    let lines: [(&'static str, Value); 16] = [
         ("face", json!(face.face_id)),
         ("uri", json!(face.uri)),
         ("local_uri", json!(face.local_uri)),
@@ -131,7 +130,6 @@ fn show(node: &mut Management, face: &str, json: bool) -> Result<(), Failure> {
         ("local_fields", flag(FLAG_LOCAL_FIELDS)),
         ("link_reliability", flag(FLAG_LP_RELIABILITY)),
         ("congestion_marking", flag(FLAG_CONGESTION_MARKING)),
-        ("congestion_marking_interval_ms", json!(interval.map(|interval| interval.as_secs_f64() * 1e3))),
         ("congestion_threshold_bytes", json!(face.default_congestion_threshold)),
         ("in_interests", json!(face.in_interests)),
         ("in_data", json!(face.in_data)),

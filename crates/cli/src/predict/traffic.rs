@@ -4,8 +4,8 @@ use super::PredictArgs;
 use crate::failure::Failure;
 use crate::replay::progress::Progress;
 use crate::replay::source::Source;
-use larder_replay::model::{Popularity, Tally};
-use larder_replay::{Access, Replay, Row, Zipf};
+use larder_replay::model::Popularity;
+use larder_replay::{Access, Replay, Row, Survey, Zipf};
 use larder_units::{Streams, Time};
 
 /// Requests of a law that are replayed unless it is said otherwise.
@@ -17,6 +17,8 @@ const CHUNK_REQUESTS: u64 = 1 << 16;
 /// What is requested.
 pub struct Traffic<'a> {
     pub popularity: Popularity,
+    /// Bytes of all objects, which shares of a size are of, as in a replay.
+    pub unique_bytes: u64,
     origin: Origin<'a>,
 }
 
@@ -29,15 +31,19 @@ impl<'a> Traffic<'a> {
     /// Reads the trace, if there is one.
     pub fn new(args: &'a PredictArgs) -> Result<Traffic<'a>, Failure> {
         let usage = |problem: String| Failure::usage(problem);
+        if args.requests == Some(0) {
+            return Err(usage("--requests 0: no request would be read or replayed".to_owned()));
+        }
         let Some(exponent) = args.zipf else {
             let path = args.trace.as_deref().ok_or_else(|| usage("give a trace, or --zipf".to_owned()))?;
             let source = Source::new(path, &args.layout, args.requests);
-            let mut tally = Tally::default();
+            let mut survey = Survey::default();
             source.chunks("measuring", &Progress::new(source.units(1)), 1, |chunk| {
-                chunk.iter().for_each(|access| tally.count(access));
+                chunk.iter().for_each(|access| survey.count(access));
                 Ok(true)
             })?;
-            return Ok(Traffic { popularity: tally.popularity(), origin: Origin::Trace(source) });
+            let (popularity, unique_bytes) = (Popularity::of(&survey), survey.unique_bytes());
+            return Ok(Traffic { popularity, unique_bytes, origin: Origin::Trace(source) });
         };
         let objects = args.objects.as_deref().unwrap_or_default();
         let objects = whole(objects)
@@ -48,7 +54,7 @@ impl<'a> Traffic<'a> {
         let size = args.object_size.bytes().max(1);
         let requests = args.requests.unwrap_or(REQUESTS);
         let origin = Origin::Law { zipf, size, requests, seed: args.seed };
-        Ok(Traffic { popularity: popularity.with_size(size), origin })
+        Ok(Traffic { popularity: popularity.with_size(size), unique_bytes: objects.saturating_mul(size), origin })
     }
 
     /// Replays the requests through all caches; a law's caches are counted from the second half on.
@@ -64,13 +70,11 @@ impl<'a> Traffic<'a> {
                     take(&mut caches, &chunk);
                     Ok(true)
                 })?;
-                Ok(caches.iter().map(|cache| cache.row("")).collect())
             }
             Origin::Law { zipf, size, requests, seed } => {
                 let mut stream = Streams::new(*seed).stream("predict");
                 let mut draw = || Access { id: zipf.draw(&mut stream), size: *size, now: Time::ZERO };
                 let progress = Progress::new(*requests as f64);
-                let mut warm = Vec::new();
                 for (half, length) in [(0, requests / 2), (1, requests - requests / 2)] {
                     let mut left = length;
                     while left > 0 {
@@ -87,28 +91,12 @@ impl<'a> Traffic<'a> {
                         );
                     }
                     if half == 0 {
-                        warm = caches.iter().map(|cache| cache.row("")).collect();
+                        caches.iter_mut().for_each(Replay::reset_counts);
                     }
                 }
-                Ok(caches.iter().zip(&warm).map(|(cache, warm)| since(warm, cache.row(""))).collect())
             }
         }
-    }
-}
-
-/// The figures of `row` without those of `warm`, an earlier one of the same cache. The law's objects are of one size, so bytes hit as objects do.
-fn since(warm: &Row, row: Row) -> Row {
-    let insertions = |row: &Row| row.insertion_ratio * (row.requests - row.hits) as f64;
-    let (requests, hits) = (row.requests - warm.requests, row.hits - warm.hits);
-    let share = |part: f64, whole: u64| if whole == 0 { 0.0 } else { part / whole as f64 };
-    let ratio = share(hits as f64, requests);
-    Row {
-        requests,
-        hits,
-        object_hit_ratio: ratio,
-        byte_hit_ratio: ratio,
-        insertion_ratio: share(insertions(&row) - insertions(warm), requests - hits),
-        ..row
+        Ok(caches.iter().map(|cache| cache.row("")).collect())
     }
 }
 

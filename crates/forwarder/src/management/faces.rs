@@ -19,6 +19,13 @@ pub(crate) struct PendingFaces {
     next_ticket: u64,
 }
 
+impl PendingFaces {
+    /// Whether this face sent the command already, and waits: its consumer's Interest may have ended before the host's answer.
+    pub(super) fn contains(&self, from: FaceId, command: NameRef<'_>) -> bool {
+        self.commands.values().any(|pending| pending.from == from && pending.command.as_name() == command)
+    }
+}
+
 struct Pending {
     from: FaceId,
     command: Name,
@@ -33,6 +40,12 @@ pub(super) fn create(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
     }
     if parameters.flag(FLAG_LP_RELIABILITY) == Some(true) {
         return Err((406, "link reliability is not supported".to_owned()));
+    }
+    if parameters.base_congestion_marking_interval.is_some() {
+        return Err((
+            406,
+            "marking at intervals is not supported: a packet is marked when it comes to a long queue".to_owned(),
+        ));
     }
     let mtu = mtu(parameters)?;
     let pending = &mut forwarder.management.pending_faces;
@@ -50,7 +63,6 @@ pub(super) fn create(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
         mtu,
         local_fields: parameters.flag(FLAG_LOCAL_FIELDS).unwrap_or(false),
         congestion_marking: parameters.flag(FLAG_CONGESTION_MARKING).unwrap_or(true),
-        base_congestion_marking_interval: parameters.base_congestion_marking_interval,
         default_congestion_threshold: parameters.default_congestion_threshold,
     }));
     Ok(Reply::Later)
@@ -103,6 +115,7 @@ pub(super) fn update(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
             false => wrong.mtu = Some(bytes),
         }
     }
+    wrong.base_congestion_marking_interval = parameters.base_congestion_marking_interval;
     let local_fields = parameters.flag(FLAG_LOCAL_FIELDS).unwrap_or(config.local_fields);
     let mut wrong_flags = 0;
     if local_fields && config.scope != Scope::Local {
@@ -120,9 +133,6 @@ pub(super) fn update(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
     }
     config.local_fields = local_fields;
     config.congestion_marking = parameters.flag(FLAG_CONGESTION_MARKING).unwrap_or(config.congestion_marking);
-    if let Some(interval) = parameters.base_congestion_marking_interval {
-        config.base_congestion_marking_interval = interval;
-    }
     if let Some(bytes) = parameters.default_congestion_threshold {
         config.default_congestion_threshold = bytes;
     }
@@ -167,7 +177,7 @@ fn status(id: FaceId, config: &FaceConfig, counters: &FaceCounters) -> FaceStatu
         scope: u64::from(config.scope == Scope::Local),
         persistency: config.persistency.code(),
         link_type: config.link_type as u64,
-        base_congestion_marking_interval: Some(config.base_congestion_marking_interval),
+        base_congestion_marking_interval: None,
         default_congestion_threshold: Some(config.default_congestion_threshold),
         mtu: config.mtu.map(|mtu| mtu as u64),
         in_interests: counters.in_interests,
@@ -194,16 +204,16 @@ fn matches(filter: &FaceQueryFilter, face: &FaceStatus) -> bool {
         && filter.link_type.is_none_or(|wanted| wanted == face.link_type)
 }
 
-/// What a command's response says of a face; its URIs where the face is a new one.
-fn properties(id: FaceId, config: &FaceConfig, with_uris: bool) -> ControlParameters {
+/// What a command's response says of a face. Of a new one it says the URIs, and neither threshold nor MTU: python-ndn cannot read a response in
+/// which the MTU stands where NFD and NDNts want it. `faces/query` tells them.
+fn properties(id: FaceId, config: &FaceConfig, is_new: bool) -> ControlParameters {
     ControlParameters {
         face_id: Some(id.0),
-        uri: with_uris.then(|| config.uri.clone()),
-        local_uri: with_uris.then(|| config.local_uri.clone()),
+        uri: is_new.then(|| config.uri.clone()),
+        local_uri: is_new.then(|| config.local_uri.clone()),
         face_persistency: Some(config.persistency.code()),
-        base_congestion_marking_interval: Some(config.base_congestion_marking_interval),
-        default_congestion_threshold: Some(config.default_congestion_threshold),
-        mtu: config.mtu.map(|mtu| mtu as u64),
+        default_congestion_threshold: Some(config.default_congestion_threshold).filter(|_| !is_new),
+        mtu: config.mtu.map(|mtu| mtu as u64).filter(|_| !is_new),
         flags: Some(config.flags()),
         ..ControlParameters::default()
     }

@@ -93,6 +93,7 @@ pub fn config(capacity: u64, policy: &str) -> Config {
         capacity: ByteSize::from_bytes(capacity),
         policy: policy.parse().unwrap(),
         max_object: ByteSize::from_bytes(capacity),
+        targets: vec!["cdn-cache-control".parse().unwrap()],
         hash_key: [9; 16],
     }
 }

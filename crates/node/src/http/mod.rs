@@ -59,6 +59,8 @@ pub struct HttpConfig {
     pub policy: Spec,
     /// The largest body that is stored.
     pub max_object: ByteSize,
+    /// Response fields that speak to this cache (RFC 9213), the most telling first.
+    pub targets: Vec<::http::HeaderName>,
 }
 
 /// Where responses come from.
@@ -93,6 +95,7 @@ impl Http {
             capacity: config.capacity,
             policy: config.policy.clone(),
             max_object: config.max_object,
+            targets: config.targets.clone(),
             hash_key,
         };
         let cache = larder_http::Cache::new(&cache, &Streams::new(seed))

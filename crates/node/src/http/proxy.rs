@@ -1,6 +1,6 @@
 //! The caching reverse proxy: clients' requests into the cache, the cache's wishes to the origin, responses back.
 
-use super::body::{Outgoing, Timed, Upload, collect};
+use super::body::{OriginBody, Outgoing, Timed, Upload, collect};
 use super::upstream::Origin;
 use super::{Upstream, limits, max_forwards, round_trip};
 use ::http::header::{CONTENT_LENGTH, EXPECT, HOST};
@@ -171,12 +171,20 @@ impl Proxy {
     ) -> Response<Outgoing> {
         let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body) };
         if !exchange.is_shared() {
-            return self.forward(exchange, errand, upload).await;
+            let (response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
+            if let Some((body, fill)) = rest {
+                tokio::spawn(collect(body, fill, self));
+            }
+            return response;
         }
         let (answer, answered) = oneshot::channel();
         tokio::spawn(async move {
+            let (response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
             // The client may have gone.
-            let _ = answer.send(self.forward(exchange, errand, upload).await);
+            let _ = answer.send(response);
+            if let Some((body, fill)) = rest {
+                collect(body, fill, self).await;
+            }
         });
         // It ends without an answer only where the runtime ends, or by a panic, which has said so.
         answered
@@ -187,19 +195,22 @@ impl Proxy {
     /// Validates in the background what has just been served stale.
     fn refresh(self: &Arc<Self>, exchange: Box<Exchange>, mut errand: Errand) {
         errand.parts.method = Method::GET;
-        let refreshing = Arc::clone(self).forward(exchange, errand, Upload::empty());
+        let proxy = Arc::clone(self);
         tokio::spawn(async move {
-            // A body that goes into the store is collected by a task of its own; nobody wants any other.
-            drop(refreshing.await);
+            // Nobody wants a body that does not go into the store.
+            if let (_, Some((body, fill))) = Arc::clone(&proxy).forward(exchange, errand, Upload::empty()).await {
+                collect(body, fill, proxy).await;
+            }
         });
     }
 
+    /// Asks the origin. What comes is for the client; the body, where it may be stored, has to be collected, and the client reads it meanwhile.
     async fn forward(
         self: Arc<Self>,
         mut exchange: Box<Exchange>,
         errand: Errand,
         upload: Upload,
-    ) -> Response<Outgoing> {
+    ) -> (Response<Outgoing>, Option<(OriginBody, Box<Fill>)>) {
         let Errand { parts, peer, host, .. } = errand;
         let target = parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
         let mut headers = exchange.upstream_headers(parts.headers);
@@ -208,19 +219,18 @@ impl Proxy {
         loop {
             let (head, body) = match asked {
                 Ok(response) => response.into_parts(),
-                Err(failure) => return sent(self.lock().cache.on_failure(&exchange, failure, self.now())),
+                Err(failure) => return (sent(self.lock().cache.on_failure(&exchange, failure, self.now())), None),
             };
             let head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
             let now = self.now();
             let reply = self.lock().cache.on_response(exchange, head, now);
             match reply {
-                Reply::Answer(answer) => return sent(answer),
+                Reply::Answer(answer) => return (sent(answer), None),
                 Reply::Relay { status, headers, fill } => {
                     let Some((fill, reader)) = fill.and_then(|fill| fill.reader().map(|reader| (fill, reader))) else {
-                        return response(status, headers, Outgoing::Relay(Box::new(Timed::new(body))));
+                        return (response(status, headers, Outgoing::Relay(Box::new(Timed::new(body)))), None);
                     };
-                    tokio::spawn(collect(body, fill, self));
-                    return response(status, headers, Outgoing::Shared(reader));
+                    return (response(status, headers, Outgoing::Shared(reader)), Some((body, fill)));
                 }
                 Reply::Retry(again) => {
                     exchange = again;
@@ -418,6 +428,7 @@ mod tests {
             capacity: larder_units::ByteSize::from_mib(1),
             policy: "lru".parse().unwrap(),
             max_object: larder_units::ByteSize::from_mib(1),
+            targets: vec!["cdn-cache-control".parse().unwrap()],
             hash_key: [1; 16],
         };
         let cache = Cache::new(&config, &larder_units::Streams::new(1)).unwrap();

@@ -681,7 +681,9 @@ impl EventLoop {
             if queued == 0 {
                 self.dirty.push(send.face);
             }
-            if queued > limits::MARK_QUEUE_BYTES {
+            let marks =
+                |face: &FaceConfig| face.congestion_marking && queued as u64 > face.default_congestion_threshold;
+            if queued > 0 && self.forwarder.face(send.face).is_some_and(marks) {
                 send.header.congestion_mark = Some(1);
             }
             let result = match queued > most {

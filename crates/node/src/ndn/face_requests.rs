@@ -52,14 +52,12 @@ impl EventLoop {
             return Err(refused(406, "local fields pass on faces to this machine only"));
         }
         let adapt = |config: FaceConfig| {
-            let interval = config.base_congestion_marking_interval;
             let threshold = config.default_congestion_threshold;
             FaceConfig {
                 persistency,
                 mtu: config.mtu.map(|mtu| request.mtu.unwrap_or(mtu)),
                 local_fields: request.local_fields,
                 congestion_marking: request.congestion_marking,
-                base_congestion_marking_interval: request.base_congestion_marking_interval.unwrap_or(interval),
                 default_congestion_threshold: request.default_congestion_threshold.unwrap_or(threshold),
                 ..config
             }

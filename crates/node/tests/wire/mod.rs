@@ -17,6 +17,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         capacity: ByteSize::from_mib(64),
         policy: "lru".parse().unwrap(),
         max_object: ByteSize::from_mib(8),
+        targets: vec!["cdn-cache-control".parse().unwrap()],
     }
 }
 

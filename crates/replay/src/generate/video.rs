@@ -1,5 +1,5 @@
-//! Video traffic: views start by a Poisson process, and each asks for the packets of its video in order at a constant rate (Ooka et al.'s
-//! filter paper, section 6.1.2: 10⁴ videos of 10⁴ packets of 1,024 bytes, 0.5 views a second, 625 packets a second, which is 5 Mbps).
+//! Video traffic: views start by a Poisson process, and each asks for the packets of its video in order at a constant rate (the filter
+//! paper by Takemasa, Koizumi and Hasegawa, section 6.1.2: 10⁴ videos of 10⁴ packets of 1,024 bytes, 0.5 views a second, 625 packets a second, which is 5 Mbps).
 //!
 //! The paper does not say how popular the videos are; they are Zipf with the exponent of its web traffic here. Two views of one video are
 //! independent. All views ask at the same rate, so the one that asked longest ago asks next: a queue is enough, O(1) a request, 24 bytes

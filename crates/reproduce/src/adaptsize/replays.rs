@@ -108,14 +108,15 @@ impl Run<'_> {
         };
         let mut replay = replay.map_err(refused)?;
         let part = traffic.accesses.len().div_ceil(PARTS).max(1);
-        let (mut course, mut counted, mut done, mut busy) = (Vec::new(), 0, 0, 0.0);
+        let (mut course, mut done, mut busy) = (Vec::new(), 0, 0.0);
         for accesses in traffic.accesses.chunks(part) {
             let begun = thread_seconds();
             let mut hits = 0;
             for access in accesses {
-                let hit = replay.request(access);
-                hits += u64::from(hit);
-                counted += u64::from(hit && done >= warm_up);
+                if done == warm_up {
+                    replay.reset_counts();
+                }
+                hits += u64::from(replay.request(access));
                 done += 1;
             }
             busy += thread_seconds() - begun;
@@ -131,7 +132,7 @@ impl Run<'_> {
         let gauges = replay.engine().gauges();
         Ok(Found {
             spec: self.spec.clone(),
-            hit_ratio: counted as f64 / done.saturating_sub(warm_up).max(1) as f64,
+            hit_ratio: replay.row("").object_hit_ratio,
             course,
             gauges: gauges
                 .into_iter()

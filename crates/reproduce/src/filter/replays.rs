@@ -134,12 +134,11 @@ pub(super) fn work(cells: &[Cell]) -> u64 {
 
 impl Cell {
     fn replay(&self, seed: u64, watch: &dyn Watch) -> Result<Rates, Error> {
-        let mut before = (0, 0.0);
         let mut replay = self.start(seed)?;
         let mut number = 0;
         self.workload.drive(seed, self.warm_up + self.requests, |access| {
             if number == self.warm_up {
-                before = counts(&replay);
+                replay.reset_counts();
             }
             replay.request(access);
             number += 1;
@@ -148,10 +147,8 @@ impl Cell {
             }
         })?;
         watch.advance(number % STRIDE);
-        let (hits, insertions) = counts(&replay);
-        let (hits, insertions) = ((hits - before.0) as f64, insertions - before.1);
-        let requests = self.requests as f64;
-        Ok(Rates { hit: hits / requests, insertion: insertions / (requests - hits).max(1.0) })
+        let row = replay.row("");
+        Ok(Rates { hit: row.object_hit_ratio, insertion: row.insertion_ratio })
     }
 
     /// The hit rate in each stretch of `stretch` requests.
@@ -173,10 +170,4 @@ impl Cell {
     fn start(&self, seed: u64) -> Result<Replay, Error> {
         Replay::new(&self.spec, ByteSize::from_bytes(self.capacity), seed).map_err(|error| Error(error.to_string()))
     }
-}
-
-/// Hits and insertions since the beginning.
-fn counts(replay: &Replay) -> (u64, f64) {
-    let row = replay.row("");
-    (row.hits, row.insertion_ratio * (row.requests - row.hits) as f64)
 }
