@@ -1,6 +1,7 @@
 //! Curves as a table, for programs, and as a figure.
 
 use super::CurveRow;
+use crate::destination::write_whole;
 use crate::failure::Failure;
 use crate::output::line;
 use comfy_table::{CellAlignment, Table, presets};
@@ -62,7 +63,6 @@ pub fn csv(rows: &[CurveRow]) {
 
 /// Draws a line for each policy into the file at `path`, with the stated errors as whiskers.
 pub fn figure(rows: &[CurveRow], path: &Path) -> Result<(), Failure> {
-    let failed = |error| Failure::runtime(format!("{}: {}", path.display(), larder_node::system_message(&error)));
     let series = rows.chunk_by(|a, b| a.policy == b.policy).map(|rows| {
         let points = rows.iter().map(|row| (row.point.capacity as f64, row.point.object_hit_ratio)).collect();
         let line = Series::line(rows[0].policy.clone(), points);
@@ -81,5 +81,5 @@ pub fn figure(rows: &[CurveRow], path: &Path) -> Result<(), Failure> {
         y: Axis::linear("object hit ratio"),
         series: series.collect(),
     };
-    std::fs::write(path, figure.svg()).map_err(failed)
+    write_whole(path, &figure.svg())
 }

@@ -92,7 +92,7 @@ struct Queue {
 struct State {
     /// Those that no worker has, each with its place among the rows.
     waiting: Vec<(usize, Cache)>,
-    /// Chunks that each cache has taken, by its place; finished ones are no longer counted.
+    /// Chunks that each cache has taken, by its place.
     positions: Vec<u64>,
     /// What some cache has still to take.
     chunks: VecDeque<Arc<Vec<Access>>>,

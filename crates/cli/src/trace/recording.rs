@@ -54,8 +54,8 @@ enum Way {
 impl Recording {
     /// Opens the file; nothing is written where it cannot be.
     pub fn open(path: &Path, format: &OutputFormat) -> Result<Recording, Failure> {
-        let name = path.display().to_string();
-        let format = format.of(&name)?;
+        let format = format.of(&path.display().to_string())?;
+        let name = if path == Path::new("-") { "standard output".to_owned() } else { path.display().to_string() };
         let out = Stream::open(path)?;
         let failed = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
         let way = match format {
@@ -170,7 +170,7 @@ struct Sink(Destination);
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes);
-        self.0.check().map(|()| bytes.len()).map_err(|failure| io::Error::other(failure.message))
+        self.0.take_error().map_or(Ok(bytes.len()), Err)
     }
 
     fn flush(&mut self) -> io::Result<()> {
