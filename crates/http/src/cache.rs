@@ -125,7 +125,7 @@ impl Cache {
         if may_store && reason != ForwardReason::Request {
             // A client's own condition or range may bring a 304 or a part, of which others have nothing.
             let may_lead = held.is_some() || !conditional::asks_for_less(request.headers);
-            match self.flights.seat(&key, hash, request.headers, may_lead, reason, now) {
+            match self.flights.seat(&key, hash, request.headers, &wishes, may_lead, reason, now) {
                 Seat::Lead(own) => lead = Some(own),
                 Seat::Follow(follower) => {
                     self.counters.collapsed += 1;
@@ -214,6 +214,7 @@ impl Cache {
                 status,
                 headers: headers.clone(),
                 selector: fill.stored.selector.clone(),
+                freshness: fill.stored.freshness,
                 length: fill.declared,
                 transit: Arc::clone(&fill.transit.0),
             });
@@ -235,6 +236,11 @@ impl Cache {
         // A client that insists on validation gets the error.
         let stored = exchange.held.as_ref().filter(|_| exchange.reason == ForwardReason::Stale)?;
         if !stored.freshness.may_be_stale_on_failure(status.is_none(), now.time) {
+            return None;
+        }
+        // What was purged, or changed by an unsafe request, while the origin was being asked. A soft purge leaves it in the store.
+        let was_removed = self.store.position(stored).is_none();
+        if was_removed && self.store.was_invalidated_since(exchange.hash, exchange.asked) {
             return None;
         }
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
