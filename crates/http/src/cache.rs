@@ -5,7 +5,7 @@ use crate::counters::Counters;
 use crate::directives::RequestDirectives;
 use crate::exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
 use crate::fill::{Budget, Fill};
-use crate::flight::{Flights, Head, Landing, Lead, Seat};
+use crate::flight::{Asking, Flights, Head, Landing, Lead, Seat};
 use crate::freshness::Freshness;
 use crate::key::Key;
 use crate::purge::{Purge, Purged, Scope, Test};
@@ -125,7 +125,8 @@ impl Cache {
         if may_store && reason != ForwardReason::Request {
             // A client's own condition or range may bring a 304 or a part, of which others have nothing.
             let may_lead = held.is_some() || !conditional::asks_for_less(request.headers);
-            match self.flights.seat(&key, hash, request.headers, &wishes, may_lead, reason, now) {
+            let asking = Asking { headers: request.headers, wishes, reason, now };
+            match self.flights.seat(&key, hash, &asking, may_lead) {
                 Seat::Lead(own) => lead = Some(own),
                 Seat::Follow(follower) => {
                     self.counters.collapsed += 1;

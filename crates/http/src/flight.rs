@@ -238,6 +238,14 @@ impl Drop for Follower {
     }
 }
 
+/// A request that the store does not answer.
+pub(crate) struct Asking<'a> {
+    pub headers: &'a HeaderMap,
+    pub wishes: RequestDirectives,
+    pub reason: ForwardReason,
+    pub now: Now,
+}
+
 /// What a request that the store does not answer may do.
 pub(crate) enum Seat {
     /// It flies, and others may follow.
@@ -268,24 +276,16 @@ impl Flights {
         Flights { table: HashTable::new(), sweep_at: limits::FLIGHTS_SWEPT, alone }
     }
 
-    /// A seat for a request with these fields. One that `may_lead` not follows or flies alone.
-    pub(crate) fn seat(
-        &mut self,
-        key: &Key<'_>,
-        hash: u64,
-        request: &HeaderMap,
-        wishes: &RequestDirectives,
-        may_lead: bool,
-        reason: ForwardReason,
-        now: Now,
-    ) -> Seat {
+    /// A seat for a request. One that `may_lead` not follows or flies alone.
+    pub(crate) fn seat(&mut self, key: &Key<'_>, hash: u64, asking: &Asking<'_>, may_lead: bool) -> Seat {
+        let Asking { headers, wishes, reason, now } = *asking;
         if self.is_alone(hash, now.time) {
             return Seat::Alone;
         }
         if let Some(entry) = self.table.find(hash, |entry| key.is(&entry.key)) {
-            if entry.flight.can_carry(request, wishes, now) {
+            if entry.flight.can_carry(headers, &wishes, now) {
                 let flight = Arc::clone(&entry.flight);
-                return Seat::Follow(Follower { flight, reason, wishes: *wishes, now, ticket: None });
+                return Seat::Follow(Follower { flight, reason, wishes, now, ticket: None });
             }
             if !entry.flight.is_down() {
                 return Seat::Alone;
