@@ -3,6 +3,7 @@
 mod show;
 mod work;
 
+use crate::destination::check_writable;
 use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::replay::progress::Progress;
@@ -91,6 +92,8 @@ struct CurveRow {
 
 /// Computes, and prints the points in the order of the arguments.
 pub fn run(args: CurveArgs) -> Result<(), Failure> {
+    // Before an hour's work, not after it.
+    args.svg.as_deref().map_or(Ok(()), check_writable)?;
     let rows = rows(&args)?;
     match (args.json, args.csv) {
         (true, _) => show::json(&rows)?,
@@ -208,6 +211,13 @@ mod tests {
             assert_eq!(failure.code, 2, "{arguments:?}");
             assert!(failure.message.contains(words) && !failure.message.contains('\n'), "{}", failure.message);
         }
+    }
+
+    #[test]
+    fn a_figure_that_cannot_be_written_is_said_after_the_work() {
+        // Before the mistake in the policy, so before anything is read.
+        let failure = run(args(&["-p", "lur", "--svg", "/nonexistent/x.svg"])).expect_err("it should fail");
+        assert_eq!(failure.message, "cannot write /nonexistent/x.svg: No such file or directory");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! name do not mix. Whatever ends the transfer early removes it.
 
 use crate::failure::Failure;
+use crate::output::end_if_unread;
 use larder_node::system_message;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -13,6 +14,28 @@ use tempfile::NamedTempFile;
 
 /// Bytes gathered before they are written: 32 segments.
 const BUFFER_BYTES: usize = 256 << 10;
+
+/// Writes a file, which is whole when it appears.
+///
+/// # Errors
+/// Where it cannot be written.
+pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut destination = Destination::open(Some(path))?;
+    destination.write(text.as_bytes());
+    destination.finish().map(drop)
+}
+
+/// Whether a file can be made at `path`, before the work whose result goes there; nothing is left of the trial.
+///
+/// # Errors
+/// Where it cannot.
+pub fn check_writable(path: &Path) -> Result<(), Failure> {
+    match fs::metadata(path) {
+        // To open a pipe and close it again would tell its reader that this was all.
+        Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => Ok(()),
+        _ => Destination::open(Some(path)).map(drop),
+    }
+}
 
 /// Takes bytes in order.
 pub struct Destination {
@@ -61,14 +84,22 @@ impl Destination {
             Out::File { part, .. } => part.write_all(bytes),
         };
         self.failed = result.err();
+        if let (Out::Stdout(_), Some(error)) = (&self.out, &self.failed) {
+            end_if_unread(error);
+        }
     }
 
     /// Whether everything could be written so far.
     pub fn check(&mut self) -> Result<(), Failure> {
-        match self.failed.take() {
+        match self.take_error() {
             Some(error) => Err(self.failure(&error)),
             None => Ok(()),
         }
+    }
+
+    /// Why not everything could be written so far, for who says it in words of his own.
+    pub fn take_error(&mut self) -> Option<io::Error> {
+        self.failed.take()
     }
 
     /// Everything is there: writes what is left, and gives the file its name, which is returned.
@@ -77,7 +108,7 @@ impl Destination {
         let name = self.name;
         let failure = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
         match self.out {
-            Out::Stdout(mut out) => out.flush().map(|()| None).map_err(failure),
+            Out::Stdout(mut out) => out.flush().inspect_err(end_if_unread).map(|()| None).map_err(failure),
             Out::Special(mut out) => out.flush().map(|()| None).map_err(failure),
             Out::File { part, path } => {
                 let part = part.into_inner().map_err(|error| failure(error.into_error()))?;

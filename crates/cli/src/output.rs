@@ -11,13 +11,18 @@ macro_rules! line {
 }
 pub(crate) use line;
 
-/// See [`line!`]. A reader that has seen enough, such as `head`, ends the command, and is no failure; a full disk is one.
+/// See [`line!`]. A full disk is a failure, but see [`end_if_unread`].
 pub fn print_line(text: fmt::Arguments<'_>) {
     let mut out = io::stdout().lock();
     let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) else { return };
+    end_if_unread(&error);
+    eprintln!("larder: standard output: {}", larder_node::system_message(&error));
+    std::process::exit(1);
+}
+
+/// A reader of standard output that has seen enough, such as `head`, ends the command, and is no failure.
+pub fn end_if_unread(error: &io::Error) {
     if error.kind() == io::ErrorKind::BrokenPipe {
         std::process::exit(0);
     }
-    eprintln!("larder: standard output: {}", larder_node::system_message(&error));
-    std::process::exit(1);
 }

@@ -44,7 +44,7 @@ pub struct PredictArgs {
     #[arg(long, value_name = "REQUESTS", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
     theta: u16,
 
-    /// Filter: length of the history; the objects that fit into the cache otherwise
+    /// Filter: length of the history; the objects that fit into the cache otherwise, at most 2^24 and the table's slots
     #[arg(long, value_name = "REQUESTS")]
     window: Option<u64>,
 
@@ -140,7 +140,15 @@ mod tests {
             ("--zipf 1 --objects 1e99 -s 1", "--objects 1e99: a whole number"),
             ("--zipf 1 --objects 9 -s x", "such as \"64MiB\""),
             ("--zipf 1 --objects 9 -s 0.01%", "less than one"),
-            ("--zipf 1 --objects 9 -s 3 --table 3 --replay", "table=3"),
+            ("--zipf 1 --objects 9 -s 3 --table 3 --replay", "--table 3: "),
+            ("--zipf 1 --objects 9 -s 3 --table 0", "--table 0: "),
+            ("--zipf 1 --objects 9 -s 3 --window 0", "--window 0: "),
+            ("--zipf 1 --objects 9 -s 3 --window 2048 --table 1024", "--window 2048: longer than --table 1024"),
+            ("--zipf 1 --objects 9 -s 3 --admit 0", "--admit 0"),
+            ("--zipf 1 --objects 9 -s 3 --theta 65535 --window 10", "--theta 65535: a history of 10 requests never"),
+            ("--zipf 1 --objects 9 -s 3 --theta 65535 --table 1024", "--theta 65535: a history of 1024 requests never"),
+            ("--zipf 1 --objects 9 -s 3 --requests 0 --replay", "--requests 0: no request"),
+            ("DATA/web07.trace.xz -s 10% --requests 0", "--requests 0: no request"),
             ("DATA/nothing -s 10%", "nothing"),
         ] {
             let args = args(arguments);
@@ -161,6 +169,29 @@ mod tests {
             let band = if row.policy.as_deref() == Some("lfu") { 0.05 } else { 0.006 };
             assert!(difference.abs() < band, "{row:?}");
         }
+    }
+
+    #[test]
+    fn a_cache_of_many_objects_is_not_replayed_for_a_window_that_nobody_gave() {
+        let args = args("--zipf 0.8 --objects 100000000 -s 20000000 --requests 1000 --replay");
+        let rows = rows::rows(&args, &Traffic::new(&args).unwrap()).unwrap();
+        let filter = rows.iter().find(|row| row.model.starts_with("Filter")).unwrap();
+        assert!(filter.policy.as_ref().unwrap().contains("window=16777216"), "{filter:?}");
+        assert!(filter.replayed.is_some() && filter.predicted.object_hit_ratio > 0.0, "{filter:?}");
+    }
+
+    #[test]
+    fn a_share_is_of_other_bytes_than_in_a_replay() {
+        // The sizes of one object differ, and one is 0: the largest counts.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        std::fs::write(&path, "# time, object, size\n0,1,300\n1,1,100\n2,2,0\n3,3,700\n4,1,200\n").unwrap();
+        let arguments = format!("{} -s 10% 100%", path.display());
+        let args = args(&arguments);
+        let rows = rows::rows(&args, &Traffic::new(&args).unwrap()).unwrap();
+        let mut capacities: Vec<u64> = rows.iter().map(|row| row.capacity).collect();
+        capacities.dedup();
+        assert_eq!(capacities, [100, 1000]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! `larder replay`: traces through the policies, and a table of what they hit.
 //!
-//! Every policy runs at every size with every seed over every trace. A trace is read once for all of them (twice where sizes are shares of it, or
-//! a policy knows it ahead); what an earlier run has finished is not computed again.
+//! Every policy runs at every size with every seed over every trace. A trace is read once for all of them (once more where sizes are shares of it, or
+//! a policy knows it ahead). With `--resume`, what an earlier run has finished is not computed again, and the rest in groups of rows with a reading
+//! each, since the rows of one reading are all finished at its end.
 
 mod figure;
 mod finished;
@@ -14,6 +15,7 @@ pub mod source;
 mod tests;
 pub mod workers;
 
+use crate::destination::check_writable;
 use crate::failure::Failure;
 use crate::layout::Layout;
 use clap::Args;
@@ -23,12 +25,16 @@ use larder_replay::{Replay, Row};
 use progress::Progress;
 use seeds::Seeds;
 use size::Size;
-use source::{Measured, Source};
+use source::{Identity, Measured, Source};
 use std::path::PathBuf;
+use std::thread::available_parallelism;
 use workers::Cache;
 
 /// Rows of one run: the caches of one trace stay in memory until it ends.
 const MAX_ROWS: usize = 1_000;
+
+/// Rows of one reading at least where they are kept as they are finished: few are lost by a kill, and a reading costs less than a row's replay.
+const KEPT_AT_ONCE: usize = 8;
 
 /// Replay traces through cache policies and print what they hit
 ///
@@ -75,7 +81,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// Keep finished rows in this file (JSON lines), and compute only those that it does not have
+    /// Keep finished rows in this file (JSON lines), eight or more a reading of the trace, and compute only those that it does not have
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 }
@@ -83,6 +89,8 @@ pub struct ReplayArgs {
 /// Replays, and prints the rows in the order of the arguments.
 pub fn run(args: ReplayArgs) -> Result<(), Failure> {
     let (json, csv, svg) = (args.json, args.csv, args.svg.clone());
+    // Before an hour's work, not after it.
+    svg.as_deref().map_or(Ok(()), check_writable)?;
     if csv {
         show::csv_header();
     }
@@ -123,38 +131,78 @@ fn sweep(args: &ReplayArgs, mut done: impl FnMut(&[Row]) -> Result<(), Failure>)
     if cells.len() * args.trace.len() > MAX_ROWS {
         return Err(Failure::usage(format!("{} rows, more than {MAX_ROWS}", cells.len() * args.trace.len())));
     }
-    let mut traces = Vec::new();
+    let mut parts = Vec::new();
     for path in &args.trace {
         let source = Source::new(path, &plan.layout, plan.limit);
-        let runs = cells.iter().map(|cell| plan.run(cell, &source)).collect::<Result<Vec<_>, _>>();
-        let known: Vec<Option<Row>> = match &finished {
-            Some(finished) => runs?.iter().map(|run| finished.row(run)).collect(),
-            None => cells.iter().map(|_| None).collect(),
-        };
-        traces.push((source, known));
+        parts.push(match &finished {
+            Some(finished) => {
+                let identity = source.identity()?;
+                let runs: Vec<Run> = cells.iter().map(|cell| plan.run(cell, &identity)).collect();
+                Part { rows: runs.iter().map(|run| finished.row(run)).collect(), source, runs }
+            }
+            None => Part { source, runs: Vec::new(), rows: vec![None; cells.len()] },
+        });
     }
-    let missing = |known: &[Option<Row>]| known.iter().filter(|row| row.is_none()).count();
-    let progress = Progress::new(traces.iter().map(|(source, known)| source.units(missing(known))).sum());
+    let progress = Progress::new(parts.iter().map(|part| part.source.units(part.missing().len())).sum());
     let mut all = Vec::new();
-    for (source, mut known) in traces {
-        let missing: Vec<usize> = (0..cells.len()).filter(|index| known[*index].is_none()).collect();
-        if !missing.is_empty() {
-            let caches = plan.caches(missing.iter().map(|index| &cells[*index]), &source, &progress)?;
-            let keep = |nth: usize, row: Row| {
-                let index = missing[nth];
-                if let Some(finished) = &mut finished {
-                    finished.add(&plan.run(&cells[index], &source)?, &row)?;
-                }
-                known[index] = Some(row);
-                Ok(())
-            };
-            workers::replay(&source, caches, &progress, keep)?;
-        }
-        let rows: Vec<Row> = known.into_iter().flatten().collect();
+    for mut part in parts {
+        part.complete(&plan, &cells, &mut finished, &progress)?;
+        let rows: Vec<Row> = part.rows.into_iter().flatten().collect();
         done(&rows)?;
         all.extend(rows);
     }
     Ok(all)
+}
+
+/// A trace of the sweep.
+struct Part<'a> {
+    source: Source<'a>,
+    /// What each row is kept as, with the trace as it was before anything was read; empty where none is kept.
+    runs: Vec<Run>,
+    /// As far as they are known, a row a cell.
+    rows: Vec<Option<Row>>,
+}
+
+impl Part<'_> {
+    /// The places of the rows that are not known.
+    fn missing(&self) -> Vec<usize> {
+        (0..self.rows.len()).filter(|place| self.rows[*place].is_none()).collect()
+    }
+
+    /// Computes the missing rows, and keeps them as they are finished.
+    fn complete(
+        &mut self,
+        plan: &Plan,
+        cells: &[Cell<'_>],
+        finished: &mut Option<Finished>,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        let missing = self.missing();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<&Cell<'_>> = missing.iter().map(|place| &cells[*place]).collect();
+        let measured = plan.measure(&wanted, &self.source, progress)?;
+        let at_once = match finished {
+            Some(_) => available_parallelism().map_or(1, usize::from).max(KEPT_AT_ONCE),
+            None => missing.len(),
+        };
+        for group in missing.chunks(at_once) {
+            let caches = group.iter().map(|place| plan.cache(&cells[*place], &measured));
+            let keep = |nth: usize, row: Row| {
+                let place = group[nth];
+                if let Some(finished) = finished.as_mut() {
+                    let run = &self.runs[place];
+                    self.source.check_unchanged(&run.trace)?;
+                    finished.add(run, &row)?;
+                }
+                self.rows[place] = Some(row);
+                Ok(())
+            };
+            workers::replay(&self.source, caches.collect::<Result<_, _>>()?, progress, keep)?;
+        }
+        Ok(())
+    }
 }
 
 impl Plan {
@@ -181,44 +229,43 @@ impl Plan {
     }
 
     /// All that the row of `cell` depends on.
-    fn run(&self, cell: &Cell<'_>, source: &Source<'_>) -> Result<Run, Failure> {
-        Ok(Run {
+    fn run(&self, cell: &Cell<'_>, trace: &Identity) -> Run {
+        Run {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            trace: source.identity()?,
+            trace: trace.clone(),
             layout: self.layout.clone(),
             policy: cell.spec.to_string(),
             size: cell.size.to_string(),
             seed: cell.seed,
             fill: self.fill,
             limit: self.limit,
-        })
+        }
     }
 
-    /// Empty caches for `cells`; reads the trace where they need to know it ahead.
-    fn caches<'a>(
-        &self,
-        cells: impl Iterator<Item = &'a Cell<'a>> + Clone,
-        source: &Source<'_>,
-        progress: &Progress,
-    ) -> Result<Vec<Cache>, Failure> {
+    /// Reads the trace where `cells` need to know it ahead.
+    fn measure(&self, cells: &[&Cell<'_>], source: &Source<'_>, progress: &Progress) -> Result<Measured, Failure> {
+        let check = |cell: &Cell<'_>, capacity| {
+            Replay::foreseeing(cell.spec, capacity, 0, &Default::default()).map(drop).map_err(said)
+        };
+        let (absolute, shares): (Vec<&Cell<'_>>, Vec<_>) = cells.iter().partition(|cell| cell.size.bytes().is_some());
         // What is wrong with a spec shows before the trace is read, where its capacity is known by then.
-        for (cell, capacity) in cells.clone().filter_map(|cell| Some((cell, cell.size.bytes()?))) {
-            Replay::foreseeing(cell.spec, capacity, 0, &Default::default()).map_err(said)?;
-        }
-        let share = cells.clone().find(|cell| cell.size.bytes().is_none()).map(|cell| cell.size.to_string());
-        let offline = cells.clone().find(|cell| cell.spec.is_offline()).map(|cell| cell.spec.to_string());
-        let Measured { survey, future } = source.measure(share.as_deref(), offline.as_deref(), progress)?;
-        cells
-            .map(|cell| {
-                let capacity = cell.size.capacity(survey.as_ref())?;
-                let replay = match &future {
-                    Some(future) => Replay::foreseeing(cell.spec, capacity, cell.seed, future),
-                    None => Replay::new(cell.spec, capacity, cell.seed),
-                };
-                let replay = replay.map_err(said)?;
-                Ok(Cache::new(if self.fill { replay.filling() } else { replay }))
-            })
-            .collect()
+        absolute.iter().try_for_each(|cell| check(cell, cell.size.capacity(None)?))?;
+        let share = shares.first().map(|cell| cell.size.to_string());
+        let offline = cells.iter().find(|cell| cell.spec.is_offline()).map(|cell| cell.spec.to_string());
+        let measured = source.measure(share.as_deref(), offline.as_deref(), progress)?;
+        shares.iter().try_for_each(|cell| check(cell, cell.size.capacity(measured.survey.as_ref())?))?;
+        Ok(measured)
+    }
+
+    /// An empty cache for `cell`.
+    fn cache(&self, cell: &Cell<'_>, measured: &Measured) -> Result<Cache, Failure> {
+        let capacity = cell.size.capacity(measured.survey.as_ref())?;
+        let replay = match &measured.future {
+            Some(future) => Replay::foreseeing(cell.spec, capacity, cell.seed, future),
+            None => Replay::new(cell.spec, capacity, cell.seed),
+        };
+        let replay = replay.map_err(said)?;
+        Ok(Cache::new(if self.fill { replay.filling() } else { replay }))
     }
 }
 

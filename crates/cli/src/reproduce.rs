@@ -83,11 +83,11 @@ fn print(report: &Report) {
         line!("{}", section.title);
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        table.set_header(["", "claim", "published", "measured", "band"]);
+        table.set_header(["", "claim", "published", "expected", "measured", "band"]);
         for claim in &section.claims {
-            let [published, measured, band] = claim.shown();
+            let [published, expected, measured, band] = claim.shown();
             let mark = if claim.holds { "holds" } else { "FAILS" };
-            table.add_row([mark, &claim.says, &published, &measured, &band]);
+            table.add_row([mark, &claim.says, &published, &expected, &measured, &band]);
         }
         table.column_iter_mut().skip(2).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
         line!("{table}\n");
@@ -131,5 +131,9 @@ impl Watch for Bar {
 
     fn advance(&self, units: u64) {
         self.0.inc(units);
+    }
+
+    fn warn(&self, line: &str) {
+        self.0.suspend(|| eprintln!("larder: {line}"));
     }
 }

@@ -86,7 +86,7 @@ pub struct FaceConfig {
     pub link_type: LinkType,
     /// How long it lives.
     pub persistency: Persistency,
-    /// Whether IncomingFaceId, NextHopFaceId and CachePolicy pass (NDNLPv2, "Consumer Controlled Forwarding" and "Local Cache Policy").
+    /// Whether IncomingFaceId and NextHopFaceId pass (NDNLPv2, "Consumer Controlled Forwarding"). CachePolicy is everybody's, as in NFD.
     pub local_fields: bool,
     /// Whether the host marks packets that come to a long send queue of this face.
     pub congestion_marking: bool,

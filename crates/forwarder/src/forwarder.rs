@@ -324,11 +324,11 @@ impl Forwarder {
         if interest.check_parameters_digest().is_err() {
             return Err(Dropped::new(DropReason::ParametersDigest));
         }
-        if management::is_management(name) && (arrival.local || self.management.authority.allows_localhop()) {
-            return self.on_management(arrival, &interest, out);
-        }
         if interest.can_be_prefix && name.component_count() > limits::CAN_BE_PREFIX_COMPONENTS {
             return Err(Dropped::new(DropReason::NameTooDeep));
+        }
+        if management::is_management(name) && (arrival.local || self.management.authority.allows_localhop()) {
+            return self.on_management(arrival, &interest, out);
         }
         let hash = self.hash_of(name);
         let pending = self.pit.find(hash, &interest);
@@ -631,15 +631,19 @@ impl Forwarder {
         }
     }
 
-    /// Sets the strategy under a prefix of at most [`limits::PREFIX_COMPONENTS`] components, by its name: see
+    /// Sets the strategy under a prefix, by its name: see
     /// [`crate::strategy::strategy_by_name`]. Returns its whole name.
     ///
     /// # Errors
-    /// [`StrategyError`] where there is none, its parameters are wrong, or the prefix is too long.
+    /// [`StrategyError`] where there is none, its parameters are wrong, the prefix is too long, or the table is full.
     pub fn set_strategy(&mut self, prefix: &Name, strategy: &Name) -> Result<Name, StrategyError> {
         let instance = Instance::new(strategy, &self.streams)?;
-        if prefix.as_name().component_count() > limits::PREFIX_COMPONENTS {
+        let at = prefix.as_name();
+        if at.component_count() > limits::PREFIX_COMPONENTS || at.as_bytes().len() > limits::PREFIX_BYTES {
             return Err(StrategyError::PrefixTooLong);
+        }
+        if self.strategies.len() >= limits::STRATEGY_CHOICES && !self.strategies.contains(&self.hasher, at) {
+            return Err(StrategyError::Full);
         }
         let name = instance.instance().clone();
         self.strategies.insert(&self.hasher, prefix.as_name(), instance);

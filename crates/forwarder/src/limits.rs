@@ -46,9 +46,14 @@ pub const ROUTES: usize = 1 << 20;
 /// Routes of one prefix: every change of it rebuilds its next hops.
 pub const ROUTES_PER_PREFIX: usize = 4096;
 
-/// Management commands remembered of each face, with their responses (about 200 bytes): one that comes again is answered again, and not
-/// carried out again.
+/// Management commands remembered of each face, with their responses: one that comes again is answered again, and not carried out again.
 pub const REPLAY_COMMANDS: usize = 256;
+
+/// Bytes of those responses. An ordinary one has 200, but a command's name, which they repeat, may fill a packet.
+pub const REPLAY_BYTES: usize = 128 << 10;
+
+/// Prefixes with a strategy of their own. Operators set a handful; each may measure up to [`MEASURED_NAMESPACES`].
+pub const STRATEGY_CHOICES: usize = 1024;
 
 /// How far the time of a command that must say it may be from this node's (NFD's number).
 pub const SIGNATURE_TIME_GRACE: Duration = Duration::from_secs(120);
@@ -91,7 +96,11 @@ pub const ERASE_AT_ONCE: u64 = 256;
 /// Bytes that count as one packet where the management protocol states a capacity in packets: an ordinary segment of 8 KB.
 pub const NOMINAL_PACKET_BYTES: u64 = 8192;
 
-/// FIB entries of which a measuring strategy remembers something: some 100 bytes each with two next hops. What is beyond is forwarded by cost.
+/// Next hops of a FIB entry of which a measuring strategy remembers something, 40 bytes each: faces come and go under a prefix, and their
+/// numbers never come again.
+pub const MEASURED_NEXT_HOPS: usize = 16;
+
+/// FIB entries of which a measuring strategy remembers something: some 130 bytes each with two next hops. What is beyond is forwarded by cost.
 pub const MEASURED_NAMESPACES: usize = 1 << 16;
 
 /// With so many, those not used for this long make room.

@@ -84,6 +84,12 @@ impl<T> PrefixTable<T> {
         }
     }
 
+    /// Whether exactly `prefix` has a value.
+    pub(crate) fn contains(&self, hasher: &NameHasher, prefix: NameRef<'_>) -> bool {
+        let name = prefix.as_bytes();
+        self.table.find(hasher.hash(name), |row| *row.name == *name).is_some()
+    }
+
     /// Removes exactly `prefix`.
     pub(crate) fn remove(&mut self, hasher: &NameHasher, prefix: NameRef<'_>) {
         let name = prefix.as_bytes();

@@ -156,7 +156,11 @@ impl Engine {
             admitted &= stage.admit(&request, &mut cache);
         }
         let short = (self.used.saturating_add(request.size)).saturating_sub(self.capacity);
-        admitted && self.eviction.accept(&request, short)
+        let admitted = admitted && self.eviction.accept(&request, short);
+        if !admitted {
+            self.eviction.on_refusal();
+        }
+        admitted
     }
 
     /// As [`Engine::admit`], and true also where the object fits into room that has never been used: admission protects what is stored, and

@@ -159,7 +159,7 @@ pub const AGD_HALF_LIFE_TURNS: usize = 128;
 pub const AGD_MIN_TURN: usize = 64;
 
 /// agd samples one object in 2^this for its shadows, at most: six shadows then cost three eighths of the requests again, in caches that are
-/// small. With 3 Twitter 512 KiB has .1 points more, at two thirds of the speed.
+/// small. With 3 Twitter 512 KiB has .2 points more, at two thirds of the speed.
 pub const AGD_LEAST_SAMPLE_SHIFT: u32 = 4;
 
 /// Objects that a shadow of agd should have, to twice as many: the sample gets smaller as the cache grows. Six of these stay in a second-level

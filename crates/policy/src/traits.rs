@@ -84,6 +84,10 @@ pub trait Evict: Policy {
         true
     }
 
+    /// A newcomer was refused, by an admission or by [`Evict::accept`]. Answers may come in another order than their requests: a duel
+    /// ends here, or with `on_insert`, not with the next `on_miss`.
+    fn on_refusal(&mut self) {}
+
     /// The object is stored in `slot`.
     fn on_insert(&mut self, slot: Slot, request: &Request);
 

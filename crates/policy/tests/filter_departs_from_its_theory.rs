@@ -69,6 +69,41 @@ fn hit_and_insertion_rates_differ_from_the_equations() {
     }
 }
 
+/// TinyLFU compares the newcomer with a stored object and Filter with a constant, so it gets further; nobody gets beyond the most popular C.
+/// Eight misses are under way at once, as in a router: the duels of their answers are not each preceded by a miss.
+#[test]
+fn tinylfu_before_random_stays_at_filter_or_beats_the_best_set() {
+    let (capacity, outstanding) = (200, 8);
+    let mut owner = Owner::new(&"tinylfu(window=10000)+random".parse().unwrap(), capacity, 1);
+    let mut zipf = Zipf::new(OBJECTS, EXPONENT, 3);
+    let (warm, all) = (50_000, 250_000);
+    let (mut hits, mut fetched) = (0, Vec::new());
+    for number in 0..all {
+        let id = zipf.draw();
+        match owner.index.get(&id) {
+            Some(slot) => {
+                owner.engine.hit(*slot, id, Time::ZERO);
+                hits += u32::from(number >= warm);
+            }
+            None => {
+                owner.engine.miss(id, Time::ZERO);
+                fetched.push(id);
+            }
+        }
+        if fetched.len() == outstanding {
+            for id in fetched.drain(..) {
+                if !owner.index.contains_key(&id) && owner.engine.admit(id, 1, Time::ZERO) {
+                    owner.insert(id, 1, Time::ZERO);
+                }
+            }
+        }
+    }
+    let hit = f64::from(hits) / f64::from(all - warm);
+    let best_set: f64 = (0..capacity as usize).map(|id| zipf.share(id)).sum();
+    let (filter, _) = theory(capacity as f64, capacity as f64, 2);
+    assert!((filter + 0.01..best_set).contains(&hit), "{hit}, Filter's theory {filter}, the best set {best_set}");
+}
+
 #[test]
 fn the_default_window_is_not_q_equal_to_c() {
     // Unit objects: capacity / mean size is C, and the table's 128 slots a request may add 0.8 % of false positives.

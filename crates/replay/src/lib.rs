@@ -35,8 +35,8 @@ mod zipf;
 pub use access::Access;
 pub use curve::{Curve, LruCurve, Miniature, Misses, Point, Sample, Sampled, Simulated};
 pub use generate::{
-    Cdn, CdnRequests, Class, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix, MixRequests, ParameterError,
-    TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests, Web, WebRequests,
+    Cdn, CdnRequests, Class, Crowd, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix, MixRequests,
+    ParameterError, TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests, Web, WebRequests,
 };
 pub use replay::{Replay, replay};
 pub use row::Row;

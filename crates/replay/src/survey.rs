@@ -58,6 +58,11 @@ impl Survey {
         self.unique_bytes
     }
 
+    /// Each object's requests, and its largest size in bytes.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.objects.values().map(|object| (object.requests, object.size))
+    }
+
     /// The whole account. Sorts the objects: 16 bytes of memory more for each.
     pub fn report(&self) -> Report {
         let mut objects: Vec<Object> = self.objects.values().copied().collect();

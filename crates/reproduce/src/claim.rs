@@ -1,7 +1,8 @@
-//! Claims: a published figure, the band in which the measured one must lie, and the judgement.
+//! Claims: a published or expected figure, the band in which the measured one must lie, and the judgement.
 
 use crate::Scale;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// A claim as an experiment's file states it, before anything is measured.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -11,11 +12,18 @@ pub struct Claim {
     pub id: String,
     /// What is claimed, with the unit, in one line.
     pub says: String,
-    /// The figure in the paper.
-    pub published: f64,
-    /// The least and the greatest measured figure with which the claim holds.
+    /// What the paper prints, or what follows from figures that it prints. Without it, there is something expected.
+    #[serde(default)]
+    pub published: Option<Stated>,
+    /// What the paper does not print, but theory or another program's run on the same requests says.
+    #[serde(default)]
+    pub expected: Option<Stated>,
+    /// Who says what is expected.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// The least and the greatest measured figure with which the claim holds. An order is claimed by a band that is open (`inf`) on one side.
     pub band: [f64; 2],
-    /// Why the band is where it is.
+    /// Why the band is where it is; of one that was changed after a run, that it was.
     pub reason: String,
     /// What differs at the quick scale, where catalogue and cache are smaller.
     #[serde(default)]
@@ -23,6 +31,16 @@ pub struct Claim {
     /// Judged at the full scale only: the quick one cannot show it.
     #[serde(default)]
     pub full_only: bool,
+}
+
+/// A figure, or a range where the source gives one. As JSON a number, or an array of two.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum Stated {
+    /// One figure.
+    Figure(f64),
+    /// From the least to the greatest.
+    Range([f64; 2]),
 }
 
 /// The quick scale's form of a claim: what its conditions make of the band.
@@ -36,6 +54,25 @@ pub struct Quick {
 }
 
 impl Claim {
+    /// What is wrong with it as it is stated, if anything.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let bands = std::iter::once(self.band).chain(self.quick.as_ref().map(|quick| quick.band));
+        for [low, high] in bands {
+            if low.partial_cmp(&high).is_none_or(Ordering::is_gt) {
+                return Some(format!("nothing lies in the band [{low}, {high}]"));
+            }
+            if low.is_infinite() && high.is_infinite() {
+                return Some(format!("everything lies in the band [{low}, {high}]"));
+            }
+        }
+        match (self.published, self.expected, &self.source) {
+            (None, None, _) => Some("it has neither `published` nor `expected`".to_owned()),
+            (_, Some(_), None) => Some("who expects it is not said: `source` is missing".to_owned()),
+            (_, None, Some(_)) => Some("`source` stands there without `expected`".to_owned()),
+            _ => None,
+        }
+    }
+
     /// Whether it is judged at this scale.
     pub fn is_judged_at(&self, scale: Scale) -> bool {
         scale == Scale::Full || !self.full_only
@@ -50,6 +87,8 @@ impl Claim {
         Judged {
             id: self.id.clone(),
             published: self.published,
+            expected: self.expected,
+            source: self.source.clone(),
             measured,
             band,
             holds: band[0] <= measured && measured <= band[1],
@@ -64,11 +103,15 @@ impl Claim {
 pub struct Judged {
     /// The claim's name within its paper.
     pub id: String,
-    /// The figure in the paper.
-    pub published: f64,
+    /// What the paper prints.
+    pub published: Option<Stated>,
+    /// What others say, where the paper is silent.
+    pub expected: Option<Stated>,
+    /// Who does.
+    pub source: Option<String>,
     /// The figure of this run.
     pub measured: f64,
-    /// Within which the measured figure had to lie.
+    /// Within which the measured figure had to lie. As JSON, an open side is `null`.
     pub band: [f64; 2],
     /// Whether it does.
     pub holds: bool,

@@ -3,7 +3,6 @@
 use crate::{Claim, Error, Scale};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::cmp::Ordering;
 use std::collections::HashSet;
 
 /// One experiment of a paper. `Sweep` is what its module varies: its fields are the keys of the tables `[full]` and `[quick]`.
@@ -50,8 +49,8 @@ impl<Sweep: DeserializeOwned> Experiment<Sweep> {
     /// Reads the experiment that stands in the file `name`.
     ///
     /// # Errors
-    /// [`Error`] with the file's name, the line, and what is wrong in it: a key that is not known, a claim without a band or with an empty one,
-    /// an id that comes twice.
+    /// [`Error`] with the file's name, the line, and what is wrong in it: a key that is not known, a claim without a band or with one
+    /// that claims nothing, an expectation without a source, an id that comes twice.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let experiment: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
@@ -63,15 +62,9 @@ impl<Sweep: DeserializeOwned> Experiment<Sweep> {
         {
             return Err(Error(format!("experiments/{name}: `{twice}` stands there twice")));
         }
-        let quick = experiment.claims.iter().filter_map(|claim| Some((claim, claim.quick.as_ref()?.band)));
-        let mut bands = experiment.claims.iter().map(|claim| (claim, claim.band)).chain(quick);
-        if let Some((claim, [low, high])) =
-            bands.find(|(_, [low, high])| low.partial_cmp(high).is_none_or(Ordering::is_gt))
-        {
-            return Err(Error(format!(
-                "experiments/{name}: nothing lies in the band [{low}, {high}] of `{}`",
-                claim.id
-            )));
+        let mut faults = experiment.claims.iter().filter_map(|claim| Some((claim, claim.fault()?)));
+        if let Some((claim, fault)) = faults.next() {
+            return Err(Error(format!("experiments/{name}: claim `{}`: {fault}", claim.id)));
         }
         Ok(experiment)
     }

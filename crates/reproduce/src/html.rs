@@ -51,7 +51,7 @@ fn write_section(page: &mut String, section: &Section) {
     }
     if !section.claims.is_empty() {
         page.push_str(
-            "<div class=\"scroll\"><table>\n<tr><th>claim<th>published<th>measured<th>band<th>holds<th>why this band</tr>\n",
+            "<div class=\"scroll\"><table>\n<tr><th>claim<th>published<th>expected<th>measured<th>band<th>holds<th>why this band</tr>\n",
         );
         section.claims.iter().for_each(|claim| write_claim(page, claim));
         page.push_str("</table></div>\n");
@@ -63,11 +63,12 @@ fn write_section(page: &mut String, section: &Section) {
 }
 
 fn write_claim(page: &mut String, claim: &Judged) {
-    let [published, measured, band] = claim.shown();
+    let [published, expected, measured, band] = claim.shown();
+    let source = claim.source.iter().map(|source| format!(" <small>{}</small>", escaped(source))).collect::<String>();
     let (class, holds) = if claim.holds { ("holds", "yes") } else { ("fails", "no") };
     let _ = writeln!(
         page,
-        "<tr><td>{} <small>{}</small><td class=\"number\">{published}<td class=\"number\">{measured}<td class=\"number\">{band}\
+        "<tr><td>{} <small>{}</small><td class=\"number\">{published}<td>{expected}{source}<td class=\"number\">{measured}<td class=\"number\">{band}\
          <td class=\"{class}\">{holds}<td><small>{}</small></tr>",
         escaped(&claim.says),
         escaped(&claim.id),

@@ -1,8 +1,8 @@
 //! Reproductions of papers: their experiments run again by the code that is deployed, and each published figure beside the measured one.
 //!
 //! What it is: a frame, and a module a paper. An experiment is a TOML file under `experiments/PAPER/`, embedded here, with its conditions at two
-//! scales, the axes of its figures and its **claims**: what was published, the band in which the measured figure must lie, and why the band
-//! is that wide; all three stand there before anything is measured. The paper's module measures; the frame judges, and a claim
+//! scales, the axes of its figures and its **claims**: what was published, or is expected and by whom, the band in which the measured figure must
+//! lie, and why the band is that wide; a band that was changed after a run says so. The paper's module measures; the frame judges, and a claim
 //! that was not measured is an error, never a pass. What it is not: the command line's part (`larder reproduce`: progress, files, exit status).
 //!
 //! It is a host: it owns threads and the wall clock. Measurements that need no clock do not depend on the machine: the same seed gives the same figures.
@@ -30,7 +30,7 @@ mod report;
 mod section;
 mod work;
 
-pub use claim::{Claim, Judged};
+pub use claim::{Claim, Judged, Quick, Stated};
 pub use experiment::{Experiment, FigureText};
 pub use report::Report;
 pub use section::{Section, Table};

@@ -1,6 +1,6 @@
 //! The report of a reproduction: what ran, what it found, which claims hold.
 
-use crate::{Judged, Request, Scale, Section, html};
+use crate::{Judged, Request, Scale, Section, Stated, html};
 use std::time::Duration;
 
 /// What a reproduction found.
@@ -36,7 +36,7 @@ impl Report {
         self.claims().filter(|claim| !claim.holds)
     }
 
-    /// `claims.json`: `[{id, published, measured, band, holds}]`.
+    /// `claims.json`: `[{id, published, expected, source, measured, band, holds}]`, null where there is none.
     pub fn claims_json(&self) -> String {
         let claims: Vec<&Judged> = self.claims().collect();
         // Numbers are finite and keys are strings: nothing of it can be refused.
@@ -63,9 +63,18 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 impl Judged {
-    /// The band, the published and the measured figure as printed: the same digits in the table and on the page.
-    pub fn shown(&self) -> [String; 3] {
-        let [low, high] = self.band.map(number);
-        [number(self.published), number(self.measured), format!("{low} … {high}")]
+    /// The published, the expected and the measured figure and the band as printed: the same digits in the table and on the page.
+    pub fn shown(&self) -> [String; 4] {
+        let stated = |stated: Option<Stated>| match stated {
+            None => "\u{2013}".to_owned(),
+            Some(Stated::Figure(figure)) => number(figure),
+            Some(Stated::Range([low, high])) => format!("{} … {}", number(low), number(high)),
+        };
+        let band = match self.band {
+            [low, f64::INFINITY] => format!("at least {}", number(low)),
+            [f64::NEG_INFINITY, high] => format!("at most {}", number(high)),
+            [low, high] => format!("{} … {}", number(low), number(high)),
+        };
+        [stated(self.published), stated(self.expected), number(self.measured), band]
     }
 }

@@ -9,6 +9,8 @@ pub trait Watch: Sync {
     fn begin(&self, what: &str, units: u64);
     /// So much of it has been done.
     fn advance(&self, units: u64);
+    /// Something was left out, and why: one line.
+    fn warn(&self, line: &str);
 }
 
 /// Watches nothing.
@@ -17,6 +19,7 @@ pub struct Unwatched;
 impl Watch for Unwatched {
     fn begin(&self, _: &str, _: u64) {}
     fn advance(&self, _: u64) {}
+    fn warn(&self, _: &str) {}
 }
 
 /// Runs all `tasks`, a thread a core, and gives their results in the tasks' order. Each thread takes the next task that nobody has, so the

@@ -79,14 +79,39 @@ fn what_was_not_measured_holds() {
 fn mistakes_in_a_file_are_not_found() {
     for (from, to, words) in [
         ("objects = 10", "object = 10", "line 5: unknown field `object`"),
-        ("band = [0.9, 1.1]", "band = [1.1, 0.9]", "band [1.1, 0.9] of `a`"),
-        ("band = [0.5, 0.6]", "band = [nan, 0.6]", "of `a`"),
+        ("band = [0.9, 1.1]", "band = [1.1, 0.9]", "`a`: nothing lies in the band [1.1, 0.9]"),
+        ("band = [0.5, 0.6]", "band = [nan, 0.6]", "`a`: nothing"),
+        ("band = [2, 2]", "band = [-inf, inf]", "`b`: everything lies"),
+        ("published = 2\n", "", "`b`: it has neither"),
+        ("published = 2\n", "expected = 2\n", "`source` is missing"),
+        ("published = 2\n", "published = 2\nsource = \"x\"\n", "without `expected`"),
         ("id = \"b\"", "id = \"a\"", "`a` stands there twice"),
         ("reason = \"A count\"\n", "", "missing field `reason`"),
     ] {
         let error = experiment(&FILE.replace(from, to)).unwrap_err();
         assert!(error.contains(words) && error.contains("paper/file.toml") && !error.contains('\n'), "{error}");
     }
+}
+
+#[test]
+fn what_is_expected_is_told_as_published() {
+    let text = FILE
+        .replace("published = 1.0", "published = [0.9, 1]")
+        .replace("published = 2\nband = [2, 2]", "expected = 2\nsource = \"Theory\"\nband = [2, inf]");
+    let mut section = Section::new(&experiment(&text).unwrap(), Scale::Full);
+    section.figure("fig", vec![]);
+    section.measured("a", 1.0);
+    section.measured("b", 3.0);
+    let claims = section.judged().unwrap().claims;
+    assert!(claims.iter().all(|claim| claim.holds));
+    assert_eq!(claims[0].shown(), ["0.9000 … 1", "–", "1", "0.9000 … 1.10"]);
+    assert_eq!(claims[1].shown(), ["–", "2", "3", "at least 2"]);
+    let json = serde_json::to_value(&claims).unwrap();
+    assert_eq!(json[0]["published"], serde_json::json!([0.9, 1.0]));
+    assert_eq!([&json[0]["expected"], &json[0]["source"], &json[1]["published"]], [&serde_json::Value::Null; 3]);
+    assert_eq!(json[1]["expected"], 2.0);
+    assert_eq!(json[1]["source"], "Theory");
+    assert_eq!(json[1]["band"], serde_json::json!([2.0, null]));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Curves as a table, for programs, and as a figure.
 
 use super::CurveRow;
+use crate::destination::write_whole;
 use crate::failure::Failure;
 use crate::output::line;
 use comfy_table::{CellAlignment, Table, presets};
@@ -17,9 +18,9 @@ pub fn table(rows: &[CurveRow]) {
             policy.clone(),
             ByteSize::from_bytes(point.capacity).to_string(),
             format!("{:.4}", point.object_hit_ratio),
-            error(point.object_error),
+            error(point.object_error, point.size_changes),
             format!("{:.4}", point.byte_hit_ratio),
-            error(point.byte_error),
+            error(point.byte_error, point.size_changes),
             format!("{:.2} M", requests_per_second / 1e6),
         ]);
     }
@@ -27,8 +28,12 @@ pub fn table(rows: &[CurveRow]) {
     line!("{table}");
 }
 
-fn error(error: f64) -> String {
-    if error == 0.0 { "exact".to_owned() } else { format!("{error:.4}") }
+fn error(error: f64, size_changes: u64) -> String {
+    match (error == 0.0, size_changes) {
+        (true, 0) => "exact".to_owned(),
+        (true, _) => "sizes change".to_owned(),
+        (false, _) => format!("{error:.4}"),
+    }
 }
 
 pub fn json(rows: &[CurveRow]) -> Result<(), Failure> {
@@ -41,23 +46,23 @@ pub fn json(rows: &[CurveRow]) -> Result<(), Failure> {
 pub fn csv(rows: &[CurveRow]) {
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     line!(
-        "trace,policy,sample,requests,capacity,object_hit_ratio,object_error,byte_hit_ratio,byte_error,requests_per_second"
+        "trace,policy,sample,requests,capacity,object_hit_ratio,object_error,byte_hit_ratio,byte_error,size_changes,requests_per_second"
     );
     for CurveRow { trace, policy, sample, requests, point, requests_per_second } in rows {
         let (trace, policy) = (quoted(trace), quoted(policy));
         let (objects, bytes) = (point.object_hit_ratio, point.byte_hit_ratio);
         line!(
-            "{trace},{policy},{sample},{requests},{},{objects},{},{bytes},{},{requests_per_second}",
+            "{trace},{policy},{sample},{requests},{},{objects},{},{bytes},{},{},{requests_per_second}",
             point.capacity,
             point.object_error,
-            point.byte_error
+            point.byte_error,
+            point.size_changes
         );
     }
 }
 
 /// Draws a line for each policy into the file at `path`, with the stated errors as whiskers.
 pub fn figure(rows: &[CurveRow], path: &Path) -> Result<(), Failure> {
-    let failed = |error| Failure::runtime(format!("{}: {}", path.display(), larder_node::system_message(&error)));
     let series = rows.chunk_by(|a, b| a.policy == b.policy).map(|rows| {
         let points = rows.iter().map(|row| (row.point.capacity as f64, row.point.object_hit_ratio)).collect();
         let line = Series::line(rows[0].policy.clone(), points);
@@ -76,5 +81,5 @@ pub fn figure(rows: &[CurveRow], path: &Path) -> Result<(), Failure> {
         y: Axis::linear("object hit ratio"),
         series: series.collect(),
     };
-    std::fs::write(path, figure.svg()).map_err(failed)
+    write_whole(path, &figure.svg())
 }

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::replay::size::Size;
 use larder_policy::Spec;
 use larder_policy::adaptsize_model::Shape;
+use larder_policy::limits::FILTER_MAX_WINDOW;
 use larder_replay::Replay;
 use larder_replay::model::{self, FilterTable, Popularity, Prediction};
 use larder_units::ByteSize;
@@ -28,10 +29,11 @@ pub struct PredictionRow {
 
 /// All models at all capacities, with the replays if they were asked for.
 pub fn rows(args: &PredictArgs, traffic: &Traffic<'_>) -> Result<Vec<PredictionRow>, Failure> {
+    check_flags(args)?;
     let mut rows = Vec::new();
     for size in &args.size {
         let size: Size = size.parse().map_err(Failure::usage)?;
-        let capacity = size.of(traffic.popularity.bytes().round() as u64)?;
+        let capacity = size.of(traffic.unique_bytes)?;
         rows.extend(models(args, &traffic.popularity, capacity));
     }
     if args.replay {
@@ -44,7 +46,7 @@ pub fn rows(args: &PredictArgs, traffic: &Traffic<'_>) -> Result<Vec<PredictionR
 }
 
 fn models(args: &PredictArgs, popularity: &Popularity, capacity: ByteSize) -> Vec<PredictionRow> {
-    let window = args.window.unwrap_or_else(|| fitting(popularity, capacity)).max(u64::from(args.theta));
+    let window = args.window.unwrap_or_else(|| derived_window(args, popularity, capacity));
     let table = FilterTable { theta: u32::from(args.theta), window, slots: Some(args.table) };
     let filter = format!("filter(theta={},window={window},table={})+fifo", args.theta, args.table);
     let fifo = model::fifo(popularity, capacity);
@@ -72,7 +74,42 @@ fn models(args: &PredictArgs, popularity: &Popularity, capacity: ByteSize) -> Ve
     models.into_iter().map(row).collect()
 }
 
-/// Objects of the mean size of a request that fit: the paper's q = C.
+/// What would be no policy is said by the names of the flags, and before anything is predicted: a model takes what a policy refuses.
+fn check_flags(args: &PredictArgs) -> Result<(), Failure> {
+    let check = |flag: String, spec: String| match spec.parse::<Spec>() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::usage(format!("{flag}: {error}"))),
+    };
+    let PredictArgs { theta, table, .. } = *args;
+    check(format!("--table {table}"), format!("filter(table={table})+fifo"))?;
+    if let Some(window) = args.window {
+        check(format!("--window {window}"), format!("filter(window={window})+fifo"))?;
+        if window > table {
+            return Err(Failure::usage(format!("--window {window}: longer than --table {table}, which would be full")));
+        }
+    }
+    let window = args.window.unwrap_or(table);
+    if u64::from(theta) > window {
+        return Err(Failure::usage(format!(
+            "--theta {theta}: a history of {window} requests never holds as many; give a longer --window"
+        )));
+    }
+    args.admit.map_or(Ok(()), |c| check(format!("--admit {c}"), format!("threshold(c={})+lru", c.bytes())))
+}
+
+/// The paper's q = C, within what the filter takes; says where that is something else.
+fn derived_window(args: &PredictArgs, popularity: &Popularity, capacity: ByteSize) -> u64 {
+    let fitting = fitting(popularity, capacity);
+    let window = fitting.clamp(u64::from(args.theta), args.table.min(FILTER_MAX_WINDOW));
+    if window != fitting {
+        eprintln!(
+            "larder: size {capacity}: Filter's history has {window} requests, not one an object that fits ({fitting})"
+        );
+    }
+    window
+}
+
+/// Objects of the mean size of a request that fit.
 fn fitting(popularity: &Popularity, capacity: ByteSize) -> u64 {
     let sum = |of: fn(&model::Group) -> f64| popularity.groups().iter().map(of).sum::<f64>();
     let mean_size = sum(|group| group.objects * group.rate * group.size) / sum(|group| group.objects * group.rate);

@@ -4,8 +4,8 @@ use super::PredictArgs;
 use crate::failure::Failure;
 use crate::replay::progress::Progress;
 use crate::replay::source::Source;
-use larder_replay::model::{Popularity, Tally};
-use larder_replay::{Access, Replay, Row, Zipf};
+use larder_replay::model::Popularity;
+use larder_replay::{Access, Replay, Row, Survey, Zipf};
 use larder_units::{Streams, Time};
 
 /// Requests of a law that are replayed unless it is said otherwise.
@@ -17,6 +17,8 @@ const CHUNK_REQUESTS: u64 = 1 << 16;
 /// What is requested.
 pub struct Traffic<'a> {
     pub popularity: Popularity,
+    /// Bytes of all objects, which shares of a size are of, as in a replay.
+    pub unique_bytes: u64,
     origin: Origin<'a>,
 }
 
@@ -29,15 +31,19 @@ impl<'a> Traffic<'a> {
     /// Reads the trace, if there is one.
     pub fn new(args: &'a PredictArgs) -> Result<Traffic<'a>, Failure> {
         let usage = |problem: String| Failure::usage(problem);
+        if args.requests == Some(0) {
+            return Err(usage("--requests 0: no request would be read or replayed".to_owned()));
+        }
         let Some(exponent) = args.zipf else {
             let path = args.trace.as_deref().ok_or_else(|| usage("give a trace, or --zipf".to_owned()))?;
             let source = Source::new(path, &args.layout, args.requests);
-            let mut tally = Tally::default();
+            let mut survey = Survey::default();
             source.chunks("measuring", &Progress::new(source.units(1)), 1, |chunk| {
-                chunk.iter().for_each(|access| tally.count(access));
+                chunk.iter().for_each(|access| survey.count(access));
                 Ok(true)
             })?;
-            return Ok(Traffic { popularity: tally.popularity(), origin: Origin::Trace(source) });
+            let (popularity, unique_bytes) = (Popularity::of(&survey), survey.unique_bytes());
+            return Ok(Traffic { popularity, unique_bytes, origin: Origin::Trace(source) });
         };
         let objects = args.objects.as_deref().unwrap_or_default();
         let objects = whole(objects)
@@ -48,7 +54,7 @@ impl<'a> Traffic<'a> {
         let size = args.object_size.bytes().max(1);
         let requests = args.requests.unwrap_or(REQUESTS);
         let origin = Origin::Law { zipf, size, requests, seed: args.seed };
-        Ok(Traffic { popularity: popularity.with_size(size), origin })
+        Ok(Traffic { popularity: popularity.with_size(size), unique_bytes: objects.saturating_mul(size), origin })
     }
 
     /// Replays the requests through all caches; a law's caches are counted from the second half on.

@@ -1,5 +1,6 @@
 //! Hit ratios over the size, a line a policy.
 
+use crate::destination::write_whole;
 use crate::failure::Failure;
 use larder_figure::{Axis, Figure, Series};
 use larder_replay::Row;
@@ -10,8 +11,7 @@ use std::path::Path;
 /// # Errors
 /// Where it cannot be written.
 pub fn write(rows: &[Row], path: &Path) -> Result<(), Failure> {
-    let failed = |error| Failure::runtime(format!("{}: {}", path.display(), larder_node::system_message(&error)));
-    std::fs::write(path, figure(rows).svg()).map_err(failed)
+    write_whole(path, &figure(rows).svg())
 }
 
 /// A line for each policy and trace; of several seeds the mean, with the least and the greatest as its interval.

@@ -1,7 +1,8 @@
 //! Rows that earlier runs have finished: JSON lines, each a row and all that it depends on.
 //!
 //! A row is written by one call when it is finished, so a run that is killed loses what was not finished, and at most leaves a torn last line,
-//! which the next run cuts off. A row counts as the same where Larder's version, the trace's file (name, bytes, time of change) and every argument are.
+//! which the next run cuts off. A row counts as the same where Larder's version, the trace's file (name, length, time of change, a sample of its
+//! bytes) and every argument are.
 
 use super::source::Identity;
 use crate::failure::Failure;
@@ -65,12 +66,7 @@ impl Finished {
         }
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let torn = &text[whole..];
-        // Only what one of our rows begins with is cut off: it may be somebody's file.
-        let beginning = b"{\"trace\":";
-        if !torn.starts_with(beginning) && !beginning.starts_with(torn) {
-            return Err(failed("the last line is not a row of larder replay; give another file".to_owned()));
-        }
-        let mut lines = Vec::new();
+        let mut lines: Vec<Line> = Vec::new();
         for (number, line) in
             text[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
         {
@@ -79,6 +75,9 @@ impl Finished {
             lines.push(parsed.map_err(problem)?);
         }
         if !torn.is_empty() {
+            if !is_ours(torn, !lines.is_empty()) {
+                return Err(failed("the last line is not a row of larder replay; give another file".to_owned()));
+            }
             file.set_len(whole as u64).map_err(said)?;
         }
         Ok(Finished { path: path.to_owned(), file, lines })
@@ -100,5 +99,14 @@ impl Finished {
         self.file.write_all(text.as_bytes()).map_err(|error| failed(larder_node::system_message(&error)))?;
         self.lines.push(line);
         Ok(())
+    }
+}
+
+/// Whether `torn` is the beginning of one of our rows, and not of somebody's line: what stands `below_rows` of ours may be short.
+fn is_ours(torn: &[u8], below_rows: bool) -> bool {
+    let (first, second) = (&b"{\"trace\":\""[..], &b"\",\"policy\":\""[..]);
+    match below_rows {
+        true => torn.starts_with(first) || first.starts_with(torn),
+        false => torn.starts_with(first) && torn.windows(second.len()).any(|part| part == second),
     }
 }

@@ -1,17 +1,27 @@
-//! A trace's file, which is read once or twice.
+//! A trace's file, which is read once or several times.
 
 use super::progress::Progress;
 use crate::failure::Failure;
 use crate::layout::Layout;
 use larder_policy::{Future, FutureBuilder};
-use larder_replay::{Access, Survey};
+use larder_replay::{Access, Survey, Trace};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 /// Requests that are read at once, 24 bytes each: large against the handing over, small against the processor's own cache.
 const CHUNK_REQUESTS: usize = 1 << 14;
+
+/// Blocks of a file that tell it from another: the first, the last, and some between.
+const SAMPLED_BLOCKS: u64 = 16;
+
+/// Bytes of each: many requests, but soon read.
+const SAMPLED_BLOCK_BYTES: u64 = 16 << 10;
 
 /// A trace's file and what of it is wanted.
 pub struct Source<'a> {
@@ -20,12 +30,14 @@ pub struct Source<'a> {
     limit: Option<u64>,
 }
 
-/// Which file it was: its name, its bytes, and when it was last changed. Moved to another folder it is the same.
+/// Which file it was. Moved to another folder it is the same; another file of the same name, length and time differs in the sample.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub name: String,
     pub bytes: u64,
     pub modified_ns: u64,
+    /// SHA-256 of [`SAMPLED_BLOCKS`] blocks of the file, from its first to its last, in hexadecimal digits.
+    pub sample: String,
 }
 
 /// What a first reading has found.
@@ -50,13 +62,43 @@ impl<'a> Source<'a> {
     /// Where it is not a file: what comes from a pipe can be anything the next time.
     pub fn identity(&self) -> Result<Identity, Failure> {
         let failed = |problem: &str| Failure::usage(format!("{}: {problem}", self.path.display()));
-        let file = self.path.metadata().map_err(|error| failed(&larder_node::system_message(&error)))?;
+        let said = |error: io::Error| failed(&larder_node::system_message(&error));
+        let file = self.path.metadata().map_err(said)?;
         if !file.is_file() {
             return Err(failed("not a file, so it cannot be known again; leave out --resume"));
         }
         let modified = file.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified_ns = modified.map_or(0, |since| since.as_nanos() as u64);
-        Ok(Identity { name: self.name(), bytes: file.len(), modified_ns })
+        let bytes = file.len();
+        Ok(Identity { name: self.name(), bytes, modified_ns, sample: self.sample(bytes).map_err(said)? })
+    }
+
+    /// [`Identity::sample`] of the file, which has so many bytes.
+    fn sample(&self, bytes: u64) -> io::Result<String> {
+        let file = File::open(self.path)?;
+        let mut block = vec![0; bytes.min(SAMPLED_BLOCK_BYTES) as usize];
+        let last = bytes - block.len() as u64;
+        let mut digest = Sha256::new();
+        for nth in 0..SAMPLED_BLOCKS {
+            let at = u128::from(last) * u128::from(nth) / u128::from(SAMPLED_BLOCKS - 1);
+            file.read_exact_at(&mut block, at as u64)?;
+            digest.update(&block);
+        }
+        Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Whether the file is still what it was: rows of one that changes meanwhile are of no trace.
+    ///
+    /// # Errors
+    /// Where it is not.
+    pub fn check_unchanged(&self, before: &Identity) -> Result<(), Failure> {
+        match self.identity() {
+            Ok(now) if now == *before => Ok(()),
+            _ => Err(Failure::runtime(format!(
+                "{}: changed while it was replayed, so its last rows are not kept; replay a copy of it",
+                self.path.display()
+            ))),
+        }
     }
 
     /// What it takes, for the progress, to read the trace for so many rows: the file's bytes each; some eight a request where there is a limit.
@@ -65,7 +107,7 @@ impl<'a> Source<'a> {
         rows as f64 * bytes.min(self.limit.unwrap_or(u64::MAX).saturating_mul(8)) as f64
     }
 
-    /// Hands all requests to `take`, a chunk at a time, until it has enough.
+    /// Hands all requests to `take`, a chunk at a time, until it has enough, and gives the trace back as it is then.
     ///
     /// # Errors
     /// Where the trace cannot be read, or has no request.
@@ -75,7 +117,7 @@ impl<'a> Source<'a> {
         progress: &Progress,
         rows: usize,
         mut take: impl FnMut(Vec<Access>) -> Result<bool, Failure>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Trace, Failure> {
         let failed = |problem: String| Failure::usage(format!("{}: {problem}", self.path.display()));
         let mut trace = self.layout.open(self.path)?;
         let name = self.name();
@@ -93,7 +135,7 @@ impl<'a> Source<'a> {
             progress.at(verb, &name, requests, share, self.units(rows));
             if chunk.is_empty() || !take(chunk)? {
                 progress.done(self.units(rows));
-                return Ok(());
+                return Ok(trace);
             }
         }
     }

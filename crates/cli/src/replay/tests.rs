@@ -188,6 +188,36 @@ fn a_finished_row_is_computed_again() {
 }
 
 #[test]
+fn a_trace_of_the_same_name_is_taken_for_another() {
+    let folder = TempDir::new().unwrap();
+    let kept = folder.path().join("rows.jsonl").to_str().unwrap().to_owned();
+    let hits = |name: &str, last: &str| {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        let trace = written(
+            &folder,
+            &format!("{name}/t.csv"),
+            format!("# time, object, size\n0,1,1\n0,1,1\n0,{last},1\n").as_bytes(),
+        );
+        fs::File::open(&trace).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+        rows(&[&trace], &["-p", "lru", "-s", "10", "--resume", &kept]).unwrap()[0].hits
+    };
+    assert_eq!((hits("first", "1"), hits("second", "2")), (2, 1));
+    // Elsewhere, but the same.
+    fs::write(&kept, fs::read_to_string(&kept).unwrap().replace("\"hits\":1", "\"hits\":77")).unwrap();
+    assert_eq!(hits("third", "2"), 77);
+}
+
+#[test]
+fn a_figure_that_cannot_be_written_is_said_after_the_work() {
+    let folder = TempDir::new().unwrap();
+    let svg = folder.path().join("none/x.svg");
+    let typed = ["larder", "/nonexistent/trace", "-p", "lru", "-s", "1", "--svg", svg.to_str().unwrap()];
+    let failure = run(Cli::try_parse_from(typed).expect("arguments").args).expect_err("it should fail");
+    assert!(failure.message.contains("none/x.svg: No such file"), "{}", failure.message);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn a_torn_line_loses_the_rest() {
     let folder = TempDir::new().unwrap();
     let kept = folder.path().join("rows.jsonl").to_str().unwrap().to_owned();
@@ -195,7 +225,7 @@ fn a_torn_line_loses_the_rest() {
     let first = run().unwrap();
     let whole = fs::read(&kept).unwrap();
     let second_line = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
-    for end in [0, 1, 5, second_line - 1, second_line, second_line + 1, second_line + 40, whole.len() - 1] {
+    for end in [0, second_line - 20, second_line - 1, second_line, second_line + 1, second_line + 40, whole.len() - 1] {
         fs::write(&kept, &whole[..end]).unwrap();
         let again = run().unwrap();
         assert_eq!(again.iter().map(|row| row.hits).collect::<Vec<_>>(), [first[0].hits, first[1].hits], "{end}");
@@ -212,6 +242,10 @@ fn somebody_s_file_is_overwritten() {
         ("my notes", "the last line is not a row"),
         ("my notes\n", "line 1: not a row"),
         ("{\"trace\": 1}\n", "line 1: not a row"),
+        ("{", "the last line is not a row"),
+        ("{\"trace\": 1}", "the last line is not a row"),
+        ("{\"trace\":\"x\",\"level\":\"debug\"}", "the last line is not a row"),
+        ("{\"trace\":\"x\",\"policy\":\"lru\"}\n{\"tr", "line 1: not a row"),
     ] {
         let kept = written(&folder, "notes.txt", text.as_bytes());
         let failure = failure(&web07(), &["-p", "lru", "-s", "1000", "--resume", &kept]);

@@ -74,7 +74,7 @@ pub fn replay(
         let workers: Vec<_> = (0..cores)
             .map(|_| scope.spawn(|| queue.work(|place, cache| lock(&keep)(place, cache.row(&name)))))
             .collect();
-        let read = source.chunks("replaying", progress, rows, |chunk| Ok(queue.push(chunk)));
+        let read = source.chunks("replaying", progress, rows, |chunk| Ok(queue.push(chunk))).map(drop);
         queue.end(read.is_err());
         // A worker that panicked passes its panic on.
         let kept =
@@ -92,7 +92,7 @@ struct Queue {
 struct State {
     /// Those that no worker has, each with its place among the rows.
     waiting: Vec<(usize, Cache)>,
-    /// Chunks that each cache has taken, by its place; finished ones are no longer counted.
+    /// Chunks that each cache has taken, by its place.
     positions: Vec<u64>,
     /// What some cache has still to take.
     chunks: VecDeque<Arc<Vec<Access>>>,

@@ -3,9 +3,9 @@
 //! libCacheSim's format states for each request when its object is asked for again, which is known at the end only: the records go to a
 //! scratch file beside the destination, get their next accesses there from the end to the start, and are copied to where they belong.
 
-use super::progress;
 use crate::destination::Destination;
 use crate::failure::Failure;
+use crate::replay::progress::Progress;
 use clap::Args;
 use larder_node::system_message;
 use larder_replay::{Access, TraceWriter, WriteError, WriteFormat, link_next_accesses};
@@ -54,8 +54,8 @@ enum Way {
 impl Recording {
     /// Opens the file; nothing is written where it cannot be.
     pub fn open(path: &Path, format: &OutputFormat) -> Result<Recording, Failure> {
-        let name = path.display().to_string();
-        let format = format.of(&name)?;
+        let format = format.of(&path.display().to_string())?;
+        let name = if path == Path::new("-") { "standard output".to_owned() } else { path.display().to_string() };
         let out = Stream::open(path)?;
         let failed = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
         let way = match format {
@@ -97,9 +97,13 @@ impl Recording {
             Way::Linked { scratch, mut out } => {
                 let requests = scratch.requests();
                 let mut scratch = scratch.into_inner().into_inner().map_err(|error| failed(error.into_error()))?;
-                let bar = progress("linking", Some(requests));
-                link_next_accesses(&mut scratch, |records| bar.inc(records)).map_err(failed)?;
-                bar.finish_and_clear();
+                let (progress, units, mut linked) = (Progress::new(requests as f64), requests as f64, 0);
+                link_next_accesses(&mut scratch, |records| {
+                    linked += records;
+                    progress.at("linking", &name, linked, Some(linked as f64 / units), units);
+                })
+                .map_err(failed)?;
+                drop(progress);
                 scratch.rewind().and_then(|()| io::copy(&mut scratch, &mut out)).map_err(failed)?;
                 out.finish().map(|()| requests)
             }
@@ -170,7 +174,7 @@ struct Sink(Destination);
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes);
-        self.0.check().map(|()| bytes.len()).map_err(|failure| io::Error::other(failure.message))
+        self.0.take_error().map_or(Ok(bytes.len()), Err)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -11,7 +11,8 @@
 //! the last instead, and so refuses one of two programs that use a key in the same millisecond.)
 
 use super::Refusal;
-use crate::limits::{REPLAY_COMMANDS, SIGNATURE_TIME_GRACE, SIGNED_COMMANDS};
+use crate::limits::{REPLAY_BYTES, REPLAY_COMMANDS, SIGNATURE_TIME_GRACE, SIGNED_COMMANDS};
+use crate::name_hash::NameHasher;
 use bytes::Bytes;
 use larder_packet::tlv::Tlv;
 use larder_packet::{Certificate, DigestVerifier, Interest, KeyLocator, SignatureInfo, Verifier, types};
@@ -52,12 +53,12 @@ impl Authority {
         self.rules.iter().any(|(rule, _)| rule.localhop)
     }
 
-    /// Checks that somebody who may use this module signed the command; `hash` is of its name, which holds all that is signed or its digest.
+    /// Checks that somebody who may use this module signed the command.
     pub(super) fn authorize(
         &mut self,
         unix_millis: u64,
         interest: &Interest<'_>,
-        hash: u64,
+        hasher: &NameHasher,
         module: &[u8],
         localhop: bool,
     ) -> Result<(), Refusal> {
@@ -70,9 +71,10 @@ impl Authority {
             match &rule.signer {
                 Authorized::Anybody => return signed.check_digest(),
                 Authorized::Certificate(certificate) => {
-                    let result = signed
-                        .check_certificate(certificate, unix_millis / 1000)
-                        .and_then(|()| lately.accept(unix_millis, signed.time, hash));
+                    let result = signed.check_certificate(certificate, unix_millis / 1000).and_then(|()| {
+                        let hash = hasher.hash(&signed.portions.concat());
+                        lately.accept(unix_millis, signed.time, hash)
+                    });
                     match result {
                         Ok(()) => return Ok(()),
                         // What is wrong with the right key tells more than that others are wrong.
@@ -89,6 +91,9 @@ impl Authority {
 fn forbidden(text: &str) -> Refusal {
     (403, text.to_owned())
 }
+
+/// Components of the older form: `/localhost/nfd/MODULE/VERB`, the parameters, and the four of the signature.
+const LEGACY_COMPONENTS: usize = 9;
 
 /// A command's signature, in whichever form it came.
 struct Signed<'a> {
@@ -109,6 +114,9 @@ impl<'a> Signed<'a> {
         }
         // …/<ControlParameters>/<timestamp>/<nonce>/<SignatureInfo>/<SignatureValue>
         let name = interest.name;
+        if name.component_count() > LEGACY_COMPONENTS {
+            return Err(forbidden("the command's name goes on behind its signature"));
+        }
         let (Some(time), Some(info), Some(value)) = (name.component(5), name.component(7), name.component(8)) else {
             return Err(forbidden("the command is not signed"));
         };
@@ -146,7 +154,8 @@ impl<'a> Signed<'a> {
     }
 }
 
-/// The commands of one certificate that were accepted within the grace, by time and hash.
+/// The commands of one certificate that were accepted within the grace, by time and keyed hash of what is signed: not of the name, for the
+/// same signed bytes fit under many (an ECDSA signature has a second form, and elements may follow a signature).
 #[derive(Default)]
 struct SignedCommands {
     seen: BTreeSet<(u64, u64)>,
@@ -176,6 +185,8 @@ impl SignedCommands {
 #[derive(Default)]
 pub(crate) struct Replay {
     seen: VecDeque<(u64, Bytes)>,
+    /// Bytes of the responses.
+    bytes: usize,
 }
 
 impl Replay {
@@ -185,9 +196,10 @@ impl Replay {
     }
 
     pub(crate) fn remember(&mut self, hash: u64, response: Bytes) {
-        if self.seen.len() >= REPLAY_COMMANDS {
-            self.seen.pop_front();
-        }
+        self.bytes += response.len();
         self.seen.push_back((hash, response));
+        while self.seen.len() > REPLAY_COMMANDS || self.bytes > REPLAY_BYTES {
+            self.bytes -= self.seen.pop_front().map_or(self.bytes, |(_, gone)| gone.len());
+        }
     }
 }

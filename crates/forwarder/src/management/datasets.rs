@@ -97,6 +97,7 @@ impl Forwarder {
     pub(super) fn on_dataset(&mut self, now: Time, interest: &Interest<'_>, function: DatasetFn) -> Outcome {
         let segment = match place(interest.name) {
             Place::Whole => self.render(now, interest, function),
+            Place::Version if !interest.can_be_prefix => None,
             Place::Version => self.management.datasets.find(interest.name).and_then(|found| found.segment(0)),
             Place::Segment(number) => {
                 let versioned = interest.name.without_last();

@@ -9,7 +9,7 @@ use crate::limits::FACE_EVENTS;
 use crate::outbox::Outbox;
 use bytes::Bytes;
 use larder_packet::mgmt::{Element, FaceEventNotification};
-use larder_packet::{DataBuilder, DigestSigner, Name, NameRef, types};
+use larder_packet::{DataBuilder, DigestSigner, Interest, Name, types};
 use larder_units::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -85,7 +85,14 @@ fn stream_name() -> Name {
 }
 
 impl Forwarder {
-    pub(super) fn on_events(&mut self, now: Time, name: NameRef<'_>) -> Outcome {
+    pub(super) fn on_events(&mut self, now: Time, interest: &Interest<'_>) -> Outcome {
+        let name = interest.name;
+        // Neither has an event that would be its Data.
+        if name.component_count() > super::PREFIX_COMPONENTS + 1
+            || (name.component_count() == super::PREFIX_COMPONENTS && !interest.can_be_prefix)
+        {
+            return Outcome::Unknown;
+        }
         let events = &mut self.management.events;
         let next = events.next();
         let asked = name.component(super::PREFIX_COMPONENTS);

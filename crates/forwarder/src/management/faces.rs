@@ -19,6 +19,13 @@ pub(crate) struct PendingFaces {
     next_ticket: u64,
 }
 
+impl PendingFaces {
+    /// Whether this face sent the command already, and waits: its consumer's Interest may have ended before the host's answer.
+    pub(super) fn contains(&self, from: FaceId, command: NameRef<'_>) -> bool {
+        self.commands.values().any(|pending| pending.from == from && pending.command.as_name() == command)
+    }
+}
+
 struct Pending {
     from: FaceId,
     command: Name,

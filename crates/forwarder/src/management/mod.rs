@@ -207,7 +207,7 @@ impl Forwarder {
         Ok(match found.map(|row| &row.kind) {
             Some(Kind::Command(function)) => self.on_command(arrival, interest, hash, *function, out)?,
             Some(Kind::Dataset(function)) => self.on_dataset(arrival.now, interest, *function),
-            Some(Kind::Events) => self.on_events(arrival.now, name),
+            Some(Kind::Events) => self.on_events(arrival.now, interest),
             None if is_command(name) => {
                 let text =
                     format!("no verb {:?} of {:?}", String::from_utf8_lossy(verb), String::from_utf8_lossy(module));
@@ -230,14 +230,19 @@ impl Forwarder {
         if let Some(response) = face.replay.answer(hash) {
             return Ok(Outcome::Answer(response));
         }
+        if self.management.pending_faces.contains(from, interest.name) {
+            return Ok(Outcome::Wait);
+        }
         let unix_millis = self.unix_millis(now);
         let module = interest.name.component(2).map(|module| module.value).unwrap_or_default();
         let localhop = interest.name.component(0).is_some_and(|first| first.value == b"localhop");
-        let authorized = self.management.authority.authorize(unix_millis, interest, hash, module, localhop);
-        let reply = authorized.and_then(|()| {
-            let parameters = parameters(interest)?;
-            function(self, &Request { now, from, local, interest, parameters }, out)
-        });
+        let authority = &mut self.management.authority;
+        if let Err(refused) = authority.authorize(unix_millis, interest, &self.hasher, module, localhop) {
+            // Nothing was done that must not be done again: a stranger takes no memory.
+            return Ok(Outcome::Answer(response_data(interest.name, &refusal(refused))?));
+        }
+        let reply = parameters(interest)
+            .and_then(|parameters| function(self, &Request { now, from, local, interest, parameters }, out));
         let response = match reply {
             Ok(Reply::Later) => return Ok(Outcome::Wait),
             Ok(Reply::Done(body)) => ok(body),

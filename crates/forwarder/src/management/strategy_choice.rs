@@ -16,6 +16,7 @@ pub(super) fn set(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outb
             StrategyError::Unknown(_) | StrategyError::Version { .. } => 404,
             StrategyError::Parameters { .. } => 409,
             StrategyError::PrefixTooLong => 414,
+            StrategyError::Full => 507,
         };
         (code, error.to_string())
     })?;

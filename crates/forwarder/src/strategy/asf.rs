@@ -10,13 +10,14 @@
 //! over, not at a timer of its own; so a dead one is left after `max-timeouts` lifetimes at most, while repetitions of the Interest go
 //! elsewhere at once. A Nack is answered by trying another next hop.
 //!
-//! O(next hops) an Interest; 48 bytes a FIB entry in use and 40 a next hop of it, at most [`MEASURED_NAMESPACES`] entries. They are told apart by a
+//! O(next hops) an Interest; 48 bytes a FIB entry in use and 40 a next hop of it, at most [`MEASURED_NAMESPACES`] entries of
+//! [`MEASURED_NEXT_HOPS`], of which the one first seen makes room. They are told apart by a
 //! keyed hash of the prefix: two that collide would share their measurements, and nothing else.
 
 use super::suppression::Suppression;
 use super::{Decision, Parameters, Strategy, StrategyEntry};
 use crate::face::FaceId;
-use crate::limits::{MEASURED_NAMESPACES, MEASUREMENT_AGE};
+use crate::limits::{MEASURED_NAMESPACES, MEASURED_NEXT_HOPS, MEASUREMENT_AGE};
 use crate::pit::PitEntry;
 use crate::rib::NextHop;
 use foldhash::fast::FixedState;
@@ -83,10 +84,13 @@ impl Asf {
     /// Sends to another next hop too, if it is time for that.
     fn probe(&mut self, decision: &mut Decision<'_>, chosen: FaceId) {
         let (namespace, now) = (decision.namespace(), decision.now());
-        let mut others: Vec<_> = decision.next_hops().filter(|hop| hop.face != chosen).collect();
         let first = Duration::from_millis(self.chance.below(FIRST_PROBE_MS));
         let Some(known) = remembered(&mut self.namespaces, namespace, now, first) else { return };
-        if now < known.next_probe || others.is_empty() {
+        if now < known.next_probe {
+            return;
+        }
+        let mut others: Vec<_> = decision.next_hops().filter(|hop| hop.face != chosen).collect();
+        if others.is_empty() {
             return;
         }
         known.next_probe = now + self.probing_interval;
@@ -186,6 +190,9 @@ impl Namespace {
 
     fn entry(&mut self, face: FaceId) -> &mut Measured {
         let at = self.next_hops.iter().position(|measured| measured.face == face).unwrap_or_else(|| {
+            if self.next_hops.len() >= MEASURED_NEXT_HOPS {
+                self.next_hops.remove(0);
+            }
             self.next_hops.push(Measured { face, srtt: None, timeouts: 0 });
             self.next_hops.len() - 1
         });

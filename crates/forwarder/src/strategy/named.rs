@@ -2,6 +2,7 @@
 //! behind the version: `/localhost/nfd/strategy/best-route/v=5/retx-suppression-max~500`.
 
 use super::{Parameters, STRATEGIES, Strategy, StrategyEntry};
+use crate::limits;
 use larder_packet::{Name, NameRef};
 use larder_units::Streams;
 use std::fmt;
@@ -64,6 +65,8 @@ pub enum StrategyError {
     },
     /// The prefix under which it should be set is too long.
     PrefixTooLong,
+    /// So many prefixes have a strategy of their own that this one cannot.
+    Full,
 }
 
 impl fmt::Display for StrategyError {
@@ -75,7 +78,15 @@ impl fmt::Display for StrategyError {
             StrategyError::Version { strategy } => write!(f, "the strategy has another version: {strategy}"),
             StrategyError::Parameters { strategy, problem } => write!(f, "{strategy}: {problem}"),
             StrategyError::PrefixTooLong => {
-                write!(f, "a prefix has at most {} components", crate::limits::PREFIX_COMPONENTS)
+                write!(
+                    f,
+                    "a prefix has at most {} components and {} bytes",
+                    limits::PREFIX_COMPONENTS,
+                    limits::PREFIX_BYTES
+                )
+            }
+            StrategyError::Full => {
+                write!(f, "at most {} prefixes have a strategy of their own: unset some", limits::STRATEGY_CHOICES)
             }
         }
     }

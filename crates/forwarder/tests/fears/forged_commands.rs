@@ -2,8 +2,9 @@
 
 use super::world::{World, response};
 use larder_forwarder::{Authorized, FaceId, Rule};
+use larder_packet::tlv::Tlv;
 use larder_packet::{
-    Certificate, CertificateError, ControlParameters, DigestSigner, Ed25519Signer, InterestBuilder, Name,
+    Certificate, CertificateError, ControlParameters, DigestSigner, Ed25519Signer, Interest, InterestBuilder, Name,
     SignatureFreshness, Signer, SystemRandom, signer_from_pem, tlv, types,
 };
 use larder_units::Time;
@@ -119,6 +120,68 @@ fn a_command_is_not_played_back_from_another_face() {
     world.pass(Duration::from_secs(100));
     let another = world.local();
     assert_eq!(status(&mut world, another, command()), 403);
+}
+
+/// The same signed bytes under another name: something ignorable stands behind the signature.
+fn with_rider(frame: &[u8]) -> Vec<u8> {
+    let interest = Interest::decode(frame).unwrap();
+    let element = Tlv::only(frame, types::INTEREST).unwrap();
+    let parameters = element.children().flatten().find(|child| child.typ == types::APPLICATION_PARAMETERS).unwrap();
+    let mut tail = frame[parameters.offset..].to_vec();
+    tlv::write_tlv(&mut tail, 240, b"");
+    let digest = DigestSigner.sign(&[&tail]).unwrap();
+    let mut name = interest.name.without_last().as_bytes().to_vec();
+    tlv::write_tlv(&mut name, types::PARAMETERS_SHA256_DIGEST.into(), &digest);
+    let mut wire = Vec::new();
+    tlv::write_nested(&mut wire, types::INTEREST, 0, |out| {
+        tlv::write_tlv(out, types::NAME, &name);
+        tlv::write_tlv(out, types::NONCE, &[9; 4]);
+        out.extend_from_slice(&tail);
+    });
+    wire
+}
+
+#[test]
+fn a_signature_is_not_used_again_under_another_name() {
+    let mut world = world_that_trusts(trusted(), false, None);
+    let (operator, thief) = (world.local(), world.local());
+    let mut name: Name = REGISTER.parse().unwrap();
+    name.push_generic(&ControlParameters { name: Some("/a".parse().unwrap()), ..Default::default() }.encode());
+    let freshness = SignatureFreshness { nonce: Some(&[1]), time: Some(NOW), ..SignatureFreshness::default() };
+    let frame = InterestBuilder::new(name).nonce(1).sign(&*signer(OPERATOR), freshness).unwrap();
+    let ridden = with_rider(&frame);
+    assert_eq!(response(&world.sent(operator, frame), operator).status_code, 200);
+    assert_eq!(response(&world.sent(thief, ridden.clone()), thief).status_code, 403);
+    let mut world = world_that_trusts(trusted(), false, None);
+    let thief = world.local();
+    assert_eq!(response(&world.sent(thief, ridden), thief).status_code, 200, "the rider alone is no reason to refuse");
+}
+
+#[test]
+fn an_older_command_is_not_played_back_with_a_longer_name() {
+    let mut world = world_that_trusts(trusted(), false, None);
+    let (operator, thief) = (world.local(), world.local());
+    let key = signer(OPERATOR);
+    let mut name: Name = REGISTER.parse().unwrap();
+    name.push_generic(&ControlParameters { name: Some("/a".parse().unwrap()), ..Default::default() }.encode());
+    name.push_generic(&NOW.to_be_bytes());
+    name.push_generic(&[1; 8]);
+    let mut info = Vec::new();
+    tlv::write_nested(&mut info, types::SIGNATURE_INFO, 0, |out| {
+        tlv::write_nni(out, types::SIGNATURE_TYPE, key.signature_type());
+        tlv::write_nested(out, types::KEY_LOCATOR, 0, |out| {
+            tlv::write_tlv(out, types::NAME, key_name().as_name().as_bytes());
+        });
+    });
+    name.push_generic(&info);
+    let mut value = Vec::new();
+    tlv::write_tlv(&mut value, types::SIGNATURE_VALUE, &key.sign(&[name.as_name().as_bytes()]).unwrap());
+    name.push_generic(&value);
+    let sent = world.sent(operator, InterestBuilder::new(&name).nonce(1).build());
+    assert_eq!(response(&sent, operator).status_code, 200);
+    name.push_generic(b"again");
+    let sent = world.sent(thief, InterestBuilder::new(&name).nonce(2).build());
+    assert_eq!(response(&sent, thief).status_code, 403);
 }
 
 #[test]

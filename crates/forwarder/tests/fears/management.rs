@@ -1,7 +1,7 @@
 //! An operator who cannot see or change what the forwarder does: commands, datasets and their refusals.
 
-use super::world::{Packet, World, command, data, faces, interest, name, response};
-use larder_forwarder::{Authorized, FaceAnswer, FaceConfig, FaceId, HostRequest, Persistency, Rule};
+use super::world::{Packet, Sent, World, command, data, faces, interest, name, response};
+use larder_forwarder::{Authorized, DropReason, FaceAnswer, FaceConfig, FaceId, HostRequest, Persistency, Rule};
 use larder_packet::mgmt::{
     ChannelStatus, CsInfo, CsObject, Element, FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry,
     StrategyChoice,
@@ -457,4 +457,77 @@ proptest! {
         world.sent(application, in_parameters.sign(&DigestSigner, SignatureFreshness::default()).unwrap());
         world.pass(Duration::from_secs(5));
     }
+}
+
+#[test]
+fn a_deep_name_that_waits_brings_the_forwarder_down() {
+    let mut world = World::new();
+    let application = world.local();
+    let mut deep = name("/localhost/nfd/faces/events/seq=7");
+    for _ in 0..100 {
+        deep.push_generic(b"x");
+    }
+    let frame = InterestBuilder::new(&deep).can_be_prefix(true).nonce(1).build();
+    assert_eq!(world.frame(application, frame), Err(DropReason::NameTooDeep));
+    let parameters = ControlParameters { uri: Some("udp4://192.0.2.1:6363".into()), ..Default::default() };
+    let mut deep = name("/localhost/nfd/faces/create");
+    deep.push_generic(&parameters.encode());
+    (0..100).for_each(|_| _ = deep.push_generic(b"x"));
+    let frame = InterestBuilder::new(deep).can_be_prefix(true).nonce(2);
+    let frame = frame.sign(&DigestSigner, SignatureFreshness::default()).unwrap();
+    assert_eq!(world.frame(application, frame), Err(DropReason::NameTooDeep));
+}
+
+#[test]
+fn a_face_is_made_twice_for_one_command() {
+    let mut world = World::new();
+    let application = world.local();
+    let parameters = ControlParameters { uri: Some("tcp4://192.0.2.1:6363".into()), ..Default::default() };
+    let create = || command("faces", "create", &parameters, 1);
+    assert_eq!(world.sent(application, create()), []);
+    world.pass(Duration::from_secs(10));
+    // The Interest has ended; its sender asks again, and the host is still at work.
+    assert_eq!(world.sent(application, create()), []);
+    let request = face_request(&mut world);
+    assert!(world.requests.is_empty(), "the host is asked once");
+    let answer = FaceAnswer::Refused(504, "nobody there".into());
+    world.forwarder.on_face_answer(world.now, request.ticket, answer, &mut world.outbox);
+    let sent = world.collect(&[]);
+    assert_eq!(response(&sent, application).status_code, 504, "the second Interest is answered");
+}
+
+#[test]
+fn an_answer_is_not_the_data_that_was_asked_for() {
+    let mut world = World::new();
+    let application = world.local();
+    let (_, segments) = world.dataset(application, &name("/localhost/nfd/faces/list"));
+    assert_eq!(segments, 1);
+    let asked = |prefix| InterestBuilder::new(name("/localhost/nfd/faces/list")).can_be_prefix(prefix).nonce(3).build();
+    let sent = world.sent(application, asked(true));
+    let Packet::Data { name: segment, .. } = &sent[0].packet else { panic!("{sent:?}") };
+    let versioned = segment.as_name().without_last().to_string();
+    for uri in
+        [&*versioned, "/localhost/nfd/faces/list", "/localhost/nfd/faces/events", "/localhost/nfd/faces/events/seq=0/x"]
+    {
+        let sent = world.interest(application, uri, 4);
+        assert!(matches!(sent[..], [Sent { packet: Packet::Nack { .. }, .. }]), "{uri}: {sent:?}");
+    }
+}
+
+#[test]
+fn strategies_fill_the_memory() {
+    let mut world = World::new();
+    let application = world.local();
+    let asf = Some(name("/localhost/nfd/strategy/asf"));
+    let mut set = |prefix: &str| {
+        let parameters = ControlParameters { name: Some(name(prefix)), strategy: asf.clone(), ..Default::default() };
+        world.command(application, "strategy-choice", "set", &parameters).status_code
+    };
+    // The root has one already.
+    for i in 1..larder_forwarder::limits::STRATEGY_CHOICES {
+        assert_eq!(set(&format!("/{i}")), 200);
+    }
+    assert_eq!(set("/one/more"), 507);
+    assert_eq!(set("/1"), 200, "another one in its place");
+    assert_eq!(set(&format!("/{}", "x".repeat(larder_forwarder::limits::PREFIX_BYTES))), 414);
 }

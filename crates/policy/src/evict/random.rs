@@ -1,7 +1,7 @@
 //! Random: evicts any object with equal chance, whatever its size.
 //!
 //! The slots stand in one vector in no order, and the victims are drawn into its end, one Fisher–Yates step each, so that `peek` can look
-//! ahead and `victim` then takes what was shown to this request; the next request is shown others. O(1) a request; 8 bytes an object.
+//! ahead and `victim` then takes what was shown to this newcomer; once it is refused, the next one is shown others. O(1) a request; 8 bytes an object.
 
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
@@ -59,7 +59,7 @@ impl Policy for Random {
 impl Evict for Random {
     fn on_hit(&mut self, _: Slot, _: &Request) {}
 
-    fn on_miss(&mut self, _: &Request) {
+    fn on_refusal(&mut self) {
         // Each newcomer duels with others: a popular object that was drawn once would beat every newcomer until it left.
         self.drawn = 0;
     }
@@ -108,11 +108,11 @@ mod tests {
         let mut random = Random::new(Streams::new(1).stream("random"));
         (0..100).for_each(|slot| random.on_insert(Slot::new(slot), &request(u64::from(slot))));
         let mut shown = HashSet::new();
-        for seq in 100..2000 {
-            random.on_miss(&request(seq));
+        for _ in 100..2000 {
             let first = random.peek(None);
             assert_eq!(first, random.peek(None));
             shown.extend(first);
+            random.on_refusal();
         }
         assert_eq!(shown.len(), 100);
         assert_eq!(random.peek(None), random.victim(None));

@@ -45,4 +45,8 @@ impl Simulated for Miniature {
     fn misses(&self) -> Vec<(u64, Misses)> {
         vec![(self.capacity, self.misses)]
     }
+
+    fn size_changes(&self) -> u64 {
+        0
+    }
 }

@@ -5,7 +5,7 @@
 //!              counts all requests and bytes              └─► Curve of Miniature  any policy at one capacity, scaled down with the sample
 //! ```
 //!
-//! At the rate 1 both are exact: the same hits as [`replay`](crate::replay()). Below it they are spatially hashed samples: SHARDS (Waldspurger
+//! At the rate 1 both are exact: the same hits as [`replay`](crate::replay()), for LRU unless objects change their size ([`Point::size_changes`]). Below it they are spatially hashed samples: SHARDS (Waldspurger
 //! et al., Efficient MRC construction with SHARDS, FAST 2015) for LRU, miniature simulation (Waldspurger et al., Cache modeling and optimization
 //! using miniature simulations, USENIX ATC 2017) for the others. Whether an object is in the sample depends on its id alone, so that all of
 //! its requests are there or none.

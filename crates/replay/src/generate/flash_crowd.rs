@@ -2,8 +2,11 @@
 //!
 //! First come 5 million requests as ever, in which every cache settles; then half of the requests are as ever, and half are for the crowd's 200 to
 //! 1,000 objects. "As ever" is the [`Cdn`] here, since the paper's traces are not public. Where the paper is silent:
-//! * the crowd's objects are drawn from the catalogue with equal chances, so most were hardly asked for before (drawn by their requests, they
-//!   would have been popular already), and have the mean size of an object, not of a popular one: the best threshold rises;
+//! * the crowd's objects are "randomly sampled from the trace": here drawn from the catalogue with equal chances, so most were hardly asked for
+//!   before (drawn by their requests, they would have been popular already), and have the sizes of rare objects, half of them below 17 KB: a
+//!   threshold that was right before admits most of them still;
+//! * but sections 3.1 and 5.3.1 speak of "a video with 2 MB chunks" that "abruptly becomes popular", and the typical case of figure 15a moves the
+//!   best threshold from 20 KB to 512 KB. [`Crowd::chunk_bytes`] is this second reading: chunks of one size, which nobody asked for before;
 //! * the requests of the crowd spread evenly over its objects, as independent draws;
 //! * they come in addition: twice as many requests a second.
 
@@ -15,8 +18,23 @@ use std::collections::BTreeSet;
 
 /// Requests before the crowd comes, in the paper's experiment.
 const CALM_REQUESTS: u64 = 5_000_000;
-/// The crowd's objects, at least and at most.
-const CROWD: (u64, u64) = (200, 1000);
+
+/// What a crowd asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crowd {
+    /// How many objects, at least and at most: drawn between the two.
+    pub objects: [u64; 2],
+    /// Bytes of each of them, if they are the chunks of a video that is new, with ids beyond the catalogue's; `None` where they are drawn
+    /// from the catalogue.
+    pub chunk_bytes: Option<u64>,
+}
+
+/// As in the paper's experiment: 200 to 1,000 objects of the catalogue.
+impl Default for Crowd {
+    fn default() -> Crowd {
+        Crowd { objects: [200, 1000], chunk_bytes: None }
+    }
+}
 
 /// A flash crowd over the traffic of a [`Cdn`]. The paper's experiment takes 15 million requests of it.
 #[derive(Clone, Debug)]
@@ -25,21 +43,33 @@ pub struct FlashCrowd {
     calm_requests: u64,
     /// Ids, in their order.
     crowd: Vec<u64>,
+    chunk_bytes: Option<u64>,
     streams: Streams,
 }
 
 impl FlashCrowd {
-    /// A crowd for objects of `cdn`, drawn by `streams`, that comes after [`FlashCrowd::CALM_REQUESTS`].
+    /// The paper's crowd for objects of `cdn`, drawn by `streams`, that comes after [`FlashCrowd::CALM_REQUESTS`].
     pub fn new(cdn: Cdn, streams: &Streams) -> FlashCrowd {
+        FlashCrowd::of(Crowd::default(), cdn, streams)
+    }
+
+    /// The same with another crowd.
+    pub fn of(crowd: Crowd, cdn: Cdn, streams: &Streams) -> FlashCrowd {
         let mut stream = streams.stream("flash crowd");
-        let objects = cdn.sizes().len() as u64;
-        let (least, most) = CROWD;
-        let count = (least + stream.below(most - least + 1)).min(objects);
-        let mut crowd = BTreeSet::new();
-        while (crowd.len() as u64) < count {
-            crowd.insert(stream.below(objects));
-        }
-        FlashCrowd { cdn, calm_requests: CALM_REQUESTS, crowd: crowd.into_iter().collect(), streams: *streams }
+        let catalogue = cdn.sizes().len() as u64;
+        let Crowd { objects: [least, most], chunk_bytes } = crowd;
+        let count = least.max(1) + stream.below(most.saturating_sub(least.max(1)) + 1);
+        let crowd = match chunk_bytes {
+            Some(_) => (catalogue..catalogue.saturating_add(count)).collect(),
+            None => {
+                let mut drawn = BTreeSet::new();
+                while (drawn.len() as u64) < count.min(catalogue) {
+                    drawn.insert(stream.below(catalogue));
+                }
+                drawn.into_iter().collect()
+            }
+        };
+        FlashCrowd { cdn, calm_requests: CALM_REQUESTS, crowd, chunk_bytes, streams: *streams }
     }
 
     /// Requests before the crowd comes, in the paper's experiment.
@@ -81,7 +111,7 @@ impl Iterator for FlashCrowdRequests<'_> {
     type Item = Access;
 
     fn next(&mut self) -> Option<Access> {
-        let FlashCrowd { cdn, calm_requests, crowd, .. } = self.flash_crowd;
+        let FlashCrowd { cdn, calm_requests, crowd, chunk_bytes, .. } = self.flash_crowd;
         let is_calm = self.done < *calm_requests;
         self.done += 1;
         self.now += arrivals::pause(if is_calm { RATE } else { 2.0 * RATE }, &mut self.stream);
@@ -89,7 +119,8 @@ impl Iterator for FlashCrowdRequests<'_> {
             return self.ever.next().map(|access| Access { now: self.now, ..access });
         }
         let id = crowd[self.stream.below(crowd.len() as u64) as usize];
-        Some(Access { id, size: u64::from(cdn.sizes()[id as usize]), now: self.now })
+        let size = chunk_bytes.unwrap_or_else(|| u64::from(cdn.sizes()[id as usize]));
+        Some(Access { id, size, now: self.now })
     }
 }
 
@@ -129,6 +160,20 @@ mod tests {
         let seconds = |from: usize, to: usize| accesses[to].now.since(accesses[from].now).as_secs_f64();
         let faster = (400_000.0 / seconds(199_999, 599_999)) / (199_999.0 / seconds(0, 199_999));
         assert!((faster - 2.0).abs() < 0.03, "{faster} times as many a second");
+    }
+
+    #[test]
+    fn chunks_were_there_before_or_have_other_sizes() {
+        let streams = Streams::new(1);
+        let chunks = Crowd { objects: [5, 25], chunk_bytes: Some(2_000_000) };
+        let crowd = FlashCrowd::of(chunks, Cdn::new(1000, 0.9, &streams).unwrap(), &streams).after(10_000);
+        assert!((5..=25).contains(&crowd.crowd().len()));
+        let accesses: Vec<Access> = crowd.requests().take(30_000).collect();
+        assert!(accesses[..10_000].iter().all(|access| access.id < 1000));
+        let (chunks, others): (Vec<Access>, _) = accesses[10_000..].iter().partition(|access| access.id >= 1000);
+        assert!((9_700..10_300).contains(&chunks.len()) && others.len() + chunks.len() == 20_000);
+        assert!(chunks.iter().all(|chunk| chunk.size == 2_000_000 && crowd.crowd().contains(&chunk.id)));
+        assert!(crowd.crowd().iter().all(|id| chunks.iter().any(|chunk| chunk.id == *id)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Volume is read as bytes requested: so many web requests come a second that their bytes are `ratio` times those of the videos. With the paper's packets of one
 //! size that is 3,500 beside 5,000. The ratio holds in the long run; in the first seconds, few videos run yet.
 
-use super::{ParameterError, Video, VideoRequests, Web, WebRequests};
+use super::{ParameterError, Video, VideoRequests, Web, WebRequests, arrivals};
 use crate::Access;
 use larder_units::Streams;
 use std::iter::Peekable;
@@ -35,16 +35,21 @@ impl Mix {
     /// Requests without end, in the order of their times; the same for the same streams.
     ///
     /// # Errors
-    /// [`ParameterError`] of the web's or the video's parameters.
+    /// [`ParameterError`] of the ratio, or the web's or the video's parameters.
     pub fn requests(&self, streams: &Streams) -> Result<MixRequests, ParameterError> {
         if self.video.objects().and_then(|packets| packets.checked_add(self.web.objects)).is_none() {
             return Err(ParameterError { parameter: "objects", needed: "2^64 at most with the videos' packets" });
         }
-        Ok(MixRequests {
-            web: self.web.requests(streams)?.peekable(),
-            video: self.video.requests(streams)?.peekable(),
-            first_video: self.web.objects,
-        })
+        if self.web.object_bytes == 0 || self.video.packet_bytes == 0 {
+            let needed = "a byte at least is needed, for the ratio is one of bytes";
+            return Err(ParameterError { parameter: "web-object-bytes, packet-bytes", needed });
+        }
+        // In this order: the web's rate is made of the video's parameters and the ratio.
+        let video = self.video.requests(streams)?;
+        arrivals::check("ratio", self.web.requests_per_second)?;
+        let of_web = |error| ParameterError { parameter: "web-objects, web-exponent", ..error };
+        let web = self.web.requests(streams).map_err(of_web)?;
+        Ok(MixRequests { web: web.peekable(), video: video.peekable(), first_video: self.web.objects })
     }
 }
 
@@ -91,8 +96,15 @@ mod tests {
     #[test]
     fn parameters_of_nothing() {
         let error = |mix: Mix| mix.requests(&Streams::new(1)).unwrap_err().to_string();
-        assert!(error(Mix::of(Web::default(), Video::default(), f64::NAN)).contains("requests-per-second"));
-        assert!(error(Mix::of(Web { object_bytes: 0, ..Web::default() }, Video::default(), 0.7)).contains("requests"));
+        for ratio in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(error(Mix::of(Web::default(), Video::default(), ratio)), "ratio: a positive number is needed");
+        }
+        let calm = Video { views_per_second: 0.0, ..Video::default() };
+        assert!(error(Mix::of(Web::default(), calm, 0.7)).starts_with("views-per-second: "));
+        let empty = Web { object_bytes: 0, ..Web::default() };
+        assert!(error(Mix::of(empty, Video::default(), 0.7)).starts_with("web-object-bytes"));
+        let none = Web { objects: 0, ..Web::default() };
+        assert!(error(Mix::of(none, Video::default(), 0.7)).starts_with("web-objects, web-exponent: "));
         let full = Web { objects: u64::MAX, ..Web::default() };
         assert!(error(Mix::of(full, Video::default(), 0.7)).contains("2^64"));
     }

@@ -13,7 +13,7 @@ mod video;
 mod web;
 
 pub use cdn::{Cdn, CdnRequests};
-pub use flash_crowd::{FlashCrowd, FlashCrowdRequests};
+pub use flash_crowd::{Crowd, FlashCrowd, FlashCrowdRequests};
 pub use joint::{Joint, JointRequests, TableError};
 pub use mix::{Mix, MixRequests};
 pub use traffic_mix::{Class, TrafficMix, TrafficMixRequests};

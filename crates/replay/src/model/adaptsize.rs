@@ -26,7 +26,10 @@ pub fn adaptsize(popularity: &Popularity, capacity: ByteSize, shape: Shape, c: f
     let time = characteristic_time(popularity, capacity, probability);
     let cached = |group: &Group| match ln_admission(group).exp() {
         _ if group.size > capacity.bytes() as f64 => Cached::NEVER,
-        insertion if time.is_infinite() => Cached { probability: if insertion > 0.0 { 1.0 } else { 0.0 }, insertion },
+        // By the logarithm: an admission too rare for a double fills the cache in the long run too.
+        insertion if time.is_infinite() => {
+            Cached { probability: if ln_admission(group).is_finite() { 1.0 } else { 0.0 }, insertion }
+        }
         insertion => Cached { probability: probability(group, time), insertion },
     };
     Prediction::of(popularity.groups().iter().map(|group| (group, cached(group))))

@@ -24,7 +24,7 @@ mod recency;
 pub use adaptsize::adaptsize;
 pub use filter::{FilterTable, false_positives, filter};
 pub use limit::{lfu_limit, static_limit};
-pub use popularity::{Group, Popularity, Tally};
+pub use popularity::{Group, Popularity};
 pub use recency::{che_lru, fifo};
 
 use larder_units::ByteSize;

@@ -1,6 +1,6 @@
 //! How often each object is asked for: by a law, or as counted in a trace.
 
-use crate::Access;
+use crate::Survey;
 use crate::limits::{MODEL_EXACT_COUNTS, MODEL_EXACT_RANKS, MODEL_GROUPS_AN_OCTAVE};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -49,6 +49,32 @@ impl Popularity {
         Some(Popularity { groups: blocks.into_iter().map(group).collect() })
     }
 
+    /// The popularity of a trace, with sizes: few counts stand alone, larger ones and all sizes in groups of a sixteenth of an octave, which
+    /// have their objects' mean. A size is the object's largest; one of 0 weighs a byte, as in the engine.
+    pub fn of(survey: &Survey) -> Popularity {
+        let mut groups: HashMap<(u64, u64), (f64, f64, f64), FixedState> = HashMap::default();
+        for (count, size) in survey.counted() {
+            let size = size.max(1);
+            let group = groups.entry((class(count, MODEL_EXACT_COUNTS), class(size, 1))).or_default();
+            group.0 += 1.0;
+            group.1 += count as f64;
+            group.2 += size as f64;
+        }
+        let all = survey.requests() as f64;
+        let mut groups: Vec<Group> = groups
+            .into_values()
+            .map(|(objects, requests, bytes)| Group {
+                objects,
+                rate: requests / objects / all,
+                size: bytes / objects,
+                first: objects / requests,
+            })
+            .collect();
+        // A map's order is no order to sum in.
+        groups.sort_by(|a, b| b.rate.total_cmp(&a.rate).then(a.size.total_cmp(&b.size)));
+        Popularity { groups }
+    }
+
     /// The groups as they are. Rates need not add up to 1, but all must be positive and finite, as sizes must.
     pub fn from_groups(groups: Vec<Group>) -> Popularity {
         Popularity { groups }
@@ -84,61 +110,6 @@ fn sum_of_powers(low: f64, high: f64, s: f64) -> f64 {
     low.powf(1.0 - s) * ln * over
 }
 
-/// Counts the requests of each object of a trace, for [`Popularity`]. Memory grows with the objects: about 40 bytes each.
-#[derive(Default)]
-pub struct Tally {
-    objects: HashMap<u64, Object, FixedState>,
-    requests: u64,
-}
-
-#[derive(Default)]
-struct Object {
-    requests: u64,
-    /// Of the latest request.
-    size: u64,
-}
-
-impl Tally {
-    /// Counts one request.
-    pub fn count(&mut self, access: &Access) {
-        self.requests += 1;
-        let object = self.objects.entry(access.id).or_default();
-        object.requests += 1;
-        object.size = access.size;
-    }
-
-    /// Requests counted.
-    pub fn requests(&self) -> u64 {
-        self.requests
-    }
-
-    /// The popularity, with sizes: few counts stand alone, larger ones and all sizes in groups of a sixteenth of an octave, which have their
-    /// objects' mean. A size of 0 weighs a byte, as in the engine.
-    pub fn popularity(&self) -> Popularity {
-        let mut groups: HashMap<(u64, u64), (f64, f64, f64), FixedState> = HashMap::default();
-        for object in self.objects.values() {
-            let (count, size) = (object.requests, object.size.max(1));
-            let group = groups.entry((class(count, MODEL_EXACT_COUNTS), class(size, 1))).or_default();
-            group.0 += 1.0;
-            group.1 += count as f64;
-            group.2 += size as f64;
-        }
-        let all = self.requests as f64;
-        let mut groups: Vec<Group> = groups
-            .into_values()
-            .map(|(objects, requests, bytes)| Group {
-                objects,
-                rate: requests / objects / all,
-                size: bytes / objects,
-                first: objects / requests,
-            })
-            .collect();
-        // A map's order is no order to sum in.
-        groups.sort_by(|a, b| b.rate.total_cmp(&a.rate).then(a.size.total_cmp(&b.size)));
-        Popularity { groups }
-    }
-}
-
 /// `value` itself up to `exact`, above it the sixteenth of an octave that it is in.
 fn class(value: u64, exact: u64) -> u64 {
     match value <= exact {
@@ -150,6 +121,7 @@ fn class(value: u64, exact: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Access;
     use larder_units::Time;
 
     #[test]
@@ -179,18 +151,18 @@ mod tests {
 
     #[test]
     fn requests_of_a_trace_are_lost() {
-        let mut tally = Tally::default();
+        let mut survey = Survey::default();
         let mut requests = 0;
         for id in 0..1000_u64 {
             for _ in 0..=id {
-                tally.count(&Access { id, size: id * id, now: Time::ZERO });
+                survey.count(&Access { id, size: id * id, now: Time::ZERO });
                 requests += 1;
             }
         }
-        let popularity = tally.popularity();
+        let popularity = Popularity::of(&survey);
         assert!(popularity.groups().len() < 300, "{}", popularity.groups().len());
         let sum = |of: fn(&Group) -> f64| popularity.groups().iter().map(of).sum::<f64>();
-        assert_eq!(tally.requests(), requests);
+        assert_eq!(survey.requests(), requests);
         assert!((sum(|group| group.objects) - 1000.0).abs() < 1e-9);
         assert!((sum(|group| group.objects * group.rate) - 1.0).abs() < 1e-9);
         assert!((sum(|group| group.objects * group.rate * group.first) * requests as f64 - 1000.0).abs() < 1e-6);

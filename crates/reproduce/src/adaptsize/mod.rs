@@ -1,7 +1,8 @@
 //! `adaptsize`: size-aware admission against production caches, research policies and other tuners, by the replayer.
 //!
 //! The paper's traces are not public. Traffic is generated with their published properties (`larder_replay::Cdn`), which are marginals, not a trace, so a
-//! gain may differ: its band is half to twice the published gain, a share of LookAhead's may fall short by 5 points (10 where traffic changes).
+//! gain may differ: its band is half to twice the published gain, or the range where one is published for two traces that are not told apart and
+//! is wide; a share of LookAhead's may fall short by 5 points (10 where traffic changes).
 //! What a replay cannot show, throughput of a server under concurrent clients (figure 13), stands as cost a request; the real traces that are
 //! public stand beside it all.
 
@@ -22,8 +23,17 @@ pub(crate) const PAPER: Paper = Paper {
 };
 
 fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
-    [production::run, research::run, sensitivity::run, change::flash_crowd, change::traffic_mix, cost::run, public::run]
-        .into_iter()
-        .map(|experiment| experiment(request, watch))
-        .collect()
+    [
+        production::run,
+        research::run,
+        sensitivity::run,
+        change::flash_crowd,
+        change::flash_chunks,
+        change::traffic_mix,
+        cost::run,
+        public::run,
+    ]
+    .into_iter()
+    .map(|experiment| experiment(request, watch))
+    .collect()
 }

@@ -5,6 +5,7 @@ use crate::{Error, Experiment, Request, Section, Watch};
 use larder_replay::{Access, Survey, Trace};
 use serde::Deserialize;
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 const FILE: (&str, &str) = ("adaptsize/public.toml", include_str!("../../../../experiments/adaptsize/public.toml"));
 
@@ -16,7 +17,7 @@ const NASA: &[u8] = include_bytes!("../../../replay/tests/data/nasa_19950801.tsv
 struct Sweep {
     /// Of the bytes of all objects.
     capacity: f64,
-    /// Requests of each trace, at most.
+    /// Requests of each trace, at most: it is held in memory, since every policy and core reads it.
     requests: usize,
     specs: Vec<String>,
 }
@@ -26,17 +27,26 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
     section.condition("cache", format!("{} of the bytes of all objects", sweep.capacity));
-    let mut all = vec![nasa()?];
-    if let Some(directory) = request.traces {
-        all.extend(beside(directory, sweep.requests)?);
-    }
+    let beside = request.traces.map_or(Ok(Vec::new()), files)?;
     let mut rows = Vec::new();
-    for traffic in &all {
+    let mut unread = Vec::new();
+    let traces = std::iter::once(nasa()).chain(beside.iter().map(|path| open(path, sweep.requests)));
+    // One at a time: the next is read when the last has left the memory.
+    for traffic in traces {
+        let traffic = match traffic {
+            Ok(traffic) => traffic,
+            Err(error) if !rows.is_empty() => {
+                watch.warn(&format!("left out: {error}"));
+                unread.push(vec![error.to_string()]);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         let mut survey = Survey::default();
         traffic.accesses.iter().for_each(|access| survey.count(access));
         let capacity = (survey.unique_bytes() as f64 * sweep.capacity) as u64;
         section.condition(&traffic.name, format!("{} requests, cache of {capacity} bytes", survey.requests()));
-        let run = |spec: &String| Run { traffic, spec: spec.clone(), capacity, warm_up: 0 };
+        let run = |spec: &String| Run { traffic: &traffic, spec: spec.clone(), capacity, warm_up: 0 };
         let runs: Vec<Run<'_>> = sweep.specs.iter().map(run).collect();
         watch.begin(&traffic.name, work(&runs));
         let found = replay_all(runs, request, watch)?;
@@ -48,21 +58,25 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         rows.push([traffic.name.clone()].into_iter().chain(ratios).collect());
     }
     section.table("Object hit ratio", ["trace"].into_iter().chain(sweep.specs.iter().map(String::as_str)), rows);
+    if !unread.is_empty() {
+        section.table("Files that were left out", ["why"], unread);
+    }
     section.judged()
 }
 
-/// The traces of a directory, in the order of their names; what opens as none is passed over.
-fn beside(directory: &std::path::Path, requests: usize) -> Result<Vec<Traffic>, Error> {
+/// The files of a directory, in the order of their names.
+fn files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let unread = |error: std::io::Error| Error(format!("{}: {error}", directory.display()));
     let entries = std::fs::read_dir(directory).map_err(unread)?.collect::<Result<Vec<_>, _>>().map_err(unread)?;
     let mut paths: Vec<_> = entries.into_iter().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
     paths.sort();
-    let open = |path: &std::path::PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let trace = Trace::open(path, None).ok()?;
-        load(&name, trace, requests).ok()
-    };
-    Ok(paths.iter().filter_map(open).collect())
+    Ok(paths)
+}
+
+fn open(path: &Path, requests: usize) -> Result<Traffic, Error> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let trace = Trace::open(path, None).map_err(|error| Error(error.to_string()))?;
+    load(&name, trace, requests)
 }
 
 fn load(name: &str, trace: Trace, requests: usize) -> Result<Traffic, Error> {
@@ -90,6 +104,32 @@ fn nasa() -> Result<Traffic, Error> {
 mod tests {
     use super::*;
     use crate::Unwatched;
+
+    #[test]
+    fn a_broken_trace_is_passed_over_in_silence() {
+        struct Warned(std::sync::Mutex<Vec<String>>);
+        impl Watch for Warned {
+            fn begin(&self, _: &str, _: u64) {}
+            fn advance(&self, _: u64) {}
+            fn warn(&self, line: &str) {
+                self.0.lock().unwrap().push(line.to_owned());
+            }
+        }
+        let directory = std::env::temp_dir().join(format!("larder-traces-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("broken.tr"), "1 1 10\n2 2 20\n3 3\n").unwrap();
+        std::fs::write(directory.join("whole.tr"), "1 1 10\n2 2 20\n3 1 10\n").unwrap();
+        let paper = &super::super::PAPER;
+        let request = Request { paper, scale: crate::Scale::Quick, seed: 1, traces: Some(&directory) };
+        let warned = Warned(std::sync::Mutex::new(Vec::new()));
+        let section = super::run(&request, &warned);
+        std::fs::remove_dir_all(&directory).unwrap();
+        let section = section.unwrap();
+        let warned = warned.0.into_inner().unwrap();
+        assert!(warned.len() == 1 && warned[0].contains("broken.tr") && !warned[0].contains('\n'), "{warned:?}");
+        assert_eq!(section.tables[0].rows.len(), 2);
+        assert!(section.tables[1].rows[0][0].contains("broken.tr"));
+    }
 
     #[test]
     fn nasa_s_day_is_another_than_the_replayer_s() {

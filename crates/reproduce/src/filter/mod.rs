@@ -49,6 +49,6 @@ mod tests {
             claims::<collisions::Sweep>(collisions::FILE),
             claims::<cycles::Sweep>(cycles::FILE),
         ];
-        assert_eq!(claims, [12, 9, 6, 2, 9]);
+        assert_eq!(claims, [13, 9, 5, 2, 8]);
     }
 }

@@ -83,7 +83,7 @@ impl Sweep {
 
 type Rows = (Vec<String>, Vec<Vec<String>>);
 
-/// The curves of figure 4, with the replays as points, and what is claimed of them.
+/// The curves of figure 4, with the replays as points.
 fn equations(section: &mut Section, sweep: &Sweep, rates: &[Rates]) -> Result<Rows, Error> {
     let popularity = Popularity::zipf(sweep.objects, sweep.exponent)
         .ok_or_else(|| Error(format!("no Zipf {} of {}", sweep.exponent, sweep.objects)))?;
@@ -93,14 +93,6 @@ fn equations(section: &mut Section, sweep: &Sweep, rates: &[Rates]) -> Result<Ro
         let at = |theta| model::filter(&popularity, capacity, FilterTable { theta, window, slots: Some(1 << 24) });
         thetas.clone().map(at).collect()
     });
-    let above_2 = curves.iter().flat_map(|curve| &curve[2..]).map(|at| at.insertion_ratio).fold(0.0, f64::max);
-    let share = |curve: &Vec<Prediction>| {
-        let best = curve.iter().map(|at| at.object_hit_ratio).fold(0.0, f64::max);
-        curve[1].object_hit_ratio / best
-    };
-    section.measured("theta-above-2", above_2);
-    section.measured("theta-2-near-optimal", curves.iter().map(share).fold(1.0, f64::min));
-
     let lines = |rate: fn(&Prediction) -> f64, measured: fn(&Rates) -> f64| {
         let x = thetas.clone().map(f64::from);
         let line = |(window, curve): (&u64, &Vec<Prediction>)| {
@@ -145,9 +137,11 @@ fn settle(section: &mut Section, courses: &[Vec<f64>], stretch: u64) {
         let points = course.iter().enumerate().map(|(at, hit)| ((at as f64 + 1.0) * stretch as f64, *hit));
         series.push(Series::line(format!("threshold {theta}"), points.collect()));
     }
-    if let ([two, three], [_, course]) = (&settled[..], courses) {
-        section.measured("theta-3-slower", three / two);
-        section.measured("theta-3-hits", course.last().copied().unwrap_or_default());
+    let last = |course: &Vec<f64>| course.last().copied().unwrap_or(f64::NAN);
+    if let ([two, three], [course_of_2, course_of_3]) = (&settled[..], courses) {
+        section.measured("theta-3-settles", *three);
+        section.measured("theta-3-hits", last(course_of_3));
+        section.measured("theta-2-to-3", last(course_of_2) / last(course_of_3));
         let rows = [("2", two), ("3", three)].map(|(theta, at)| vec![theta.to_owned(), format!("{at:.2e}")]);
         section.table(
             "Requests until the hit rate is within a point of its last",

@@ -68,7 +68,7 @@ impl Workload {
 }
 
 /// The policies of figure 6.
-pub(super) const POLICIES: [&str; 6] = ["FIFO", "Random", "LFU in cache", "ARC", "TinyLFU", "Filter"];
+pub(super) const POLICIES: [&str; 6] = ["FIFO", "Random", "LFU (in cache)", "ARC", "TinyLFU", "Filter"];
 
 /// A policy of the paper before a cache of `capacity` packets: the filter with q = C, h = 2²⁴ and θ = 2, TinyLFU with a window of 50 C; LFU
 /// counts what is not cached too, over 400 C requests, or as many as it can.
@@ -76,8 +76,8 @@ pub(super) fn spec(policy: &str, capacity: u64) -> Result<Spec, Error> {
     let text = match policy {
         "FIFO" => "fifo".to_owned(),
         "Random" => "random".to_owned(),
-        "LFU" => format!("wlfu(window={})", (400 * capacity).min(larder_policy::limits::WLFU_MAX_WINDOW)),
-        "LFU in cache" => "lfu".to_owned(),
+        "LFU (400 C)" => format!("wlfu(window={})", (400 * capacity).min(larder_policy::limits::WLFU_MAX_WINDOW)),
+        "LFU (in cache)" => "lfu".to_owned(),
         "ARC" => "arc".to_owned(),
         "TinyLFU" => format!("tinylfu(window={})+random", 50 * capacity),
         "Filter" => filter(2, capacity),

@@ -16,17 +16,21 @@
 //! All of this looks not at objects but at bins of them, by size, by requests in the interval and by the rate before it: some
 //! thousand bins stand for 100,000 objects, with the same c as the result (`benches/adaptsize.rs`).
 
-use super::model::{Admissible, Bin, Model, Shape, presence};
+use super::model::{Admissible, Admission, Bin, Model, Shape, exp_less_1, presence};
 use super::search;
-use std::collections::BTreeMap;
+use crate::hash::mix;
+use hashbrown::HashTable;
+use std::f64::consts::SQRT_2;
 
 /// Intervals in which P₀ must have been reached. Object hit ratios with 4 / 16 / 256 / without end: traffic of a CDN's web class, 1 GiB, .837 / .841 /
 /// .844 / .846; of its mix, .442 / .498 / .518 / .528; Twitter's cluster 52, 5 MiB, .812 / .811 / .809 / .808; web and mix by turns .653 /
 /// .654 / .652 / .649.
 const HORIZON: f64 = 64.0;
 
-/// Bins an octave: of size, of requests in the interval, of the rate before.
-const BINS: [f64; 3] = [4.0, 2.0, 1.0];
+/// Where an octave's further bins begin, as multiples of its own beginning: four bins of size, two of requests in the interval, one of the rate before.
+const SIZES: [f64; 3] = [1.189_207_115_002_721, SQRT_2, 1.681_792_830_507_429];
+const REQUESTS: [f64; 1] = [SQRT_2];
+const RATES: [f64; 0] = [];
 
 /// An object's smoothed rate: 0.7 of the interval that ended, 0.3 of what was known before (the authors' weights).
 pub(super) fn smoothed(last: f64, before: f64) -> f64 {
@@ -55,21 +59,27 @@ pub struct Foresight {
 impl Foresight {
     /// Of these objects, in bins, for a cache of `capacity` bytes.
     pub fn new(objects: impl Iterator<Item = Observed>, capacity: f64, shape: Shape) -> Foresight {
-        // Ordered, so that sums are the same in every run.
-        let mut bins: BTreeMap<[i16; 3], (f64, f64, Observed)> = BTreeMap::new();
+        let mut bins: Vec<(u64, f64, f64, Observed)> = Vec::new();
+        let mut places: HashTable<usize> = HashTable::new();
         for object in objects {
             let Observed { size, last, before } = object;
-            let octave =
-                |(value, bins): (f64, f64)| if value > 0.0 { (value.log2() * bins).floor() as i16 } else { i16::MIN };
-            let key = [(size, BINS[0]), (last, BINS[1]), (before, BINS[2])].map(octave);
-            let (objects, rate, sums) = bins.entry(key).or_default();
+            let key = part(size, &SIZES) << 32 | part(last, &REQUESTS) << 16 | part(before, &RATES);
+            let place = match places.find(mix(key), |&place| bins[place].0 == key) {
+                Some(&place) => place,
+                None => {
+                    bins.push((key, 0.0, 0.0, Observed::default()));
+                    places.insert_unique(mix(key), bins.len() - 1, |&place| mix(bins[place].0));
+                    bins.len() - 1
+                }
+            };
+            let (_, objects, rate, sums) = &mut bins[place];
             *objects += 1.0;
             *rate += smoothed(last, before);
             sums.size += size;
             sums.last += last;
             sums.before += before;
         }
-        let means = bins.into_values().map(|(objects, rate, sums)| {
+        let means = bins.into_iter().map(|(_, objects, rate, sums)| {
             let Observed { size, last, before } = sums;
             let seen = Observed { size: size / objects, last: last / objects, before: before / objects };
             (Bin { objects, size: seen.size, rate: rate / objects }, seen)
@@ -110,10 +120,21 @@ impl Foresight {
         if last <= 0.0 {
             return 0.0;
         }
-        let first = chain(before, object.ln_p, mu);
+        let first = chain(before, &object.admission, mu);
         let start = first.mean_from(0.0, HORIZON);
-        last * chain((last - 1.0).max(0.0), object.ln_p, mu).mean_from(start, 1.0)
+        last * chain((last - 1.0).max(0.0), &object.admission, mu).mean_from(start, 1.0)
     }
+}
+
+/// The part of an octave in which `value` is, of those that begin with the octave and at `starts`; 0 for 0.
+fn part(value: f64, starts: &[f64]) -> u64 {
+    if value <= 0.0 {
+        return 0;
+    }
+    let bits = value.to_bits();
+    let mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1.0_f64.to_bits());
+    let within = starts.iter().filter(|&&start| mantissa >= start).count();
+    (bits >> 52) * (starts.len() as u64 + 1) + within as u64
 }
 
 /// An object's chain of two states, in the cache and out of it.
@@ -125,19 +146,23 @@ struct Chain {
 }
 
 /// Of an object with `rate` requests an interval.
-fn chain(rate: f64, ln_p: f64, mu: f64) -> Chain {
+fn chain(rate: f64, admission: &Admission, mu: f64) -> Chain {
     // It leaves at r/(e^{rµ} − 1), which is 1/µ where r is 0 and 0 where µ is infinite.
     let x = rate * mu;
-    let leaves = if x > 0.0 { rate / x.exp_m1() } else { 1.0 / mu };
-    let long_run = if rate > 0.0 { presence(x, ln_p).0 } else { 0.0 };
-    Chain { long_run, turns: rate * ln_p.exp() + leaves }
+    let leaves = if x > 0.0 { rate / exp_less_1(x) } else { 1.0 / mu };
+    let long_run = if rate > 0.0 { presence(x, admission).0 } else { 0.0 };
+    Chain { long_run, turns: rate * admission.p + leaves }
 }
 
 impl Chain {
     /// The mean probability to be in the cache over `intervals` that begin with the probability `start`.
     fn mean_from(&self, start: f64, intervals: f64) -> f64 {
         let turns = self.turns * intervals;
-        let kept = if turns > 1e-9 { -(-turns).exp_m1() / turns } else { 1.0 };
+        let kept = match turns {
+            40.0.. => 1.0 / turns,
+            1e-9.. => -(-turns).exp_m1() / turns,
+            _ => 1.0,
+        };
         self.long_run + (start - self.long_run) * kept
     }
 }
@@ -194,6 +219,7 @@ mod tests {
     #[test]
     fn a_long_run_that_never_comes() {
         // p = e^{−100}: for ever in the cache once admitted, and never admitted.
+        let chain = |rate, ln_p, mu| super::chain(rate, &Admission::with_ln(ln_p), mu);
         let never = chain(200.0, -100.0, 1.0);
         assert!(never.long_run > 0.999_999 && never.mean_from(0.0, HORIZON) < 1e-30);
         // Admitted at the first request, never evicted: out of it for the mean time to that, e^{−1} of it on average over one.

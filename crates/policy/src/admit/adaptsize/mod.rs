@@ -155,6 +155,10 @@ impl AdaptSize {
 }
 
 impl Admit for AdaptSize {
+    fn prefetch(&self, id: u64) {
+        self.counts.prefetch(id);
+    }
+
     fn on_request(&mut self, request: &Request, hit: bool) {
         if hit {
             self.counts.count(request.id, request.size);

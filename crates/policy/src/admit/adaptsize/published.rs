@@ -18,7 +18,7 @@ const MU_MAX: f64 = 1e70;
 
 /// Expected hits a unit of time, of Lemma 2.
 pub(super) fn hits(admissible: &[Admissible], capacity: f64, shape: Shape) -> f64 {
-    let p = |a: &Admissible| a.ln_p.exp();
+    let p = |a: &Admissible| a.admission.p;
     let presence = |a: &Admissible, mu: f64| match shape {
         Shape::Chance => pade(a.bin.rate * mu, p(a)),
         Shape::Threshold => -(-a.bin.rate * mu).exp_m1(),
@@ -52,7 +52,7 @@ fn pade(x: f64, p: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::presence;
+    use super::super::model::{Admission, presence};
     use super::*;
 
     #[test]
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(pade(8.0, 0.001), 0.0, "the truth is .749");
         // Where p is not small, or rµ is, it is as accurate as the paper says.
         for (x, p) in [(0.1, 1e-6), (1.0, 0.01), (3.0, 0.5), (4.0, 0.1), (8.0, 1.0), (20.0, 0.9)] {
-            let truth = presence(x, f64::ln(p)).0;
+            let truth = presence(x, &Admission::with_ln(f64::ln(p))).0;
             assert!((pade(x, p) - truth).abs() < 0.01, "x {x}, p {p}: {} for {truth}", pade(x, p));
         }
     }

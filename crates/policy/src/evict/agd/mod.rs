@@ -14,6 +14,8 @@
 //! * κ = 1 − bytes/100, and a shadow's hit is worth size^(bytes/100): one parameter trades object hits for byte hits.
 //!
 //! # To reimplement it
+//! `docs/agd.md` has the pseudo-code, the constants with their reasons, and figures beside the peers'. In short:
+//!
 //! Counts: a hit adds 1 to the object's own count; a miss adds 1 to a count–min sketch ([`history`]). A stored newcomer starts from the
 //! sketch's count, a victim's count is written back (up to 255). After 128 requests an object of the cache, or one miss a counter of the sketch,
 //! all counts halve; a stored object's at its next request ([`keeper`]).
@@ -31,32 +33,10 @@
 //! O(1) a request, amortised: who is due first stands at the root of a tree of minima over the 256 classes; at most 256 objects counted to judge
 //! a newcomer; the sketch is halved at most once in as many misses as it has counters, or 128 turns of the cache; all objects are passed once at
 //! a change of p, and where the clock is set back to zero. 40 bytes an object, and 16 to 32 of sketch (it does not shrink), and at most some
-//! 3 MB of shadows. Million requests a CPU-second, beside S3-FIFO on the same busy machine: Zipf 1.0 over 1e6 objects, a tenth stored, 9.3 and
-//! 11.1; Zipf 0.8 over 1e7 4.6 and 6.2; Twitter 5 MiB 9.3 and 13.8; web 10.7 and 17.7; mix 4.7 and 6.9. A quarter of Twitter's is the
-//! shadows': half as many objects in them gain a fifth, and lose .2 points of hit ratio there.
+//! 3 MB of shadows. Speed: `docs/agd.md`.
 //!
 //! # Figures
-//! Object hit ratios. Web and mix are 5 million requests drawn from two published tables of popularity and size of CDN traffic classes, with the
-//! sizes log-uniform from the table's value to the next; GDSF is GDSF with bypass and counts in the cache only; capacities in bytes, or a tenth
-//! of all objects'.
-//!
-//! | | web 1 GiB | web 8 GiB | mix 1 GiB | twitter 5 MiB | twitter 50 MiB | NASA | P3 |
-//! | --- | --- | --- | --- | --- | --- | --- | --- |
-//! | LRU | .485 | .728 | .158 | .816 | .896 | .804 | .168 |
-//! | AdaptSize before LRU | .780 | | .443 | | | | |
-//! | GDSF with bypass | .819 | .879 | .489 | .850 | .905 | .911 | |
-//! | agd | **.830** | **.881** | **.523** | **.857** | **.906** | **.914** | .346 |
-//! | agd(p=0.5) | .732 | | | | | | |
-//! | agd(p=1) | .802 | .876 | .479 | .855 | .905 | .907 | .294 |
-//! | agd(p=1.5) | .821 | | .509 | .857 | | | |
-//! | agd(p=2) | .828 | .881 | .519 | .857 | .906 | .914 | .329 |
-//! | agd(p=4) | .831 | .882 | .525 | | .905 | .915 | .349 |
-//! | agd(p=8) | .830 | | .523 | .825 | | .915 | .357 |
-//! | agd without the sketch | .826 | | .500 | .850 | | .915 | .185 |
-//! | 8 counters an object | .827 | | .515 | .856 | | .914 | .339 |
-//! | counts halved after 8 turns | .826 | | .522 | .851 | | .914 | .350 |
-//!
-//! Caffeine's trace: LRU .344, GDSF .420, agd .425; CloudPhysics: .190, .242, .265. Each row below agd's changes one thing of it.
+//! Beside the peers', and with p fixed: `docs/agd.md`.
 //!
 //! κ = 0.75 with p fixed gave no more object hits to speak of (NASA .910, caffeine's trace .425 for .425, CloudPhysics .264 for .265): κ is no rung of its
 //! own. Where recency is all that counts (40 % new objects, the rest uniformly from the last 20,000 requests, 20,000 stored) agd has .598 and
@@ -65,7 +45,7 @@
 //! # What falls short
 //! * As fast as S3-FIFO it is not: two thirds to four fifths of it. A hit moves the object from list to list, where S3-FIFO counts.
 //! * A loop slightly larger than the cache: .02, as LRU has 0; LIRS would keep a part of it.
-//! * Short traces end before p is found: CloudPhysics' 114,000 requests stay at p = 2 (.265) where p = 8 has .312.
+//! * Short traces end before p is found: CloudPhysics' 114,000 requests have .273 where p = 8 has .313.
 //! * Objects larger than a shadow are not in the sample's game; with few large objects the shadows are noisy, and p may rest a rung from the best.
 //! * Object hits are bought with byte hits: on web 1 GiB .364 of the bytes, LRU .479. `bytes` is the remedy:
 //!   50 has .797 of the objects and .579 of the bytes, 100 has .583 and .617.

@@ -178,8 +178,6 @@ fn report(section: &mut Section, accounts: &[[Measured; 2]], on_web: &[OnWeb]) {
     wholes(section, accounts, &cold);
     let [filter, tinylfu] = [cold[0].admission, cold[1].admission];
     section.measured("decision-to-tinylfu", filter / tinylfu);
-    let blocks = cold[0].blocks;
-    section.measured("insertion-share", blocks[8] / blocks.iter().sum::<f64>());
 }
 
 /// Figure 7.

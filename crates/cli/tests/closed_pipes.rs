@@ -1,0 +1,37 @@
+//! Fear: a reader that has seen enough makes a failure of a command. The real program.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+#[test]
+fn a_trace_that_nobody_reads_to_its_end_is_a_failure() {
+    for format in ["csv", "oracle-general"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_larder"))
+            .args(["trace", "generate", "web", "-n", "60000", "--to", format, "-o", "-"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdout.take().unwrap().read_exact(&mut [0; 10]).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(
+            (output.status.code(), String::from_utf8(output.stderr).unwrap()),
+            (Some(0), String::new()),
+            "{format}"
+        );
+    }
+}
+
+#[test]
+fn a_full_disk_is_none() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let Ok(full) = full else { return };
+    let output = Command::new(env!("CARGO_BIN_EXE_larder"))
+        .args(["trace", "generate", "web", "-n", "60000", "--to", "csv", "-o", "-"])
+        .stdout(full)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(said, "larder: cannot write standard output: No space left on device\n");
+}
