@@ -64,14 +64,16 @@ impl Lines {
                 sender
             };
             let workers: Vec<SyncSender<Arc<Vec<Sampled>>>> = shares.into_iter().map(start).collect();
-            source.chunks("drawing", progress, 1, |chunk| {
-                let start = thread_time();
-                let sampled: Arc<Vec<Sampled>> =
-                    Arc::new(chunk.iter().filter_map(|access| sample.take(access)).collect());
-                self.sampling += thread_time().saturating_sub(start);
-                // A worker ends before its channel only by a panic, which the scope passes on.
-                Ok(workers.iter().all(|worker| worker.send(sampled.clone()).is_ok()))
-            })
+            source
+                .chunks("drawing", progress, 1, |chunk| {
+                    let start = thread_time();
+                    let sampled: Arc<Vec<Sampled>> =
+                        Arc::new(chunk.iter().filter_map(|access| sample.take(access)).collect());
+                    self.sampling += thread_time().saturating_sub(start);
+                    // A worker ends before its channel only by a panic, which the scope passes on.
+                    Ok(workers.iter().all(|worker| worker.send(sampled.clone()).is_ok()))
+                })
+                .map(drop)
         })
     }
 

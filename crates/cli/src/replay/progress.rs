@@ -1,10 +1,10 @@
-//! The progress of all traces, on a terminal's standard error; elsewhere nothing is drawn.
+//! The progress of work on traces, on a terminal's standard error; elsewhere nothing is drawn.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
 
-/// One bar for everything: its unit is a byte of a trace's file, read by one cache.
+/// One bar for everything: its unit is a byte of a trace's file, read by one cache, or a request that is made.
 pub struct Progress {
     bar: ProgressBar,
     /// Units of what is done.

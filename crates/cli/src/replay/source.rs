@@ -4,7 +4,7 @@ use super::progress::Progress;
 use crate::failure::Failure;
 use crate::layout::Layout;
 use larder_policy::{Future, FutureBuilder};
-use larder_replay::{Access, Survey};
+use larder_replay::{Access, Survey, Trace};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -107,7 +107,7 @@ impl<'a> Source<'a> {
         rows as f64 * bytes.min(self.limit.unwrap_or(u64::MAX).saturating_mul(8)) as f64
     }
 
-    /// Hands all requests to `take`, a chunk at a time, until it has enough.
+    /// Hands all requests to `take`, a chunk at a time, until it has enough, and gives the trace back as it is then.
     ///
     /// # Errors
     /// Where the trace cannot be read, or has no request.
@@ -117,7 +117,7 @@ impl<'a> Source<'a> {
         progress: &Progress,
         rows: usize,
         mut take: impl FnMut(Vec<Access>) -> Result<bool, Failure>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Trace, Failure> {
         let failed = |problem: String| Failure::usage(format!("{}: {problem}", self.path.display()));
         let mut trace = self.layout.open(self.path)?;
         let name = self.name();
@@ -135,7 +135,7 @@ impl<'a> Source<'a> {
             progress.at(verb, &name, requests, share, self.units(rows));
             if chunk.is_empty() || !take(chunk)? {
                 progress.done(self.units(rows));
-                return Ok(());
+                return Ok(trace);
             }
         }
     }

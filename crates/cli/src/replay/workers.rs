@@ -74,7 +74,7 @@ pub fn replay(
         let workers: Vec<_> = (0..cores)
             .map(|_| scope.spawn(|| queue.work(|place, cache| lock(&keep)(place, cache.row(&name)))))
             .collect();
-        let read = source.chunks("replaying", progress, rows, |chunk| Ok(queue.push(chunk)));
+        let read = source.chunks("replaying", progress, rows, |chunk| Ok(queue.push(chunk))).map(drop);
         queue.end(read.is_err());
         // A worker that panicked passes its panic on.
         let kept =

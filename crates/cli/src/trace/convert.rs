@@ -1,7 +1,7 @@
 //! `larder trace convert`: a trace in another format.
 
+use super::Input;
 use super::recording::{OutputFormat, Recording};
-use super::{Input, name_of};
 use crate::failure::Failure;
 use crate::output::line;
 use clap::Args;
@@ -30,7 +30,7 @@ pub fn run(args: ConvertArgs) -> Result<(), Failure> {
     args.input.each("converting", |access| recording.write(access))?;
     let requests = recording.finish()?;
     if args.output.as_os_str() != "-" {
-        line!("{requests} requests from {} in {}", name_of(&args.input.trace), args.output.display());
+        line!("{requests} requests from {} in {}", args.input.source().name(), args.output.display());
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! `larder trace generate`: traffic that is made, by a generator's law and a seed.
 
 use super::recording::{OutputFormat, Recording};
-use super::{progress, tick};
 use crate::failure::Failure;
 use crate::output::line;
+use crate::replay::progress::Progress;
 use clap::{Args, Subcommand};
 use larder_replay::{Access, Cdn, FlashCrowd, Joint, Mix, TrafficMix, Video, Web};
 use larder_units::Streams;
@@ -20,6 +20,9 @@ pub struct GenerateArgs {
     #[command(subcommand)]
     generator: Generator,
 }
+
+/// Requests between two looks at the terminal.
+const TICK: u64 = 1 << 16;
 
 /// What every generator takes.
 #[derive(Args, Debug)]
@@ -247,12 +250,15 @@ impl Common {
 
     fn record(&self, requests: impl Iterator<Item = Access>) -> Result<(), Failure> {
         let mut recording = Recording::open(&self.output, &self.format)?;
-        let bar = progress("making", Some(self.requests));
+        let (units, name) = (self.requests as f64, self.output.display().to_string());
+        let progress = Progress::new(units);
         for (access, number) in requests.zip(1..=self.requests) {
             recording.write(&access)?;
-            tick(&bar, number);
+            if number.is_multiple_of(TICK) {
+                progress.at("making", &name, number, Some(number as f64 / units), units);
+            }
         }
-        bar.finish_and_clear();
+        drop(progress);
         let requests = recording.finish()?;
         if self.output.as_os_str() != "-" {
             line!("{requests} requests in {}", self.output.display());

@@ -1,6 +1,6 @@
 //! `larder trace info`: what a trace holds.
 
-use super::{Input, name_of};
+use super::Input;
 use crate::failure::Failure;
 use crate::output::line;
 use clap::Args;
@@ -42,12 +42,9 @@ pub fn run(args: InfoArgs) -> Result<(), Failure> {
         survey.count(access);
         Ok(())
     })?;
-    if survey.requests() == 0 {
-        return Err(Failure::usage(format!("{}: no request was read", args.input.trace.display())));
-    }
     let report = survey.report();
     drop(survey);
-    let name = name_of(&args.input.trace);
+    let name = args.input.source().name();
     let info =
         Info { trace: &name, format: format_name(&trace), late_requests: trace.late_requests(), report: &report };
     if args.json {

@@ -7,11 +7,11 @@ mod recording;
 
 use crate::failure::Failure;
 use crate::layout::Layout;
+use crate::replay::progress::Progress;
+use crate::replay::source::Source;
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
 use larder_replay::{Access, Trace};
-use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Look into traces, convert them, and make them
 #[derive(Args, Debug)]
@@ -51,54 +51,25 @@ struct Input {
 }
 
 impl Input {
-    fn open(&self) -> Result<Trace, Failure> {
-        self.layout.open(&self.trace)
+    fn source(&self) -> Source<'_> {
+        Source::new(&self.trace, &self.layout, self.limit)
     }
 
     /// Hands every request to `take`, and shows how far it is.
-    fn each(&self, verb: &'static str, mut take: impl FnMut(&Access) -> Result<(), Failure>) -> Result<Trace, Failure> {
-        let mut trace = self.open()?;
-        let progress = progress(verb, self.limit);
-        for number in 1..=self.limit.unwrap_or(u64::MAX) {
-            let Some(access) = trace.next() else { break };
-            take(&access.map_err(|error| Failure::usage(error.to_string()))?)?;
-            tick(&progress, number);
-        }
-        progress.finish_and_clear();
-        Ok(trace)
+    fn each(&self, verb: &str, mut take: impl FnMut(&Access) -> Result<(), Failure>) -> Result<Trace, Failure> {
+        let source = self.source();
+        source.chunks(verb, &Progress::new(source.units(1)), 1, |chunk| {
+            chunk.iter().try_for_each(&mut take)?;
+            Ok(true)
+        })
     }
-}
-
-/// Requests between two looks at the terminal.
-const TICK: u64 = 1 << 16;
-
-fn tick(progress: &ProgressBar, requests: u64) {
-    if requests.is_multiple_of(TICK) {
-        progress.set_position(requests);
-    }
-}
-
-/// On a terminal's standard error; elsewhere nothing is drawn.
-fn progress(verb: &'static str, requests: Option<u64>) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let (bar, template) = match requests {
-        Some(requests) => (ProgressBar::new(requests), "{msg} {wide_bar} {human_pos}/{human_len}, {eta} left"),
-        None => (ProgressBar::no_length(), "{spinner} {msg} {human_pos} requests, {per_sec}"),
-    };
-    bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
-        .with_message(verb)
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::Parser;
+    use std::path::Path;
 
     #[derive(Parser)]
     struct Cli {

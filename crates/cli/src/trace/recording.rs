@@ -3,9 +3,9 @@
 //! libCacheSim's format states for each request when its object is asked for again, which is known at the end only: the records go to a
 //! scratch file beside the destination, get their next accesses there from the end to the start, and are copied to where they belong.
 
-use super::progress;
 use crate::destination::Destination;
 use crate::failure::Failure;
+use crate::replay::progress::Progress;
 use clap::Args;
 use larder_node::system_message;
 use larder_replay::{Access, TraceWriter, WriteError, WriteFormat, link_next_accesses};
@@ -97,9 +97,13 @@ impl Recording {
             Way::Linked { scratch, mut out } => {
                 let requests = scratch.requests();
                 let mut scratch = scratch.into_inner().into_inner().map_err(|error| failed(error.into_error()))?;
-                let bar = progress("linking", Some(requests));
-                link_next_accesses(&mut scratch, |records| bar.inc(records)).map_err(failed)?;
-                bar.finish_and_clear();
+                let (progress, units, mut linked) = (Progress::new(requests as f64), requests as f64, 0);
+                link_next_accesses(&mut scratch, |records| {
+                    linked += records;
+                    progress.at("linking", &name, linked, Some(linked as f64 / units), units);
+                })
+                .map_err(failed)?;
+                drop(progress);
                 scratch.rewind().and_then(|()| io::copy(&mut scratch, &mut out)).map_err(failed)?;
                 out.finish().map(|()| requests)
             }

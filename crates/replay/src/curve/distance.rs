@@ -17,6 +17,8 @@ pub(super) struct Recency {
     slots: Vec<Slot>,
     classes: Vec<Tree>,
     capacity: usize,
+    /// Bytes ever put here, which is more than any sum.
+    added: u64,
 }
 
 /// A place in the order of last requests.
@@ -34,17 +36,19 @@ impl Recency {
             slots: Vec::with_capacity(capacity),
             classes: (0..classes).map(|_| Tree::new(capacity)).collect(),
             capacity,
+            added: 0,
         }
     }
 
-    /// No room for another request.
+    /// No room for another request, or its bytes could overflow a sum of two orders'.
     pub fn is_full(&self) -> bool {
-        self.slots.len() == self.capacity
+        self.slots.len() == self.capacity || self.added > u64::MAX / 4
     }
 
     /// Puts `owner` last, with `bytes`; its slot.
     pub fn push(&mut self, class: usize, owner: u32, bytes: u64, time: u64) -> u32 {
         let slot = self.slots.len();
+        self.added = self.added.saturating_add(bytes);
         self.slots.push(Slot { time, owner });
         self.classes[class].add(slot, bytes);
         slot as u32

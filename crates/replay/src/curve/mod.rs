@@ -5,7 +5,7 @@
 //!              counts all requests and bytes              └─► Curve of Miniature  any policy at one capacity, scaled down with the sample
 //! ```
 //!
-//! At the rate 1 both are exact: the same hits as [`replay`](crate::replay()). Below it they are spatially hashed samples: SHARDS (Waldspurger
+//! At the rate 1 both are exact: the same hits as [`replay`](crate::replay()), for LRU unless objects change their size ([`Point::size_changes`]). Below it they are spatially hashed samples: SHARDS (Waldspurger
 //! et al., Efficient MRC construction with SHARDS, FAST 2015) for LRU, miniature simulation (Waldspurger et al., Cache modeling and optimization
 //! using miniature simulations, USENIX ATC 2017) for the others. Whether an object is in the sample depends on its id alone, so that all of
 //! its requests are there or none.
@@ -22,8 +22,9 @@
 //! * bias: what a small cache does otherwise than a large one, such as an object that fits into the full cache but not into the miniature, falls
 //!   as 1/R too at first, so the whole sample's is about (x̄ − x)/(g − 1).
 //!
-//! The error stated is the root of the sum of their squares. What it cannot hold: parameters given in requests or objects (`window=`,
-//! `interval=`) are not scaled with the sample, in none of the simulations.
+//! The error stated is the root of the sum of their squares. What it cannot hold: what policies count in requests or objects is not scaled with the sample, in none of
+//! the simulations. That is parameters given (`window=`, `interval=`), and built-in minima, which the miniature of a small cache reaches sooner. LHD's
+//! least interval of learning does so much that the error is stated as a lower bound ([`Point::error_is_least`]).
 
 mod distance;
 mod estimate;
