@@ -686,8 +686,8 @@ impl Forwarder {
     }
 
     /// Puts the Content Store under another policy, with this capacity or the one that it has. What is stored stays, as far as there is room,
-    /// and the policy has its popularity to learn. It takes about a microsecond a packet, in one go. A [`Forwarder::job`] of the policy
-    /// before may still come back: it is taken where it fits.
+    /// and the policy has its popularity to learn. Every packet is entered anew, in one go, while others wait. A [`Forwarder::job`] of the
+    /// policy before may still come back: it is taken where it fits.
     ///
     /// # Errors
     /// [`SpecError`] where the policy's arguments contradict each other, or it needs to know the future.

@@ -5,7 +5,7 @@ use crate::counters::Counters;
 use crate::directives::RequestDirectives;
 use crate::exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
 use crate::fill::{Budget, Fill};
-use crate::flight::{Flights, Head, Landing, Lead, Seat};
+use crate::flight::{Asking, Flights, Head, Landing, Lead, Seat};
 use crate::freshness::Freshness;
 use crate::key::Key;
 use crate::purge::{Purge, Purged, Scope, Test};
@@ -125,7 +125,8 @@ impl Cache {
         if may_store && reason != ForwardReason::Request {
             // A client's own condition or range may bring a 304 or a part, of which others have nothing.
             let may_lead = held.is_some() || !conditional::asks_for_less(request.headers);
-            match self.flights.seat(&key, hash, request.headers, may_lead, reason, now) {
+            let asking = Asking { headers: request.headers, wishes, reason, now };
+            match self.flights.seat(&key, hash, &asking, may_lead) {
                 Seat::Lead(own) => lead = Some(own),
                 Seat::Follow(follower) => {
                     self.counters.collapsed += 1;
@@ -214,6 +215,7 @@ impl Cache {
                 status,
                 headers: headers.clone(),
                 selector: fill.stored.selector.clone(),
+                freshness: fill.stored.freshness,
                 length: fill.declared,
                 transit: Arc::clone(&fill.transit.0),
             });
@@ -235,6 +237,11 @@ impl Cache {
         // A client that insists on validation gets the error.
         let stored = exchange.held.as_ref().filter(|_| exchange.reason == ForwardReason::Stale)?;
         if !stored.freshness.may_be_stale_on_failure(status.is_none(), now.time) {
+            return None;
+        }
+        // What was purged, or changed by an unsafe request, while the origin was being asked. A soft purge leaves it in the store.
+        let was_removed = self.store.position(stored).is_none();
+        if was_removed && self.store.was_invalidated_since(exchange.hash, exchange.asked) {
             return None;
         }
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);

@@ -13,13 +13,15 @@
 use crate::Answer;
 use crate::answer::Ready;
 use crate::cache_status::{CacheStatus, ForwardReason};
+use crate::directives::RequestDirectives;
+use crate::freshness::Freshness;
 use crate::key::Key;
 use crate::stored::Stored;
 use crate::transit::{Reader, Transit};
 use crate::vary::Selector;
 use crate::{Now, limits};
 use hashbrown::HashTable;
-use http::header::RETRY_AFTER;
+use http::header::{AGE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use larder_units::Time;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,9 +53,18 @@ pub(crate) struct Head {
     /// As for the leader, but for `Cache-Status`.
     pub headers: HeaderMap,
     pub selector: Selector,
+    /// A body may take longer to come than the response stays fresh: who comes late has to ask anew.
+    pub freshness: Freshness,
     /// Content-Length.
     pub length: Option<u64>,
     pub transit: Arc<Transit>,
+}
+
+impl Head {
+    /// Whether a request that came at `now` may be answered with it, as if it were stored already (RFC 9111 §4).
+    fn suits(&self, request: &HeaderMap, wishes: &RequestDirectives, now: Now) -> bool {
+        self.selector.matches(request) && self.freshness.satisfies(wishes, now.time)
+    }
 }
 
 /// How a flight ends without a body to share.
@@ -92,10 +103,11 @@ impl Flight {
     }
 
     /// Whether a request with these fields would get something out of waiting.
-    fn can_carry(&self, request: &HeaderMap) -> bool {
+    fn can_carry(&self, request: &HeaderMap, wishes: &RequestDirectives, now: Now) -> bool {
         match &self.lock().phase {
-            Phase::Asking => true,
-            Phase::Airborne(head) => head.selector.matches(request) && head.transit.reader(0, None).is_some(),
+            // What was asked for before it is no validation of it (RFC 9111 §5.2.1.4).
+            Phase::Asking => !wishes.no_cache,
+            Phase::Airborne(head) => head.suits(request, wishes, now) && head.transit.reader(0, None).is_some(),
             Phase::Down(_) => false,
         }
     }
@@ -123,6 +135,8 @@ impl Drop for Lead {
 pub struct Follower {
     flight: Arc<Flight>,
     reason: ForwardReason,
+    wishes: RequestDirectives,
+    /// When it came.
     now: Now,
     ticket: Option<usize>,
 }
@@ -161,7 +175,9 @@ impl Follower {
                 }
                 Poll::Pending
             }
-            Phase::Airborne(head) if head.selector.matches(request) => Poll::Ready(self.board(head, request)),
+            Phase::Airborne(head) if head.suits(request, &self.wishes, self.now) => {
+                Poll::Ready(self.board(head, request))
+            }
             Phase::Airborne(_) | Phase::Down(Landing::Again) => Poll::Ready(Boarding::Again),
             Phase::Down(Landing::Stale { stored, status }) if stored.selector.matches(request) => {
                 let ttl_seconds = stored.freshness.ttl_seconds(self.now.time);
@@ -199,6 +215,8 @@ impl Follower {
             refusal: None,
         };
         forwarded.set(&mut headers);
+        // RFC 9111 §5.1. Who waited for the head gets it as old as it came.
+        headers.insert(AGE, HeaderValue::from(head.freshness.age(self.now.time).as_secs()));
         let ready = Ready { status: head.status, headers: &headers, length: head.length };
         let reply = ready.reply(&Method::GET, request);
         if !reply.has_body {
@@ -218,6 +236,14 @@ impl Drop for Follower {
             *place = None;
         }
     }
+}
+
+/// A request that the store does not answer.
+pub(crate) struct Asking<'a> {
+    pub headers: &'a HeaderMap,
+    pub wishes: RequestDirectives,
+    pub reason: ForwardReason,
+    pub now: Now,
 }
 
 /// What a request that the store does not answer may do.
@@ -250,23 +276,16 @@ impl Flights {
         Flights { table: HashTable::new(), sweep_at: limits::FLIGHTS_SWEPT, alone }
     }
 
-    /// A seat for a request with these fields. One that `may_lead` not follows or flies alone.
-    pub(crate) fn seat(
-        &mut self,
-        key: &Key<'_>,
-        hash: u64,
-        request: &HeaderMap,
-        may_lead: bool,
-        reason: ForwardReason,
-        now: Now,
-    ) -> Seat {
+    /// A seat for a request. One that `may_lead` not follows or flies alone.
+    pub(crate) fn seat(&mut self, key: &Key<'_>, hash: u64, asking: &Asking<'_>, may_lead: bool) -> Seat {
+        let Asking { headers, wishes, reason, now } = *asking;
         if self.is_alone(hash, now.time) {
             return Seat::Alone;
         }
         if let Some(entry) = self.table.find(hash, |entry| key.is(&entry.key)) {
-            if entry.flight.can_carry(request) {
+            if entry.flight.can_carry(headers, &wishes, now) {
                 let flight = Arc::clone(&entry.flight);
-                return Seat::Follow(Follower { flight, reason, now, ticket: None });
+                return Seat::Follow(Follower { flight, reason, wishes, now, ticket: None });
             }
             if !entry.flight.is_down() {
                 return Seat::Alone;

@@ -100,8 +100,12 @@ impl Freshness {
 
     /// RFC 5861 §3: stale, but not for long, and the client has no wishes of its own.
     pub(crate) fn may_be_stale_once_more(&self, wishes: &RequestDirectives, now: Time) -> bool {
-        let wishes =
-            wishes.no_cache || wishes.max_age.is_some() || wishes.min_fresh.is_some() || wishes.max_stale.is_some();
+        // no-store too: what comes in the background is stored, and would be an answer to that request (RFC 9111 §5.2.1.5).
+        let wishes = wishes.no_store
+            || wishes.no_cache
+            || wishes.max_age.is_some()
+            || wishes.min_fresh.is_some()
+            || wishes.max_stale.is_some();
         // §4 of RFC 9111: must-revalidate, and s-maxage with its meaning, forbid it.
         !wishes && !self.always_validate && !self.never_stale && self.staleness(now) < self.while_revalidating
     }

@@ -2,7 +2,7 @@
 
 mod stage;
 use http::Method;
-use larder_http::{Completion, Purge, Refusal, Scope};
+use larder_http::{Completion, Purge, Refusal, Scope, UpstreamFailure};
 use stage::{Stage, get, request};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
@@ -120,4 +120,22 @@ fn a_long_walk_goes_in_steps() {
     }
     assert!(steps > 1);
     assert!(objects + steps >= 10_000 && stage.cache.engine().is_empty(), "{objects} in {steps}");
+}
+
+/// The fear: the origin fails while it is asked, and what was purged meanwhile serves in its place.
+#[test]
+fn what_was_purged_meanwhile_does_not_serve_for_a_failing_origin() {
+    for (scope, soft, status) in [
+        (Scope::Exact(url("http://example.com/a")), false, 502),
+        (Scope::Everything, false, 502),
+        (Scope::Exact(url("http://example.com/a")), true, 200),
+        (Scope::Everything, true, 200),
+    ] {
+        let mut stage = stored();
+        stage.wait(61);
+        let exchange = stage.open(&get("/a"));
+        purge(&mut stage, scope.clone(), soft);
+        let answer = stage.cache.on_failure(&exchange, UpstreamFailure::Unreachable, stage.now);
+        assert_eq!(answer.status, status, "{scope:?}, soft: {soft}");
+    }
 }

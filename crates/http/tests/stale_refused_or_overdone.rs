@@ -54,7 +54,7 @@ fn who_must_not_get_stale_waits() {
     ] {
         stored(control).open(&get("/"));
     }
-    for wish in ["no-cache", "max-age=20", "min-fresh=1"] {
+    for wish in ["no-cache", "max-age=20", "min-fresh=1", "no-store"] {
         stored("max-age=10, stale-while-revalidate=99").open(&get("/").with("cache-control", wish));
     }
 }

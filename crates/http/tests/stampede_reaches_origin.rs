@@ -201,3 +201,36 @@ fn what_is_not_admitted_is_shared_all_the_same() {
     assert_eq!(stage.cache.on_complete(fill, stage.now), Completion::Refused(Refusal::NotAdmitted));
     assert_eq!((read(&mut body).unwrap(), read(&mut body)), (b"x".to_vec(), None));
 }
+
+/// The fear: a slow body brings its head's freshness to who boards a minute later, and caches further on count from anew.
+#[test]
+fn who_boards_late_gets_nothing_stale_and_the_true_age() {
+    for control in ["max-age=10", "max-age=10, must-revalidate", "s-maxage=10"] {
+        let mut stage = Stage::new();
+        let leader = stage.open(&get("/"));
+        let fields: Fields<'_> = &[("cache-control", control), ("content-length", "10"), ("date", stage::THEN_TEXT)];
+        let _reply = stage.cache.on_response(leader, head(200, fields), stage.now);
+        stage.wait(9);
+        let mut late = follow(&mut stage, &get("/"));
+        let Boarding::Stream { headers, .. } = ready(&mut late, &get("/")) else { panic!("{control}") };
+        assert_eq!(headers["age"], "9", "{control}");
+        assert!(is_forwarded(&mut stage, &get("/").with("cache-control", "max-age=5")), "{control}");
+        stage.wait(1);
+        assert!(is_forwarded(&mut stage, &get("/")), "{control}");
+    }
+}
+
+/// The fear: a reload is answered with what was asked for before it (RFC 9111 §5.2.1.4).
+#[test]
+fn a_reload_does_not_board_what_flew_before_it() {
+    for wish in [("cache-control", "no-cache"), ("pragma", "no-cache")] {
+        let mut stage = Stage::new();
+        let leader = stage.open(&get("/"));
+        assert!(is_forwarded(&mut stage, &get("/").with(wish.0, wish.1)));
+        let picky = get("/").with("cache-control", "min-fresh=61");
+        let mut waits = follow(&mut stage, &picky);
+        let _reply = stage.cache.on_response(leader, head(200, &[PAGE, ("content-length", "1")]), stage.now);
+        assert!(matches!(ready(&mut waits, &picky), Boarding::Again));
+        assert!(is_forwarded(&mut stage, &get("/").with(wish.0, wish.1)));
+    }
+}

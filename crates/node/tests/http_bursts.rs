@@ -196,3 +196,36 @@ fn stale_is_renewed_in_the_background() {
     assert_eq!(client.get("/").text(), "1");
     assert_eq!((origin.requests(), node.status()["stale"].as_u64()), (2, Some(1)));
 }
+
+/// The fear: one client that asks for one stale page after another, and need not wait for any, has the origin asked for all of them at once.
+#[test]
+fn renewals_at_once_are_bounded() {
+    const PAGES: usize = 160;
+    const BOUND: usize = 128;
+    let (renewing, open) = (Arc::new(Gate::default()), Arc::new(Gate::default()));
+    let (came, door) = (Arc::clone(&renewing), Arc::clone(&open));
+    let requests = AtomicUsize::new(0);
+    let origin = Origin::new(move |_, stream| {
+        if requests.fetch_add(1, Ordering::SeqCst) >= PAGES {
+            came.pass();
+            door.wait(1);
+        }
+        let fields = "cache-control: max-age=5, stale-while-revalidate=60\r\nage: 9";
+        say(stream, &format!("HTTP/1.1 200 OK\r\n{fields}\r\ncontent-length: 1\r\n\r\nx"))
+    });
+    let node = Node::of(origin.address);
+    let mut client = Client::new(&node);
+    for round in 0..2 {
+        for page in 0..PAGES {
+            assert_eq!(client.get(&format!("/{page}")).is_hit(), round == 1);
+        }
+    }
+    renewing.wait(BOUND);
+    // A miss is not held back by them, and what was to come before it has come.
+    let behind = node.address;
+    let miss = std::thread::spawn(move || Client::to(behind).get("/miss"));
+    renewing.wait(BOUND + 1);
+    open.pass();
+    assert_eq!(miss.join().unwrap().text(), "x");
+    assert_eq!(origin.requests(), PAGES + BOUND + 1);
+}

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::output::line;
 use comfy_table::{CellAlignment, Table, presets};
 use larder_figure::{Axis, Figure, Series};
+use larder_replay::Point;
 use larder_units::ByteSize;
 use std::path::Path;
 
@@ -18,9 +19,9 @@ pub fn table(rows: &[CurveRow]) {
             policy.clone(),
             ByteSize::from_bytes(point.capacity).to_string(),
             format!("{:.4}", point.object_hit_ratio),
-            error(point.object_error, point.size_changes),
+            error(point.object_error, point),
             format!("{:.4}", point.byte_hit_ratio),
-            error(point.byte_error, point.size_changes),
+            error(point.byte_error, point),
             format!("{:.2} M", requests_per_second / 1e6),
         ]);
     }
@@ -28,11 +29,12 @@ pub fn table(rows: &[CurveRow]) {
     line!("{table}");
 }
 
-fn error(error: f64, size_changes: u64) -> String {
-    match (error == 0.0, size_changes) {
-        (true, 0) => "exact".to_owned(),
-        (true, _) => "sizes change".to_owned(),
-        (false, _) => format!("{error:.4}"),
+fn error(error: f64, point: &Point) -> String {
+    match error == 0.0 {
+        _ if point.error_is_least => format!("> {error:.4}"),
+        true if point.size_changes == 0 => "exact".to_owned(),
+        true => "sizes change".to_owned(),
+        false => format!("{error:.4}"),
     }
 }
 
@@ -46,16 +48,17 @@ pub fn json(rows: &[CurveRow]) -> Result<(), Failure> {
 pub fn csv(rows: &[CurveRow]) {
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     line!(
-        "trace,policy,sample,requests,capacity,object_hit_ratio,object_error,byte_hit_ratio,byte_error,size_changes,requests_per_second"
+        "trace,policy,sample,requests,capacity,object_hit_ratio,object_error,byte_hit_ratio,byte_error,error_is_least,size_changes,requests_per_second"
     );
     for CurveRow { trace, policy, sample, requests, point, requests_per_second } in rows {
         let (trace, policy) = (quoted(trace), quoted(policy));
         let (objects, bytes) = (point.object_hit_ratio, point.byte_hit_ratio);
         line!(
-            "{trace},{policy},{sample},{requests},{},{objects},{},{bytes},{},{},{requests_per_second}",
+            "{trace},{policy},{sample},{requests},{},{objects},{},{bytes},{},{},{},{requests_per_second}",
             point.capacity,
             point.object_error,
             point.byte_error,
+            point.error_is_least,
             point.size_changes
         );
     }

@@ -531,3 +531,30 @@ fn strategies_fill_the_memory() {
     assert_eq!(set("/1"), 200, "another one in its place");
     assert_eq!(set(&format!("/{}", "x".repeat(larder_forwarder::limits::PREFIX_BYTES))), 414);
 }
+
+#[test]
+fn a_capacity_beyond_all_measure_brings_the_forwarder_down() {
+    let mut world = World::new();
+    let (consumer, producer) = (world.local(), world.local());
+    world.route("/", producer, 0);
+    let mut nonce = 0;
+    for policy in larder_policy::registry().iter().filter(|policy| !policy.is_offline()) {
+        for capacity in [u64::MAX, 0, 1, 100_000] {
+            let parameters = ControlParameters {
+                policy: Some(policy.name.to_owned()),
+                capacity_bytes: Some(capacity),
+                ..ControlParameters::default()
+            };
+            let code = world.command(consumer, "cs", "config", &parameters).status_code;
+            assert!(code == 200 || code == 406, "{} {capacity}: {code}", policy.name);
+            for i in 0..4 {
+                nonce += 1;
+                let uri = format!("/a/{i}");
+                let sent = world.interest(consumer, &uri, nonce);
+                if faces(&sent) == [producer] {
+                    world.sent(producer, data(&uri, &[7; 1000], None));
+                }
+            }
+        }
+    }
+}

@@ -36,6 +36,14 @@ pub const ORIGIN_IDLE_CONNECTIONS: usize = 128;
 /// first spares the other a failed request.
 pub const ORIGIN_IDLE: Duration = Duration::from_secs(4);
 
+/// Requests under way to the origin that the store did not answer. Those that others may wait for go on when their client leaves, so the bound on
+/// clients is none on them: past this, new ones wait, and leave with their client.
+pub const UNDER_WAY: usize = CONNECTIONS;
+
+/// Validations in the background at once. Nobody waits for them, so nothing else slows down who asks for one stale page after another; past
+/// it, the stale response is served and the next request for it tries again.
+pub const BACKGROUND: usize = 128;
+
 /// At a clean stop, requests under way have this long.
 pub const STOP_GRACE: Duration = Duration::from_secs(5);
 

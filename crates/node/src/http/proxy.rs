@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 /// Fields from which frameworks take a target, a scheme or a method other than the request's. They are not part of the cache key, so a
 /// client could choose with them what others get (web cache poisoning): they do not pass. `X-Forwarded-Host` and `-Proto` are set anew.
@@ -46,6 +46,10 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 pub(super) struct Proxy {
     state: Mutex<State>,
     origin: Origin,
+    /// Places for [`limits::UNDER_WAY`].
+    under_way: Arc<Semaphore>,
+    /// Places for [`limits::BACKGROUND`].
+    background: Arc<Semaphore>,
     started: Instant,
     /// A request that went round in a circle has been logged.
     circle_logged: AtomicBool,
@@ -63,7 +67,14 @@ impl Proxy {
     pub(super) fn new(cache: Cache, upstream: &Upstream) -> Result<Proxy, String> {
         let state = Mutex::new(State { cache, since_job_check: 0, job_running: false });
         let origin = Origin::new(upstream)?;
-        Ok(Proxy { state, origin, started: Instant::now(), circle_logged: AtomicBool::new(false) })
+        Ok(Proxy {
+            state,
+            origin,
+            under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
+            background: Arc::new(Semaphore::new(limits::BACKGROUND)),
+            started: Instant::now(),
+            circle_logged: AtomicBool::new(false),
+        })
     }
 
     /// Reads figures off the cache.
@@ -170,15 +181,21 @@ impl Proxy {
         body: Incoming,
     ) -> Response<Outgoing> {
         let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body) };
+        // `None` only where the semaphore were closed, which nobody does.
+        let place = Arc::clone(&self.under_way).acquire_owned().await.ok();
         if !exchange.is_shared() {
             let (response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
             if let Some((body, fill)) = rest {
-                tokio::spawn(collect(body, fill, self));
+                tokio::spawn(async move {
+                    let _place = place;
+                    collect(body, fill, self).await;
+                });
             }
             return response;
         }
         let (answer, answered) = oneshot::channel();
         tokio::spawn(async move {
+            let _place = place;
             let (response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
             // The client may have gone.
             let _ = answer.send(response);
@@ -194,9 +211,11 @@ impl Proxy {
 
     /// Validates in the background what has just been served stale.
     fn refresh(self: &Arc<Self>, exchange: Box<Exchange>, mut errand: Errand) {
+        let Ok(place) = Arc::clone(&self.background).try_acquire_owned() else { return };
         errand.parts.method = Method::GET;
         let proxy = Arc::clone(self);
         tokio::spawn(async move {
+            let _place = place;
             // Nobody wants a body that does not go into the store.
             if let (_, Some((body, fill))) = Arc::clone(&proxy).forward(exchange, errand, Upload::empty()).await {
                 collect(body, fill, proxy).await;

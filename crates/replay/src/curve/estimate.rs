@@ -19,6 +19,9 @@ pub trait Simulated {
     /// Each capacity in bytes, ascending, and its misses so far.
     fn misses(&self) -> Vec<(u64, Misses)>;
 
+    /// The simulated policy does not scale with the sample: see [`Point::error_is_least`].
+    fn error_is_least(&self) -> bool;
+
     /// Requests that make the count inexact: see [`Point::size_changes`].
     fn size_changes(&self) -> u64;
 }
@@ -45,6 +48,8 @@ pub struct Point {
     pub byte_hit_ratio: f64,
     /// As `object_error`, of `byte_hit_ratio`.
     pub byte_error: f64,
+    /// A policy that behaves otherwise in a small cache than in a large one, beyond what the errors tell: the true ones are larger.
+    pub error_is_least: bool,
     /// Requests looked at that asked for a held object with another size than it was stored with, where one pass stands for all capacities
     /// ([`LruCurve`]): what these differ from a replay is in no error. 0 where each capacity has its own cache.
     pub size_changes: u64,
@@ -116,8 +121,17 @@ impl<S: Simulated> Curve<S> {
                 };
                 let (object_hit_ratio, object_error) = estimate(sample.requests() as f64, |misses| misses.requests);
                 let (byte_hit_ratio, byte_error) = estimate(sample.bytes(), |misses| misses.bytes);
+                let error_is_least = sample.rate() < 1.0 && self.whole.error_is_least();
                 let size_changes = self.whole.size_changes();
-                Point { capacity, object_hit_ratio, object_error, byte_hit_ratio, byte_error, size_changes }
+                Point {
+                    capacity,
+                    object_hit_ratio,
+                    object_error,
+                    byte_hit_ratio,
+                    byte_error,
+                    error_is_least,
+                    size_changes,
+                }
             })
             .collect()
     }

@@ -229,6 +229,10 @@ impl Simulated for LruCurve {
         self.capacities.iter().copied().zip(misses).collect()
     }
 
+    fn error_is_least(&self) -> bool {
+        false
+    }
+
     fn size_changes(&self) -> u64 {
         self.size_changes
     }

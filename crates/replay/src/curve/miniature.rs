@@ -8,6 +8,10 @@ use crate::{Access, Replay};
 use larder_policy::{Spec, SpecError};
 use larder_units::ByteSize;
 
+/// Evictions that learn at intervals with a minimum in requests, which a miniature spends a larger part of its life in: on Twitter's trace at 5
+/// MiB and the rate 0.01, the error stated for LHD held in one sample of ten.
+const UNSCALED: [&str; 1] = ["lhd"];
+
 /// One cache with any policy.
 pub struct Miniature {
     replay: Replay,
@@ -44,6 +48,11 @@ impl Simulated for Miniature {
 
     fn misses(&self) -> Vec<(u64, Misses)> {
         vec![(self.capacity, self.misses)]
+    }
+
+    fn error_is_least(&self) -> bool {
+        let spec = self.replay.engine().spec().to_string();
+        spec.rsplit('+').next().is_some_and(|eviction| UNSCALED.contains(&eviction))
     }
 
     fn size_changes(&self) -> u64 {

@@ -22,8 +22,9 @@
 //! * bias: what a small cache does otherwise than a large one, such as an object that fits into the full cache but not into the miniature, falls
 //!   as 1/R too at first, so the whole sample's is about (x̄ − x)/(g − 1).
 //!
-//! The error stated is the root of the sum of their squares. What it cannot hold: parameters given in requests or objects (`window=`,
-//! `interval=`) are not scaled with the sample, in none of the simulations.
+//! The error stated is the root of the sum of their squares. What it cannot hold: what policies count in requests or objects is not scaled with the sample, in none of
+//! the simulations. That is parameters given (`window=`, `interval=`), and built-in minima, which the miniature of a small cache reaches sooner. LHD's
+//! least interval of learning does so much that the error is stated as a lower bound ([`Point::error_is_least`]).
 
 mod distance;
 mod estimate;
