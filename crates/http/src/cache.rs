@@ -122,7 +122,8 @@ impl Cache {
         }
         let may_store = request.method == Method::GET && !wishes.no_store;
         let mut lead = None;
-        if may_store && reason != ForwardReason::Request {
+        // What a cache of our name has sent may be our own, come back in a circle: it would wait for itself.
+        if may_store && reason != ForwardReason::Request && fields::times_passed(request.headers) == 0 {
             // A client's own condition or range may bring a 304 or a part, of which others have nothing.
             let may_lead = held.is_some() || !conditional::asks_for_less(request.headers);
             let asking = Asking { headers: request.headers, wishes, reason, now };

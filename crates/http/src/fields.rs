@@ -8,6 +8,17 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 /// Larder's name in `Via` and `Cache-Status`.
 pub const NAME: &str = "larder";
 
+/// How often our own name stands in `Via` (RFC 9110 §7.6.3): caches of the same name that the request has passed, this one perhaps among them.
+pub fn times_passed(headers: &HeaderMap) -> usize {
+    let lines = headers.get_all(VIA).into_iter().map(HeaderValue::as_bytes);
+    let members = lines.flat_map(|line| line.split(|byte| *byte == b','));
+    // A member is the protocol, the name and perhaps a comment.
+    let own = |member: &&[u8]| {
+        member.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(1) == Some(NAME.as_bytes())
+    };
+    members.filter(own).count()
+}
+
 /// Removes what belongs to one connection (RFC 9110 §7.6.1): an intermediary MUST remove the fields that `Connection` names, and
 /// SHOULD remove these well-known ones even unnamed. The proxy's own authentication fields go too (RFC 9111 §3.1 forbids storing them,
 /// and no client of a reverse proxy has use for them). `Host` stays, whatever `Connection` says: the target is made of it.

@@ -117,7 +117,7 @@ pub use cache::{Cache, Completion, Config};
 pub use cache_status::ForwardReason;
 pub use counters::Counters;
 pub use exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
-pub use fields::NAME;
+pub use fields::{NAME, times_passed};
 pub use fill::Fill;
 pub use flight::{Boarding, Follower};
 pub use key::keyed_authority;

@@ -1,9 +1,8 @@
 //! Requests that come back to this cache: an origin that is the cache itself, and circles over other hosts.
 
 use super::limits;
-use ::http::header::VIA;
+use ::http::HeaderMap;
 use ::http::uri::Uri;
-use ::http::{HeaderMap, HeaderValue};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Whether `origin` names the listener at `local`, as far as can be told without asking a resolver or the interfaces: the same port, and
@@ -38,19 +37,14 @@ fn connected(address: IpAddr) -> IpAddr {
 
 /// Whether our own name stands in `Via` (RFC 9110 §7.6.3) too often. Once is no circle: caches may stand in a row, all of the same name.
 pub(super) fn goes_round(headers: &HeaderMap) -> bool {
-    let lines = headers.get_all(VIA).into_iter().map(HeaderValue::as_bytes);
-    let members = lines.flat_map(|line| line.split(|byte| *byte == b','));
-    // A member is the protocol, the name and perhaps a comment.
-    let own = |member: &[u8]| {
-        member.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty()).nth(1)
-            == Some(larder_http::NAME.as_bytes())
-    };
-    members.filter(|member| own(member)).count() >= limits::OWN_VIA
+    larder_http::times_passed(headers) >= limits::OWN_VIA
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ::http::HeaderValue;
+    use ::http::header::VIA;
 
     /// The fear: the cache asks itself until it is out of descriptors; or a sound configuration is refused.
     #[test]
