@@ -4,7 +4,7 @@
 //! The input is a list of: a control byte (low two bits: the face; the others: how long since the last frame), a frame (one TLV).
 #![no_main]
 
-use larder_forwarder::{Config, FaceConfig, FaceId, Forwarder, Outbox, Route};
+use larder_forwarder::{Authorized, Config, FaceConfig, FaceId, Forwarder, Outbox, Route, Rule};
 use larder_packet::{Data, Interest, NameRef, tlv};
 use larder_policy::Engine;
 use larder_units::{ByteSize, Streams, Time};
@@ -39,8 +39,11 @@ impl Node {
         let streams = Streams::new(1);
         let policy = "fifo".parse().expect("a policy");
         let engine = Engine::new(&policy, ByteSize::from_bytes(STORE_BYTES), &streams).expect("an engine");
-        let config = Config { pit_entries: PIT_ENTRIES, localhop_registration: true, ..Config::new([1, 2], streams) };
+        let config = Config { pit_entries: PIT_ENTRIES, ..Config::new([1, 2], streams) };
         let mut forwarder = Forwarder::new(config, engine);
+        forwarder.set_rules(
+            [false, true].map(|localhop| Rule { signer: Authorized::Anybody, localhop, modules: None }).into(),
+        );
         let faces = [
             FaceConfig::local("unix://1"),
             FaceConfig::local("unix://2"),

@@ -39,12 +39,12 @@ fn replayed(mut engine: Engine, requests: &[u8]) {
         }
         engine.miss(id, now);
         if engine.admit(id, size, now) {
-            if let Some(slot) = engine.insert(id, size, now, &mut victims) {
-                stored.insert(id, slot);
-            }
+            let slot = engine.insert(id, size, now, &mut victims);
+            // The newcomer may have a victim's slot.
             for victim in victims.drain(..) {
                 stored.retain(|_, slot| *slot != victim);
             }
+            stored.extend(slot.map(|slot| (id, slot)));
         }
         while let Some(job) = engine.job() {
             engine.complete(job.run());

@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
         }
         let Some(policy) = registry().iter().position(|entry| entry.name == name) else {
             let names = registry().iter().map(|entry| entry.name);
-            return Err(self.suggest(at, format!("unknown policy `{name}`"), nearest(name, names)));
+            return Err(self.suggest(at, format!("unknown policy `{}`", name.escape_debug()), nearest(name, names)));
         };
         let entry = &registry()[policy];
         let arguments = if self.take('(') { self.arguments(entry)? } else { Vec::new() };
@@ -233,7 +233,7 @@ impl<'a> Parser<'a> {
         let (at, text) = self.word();
         let Some(value) = parameter.values.read(text) else {
             let unit = if parameter.unit.is_empty() { String::new() } else { format!(" ({})", parameter.unit) };
-            let problem = format!("`{}={text}` is not {}{unit}", parameter.name, parameter.values);
+            let problem = format!("`{}={}` is not {}{unit}", parameter.name, text.escape_debug(), parameter.values);
             let suggestion = match parameter.values {
                 Values::Choice(words) => nearest(text, words.iter().copied()),
                 _ => None,
@@ -261,7 +261,7 @@ impl<'a> Parser<'a> {
         });
         let problem = match entry.parameters {
             [] => format!("`{}` takes no arguments", entry.name),
-            _ => format!("unknown {what} `{word}` of `{}`", entry.name),
+            _ => format!("unknown {what} `{}` of `{}`", word.escape_debug(), entry.name),
         };
         self.suggest(at, problem, nearest(word, names.chain(words.copied())))
     }

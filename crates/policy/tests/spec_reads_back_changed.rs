@@ -30,6 +30,7 @@ fn given_parameters_are_printed_and_others_not() {
 #[test]
 fn errors_that_do_not_help() {
     for (text, at, line) in [
+        ("quark\nx", 0, "unknown policy `quark\\nx`"),
         ("lur", 0, "unknown policy `lur`, did you mean `lru`?"),
         ("filter+LRU", 7, "unknown policy `LRU`, did you mean `lru`?"),
         ("adapt+lru", 0, "unknown policy `adapt`, did you mean `adaptsize`?"),
@@ -50,7 +51,7 @@ fn errors_that_do_not_help() {
         ("lru)", 3, "unexpected `)`"),
     ] {
         let error = error(text);
-        assert_eq!(error.to_string(), format!("policy `{text}`, byte {at}: {line}"));
+        assert_eq!(error.to_string(), format!("policy `{}`, byte {at}: {line}", text.escape_debug()));
         assert_eq!(error.at(), at, "{text}");
     }
     let contradiction = "size(max=9)+filter(window=5000,table=1024)+lru".parse::<Spec>().unwrap();
