@@ -8,6 +8,7 @@ mod loops;
 mod management;
 mod notifications;
 mod pit_leak;
+mod rate_limits;
 mod registration;
 mod scope_leak;
 mod silent_refusal;
