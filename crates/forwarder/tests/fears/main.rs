@@ -9,6 +9,7 @@ mod management;
 mod nfdc_refused;
 mod notifications;
 mod pit_leak;
+mod rate_limits;
 mod registration;
 mod scope_leak;
 mod silent_refusal;
