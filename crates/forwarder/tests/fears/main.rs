@@ -6,6 +6,7 @@ mod forged_commands;
 mod local_fields;
 mod loops;
 mod management;
+mod nfdc_refused;
 mod notifications;
 mod pit_leak;
 mod rate_limits;
