@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "a command line says what went wrong")]
 
+mod bench;
 mod connection;
 mod ctl;
 mod curve;
@@ -47,6 +48,7 @@ enum Command {
     Ping(ping::PingArgs),
     PingServer(ping_server::PingServerArgs),
     Ctl(ctl::CtlArgs),
+    Bench(bench::BenchArgs),
     Replay(replay::ReplayArgs),
     Curve(curve::CurveArgs),
     Predict(predict::PredictArgs),
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::Ping(args) => ping::run(args),
         Command::PingServer(args) => ping_server::run(args),
         Command::Ctl(args) => ctl::run(args),
+        Command::Bench(args) => bench::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Curve(args) => curve::run(args),
         Command::Predict(args) => predict::run(args),
