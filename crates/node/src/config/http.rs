@@ -1,0 +1,81 @@
+//! `[http]` of the configuration: the listener, the origin, and the cache between them.
+
+use super::values::{address, from_text, known_spec, loopback, parsed};
+use larder_policy::Spec;
+use larder_units::ByteSize;
+use serde::{Deserialize, Deserializer};
+use std::net::SocketAddr;
+
+/// `[http]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpTable {
+    /// Where clients connect; `None` where the HTTP side is off.
+    #[serde(deserialize_with = "address")]
+    pub listen: Option<SocketAddr>,
+    /// `generated`, or `http://host:port`.
+    #[serde(deserialize_with = "origin")]
+    pub origin: Origin,
+    /// Capacity of the cache.
+    #[serde(deserialize_with = "parsed")]
+    pub cache: ByteSize,
+    /// Policy of the cache.
+    #[serde(deserialize_with = "parsed")]
+    pub policy: Spec,
+    /// The largest object that is stored.
+    #[serde(deserialize_with = "parsed")]
+    pub max_object: ByteSize,
+    /// Response fields that speak to this cache, the most telling first.
+    #[serde(deserialize_with = "field_names")]
+    pub targets: Vec<http::HeaderName>,
+}
+
+/// Where the HTTP cache fetches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Objects made on the fly, in this process.
+    Generated,
+    /// An HTTP server.
+    Http(http::Uri),
+}
+
+impl Default for HttpTable {
+    fn default() -> Self {
+        HttpTable {
+            listen: Some(loopback(8080)),
+            origin: Origin::Generated,
+            cache: ByteSize::from_mib(256),
+            policy: known_spec("agd"),
+            max_object: ByteSize::from_mib(64),
+            targets: vec![http::HeaderName::from_static("cdn-cache-control")],
+        }
+    }
+}
+
+fn field_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::HeaderName>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    let name =
+        |text: String| text.parse().map_err(|_| serde::de::Error::custom(format!("{text:?} is no name of a field")));
+    names.into_iter().map(name).collect()
+}
+
+fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error> {
+    from_text(deserializer, |text| {
+        if text == "generated" {
+            return Ok(Origin::Generated);
+        }
+        let uri: Option<http::Uri> = text.parse().ok();
+        let plain = uri.filter(|uri| {
+            let authority = uri.authority().map_or("", |authority| authority.as_str());
+            let (_, after_host) = authority.rsplit_once(']').unwrap_or(("", authority));
+            let port_is_right = !after_host.contains(':') || uri.port_u16().is_some();
+            uri.scheme_str() == Some("http")
+                && uri.host().is_some_and(|host| !host.is_empty())
+                && !authority.contains('@')
+                && port_is_right
+                && uri.path() == "/"
+                && uri.query().is_none()
+        });
+        plain.map(Origin::Http).ok_or_else(|| "expected \"generated\" or \"http://HOST:PORT\"".to_owned())
+    })
+}
