@@ -19,6 +19,7 @@
 
 pub mod client;
 mod config;
+pub mod disk;
 mod entropy;
 pub mod http;
 pub mod limits;
