@@ -19,7 +19,7 @@ use crate::pit::{InRecord, Pit, PitEntry};
 use crate::prefix_table::PrefixTable;
 use crate::rib::{FibUpdate, NextHop, Rib, Route, RouteError};
 use crate::stats::{FaceStats, Stats};
-use crate::strategy::{Decision, Instance, Strategy, StrategyError};
+use crate::strategy::{Decision, Instance, Strategy, StrategyError, StrategyGauge};
 use bytes::Bytes;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
 use larder_packet::tlv::Tlv;
@@ -114,6 +114,8 @@ pub(crate) struct Arrival {
     pub(crate) token: Option<PitToken>,
     pub(crate) nack: Option<NackReason>,
     pub(crate) mark: Option<u64>,
+    /// What the path so far grants the consumer, Interests a second.
+    pub(crate) rate: Option<u64>,
     pub(crate) no_cache: bool,
     /// Where an application with local fields wants its Interest to go.
     pub(crate) next_hop: Option<FaceId>,
@@ -131,6 +133,7 @@ impl Arrival {
             token: None,
             nack: None,
             mark: None,
+            rate: None,
             no_cache: true,
             next_hop: None,
             source: Source::Made(packet),
@@ -247,6 +250,7 @@ impl Forwarder {
             token: packet.header.pit_token,
             nack: packet.header.nack,
             mark: packet.header.congestion_mark,
+            rate: packet.header.interest_rate,
             no_cache: packet.header.no_cache,
             next_hop: packet.header.next_hop_face.filter(|_| face.config.local_fields).map(FaceId),
             source: Source::Input,
@@ -274,6 +278,7 @@ impl Forwarder {
                     token: header.pit_token,
                     nack: header.nack,
                     mark: header.congestion_mark,
+                    rate: header.interest_rate,
                     no_cache: header.no_cache,
                     next_hop: header.next_hop_face.filter(|_| local_fields).map(FaceId),
                     ..whole.made(packet.clone())
@@ -480,18 +485,17 @@ impl Forwarder {
         }
     }
 
-    /// Tells the strategy of a pending Interest what became of it, if it wants to know.
-    fn measure(&mut self, slot: u32, tell: impl FnOnce(&mut dyn Strategy, &PitEntry)) {
+    /// Tells the strategy of a pending Interest what became of it, if it wants to know, and returns what it says.
+    fn measure<R>(&mut self, slot: u32, tell: impl FnOnce(&mut dyn Strategy, &PitEntry) -> R) -> Option<R> {
         if self.measuring == 0 {
-            return;
+            return None;
         }
         let entry = self.pit.entry(slot);
         let name = entry.name();
         let prefixes = &mut self.scratch.prefixes;
         self.hasher.prefixes(name, self.strategies.longest(), prefixes);
-        if let Some(instance) = self.strategies.longest_match_mut(name, prefixes) {
-            tell(&mut *instance.strategy, entry);
-        }
+        let instance = self.strategies.longest_match_mut(name, prefixes)?;
+        Some(tell(&mut *instance.strategy, entry))
     }
 
     /// Forgets a pending Interest, but for the nonces that it sent out.
@@ -527,14 +531,18 @@ impl Forwarder {
         }
         let found = std::mem::take(&mut self.scratch.found);
         for slot in &found {
+            let told = self.measure(*slot, |strategy, entry| strategy.on_data(now, arrival.face, entry));
+            let told = told.unwrap_or_default();
+            let mark = arrival.mark.or(told.mark.then_some(1));
+            let rate = [arrival.rate, told.rate].into_iter().flatten().min();
             for consumer in &self.pit.entry(*slot).in_records {
                 if consumer.expires > now && consumer.face != arrival.face {
                     self.satisfied += 1;
-                    let header = self.header_for(consumer.face, consumer.token, arrival.mark, arrival.face);
+                    let mut header = self.header_for(consumer.face, consumer.token, mark, arrival.face);
+                    header.interest_rate = rate;
                     out.sends.push(Send { face: consumer.face, header, body: arrival.source.body() });
                 }
             }
-            self.measure(*slot, |strategy, entry| strategy.on_data(now, arrival.face, entry));
             self.finish(now, *slot);
         }
         self.scratch.found = found;
@@ -657,6 +665,12 @@ impl Forwarder {
             self.strategies.remove(&self.hasher, prefix.as_name());
             self.count_measuring();
         }
+    }
+
+    /// What the strategy of exactly this prefix reports of itself, such as the depth of a token bucket.
+    pub fn strategy_gauges(&self, now: Time, prefix: &Name) -> Vec<StrategyGauge> {
+        let instance = self.strategies.iter().find(|(name, _)| name == prefix);
+        instance.map_or_else(Vec::new, |(_, instance)| instance.strategy.gauges(now))
     }
 
     fn count_measuring(&mut self) {

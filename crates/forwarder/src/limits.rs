@@ -105,3 +105,6 @@ pub const MEASURED_NAMESPACES: usize = 1 << 16;
 
 /// With so many, those not used for this long make room.
 pub const MEASUREMENT_AGE: Duration = Duration::from_secs(60);
+
+/// The greatest rate, Interests a second, and the deepest bucket that rate limits may have: 2^32 a second is a nanosecond's quarter each.
+pub const POLICED_INTERESTS: u64 = 1 << 32;

@@ -57,6 +57,8 @@ pub enum Received<'a> {
         data: Data<'a>,
         /// Whether a queue on its way was long.
         marked: bool,
+        /// Interests a second that its way can take, where it says.
+        granted_rate: Option<u64>,
     },
     /// The forwarder could not bring an Interest on its way.
     Nack {
@@ -188,6 +190,11 @@ impl Client {
         }
     }
 
+    /// The process at the other end, where it listens at a Unix socket.
+    pub fn peer_process(&self) -> Option<u32> {
+        self.socket.peer_process()
+    }
+
     /// Where this client is connected to.
     pub fn transport(&self) -> &Transport {
         &self.transport
@@ -299,10 +306,11 @@ impl Client {
         handle: &mut impl FnMut(Time, Received<'_>, &mut Output),
     ) -> Result<usize, ClientError> {
         let mut packets = 0;
+        // The clock is read once for all that was read at once: it came at the same time as far as anybody here can tell.
+        let now = self.now();
         while packets < most && self.output.waiting_bytes() < limits::OUTPUT_BYTES {
             let Some(range) = self.input.next_frame().map_err(ClientError::Garbage)? else { break };
             packets += 1;
-            let now = self.now();
             let Client { input, output, reassembler, .. } = self;
             let frame = &input.buffer[range];
             if dispatch(now, frame, reassembler, |received| handle(now, received, output)).is_none() {
@@ -359,7 +367,7 @@ fn dispatch(now: Time, frame: &[u8], reassembler: &mut Reassembler, handle: impl
     };
     if packet.first() == Some(&(larder_packet::types::DATA as u8)) {
         let marked = header.congestion_mark.is_some_and(|mark| mark > 0);
-        handle(Received::Data { data: Data::decode(packet).ok()?, marked });
+        handle(Received::Data { data: Data::decode(packet).ok()?, marked, granted_rate: header.interest_rate });
         return Some(());
     }
     let interest = Interest::decode(packet).ok()?;
@@ -416,6 +424,8 @@ pub struct Output {
     bytes: Vec<u8>,
     start: usize,
     datagrams: Option<Datagrams>,
+    /// The packet that gets a header.
+    packet: Vec<u8>,
 }
 
 /// What datagrams need beyond a stream: where they end, and pieces of at most the MTU.
@@ -423,35 +433,34 @@ struct Datagrams {
     lengths: VecDeque<usize>,
     mtu: usize,
     fragmenter: Fragmenter,
-    packet: Vec<u8>,
 }
 
 impl Output {
     fn stream() -> Self {
-        Output { bytes: Vec::new(), start: 0, datagrams: None }
+        Output { bytes: Vec::new(), start: 0, datagrams: None, packet: Vec::new() }
     }
 
     fn datagrams(mtu: usize, fragmenter: Fragmenter) -> Self {
-        let datagrams = Datagrams { lengths: VecDeque::new(), mtu, fragmenter, packet: Vec::new() };
-        Output { bytes: Vec::new(), start: 0, datagrams: Some(datagrams) }
+        let datagrams = Datagrams { lengths: VecDeque::new(), mtu, fragmenter };
+        Output { bytes: Vec::new(), start: 0, datagrams: Some(datagrams), packet: Vec::new() }
     }
 
     /// Takes the packet that `write` appends (none where it appends nothing), to be sent with the token of the Interest that it answers.
     /// Returns what `write` returns.
     pub fn send<R>(&mut self, token: Option<PitToken>, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let header = LpHeader { pit_token: token, ..LpHeader::default() };
-        let bytes = &mut self.bytes;
+        let Output { bytes, packet, .. } = self;
         match &mut self.datagrams {
             None if header.is_empty() => write(bytes),
             None => {
-                let mut packet = Vec::new();
-                let result = write(&mut packet);
+                packet.clear();
+                let result = write(packet);
                 if !packet.is_empty() {
-                    encode_lp(&header, &packet, bytes);
+                    encode_lp(&header, packet, bytes);
                 }
                 result
             }
-            Some(Datagrams { lengths, mtu, fragmenter, packet }) => {
+            Some(Datagrams { lengths, mtu, fragmenter }) => {
                 packet.clear();
                 let result = write(packet);
                 if !packet.is_empty() {

@@ -154,6 +154,7 @@ pub fn run(
         point_to_point: true,
         token: None,
         nack: None,
+        rate: None,
         mark: None,
         no_cache: false,
         next_hop: None,

@@ -68,6 +68,13 @@ impl Socket {
         }
     }
 
+    /// The process that listens there; `None` where only the system of another machine could tell.
+    pub(super) fn peer_process(&self) -> Option<u32> {
+        let Stream::Unix(stream) = &self.stream else { return None };
+        let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
+        u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
+    }
+
     /// The largest datagram; `None` for streams.
     pub(super) fn mtu(&self) -> Option<usize> {
         let Stream::Udp(socket) = &self.stream else { return None };

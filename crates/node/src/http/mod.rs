@@ -31,6 +31,7 @@ pub mod limits;
 mod listen;
 mod max_forwards;
 mod origin;
+mod origin_server;
 mod proxy;
 mod purge;
 mod round_trip;
@@ -38,6 +39,7 @@ mod status;
 mod upstream;
 
 pub use admin::{Admin, Metrics, StatusSource};
+pub use origin_server::OriginServer;
 pub use purge::Purging;
 
 use larder_policy::{Spec, SpecError};
