@@ -491,6 +491,11 @@ impl<M: Marks> Log<M> {
         &self.index.engine
     }
 
+    /// The owner's marks.
+    pub fn marks(&self) -> &M {
+        &self.marks
+    }
+
     /// Bytes that wait for the disk.
     pub fn queued_bytes(&self) -> usize {
         self.queue.bytes()

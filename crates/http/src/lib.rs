@@ -44,6 +44,11 @@
 //! * four of partial content whose origin says `Content-Range: bytes 4-9/10` over five bytes: nobody knows which five;
 //! * one that wants a part completed which has no strong validator: RFC 9111 §3.4 forbids to combine it.
 //!
+//! # A second tier
+//! [`SecondTier`] is a host's disk, say. What is stored is put there too, and what the store's policy refuses; what the store cannot answer is recalled
+//! ([`Recall`]) before the origin is asked. What is stale there is validated before it is served: stale-while-revalidate is the store's alone.
+//! Sliced bodies stay in the store. A body is collected in memory first, so `max_object` holds for the tier too. A purge's count is of the store.
+//!
 //! # What is missing
 //! * A body that broke off is not kept as a part (§3.3 allows it); nor is a part kept that is not a slice, or has no strong validator.
 //! * Slices are asked for one after another, each when the client has got the one before: a long answer pays a round trip for each.

@@ -29,8 +29,8 @@ mod node;
 mod system_message;
 
 pub use config::{
-    AdminConfig, AuthorizeConfig, Config, ConfigError, DEFAULT, HttpTable, LogConfig, LogFormat, NdnConfig, Origin,
-    RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting,
+    AdminConfig, AuthorizeConfig, Config, ConfigError, DEFAULT, DiskTable, HttpTable, LogConfig, LogFormat, NdnConfig,
+    Origin, RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting,
 };
 pub use node::{Node, raise_descriptor_limit};
 pub use system_message::system_message;

@@ -1,6 +1,7 @@
 //! Starting and stopping the whole node.
 
 use crate::config::{Config, HttpTable, Origin};
+use crate::disk::DiskConfig;
 use crate::http::{Admin, Http, HttpConfig, StatusSource, Upstream};
 use crate::ndn::Ndn;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -151,5 +152,10 @@ fn http_config(table: &HttpTable) -> Option<HttpConfig> {
         max_object: table.max_object,
         slice: table.slice,
         targets: table.targets.clone(),
+        disk: table.disk.as_ref().map(|table| DiskConfig {
+            path: table.path.clone(),
+            capacity: table.capacity,
+            policy: table.policy.clone(),
+        }),
     })
 }

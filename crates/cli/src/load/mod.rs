@@ -94,6 +94,7 @@ mod tests {
             max_object: ByteSize::from_mib(1),
             slice: ByteSize::from_bytes(0),
             targets: Vec::new(),
+            disk: None,
         };
         Http::start(&config, || ()).unwrap()
     }

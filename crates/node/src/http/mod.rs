@@ -27,6 +27,7 @@
 pub mod admin;
 mod assemble;
 mod body;
+mod disk;
 pub mod limits;
 mod listen;
 mod max_forwards;
@@ -42,6 +43,7 @@ pub use admin::{Admin, Metrics, StatusSource};
 pub use origin_server::OriginServer;
 pub use purge::Purging;
 
+use crate::disk::DiskConfig;
 use larder_policy::{Spec, SpecError};
 use larder_units::{ByteSize, Streams};
 use std::net::SocketAddr;
@@ -66,6 +68,8 @@ pub struct HttpConfig {
     pub slice: ByteSize,
     /// Response fields that speak to this cache (RFC 9213), the most telling first.
     pub targets: Vec<::http::HeaderName>,
+    /// The disk tier, where there is one.
+    pub disk: Option<DiskConfig>,
 }
 
 /// Where responses come from.
@@ -92,20 +96,6 @@ impl Http {
     /// # Errors
     /// One line that names the setting and what is wrong with it.
     pub fn start(config: &HttpConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Http, String> {
-        let [key_a, key_b, seed] = crate::entropy::words();
-        let mut hash_key = [0; 16];
-        hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
-        hash_key[8..].copy_from_slice(&key_b.to_le_bytes());
-        let cache = larder_http::Config {
-            capacity: config.capacity,
-            policy: config.policy.clone(),
-            max_object: config.max_object,
-            slice: config.slice,
-            targets: config.targets.clone(),
-            hash_key,
-        };
-        let cache = larder_http::Cache::new(&cache, &Streams::new(seed))
-            .map_err(|error: SpecError| format!("[http] policy: {error}"))?;
         let listener = listen::bind("[http] listen", config.listen)?;
         let local = listener.local_addr().map_err(|error| format!("[http] listen: {error}"))?;
         if let Upstream::Http(origin) = &config.upstream
@@ -115,7 +105,43 @@ impl Http {
                 "[http] origin: {origin} is [http] listen itself; set it to the server behind this cache"
             ));
         }
-        let proxy = Arc::new(proxy::Proxy::new(cache, &config.upstream)?);
+        let [seed] = crate::entropy::words();
+        let streams = Streams::new(seed);
+        let disk = config.disk.as_ref().map(|config| disk::start(config, &streams)).transpose()?;
+        let started = Http::serve(config, listener, local, disk.clone(), &streams, on_end);
+        if let (Err(_), Some(disk)) = (&started, disk) {
+            disk.stop();
+        }
+        started
+    }
+
+    fn serve(
+        config: &HttpConfig,
+        listener: std::net::TcpListener,
+        local: SocketAddr,
+        disk: Option<disk::HttpDisk>,
+        streams: &Streams,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Http, String> {
+        let [key_a, key_b] = crate::entropy::words();
+        let mut hash_key = [0; 16];
+        hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
+        hash_key[8..].copy_from_slice(&key_b.to_le_bytes());
+        let cache = larder_http::Config {
+            capacity: config.capacity,
+            policy: config.policy.clone(),
+            max_object: config.max_object,
+            slice: config.slice,
+            targets: config.targets.clone(),
+            // Variants on the disk are told apart by it.
+            hash_key: disk.as_ref().map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),
+        };
+        let mut cache =
+            larder_http::Cache::new(&cache, streams).map_err(|error: SpecError| format!("[http] policy: {error}"))?;
+        if let Some(disk) = &disk {
+            cache.set_tier(Box::new(disk::Tier(disk.clone())));
+        }
+        let proxy = Arc::new(proxy::Proxy::new(cache, &config.upstream, disk)?);
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
         let (stop, stopped) = oneshot::channel();
         let serving = Arc::clone(&proxy);
@@ -153,5 +179,8 @@ impl Http {
             let _ = stop.send(());
         }
         let _ = self.thread.join();
+        if let Some(disk) = self.proxy.disk() {
+            disk.stop();
+        }
     }
 }

@@ -19,6 +19,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         max_object: ByteSize::from_mib(8),
         slice: ByteSize::from_mib(1),
         targets: vec!["cdn-cache-control".parse().unwrap()],
+        disk: None,
     }
 }
 
