@@ -22,6 +22,7 @@ mod put;
 mod replay;
 mod reproduce;
 mod run;
+mod testbed;
 mod trace;
 
 use clap::{Parser, Subcommand};
@@ -52,6 +53,7 @@ enum Command {
     Predict(predict::PredictArgs),
     Policies(policies::PoliciesArgs),
     Reproduce(reproduce::ReproduceArgs),
+    Testbed(testbed::TestbedArgs),
     Trace(trace::TraceArgs),
 }
 
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Command::Predict(args) => predict::run(args),
         Command::Policies(args) => policies::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Testbed(args) => testbed::run(args),
         Command::Trace(args) => trace::run(args),
     };
     match result {
