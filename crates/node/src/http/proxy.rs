@@ -4,7 +4,7 @@ use super::assemble::{Way, assemble};
 use super::body::{OriginBody, Outgoing, Timed, Upload, collect};
 use super::upstream::Origin;
 use super::{Upstream, limits, max_forwards, round_trip};
-use ::http::header::{CONTENT_LENGTH, EXPECT, HOST};
+use ::http::header::{CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 use ::http::request::Parts;
 use ::http::uri::{Authority, PathAndQuery};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
@@ -363,7 +363,7 @@ impl hyper::service::Service<Request<Incoming>> for Service {
         let (mut parts, body) = request.into_parts();
         let fallback = self.proxy.origin.authority();
         let own_answer = max_forwards::spend(&mut parts);
-        let authority = match authority(&parts, fallback) {
+        let authority = match coding(&parts.headers).and_then(|()| authority(&parts, fallback)) {
             Err(refusal) => return Responding::Now(Some(refuse(refusal))),
             Ok(_) if own_answer.is_some() => return Responding::Now(own_answer),
             Ok(authority) => authority,
@@ -414,6 +414,14 @@ impl Future for Responding {
             Responding::Later(future) => future.as_mut().poll(cx).map(Ok),
         }
     }
+}
+
+/// RFC 9112 §6.1: `chunked` is the one transfer coding that is understood here. With another one below it, what is sent on would be encoded
+/// without saying so.
+fn coding(headers: &HeaderMap) -> Result<(), &'static str> {
+    let mut lines = headers.get_all(TRANSFER_ENCODING).into_iter();
+    let plain = lines.next().is_none_or(|line| line.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    if plain && lines.next().is_none() { Ok(()) } else { Err("its transfer coding is not just chunked") }
 }
 
 /// Whom the request is for. RFC 9112 §3.2: a request with no `Host`, several or an invalid one is answered with 400; a target in absolute
