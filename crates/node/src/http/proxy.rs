@@ -510,6 +510,7 @@ mod tests {
             policy: "lru".parse().unwrap(),
             max_object: larder_units::ByteSize::from_mib(1),
             slice: larder_units::ByteSize::from_bytes(0),
+            share_cookies: false,
             targets: vec!["cdn-cache-control".parse().unwrap()],
             hash_key: [1; 16],
         };
