@@ -3,7 +3,7 @@
 use super::body::{OriginBody, Outgoing, Timed, Upload, collect};
 use super::upstream::Origin;
 use super::{Upstream, limits, max_forwards, round_trip};
-use ::http::header::{CONTENT_LENGTH, EXPECT, HOST};
+use ::http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST};
 use ::http::request::Parts;
 use ::http::uri::{Authority, PathAndQuery};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
@@ -230,10 +230,10 @@ impl Proxy {
         errand: Errand,
         upload: Upload,
     ) -> (Response<Outgoing>, Option<(OriginBody, Box<Fill>)>) {
-        let Errand { parts, peer, host, .. } = errand;
+        let Errand { parts, peer, scheme, host, .. } = errand;
         let target = parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
         let mut headers = exchange.upstream_headers(parts.headers);
-        introduce(&mut headers, peer, &host);
+        introduce(&mut headers, peer, scheme, &host);
         let mut asked = self.origin.ask(parts.method.clone(), target.clone(), headers, upload).await;
         loop {
             let (head, body) = match asked {
@@ -254,7 +254,7 @@ impl Proxy {
                 Reply::Retry(again) => {
                     exchange = again;
                     let mut headers = exchange.retry_headers();
-                    introduce(&mut headers, peer, &host);
+                    introduce(&mut headers, peer, scheme, &host);
                     asked = self.origin.ask(parts.method.clone(), target.clone(), headers, Upload::empty()).await;
                 }
             }
@@ -266,6 +266,7 @@ impl Proxy {
 struct Errand {
     parts: Parts,
     peer: SocketAddr,
+    scheme: &'static str,
     /// As it is keyed: what `EXAMPLE.com:80` gets is stored for `example.com`.
     host: HeaderValue,
 }
@@ -274,14 +275,14 @@ impl Errand {
     /// Its head, for the cache.
     fn head(&self, has_body: bool) -> RequestHead<'_> {
         // It was made of a text.
-        head(&self.parts, self.host.to_str().unwrap_or_default(), has_body)
+        head(&self.parts, self.scheme, self.host.to_str().unwrap_or_default(), has_body)
     }
 }
 
-fn head<'a>(parts: &'a Parts, authority: &'a str, has_body: bool) -> RequestHead<'a> {
+fn head<'a>(parts: &'a Parts, scheme: &'a str, authority: &'a str, has_body: bool) -> RequestHead<'a> {
     RequestHead {
         method: &parts.method,
-        scheme: "http",
+        scheme,
         authority,
         target: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
         version: parts.version,
@@ -303,11 +304,13 @@ impl Drop for JobRunning {
 pub(super) struct Service {
     proxy: Arc<Proxy>,
     peer: SocketAddr,
+    /// `http` or `https`.
+    scheme: &'static str,
 }
 
 impl Service {
-    pub(super) fn new(proxy: &Arc<Proxy>, peer: SocketAddr) -> Service {
-        Service { proxy: Arc::clone(proxy), peer }
+    pub(super) fn new(proxy: &Arc<Proxy>, peer: SocketAddr, scheme: &'static str) -> Service {
+        Service { proxy: Arc::clone(proxy), peer, scheme }
     }
 }
 
@@ -318,24 +321,28 @@ impl hyper::service::Service<Request<Incoming>> for Service {
 
     fn call(&self, request: Request<Incoming>) -> Responding {
         let (mut parts, body) = request.into_parts();
+        if parts.version == Version::HTTP_2 {
+            join_cookies(&mut parts.headers);
+        }
+        let scheme = self.scheme;
         let fallback = self.proxy.origin.authority();
         let own_answer = max_forwards::spend(&mut parts);
-        let authority = match authority(&parts, fallback) {
+        let authority = match authority(&parts, scheme, fallback) {
             Err(refusal) => return Responding::Now(Some(refuse(refusal))),
             Ok(_) if own_answer.is_some() => return Responding::Now(own_answer),
             Ok(authority) => authority,
         };
-        let step = match self.proxy.step(&head(&parts, authority, !body.is_end_stream())) {
+        let step = match self.proxy.step(&head(&parts, scheme, authority, !body.is_end_stream())) {
             Step::Answer(answer) => return Responding::Now(Some(sent(answer))),
             other => other,
         };
         // As it is keyed: an authority is visible ASCII.
-        let Ok(host) = HeaderValue::from_str(larder_http::keyed_authority("http", authority).as_ref()) else {
+        let Ok(host) = HeaderValue::from_str(larder_http::keyed_authority(scheme, authority).as_ref()) else {
             return Responding::Now(Some(refuse("the host has odd characters")));
         };
         let goes_round = round_trip::goes_round(&parts.headers);
         parts.headers.remove(EXPECT);
-        let (proxy, errand) = (Arc::clone(&self.proxy), Errand { parts, peer: self.peer, host });
+        let (proxy, errand) = (Arc::clone(&self.proxy), Errand { parts, peer: self.peer, scheme, host });
         match step {
             Step::Answer(answer) => Responding::Now(Some(sent(answer))),
             Step::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(&exchange))),
@@ -369,8 +376,8 @@ impl Future for Responding {
 }
 
 /// Whom the request is for. RFC 9112 §3.2: a request with no `Host`, several or an invalid one is answered with 400; a target in absolute
-/// form overrules it (§3.2.2).
-fn authority<'a>(parts: &'a Parts, fallback: &'a str) -> Result<&'a str, &'static str> {
+/// form overrules it (§3.2.2). HTTP/2 names it in `:authority`, and a `Host` beside that says the same (RFC 9113 §8.3.1).
+fn authority<'a>(parts: &'a Parts, scheme: &str, fallback: &'a str) -> Result<&'a str, &'static str> {
     if parts.method == Method::CONNECT {
         return Err("this is no tunnel");
     }
@@ -378,11 +385,15 @@ fn authority<'a>(parts: &'a Parts, fallback: &'a str) -> Result<&'a str, &'stati
     let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().map_err(|_| "the host has odd characters")?,
         (None, _) if parts.version == Version::HTTP_10 => fallback,
+        (None, _) if parts.version == Version::HTTP_2 => parts.uri.authority().map_or("", Authority::as_str),
         (None, _) => return Err("there is no Host"),
         (Some(_), Some(_)) => return Err("there are several Hosts"),
     };
     let named = match parts.uri.authority() {
-        Some(_) if parts.uri.scheme_str() != Some("http") => return Err("only http is served here"),
+        Some(_) if parts.uri.scheme_str() != Some(scheme) => return Err("another scheme is served here"),
+        Some(authority) if parts.version == Version::HTTP_2 && authority.as_str() != host => {
+            return Err("Host is not :authority");
+        }
         Some(authority) => authority.as_str(),
         None => host,
     };
@@ -390,8 +401,19 @@ fn authority<'a>(parts: &'a Parts, fallback: &'a str) -> Result<&'a str, &'stati
     if sound(host) && (named == host || sound(named)) { Ok(named) } else { Err("the host is not a host") }
 }
 
+/// RFC 9113 §8.2.3: HTTP/2 may bring the cookies in several fields; HTTP/1.1 has one.
+fn join_cookies(headers: &mut HeaderMap) {
+    let mut crumbs = headers.get_all(COOKIE).into_iter().map(HeaderValue::as_bytes);
+    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else { return };
+    let mut cookie = [first, second].join(&b"; "[..]);
+    crumbs.for_each(|crumb| cookie.extend([b"; ", crumb].concat()));
+    if let Ok(cookie) = HeaderValue::from_maybe_shared(Bytes::from(cookie)) {
+        headers.insert(COOKIE, cookie);
+    }
+}
+
 /// Tells the origin who asks whom, and nothing else of the kind.
-fn introduce(headers: &mut HeaderMap, peer: SocketAddr, host: &HeaderValue) {
+fn introduce(headers: &mut HeaderMap, peer: SocketAddr, scheme: &'static str, host: &HeaderValue) {
     for name in UNKEYED {
         headers.remove(name);
     }
@@ -404,7 +426,7 @@ fn introduce(headers: &mut HeaderMap, peer: SocketAddr, host: &HeaderValue) {
     if let Ok(path) = HeaderValue::from_maybe_shared(Bytes::from(path)) {
         headers.insert(X_FORWARDED_FOR, path);
     }
-    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
+    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
     headers.insert(X_FORWARDED_HOST, host.clone());
     headers.insert(HOST, host.clone());
 }
