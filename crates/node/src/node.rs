@@ -156,6 +156,7 @@ fn http_config(table: &HttpTable) -> Option<HttpConfig> {
         capacity: table.cache,
         policy: table.policy.clone(),
         max_object: table.max_object,
+        slice: table.slice,
         targets: table.targets.clone(),
     })
 }

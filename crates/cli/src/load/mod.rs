@@ -93,6 +93,7 @@ mod tests {
             capacity,
             policy: "lru".parse().unwrap(),
             max_object: ByteSize::from_mib(1),
+            slice: ByteSize::from_bytes(0),
             targets: Vec::new(),
         };
         Http::start(&config, || ()).unwrap()
