@@ -157,6 +157,7 @@ fn http_config(table: &HttpTable) -> Option<HttpConfig> {
         policy: table.policy.clone(),
         max_object: table.max_object,
         slice: table.slice,
+        share_cookies: table.share_cookies,
         targets: table.targets.clone(),
     })
 }

@@ -94,6 +94,7 @@ mod tests {
             policy: "lru".parse().unwrap(),
             max_object: ByteSize::from_mib(1),
             slice: ByteSize::from_bytes(0),
+            share_cookies: false,
             targets: Vec::new(),
         };
         Http::start(&config, || ()).unwrap()

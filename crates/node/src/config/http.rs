@@ -31,6 +31,8 @@ pub struct HttpTable {
     /// The size of the parts in which what is asked for in ranges is stored; 0 for none.
     #[serde(deserialize_with = "parsed")]
     pub slice: ByteSize,
+    /// Store responses with `Set-Cookie` where their `Cache-Control` allows it.
+    pub share_cookies: bool,
     /// Response fields that speak to this cache, the most telling first.
     #[serde(deserialize_with = "field_names")]
     pub targets: Vec<http::HeaderName>,
@@ -68,6 +70,7 @@ impl Default for HttpTable {
             policy: known_spec("agd"),
             max_object: ByteSize::from_mib(64),
             slice: ByteSize::from_mib(1),
+            share_cookies: false,
             targets: vec![http::HeaderName::from_static("cdn-cache-control")],
         }
     }

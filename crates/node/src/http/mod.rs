@@ -70,6 +70,8 @@ pub struct HttpConfig {
     pub max_object: ByteSize,
     /// Bodies that are asked for in ranges are fetched and stored in parts of this size; 0: only whole.
     pub slice: ByteSize,
+    /// Responses with `Set-Cookie` are stored where their `Cache-Control` allows it.
+    pub share_cookies: bool,
     /// Response fields that speak to this cache (RFC 9213), the most telling first.
     pub targets: Vec<::http::HeaderName>,
 }
@@ -108,6 +110,7 @@ impl Http {
             policy: config.policy.clone(),
             max_object: config.max_object,
             slice: config.slice,
+            share_cookies: config.share_cookies,
             targets: config.targets.clone(),
             hash_key,
         };

@@ -4,7 +4,7 @@ use super::assemble::{Way, assemble};
 use super::body::{OriginBody, Outgoing, Timed, Upload, collect};
 use super::upstream::Origin;
 use super::{Upstream, limits, max_forwards, round_trip};
-use ::http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST};
+use ::http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use ::http::request::Parts;
 use ::http::uri::{Authority, PathAndQuery};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
@@ -370,7 +370,7 @@ impl hyper::service::Service<Request<Incoming>> for Service {
         let scheme = self.scheme;
         let fallback = self.proxy.origin.authority();
         let own_answer = max_forwards::spend(&mut parts);
-        let authority = match authority(&parts, scheme, fallback) {
+        let authority = match coding(&parts.headers).and_then(|()| authority(&parts, scheme, fallback)) {
             Err(refusal) => return Responding::Now(Some(refuse(refusal))),
             Ok(_) if own_answer.is_some() => return Responding::Now(own_answer),
             Ok(authority) => authority,
@@ -421,6 +421,14 @@ impl Future for Responding {
             Responding::Later(future) => future.as_mut().poll(cx).map(Ok),
         }
     }
+}
+
+/// RFC 9112 §6.1: `chunked` is the one transfer coding that is understood here. With another one below it, what is sent on would be encoded
+/// without saying so.
+fn coding(headers: &HeaderMap) -> Result<(), &'static str> {
+    let mut lines = headers.get_all(TRANSFER_ENCODING).into_iter();
+    let plain = lines.next().is_none_or(|line| line.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    if plain && lines.next().is_none() { Ok(()) } else { Err("its transfer coding is not just chunked") }
 }
 
 /// Whom the request is for. RFC 9112 §3.2: a request with no `Host`, several or an invalid one is answered with 400; a target in absolute
@@ -524,6 +532,7 @@ mod tests {
             policy: "lru".parse().unwrap(),
             max_object: larder_units::ByteSize::from_mib(1),
             slice: larder_units::ByteSize::from_bytes(0),
+            share_cookies: false,
             targets: vec!["cdn-cache-control".parse().unwrap()],
             hash_key: [1; 16],
         };

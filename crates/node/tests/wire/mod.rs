@@ -19,6 +19,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         policy: "lru".parse().unwrap(),
         max_object: ByteSize::from_mib(8),
         slice: ByteSize::from_mib(1),
+        share_cookies: false,
         targets: vec!["cdn-cache-control".parse().unwrap()],
     }
 }
