@@ -68,9 +68,9 @@ pub const CONTENT_STORE_ENTRY_BYTES: u64 = 224;
 /// Buffers of Data that left the Content Store are used again for the next: so many bytes of them wait, which a burst of evictions would exceed.
 pub const SPARE_BUFFER_BYTES: usize = 1 << 20;
 
-/// Packets that come to a send queue longer than this carry a congestion mark (NDNLPv2), unless the face says otherwise: about a millisecond's
-/// worth at 1 Gb/s.
-pub const CONGESTION_THRESHOLD_BYTES: u64 = 128 << 10;
+/// Packets that come to a send queue longer than this carry a congestion mark (NDNLPv2), unless the face says otherwise: NFD's default, and five
+/// milliseconds' worth at 100 Mb/s.
+pub const CONGESTION_THRESHOLD_BYTES: u64 = 64 << 10;
 
 /// The least MTU that `faces/update` and `faces/create` may set, bytes: IPv4's.
 pub const LEAST_MTU: u64 = 576;
