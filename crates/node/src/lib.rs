@@ -21,6 +21,7 @@ pub mod client;
 mod config;
 pub mod disk;
 mod entropy;
+mod gso;
 pub mod http;
 pub mod limits;
 pub mod log;
@@ -30,7 +31,7 @@ mod system_message;
 
 pub use config::{
     AdminConfig, AuthorizeConfig, Config, ConfigError, DEFAULT, DiskTable, HttpTable, LogConfig, LogFormat, NdnConfig,
-    Origin, RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting,
+    Origin, RouteConfig, RouteTarget, Scope, StrategyConfig, TlsTable, UnixSetting,
 };
 pub use node::{Node, raise_descriptor_limit};
 pub use system_message::system_message;

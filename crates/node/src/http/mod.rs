@@ -21,7 +21,7 @@
 //! TRACE is counted (`max_forwards.rs`).
 //!
 //! # What is missing
-//! TLS, HTTP/2, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass), several origins, retries beyond hyper's own, and
+//! HTTP/2 without TLS, TLS towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass), several origins, retries beyond hyper's own, and
 //! refusing requests with both `Content-Length` and `Transfer-Encoding` (hyper drops the former, as RFC 9112 §6.3 allows).
 
 pub mod admin;
@@ -37,11 +37,14 @@ mod proxy;
 mod purge;
 mod round_trip;
 mod status;
+mod streams;
+mod tls;
 mod upstream;
 
 pub use admin::{Admin, Metrics, StatusSource};
 pub use origin_server::OriginServer;
 pub use purge::Purging;
+pub use tls::TlsConfig;
 
 use crate::disk::DiskConfig;
 use larder_policy::{Spec, SpecError};
@@ -49,6 +52,7 @@ use larder_units::{ByteSize, Streams};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use tls::Identity;
 use tokio::sync::oneshot;
 
 /// How to serve HTTP.
@@ -56,6 +60,8 @@ use tokio::sync::oneshot;
 pub struct HttpConfig {
     /// Where clients connect; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// Where they connect by TLS, if anywhere.
+    pub tls: Option<TlsConfig>,
     /// Where responses come from.
     pub upstream: Upstream,
     /// Capacity of the cache.
@@ -66,6 +72,8 @@ pub struct HttpConfig {
     pub max_object: ByteSize,
     /// Bodies that are asked for in ranges are fetched and stored in parts of this size; 0: only whole.
     pub slice: ByteSize,
+    /// Responses with `Set-Cookie` are stored where their `Cache-Control` allows it.
+    pub share_cookies: bool,
     /// Response fields that speak to this cache (RFC 9213), the most telling first.
     pub targets: Vec<::http::HeaderName>,
     /// The disk tier, where there is one.
@@ -84,6 +92,7 @@ pub enum Upstream {
 /// The running HTTP side.
 pub struct Http {
     local: SocketAddr,
+    local_tls: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     thread: JoinHandle<()>,
     source: Arc<status::CacheSource>,
@@ -108,7 +117,7 @@ impl Http {
         let [seed] = crate::entropy::words();
         let streams = Streams::new(seed);
         let disk = config.disk.as_ref().map(|config| disk::start(config, &streams)).transpose()?;
-        let started = Http::serve(config, listener, local, disk.clone(), &streams, on_end);
+        let started = Http::serve(config, (listener, local), disk.clone(), &streams, on_end);
         if let (Err(_), Some(disk)) = (&started, disk) {
             disk.stop();
         }
@@ -117,8 +126,7 @@ impl Http {
 
     fn serve(
         config: &HttpConfig,
-        listener: std::net::TcpListener,
-        local: SocketAddr,
+        (listener, local): (std::net::TcpListener, SocketAddr),
         disk: Option<disk::HttpDisk>,
         streams: &Streams,
         on_end: impl FnOnce() + Send + 'static,
@@ -132,6 +140,7 @@ impl Http {
             policy: config.policy.clone(),
             max_object: config.max_object,
             slice: config.slice,
+            share_cookies: config.share_cookies,
             targets: config.targets.clone(),
             // Variants on the disk are told apart by it.
             hash_key: disk.as_ref().map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),
@@ -140,6 +149,14 @@ impl Http {
             larder_http::Cache::new(&cache, streams).map_err(|error: SpecError| format!("[http] policy: {error}"))?;
         if let Some(disk) = &disk {
             cache.set_tier(Box::new(disk::Tier(disk.clone())));
+        }
+        let mut doors = vec![listen::Door { listener, identity: None }];
+        let mut local_tls = None;
+        if let Some(tls) = &config.tls {
+            let identity = Some(Arc::new(Identity::read(tls)?));
+            let listener = listen::bind("[http.tls] listen", tls.listen)?;
+            local_tls = Some(listener.local_addr().map_err(|error| format!("[http.tls] listen: {error}"))?);
+            doors.push(listen::Door { listener, identity });
         }
         let proxy = Arc::new(proxy::Proxy::new(cache, &config.upstream, disk)?);
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
@@ -150,16 +167,23 @@ impl Http {
         let thread = std::thread::Builder::new()
             .name("http".to_owned())
             .spawn(move || {
-                listen::serve(listener, BOUNDS, stopped, |peer| proxy::Service::new(&serving, peer));
+                listen::serve(doors, BOUNDS, stopped, move |peer, secure| {
+                    proxy::Service::new(&serving, peer, if secure { "https" } else { "http" })
+                });
                 on_end();
             })
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Http { local, stop: Some(stop), thread, source, proxy })
+        Ok(Http { local, local_tls, stop: Some(stop), thread, source, proxy })
     }
 
     /// Where it listens.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
+    }
+
+    /// Where it speaks TLS.
+    pub fn local_tls_addr(&self) -> Option<SocketAddr> {
+        self.local_tls
     }
 
     /// Its figures, for the admin server.
