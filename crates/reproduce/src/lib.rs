@@ -23,6 +23,7 @@
 
 mod adaptsize;
 mod claim;
+mod clock;
 mod experiment;
 mod filter;
 mod html;
@@ -80,7 +81,7 @@ pub struct Paper {
 }
 
 /// The papers, in alphabetical order.
-pub const PAPERS: &[Paper] = &[adaptsize::PAPER, filter::PAPER];
+pub const PAPERS: &[Paper] = &[adaptsize::PAPER, clock::PAPER, filter::PAPER];
 
 impl Paper {
     /// The paper of this short name.
