@@ -6,7 +6,7 @@ use larder_netsim::apps::{Payload, Producer, ProducerConfig};
 use larder_netsim::{AppId, CoDel, ConfigError, Depth, LinkConfig, NodeConfig, Queueing, Simulation, Topology};
 use larder_packet::Name;
 use larder_transfer::{Clock, CongestionSpec};
-use larder_units::{BitRate, Time};
+use larder_units::{BitRate, ByteSize, Time};
 use std::time::Duration;
 
 /// Bytes of a Data in all: with headers on top, Table I's first figure would be 8.62.
@@ -122,7 +122,7 @@ impl Run {
             depth.extend(gauges.first().map(|gauge| (now.as_secs_f64(), gauge.value)));
         }
         let done: Vec<&Consumer> = consumers.iter().filter_map(|id| network.app::<Consumer>(*id)).collect();
-        let megabits = |segments: u64| segments as f64 * DATA_BYTES as f64 * 8.0 / 1e6 / SECONDS as f64;
+        let megabits = |segments: u64| (segments * DATA_BYTES as u64 * 8) as f64 / (1e6 * SECONDS as f64);
         Ok(Outcome {
             asked: done.iter().map(|consumer| megabits(consumer.asked())).collect(),
             received: done.iter().map(|consumer| megabits(consumer.arrived())).collect(),
@@ -139,9 +139,9 @@ impl Run {
         if self.marks {
             link.queue = Queueing::CoDel(CoDel { mark: true, depth: Depth::Packets(100), ..CoDel::default() });
         }
-        let node = NodeConfig { strategy: Some(self.strategy.clone()), ..NodeConfig::default() };
-        // ndnSIM's Content Store; nobody asks for what another has.
-        let node = node.with_packets(100, DATA_BYTES as u64);
+        // Nobody asks for what another has, and ndnSIM's 100 packets are overtaken before anybody asks again: no Content Store.
+        let capacity = ByteSize::from_bytes(0);
+        let node = NodeConfig { strategy: Some(self.strategy.clone()), capacity, ..NodeConfig::default() };
         let (nodes, _) = Topology::dumbbell(self.pairs, &link, &link).build(network, |_| node.clone())?;
         let mut consumers = Vec::with_capacity(self.pairs);
         for pair in 0..self.pairs {
@@ -182,21 +182,5 @@ mod tests {
         assert_eq!(fairness(&[3.0, 3.0, 3.0]), 1.0);
         assert_eq!(fairness(&[3.0, 0.0, 0.0]), 1.0 / 3.0);
         assert_eq!(fairness(&[0.0]), 0.0);
-    }
-}
-#[cfg(test)]
-mod look {
-    use super::*;
-    #[test]
-    #[ignore]
-    fn look() {
-        for (fib, depth, tick, smooth) in [("each", 50, 5, true), ("none", 50, 5, true), ("none", 50, 5, false), ("none", 100, 10, false)] {
-        let run = Run { pairs: 1, line_rate: 10_000, strategy: strategy(&format!("stateful/v=1/rate~10000/depth~{depth}/leak~quanta/fib~{fib}")).unwrap(), marks: false,
-            congestion: congestion("rate(start=10000,most=10000,nack=halve)").unwrap(), clock: clock(tick, smooth), seed: 1 };
-        let o = run.outcome().unwrap();
-        println!("{fib} {depth} {tick} {smooth}: {} {} {}", o.total(), o.nacks, o.drops);
-        for (t, r) in o.course.rate.iter().take(150) { print!("{t:.3}:{r:.0} "); }
-        println!();
-        }
     }
 }
