@@ -13,6 +13,8 @@ mod destination;
 mod failure;
 mod get;
 mod layout;
+mod load;
+mod origin;
 mod output;
 mod ping;
 mod ping_server;
@@ -22,6 +24,7 @@ mod put;
 mod replay;
 mod reproduce;
 mod run;
+mod testbed;
 mod trace;
 
 use clap::{Parser, Subcommand};
@@ -50,8 +53,11 @@ enum Command {
     Replay(replay::ReplayArgs),
     Curve(curve::CurveArgs),
     Predict(predict::PredictArgs),
+    Load(load::LoadArgs),
+    Origin(origin::OriginArgs),
     Policies(policies::PoliciesArgs),
     Reproduce(reproduce::ReproduceArgs),
+    Testbed(testbed::TestbedArgs),
     Trace(trace::TraceArgs),
 }
 
@@ -72,8 +78,11 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(args),
         Command::Curve(args) => curve::run(args),
         Command::Predict(args) => predict::run(args),
+        Command::Load(args) => load::run(args),
+        Command::Origin(args) => origin::run(args),
         Command::Policies(args) => policies::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Testbed(args) => testbed::run(args),
         Command::Trace(args) => trace::run(args),
     };
     match result {
