@@ -285,6 +285,8 @@ fn a_range_fetches_and_stores_its_slices_only() {
     assert_eq!(got.header("cache-status"), "larder; fwd=partial");
     assert_eq!(world.asked(), ["bytes=45056-49151", "bytes=53248-57343", "bytes=57344-61439"]);
     assert!(world.range("bytes=49000-57400").is_hit());
+    let only = get("/").with("range", "bytes=0-9").with("cache-control", "only-if-cached");
+    assert_eq!(world.fetch(&only).status, 504);
     // The end, whose place is known by now; the last slice is a short one.
     let got = world.range("bytes=-10");
     assert_eq!((got.header("content-range"), &got.body[..]), ("bytes 99990-99999/100000", &content[99_990..]));
