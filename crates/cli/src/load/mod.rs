@@ -88,6 +88,7 @@ mod tests {
     fn cache(origin: &OriginServer, capacity: ByteSize) -> Http {
         let config = HttpConfig {
             listen: ([127, 0, 0, 1], 0).into(),
+            tls: None,
             upstream: Upstream::Http(format!("http://{}", origin.local_addr()).parse().unwrap()),
             capacity,
             policy: "lru".parse().unwrap(),

@@ -6,7 +6,7 @@ mod http;
 mod ndn;
 mod values;
 
-pub use http::{HttpTable, Origin};
+pub use http::{HttpTable, Origin, TlsTable};
 pub use ndn::{AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting};
 
 use crate::system_message::system_message;

@@ -13,6 +13,7 @@ use std::time::Duration;
 pub fn config(upstream: Upstream) -> HttpConfig {
     HttpConfig {
         listen: ([127, 0, 0, 1], 0).into(),
+        tls: None,
         upstream,
         capacity: ByteSize::from_mib(64),
         policy: "lru".parse().unwrap(),
