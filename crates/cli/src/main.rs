@@ -24,6 +24,7 @@ mod put;
 mod replay;
 mod reproduce;
 mod run;
+mod testbed;
 mod trace;
 
 use clap::{Parser, Subcommand};
@@ -56,6 +57,7 @@ enum Command {
     Origin(origin::OriginArgs),
     Policies(policies::PoliciesArgs),
     Reproduce(reproduce::ReproduceArgs),
+    Testbed(testbed::TestbedArgs),
     Trace(trace::TraceArgs),
 }
 
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         Command::Origin(args) => origin::run(args),
         Command::Policies(args) => policies::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Testbed(args) => testbed::run(args),
         Command::Trace(args) => trace::run(args),
     };
     match result {

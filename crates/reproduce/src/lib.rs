@@ -26,6 +26,7 @@ mod claim;
 mod experiment;
 mod filter;
 mod html;
+mod ndn_vs_http;
 mod report;
 mod section;
 mod work;
@@ -80,7 +81,7 @@ pub struct Paper {
 }
 
 /// The papers, in alphabetical order.
-pub const PAPERS: &[Paper] = &[adaptsize::PAPER, filter::PAPER];
+pub const PAPERS: &[Paper] = &[adaptsize::PAPER, filter::PAPER, ndn_vs_http::PAPER];
 
 impl Paper {
     /// The paper of this short name.

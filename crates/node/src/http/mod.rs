@@ -21,8 +21,9 @@
 //! TRACE is counted (`max_forwards.rs`).
 //!
 //! # What is missing
-//! HTTP/2 without TLS, TLS towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass), and
-//! refusing requests with both `Content-Length` and `Transfer-Encoding` (hyper drops the former, as RFC 9112 §6.3 allows).
+//! HTTP/2 without TLS, TLS towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass),
+//! refusing requests with both `Content-Length` and `Transfer-Encoding` (hyper drops the former and closes the connection after the answer, as RFC 9112
+//! §6.3 allows), and interim responses towards clients (hyper sends none).
 
 pub mod admin;
 mod assemble;
