@@ -20,6 +20,7 @@
 pub mod client;
 mod config;
 mod entropy;
+mod gso;
 pub mod http;
 pub mod limits;
 pub mod log;

@@ -22,7 +22,8 @@
 //!
 //! # What is missing
 //! HTTP/2 without TLS, TLS towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass), several origins, retries beyond hyper's own, and
-//! refusing requests with both `Content-Length` and `Transfer-Encoding` (hyper drops the former, as RFC 9112 §6.3 allows).
+//! refusing requests with both `Content-Length` and `Transfer-Encoding` (hyper drops the former and closes the connection after the answer, as RFC 9112
+//! §6.3 allows), and interim responses towards clients (hyper sends none).
 
 pub mod admin;
 mod assemble;
