@@ -54,7 +54,7 @@ fn disk(node: &Node, figure: &str) -> u64 {
 
 fn purge(node: &Node, order: &str) {
     let http = node.http.as_ref().unwrap();
-    let admin = Admin::start(([127, 0, 0, 1], 0).into(), vec![http.source()], Some(http.purging(TOKEN))).unwrap();
+    let admin = Admin::start(([127, 0, 0, 1], 0).into(), vec![http.source()], Some(http.purging(Some(TOKEN)))).unwrap();
     let bearer = format!("Bearer {TOKEN}");
     let seen = Client::to(admin.local_addr()).send("POST", "/purge", &[("authorization", &bearer)], order.as_bytes());
     assert_eq!(seen.status, 200, "{}", seen.text());
