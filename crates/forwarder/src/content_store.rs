@@ -16,6 +16,7 @@ use larder_policy::{Engine, Slot};
 use larder_units::{ByteSize, Time};
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
+use std::time::Duration;
 
 pub(crate) struct Entry {
     hash: u64,
@@ -66,6 +67,8 @@ pub struct ContentStoreCounters {
     pub rejections: u64,
     /// Data that made room for other Data.
     pub evictions: u64,
+    /// How long all of those were stored, together.
+    pub evicted_ages: Duration,
 }
 
 pub(crate) struct ContentStore {
@@ -233,14 +236,16 @@ impl ContentStore {
     fn insert_by_force(&mut self, now: Time, hash: u64, size: u64) -> Option<Slot> {
         let mut victims = std::mem::take(&mut self.victims);
         let slot = self.engine.insert(hash, size, now, &mut victims);
-        self.forget_all(victims);
+        self.forget_all(now, victims);
         slot
     }
 
-    fn forget_all(&mut self, mut victims: Vec<Slot>) {
+    fn forget_all(&mut self, now: Time, mut victims: Vec<Slot>) {
         self.counters.evictions += victims.len() as u64;
         for victim in victims.drain(..) {
-            self.forget(victim);
+            if let Some(entry) = self.forget(victim) {
+                self.counters.evicted_ages += now.since(entry.stored);
+            }
         }
         self.victims = victims;
     }
@@ -254,10 +259,10 @@ impl ContentStore {
     }
 
     /// Makes the capacity `capacity`; what has to leave leaves at once.
-    pub(crate) fn set_capacity(&mut self, capacity: ByteSize) {
+    pub(crate) fn set_capacity(&mut self, now: Time, capacity: ByteSize) {
         let mut victims = std::mem::take(&mut self.victims);
         self.engine.set_capacity(capacity, &mut victims);
-        self.forget_all(victims);
+        self.forget_all(now, victims);
     }
 
     /// Erases up to `most` Data under a prefix; returns how many, and whether there are more.
@@ -277,13 +282,19 @@ impl ContentStore {
         self.forget(slot);
     }
 
+    /// How long each of the stored has been there.
+    pub(crate) fn ages(&self, now: Time) -> impl Iterator<Item = Duration> {
+        self.entries.iter().flatten().map(move |entry| now.since(entry.stored))
+    }
+
     /// Takes out of the indexes what the engine has given up.
-    fn forget(&mut self, slot: Slot) {
-        let Some(entry) = self.entries[slot.index()].take() else { return };
+    fn forget(&mut self, slot: Slot) -> Option<Entry> {
+        let entry = self.entries[slot.index()].take()?;
         if let Ok(found) = self.index.find_entry(entry.hash, |other| *other == slot) {
             found.remove();
         }
         self.ordered.remove(entry.name());
+        Some(entry)
     }
 }
 

@@ -24,7 +24,8 @@ use bytes::Bytes;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
 use larder_packet::tlv::Tlv;
 use larder_packet::{
-    Data, Interest, LpHeader, LpPacket, NackReason, Name, NameRef, PitToken, Reassembled, types, with_nonce,
+    Data, Interest, LpHeader, LpPacket, NackReason, Name, NameRef, PitToken, Reassembled, Reassembler, types,
+    with_nonce,
 };
 use larder_policy::{Engine, Gauge, Job, JobDone, Spec, SpecError};
 use larder_units::{ByteSize, Stream, Streams, Time};
@@ -39,6 +40,8 @@ pub struct Config {
     pub streams: Streams,
     /// Interests pending at once.
     pub pit_entries: usize,
+    /// Bytes of the largest network-layer packet; management's own stay below [`limits::MAX_PACKET_BYTES`].
+    pub max_packet_bytes: usize,
     /// What the calendar says at [`Time::ZERO`]: time since 1970. Management tells times of day and names versions by it.
     pub started: Duration,
 }
@@ -46,7 +49,13 @@ pub struct Config {
 impl Config {
     /// The defaults, with this key and these random streams.
     pub fn new(hash_key: [u64; 2], streams: Streams) -> Self {
-        Config { hash_key, streams, pit_entries: limits::PIT_ENTRIES, started: Duration::ZERO }
+        Config {
+            hash_key,
+            streams,
+            pit_entries: limits::PIT_ENTRIES,
+            max_packet_bytes: limits::MAX_PACKET_BYTES,
+            started: Duration::ZERO,
+        }
     }
 }
 
@@ -61,6 +70,7 @@ pub struct Forwarder {
     /// Strategies that measure: where there is none, nothing is looked up for them.
     measuring: usize,
     streams: Streams,
+    max_packet_bytes: usize,
     pub(crate) management: Management,
     started: Duration,
     /// The time of the last call that told it.
@@ -172,6 +182,7 @@ impl Forwarder {
             strategies,
             measuring: 0,
             streams: config.streams,
+            max_packet_bytes: config.max_packet_bytes,
             management: Management::new(),
             started: config.started,
             clock: Time::ZERO,
@@ -258,7 +269,7 @@ impl Forwarder {
         if packet.header.frag_count <= 1 {
             out.input = packet.fragment_range().unwrap_or_default();
             let packet = &mut frame[out.input.clone()];
-            check_and_age(packet, whole.nack)?;
+            check_and_age(packet, whole.nack, self.max_packet_bytes)?;
             return self.on_network_packet(&whole, packet, out);
         }
         if face.reassembler.is_none() {
@@ -269,10 +280,11 @@ impl Forwarder {
             self.next_sweep.get_or_insert(now + REASSEMBLY_TIMEOUT);
         }
         let local_fields = face.config.local_fields;
-        let reassembler = face.reassembler.get_or_insert_default();
+        let largest = self.max_packet_bytes;
+        let reassembler = face.reassembler.get_or_insert_with(|| Box::new(Reassembler::for_packets_of(largest)));
         match reassembler.accept(now, &packet.header, fragment) {
             Reassembled::Done(mut packet, header) => {
-                check_and_age(&mut packet, header.nack)?;
+                check_and_age(&mut packet, header.nack, self.max_packet_bytes)?;
                 let packet = Bytes::from(packet);
                 let put_together = Arrival {
                     token: header.pit_token,
@@ -316,9 +328,7 @@ impl Forwarder {
         let Some(nonce) = interest.nonce else {
             // Applications may leave the nonce to the forwarder (packet specification 0.3, "Nonce").
             let packet = Bytes::from(with_nonce(interest.wire, self.nonces.bits() as u32));
-            if packet.len() > limits::MAX_PACKET_BYTES {
-                return Err(Dropped { reason: DropReason::Oversized, detail: Detail::Bytes(packet.len()) });
-            }
+            check_size(&packet, self.max_packet_bytes)?;
             return self.on_interest(&arrival.made(packet.clone()), Interest::decode(&packet)?, out);
         };
         let Arrival { now, face, token, .. } = *arrival;
@@ -756,6 +766,11 @@ impl Forwarder {
         }
     }
 
+    /// How long each Data of the Content Store has been there; in no order.
+    pub fn ages_of_stored(&self, now: Time) -> impl Iterator<Item = Duration> {
+        self.content_store.ages(now)
+    }
+
     /// Every face, by number.
     pub fn face_stats(&self) -> Vec<FaceStats> {
         let stats = |(id, face): (FaceId, &crate::face::Face)| FaceStats {
@@ -794,10 +809,8 @@ impl Forwarder {
 
 /// Refuses what is too large, and takes one from an Interest's HopLimit (packet specification 0.3, "HopLimit"). A Nack's Interest goes back
 /// the way that it came, and keeps its own.
-fn check_and_age(packet: &mut [u8], nack: Option<NackReason>) -> Result<(), Dropped> {
-    if packet.len() > limits::MAX_PACKET_BYTES {
-        return Err(Dropped { reason: DropReason::Oversized, detail: Detail::Bytes(packet.len()) });
-    }
+fn check_and_age(packet: &mut [u8], nack: Option<NackReason>, largest: usize) -> Result<(), Dropped> {
+    check_size(packet, largest)?;
     if nack.is_some() || packet.first().map(|first| u32::from(*first)) != Some(types::INTEREST) {
         return Ok(());
     }
@@ -805,6 +818,13 @@ fn check_and_age(packet: &mut [u8], nack: Option<NackReason>) -> Result<(), Drop
     let Some((limit, at)) = interest.hop_limit.zip(interest.hop_limit_offset) else { return Ok(()) };
     packet[at] = limit.checked_sub(1).ok_or(Dropped::new(DropReason::HopLimit))?;
     Ok(())
+}
+
+fn check_size(packet: &[u8], largest: usize) -> Result<(), Dropped> {
+    match packet.len() > largest {
+        true => Err(Dropped { reason: DropReason::Oversized, detail: Detail::Bytes { found: packet.len(), largest } }),
+        false => Ok(()),
+    }
 }
 
 /// The next hops of the Interest's name, or of its first delegation that has a route (packet specification 0.3, "ForwardingHint"); and the

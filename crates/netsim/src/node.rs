@@ -1,5 +1,6 @@
 //! Nodes: a forwarder, and what stands behind each of its faces.
 
+use crate::limits::MAX_PACKET_BYTES;
 use crate::simulation::ConfigError;
 use larder_forwarder::{Config, FaceConfig, FaceId, Forwarder, Route};
 use larder_packet::Name;
@@ -21,6 +22,8 @@ pub struct NodeConfig {
     pub strategy: Option<Name>,
     /// Interests pending at once.
     pub pit_entries: usize,
+    /// Bytes of the largest packet that it takes: 8800 in real networks, up to [`crate::limits::MAX_PACKET_BYTES`] here. All nodes' must agree.
+    pub max_packet_bytes: usize,
 }
 
 impl Default for NodeConfig {
@@ -31,6 +34,7 @@ impl Default for NodeConfig {
             capacity: ByteSize::from_mib(16),
             strategy: None,
             pit_entries: larder_forwarder::limits::PIT_ENTRIES,
+            max_packet_bytes: larder_forwarder::limits::MAX_PACKET_BYTES,
         }
     }
 }
@@ -130,7 +134,11 @@ fn forwarder(name: &str, config: &NodeConfig, streams: Streams) -> Result<Forwar
     let engine = Engine::new(&config.policy, config.capacity, &streams).map_err(|error| refuse(&error))?;
     let mut keys = streams.stream("hash key");
     let key = [keys.bits(), keys.bits()];
-    let mut forwarder = Forwarder::new(Config { pit_entries: config.pit_entries, ..Config::new(key, streams) }, engine);
+    let NodeConfig { pit_entries, max_packet_bytes, .. } = *config;
+    if max_packet_bytes > MAX_PACKET_BYTES {
+        return Err(refuse(&format_args!("packets of {max_packet_bytes} bytes: the most is {MAX_PACKET_BYTES}")));
+    }
+    let mut forwarder = Forwarder::new(Config { pit_entries, max_packet_bytes, ..Config::new(key, streams) }, engine);
     if let Some(strategy) = &config.strategy {
         forwarder.set_strategy(&Name::root(), strategy).map_err(|error| refuse(&error))?;
     }

@@ -212,7 +212,7 @@ impl Forwarder {
         let packet = LpPacket::decode(frame).ok()?;
         let (range, nack) = (packet.fragment_range()?, packet.header.nack);
         let packet = &mut frame[range];
-        check_and_age(packet, nack).ok()?;
+        check_and_age(packet, nack, self.max_packet_bytes).ok()?;
         let interest = Interest::decode(packet).ok()?;
         interest.check_parameters_digest().ok()?;
         Some((interest, self.hash_of(interest.name)))
@@ -242,7 +242,7 @@ impl Forwarder {
         let packet = LpPacket::decode(frame).ok()?;
         let (range, nack) = (packet.fragment_range()?, packet.header.nack);
         let packet = &mut frame[range];
-        check_and_age(packet, nack).ok()?;
+        check_and_age(packet, nack, self.max_packet_bytes).ok()?;
         let data = Data::decode(packet).ok()?;
         Some((data, self.hasher.hash(data.name.as_bytes())))
     }
