@@ -41,6 +41,7 @@ mod loss;
 mod node;
 mod queue;
 mod routes;
+pub mod scenario;
 mod simulation;
 mod topology;
 

@@ -22,6 +22,7 @@
 #![deny(unsafe_code)]
 
 mod adaptsize;
+mod chunk_size;
 mod claim;
 mod experiment;
 mod filter;
@@ -80,7 +81,7 @@ pub struct Paper {
 }
 
 /// The papers, in alphabetical order.
-pub const PAPERS: &[Paper] = &[adaptsize::PAPER, filter::PAPER];
+pub const PAPERS: &[Paper] = &[adaptsize::PAPER, chunk_size::PAPER, filter::PAPER];
 
 impl Paper {
     /// The paper of this short name.
