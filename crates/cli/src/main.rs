@@ -13,6 +13,8 @@ mod destination;
 mod failure;
 mod get;
 mod layout;
+mod load;
+mod origin;
 mod output;
 mod ping;
 mod ping_server;
@@ -50,6 +52,8 @@ enum Command {
     Replay(replay::ReplayArgs),
     Curve(curve::CurveArgs),
     Predict(predict::PredictArgs),
+    Load(load::LoadArgs),
+    Origin(origin::OriginArgs),
     Policies(policies::PoliciesArgs),
     Reproduce(reproduce::ReproduceArgs),
     Trace(trace::TraceArgs),
@@ -72,6 +76,8 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(args),
         Command::Curve(args) => curve::run(args),
         Command::Predict(args) => predict::run(args),
+        Command::Load(args) => load::run(args),
+        Command::Origin(args) => origin::run(args),
         Command::Policies(args) => policies::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Trace(args) => trace::run(args),

@@ -66,9 +66,9 @@ pub const SIGNED_COMMANDS: usize = 1 << 16;
 /// and the allocator's (16).
 pub const CONTENT_STORE_ENTRY_BYTES: u64 = 192;
 
-/// Packets that come to a send queue longer than this carry a congestion mark (NDNLPv2), unless the face says otherwise: about a millisecond's
-/// worth at 1 Gb/s.
-pub const CONGESTION_THRESHOLD_BYTES: u64 = 128 << 10;
+/// Packets that come to a send queue longer than this carry a congestion mark (NDNLPv2), unless the face says otherwise: NFD's default, and five
+/// milliseconds' worth at 100 Mb/s.
+pub const CONGESTION_THRESHOLD_BYTES: u64 = 64 << 10;
 
 /// The least MTU that `faces/update` and `faces/create` may set, bytes: IPv4's.
 pub const LEAST_MTU: u64 = 576;

@@ -6,6 +6,7 @@
 //! ```text
 //!  client ── RequestHead ──► Cache::on_request ──► Step::Answer ─────────────────────────► client
 //!                                 │
+//!                                 ├─ Step::Assemble(Assembled) ─ next_piece … stored slices, and those of the origin ─► client
 //!                                 ├─ Step::Follow(Follower) ─── poll_boarding ── a body under way ─► client
 //!                                 └─ Step::Forward(Exchange) ── upstream_headers ────────► origin
 //!  origin ── ResponseHead ─► Cache::on_response ─► Reply::Answer (304: the stored one) ──► client
@@ -15,9 +16,9 @@
 //! ```
 //!
 //! # What it implements
-//! RFC 9111: storing (§3, §3.1, §3.2, §3.3 by refusing what is incomplete, §3.5), keys and Vary (§4, §4.1), freshness, heuristics and Age
+//! RFC 9111: storing (§3, §3.1, §3.2, §3.5), parts and their combination (§3.3, §3.4; `slices.rs`), keys and Vary (§4, §4.1), freshness, heuristics and Age
 //! (§4.2), collapsed requests (§4; `flight.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD), invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: conditional requests
-//! and single ranges of what is stored whole (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8246:
+//! and ranges, one or several, of what is stored whole or in slices (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8246:
 //! `immutable`.
 //!
 //! # Choices where the RFCs leave one
@@ -39,11 +40,16 @@
 //! * `Age: 0,7200`: its name says stale, its expectation fresh, and we take it for stale;
 //! * `Accept-Language` without regard to order, or by `Content-Language`: servers take the order for preference;
 //! * 304 to an `If-Modified-Since` older than the `Date` of what has no `Last-Modified`: RFC 9111 §4.3.2 says 200;
-//! * storing a POST's response, and five of partial content, which are missing.
+//! * storing a POST's response, which is missing;
+//! * four of partial content whose origin says `Content-Range: bytes 4-9/10` over five bytes: nobody knows which five;
+//! * one that wants a part completed which has no strong validator: RFC 9111 §3.4 forbids to combine it.
 //!
 //! # What is missing
-//! Partial responses are neither stored nor combined; a range of something not stored passes through. No
-//! responses to POST.
+//! * A body that broke off is not kept as a part (§3.3 allows it); nor is a part kept that is not a slice, or has no strong validator.
+//! * Slices are asked for one after another, each when the client has got the one before: a long answer pays a round trip for each.
+//! * Several ranges of what is under way, and not stored yet, are answered with all of it (RFC 9110 §14.2 allows it).
+//! * What is stored in slices is validated before it is served stale (RFC 5861 §3 would allow to serve it first).
+//! * Responses to POST are not stored.
 //!
 //! ```
 //! use http::{HeaderMap, Method, StatusCode, Version};
@@ -54,6 +60,7 @@
 //!     capacity: ByteSize::from_mib(64),
 //!     policy: "lru".parse().unwrap(),
 //!     max_object: ByteSize::from_mib(8),
+//!     slice: ByteSize::from_mib(1),
 //!     targets: vec!["cdn-cache-control".parse().unwrap()],
 //!     hash_key: [7; 16], // from the host's entropy
 //! };
@@ -90,6 +97,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod assembly;
 mod cache;
 mod cache_status;
 mod conditional;
@@ -97,31 +105,39 @@ mod counters;
 mod date;
 mod directives;
 mod exchange;
+mod failure;
 mod fields;
 mod fill;
 mod flight;
 mod freshness;
+mod invalidation;
 mod key;
 pub mod limits;
+mod multipart;
 mod now;
 mod purge;
 mod range;
+mod response;
+mod slices;
 mod storability;
 mod store;
 mod stored;
+mod storing;
 mod targeted;
 mod transit;
 mod vary;
 
-pub use cache::{Cache, Completion, Config};
+pub use assembly::{Assembled, Assembly, Piece};
+pub use cache::{Cache, Config};
 pub use cache_status::ForwardReason;
 pub use counters::Counters;
 pub use exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
 pub use fields::{NAME, times_passed};
 pub use fill::Fill;
-pub use flight::{Boarding, Follower};
+pub use flight::{Boarding, Follower, SliceFollower};
 pub use key::keyed_authority;
 pub use now::Now;
 pub use purge::{Purge, Purged, Scope, Url, UrlError};
 pub use storability::Refusal;
+pub use storing::Completion;
 pub use transit::{BrokenOff, Reader};

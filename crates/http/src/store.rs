@@ -20,6 +20,8 @@ pub(crate) struct Store {
     invalidated: Box<[Option<Time>]>,
     /// When more than single keys was last invalidated.
     all_invalidated: Option<Time>,
+    /// Walks of purges under way. What is stored meanwhile might come to lie behind one, and be what it is to take.
+    walks: u32,
     /// Objects that left for others to come.
     pub evicted: u64,
 }
@@ -46,6 +48,7 @@ impl Store {
             victims: Vec::new(),
             invalidated,
             all_invalidated: None,
+            walks: 0,
             evicted: 0,
         }
     }
@@ -151,8 +154,13 @@ impl Store {
         expired
     }
 
-    /// Bars everything that was asked for before `now`.
-    pub(crate) fn bar_all(&mut self, now: Time) {
+    /// A walk begins: nothing is stored until it ends, and then nothing that was asked for before.
+    pub(crate) fn begin_walk(&mut self) {
+        self.walks += 1;
+    }
+
+    pub(crate) fn end_walk(&mut self, now: Time) {
+        self.walks = self.walks.saturating_sub(1);
         self.all_invalidated = Some(now);
     }
 
@@ -179,9 +187,10 @@ impl Store {
         Purged { objects: taken.len() as u64, next: (end < self.shelves.len()).then_some(end) }
     }
 
-    /// Whether the key, or another of its bucket, was invalidated after `asked`.
+    /// Whether the key, or another of its bucket, was invalidated after `asked`, or may be this moment.
     pub(crate) fn was_invalidated_since(&self, hash: u64, asked: Time) -> bool {
-        [self.invalidated[bucket(hash)], self.all_invalidated].into_iter().flatten().any(|at| asked <= at)
+        self.walks > 0
+            || [self.invalidated[bucket(hash)], self.all_invalidated].into_iter().flatten().any(|at| asked <= at)
     }
 
     fn shelf(&self, slot: Slot) -> &Shelf {

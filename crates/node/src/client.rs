@@ -57,6 +57,8 @@ pub enum Received<'a> {
         data: Data<'a>,
         /// Whether a queue on its way was long.
         marked: bool,
+        /// Interests a second that its way can take, where it says.
+        granted_rate: Option<u64>,
     },
     /// The forwarder could not bring an Interest on its way.
     Nack {
@@ -365,7 +367,7 @@ fn dispatch(now: Time, frame: &[u8], reassembler: &mut Reassembler, handle: impl
     };
     if packet.first() == Some(&(larder_packet::types::DATA as u8)) {
         let marked = header.congestion_mark.is_some_and(|mark| mark > 0);
-        handle(Received::Data { data: Data::decode(packet).ok()?, marked });
+        handle(Received::Data { data: Data::decode(packet).ok()?, marked, granted_rate: header.interest_rate });
         return Some(());
     }
     let interest = Interest::decode(packet).ok()?;

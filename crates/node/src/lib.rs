@@ -31,5 +31,5 @@ pub use config::{
     AdminConfig, AuthorizeConfig, Config, ConfigError, DEFAULT, HttpTable, LogConfig, LogFormat, NdnConfig, Origin,
     RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting,
 };
-pub use node::Node;
+pub use node::{Node, raise_descriptor_limit};
 pub use system_message::system_message;

@@ -122,8 +122,8 @@ impl Node {
     }
 }
 
-/// The soft limit of open files is 1,024 on most machines, for programs of another age; connections need more.
-fn raise_descriptor_limit() {
+/// Lifts the soft limit of open files to the hard one: it is 1,024 on most machines, for programs of another age; connections need more.
+pub fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
@@ -149,6 +149,7 @@ fn http_config(table: &HttpTable) -> Option<HttpConfig> {
         capacity: table.cache,
         policy: table.policy.clone(),
         max_object: table.max_object,
+        slice: table.slice,
         targets: table.targets.clone(),
     })
 }

@@ -17,6 +17,9 @@ pub const INITIAL_WINDOW: usize = 10;
 /// Smallest congestion window, segments: one lost Interest of two does not stop the flow for a whole RTO.
 pub const MIN_WINDOW: usize = 2;
 
+/// What became due by a rate while the host slept is made up to this age: a busy machine's scheduler, and not a burst that no bucket takes.
+pub const LONGEST_DELAY: Duration = Duration::from_millis(20);
+
 /// RTO before the first RTT sample: RFC 6298 section 2.1.
 pub const INITIAL_RTO: Duration = Duration::from_secs(1);
 

@@ -187,7 +187,7 @@ impl Load {
 
     fn on_packet(&mut self, now: Time, received: Received<'_>) {
         match received {
-            Received::Data { data, marked } => {
+            Received::Data { data, marked, .. } => {
                 let Some(took) = number(data.name).and_then(|number| self.asker.answered(now, number)) else { return };
                 self.outcome.exchanges += 1;
                 self.outcome.marks += u64::from(marked);

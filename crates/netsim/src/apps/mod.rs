@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | [`Cbr`] | at a frequency, by sequence numbers or by popularity, with ndnSIM's retransmissions |
 //! | [`Producer`] | every Interest, with Data of one size |
-| [`Fetch`] | for a file, as `larder get` does |
-| [`Serve`] | with a file, as `larder put` does |
+//! | [`Fetch`] | for a file, as `larder get` does |
+//! | [`Serve`] | with a file, as `larder put` does |
 
 mod cbr;
 mod names;

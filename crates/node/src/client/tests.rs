@@ -51,7 +51,9 @@ fn receive(client: &mut Client, count: usize) -> Vec<String> {
             .receive(Some(deadline), |_, received, _| {
                 got.push(match received {
                     Received::Interest { interest, token } => format!("interest {} {token:?}", interest.name),
-                    Received::Data { data, marked } => format!("data {} {marked} {}", data.name, data.content.len()),
+                    Received::Data { data, marked, .. } => {
+                        format!("data {} {marked} {}", data.name, data.content.len())
+                    }
                     Received::Nack { interest, reason } => format!("nack {} {reason}", interest.name),
                 });
             })

@@ -25,6 +25,9 @@ pub struct HttpTable {
     /// The largest object that is stored.
     #[serde(deserialize_with = "parsed")]
     pub max_object: ByteSize,
+    /// The size of the parts in which what is asked for in ranges is stored; 0 for none.
+    #[serde(deserialize_with = "parsed")]
+    pub slice: ByteSize,
     /// Response fields that speak to this cache, the most telling first.
     #[serde(deserialize_with = "field_names")]
     pub targets: Vec<http::HeaderName>,
@@ -47,6 +50,7 @@ impl Default for HttpTable {
             cache: ByteSize::from_mib(256),
             policy: known_spec("agd"),
             max_object: ByteSize::from_mib(64),
+            slice: ByteSize::from_mib(1),
             targets: vec![http::HeaderName::from_static("cdn-cache-control")],
         }
     }

@@ -44,6 +44,9 @@ pub const UNDER_WAY: usize = CONNECTIONS;
 /// it, the stale response is served and the next request for it tries again.
 pub const BACKGROUND: usize = 128;
 
+/// Pieces of a body of slices that are ahead of its client; each is at most a slice, shared with the store, or 64 KiB.
+pub const PIECES_AHEAD: usize = 2;
+
 /// At a clean stop, requests under way have this long.
 pub const STOP_GRACE: Duration = Duration::from_secs(5);
 

@@ -25,11 +25,13 @@
 //! refusing requests with both `Content-Length` and `Transfer-Encoding` (hyper drops the former, as RFC 9112 §6.3 allows).
 
 pub mod admin;
+mod assemble;
 mod body;
 pub mod limits;
 mod listen;
 mod max_forwards;
 mod origin;
+mod origin_server;
 mod proxy;
 mod purge;
 mod round_trip;
@@ -37,6 +39,7 @@ mod status;
 mod upstream;
 
 pub use admin::{Admin, Metrics, StatusSource};
+pub use origin_server::OriginServer;
 pub use purge::Purging;
 
 use larder_policy::{Spec, SpecError};
@@ -59,6 +62,8 @@ pub struct HttpConfig {
     pub policy: Spec,
     /// The largest body that is stored.
     pub max_object: ByteSize,
+    /// Bodies that are asked for in ranges are fetched and stored in parts of this size; 0: only whole.
+    pub slice: ByteSize,
     /// Response fields that speak to this cache (RFC 9213), the most telling first.
     pub targets: Vec<::http::HeaderName>,
 }
@@ -95,6 +100,7 @@ impl Http {
             capacity: config.capacity,
             policy: config.policy.clone(),
             max_object: config.max_object,
+            slice: config.slice,
             targets: config.targets.clone(),
             hash_key,
         };

@@ -1,5 +1,6 @@
 //! The caching reverse proxy: clients' requests into the cache, the cache's wishes to the origin, responses back.
 
+use super::assemble::{Way, assemble};
 use super::body::{OriginBody, Outgoing, Timed, Upload, collect};
 use super::upstream::Origin;
 use super::{Upstream, limits, max_forwards, round_trip};
@@ -10,8 +11,8 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Stat
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{
-    Answer, Boarding, Cache, Completion, Exchange, Fill, Follower, Now, Purge, Reply, RequestHead, ResponseHead, Step,
-    UpstreamFailure,
+    Answer, Assembled, Assembly, Boarding, Cache, Completion, Exchange, Fill, Follower, Now, Piece, Purge, Reply,
+    RequestHead, ResponseHead, Step, UpstreamFailure,
 };
 use larder_units::Time;
 use std::convert::Infallible;
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Fields from which frameworks take a target, a scheme or a method other than the request's. They are not part of the cache key, so a
 /// client could choose with them what others get (web cache poisoning): they do not pass. `X-Forwarded-Host` and `-Proto` are set anew.
@@ -84,9 +85,9 @@ impl Proxy {
 
     /// Purges, and lets requests in between the steps. Returns how many responses it took.
     pub(super) fn purge(&self, purge: &Purge) -> u64 {
-        let now = self.now();
         let (mut from, mut objects) = (0, 0);
         loop {
+            let now = self.now();
             let step = self.lock().cache.purge(purge, from, now);
             objects += step.objects;
             match step.next {
@@ -105,6 +106,43 @@ impl Proxy {
 
     pub(super) fn abort(&self, fill: Box<Fill>) {
         self.lock().cache.on_abort(fill);
+    }
+
+    pub(super) fn next_piece(&self, assembly: &mut Assembly) -> Piece {
+        let now = self.now();
+        self.lock().cache.next_piece(assembly, now)
+    }
+
+    pub(super) fn slice(&self, exchange: Box<Exchange>, head: ResponseHead) -> Option<Box<Fill>> {
+        let now = self.now();
+        self.lock().cache.on_slice(exchange, head, now)
+    }
+
+    pub(super) fn slice_failed(&self, exchange: Box<Exchange>) {
+        self.lock().cache.on_slice_failure(exchange);
+    }
+
+    /// A place among the requests under way; `None` only where the semaphore were closed, which nobody does.
+    pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.under_way).acquire_owned().await.ok()
+    }
+
+    /// Asks the origin with fields that the cache has made.
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        way: &Way,
+        mut headers: HeaderMap,
+        body: Upload,
+    ) -> Result<Response<OriginBody>, UpstreamFailure> {
+        introduce(&mut headers, way.peer, &way.host);
+        self.origin.ask(method, way.target.clone(), headers, body).await
+    }
+
+    /// A response whose body is put together from slices.
+    fn assembled(self: &Arc<Self>, assembled: Assembled, way: Way) -> Response<Outgoing> {
+        let Assembled { status, headers, body } = assembled;
+        response(status, headers, assemble(Arc::clone(self), body, way))
     }
 
     fn now(&self) -> Now {
@@ -163,6 +201,7 @@ impl Proxy {
             };
             match step {
                 Step::Answer(answer) => return sent(answer),
+                Step::Assemble(assembled) => return self.assembled(assembled, errand.way()),
                 Step::Follow(other) => follower = other,
                 Step::Forward(exchange) => return self.send_forward(exchange, errand, body).await,
                 Step::Refresh(answer, exchange) => {
@@ -181,8 +220,7 @@ impl Proxy {
         body: Incoming,
     ) -> Response<Outgoing> {
         let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body) };
-        // `None` only where the semaphore were closed, which nobody does.
-        let place = Arc::clone(&self.under_way).acquire_owned().await.ok();
+        let place = self.place().await;
         if !exchange.is_shared() {
             let (response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
             if let Some((body, fill)) = rest {
@@ -230,11 +268,10 @@ impl Proxy {
         errand: Errand,
         upload: Upload,
     ) -> (Response<Outgoing>, Option<(OriginBody, Box<Fill>)>) {
-        let Errand { parts, peer, host, .. } = errand;
-        let target = parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-        let mut headers = exchange.upstream_headers(parts.headers);
-        introduce(&mut headers, peer, &host);
-        let mut asked = self.origin.ask(parts.method.clone(), target.clone(), headers, upload).await;
+        let way = errand.way();
+        let Parts { method, headers, .. } = errand.parts;
+        let headers = exchange.upstream_headers(headers);
+        let mut asked = self.ask(method.clone(), &way, headers, upload).await;
         loop {
             let (head, body) = match asked {
                 Ok(response) => response.into_parts(),
@@ -251,11 +288,12 @@ impl Proxy {
                     };
                     return (response(status, headers, Outgoing::Shared(reader)), Some((body, fill)));
                 }
+                Reply::Assemble(assembled, fill) => {
+                    return (self.assembled(assembled, way), fill.map(|fill| (body, fill)));
+                }
                 Reply::Retry(again) => {
                     exchange = again;
-                    let mut headers = exchange.retry_headers();
-                    introduce(&mut headers, peer, &host);
-                    asked = self.origin.ask(parts.method.clone(), target.clone(), headers, Upload::empty()).await;
+                    asked = self.ask(method.clone(), &way, exchange.retry_headers(), Upload::empty()).await;
                 }
             }
         }
@@ -271,6 +309,11 @@ struct Errand {
 }
 
 impl Errand {
+    fn way(&self) -> Way {
+        let target = self.parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+        Way { target, peer: self.peer, host: self.host.clone() }
+    }
+
     /// Its head, for the cache.
     fn head(&self, has_body: bool) -> RequestHead<'_> {
         // It was made of a text.
@@ -338,6 +381,11 @@ impl hyper::service::Service<Request<Incoming>> for Service {
         let (proxy, errand) = (Arc::clone(&self.proxy), Errand { parts, peer: self.peer, host });
         match step {
             Step::Answer(answer) => Responding::Now(Some(sent(answer))),
+            Step::Assemble(_) if goes_round => {
+                let text = "larder: the request goes round in a circle\n";
+                Responding::Now(Some(plain_error(StatusCode::LOOP_DETECTED, text)))
+            }
+            Step::Assemble(assembled) => Responding::Now(Some(proxy.assembled(assembled, errand.way()))),
             Step::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(&exchange))),
             Step::Forward(exchange) => Responding::Later(Box::pin(proxy.send_forward(exchange, errand, body))),
             Step::Follow(follower) => Responding::Later(Box::pin(proxy.follow(follower, errand, body))),
@@ -410,7 +458,12 @@ fn introduce(headers: &mut HeaderMap, peer: SocketAddr, host: &HeaderValue) {
 }
 
 fn sent(answer: Answer) -> Response<Outgoing> {
-    response(answer.status, answer.headers, Outgoing::whole(answer.body))
+    let Answer { status, headers, body, mut more } = answer;
+    if more.is_empty() {
+        return response(status, headers, Outgoing::whole(body));
+    }
+    more.insert(0, body);
+    response(status, headers, Outgoing::parts(more))
 }
 
 fn response(status: StatusCode, headers: HeaderMap, body: Outgoing) -> Response<Outgoing> {
@@ -439,19 +492,53 @@ fn refuse(reason: &'static str) -> Response<Outgoing> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper_util::rt::TokioIo;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    /// The fear: one search that panics, and the policy is never tuned again.
-    #[test]
-    fn long_work_that_panics_is_over() {
+    fn proxy() -> Arc<Proxy> {
         let config = larder_http::Config {
             capacity: larder_units::ByteSize::from_mib(1),
             policy: "lru".parse().unwrap(),
             max_object: larder_units::ByteSize::from_mib(1),
+            slice: larder_units::ByteSize::from_bytes(0),
             targets: vec!["cdn-cache-control".parse().unwrap()],
             hash_key: [1; 16],
         };
         let cache = Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
-        let proxy = Arc::new(Proxy::new(cache, &Upstream::Generated).unwrap());
+        Arc::new(Proxy::new(cache, &Upstream::Generated).unwrap())
+    }
+
+    /// The fear: clients that come and go leave requests without end behind them at the origin.
+    #[tokio::test]
+    async fn what_is_under_way_is_bounded() {
+        let proxy = proxy();
+        let ask = async |target: &str| {
+            let (near, mut far) = tokio::io::duplex(4096);
+            let service = Service::new(&proxy, ([127, 0, 0, 1], 1).into());
+            tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(near), service));
+            far.write_all(format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
+            let mut start = [0; 12];
+            let read = tokio::time::timeout(Duration::from_millis(100), far.read_exact(&mut start)).await;
+            (read.is_ok().then(|| String::from_utf8_lossy(&start).into_owned()), far)
+        };
+        assert_eq!(ask("/10/a").await.0.as_deref(), Some("HTTP/1.1 200"));
+        let all = u32::try_from(limits::UNDER_WAY).unwrap();
+        let places = Arc::clone(&proxy.under_way).acquire_many_owned(all).await.unwrap();
+        let (waits, mut far) = ask("/10/b").await;
+        assert_eq!(waits, None);
+        assert_eq!(ask("/10/a").await.0.as_deref(), Some("HTTP/1.1 200"), "a hit needs no place");
+        drop(places);
+        far.read_exact(&mut [0; 12]).await.unwrap();
+        while proxy.under_way.available_permits() < limits::UNDER_WAY {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The fear: one search that panics, and the policy is never tuned again.
+    #[test]
+    fn long_work_that_panics_is_over() {
+        let proxy = proxy();
         for under_lock in [false, true] {
             proxy.lock().job_running = true;
             let running = JobRunning(Arc::clone(&proxy));

@@ -4,8 +4,9 @@
 //! it for ever. Packets larger than a frame are fragmented (NDNLPv2). Frames carry "don't fragment": on a path with a smaller MTU than the
 //! frame's size they are lost, so `udp_mtu` must fit the path.
 
-use super::connection::Refused;
-use crate::limits::{LOOPBACK_MTU, UDP_MTU, UDP_SOCKET_BYTES};
+use super::codel::CoDel;
+use super::link::Refused;
+use crate::limits::{LOOPBACK_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
 use larder_forwarder::{FaceId, Send};
 use larder_packet::Fragmenter;
 use larder_units::Time;
@@ -14,6 +15,7 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use std::collections::HashMap;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The socket, and the faces behind it.
 pub(super) struct UdpListener {
@@ -23,6 +25,8 @@ pub(super) struct UdpListener {
     /// One buffer for every datagram of a batch; with GRO each may hold many, 64 KiB together.
     buffers: Vec<Vec<u8>>,
     ipv6: bool,
+    /// Of the kernel's receive queue, in which datagrams wait for us.
+    codel: CoDel,
 }
 
 impl UdpListener {
@@ -33,8 +37,8 @@ impl UdpListener {
             socket.set_only_v6(false)?;
         }
         // The kernel may cap both; a smaller buffer only loses more in a burst.
-        let _ = socket.set_recv_buffer_size(UDP_SOCKET_BYTES);
-        let _ = socket.set_send_buffer_size(UDP_SOCKET_BYTES);
+        let _ = socket.set_recv_buffer_size(UDP_RECEIVE_BYTES);
+        let _ = socket.set_send_buffer_size(UDP_SEND_BYTES);
         socket.bind(&address.into())?;
         socket.set_nonblocking(true)?;
         let state = UdpSocketState::new((&socket).into())?;
@@ -45,29 +49,37 @@ impl UdpListener {
             peers: HashMap::new(),
             buffers,
             ipv6: address.is_ipv6(),
+            codel: CoDel::default(),
         })
     }
 
-    /// Receives one batch and calls `each` with every datagram, its sender and our address that it was sent to; false where nothing is left.
-    pub(super) fn receive(&mut self, mut each: impl FnMut(SocketAddr, Option<IpAddr>, &mut [u8])) -> io::Result<bool> {
+    /// Receives one batch, and calls `each` with every datagram and what is known of it.
+    pub(super) fn receive(&mut self, now: Time, mut each: impl FnMut(Origin, &mut [u8])) -> io::Result<Received> {
         let mut meta = [RecvMeta::default(); BATCH_SIZE];
-        let mut slices: Vec<IoSliceMut<'_>> = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
+        let mut buffers = self.buffers.iter_mut();
+        let mut slices: [_; BATCH_SIZE] =
+            std::array::from_fn(|_| IoSliceMut::new(buffers.next().map_or(&mut [], |buffer| buffer)));
         let received = match self.state.recv((&self.socket).into(), &mut slices, &mut meta) {
             Ok(received) => received,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Received::All),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Received::Some),
             Err(error) => return Err(error),
         };
+        let wall_clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         for (meta, buffer) in meta.iter().zip(&mut self.buffers).take(received) {
-            let from = canonical(meta.addr);
+            // A clock that was set back in between tells nothing: no wait, then.
+            let wait = meta.timestamp.map_or(Duration::ZERO, |came| wall_clock.saturating_sub(came));
+            let mut congested = self.codel.mark(now, wait);
             for datagram in buffer[..meta.len].chunks_mut(meta.stride.max(1)) {
-                each(from, meta.dst_ip, datagram);
+                each(Origin { from: canonical(meta.addr), to: meta.dst_ip, congested }, datagram);
+                congested = false;
             }
         }
-        Ok(true)
+        Ok(if received == BATCH_SIZE { Received::Some } else { Received::All })
     }
 
-    /// Sends what a peer has queued. What the kernel does not take is lost, as on any datagram link; the count of lost frames is returned.
+    /// Sends what a peer has queued, as far as the kernel has room; what it refuses for other reasons is lost, as on any datagram link, and
+    /// the number of lost frames is returned.
     pub(super) fn flush(&self, peer: &mut Peer) -> usize {
         let mut lost = 0;
         let destination = self.destination(peer.address);
@@ -89,13 +101,15 @@ impl UdpListener {
             let contents = &peer.out[from..end];
             let segment_size = (last - first > 1).then_some(size);
             let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: peer.local };
-            if self.state.try_send((&self.socket).into(), &transmit).is_err() {
-                lost += last - first;
+            match self.state.try_send((&self.socket).into(), &transmit) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => lost += last - first,
             }
             (from, first) = (end, last);
         }
-        peer.out.clear();
-        peer.lengths.clear();
+        peer.out.drain(..from);
+        peer.lengths.drain(..first);
         lost
     }
 
@@ -106,6 +120,25 @@ impl UdpListener {
             other => other,
         }
     }
+}
+
+/// What is known of a datagram.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    /// Its sender.
+    pub(super) from: SocketAddr,
+    /// Our address that it was sent to.
+    pub(super) to: Option<IpAddr>,
+    /// It is to be marked: datagrams wait too long for us.
+    pub(super) congested: bool,
+}
+
+/// Whether a batch was all that was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Received {
+    All,
+    /// There may be more.
+    Some,
 }
 
 /// The largest payload of one GSO call: a UDP datagram's.

@@ -13,7 +13,8 @@
 //!
 //! Complexity: a few multiplications an answer; one cube root a reduction.
 
-use crate::congestion::{Answer, Congestion, CongestionControl, Signal};
+use super::spec::Entry;
+use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip, Signal};
 use crate::limits::{INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW};
 use larder_units::Time;
 use std::time::Duration;
@@ -33,6 +34,13 @@ const SAMPLES_A_ROUND: u32 = 8;
 const CONSERVATIVE_DIVISOR: f64 = 4.0;
 const CONSERVATIVE_ROUNDS: u32 = 5;
 
+pub(super) const ENTRY: Entry = Entry {
+    name: "cubic",
+    says: "CUBIC with HyStart++ (RFC 9438, RFC 9406)",
+    parameters: &[],
+    build: |_| Box::new(Cubic::new()),
+};
+
 /// CUBIC with HyStart++.
 #[derive(Clone, Debug)]
 pub struct Cubic {
@@ -42,7 +50,7 @@ pub struct Cubic {
     epoch: Option<Epoch>,
     /// W_max of RFC 9438.
     window_before_reduction: f64,
-    reduced_at: Option<Time>,
+    event: OncePerRoundTrip,
     /// False where nothing arrived since the last reduction: a further time-out then falls to the smallest window.
     answered_since: bool,
 }
@@ -73,7 +81,7 @@ impl Cubic {
             slow_start: SlowStart::default(),
             epoch: None,
             window_before_reduction: 0.0,
-            reduced_at: None,
+            event: OncePerRoundTrip::default(),
             answered_since: true,
         }
     }
@@ -131,7 +139,7 @@ impl CongestionControl for Cubic {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) -> bool {
-        if self.reduced_at.is_some_and(|reduced_at| congestion.sent_at < reduced_at) {
+        if !self.event.is_new(congestion) {
             return false;
         }
         // Section 4.7 (fast convergence): below the last plateau, someone else needs room.
@@ -142,7 +150,6 @@ impl CongestionControl for Cubic {
         self.window = if persistent { MIN_WINDOW as f64 } else { self.slow_start_threshold };
         self.slow_start = SlowStart::default();
         self.epoch = None;
-        self.reduced_at = Some(congestion.now);
         self.answered_since = false;
         true
     }
@@ -242,7 +249,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn answer(now: Time, rtt: Duration) -> Answer {
-        Answer { now, rtt: Some(rtt), smoothed_rtt: Some(rtt), window_limited: true }
+        Answer { now, rtt: Some(rtt), smoothed_rtt: Some(rtt), window_limited: true, granted_rate: None }
     }
 
     fn congestion(now: Time, sent_at: Time, signal: Signal) -> Congestion {
