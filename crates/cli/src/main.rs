@@ -24,6 +24,8 @@ mod put;
 mod replay;
 mod reproduce;
 mod run;
+mod seeds;
+mod simulate;
 mod trace;
 
 use clap::{Parser, Subcommand};
@@ -56,6 +58,7 @@ enum Command {
     Origin(origin::OriginArgs),
     Policies(policies::PoliciesArgs),
     Reproduce(reproduce::ReproduceArgs),
+    Simulate(simulate::SimulateArgs),
     Trace(trace::TraceArgs),
 }
 
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Command::Origin(args) => origin::run(args),
         Command::Policies(args) => policies::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Simulate(args) => simulate::run(args),
         Command::Trace(args) => trace::run(args),
     };
     match result {

@@ -73,6 +73,8 @@ pub struct ContentStoreCounters {
 
 pub(crate) struct ContentStore {
     engine: Engine,
+    /// Whether a packet takes 1 of the capacity, and not its bytes.
+    counts_packets: bool,
     /// By the engine's slot.
     entries: Vec<Option<Entry>>,
     index: HashTable<Slot>,
@@ -85,9 +87,10 @@ pub(crate) struct ContentStore {
 }
 
 impl ContentStore {
-    pub(crate) fn new(engine: Engine) -> Self {
+    pub(crate) fn new(engine: Engine, counts_packets: bool) -> Self {
         ContentStore {
             engine,
+            counts_packets,
             entries: Vec::new(),
             index: HashTable::new(),
             ordered: BTreeMap::new(),
@@ -175,9 +178,10 @@ impl ContentStore {
             self.counters.rejections += 1;
             return false;
         }
+        let weight = self.weight(data.wire);
         let mut wanted = false;
         for id in asked {
-            wanted |= self.engine.admit_or_fill(id, weight(data.wire), now);
+            wanted |= self.engine.admit_or_fill(id, weight, now);
         }
         self.counters.rejections += u64::from(!wanted);
         wanted
@@ -185,7 +189,7 @@ impl ContentStore {
 
     /// Stores the Data, whose name must not be stored, in the place of as many as it needs. False where it can never fit.
     pub(crate) fn store(&mut self, now: Time, hash: u64, data: &Data<'_>) -> bool {
-        let Some(slot) = self.insert_by_force(now, hash, weight(data.wire)) else {
+        let Some(slot) = self.insert_by_force(now, hash, self.weight(data.wire)) else {
             self.counters.rejections += 1;
             return false;
         };
@@ -225,7 +229,7 @@ impl ContentStore {
         self.index.clear();
         self.ordered.clear();
         for entry in entries {
-            match self.insert_by_force(now, entry.hash, weight(&entry.wire)) {
+            match self.insert_by_force(now, entry.hash, self.weight(&entry.wire)) {
                 Some(slot) => self.keep(slot, entry),
                 None => self.counters.evictions += 1,
             }
@@ -282,6 +286,11 @@ impl ContentStore {
         self.forget(slot);
     }
 
+    /// What a packet takes of the capacity.
+    fn weight(&self, packet: &[u8]) -> u64 {
+        if self.counts_packets { 1 } else { packet.len() as u64 + CONTENT_STORE_ENTRY_BYTES }
+    }
+
     /// How long each of the stored has been there.
     pub(crate) fn ages(&self, now: Time) -> impl Iterator<Item = Duration> {
         self.entries.iter().flatten().map(move |entry| now.since(entry.stored))
@@ -296,11 +305,6 @@ impl ContentStore {
         self.ordered.remove(entry.name());
         Some(entry)
     }
-}
-
-/// Bytes of the capacity that a packet takes.
-fn weight(packet: &[u8]) -> u64 {
-    packet.len() as u64 + CONTENT_STORE_ENTRY_BYTES
 }
 
 /// Data looked at under one prefix before the Interest counts as a miss: stale ones before a fresh one cost no more than this.

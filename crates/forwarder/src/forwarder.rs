@@ -42,6 +42,9 @@ pub struct Config {
     pub pit_entries: usize,
     /// Bytes of the largest network-layer packet; management's own stay below [`limits::MAX_PACKET_BYTES`].
     pub max_packet_bytes: usize,
+    /// Whether the Content Store's capacity is a number of packets, as NFD's and ndnSIM's are, and not of bytes: whoever makes the engine says
+    /// which. Sizes are then 1 to the policy too.
+    pub counts_packets: bool,
     /// What the calendar says at [`Time::ZERO`]: time since 1970. Management tells times of day and names versions by it.
     pub started: Duration,
 }
@@ -54,6 +57,7 @@ impl Config {
             streams,
             pit_entries: limits::PIT_ENTRIES,
             max_packet_bytes: limits::MAX_PACKET_BYTES,
+            counts_packets: false,
             started: Duration::ZERO,
         }
     }
@@ -187,7 +191,7 @@ impl Forwarder {
             started: config.started,
             clock: Time::ZERO,
             pit: Pit::new(config.pit_entries),
-            content_store: ContentStore::new(engine),
+            content_store: ContentStore::new(engine, config.counts_packets),
             dead_nonces: DeadNonces::new(),
             drops: DropCounters::default(),
             satisfied: 0,

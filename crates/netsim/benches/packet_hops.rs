@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, missing_docs)]
 
 use larder_netsim::apps::{Cbr, CbrConfig, Names, Payload, Producer, ProducerConfig, ZipfMandelbrot};
-use larder_netsim::{Depth, LinkConfig, NodeConfig, Queueing, Simulation, Topology};
+use larder_netsim::{Capacity, Depth, LinkConfig, NodeConfig, Queueing, Simulation, Topology};
 use larder_units::{BitRate, ByteSize, Time};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn report(what: &str, seconds: u64, make: impl Fn() -> Simulation) {
 fn chain(nodes: usize, frequency: f64, payload: usize) -> Simulation {
     let mut network = Simulation::new(1);
     let link = LinkConfig::new(BitRate::from_bits_per_second(1_000_000_000), Duration::from_millis(2));
-    let config = NodeConfig { capacity: ByteSize::from_mib(1), ..NodeConfig::default() };
+    let config = NodeConfig { capacity: Capacity::Bytes(ByteSize::from_mib(1)), ..NodeConfig::default() };
     let (nodes, _) = Topology::line(nodes, &link).build(&mut network, |_| config.clone()).expect("a line");
     let config = CbrConfig { frequency, ..CbrConfig::new("/a".parse().expect("a name")) };
     let consumer = Cbr::new(config, network.streams().stream("consumer"));
@@ -56,8 +56,7 @@ fn dumbbell(payload: usize, frequency: f64, mtu: Option<usize>) -> Simulation {
         mtu,
         ..LinkConfig::new(BitRate::from_bits_per_second(mbps * 1_000_000), Duration::from_millis(10))
     };
-    let config = NodeConfig { max_packet_bytes: 200_000, ..NodeConfig::default() };
-    let config = config.with_packets(1000, payload as u64 + 100);
+    let config = NodeConfig { max_packet_bytes: 200_000, capacity: Capacity::Packets(1000), ..NodeConfig::default() };
     let topology = Topology::dumbbell(2, &link(40), &link(160));
     topology.build(&mut network, |_| config.clone()).expect("a dumbbell");
     for pair in 0..2 {

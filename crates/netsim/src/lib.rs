@@ -48,7 +48,7 @@ mod topology;
 pub use app::{App, AppId, Received, Sends};
 pub use link::{Channel, ChannelCounters, ChannelId, LinkConfig, LinkId};
 pub use loss::Loss;
-pub use node::{NodeConfig, NodeId};
+pub use node::{Capacity, NodeConfig, NodeId};
 pub use queue::{CoDel, Depth, Queueing, Red};
 pub use simulation::{ConfigError, Fault, Simulation, Stuck};
 pub use topology::{Edge, Topology};

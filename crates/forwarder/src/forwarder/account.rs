@@ -74,7 +74,7 @@ pub fn add_next_hop(forwarder: &mut Forwarder, prefix: NameRef<'_>, face: FaceId
 
 /// Empties the Content Store and runs it under another policy; FIB and PIT stay.
 pub fn replace_content_store(forwarder: &mut Forwarder, engine: Engine) {
-    forwarder.content_store = super::ContentStore::new(engine);
+    forwarder.content_store = super::ContentStore::new(engine, false);
 }
 
 /// What the look-ups found, by the number of the exchange.

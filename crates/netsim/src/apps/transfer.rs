@@ -5,7 +5,8 @@ use crate::apps::Unsigned;
 use crate::simulation::ConfigError;
 use larder_packet::{Data, Interest, Name};
 use larder_transfer::{
-    CongestionControl, FetchOptions, FetchStats, Fetcher, PathFeedback, Progress, PublishOptions, Publisher, Source, Stamp,
+    CongestionControl, FetchOptions, FetchStats, Fetcher, PathFeedback, Progress, PublishOptions, Publisher, Source,
+    Stamp,
 };
 use larder_units::{ByteSize, Stream, Time};
 use std::io;

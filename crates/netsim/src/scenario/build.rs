@@ -1,10 +1,8 @@
 //! From tables to a network.
 
-use super::tables::{Capacity, FaultTable, NodeTable, OneNodeTable, RandomizeTable};
+use super::tables::{FaultTable, NodeTable, OneNodeTable, RandomizeTable, StoreTable};
 use super::{Scenario, ScenarioError};
-use crate::apps::{
-    Cbr, CbrConfig, Fetch, Names, Payload, Producer, ProducerConfig, Randomize, Serve, ZipfMandelbrot,
-};
+use crate::apps::{Cbr, CbrConfig, Fetch, Names, Payload, Producer, ProducerConfig, Randomize, Serve, ZipfMandelbrot};
 use crate::{AppId, Fault, LinkId, NodeConfig, NodeId, Simulation, Topology};
 use larder_packet::Name;
 use larder_units::{ByteSize, Time};
@@ -41,22 +39,19 @@ pub(super) fn build(scenario: &Scenario, seed: u64) -> Result<Built, ScenarioErr
 fn make_nodes(scenario: &Scenario, network: &mut Simulation) -> Result<(), ScenarioError> {
     let tables = &scenario.tables;
     let topology = topology(scenario, network)?;
-    let largest_payload = tables.producer.iter().filter_map(|table| table.payload).map(ByteSize::bytes);
-    let largest_segment = tables.file.iter().filter_map(|table| table.segment).map(ByteSize::bytes);
-    let packet_bytes = largest_payload.chain(largest_segment).max().unwrap_or(1024).saturating_add(AROUND_CONTENT);
-    let all = with(NodeConfig::default(), &tables.nodes, packet_bytes);
+    let all = with(NodeConfig::default(), &tables.nodes);
     let config = |name: &str| match tables.node.iter().find(|one| one.name.get_ref() == name) {
         None => all.clone(),
         Some(OneNodeTable { policy, content_store, strategy, .. }) => {
             let (policy, content_store, strategy) = (policy.clone(), *content_store, strategy.clone());
-            with(all.clone(), &NodeTable { policy, content_store, strategy, largest_packet: None }, packet_bytes)
+            with(all.clone(), &NodeTable { policy, content_store, strategy, largest_packet: None })
         }
     };
     topology.build(network, config).map_err(|error| ScenarioError(format!("{}: {error}", scenario.source)))?;
     Ok(())
 }
 
-fn with(mut config: NodeConfig, table: &NodeTable, packet_bytes: u64) -> NodeConfig {
+fn with(mut config: NodeConfig, table: &NodeTable) -> NodeConfig {
     if let Some(policy) = &table.policy {
         config.policy = policy.clone();
     }
@@ -66,11 +61,10 @@ fn with(mut config: NodeConfig, table: &NodeTable, packet_bytes: u64) -> NodeCon
     if let Some(largest) = table.largest_packet {
         config.max_packet_bytes = usize::try_from(largest.bytes()).unwrap_or(usize::MAX);
     }
-    match table.content_store {
-        Some(Capacity::Bytes(size)) => NodeConfig { capacity: size, ..config },
-        Some(Capacity::Packets(packets)) => config.with_packets(packets, packet_bytes),
-        None => config,
+    if let Some(StoreTable(capacity)) = table.content_store {
+        config.capacity = capacity;
     }
+    config
 }
 
 /// The shape that is asked for, with the nodes and links that are named one by one.
@@ -78,7 +72,10 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
     let tables = &scenario.tables;
     let shapes = [
         tables.line.as_ref().map(|line| Topology::line(line.nodes, &line.link.config())),
-        tables.dumbbell.as_ref().map(|table| Topology::dumbbell(table.pairs, &table.edge.config(), &table.backbone.config())),
+        tables
+            .dumbbell
+            .as_ref()
+            .map(|table| Topology::dumbbell(table.pairs, &table.edge.config(), &table.backbone.config())),
         tables.tree.as_ref().map(|tree| Topology::tree(tree.children, tree.levels, &tree.link.config())),
         tables.grid.as_ref().map(|grid| Topology::grid(grid.width, grid.height, &grid.link.config())),
         tables.scale_free.as_ref().map(|table| {
@@ -88,10 +85,18 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
     let mut shapes = shapes.into_iter().flatten();
     let mut topology = shapes.next().unwrap_or_default();
     if shapes.next().is_some() {
-        return Err(ScenarioError(format!("{}: two shapes: keep one of [line], [dumbbell], [tree], [grid], [scale-free]", scenario.source)));
+        return Err(ScenarioError(format!(
+            "{}: two shapes: keep one of [line], [dumbbell], [tree], [grid], [scale-free]",
+            scenario.source
+        )));
     }
     if topology.nodes.len() > crate::limits::NODES {
-        return Err(ScenarioError(format!("{}: {} nodes: the most is {}", scenario.source, topology.nodes.len(), crate::limits::NODES)));
+        return Err(ScenarioError(format!(
+            "{}: {} nodes: the most is {}",
+            scenario.source,
+            topology.nodes.len(),
+            crate::limits::NODES
+        )));
     }
     for one in &tables.node {
         if !topology.nodes.contains(one.name.get_ref()) {
@@ -111,7 +116,10 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
         topology.link(a, b, &link.like.config());
     }
     if topology.nodes.is_empty() {
-        return Err(ScenarioError(format!("{}: no nodes: state a shape, such as [line], or [[node]] and [[link]]", scenario.source)));
+        return Err(ScenarioError(format!(
+            "{}: no nodes: state a shape, such as [line], or [[node]] and [[link]]",
+            scenario.source
+        )));
     }
     Ok(topology)
 }
@@ -120,12 +128,15 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
 
 fn make_producers(scenario: &Scenario, network: &mut Simulation) -> Result<Vec<Served>, ScenarioError> {
     let mut served = Vec::new();
-    let largest = scenario.tables.nodes.largest_packet.map_or(larder_forwarder::limits::MAX_PACKET_BYTES as u64, ByteSize::bytes);
+    let largest =
+        scenario.tables.nodes.largest_packet.map_or(larder_forwarder::limits::MAX_PACKET_BYTES as u64, ByteSize::bytes);
     for table in &scenario.tables.producer {
         let node = find(scenario, network, &table.node)?;
         let payload = table.payload.map_or(1024, ByteSize::bytes);
         if payload.saturating_add(AROUND_CONTENT) > largest {
-            let what = format!("a payload of {payload} bytes does not fit into packets of {largest}: set largest-packet in [nodes]");
+            let what = format!(
+                "a payload of {payload} bytes does not fit into packets of {largest}: set largest-packet in [nodes]"
+            );
             return Err(scenario.fault(&table.node.span(), what));
         }
         let config = ProducerConfig { payload: Payload::Content(payload as usize), freshness: table.freshness };
@@ -208,12 +219,19 @@ fn check_route(
     let serving = || served.iter().filter(|served| name.as_name().starts_with(served.prefix.as_name()));
     if serving().next().is_none() {
         let known: Vec<String> = served.iter().map(|served| served.prefix.to_string()).collect();
-        let known = if known.is_empty() { "nobody serves anything".to_owned() } else { format!("there is {}", known.join(", ")) };
+        let known = if known.is_empty() {
+            "nobody serves anything".to_owned()
+        } else {
+            format!("there is {}", known.join(", "))
+        };
         return Err(scenario.fault(&at.span(), format_args!("nobody serves {name}; {known}")));
     }
     match serving().any(|served| !served.unreachable.contains(&node)) {
         true => Ok(()),
-        false => Err(scenario.fault(&at.span(), format_args!("no route from {} to {name}: no links lead to its producer", at.get_ref()))),
+        false => Err(scenario.fault(
+            &at.span(),
+            format_args!("no route from {} to {name}: no links lead to its producer", at.get_ref()),
+        )),
     }
 }
 
@@ -222,8 +240,11 @@ fn check_route(
 fn plan_faults(scenario: &Scenario, network: &mut Simulation) -> Result<(), ScenarioError> {
     for spanned in &scenario.tables.fault {
         let (span, table) = (spanned.span(), spanned.get_ref());
-        let link = |ends: &Option<[String; 2]>| ends.as_ref().map(|ends| find_link(scenario, network, &span, ends)).transpose();
-        let node = |name: &Option<String>| name.as_ref().map(|name| find_at(scenario, network, &span, name)).transpose();
+        let link = |ends: &Option<[String; 2]>| {
+            ends.as_ref().map(|ends| find_link(scenario, network, &span, ends)).transpose()
+        };
+        let node =
+            |name: &Option<String>| name.as_ref().map(|name| find_at(scenario, network, &span, name)).transpose();
         let FaultTable { at, cut, heal, crash, restart } = table;
         let faults = [
             link(cut)?.map(Fault::Cut),
@@ -256,7 +277,12 @@ fn find(scenario: &Scenario, network: &Simulation, name: &Spanned<String>) -> Re
     find_at(scenario, network, &name.span(), name.get_ref())
 }
 
-fn find_at(scenario: &Scenario, network: &Simulation, span: &Range<usize>, name: &str) -> Result<NodeId, ScenarioError> {
+fn find_at(
+    scenario: &Scenario,
+    network: &Simulation,
+    span: &Range<usize>,
+    name: &str,
+) -> Result<NodeId, ScenarioError> {
     network.node(name).ok_or_else(|| no_node(scenario, span, name, network.nodes().map(|node| network.node_name(node))))
 }
 
@@ -268,6 +294,7 @@ fn no_node(
 ) -> ScenarioError {
     let near = |known: &String| strsim::jaro(known, name);
     let best = known.map(|name| name.to_string()).max_by(|a, b| near(a).total_cmp(&near(b)));
-    let suggestion = best.filter(|best| near(best) > 0.6).map_or(String::new(), |best| format!("; did you mean `{best}`?"));
+    let suggestion =
+        best.filter(|best| near(best) > 0.6).map_or(String::new(), |best| format!("; did you mean `{best}`?"));
     scenario.fault(span, format_args!("no node `{name}`{suggestion}"))
 }

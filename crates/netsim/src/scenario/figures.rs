@@ -43,7 +43,12 @@ pub(super) fn figures(built: &Built, end: Time) -> Vec<Figure> {
 type Value = (&'static str, &'static str, f64);
 
 fn named(component: &str, values: Vec<Value>) -> impl Iterator<Item = Figure> {
-    values.into_iter().map(move |(quantity, unit, value)| Figure { component: component.to_owned(), quantity, unit, value })
+    values.into_iter().map(move |(quantity, unit, value)| Figure {
+        component: component.to_owned(),
+        quantity,
+        unit,
+        value,
+    })
 }
 
 fn of_cbr(consumer: &Cbr, end: Time) -> Vec<Value> {

@@ -2,7 +2,7 @@
 
 use crate::loss::Loss;
 use crate::queue::{CoDel, Depth, Queueing, Red};
-use crate::{LinkConfig, limits};
+use crate::{Capacity, LinkConfig, limits};
 use larder_packet::Name;
 use larder_policy::Spec;
 use larder_transfer::CongestionSpec;
@@ -50,7 +50,7 @@ pub(super) struct Tables {
 pub(super) struct NodeTable {
     #[serde(deserialize_with = "some")]
     pub(super) policy: Option<Spec>,
-    pub(super) content_store: Option<Capacity>,
+    pub(super) content_store: Option<StoreTable>,
     #[serde(deserialize_with = "some")]
     pub(super) strategy: Option<Name>,
     #[serde(deserialize_with = "some")]
@@ -64,17 +64,14 @@ pub(super) struct OneNodeTable {
     pub(super) name: Spanned<String>,
     #[serde(default, deserialize_with = "some")]
     pub(super) policy: Option<Spec>,
-    pub(super) content_store: Option<Capacity>,
+    pub(super) content_store: Option<StoreTable>,
     #[serde(default, deserialize_with = "some")]
     pub(super) strategy: Option<Name>,
 }
 
 /// A Content Store's capacity: `"64MiB"` or `"1000 packets"`.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Capacity {
-    Bytes(ByteSize),
-    Packets(u64),
-}
+pub(super) struct StoreTable(pub(super) Capacity);
 
 /// What a link is like.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -317,13 +314,14 @@ pub(super) struct FaultTable {
 
 // ---- Values ----
 
-impl<'de> Deserialize<'de> for Capacity {
+impl<'de> Deserialize<'de> for StoreTable {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         match packets(&text) {
             Some(count) => count.map(Capacity::Packets),
             None => text.parse().map(Capacity::Bytes).map_err(|error| error.to_string()),
         }
+        .map(StoreTable)
         .map_err(D::Error::custom)
     }
 }
@@ -375,7 +373,9 @@ fn optional_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BitRate>, D::Error> {
     let rate: BitRate = parsed(deserializer)?;
     match rate.bits_per_second() {
-        0 => Err(D::Error::custom("a rate of 0: leave the key out for a link that sends in no time, or cut it by a [[fault]]")),
+        0 => Err(D::Error::custom(
+            "a rate of 0: leave the key out for a link that sends in no time, or cut it by a [[fault]]",
+        )),
         _ => Ok(Some(rate)),
     }
 }
@@ -400,7 +400,10 @@ fn frequency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error
     let found = f64::deserialize(deserializer)?;
     match found > 0.0 && found <= limits::FREQUENCY {
         true => Ok(found),
-        false => Err(D::Error::custom(format!("{found} Interests a second: expected more than 0, {:e} at most", limits::FREQUENCY))),
+        false => Err(D::Error::custom(format!(
+            "{found} Interests a second: expected more than 0, {:e} at most",
+            limits::FREQUENCY
+        ))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{Error, Watch, on_all_cores};
 use larder_netsim::apps::{Cbr, CbrConfig, Names, Payload, Producer, ProducerConfig, Randomize, ZipfMandelbrot};
-use larder_netsim::{AppId, Depth, LinkConfig, NodeConfig, Queueing, Simulation, Topology};
+use larder_netsim::{AppId, Capacity, Depth, LinkConfig, NodeConfig, Queueing, Simulation, Topology};
 use larder_packet::Name;
 use larder_units::{BitRate, Time};
 use std::time::Duration;
@@ -18,8 +18,6 @@ const CATALOGUE: usize = 2000;
 const CACHED_OBJECTS: u64 = 1000;
 const EDGE_MBPS: u64 = 40;
 const DELAY: Duration = Duration::from_millis(10);
-/// Names, lengths and the null signature of a Data, at most.
-const OVERHEAD_BYTES: u64 = 64;
 
 /// What the paper leaves open.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -135,8 +133,8 @@ fn build(cell: &Cell) -> Result<(Simulation, Vec<AppId>), Error> {
     };
     let payload = cell.size.0 * kilobyte;
     let policy = cell.policy.parse::<larder_policy::Spec>().map_err(refused)?;
-    let config = NodeConfig { policy, max_packet_bytes: 1 << 20, ..NodeConfig::default() };
-    let config = config.with_packets(CACHED_OBJECTS, payload + OVERHEAD_BYTES);
+    let capacity = Capacity::Packets(CACHED_OBJECTS);
+    let config = NodeConfig { policy, capacity, max_packet_bytes: 1 << 20, ..NodeConfig::default() };
     let topology = Topology::dumbbell(2, &link(EDGE_MBPS), &link(cell.backbone_mbps));
     topology.build(&mut network, |_| config.clone()).map_err(refused)?;
 
