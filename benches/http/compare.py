@@ -5,7 +5,8 @@ The measure is requests a CPU-second of the server, its children's included, fro
 moves requests a second. Every figure is the median of the rounds; the ratios stand last.
 
 Each server caches in memory with one worker: nginx' proxy_cache lies in /dev/shm and is sent by sendfile, Varnish has malloc storage.
-None writes an access log. The origin is `larder origin`; the client is wrk with 50 connections that stay open.
+None writes an access log. The origin is `larder origin`; the client is wrk with 50 connections that stay open, for HTTP/2 (over TLS, so without Varnish)
+h2load with as many, ten requests at once on each.
 """
 
 import argparse
@@ -27,6 +28,7 @@ CELLS = {
     "hit-1k": ("1 KB hits", "/1000/a", (1.5, 2.3)),
     "hit-10k": ("10 KB hits", "/10000/a", (1.35, 2.1)),
     "hit-100k": ("100 KB hits", "/100000/a", (1.25, 1.15)),
+    "h2": ("1 KB hits, HTTP/2", "/1000/a", (1.2, None)),
     "miss": ("1 KB misses, stored", None, (1.5, None)),
 }
 CONNECTIONS = 50
@@ -113,6 +115,10 @@ websocket = ""
 listen = "127.0.0.1:{port}"
 origin = "http://127.0.0.1:{origin}"
 cache = "{arguments.memory}MiB"
+[http.tls]
+listen = "127.0.0.1:{arguments.tls['larder']}"
+certificate = "{work}/certificate.pem"
+key = "{work}/key.pem"
 [admin]
 listen = "127.0.0.1:{arguments.admin}"
 [log]
@@ -147,6 +153,9 @@ http {{
     upstream origin {{ server 127.0.0.1:{origin}; keepalive 128; keepalive_requests 1000000000; }}
     server {{
         listen 127.0.0.1:{port} backlog=4096;
+        listen 127.0.0.1:{arguments.tls['nginx']} ssl http2 backlog=4096;
+        ssl_certificate {work}/certificate.pem;
+        ssl_certificate_key {work}/key.pem;
         location / {{
             proxy_pass http://origin;
             proxy_http_version 1.1;
@@ -167,6 +176,18 @@ def varnish(arguments, work, port, origin):
     open(path, "w").write(f'vcl 4.1;\nbackend default {{ .host = "127.0.0.1"; .port = "{origin}"; }}\n')
     return ["varnishd", "-F", "-f", path, "-a", f"127.0.0.1:{port}", "-s", f"malloc,{arguments.memory}m", "-n", f"{work}/varnish",
             "-p", "thread_pools=1", "-p", "thread_pool_min=60"]
+
+
+def drive_h2(server, target, seconds, tls_port):
+    """One run of h2load: requests, and the server's CPU-seconds meanwhile."""
+    before = server.cpu_seconds()
+    said = subprocess.run(["h2load", "-c", str(CONNECTIONS), "-m", "10", "-D", str(seconds), f"https://127.0.0.1:{tls_port}{target}"],
+                          capture_output=True, text=True)
+    spent = server.cpu_seconds() - before
+    found = re.search(r"requests: .*?(\d+) done, (\d+) succeeded, (\d+) failed", said.stdout)
+    if not found or found.group(1) != found.group(2) or "Application protocol: h2" not in said.stdout:
+        raise SystemExit(f"{server.name}: {said.stdout + said.stderr}")
+    return int(found.group(1)), spent
 
 
 def drive(server, target, seconds, work, salt):
@@ -213,7 +234,10 @@ def main():
     with open(f"{work}/log", "w+") as log:
         try:
             open(f"{work}/misses.lua", "w").write(MISSES)
-            origin_port, *ports = free_ports(4)
+            openssl = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
+            subprocess.run([*openssl.split(), "-keyout", f"{work}/key.pem", "-out", f"{work}/certificate.pem"], check=True, stderr=log)
+            origin_port, *ports = free_ports(6)
+            arguments.tls = dict(zip(("larder", "nginx"), ports[3:]))
             origin = Server("origin", origin_port, [arguments.larder, "origin", "--listen", f"127.0.0.1:{origin_port}"], log)
             servers.append(origin)
             makers = {"larder": larder, "nginx": nginx, "varnish": varnish}
@@ -240,17 +264,24 @@ def measure(arguments, caches, origin, rounds, seconds, work):
     runs = []
     for cell in arguments.only:
         _, target, _ = CELLS[cell]
-        for server in caches:
+        asked = [server for server in caches if cell != "h2" or server.name in arguments.tls]
+
+        def once(server, seconds, salt):
+            if cell == "h2":
+                return drive_h2(server, target, seconds, arguments.tls[server.name])
+            return drive(server, target, seconds, work, salt)
+
+        for server in asked:
             check(server, target or "/1000/check")
-            drive(server, target, 1, work, f"warm-{cell}-{server.name}")
+            once(server, 1, f"warm-{cell}-{server.name}")
         for number in range(rounds):
-            for server in caches if number % 2 == 0 else reversed(caches):
+            for server in asked if number % 2 == 0 else reversed(asked):
                 before = origin.cpu_seconds()
                 kept = stored(arguments) if server.name == "larder" else 0
-                requests, cpu = drive(server, target, seconds, work, f"{cell}-{number}-{server.name}")
-                asked = origin.cpu_seconds() - before
-                if target and asked > 0.1 * cpu:
-                    raise SystemExit(f"{server.name}: hits reach the origin, which takes {asked:.2f} CPU-seconds")
+                requests, cpu = once(server, seconds, f"{cell}-{number}-{server.name}")
+                fetching = origin.cpu_seconds() - before
+                if target and fetching > 0.1 * cpu:
+                    raise SystemExit(f"{server.name}: hits reach the origin, which takes {fetching:.2f} CPU-seconds")
                 if server.name == "larder" and target is None and stored(arguments) - kept < 0.99 * requests:
                     raise SystemExit(f"larder: of {requests} misses only {stored(arguments) - kept} were stored")
                 runs.append({"cell": cell, "server": server.name, "round": number, "requests": requests, "cpu_seconds": cpu,
@@ -267,14 +298,14 @@ def show(arguments, runs):
     print(f"{'':22}" + "".join(f"{name:>24}" for name in arguments.servers))
     for cell in arguments.only:
         values = [each(cell, name) for name in arguments.servers]
-        cells = (f"{statistics.median(v) / 1e3:8.1f} ({min(v) / 1e3:.1f} to {max(v) / 1e3:.1f})" for v in values)
+        cells = ("" if not v else f"{statistics.median(v) / 1e3:8.1f} ({min(v) / 1e3:.1f} to {max(v) / 1e3:.1f})" for v in values)
         print(f"{CELLS[cell][0]:22}" + "".join(f"{text:>24}" for text in cells))
     missed = 0
     print("\nratios")
     for cell in arguments.only:
         title, _, bars = CELLS[cell]
         for rival, bar in zip(("nginx", "varnish"), bars):
-            if rival not in arguments.servers or "larder" not in arguments.servers:
+            if not each(cell, "larder") or not each(cell, rival):
                 continue
             ratio = statistics.median(each(cell, "larder")) / statistics.median(each(cell, rival))
             verdict = "" if bar is None else f"bar {bar:.2f} {'met' if ratio >= bar else 'MISSED'}"

@@ -106,6 +106,7 @@ fn cache() -> Cache {
         policy: "lru".parse().expect("a policy"),
         max_object: ByteSize::from_bytes(CAPACITY_BYTES),
         slice: ByteSize::from_bytes(4096),
+        share_cookies: false,
         targets: vec!["cdn-cache-control".parse().unwrap()],
         hash_key: [7; 16],
     };

@@ -26,6 +26,7 @@ mod reproduce;
 mod run;
 mod seeds;
 mod simulate;
+mod testbed;
 mod trace;
 
 use clap::{Parser, Subcommand};
@@ -59,6 +60,7 @@ enum Command {
     Policies(policies::PoliciesArgs),
     Reproduce(reproduce::ReproduceArgs),
     Simulate(simulate::SimulateArgs),
+    Testbed(testbed::TestbedArgs),
     Trace(trace::TraceArgs),
 }
 
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
         Command::Policies(args) => policies::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(args),
+        Command::Testbed(args) => testbed::run(args),
         Command::Trace(args) => trace::run(args),
     };
     match result {

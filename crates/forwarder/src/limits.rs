@@ -35,10 +35,10 @@ pub const PREFIX_BYTES: usize = 2048;
 /// Faces that may have incomplete packets in reassembly at once, about 890 kB each at the worst.
 pub const REASSEMBLING_FACES: usize = 128;
 
-/// Nonces remembered after their Interests are gone, a generation; two generations are kept. A generation of 2^16 takes about 1 MB.
-pub const DEAD_NONCES: usize = 1 << 16;
+/// Nonces remembered after their Interests are gone: the table takes 8 bytes each, 1 MB. A flood shortens the memory, and fills no more.
+pub const DEAD_NONCES: usize = 1 << 17;
 
-/// The age at which a generation of dead nonces is dropped: loops longer than this are cut by HopLimit and the PIT instead.
+/// The age at which a dead nonce is forgotten: loops longer than this are cut by HopLimit and the PIT instead.
 pub const DEAD_NONCE_AGE: Duration = Duration::from_secs(3);
 
 /// Routes in the RIB, over all prefixes.
@@ -62,9 +62,12 @@ pub const SIGNATURE_TIME_GRACE: Duration = Duration::from_secs(120);
 /// Commands remembered of each certificate within twice that time, 16 bytes each; with more, the oldest times are refused.
 pub const SIGNED_COMMANDS: usize = 1 << 16;
 
-/// Bytes that one cached Data takes besides its packet: the entry (96), its slot in the two indexes (about 56), the policy's share (24)
-/// and the allocator's (16).
-pub const CONTENT_STORE_ENTRY_BYTES: u64 = 192;
+/// Bytes that one cached Data takes besides its packet: the entry (64), its places in the two indexes (about 16 and 60), the policy's share
+/// (24), and of the buffer its head (16), its rounding up (32 on average) and the allocator's (8).
+pub const CONTENT_STORE_ENTRY_BYTES: u64 = 224;
+
+/// Buffers of Data that left the Content Store are used again for the next: so many bytes of them wait, which a burst of evictions would exceed.
+pub const SPARE_BUFFER_BYTES: usize = 1 << 20;
 
 /// Packets that come to a send queue longer than this carry a congestion mark (NDNLPv2), unless the face says otherwise: NFD's default, and five
 /// milliseconds' worth at 100 Mb/s.

@@ -10,8 +10,8 @@ use crate::face::FaceId;
 use crate::limits;
 use crate::name_hash::{NameHasher, Prefix};
 use crate::timer_wheel::TimerWheel;
-use hashbrown::HashTable;
 use larder_packet::{Data, Interest, NackReason, NameRef, PitToken, types};
+use larder_policy::{Slot, SlotIndex, prefetch};
 use larder_units::Time;
 use std::time::Duration;
 
@@ -120,7 +120,7 @@ impl PitEntry {
 const DIGEST_HEADER: &[u8] = &[types::IMPLICIT_SHA256_DIGEST as u8, 32];
 
 pub(crate) struct Pit {
-    index: HashTable<u32>,
+    index: SlotIndex,
     entries: Vec<PitEntry>,
     free: Vec<u32>,
     wheel: TimerWheel,
@@ -135,7 +135,7 @@ pub(crate) struct Pit {
 impl Pit {
     pub(crate) fn new(limit: usize) -> Self {
         Pit {
-            index: HashTable::new(),
+            index: SlotIndex::default(),
             entries: Vec::new(),
             free: Vec::new(),
             wheel: TimerWheel::new(),
@@ -159,16 +159,21 @@ impl Pit {
     }
 
     pub(crate) fn find(&self, hash: u64, interest: &Interest<'_>) -> Option<u32> {
-        self.index.find(hash, |slot| self.entries[*slot as usize].matches(hash, interest)).copied()
+        let same = |slot: Slot| self.entries[slot.index()].matches(hash, interest);
+        self.index.find(hash, same).map(|slot| slot.index() as u32)
     }
 
     /// A new entry for an Interest that [`Pit::find`] did not find; `None` where the table is full.
     pub(crate) fn insert(&mut self, hash: u64, interest: &Interest<'_>) -> Option<u32> {
         let bytes = interest.name.as_bytes().len() + interest.forwarding_hint.map_or(0, <[u8]>::len);
-        let same_name = self.index.iter_hash(hash).filter(|slot| self.entries[**slot as usize].hash == hash);
+        let mut same_name = 0;
+        self.index.find(hash, |slot| {
+            same_name += usize::from(self.entries[slot.index()].hash == hash);
+            same_name == limits::ENTRIES_PER_NAME
+        });
         if self.index.len() >= self.limit
             || self.bytes + bytes > limits::PIT_BYTES
-            || same_name.take(limits::ENTRIES_PER_NAME).count() == limits::ENTRIES_PER_NAME
+            || same_name == limits::ENTRIES_PER_NAME
         {
             return None;
         }
@@ -183,17 +188,14 @@ impl Pit {
             self.prefix_lengths[entry.components] += 1;
             self.longest_prefix = self.longest_prefix.max(entry.components);
         }
-        let entries = &self.entries;
-        self.index.insert_unique(hash, slot, |slot| entries[*slot as usize].hash);
+        self.index.insert(hash, Slot::new(slot));
         Some(slot)
     }
 
     pub(crate) fn remove(&mut self, slot: u32) {
         self.wheel.cancel(slot);
         let entry = &mut self.entries[slot as usize];
-        if let Ok(found) = self.index.find_entry(entry.hash, |other| *other == slot) {
-            found.remove();
-        }
+        self.index.remove(entry.hash, Slot::new(slot));
         if entry.can_be_prefix {
             self.prefix_lengths[entry.components] -= 1;
             while self.longest_prefix > 0 && self.prefix_lengths[self.longest_prefix] == 0 {
@@ -241,11 +243,27 @@ impl Pit {
     }
 
     fn collect(&self, hash: u64, found: &mut Vec<u32>, mut want: impl FnMut(&PitEntry) -> bool) {
-        let hits = self.index.iter_hash(hash).copied();
-        found.extend(hits.filter(|slot| {
-            let entry = &self.entries[*slot as usize];
-            entry.hash == hash && want(entry)
-        }));
+        self.index.find(hash, |slot| {
+            let entry = &self.entries[slot.index()];
+            if entry.hash == hash && want(entry) {
+                found.push(slot.index() as u32);
+            }
+            false
+        });
+    }
+
+    /// Something with a name of this hash will be looked up soon: begins to load its line of the index.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        self.index.prefetch(hash);
+    }
+
+    /// The same for the entry, once the index is there.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, hash: u64) {
+        if let Some(slot) = self.index.guess(hash) {
+            prefetch(&self.entries, slot.index());
+        }
     }
 
     /// The entry that asked `face` for this with this nonce, and no fewer hops: the one that a Nack answers. The Interest in the Nack may be

@@ -28,6 +28,9 @@ pub struct Config {
     /// Bodies that are asked for in ranges are fetched and stored in parts of this size; 0: only whole. From [`limits::SLICE_BYTES_LEAST`] up to
     /// what `max_object` comes to.
     pub slice: ByteSize,
+    /// A response with `Set-Cookie` is stored where its `Cache-Control` allows it, as RFC 9111 §7.3 has it; else only where it says `public`
+    /// or `s-maxage`.
+    pub share_cookies: bool,
     /// Response fields that speak to this cache (RFC 9213), the most telling first: `CDN-Cache-Control`, or the operator's own.
     pub targets: Vec<HeaderName>,
     /// The secret of the keys' hash, from the host's entropy: who does not know it cannot make keys collide.
@@ -47,6 +50,7 @@ pub struct Cache {
     pub(crate) slice_bytes: u64,
     /// Sliced responses so far: what is stored of one is never taken for another's.
     pub(crate) generations: u64,
+    pub(crate) share_cookies: bool,
     pub(crate) targets: Box<[HeaderName]>,
     pub(crate) budget: Budget,
     pub(crate) counters: Counters,
@@ -70,6 +74,7 @@ impl Cache {
             max_object,
             slice_bytes,
             generations: 0,
+            share_cookies: config.share_cookies,
             targets: config.targets.clone().into_boxed_slice(),
             budget,
             counters: Counters::default(),

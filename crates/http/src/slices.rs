@@ -33,7 +33,7 @@ use crate::storing::{content_length, says_it_changed};
 use crate::vary::Selector;
 use crate::{
     Answer, Exchange, ForwardReason, Now, Refusal, Reply, RequestHead, ResponseHead, Step, conditional, fields, limits,
-    storability, targeted,
+    targeted,
 };
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, IF_MODIFIED_SINCE, IF_NONE_MATCH};
@@ -236,8 +236,7 @@ impl Cache {
         }
         let says = targeted::directives(&headers, &self.targets);
         let freshness = Freshness::of(StatusCode::OK, &headers, &says, exchange.asked, now);
-        let verdict =
-            storability::judge(StatusCode::OK, &headers, &says, exchange.is_authorized(), freshness.has_lifetime());
+        let verdict = self.judge(StatusCode::OK, &headers, &says, exchange.is_authorized(), &freshness);
         if let Err(refusal) = verdict {
             self.counters.refuse(refusal);
         }
@@ -350,8 +349,7 @@ impl Cache {
     fn head_of(&mut self, exchange: &Exchange, headers: &HeaderMap, length: u64, now: Now) -> Option<Stored> {
         let says = targeted::directives(headers, &self.targets);
         let freshness = Freshness::of(StatusCode::OK, headers, &says, exchange.asked, now);
-        let verdict =
-            storability::judge(StatusCode::OK, headers, &says, exchange.is_authorized(), freshness.has_lifetime());
+        let verdict = self.judge(StatusCode::OK, headers, &says, exchange.is_authorized(), &freshness);
         let verdict = if exchange.may_store { verdict } else { Err(Refusal::NoStore) };
         if let Err(refusal) = verdict {
             self.counters.refuse(refusal);

@@ -1,6 +1,7 @@
 //! Storing: whether the body of a response is collected, what becomes of it at its end, and what leaves the store for it.
 
 use crate::cache::Cache;
+use crate::directives::ResponseDirectives;
 use crate::exchange::{Ask, Exchange};
 use crate::fill::Fill;
 use crate::flight::Landing;
@@ -53,6 +54,18 @@ impl Cache {
         fill.map_err(Some)
     }
 
+    /// Whether a response may be stored at all (RFC 9111 §3).
+    pub(crate) fn judge(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        says: &ResponseDirectives,
+        authorized: bool,
+        freshness: &Freshness,
+    ) -> Result<(), Refusal> {
+        storability::judge(status, headers, says, authorized, freshness.has_lifetime(), self.share_cookies)
+    }
+
     /// The origin has something else now, and it will not take the old one's place: the old one goes, whether or not it had validators.
     /// Else a reload shows the new one, and the request after it the old one again.
     fn discard_outdated(&mut self, exchange: &Exchange, validated: Option<&Stored>, status: StatusCode) {
@@ -81,7 +94,7 @@ impl Cache {
         // The request that led here counts where its answer may be stored by HTTP's rules.
         let says = targeted::directives(headers, &self.targets);
         let freshness = Freshness::of(status, headers, &says, asked, now);
-        storability::judge(status, headers, &says, exchange.is_authorized(), freshness.has_lifetime())?;
+        self.judge(status, headers, &says, exchange.is_authorized(), &freshness)?;
         if !framed {
             return Err(Refusal::Unframed);
         }
@@ -171,8 +184,7 @@ impl Cache {
     ) -> Result<(), Refusal> {
         let says = stored.freshen(headers, &self.targets, exchange.asked, now);
         let authorized = exchange.is_authorized();
-        let has_lifetime = stored.freshness.has_lifetime();
-        let verdict = storability::judge(stored.status, stored.headers(), &says, authorized, has_lifetime);
+        let verdict = self.judge(stored.status, stored.headers(), &says, authorized, &stored.freshness);
         let selector = Selector::of(stored.headers(), &exchange.headers);
         if verdict.is_err() || selector != stored.selector {
             self.discard(stored);

@@ -73,6 +73,11 @@ impl EventQueue {
         self.heap.pop().map(|next| (next.at, next.event))
     }
 
+    /// When the next event happens.
+    pub(crate) fn next_at(&self) -> Option<Time> {
+        self.heap.peek().map(|next| next.at)
+    }
+
     /// Events planned and not yet happened.
     pub(crate) fn len(&self) -> usize {
         self.heap.len()

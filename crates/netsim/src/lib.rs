@@ -37,6 +37,7 @@ pub mod apps;
 mod events;
 pub mod limits;
 mod link;
+mod links;
 mod loss;
 mod node;
 mod queue;
@@ -47,6 +48,7 @@ mod topology;
 
 pub use app::{App, AppId, Received, Sends};
 pub use link::{Channel, ChannelCounters, ChannelId, LinkConfig, LinkId};
+pub use links::Links;
 pub use loss::Loss;
 pub use node::{Capacity, NodeConfig, NodeId};
 pub use queue::{CoDel, Depth, Queueing, Red};

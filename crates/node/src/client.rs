@@ -16,6 +16,7 @@ mod tests;
 pub mod transport;
 
 use crate::entropy;
+use crate::gso;
 use crate::system_message::system_message;
 use larder_packet::{
     ControlParameters, Data, Fragmenter, Interest, LpHeader, LpPacket, NackReason, Name, PitToken, Reassembled,
@@ -182,7 +183,7 @@ impl Client {
         Client {
             transport,
             start: Instant::now(),
-            input: Input { datagrams: socket.mtu().is_some(), ..Input::default() },
+            input: Input { datagram: socket.mtu(), ..Input::default() },
             output,
             reassembler: Reassembler::new(),
             malformed: 0,
@@ -384,7 +385,8 @@ struct Input {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    datagrams: bool,
+    /// Bytes of each datagram that was read but the last, which may be shorter; nothing for a stream.
+    datagram: Option<usize>,
 }
 
 impl Input {
@@ -396,8 +398,9 @@ impl Input {
         self.end -= self.start;
         self.start = 0;
         match socket.read(&mut self.buffer[self.end..])? {
-            Some(bytes) => {
-                self.end += bytes;
+            Some(read) => {
+                self.end += read.bytes;
+                self.datagram = self.datagram.map(|_| read.datagram);
                 Ok(true)
             }
             None => Ok(false),
@@ -407,10 +410,9 @@ impl Input {
     /// Where the next whole frame is.
     fn next_frame(&mut self) -> Result<Option<std::ops::Range<usize>>, tlv::FrameError> {
         let bytes = &self.buffer[self.start..self.end];
-        let length = if self.datagrams {
-            Some(bytes.len()).filter(|length| *length > 0)
-        } else {
-            tlv::frame(bytes, limits::FRAME_BYTES)?
+        let length = match self.datagram {
+            Some(datagram) => Some(bytes.len().min(datagram)).filter(|length| *length > 0),
+            None => tlv::frame(bytes, limits::FRAME_BYTES)?,
         };
         let Some(length) = length else { return Ok(None) };
         let range = self.start..self.start + length;
@@ -483,18 +485,20 @@ impl Output {
     /// Writes what the socket takes; true where nothing is left.
     fn flush(&mut self, socket: &mut Socket) -> io::Result<bool> {
         while self.waiting_bytes() > 0 {
-            let next = match &self.datagrams {
-                None => self.bytes.len(),
-                Some(datagrams) => self.start + datagrams.lengths.front().copied().unwrap_or_default(),
+            let (count, bytes) = match &self.datagrams {
+                None => (1, self.waiting_bytes()),
+                Some(datagrams) => gso::run(datagrams.lengths.iter().copied(), socket.most_datagrams()),
             };
-            let Some(written) = socket.write(&self.bytes[self.start..next])? else { return Ok(false) };
+            let first = self.datagrams.as_ref().and_then(|datagrams| datagrams.lengths.front().copied());
+            let next = &self.bytes[self.start..self.start + bytes];
+            let Some(written) = socket.write(next, first.unwrap_or(bytes))? else { return Ok(false) };
             self.start += written;
             if self.start >= limits::OUTPUT_BYTES {
                 self.bytes.drain(..self.start);
                 self.start = 0;
             }
             if let Some(datagrams) = &mut self.datagrams {
-                datagrams.lengths.pop_front();
+                datagrams.lengths.drain(..count);
             }
         }
         self.bytes.clear();

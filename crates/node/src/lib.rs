@@ -20,6 +20,7 @@
 pub mod client;
 mod config;
 mod entropy;
+mod gso;
 pub mod http;
 pub mod limits;
 pub mod log;
@@ -29,7 +30,7 @@ mod system_message;
 
 pub use config::{
     AdminConfig, AuthorizeConfig, Config, ConfigError, DEFAULT, HttpTable, LogConfig, LogFormat, NdnConfig, Origin,
-    RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting,
+    RouteConfig, RouteTarget, Scope, StrategyConfig, TlsTable, UnixSetting,
 };
 pub use node::{Node, raise_descriptor_limit};
 pub use system_message::system_message;

@@ -1,7 +1,7 @@
 //! Starting and stopping the whole node.
 
 use crate::config::{Config, HttpTable, Origin};
-use crate::http::{Admin, Http, HttpConfig, StatusSource, Upstream};
+use crate::http::{Admin, Http, HttpConfig, StatusSource, TlsConfig, Upstream};
 use crate::ndn::Ndn;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fmt::Write;
@@ -76,6 +76,9 @@ impl Node {
                 Origin::Http(origin) => writeln!(text, "HTTP   http://{address}/  in front of {origin}"),
             };
         }
+        if let Some(address) = self.http.as_ref().and_then(Http::local_tls_addr) {
+            let _ = writeln!(text, "HTTPS  https://{address}/  HTTP/2 and HTTP/1.1");
+        }
         if let Some(admin) = &self.admin {
             let _ = writeln!(text, "admin  http://{}/status  and /metrics", admin.local_addr());
         }
@@ -142,6 +145,10 @@ fn watch_signals(end: mpsc::Sender<End>) -> Result<(), String> {
 fn http_config(table: &HttpTable) -> Option<HttpConfig> {
     Some(HttpConfig {
         listen: table.listen?,
+        tls: table.tls.as_ref().and_then(|tls| {
+            let (certificate, key) = (tls.certificate.clone(), tls.key.clone());
+            Some(TlsConfig { listen: tls.listen?, certificate, key })
+        }),
         upstream: match &table.origin {
             Origin::Generated => Upstream::Generated,
             Origin::Http(uri) => Upstream::Http(uri.clone()),
@@ -150,6 +157,7 @@ fn http_config(table: &HttpTable) -> Option<HttpConfig> {
         policy: table.policy.clone(),
         max_object: table.max_object,
         slice: table.slice,
+        share_cookies: table.share_cookies,
         targets: table.targets.clone(),
     })
 }

@@ -27,6 +27,7 @@ mod claim;
 mod experiment;
 mod filter;
 mod html;
+mod ndn_vs_http;
 mod report;
 mod section;
 mod work;
@@ -81,7 +82,7 @@ pub struct Paper {
 }
 
 /// The papers, in alphabetical order.
-pub const PAPERS: &[Paper] = &[adaptsize::PAPER, chunk_size::PAPER, filter::PAPER];
+pub const PAPERS: &[Paper] = &[adaptsize::PAPER, chunk_size::PAPER, filter::PAPER, ndn_vs_http::PAPER];
 
 impl Paper {
     /// The paper of this short name.

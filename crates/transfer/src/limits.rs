@@ -42,6 +42,9 @@ pub const MAX_OBJECT_BYTES: u64 = 1 << 40;
 /// Default FreshnessPeriod of segments. They never change, so any value is right; ten seconds is `ndnputchunks`' default.
 pub const DEFAULT_FRESHNESS: Duration = Duration::from_secs(10);
 
+/// Segments read from the source at once where they are asked for in order: 64 KB of ordinary ones, beyond which a read costs its bytes.
+pub const READ_AHEAD_SEGMENTS: usize = 8;
+
 /// FreshnessPeriod of the RDR metadata: a new version is seen after this time at the latest, and a burst of consumers asks the producer once.
 pub const METADATA_FRESHNESS: Duration = Duration::from_millis(100);
 

@@ -88,11 +88,13 @@ mod tests {
     fn cache(origin: &OriginServer, capacity: ByteSize) -> Http {
         let config = HttpConfig {
             listen: ([127, 0, 0, 1], 0).into(),
+            tls: None,
             upstream: Upstream::Http(format!("http://{}", origin.local_addr()).parse().unwrap()),
             capacity,
             policy: "lru".parse().unwrap(),
             max_object: ByteSize::from_mib(1),
             slice: ByteSize::from_bytes(0),
+            share_cookies: false,
             targets: Vec::new(),
         };
         Http::start(&config, || ()).unwrap()

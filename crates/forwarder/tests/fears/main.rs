@@ -1,6 +1,7 @@
 //! What one fears of a forwarder, a file a fear. All of it runs without a socket and without a clock.
 
 mod arbitrary_bytes;
+mod batches;
 mod flooded_tables;
 mod forged_commands;
 mod local_fields;

@@ -94,6 +94,7 @@ pub fn config(capacity: u64, policy: &str) -> Config {
         policy: policy.parse().unwrap(),
         max_object: ByteSize::from_bytes(capacity),
         slice: ByteSize::from_bytes(0),
+        share_cookies: false,
         targets: vec!["cdn-cache-control".parse().unwrap()],
         hash_key: [9; 16],
     }

@@ -5,6 +5,7 @@ use larder_policy::Spec;
 use larder_units::ByteSize;
 use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// `[http]`
 #[derive(Deserialize)]
@@ -13,6 +14,8 @@ pub struct HttpTable {
     /// Where clients connect; `None` where the HTTP side is off.
     #[serde(deserialize_with = "address")]
     pub listen: Option<SocketAddr>,
+    /// `[http.tls]`
+    pub tls: Option<TlsTable>,
     /// `generated`, or `http://host:port`.
     #[serde(deserialize_with = "origin")]
     pub origin: Origin,
@@ -28,9 +31,24 @@ pub struct HttpTable {
     /// The size of the parts in which what is asked for in ranges is stored; 0 for none.
     #[serde(deserialize_with = "parsed")]
     pub slice: ByteSize,
+    /// Store responses with `Set-Cookie` where their `Cache-Control` allows it.
+    pub share_cookies: bool,
     /// Response fields that speak to this cache, the most telling first.
     #[serde(deserialize_with = "field_names")]
     pub targets: Vec<http::HeaderName>,
+}
+
+/// `[http.tls]`
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct TlsTable {
+    /// Where clients connect; `None` where TLS is off.
+    #[serde(deserialize_with = "address")]
+    pub listen: Option<SocketAddr>,
+    /// PEM file of the server's certificate and those between it and a root.
+    pub certificate: PathBuf,
+    /// PEM file of its private key.
+    pub key: PathBuf,
 }
 
 /// Where the HTTP cache fetches.
@@ -46,11 +64,13 @@ impl Default for HttpTable {
     fn default() -> Self {
         HttpTable {
             listen: Some(loopback(8080)),
+            tls: None,
             origin: Origin::Generated,
             cache: ByteSize::from_mib(256),
             policy: known_spec("agd"),
             max_object: ByteSize::from_mib(64),
             slice: ByteSize::from_mib(1),
+            share_cookies: false,
             targets: vec![http::HeaderName::from_static("cdn-cache-control")],
         }
     }

@@ -142,11 +142,12 @@ impl Admin {
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {
-                listen::serve(listener, BOUNDS, stopped, |_peer| {
+                let doors = vec![listen::Door { listener, identity: None }];
+                listen::serve(doors, BOUNDS, stopped, move |_peer, _secure| {
                     let pages = Arc::clone(&pages);
                     service_fn(move |request| {
                         let pages = Arc::clone(&pages);
-                        async move { Ok::<_, Infallible>(pages.respond(request).await) }
+                        Box::pin(async move { Ok::<_, Infallible>(pages.respond(request).await) })
                     })
                 });
             })

@@ -17,6 +17,8 @@ use tokio::sync::mpsc;
 pub(super) struct Way {
     pub(super) target: PathAndQuery,
     pub(super) peer: SocketAddr,
+    /// `http` or `https`: how the client came.
+    pub(super) scheme: &'static str,
     /// As it is keyed.
     pub(super) host: HeaderValue,
 }

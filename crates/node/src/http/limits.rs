@@ -20,6 +20,29 @@ pub const BUFFER_BYTES: usize = 64 * 1024;
 /// A client that takes nothing of its response for so long is given up: it holds the object, and perhaps a connection of the origin.
 pub const WRITE_STALL: Duration = Duration::from_secs(30);
 
+/// Clients have this long for the handshake of TLS: three round trips of the slowest network, and little to hold meanwhile.
+pub const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Requests under way on one connection of HTTP/2, as most servers allow (RFC 9113 §6.5.2 asks for at least 100).
+pub const STREAMS: u32 = 128;
+
+/// Bytes of requests' bodies under way on one connection of HTTP/2; one stream has [`BUFFER_BYTES`].
+pub const CONNECTION_WINDOW_BYTES: u32 = 4 * BUFFER_BYTES as u32;
+
+/// Streams that a client has reset, or broken, and that are not yet done with: at more, the connection ends (CVE-2023-44487, "rapid reset"). h2
+/// itself bounds the CONTINUATION frames of a header block by [`HEADER_BYTES`].
+pub const RESET_STREAMS: usize = 32;
+
+/// Frames of HTTP/2 are gathered up to the largest record of TLS (RFC 8446 §5.1).
+pub const RECORD_BYTES: usize = 16 * 1024;
+
+/// Between two looks at what the streams of a connection of HTTP/2 do.
+pub const STREAMS_LOOK: Duration = Duration::from_secs(5);
+
+/// A client that takes nothing of one stream's response for so long, while it may well take others', loses its connection: the object stays in
+/// memory meanwhile. Twice [`WRITE_STALL`], since a stream has to wait for its turn among others.
+pub const STREAM_STALL: Duration = Duration::from_secs(60);
+
 /// A body, of a request or of the origin's response, that brings nothing for so long is given up.
 pub const BODY_STALL: Duration = Duration::from_secs(30);
 

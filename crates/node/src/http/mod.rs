@@ -21,7 +21,7 @@
 //! TRACE is counted (`max_forwards.rs`).
 //!
 //! # What is missing
-//! TLS, HTTP/2, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass), several origins, retries beyond hyper's own, and
+//! HTTP/2 without TLS, TLS towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass), several origins, retries beyond hyper's own, and
 //! refusing requests with both `Content-Length` and `Transfer-Encoding` (hyper drops the former, as RFC 9112 §6.3 allows).
 
 pub mod admin;
@@ -36,17 +36,21 @@ mod proxy;
 mod purge;
 mod round_trip;
 mod status;
+mod streams;
+mod tls;
 mod upstream;
 
 pub use admin::{Admin, Metrics, StatusSource};
 pub use origin_server::OriginServer;
 pub use purge::Purging;
+pub use tls::TlsConfig;
 
 use larder_policy::{Spec, SpecError};
 use larder_units::{ByteSize, Streams};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use tls::Identity;
 use tokio::sync::oneshot;
 
 /// How to serve HTTP.
@@ -54,6 +58,8 @@ use tokio::sync::oneshot;
 pub struct HttpConfig {
     /// Where clients connect; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// Where they connect by TLS, if anywhere.
+    pub tls: Option<TlsConfig>,
     /// Where responses come from.
     pub upstream: Upstream,
     /// Capacity of the cache.
@@ -64,6 +70,8 @@ pub struct HttpConfig {
     pub max_object: ByteSize,
     /// Bodies that are asked for in ranges are fetched and stored in parts of this size; 0: only whole.
     pub slice: ByteSize,
+    /// Responses with `Set-Cookie` are stored where their `Cache-Control` allows it.
+    pub share_cookies: bool,
     /// Response fields that speak to this cache (RFC 9213), the most telling first.
     pub targets: Vec<::http::HeaderName>,
 }
@@ -80,6 +88,7 @@ pub enum Upstream {
 /// The running HTTP side.
 pub struct Http {
     local: SocketAddr,
+    local_tls: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     thread: JoinHandle<()>,
     source: Arc<status::CacheSource>,
@@ -101,6 +110,7 @@ impl Http {
             policy: config.policy.clone(),
             max_object: config.max_object,
             slice: config.slice,
+            share_cookies: config.share_cookies,
             targets: config.targets.clone(),
             hash_key,
         };
@@ -115,6 +125,14 @@ impl Http {
                 "[http] origin: {origin} is [http] listen itself; set it to the server behind this cache"
             ));
         }
+        let mut doors = vec![listen::Door { listener, identity: None }];
+        let mut local_tls = None;
+        if let Some(tls) = &config.tls {
+            let identity = Some(Arc::new(Identity::read(tls)?));
+            let listener = listen::bind("[http.tls] listen", tls.listen)?;
+            local_tls = Some(listener.local_addr().map_err(|error| format!("[http.tls] listen: {error}"))?);
+            doors.push(listen::Door { listener, identity });
+        }
         let proxy = Arc::new(proxy::Proxy::new(cache, &config.upstream)?);
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
         let (stop, stopped) = oneshot::channel();
@@ -124,16 +142,23 @@ impl Http {
         let thread = std::thread::Builder::new()
             .name("http".to_owned())
             .spawn(move || {
-                listen::serve(listener, BOUNDS, stopped, |peer| proxy::Service::new(&serving, peer));
+                listen::serve(doors, BOUNDS, stopped, move |peer, secure| {
+                    proxy::Service::new(&serving, peer, if secure { "https" } else { "http" })
+                });
                 on_end();
             })
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Http { local, stop: Some(stop), thread, source, proxy })
+        Ok(Http { local, local_tls, stop: Some(stop), thread, source, proxy })
     }
 
     /// Where it listens.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
+    }
+
+    /// Where it speaks TLS.
+    pub fn local_tls_addr(&self) -> Option<SocketAddr> {
+        self.local_tls
     }
 
     /// Its figures, for the admin server.

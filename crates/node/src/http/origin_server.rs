@@ -31,7 +31,12 @@ impl OriginServer {
                 listen::Bounds { connections: limits::CONNECTIONS, header_read: limits::HEADER_READ };
             let thread = std::thread::Builder::new()
                 .name("origin".to_owned())
-                .spawn(move || listen::serve(listener, BOUNDS, stopped, |_peer| service_fn(respond)))
+                .spawn(move || {
+                    let doors = vec![listen::Door { listener, identity: None }];
+                    listen::serve(doors, BOUNDS, stopped, |_peer, _secure| {
+                        service_fn(|request| Box::pin(respond(request)))
+                    });
+                })
                 .map_err(|error| format!("cannot start a thread: {error}"))?;
             Ok::<_, String>((stop, thread))
         };

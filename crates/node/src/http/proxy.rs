@@ -4,7 +4,7 @@ use super::assemble::{Way, assemble};
 use super::body::{OriginBody, Outgoing, Timed, Upload, collect};
 use super::upstream::Origin;
 use super::{Upstream, limits, max_forwards, round_trip};
-use ::http::header::{CONTENT_LENGTH, EXPECT, HOST};
+use ::http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use ::http::request::Parts;
 use ::http::uri::{Authority, PathAndQuery};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
@@ -135,7 +135,7 @@ impl Proxy {
         mut headers: HeaderMap,
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
-        introduce(&mut headers, way.peer, &way.host);
+        introduce(&mut headers, way.peer, way.scheme, &way.host);
         self.origin.ask(method, way.target.clone(), headers, body).await
     }
 
@@ -304,6 +304,7 @@ impl Proxy {
 struct Errand {
     parts: Parts,
     peer: SocketAddr,
+    scheme: &'static str,
     /// As it is keyed: what `EXAMPLE.com:80` gets is stored for `example.com`.
     host: HeaderValue,
 }
@@ -311,20 +312,20 @@ struct Errand {
 impl Errand {
     fn way(&self) -> Way {
         let target = self.parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-        Way { target, peer: self.peer, host: self.host.clone() }
+        Way { target, peer: self.peer, scheme: self.scheme, host: self.host.clone() }
     }
 
     /// Its head, for the cache.
     fn head(&self, has_body: bool) -> RequestHead<'_> {
         // It was made of a text.
-        head(&self.parts, self.host.to_str().unwrap_or_default(), has_body)
+        head(&self.parts, self.scheme, self.host.to_str().unwrap_or_default(), has_body)
     }
 }
 
-fn head<'a>(parts: &'a Parts, authority: &'a str, has_body: bool) -> RequestHead<'a> {
+fn head<'a>(parts: &'a Parts, scheme: &'a str, authority: &'a str, has_body: bool) -> RequestHead<'a> {
     RequestHead {
         method: &parts.method,
-        scheme: "http",
+        scheme,
         authority,
         target: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
         version: parts.version,
@@ -346,11 +347,13 @@ impl Drop for JobRunning {
 pub(super) struct Service {
     proxy: Arc<Proxy>,
     peer: SocketAddr,
+    /// `http` or `https`.
+    scheme: &'static str,
 }
 
 impl Service {
-    pub(super) fn new(proxy: &Arc<Proxy>, peer: SocketAddr) -> Service {
-        Service { proxy: Arc::clone(proxy), peer }
+    pub(super) fn new(proxy: &Arc<Proxy>, peer: SocketAddr, scheme: &'static str) -> Service {
+        Service { proxy: Arc::clone(proxy), peer, scheme }
     }
 }
 
@@ -361,24 +364,28 @@ impl hyper::service::Service<Request<Incoming>> for Service {
 
     fn call(&self, request: Request<Incoming>) -> Responding {
         let (mut parts, body) = request.into_parts();
+        if parts.version == Version::HTTP_2 {
+            join_cookies(&mut parts.headers);
+        }
+        let scheme = self.scheme;
         let fallback = self.proxy.origin.authority();
         let own_answer = max_forwards::spend(&mut parts);
-        let authority = match authority(&parts, fallback) {
+        let authority = match coding(&parts.headers).and_then(|()| authority(&parts, scheme, fallback)) {
             Err(refusal) => return Responding::Now(Some(refuse(refusal))),
             Ok(_) if own_answer.is_some() => return Responding::Now(own_answer),
             Ok(authority) => authority,
         };
-        let step = match self.proxy.step(&head(&parts, authority, !body.is_end_stream())) {
+        let step = match self.proxy.step(&head(&parts, scheme, authority, !body.is_end_stream())) {
             Step::Answer(answer) => return Responding::Now(Some(sent(answer))),
             other => other,
         };
         // As it is keyed: an authority is visible ASCII.
-        let Ok(host) = HeaderValue::from_str(larder_http::keyed_authority("http", authority).as_ref()) else {
+        let Ok(host) = HeaderValue::from_str(larder_http::keyed_authority(scheme, authority).as_ref()) else {
             return Responding::Now(Some(refuse("the host has odd characters")));
         };
         let goes_round = round_trip::goes_round(&parts.headers);
         parts.headers.remove(EXPECT);
-        let (proxy, errand) = (Arc::clone(&self.proxy), Errand { parts, peer: self.peer, host });
+        let (proxy, errand) = (Arc::clone(&self.proxy), Errand { parts, peer: self.peer, scheme, host });
         match step {
             Step::Answer(answer) => Responding::Now(Some(sent(answer))),
             Step::Assemble(_) if goes_round => {
@@ -416,9 +423,17 @@ impl Future for Responding {
     }
 }
 
+/// RFC 9112 §6.1: `chunked` is the one transfer coding that is understood here. With another one below it, what is sent on would be encoded
+/// without saying so.
+fn coding(headers: &HeaderMap) -> Result<(), &'static str> {
+    let mut lines = headers.get_all(TRANSFER_ENCODING).into_iter();
+    let plain = lines.next().is_none_or(|line| line.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    if plain && lines.next().is_none() { Ok(()) } else { Err("its transfer coding is not just chunked") }
+}
+
 /// Whom the request is for. RFC 9112 §3.2: a request with no `Host`, several or an invalid one is answered with 400; a target in absolute
-/// form overrules it (§3.2.2).
-fn authority<'a>(parts: &'a Parts, fallback: &'a str) -> Result<&'a str, &'static str> {
+/// form overrules it (§3.2.2). HTTP/2 names it in `:authority`, and a `Host` beside that says the same (RFC 9113 §8.3.1).
+fn authority<'a>(parts: &'a Parts, scheme: &str, fallback: &'a str) -> Result<&'a str, &'static str> {
     if parts.method == Method::CONNECT {
         return Err("this is no tunnel");
     }
@@ -426,11 +441,15 @@ fn authority<'a>(parts: &'a Parts, fallback: &'a str) -> Result<&'a str, &'stati
     let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().map_err(|_| "the host has odd characters")?,
         (None, _) if parts.version == Version::HTTP_10 => fallback,
+        (None, _) if parts.version == Version::HTTP_2 => parts.uri.authority().map_or("", Authority::as_str),
         (None, _) => return Err("there is no Host"),
         (Some(_), Some(_)) => return Err("there are several Hosts"),
     };
     let named = match parts.uri.authority() {
-        Some(_) if parts.uri.scheme_str() != Some("http") => return Err("only http is served here"),
+        Some(_) if parts.uri.scheme_str() != Some(scheme) => return Err("another scheme is served here"),
+        Some(authority) if parts.version == Version::HTTP_2 && authority.as_str() != host => {
+            return Err("Host is not :authority");
+        }
         Some(authority) => authority.as_str(),
         None => host,
     };
@@ -438,8 +457,19 @@ fn authority<'a>(parts: &'a Parts, fallback: &'a str) -> Result<&'a str, &'stati
     if sound(host) && (named == host || sound(named)) { Ok(named) } else { Err("the host is not a host") }
 }
 
+/// RFC 9113 §8.2.3: HTTP/2 may bring the cookies in several fields; HTTP/1.1 has one.
+fn join_cookies(headers: &mut HeaderMap) {
+    let mut crumbs = headers.get_all(COOKIE).into_iter().map(HeaderValue::as_bytes);
+    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else { return };
+    let mut cookie = [first, second].join(&b"; "[..]);
+    crumbs.for_each(|crumb| cookie.extend([b"; ", crumb].concat()));
+    if let Ok(cookie) = HeaderValue::from_maybe_shared(Bytes::from(cookie)) {
+        headers.insert(COOKIE, cookie);
+    }
+}
+
 /// Tells the origin who asks whom, and nothing else of the kind.
-fn introduce(headers: &mut HeaderMap, peer: SocketAddr, host: &HeaderValue) {
+fn introduce(headers: &mut HeaderMap, peer: SocketAddr, scheme: &'static str, host: &HeaderValue) {
     for name in UNKEYED {
         headers.remove(name);
     }
@@ -452,7 +482,7 @@ fn introduce(headers: &mut HeaderMap, peer: SocketAddr, host: &HeaderValue) {
     if let Ok(path) = HeaderValue::from_maybe_shared(Bytes::from(path)) {
         headers.insert(X_FORWARDED_FOR, path);
     }
-    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
+    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
     headers.insert(X_FORWARDED_HOST, host.clone());
     headers.insert(HOST, host.clone());
 }
@@ -502,6 +532,7 @@ mod tests {
             policy: "lru".parse().unwrap(),
             max_object: larder_units::ByteSize::from_mib(1),
             slice: larder_units::ByteSize::from_bytes(0),
+            share_cookies: false,
             targets: vec!["cdn-cache-control".parse().unwrap()],
             hash_key: [1; 16],
         };
@@ -515,7 +546,7 @@ mod tests {
         let proxy = proxy();
         let ask = async |target: &str| {
             let (near, mut far) = tokio::io::duplex(4096);
-            let service = Service::new(&proxy, ([127, 0, 0, 1], 1).into());
+            let service = Service::new(&proxy, ([127, 0, 0, 1], 1).into(), "http");
             tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(near), service));
             far.write_all(format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
             let mut start = [0; 12];

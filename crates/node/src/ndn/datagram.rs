@@ -6,6 +6,7 @@
 
 use super::codel::CoDel;
 use super::link::Refused;
+use crate::gso;
 use crate::limits::{LOOPBACK_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
 use larder_forwarder::{FaceId, Send};
 use larder_packet::Fragmenter;
@@ -86,25 +87,16 @@ impl UdpListener {
         let most = self.state.max_gso_segments();
         let (mut from, mut first) = (0, 0);
         while first < peer.lengths.len() {
-            // Frames of one size in a row, and a shorter last one, go in one call.
             let size = peer.lengths[first];
-            let (mut end, mut last) = (from + size, first + 1);
-            while last < peer.lengths.len()
-                && last - first < most
-                && peer.lengths[last] <= size
-                && peer.lengths[last - 1] == size
-                && end + peer.lengths[last] - from <= MOST_GSO_BYTES
-            {
-                end += peer.lengths[last];
-                last += 1;
-            }
+            let (count, bytes) = gso::run(peer.lengths[first..].iter().copied(), most);
+            let (end, last) = (from + bytes, first + count);
             let contents = &peer.out[from..end];
-            let segment_size = (last - first > 1).then_some(size);
+            let segment_size = (count > 1).then_some(size);
             let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: peer.local };
             match self.state.try_send((&self.socket).into(), &transmit) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => lost += last - first,
+                Err(_) => lost += count,
             }
             (from, first) = (end, last);
         }
@@ -140,9 +132,6 @@ pub(super) enum Received {
     /// There may be more.
     Some,
 }
-
-/// The largest payload of one GSO call: a UDP datagram's.
-const MOST_GSO_BYTES: usize = 65_507;
 
 /// An IPv4 peer of a dual-stack socket as what it is.
 pub(super) fn canonical(address: SocketAddr) -> SocketAddr {

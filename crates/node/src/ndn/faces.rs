@@ -78,6 +78,7 @@ impl EventLoop {
         let _ = socket.set_nodelay(true);
         // A peer that vanished without a word is found out in the end.
         let _ = socket2::SockRef::from(&socket).set_keepalive(true);
+        #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(limits::TCP_UNSENT_BYTES);
         let config = adapt(tcp_face("tcp", from, &socket));
         self.add_stream(config, Socket::Tcp(socket))

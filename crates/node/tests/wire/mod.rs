@@ -13,11 +13,13 @@ use std::time::Duration;
 pub fn config(upstream: Upstream) -> HttpConfig {
     HttpConfig {
         listen: ([127, 0, 0, 1], 0).into(),
+        tls: None,
         upstream,
         capacity: ByteSize::from_mib(64),
         policy: "lru".parse().unwrap(),
         max_object: ByteSize::from_mib(8),
         slice: ByteSize::from_mib(1),
+        share_cookies: false,
         targets: vec!["cdn-cache-control".parse().unwrap()],
     }
 }
