@@ -42,6 +42,7 @@ mod drop_reason;
 mod face;
 mod fib;
 mod forwarder;
+mod holders;
 pub mod limits;
 mod management;
 mod name_hash;

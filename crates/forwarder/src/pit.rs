@@ -7,6 +7,7 @@
 //! digest is computed only where somebody waits for its name with one.
 
 use crate::face::FaceId;
+use crate::holders::Holders;
 use crate::limits;
 use crate::name_hash::{NameHasher, Prefix};
 use crate::timer_wheel::TimerWheel;
@@ -116,6 +117,11 @@ impl PitEntry {
     }
 }
 
+/// Of its name and its forwarding hint.
+fn bytes_of(interest: &Interest<'_>) -> usize {
+    interest.name.as_bytes().len() + interest.forwarding_hint.map_or(0, <[u8]>::len)
+}
+
 /// Type and length of an ImplicitSha256DigestComponent.
 const DIGEST_HEADER: &[u8] = &[types::IMPLICIT_SHA256_DIGEST as u8, 32];
 
@@ -124,6 +130,7 @@ pub(crate) struct Pit {
     entries: Vec<PitEntry>,
     free: Vec<u32>,
     wheel: TimerWheel,
+    holders: Holders,
     /// Pending CanBePrefix Interests by their number of components.
     prefix_lengths: Box<[u32; limits::CAN_BE_PREFIX_COMPONENTS + 1]>,
     longest_prefix: usize,
@@ -139,6 +146,7 @@ impl Pit {
             entries: Vec::new(),
             free: Vec::new(),
             wheel: TimerWheel::new(),
+            holders: Holders::default(),
             prefix_lengths: Box::new([0; limits::CAN_BE_PREFIX_COMPONENTS + 1]),
             longest_prefix: 0,
             limit,
@@ -163,21 +171,31 @@ impl Pit {
         self.index.find(hash, same).map(|slot| slot.index() as u32)
     }
 
-    /// A new entry for an Interest that [`Pit::find`] did not find; `None` where the table is full.
-    pub(crate) fn insert(&mut self, hash: u64, interest: &Interest<'_>) -> Option<u32> {
-        let bytes = interest.name.as_bytes().len() + interest.forwarding_hint.map_or(0, <[u8]>::len);
+    /// Whether there is no room for this Interest before something goes.
+    pub(crate) fn is_full_for(&self, interest: &Interest<'_>) -> bool {
+        self.index.len() >= self.limit || self.bytes + bytes_of(interest) > limits::PIT_BYTES
+    }
+
+    /// The entry that should make room for one of `face`, if one should: see `holders.rs`. Nobody else waits for it.
+    pub(crate) fn take_from(&mut self, face: FaceId) -> Option<(FaceId, u32)> {
+        let (entries, mut candidates) =
+            (&self.entries, self.holders.of_the_greatest(face).take(limits::LOOKED_AT_TO_MAKE_ROOM));
+        let slot = candidates.find(|slot| entries[*slot as usize].in_records.len() == 1)?;
+        drop(candidates);
+        Some((self.holders.face_of(slot), slot))
+    }
+
+    /// A new entry for an Interest of `face` that [`Pit::find`] did not find; `None` where the table, or its name's share of it, is full.
+    pub(crate) fn insert(&mut self, face: FaceId, hash: u64, interest: &Interest<'_>) -> Option<u32> {
         let mut same_name = 0;
         self.index.find(hash, |slot| {
             same_name += usize::from(self.entries[slot.index()].hash == hash);
             same_name == limits::ENTRIES_PER_NAME
         });
-        if self.index.len() >= self.limit
-            || self.bytes + bytes > limits::PIT_BYTES
-            || same_name == limits::ENTRIES_PER_NAME
-        {
+        if self.is_full_for(interest) || same_name == limits::ENTRIES_PER_NAME {
             return None;
         }
-        self.bytes += bytes;
+        self.bytes += bytes_of(interest);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.entries.push(PitEntry::default());
             (self.entries.len() - 1) as u32
@@ -189,11 +207,13 @@ impl Pit {
             self.longest_prefix = self.longest_prefix.max(entry.components);
         }
         self.index.insert(hash, Slot::new(slot));
+        self.holders.insert(face, slot);
         Some(slot)
     }
 
     pub(crate) fn remove(&mut self, slot: u32) {
         self.wheel.cancel(slot);
+        self.holders.remove(slot);
         let entry = &mut self.entries[slot as usize];
         self.index.remove(entry.hash, Slot::new(slot));
         if entry.can_be_prefix {

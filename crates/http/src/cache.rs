@@ -99,7 +99,11 @@ impl Cache {
         match passes_by(request, &key) {
             // Nothing stored answers it, and the origin shall not be asked.
             Some(ForwardReason::Bypass) if wishes.only_if_cached => return self.unsatisfied(request, now),
-            Some(reason) => return Step::Forward(self.forward(request, key, hash, reason, now)),
+            Some(reason) => {
+                let mut exchange = self.forward(request, key, hash, reason, now);
+                exchange.forbids_storing = wishes.no_store;
+                return Step::Forward(exchange);
+            }
             None => {}
         }
         let (reason, held) = match self.store.find(&key, hash, request.headers) {

@@ -196,7 +196,7 @@ impl Exchange {
     pub fn upstream_headers(&mut self, client: HeaderMap) -> HeaderMap {
         let mut headers = client;
         fields::strip_hop_by_hop(&mut headers);
-        if self.may_store || self.held.is_some() {
+        if self.may_store || self.held.is_some() || self.method == Method::POST {
             self.headers = headers.clone();
         }
         if let Some(stored) = &self.held {

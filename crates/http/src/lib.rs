@@ -17,7 +17,7 @@
 //!
 //! # What it implements
 //! RFC 9111: storing (§3, §3.1, §3.2, §3.5), parts and their combination (§3.3, §3.4; `slices.rs`), keys and Vary (§4, §4.1), freshness, heuristics and Age
-//! (§4.2), collapsed requests (§4; `flight.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD), invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: conditional requests
+//! (§4.2), collapsed requests (§4; `flight.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD), invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: responses to POST that are their target's page (§9.3.3), conditional requests
 //! and ranges, one or several, of what is stored whole or in slices (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8246:
 //! `immutable`.
 //!
@@ -34,7 +34,7 @@
 //! * All variants of a key share one id in the engine: popularity is counted by key.
 //!
 //! # The public survey of HTTP caches
-//! `interop/run http-survey` runs http-cache-tests 0.4.5 (npm) against a node with `share_cookies`: 150 of 157 required behaviours and 77 of 86
+//! `interop/run http-survey` runs http-cache-tests 0.4.5 (npm) against a node with `share_cookies`: 150 of 157 required behaviours and 78 of 86
 //! optimal ones pass. `interop/http_survey/expected.json` lists those that fail, with the reason of each: what an origin that is dead would have
 //! to say, what contradicts itself, what RFC 9111 forbids or leaves open. Without `share_cookies`, the default, three more of `Set-Cookie` fail.
 //!
@@ -43,7 +43,6 @@
 //! * Slices are asked for one after another, each when the client has got the one before: a long answer pays a round trip for each.
 //! * Several ranges of what is under way, and not stored yet, are answered with all of it (RFC 9110 §14.2 allows it).
 //! * What is stored in slices is validated before it is served stale (RFC 5861 §3 would allow to serve it first).
-//! * Responses to POST are not stored (RFC 9110 §9.3.3 allows it): they hang on a body that is not in the key.
 //! * Interim responses are not passed on, as RFC 9110 §15.2 asks of a proxy: hyper has no way to send one. `100-continue` it answers itself.
 //! * Trailers are discarded (§6.5.1 allows it).
 //!

@@ -37,8 +37,8 @@ pub const SMALL_FILL: u64 = 64;
 /// First buffer of a body of unknown length. It doubles from there: small bodies cost one page or four, not the object limit.
 pub const FILL_START_BYTES: usize = 16 * 1024;
 
-/// Buckets of the record of recent invalidations (16 bytes each). A response that was asked for before its key's bucket was last
-/// invalidated is not stored; more buckets only make that happen less often to a bystander.
+/// Buckets of the record of recent invalidations (40 bytes each). A response that was asked for before its key was last invalidated is not
+/// stored; nor is a bystander's, where two other keys of its bucket were. More buckets only make that rarer.
 pub const INVALIDATION_BUCKETS: usize = 1024;
 
 /// What a stored response costs beside its body, header bytes and key: the slot's record, the index entry, the policy's state and the

@@ -9,9 +9,10 @@ use crate::freshness::Freshness;
 use crate::store::Found;
 use crate::stored::Stored;
 use crate::vary::Selector;
-use crate::{Now, Refusal, fields, storability, targeted};
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use crate::{Now, Refusal, fields, freshness, storability, targeted};
+use http::header::{CONTENT_LENGTH, CONTENT_LOCATION, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, StatusCode, Version};
+use std::time::Duration;
 
 /// What became of a body that was collected for the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,15 @@ impl Cache {
         if exchange.method == Method::HEAD {
             self.compare_head(exchange, validated.as_ref(), status, headers, now);
         }
+        if exchange.method == Method::POST
+            && !exchange.forbids_storing
+            && self.is_page_of_target(exchange, status, headers)
+        {
+            let mut fill = self.start_fill(exchange, status, headers, framed, now).map_err(Some)?;
+            // The request has just invalidated what was asked for before; this is what is there after it.
+            fill.asked = now.time + Duration::from_nanos(1);
+            return Ok(fill);
+        }
         if exchange.method != Method::GET {
             return Err(None);
         }
@@ -52,6 +62,14 @@ impl Cache {
             self.discard_outdated(exchange, validated.as_ref(), status);
         }
         fill.map_err(Some)
+    }
+
+    /// RFC 9110 §9.3.3: a response to POST answers later GETs where it says how long, and that it is what its target names.
+    fn is_page_of_target(&self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap) -> bool {
+        let named = headers.get(CONTENT_LOCATION).and_then(|value| value.to_str().ok());
+        let named = named.and_then(|reference| exchange.key.same_origin_reference(reference));
+        let explicit = || freshness::is_explicit(headers, &targeted::directives(headers, &self.targets));
+        status == StatusCode::OK && named.is_some_and(|key| key == exchange.key) && explicit()
     }
 
     /// Whether a response may be stored at all (RFC 9111 §3).

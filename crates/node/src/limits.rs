@@ -39,6 +39,9 @@ pub const TCP_UNSENT_BYTES: u32 = 64 << 10;
 /// turn.
 pub const READ_BYTES: usize = 64 << 10;
 
+/// Frames handed to the forwarder at once: what it looks up together. Their answers, 280 KB at most, are queued before the next ones.
+pub const FRAMES_AT_ONCE: usize = 32;
+
 /// WebSocket messages read in one turn.
 pub const MESSAGES_PER_TURN: usize = 64;
 

@@ -24,6 +24,7 @@
 mod adaptsize;
 mod chunk_size;
 mod claim;
+mod clock;
 mod experiment;
 mod filter;
 mod html;
@@ -82,7 +83,7 @@ pub struct Paper {
 }
 
 /// The papers, in alphabetical order.
-pub const PAPERS: &[Paper] = &[adaptsize::PAPER, chunk_size::PAPER, filter::PAPER, ndn_vs_http::PAPER];
+pub const PAPERS: &[Paper] = &[adaptsize::PAPER, chunk_size::PAPER, clock::PAPER, filter::PAPER, ndn_vs_http::PAPER];
 
 impl Paper {
     /// The paper of this short name.

@@ -89,6 +89,7 @@ mod tests {
         let config = HttpConfig {
             listen: ([127, 0, 0, 1], 0).into(),
             tls: None,
+            origins: Vec::new(),
             upstream: Upstream::Http(format!("http://{}", origin.local_addr()).parse().unwrap()),
             capacity,
             policy: "lru".parse().unwrap(),

@@ -28,6 +28,42 @@ const POLICIES: [(&str, Option<f64>); 5] =
 fn main() {
     let scale = if std::env::args().any(|argument| argument == "--quick") { QUICK } else { WHOLE };
     policies(&scale);
+    println!("\nFilter as the FIB grows");
+    let mut prefixes = 1_000;
+    while prefixes < scale.prefixes {
+        alone(&scale, &format!("{prefixes} prefixes"), prefixes, 7);
+        prefixes *= 10;
+    }
+    println!("\nFilter as names grow, {} prefixes", scale.prefixes / 100);
+    for components in [6, 7, 10, 14, 20] {
+        alone(&scale, &format!("{components} components"), scale.prefixes / 100, components);
+    }
+    flood(&scale);
+}
+
+/// Filter in a world of its own.
+fn alone(scale: &Scale, what: &str, prefixes: u64, components: usize) {
+    let mut world = World::new(scale.objects, prefixes, components);
+    world.with_policy(&spec("filter", scale), scale.capacity);
+    world.run(10 * scale.capacity as usize, 64);
+    println!("{what:<18}  {}", columns(&world.run(scale.exchanges, 64)));
+}
+
+/// What another face loses while one asks for names without end.
+fn flood(scale: &Scale) {
+    let mut world = World::new(scale.objects, scale.prefixes / 100, 7);
+    world.with_policy(&spec("filter", scale), scale.capacity);
+    world.run(10 * scale.capacity as usize, 64);
+    let quiet = world.run(scale.exchanges, 64);
+    let before = resident_bytes();
+    let flooded = world.run_in_flood(scale.exchanges, 64);
+    let grown = resident_bytes().saturating_sub(before);
+    println!("\nWhile another face asks for as many new names, which nobody answers");
+    println!("flood     ns an exchange   Data an Interest");
+    for (what, speed) in [("none", quiet), ("on", flooded)] {
+        println!("{what:<8}  {:>14.0}   {:>16.4}", speed.nanos, speed.answered);
+    }
+    println!("memory grew by {:.0} MB", grown as f64 / 1e6);
 }
 
 fn policies(scale: &Scale) {
@@ -42,7 +78,10 @@ fn policies(scale: &Scale) {
         fib as f64 / 1e6,
         fib as f64 / scale.prefixes as f64
     );
-    println!("policy    hit    inserted   ns an exchange   packets/s   Gb/s   published Gb/s");
+    println!("                     one frame at a time                                in batches of 64");
+    println!(
+        "policy    hit    inserted   ns an exchange   packets/s   Gb/s   hit    inserted   ns an exchange   packets/s   Gb/s   published Gb/s"
+    );
     for (policy, published) in POLICIES {
         world.with_policy(&spec(policy, scale), scale.capacity);
         // Until the Content Store is full and the policy has seen each of its objects some times.

@@ -61,6 +61,8 @@ pub struct Speed {
     pub packets: f64,
     /// Bits sent, an exchange, with the encapsulation.
     pub bits: f64,
+    /// Data that the consumer got, an Interest.
+    pub answered: f64,
     /// Interests that the Content Store answered.
     pub hit: f64,
     /// Data that it took, of those that came.
@@ -128,11 +130,31 @@ impl World {
 
     /// Rounds of exchanges, `batch` frames handed in at once.
     pub fn run(&mut self, exchanges: usize, batch: usize) -> Speed {
+        self.measure(exchanges, batch, |_, _| {})
+    }
+
+    /// The same while another face asks for as many names that nobody answers. Its Interests are not counted, nor is their time.
+    pub fn run_in_flood(&mut self, exchanges: usize, batch: usize) -> Speed {
+        let flooder = self.forwarder.add_face(FaceConfig::remote("flooder"));
+        let mut number = self.objects;
+        self.measure(exchanges, batch, |world, now| {
+            for _ in 0..ROUND {
+                number += 1;
+                let mut frame = world.round[0].interest.clone();
+                write_components(&mut frame[world.offsets[0]..], 0..world.components, number);
+                let _ = world.forwarder.on_packet(now, flooder, &mut frame, &mut world.outbox);
+            }
+        })
+    }
+
+    fn measure(&mut self, exchanges: usize, batch: usize, mut meanwhile: impl FnMut(&mut World, Time)) -> Speed {
         let before = self.forwarder.stats();
+        let answered = self.answered();
         let rounds = exchanges.div_ceil(ROUND);
         let mut nanos = Vec::with_capacity(rounds);
         for _ in 0..rounds {
             let now = self.ask();
+            meanwhile(self, now);
             let begun = thread_nanos();
             self.forwarder.on_timeout(now, &mut self.outbox);
             for from in (0..ROUND).step_by(batch) {
@@ -154,9 +176,15 @@ impl World {
             nanos: nanos[rounds / 2],
             packets: (interests + data) as f64 / all,
             bits: 8.0 * bytes as f64 / all,
+            answered: (self.answered() - answered) as f64 / all,
             hit: hits as f64 / (hits + misses) as f64,
             insertion: (after.content_store.insertions - before.content_store.insertions) as f64 / misses.max(1) as f64,
         }
+    }
+
+    fn answered(&self) -> u64 {
+        let faces = self.forwarder.face_stats();
+        faces.iter().find(|face| face.id == self.consumer).map_or(0, |face| face.counters.out_data)
     }
 
     /// The next requests: names into the frames, and nonces that never came before.

@@ -59,7 +59,7 @@ impl Forwarder {
             out.push(face, header, Body::Cached(data));
             return Ok(());
         }
-        let (slot, lifetime) = self.pend(hash, interest, pending)?;
+        let (slot, lifetime) = self.pend(arrival, hash, interest, pending)?;
         self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token })?;
         let asked = Asked { slot, interest, prefixes, nonce, lifetime };
         match arrival.next_hop {
@@ -73,15 +73,29 @@ impl Forwarder {
     /// The PIT entry of an Interest, a new one where there is none `pending`, and how long it may wait.
     pub(crate) fn pend(
         &mut self,
+        arrival: &Arrival,
         hash: u64,
         interest: &Interest<'_>,
         pending: Option<u32>,
     ) -> Result<(u32, Duration), Dropped> {
         let slot = match pending {
             Some(slot) => slot,
-            None => self.pit.insert(hash, interest).ok_or(Dropped::new(DropReason::PitFull))?,
+            None => {
+                self.make_room(arrival, interest);
+                self.pit.insert(arrival.face, hash, interest).ok_or(Dropped::new(DropReason::PitFull))?
+            }
         };
         Ok((slot, interest.lifetime_or_default().min(limits::INTEREST_LIFETIME)))
+    }
+
+    /// Where the PIT is full, the face that holds the most of it gives way.
+    fn make_room(&mut self, arrival: &Arrival, interest: &Interest<'_>) {
+        while self.pit.is_full_for(interest) {
+            let Some((from, slot)) = self.pit.take_from(arrival.face) else { return };
+            self.count_drop(from, DropReason::PitFull);
+            self.unsatisfied += 1;
+            self.finish(arrival.now, slot);
+        }
     }
 
     /// The hash under which an Interest is pending and cached Data is found: of its name without an implicit digest.

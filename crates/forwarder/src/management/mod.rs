@@ -262,7 +262,7 @@ impl Forwarder {
 
     /// The Interest pends, and management is who was asked.
     fn wait_for_management(&mut self, arrival: &Arrival, interest: &Interest<'_>, hash: u64) -> Result<(), Dropped> {
-        let (slot, lifetime) = self.pend(hash, interest, self.pit.find(hash, interest))?;
+        let (slot, lifetime) = self.pend(arrival, hash, interest, self.pit.find(hash, interest))?;
         let Arrival { now, face, token, .. } = *arrival;
         let nonce = interest.nonce.unwrap_or_default();
         self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token })?;

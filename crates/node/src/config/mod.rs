@@ -6,7 +6,7 @@ mod http;
 mod ndn;
 mod values;
 
-pub use http::{HttpTable, Origin, TlsTable};
+pub use http::{HttpTable, Origin, OriginTable, TlsTable};
 pub use ndn::{AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting};
 
 use crate::system_message::system_message;
@@ -218,6 +218,11 @@ mod tests {
             ("[http]\norigin = \"https://a/\"", &["larder.toml:2", "https://a/", "generated"]),
             ("[http]\norigin = \"http://a:99999\"", &["larder.toml:2", "http://a:99999", "http://HOST:PORT"]),
             ("[http]\norigin = \"http://u:p@a\"", &["larder.toml:2", "http://HOST:PORT"]),
+            ("[[http.origins]]\nservers = []", &["larder.toml:2", "servers", "1 to 64"]),
+            ("[[http.origins]]\nservers = [\"ftp://a\"]", &["larder.toml:2", "ftp://a", "http://HOST:PORT"]),
+            ("[[http.origins]]\nhost = \"a/b\"\nservers = []", &["larder.toml:2", "a/b", "img.example.com"]),
+            ("[[http.origins]]\npath = \"b\"\nservers = []", &["larder.toml:2", "starts with /"]),
+            ("[[http.origins]]\ncheck_every = \"1ms\"\nservers = []", &["larder.toml:2", "1ms", "at least 1s"]),
             ("[ndn]\npolicy = \"filter(window=9999,table=1024)+lru\"", &["larder.toml", "[ndn] policy", "table=1024"]),
             (
                 "[http]\npolicy = \"lookahead+lru\"",

@@ -2,8 +2,8 @@
 
 use super::assemble::{Way, assemble};
 use super::body::{OriginBody, Outgoing, Timed, Upload, collect};
-use super::upstream::Origin;
-use super::{Upstream, limits, max_forwards, round_trip};
+use super::upstream::Origins;
+use super::{limits, max_forwards, round_trip};
 use ::http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use ::http::request::Parts;
 use ::http::uri::{Authority, PathAndQuery};
@@ -46,7 +46,8 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 /// The cache and the way to the origin, shared by all connections.
 pub(super) struct Proxy {
     state: Mutex<State>,
-    origin: Origin,
+    /// Replaced as a whole; requests under way keep what they began with.
+    origins: Mutex<Arc<Origins>>,
     /// Places for [`limits::UNDER_WAY`].
     under_way: Arc<Semaphore>,
     /// Places for [`limits::BACKGROUND`].
@@ -65,17 +66,24 @@ struct State {
 }
 
 impl Proxy {
-    pub(super) fn new(cache: Cache, upstream: &Upstream) -> Result<Proxy, String> {
+    pub(super) fn new(cache: Cache, origins: Origins) -> Proxy {
         let state = Mutex::new(State { cache, since_job_check: 0, job_running: false });
-        let origin = Origin::new(upstream)?;
-        Ok(Proxy {
+        Proxy {
             state,
-            origin,
+            origins: Mutex::new(Arc::new(origins)),
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
             started: Instant::now(),
             circle_logged: AtomicBool::new(false),
-        })
+        }
+    }
+
+    pub(super) fn origins(&self) -> Arc<Origins> {
+        Arc::clone(&self.origins.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn set_origins(&self, origins: Origins) {
+        *self.origins.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(origins);
     }
 
     /// Reads figures off the cache.
@@ -136,7 +144,7 @@ impl Proxy {
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
         introduce(&mut headers, way.peer, way.scheme, &way.host);
-        self.origin.ask(method, way.target.clone(), headers, body).await
+        self.origins().ask(method, &way.host, way.target.clone(), headers, body).await
     }
 
     /// A response whose body is put together from slices.
@@ -368,7 +376,8 @@ impl hyper::service::Service<Request<Incoming>> for Service {
             join_cookies(&mut parts.headers);
         }
         let scheme = self.scheme;
-        let fallback = self.proxy.origin.authority();
+        let origins = (parts.version == Version::HTTP_10).then(|| self.proxy.origins());
+        let fallback = origins.as_ref().map_or("", |origins| origins.authority());
         let own_answer = max_forwards::spend(&mut parts);
         let authority = match coding(&parts.headers).and_then(|()| authority(&parts, scheme, fallback)) {
             Err(refusal) => return Responding::Now(Some(refuse(refusal))),
@@ -537,7 +546,7 @@ mod tests {
             hash_key: [1; 16],
         };
         let cache = Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
-        Arc::new(Proxy::new(cache, &Upstream::Generated).unwrap())
+        Arc::new(Proxy::new(cache, Origins::new(&crate::http::Upstream::Generated, &[]).unwrap()))
     }
 
     /// The fear: clients that come and go leave requests without end behind them at the origin.
