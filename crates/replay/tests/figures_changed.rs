@@ -63,7 +63,8 @@ fn preparing_requests_changes_the_figures() {
         let new = || Replay::new(&spec.parse().unwrap(), ByteSize::from_bytes(1 << 20), 1).unwrap();
         let (mut alone, mut in_rows) = (new(), new());
         accesses.iter().for_each(|access| _ = alone.request(access));
-        accesses.chunks(777).for_each(|chunk| in_rows.requests(chunk));
+        let hits: u64 = accesses.chunks(777).map(|chunk| in_rows.requests(chunk)).sum();
+        assert_eq!(hits, in_rows.row("").hits, "{spec}");
         assert_eq!(alone.row(""), in_rows.row(""), "{spec}");
     }
 }
