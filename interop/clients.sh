@@ -32,3 +32,15 @@ install_ndnts() {
     cmp -s "$lock" "$here/ndnts/node_modules/.installed-lock.json" && return 0
     (cd "$here/ndnts" && timeout 300 npm ci --ignore-scripts --no-audit --no-fund) && cp "$lock" "$here/ndnts/node_modules/.installed-lock.json"
 }
+
+# The survey names npm itself and what draws its pages as its dependencies: of these only the one that asks is installed.
+install_http_survey() {
+    local home=$here/.env/http_survey version=0.4.5
+    [ -e "$home/$version" ] && return 0
+    rm -rf "$home"
+    mkdir -p "$home"
+    cp "$here/http_survey/package.json" "$here/http_survey/package-lock.json" "$home"
+    (cd "$home" && timeout 300 npm ci --ignore-scripts --no-audit --no-fund && timeout 120 npm pack --silent "http-cache-tests@$version") || return 1
+    mkdir "$home/node_modules/http-cache-tests"
+    tar -xzf "$home/http-cache-tests-$version.tgz" --strip-components=1 -C "$home/node_modules/http-cache-tests" && touch "$home/$version"
+}

@@ -6,7 +6,7 @@
 #![no_main]
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
-use larder_http::{Cache, Config, Now, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
+use larder_http::{Assembly, Cache, Config, Fill, Now, Piece, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
 use larder_units::{ByteSize, Streams, Time};
 use libfuzzer_sys::fuzz_target;
 
@@ -32,32 +32,72 @@ fuzz_target!(|bytes: &[u8]| {
             headers: &headers,
             has_body: false,
         };
-        if let Step::Forward(mut exchange) = cache.on_request(&request, at(seconds)) {
-            let _ = exchange.upstream_headers(headers.clone());
-            answered(&mut cache, exchange, heads.next(), seconds);
+        match cache.on_request(&request, at(seconds)) {
+            Step::Forward(mut exchange) => {
+                let _ = exchange.upstream_headers(headers.clone());
+                answered(&mut cache, exchange, heads.next(), seconds);
+            }
+            Step::Assemble(assembled) => assemble(&mut cache, assembled.body, heads.next(), seconds),
+            _ => {}
         }
         assert!(cache.engine().used().bytes() <= CAPACITY_BYTES);
         assert!(cache.filling() <= cache.filling_limit());
     }
 });
 
-fn answered(cache: &mut Cache, exchange: Box<larder_http::Exchange>, response: Option<&str>, seconds: u64) {
+fn answered(cache: &mut Cache, mut exchange: Box<larder_http::Exchange>, response: Option<&str>, seconds: u64) {
+    loop {
+        let Some((head, body)) = response_head(response) else {
+            let _ = cache.on_failure(&exchange, UpstreamFailure::Malformed, at(seconds));
+            return;
+        };
+        match cache.on_response(exchange, head, at(seconds)) {
+            Reply::Answer(_) | Reply::Relay { fill: None, .. } => return,
+            Reply::Relay { fill: Some(fill), .. } => return collect(cache, fill, body, seconds),
+            Reply::Assemble(assembled, fill) => {
+                if let Some(fill) = fill {
+                    collect(cache, fill, body, seconds);
+                }
+                return assemble(cache, assembled.body, response, seconds);
+            }
+            Reply::Retry(again) => exchange = again,
+        }
+    }
+}
+
+/// Every slice that is asked for gets the same response.
+fn assemble(cache: &mut Cache, mut assembly: Assembly, response: Option<&str>, seconds: u64) {
+    loop {
+        match cache.next_piece(&mut assembly, at(seconds)) {
+            Piece::Bytes(_) => {}
+            Piece::Ask(exchange) => {
+                let Some((head, body)) = response_head(response) else { return cache.on_slice_failure(exchange) };
+                let Some(fill) = cache.on_slice(exchange, head, at(seconds)) else { return };
+                collect(cache, fill, body, seconds);
+                if body == 0 {
+                    return;
+                }
+                assembly.took(usize::from(body));
+            }
+            Piece::Read(_) | Piece::Wait(_) | Piece::End => return,
+        }
+    }
+}
+
+fn collect(cache: &mut Cache, mut fill: Box<Fill>, body: u16, seconds: u64) {
+    for piece in vec![7; usize::from(body)].chunks(4096) {
+        fill.push(piece);
+        assert!(cache.filling() <= cache.filling_limit());
+    }
+    let _ = cache.on_complete(fill, at(seconds));
+}
+
+fn response_head(response: Option<&str>) -> Option<(ResponseHead, u16)> {
     let (first, headers) = head(response.unwrap_or_default());
     let mut words = first.split(' ');
-    let status = words.next().and_then(|word| StatusCode::from_bytes(word.as_bytes()).ok());
+    let status = words.next().and_then(|word| StatusCode::from_bytes(word.as_bytes()).ok())?;
     let body = words.next().and_then(|word| word.parse::<u16>().ok()).unwrap_or(0);
-    let Some(status) = status else {
-        let _ = cache.on_failure(&exchange, UpstreamFailure::Malformed, at(seconds));
-        return;
-    };
-    let head = ResponseHead { status, version: Version::HTTP_11, headers };
-    if let Reply::Relay { fill: Some(mut fill), .. } = cache.on_response(exchange, head, at(seconds)) {
-        for piece in vec![7; usize::from(body)].chunks(4096) {
-            fill.push(piece);
-            assert!(cache.filling() <= cache.filling_limit());
-        }
-        let _ = cache.on_complete(fill, at(seconds));
-    }
+    Some((ResponseHead { status, version: Version::HTTP_11, headers }, body))
 }
 
 fn cache() -> Cache {
@@ -65,6 +105,8 @@ fn cache() -> Cache {
         capacity: ByteSize::from_bytes(CAPACITY_BYTES),
         policy: "lru".parse().expect("a policy"),
         max_object: ByteSize::from_bytes(CAPACITY_BYTES),
+        slice: ByteSize::from_bytes(4096),
+        share_cookies: false,
         targets: vec!["cdn-cache-control".parse().unwrap()],
         hash_key: [7; 16],
     };

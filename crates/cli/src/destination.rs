@@ -7,13 +7,18 @@ use crate::failure::Failure;
 use crate::output::end_if_unread;
 use larder_node::system_message;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
 use tempfile::NamedTempFile;
 
 /// Bytes gathered before they are written: 32 segments.
 const BUFFER_BYTES: usize = 256 << 10;
+
+/// Gathered buffers that may wait for a slow disk or reader: 2 MB, a few milliseconds' worth at 5 Gb/s.
+const WAITING_BUFFERS: usize = 8;
 
 /// Writes a file, which is whole when it appears.
 ///
@@ -37,19 +42,30 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Takes bytes in order.
+/// Takes bytes in order. What comes beyond [`BUFFER_BYTES`] is written by a thread, for a file system takes as long to take bytes as a
+/// network to bring them.
 pub struct Destination {
     name: String,
-    out: Out,
+    /// What was not written yet, nor handed over.
+    buffer: Vec<u8>,
+    /// `None` once it failed.
+    end: Option<End>,
+    is_standard_output: bool,
     failed: Option<io::Error>,
 }
 
+/// Who writes.
+enum End {
+    Here(Out),
+    Thread(Writer),
+}
+
 enum Out {
-    Stdout(BufWriter<io::Stdout>),
+    Stdout(io::Stdout),
     /// A device or a pipe: nothing to rename there.
-    Special(BufWriter<File>),
+    Special(File),
     File {
-        part: BufWriter<NamedTempFile>,
+        part: NamedTempFile,
         path: PathBuf,
     },
 }
@@ -58,41 +74,50 @@ impl Destination {
     /// Opens a file, or standard output.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
-            let out = Out::Stdout(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()));
-            return Ok(Destination { name: "standard output".to_owned(), out, failed: None });
+            return Ok(Destination::to("standard output".to_owned(), Out::Stdout(io::stdout())));
         };
         let name = path.display().to_string();
         match open(path) {
-            Ok(out) => Ok(Destination { name, out, failed: None }),
+            Ok(out) => Ok(Destination::to(name, out)),
             Err(error) => Err(Failure::usage(format!("cannot write {name}: {}", system_message(&error)))),
         }
     }
 
+    fn to(name: String, out: Out) -> Self {
+        let is_standard_output = matches!(out, Out::Stdout(_));
+        Destination { name, buffer: Vec::new(), end: Some(End::Here(out)), is_standard_output, failed: None }
+    }
+
     /// Whether the bytes go to standard output.
     pub fn is_standard_output(&self) -> bool {
-        matches!(self.out, Out::Stdout(_))
+        self.is_standard_output
     }
 
     /// Takes the next bytes; [`Destination::check`] tells whether they could be written.
     pub fn write(&mut self, bytes: &[u8]) {
-        if self.failed.is_some() {
-            return;
-        }
-        let result = match &mut self.out {
-            Out::Stdout(out) => out.write_all(bytes),
-            Out::Special(out) => out.write_all(bytes),
-            Out::File { part, .. } => part.write_all(bytes),
-        };
-        self.failed = result.err();
-        if let (Out::Stdout(_), Some(error)) = (&self.out, &self.failed) {
-            end_if_unread(error);
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.hand_over();
         }
     }
 
-    /// Whether everything could be written so far.
+    /// Has the thread write what is gathered.
+    fn hand_over(&mut self) {
+        let writer = match self.end.take() {
+            Some(End::Here(out)) => Writer::start(out),
+            Some(End::Thread(writer)) => Ok(writer),
+            None => return self.buffer.clear(),
+        };
+        match writer.and_then(|writer| writer.hand_over(&mut self.buffer)) {
+            Ok(writer) => self.end = Some(End::Thread(writer)),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    /// Whether everything could be written so far, as far as it is known.
     pub fn check(&mut self) -> Result<(), Failure> {
         match self.take_error() {
-            Some(error) => Err(self.failure(&error)),
+            Some(error) => Err(failure(&self.name, &error)),
             None => Ok(()),
         }
     }
@@ -105,21 +130,95 @@ impl Destination {
     /// Everything is there: writes what is left, and gives the file its name, which is returned.
     pub fn finish(mut self) -> Result<Option<PathBuf>, Failure> {
         self.check()?;
-        let name = self.name;
-        let failure = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
-        match self.out {
-            Out::Stdout(mut out) => out.flush().inspect_err(end_if_unread).map(|()| None).map_err(failure),
-            Out::Special(mut out) => out.flush().map(|()| None).map_err(failure),
+        let name = std::mem::take(&mut self.name);
+        self.write_rest().map_err(|error| failure(&name, &error))
+    }
+
+    fn write_rest(mut self) -> io::Result<Option<PathBuf>> {
+        let mut out = match self.end.take() {
+            Some(End::Here(out)) => out,
+            Some(End::Thread(writer)) => writer.join()?,
+            None => return Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        out.write(&self.buffer)?;
+        match out {
+            Out::Stdout(_) | Out::Special(_) => Ok(None),
             Out::File { part, path } => {
-                let part = part.into_inner().map_err(|error| failure(error.into_error()))?;
-                part.persist(&path).map_err(|error| failure(error.error))?;
+                part.persist(&path).map_err(|error| error.error)?;
                 Ok(Some(path))
             }
         }
     }
+}
 
-    fn failure(&self, error: &io::Error) -> Failure {
-        Failure::runtime(format!("cannot write {}: {}", self.name, system_message(error)))
+impl Drop for Destination {
+    /// The temporary file is removed by its owner: the thread must have ended before the process does.
+    fn drop(&mut self) {
+        if let Some(End::Thread(writer)) = self.end.take()
+            && writer.has_temporary
+        {
+            let _ = writer.join();
+        }
+    }
+}
+
+fn failure(name: &str, error: &io::Error) -> Failure {
+    Failure::runtime(format!("cannot write {name}: {}", system_message(error)))
+}
+
+impl Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Out::Stdout(out) => {
+                let written = out.write_all(bytes).and_then(|()| out.flush());
+                written.inspect_err(end_if_unread)
+            }
+            Out::Special(out) => out.write_all(bytes),
+            Out::File { part, .. } => part.write_all(bytes),
+        }
+    }
+}
+
+/// A thread that writes buffers in order, and gives them back.
+struct Writer {
+    full: SyncSender<Vec<u8>>,
+    written: Receiver<Vec<u8>>,
+    thread: JoinHandle<io::Result<Out>>,
+    has_temporary: bool,
+}
+
+impl Writer {
+    fn start(mut out: Out) -> io::Result<Writer> {
+        let has_temporary = matches!(out, Out::File { .. });
+        let (full, to_write) = sync_channel::<Vec<u8>>(WAITING_BUFFERS);
+        let (give_back, written) = sync_channel(WAITING_BUFFERS);
+        let write_all = move || {
+            for mut buffer in to_write {
+                out.write(&buffer)?;
+                buffer.clear();
+                // One more than there is use for is dropped.
+                let _ = give_back.try_send(buffer);
+            }
+            Ok(out)
+        };
+        let thread = std::thread::Builder::new().name("destination".to_owned()).spawn(write_all)?;
+        Ok(Writer { full, written, thread, has_temporary })
+    }
+
+    /// Hands over the buffer, and leaves an empty one in its place. Waits where the thread is far behind.
+    fn hand_over(self, buffer: &mut Vec<u8>) -> io::Result<Writer> {
+        let empty = self.written.try_recv().unwrap_or_default();
+        match self.full.send(std::mem::replace(buffer, empty)) {
+            Ok(()) => Ok(self),
+            // It ended, so it failed.
+            Err(_) => Err(self.join().err().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    /// Waits until all is written.
+    fn join(self) -> io::Result<Out> {
+        drop(self.full);
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread panicked")))
     }
 }
 
@@ -130,7 +229,7 @@ fn open(path: &Path) -> io::Result<Out> {
         Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
         Ok(metadata) if !metadata.is_file() => {
             let file = OpenOptions::new().write(true).open(&path)?;
-            return Ok(Out::Special(BufWriter::with_capacity(BUFFER_BYTES, file)));
+            return Ok(Out::Special(file));
         }
         _ => {}
     }
@@ -144,7 +243,7 @@ fn open(path: &Path) -> io::Result<Out> {
         // As any new file: the umask takes its share.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(directory)?;
-    Ok(Out::File { part: BufWriter::with_capacity(BUFFER_BYTES, part), path })
+    Ok(Out::File { part, path })
 }
 
 #[cfg(test)]

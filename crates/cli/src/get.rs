@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use larder_node::client::{Client, Received};
 use larder_node::system_message;
 use larder_packet::{Name, Verifier, verifier_from_pem};
-use larder_transfer::{CongestionControl, Cubic, FetchOptions, Fetcher, FixedWindow, Naming, Progress};
+use larder_transfer::{Clock, CongestionSpec, FetchOptions, Fetcher, Naming, PathFeedback, Progress};
 use larder_units::{ByteSize, Time, parse_duration};
 use serde_json::json;
 use std::path::PathBuf;
@@ -40,9 +40,13 @@ pub struct GetArgs {
     #[arg(long, value_name = "N", default_value_t = larder_transfer::limits::DEFAULT_RETRIES)]
     retries: u32,
 
-    /// Keep this many Interests in flight, whatever happens, instead of CUBIC
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
-    window: Option<u16>,
+    /// Congestion control: cubic, aimd, bbr, bic, explicit, fixed(window=N), icp, pcon or rate
+    #[arg(long, value_name = "SPEC", default_value_t)]
+    congestion: CongestionSpec,
+
+    /// Send only at multiples of this, and whenever a Data or a Nack arrives: fewer wake-ups where a rate paces
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+    tick: Duration,
 
     /// Fail where the object is larger
     #[arg(long, value_name = "SIZE", default_value = "1TiB")]
@@ -66,19 +70,16 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
     if args.json && destination.is_standard_output() {
         return Err(Failure::usage("--json needs a file: with -o -, it would mix with the content"));
     }
-    let congestion: Box<dyn CongestionControl> = match args.window {
-        Some(window) => Box::new(FixedWindow::new(window.into())),
-        None => Box::new(Cubic::new()),
-    };
     let options = FetchOptions {
         lifetime: args.lifetime,
         retries: args.retries,
         max_bytes: args.max_size.bytes(),
         naming: if args.exact { Naming::Exact } else { Naming::Discover },
+        clock: Clock { tick: args.tick, ..Clock::default() },
         ..FetchOptions::default()
     };
     let nonces = client.random_stream("nonces");
-    let mut fetcher = Fetcher::new(args.name.clone(), options, congestion, verifier, nonces);
+    let mut fetcher = Fetcher::new(args.name.clone(), options, args.congestion.build(), verifier, nonces);
     let bar = progress_bar(args.json);
     let started = client.now();
     let outcome = fetch(&mut client, &mut fetcher, &mut destination, &bar);
@@ -128,7 +129,10 @@ fn fetch(
 
 fn on_packet(now: Time, received: Received<'_>, fetcher: &mut Fetcher, destination: &mut Destination) {
     match received {
-        Received::Data { data, marked } => fetcher.on_data(now, &data, marked, |bytes| destination.write(bytes)),
+        Received::Data { data, marked, granted_rate } => {
+            let path = PathFeedback { marked, granted_rate };
+            fetcher.on_data(now, &data, path, |bytes| destination.write(bytes));
+        }
         Received::Nack { interest, reason } => fetcher.on_nack(now, interest.name, reason),
         Received::Interest { .. } => {}
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// As typed; nothing where the file tells.
-#[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
     /// Format of the trace: columns, web-log, arc, oracle-general, twitter or numbers; told by the name and the content otherwise
     #[arg(long)]

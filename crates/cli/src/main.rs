@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "a command line says what went wrong")]
 
+mod bench;
 mod connection;
 mod ctl;
 mod curve;
@@ -12,6 +13,8 @@ mod destination;
 mod failure;
 mod get;
 mod layout;
+mod load;
+mod origin;
 mod output;
 mod ping;
 mod ping_server;
@@ -21,6 +24,7 @@ mod put;
 mod replay;
 mod reproduce;
 mod run;
+mod testbed;
 mod trace;
 
 use clap::{Parser, Subcommand};
@@ -45,11 +49,15 @@ enum Command {
     Ping(ping::PingArgs),
     PingServer(ping_server::PingServerArgs),
     Ctl(ctl::CtlArgs),
+    Bench(bench::BenchArgs),
     Replay(replay::ReplayArgs),
     Curve(curve::CurveArgs),
     Predict(predict::PredictArgs),
+    Load(load::LoadArgs),
+    Origin(origin::OriginArgs),
     Policies(policies::PoliciesArgs),
     Reproduce(reproduce::ReproduceArgs),
+    Testbed(testbed::TestbedArgs),
     Trace(trace::TraceArgs),
 }
 
@@ -66,11 +74,15 @@ fn main() -> ExitCode {
         Command::Ping(args) => ping::run(args),
         Command::PingServer(args) => ping_server::run(args),
         Command::Ctl(args) => ctl::run(args),
+        Command::Bench(args) => bench::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Curve(args) => curve::run(args),
         Command::Predict(args) => predict::run(args),
+        Command::Load(args) => load::run(args),
+        Command::Origin(args) => origin::run(args),
         Command::Policies(args) => policies::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Testbed(args) => testbed::run(args),
         Command::Trace(args) => trace::run(args),
     };
     match result {

@@ -253,3 +253,38 @@ fn a_last_ping_that_is_lost_is_waited_for_without_end() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(text.matches("timeout from /silent: seq=").count(), 2, "{text}");
 }
+
+#[test]
+fn a_benchmark_measures_what_it_says() {
+    let home = Home::new();
+    let counters = || {
+        let info = String::from_utf8(home.larder(&["ctl", "cs", "info", "--json"]).output().unwrap().stdout).unwrap();
+        let number = |key: &str| {
+            let at = info.find(key).unwrap_or_else(|| panic!("{key} in {info}")) + key.len() + 2;
+            let digits: String = info[at..].trim().chars().take_while(char::is_ascii_digit).collect();
+            digits.parse::<u64>().unwrap()
+        };
+        (number("\"hits"), number("\"misses"))
+    };
+    let measure = |arguments: &[&str]| {
+        let before = counters();
+        let common = ["bench", "--size", "100B", "--window", "4", "--duration", "100ms", "--json"];
+        let output = home.larder(&[&common[..], arguments].concat()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let row: serde_json::Value = serde_json::from_str(text.trim()).unwrap();
+        let (hits, misses) = counters();
+        (row, hits - before.0, misses - before.1)
+    };
+    let exchanges = |row: &serde_json::Value| row["exchanges"].as_u64().unwrap();
+
+    let (row, _, misses) = measure(&["--misses"]);
+    assert!(exchanges(&row) > 0 && misses >= exchanges(&row), "{row}, but {misses} misses");
+    assert!(row["cpu_us_per_exchange"].as_f64().unwrap() > 0.0 && row["resident_bytes"].as_u64().unwrap() > 0, "{row}");
+    let (row, hits, _) = measure(&["--hits"]);
+    assert!(hits >= exchanges(&row) && exchanges(&row) > 0, "{row}, but {hits} hits");
+    let (row, hits, misses) = measure(&["--misses", "--rate", "500"]);
+    assert!(misses < 500 && exchanges(&row) <= 60, "{row}: {misses} misses at 500 a second for 0.4 s, {hits} hits");
+    let (row, _, misses) = measure(&["--floor"]);
+    assert!(exchanges(&row) > 0 && misses == 0, "{row}: no forwarder is under a relay");
+}

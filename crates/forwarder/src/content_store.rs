@@ -1,26 +1,27 @@
 //! The Content Store: Data packets by name, in bytes, under the policy engine.
 //!
-//! The engine decides what is stored and what goes; this is the index over it. Exact names are found by keyed hash; Interests with
-//! CanBePrefix by an ordered map of names, since NDN's canonical order is the byte order of the names' TLV-VALUEs: Data under a prefix
-//! stand in one range. One Data a name is kept, the last that came: an Interest with another implicit digest is a miss, and brings that
-//! Data in its place.
+//! The engine decides what is stored and what goes; this is the index over it. Exact names are found by keyed hash, Interests with CanBePrefix
+//! by a tree that keeps together what shares a prefix (`name_tree.rs`). One Data a name is kept, the last that came: an Interest with another
+//! implicit digest is a miss, and brings that Data in its place.
 //!
 //! Admission judges the *request*: Data that came for a prefix Interest is judged by how often that prefix was asked for. While there is
 //! free room everything is stored ([`Engine::admit_or_fill`]).
 
 use crate::limits::CONTENT_STORE_ENTRY_BYTES;
-use bytes::Bytes;
-use hashbrown::HashTable;
+use crate::name_hash::NameHasher;
+use crate::name_tree::NameTree;
+use crate::stored_packet::{Spare, StoredPacket};
 use larder_packet::{Data, Interest, NameRef};
-use larder_policy::{Engine, Slot};
+use larder_policy::{Engine, Slot, SlotIndex, grow, prefetch};
 use larder_units::{ByteSize, Time};
-use std::collections::BTreeMap;
-use std::ops::{Bound, Range};
+use std::ops::Range;
 
+/// A cache line.
+#[repr(align(64))]
 pub(crate) struct Entry {
     hash: u64,
     /// The whole packet.
-    wire: Bytes,
+    wire: StoredPacket,
     /// Where the name's TLV-VALUE stands in `wire`.
     name: Range<u32>,
     /// The Data satisfies MustBeFresh before this time.
@@ -31,11 +32,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    fn new(now: Time, hash: u64, data: &Data<'_>) -> Self {
+    fn new(now: Time, hash: u64, data: &Data<'_>, wire: StoredPacket) -> Self {
         let name = data.name_range();
         Entry {
             hash,
-            wire: Bytes::copy_from_slice(data.wire),
+            wire,
             name: name.start as u32..name.end as u32,
             fresh_until: now + data.freshness.unwrap_or_default(),
             stored: now,
@@ -48,7 +49,12 @@ impl Entry {
         self.wire.len()
     }
 
-    pub(crate) fn name(&self) -> &[u8] {
+    pub(crate) fn name(&self) -> NameRef<'_> {
+        NameRef::from_value(self.name_bytes()).unwrap_or_default()
+    }
+
+    #[inline]
+    fn name_bytes(&self) -> &[u8] {
         &self.wire[self.name.start as usize..self.name.end as usize]
     }
 }
@@ -69,11 +75,13 @@ pub struct ContentStoreCounters {
 }
 
 pub(crate) struct ContentStore {
+    hasher: NameHasher,
     engine: Engine,
     /// By the engine's slot.
     entries: Vec<Option<Entry>>,
-    index: HashTable<Slot>,
-    ordered: BTreeMap<Bytes, Slot>,
+    index: SlotIndex,
+    tree: NameTree,
+    spare: Spare,
     victims: Vec<Slot>,
     pub(crate) counters: ContentStoreCounters,
     /// Whether Data is stored, and whether what is stored is served: an operator's switches.
@@ -82,12 +90,15 @@ pub(crate) struct ContentStore {
 }
 
 impl ContentStore {
-    pub(crate) fn new(engine: Engine) -> Self {
+    /// The hasher is the one of the hashes that come with the names.
+    pub(crate) fn new(hasher: NameHasher, engine: Engine) -> Self {
         ContentStore {
+            hasher,
             engine,
             entries: Vec::new(),
-            index: HashTable::new(),
-            ordered: BTreeMap::new(),
+            index: SlotIndex::default(),
+            tree: NameTree::default(),
+            spare: Spare::default(),
             victims: Vec::new(),
             counters: ContentStoreCounters::default(),
             admits: true,
@@ -104,7 +115,7 @@ impl ContentStore {
     }
 
     /// The Data that answers this Interest, and the request told to the policy; `hash` is of the Interest's name without an implicit digest.
-    pub(crate) fn look_up(&mut self, now: Time, hash: u64, interest: &Interest<'_>) -> Option<Bytes> {
+    pub(crate) fn look_up(&mut self, now: Time, hash: u64, interest: &Interest<'_>) -> Option<StoredPacket> {
         let (name, digest) = interest.name.strip_implicit_digest();
         let fits = |entry: &Entry| {
             (!interest.must_be_fresh || now < entry.fresh_until)
@@ -114,7 +125,7 @@ impl ContentStore {
         let found = if !self.serves {
             None
         } else if interest.can_be_prefix && digest.is_none() {
-            self.under_prefix(name).find(|slot| self.entry(*slot).is_some_and(fits))
+            self.under_prefix(name, fits)
         } else {
             self.exact(hash, name).filter(|slot| self.entry(*slot).is_some_and(fits))
         };
@@ -135,7 +146,7 @@ impl ContentStore {
     }
 
     /// The Data in a slot.
-    pub(crate) fn wire(&self, slot: Slot) -> Option<Bytes> {
+    pub(crate) fn wire(&self, slot: Slot) -> Option<StoredPacket> {
         self.entry(slot).map(|entry| entry.wire.clone())
     }
 
@@ -144,15 +155,44 @@ impl ContentStore {
     }
 
     /// The Data of exactly this name.
+    #[inline]
     pub(crate) fn exact(&self, hash: u64, name: NameRef<'_>) -> Option<Slot> {
-        let same = |slot: &Slot| self.entry(*slot).is_some_and(|entry| entry.name() == name.as_bytes());
-        self.index.find(hash, same).copied()
+        let same = |entry: &Entry| entry.hash == hash && entry.name_bytes() == name.as_bytes();
+        self.index.find(hash, |slot| self.entry(slot).is_some_and(same))
     }
 
-    fn under_prefix<'a>(&'a self, prefix: NameRef<'a>) -> impl Iterator<Item = Slot> + 'a {
-        let bytes = prefix.as_bytes();
-        let from = self.ordered.range::<[u8], _>((Bound::Included(bytes), Bound::Unbounded));
-        from.take_while(move |(name, _)| name.starts_with(bytes)).take(MOST_UNDER_PREFIX).map(|(_, slot)| *slot)
+    fn under_prefix(&mut self, prefix: NameRef<'_>, fits: impl Fn(&Entry) -> bool) -> Option<Slot> {
+        let entries = &self.entries;
+        let is_under = |entry: &Entry| entry.name_bytes().starts_with(prefix.as_bytes()) && fits(entry);
+        let mut near = self.tree.near(&self.hasher, prefix).take(MOST_UNDER_PREFIX);
+        near.find(|slot| entries[slot.index()].as_ref().is_some_and(is_under))
+    }
+
+    /// A name of this hash will be looked up soon: begins to load its line of the index, and what the policy will read of it.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        self.index.prefetch(hash);
+        self.engine.prefetch(hash);
+    }
+
+    /// The same for the entry, once the index is there. The slot is probably that of the name.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, hash: u64) -> Option<Slot> {
+        let guess = self.index.guess(hash);
+        if let Some(slot) = guess {
+            prefetch(&self.entries, slot.index());
+        }
+        self.engine.prefetch_slot(hash, guess);
+        guess
+    }
+
+    /// The same for the packet, once the entry is there.
+    #[inline]
+    pub(crate) fn prefetch_packet(&self, hash: u64, slot: Slot) {
+        if let Some(entry) = self.entry(slot) {
+            entry.wire.prefetch();
+        }
+        self.engine.prefetch_further(hash, Some(slot));
     }
 
     /// Stores the Data if the policy wants it; `asked` are the hashes of the Interests' names that it answers.
@@ -187,14 +227,15 @@ impl ContentStore {
             return false;
         };
         self.counters.insertions += 1;
-        self.keep(slot, Entry::new(now, hash, data));
+        let wire = self.spare.store(data.wire);
+        self.keep(slot, Entry::new(now, hash, data, wire));
         true
     }
 
     /// The same packet again: it is fresh again. False where the name has other Data now.
     fn refresh(&mut self, now: Time, slot: Slot, data: &Data<'_>) -> bool {
         let Some(entry) = self.entries[slot.index()].as_mut() else { return false };
-        if entry.wire != data.wire {
+        if *entry.wire != *data.wire {
             return false;
         }
         entry.fresh_until = now + data.freshness.unwrap_or_default();
@@ -202,15 +243,15 @@ impl ContentStore {
     }
 
     fn keep(&mut self, slot: Slot, entry: Entry) {
-        let name = entry.name.start as usize..entry.name.end as usize;
-        self.ordered.insert(entry.wire.slice(name), slot);
+        self.tree.insert(&self.hasher, entry.name(), entry.hash, slot);
+        self.index.insert(entry.hash, slot);
         if self.entries.len() <= slot.index() {
+            if self.entries.capacity() <= slot.index() {
+                grow(&mut self.entries, (2 * slot.index()).max(16));
+            }
             self.entries.resize_with(slot.index() + 1, || None);
         }
-        let hash = entry.hash;
         self.entries[slot.index()] = Some(entry);
-        let entries = &self.entries;
-        self.index.insert_unique(hash, slot, |slot| entries[slot.index()].as_ref().map_or(0, |entry| entry.hash));
     }
 
     /// Puts another engine in place of this one, and all that is stored under it, the oldest first. It has everything to learn of the
@@ -219,8 +260,8 @@ impl ContentStore {
         self.engine = engine;
         let mut entries: Vec<Entry> = self.entries.drain(..).flatten().collect();
         entries.sort_by_key(|entry| entry.stored);
-        self.index.clear();
-        self.ordered.clear();
+        self.index = SlotIndex::default();
+        self.tree.clear();
         for entry in entries {
             match self.insert_by_force(now, entry.hash, weight(&entry.wire)) {
                 Some(slot) => self.keep(slot, entry),
@@ -245,12 +286,14 @@ impl ContentStore {
         self.victims = victims;
     }
 
-    /// What is stored under a prefix, in canonical order.
+    /// What is stored under a prefix, in no order.
     pub(crate) fn under<'a>(&'a self, prefix: NameRef<'a>) -> impl Iterator<Item = &'a Entry> + 'a {
-        let bytes = prefix.as_bytes();
-        let from = self.ordered.range::<[u8], _>((Bound::Included(bytes), Bound::Unbounded));
-        let under = from.take_while(move |(name, _)| name.starts_with(bytes));
-        under.filter_map(|(_, slot)| self.entry(*slot))
+        self.slots_under(prefix).filter_map(|slot| self.entry(slot))
+    }
+
+    fn slots_under<'a>(&'a self, prefix: NameRef<'a>) -> impl Iterator<Item = Slot> + 'a {
+        let is_under = move |entry: &Entry| entry.name_bytes().starts_with(prefix.as_bytes());
+        self.tree.under(&self.hasher, prefix).filter(move |slot| self.entry(*slot).is_some_and(is_under))
     }
 
     /// Makes the capacity `capacity`; what has to leave leaves at once.
@@ -262,10 +305,7 @@ impl ContentStore {
 
     /// Erases up to `most` Data under a prefix; returns how many, and whether there are more.
     pub(crate) fn erase(&mut self, prefix: NameRef<'_>, most: usize) -> (usize, bool) {
-        let bytes = prefix.as_bytes();
-        let from = self.ordered.range::<[u8], _>((Bound::Included(bytes), Bound::Unbounded));
-        let under = from.take_while(|(name, _)| name.starts_with(bytes)).map(|(_, slot)| *slot);
-        let found: Vec<Slot> = under.take(most.saturating_add(1)).collect();
+        let found: Vec<Slot> = self.slots_under(prefix).take(most.saturating_add(1)).collect();
         let more = found.len() > most;
         let erased = &found[..found.len().min(most)];
         erased.iter().for_each(|slot| self.remove(*slot));
@@ -280,10 +320,9 @@ impl ContentStore {
     /// Takes out of the indexes what the engine has given up.
     fn forget(&mut self, slot: Slot) {
         let Some(entry) = self.entries[slot.index()].take() else { return };
-        if let Ok(found) = self.index.find_entry(entry.hash, |other| *other == slot) {
-            found.remove();
-        }
-        self.ordered.remove(entry.name());
+        self.index.remove(entry.hash, slot);
+        self.tree.remove(&self.hasher, entry.name(), entry.hash, slot);
+        self.spare.put(entry.wire);
     }
 }
 

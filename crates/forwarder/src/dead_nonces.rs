@@ -1,19 +1,38 @@
 //! Nonces of Interests that are no longer pending, so that one that loops back late is recognised.
 //!
-//! NFD keeps a queue with an adaptive length; here two generations of keyed 64-bit hashes of name and nonce are kept, and the older one is
-//! dropped when the younger is full or old enough. O(1), at most two times [`DEAD_NONCES`] hashes. A collision (2^-47 at the limit) costs
-//! one Interest a Nack.
+//! NFD keeps a queue with an adaptive length. Here 52 bits of a keyed hash of name and nonce stand with the time in a table of buckets, a
+//! cache line each: a nonce is looked for, and put in the place of the oldest, in one line that a batch can ask for ahead. The table doubles with
+//! the load, up to [`DEAD_NONCES`] places. O(1); 8 bytes a nonce. At the limit, one Interest in 2^35 is taken for one that came round, and
+//! its consumer gets a Nack.
 
 use crate::limits::{DEAD_NONCE_AGE, DEAD_NONCES};
-use foldhash::fast::FixedState;
-use hashbrown::HashSet;
+use larder_policy::prefetch;
 use larder_units::Time;
 
 pub(crate) struct DeadNonces {
-    young: HashSet<u64, FixedState>,
-    old: HashSet<u64, FixedState>,
-    turned: Time,
+    /// A power of two of them.
+    buckets: Vec<Bucket>,
+    /// The latest time that was told, in ticks.
+    tick: u64,
+    /// Nonces since the table grew or a nonce's age passed.
+    inserted: usize,
+    since: u64,
+    /// Where old nonces are next cleared away.
+    swept: usize,
 }
+
+/// The hash in the high bits, the tick in the low ones; 0 where there is none.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Bucket([u64; 8]);
+
+const EMPTY: Bucket = Bucket([0; 8]);
+const TICK_BITS: u32 = 12;
+const TICK_MASK: u64 = (1 << TICK_BITS) - 1;
+/// Ticks in the age of a nonce.
+const AGE: u64 = 8;
+const FEWEST_BUCKETS: usize = 16;
+const MOST_BUCKETS: usize = DEAD_NONCES / 8;
 
 fn key(name_hash: u64, nonce: u32) -> u64 {
     // The name's hash is keyed and uniform; the multiplier spreads the nonce over all 64 bits.
@@ -22,32 +41,93 @@ fn key(name_hash: u64, nonce: u32) -> u64 {
 
 impl DeadNonces {
     pub(crate) fn new() -> Self {
-        let empty = || HashSet::with_hasher(FixedState::default());
-        DeadNonces { young: empty(), old: empty(), turned: Time::ZERO }
+        DeadNonces { buckets: vec![EMPTY; FEWEST_BUCKETS], tick: 0, inserted: 0, since: 0, swept: 0 }
     }
 
     pub(crate) fn insert(&mut self, now: Time, name_hash: u64, nonce: u32) {
-        self.turn(now);
-        self.young.insert(key(name_hash, nonce));
+        self.pass(now);
+        self.inserted += 1;
+        if self.inserted > self.buckets.len() * 4 && self.buckets.len() < MOST_BUCKETS {
+            self.grow();
+        }
+        let key = key(name_hash, nonce);
+        let place = self.place(key);
+        let tick = self.tick;
+        let oldest = self.buckets[place].0.iter_mut().max_by_key(|entry| match **entry {
+            0 => u64::MAX,
+            entry => age(entry, tick),
+        });
+        if let Some(oldest) = oldest {
+            *oldest = entry(key, tick);
+        }
     }
 
     pub(crate) fn contains(&mut self, now: Time, name_hash: u64, nonce: u32) -> bool {
-        self.turn(now);
+        self.pass(now);
         let key = key(name_hash, nonce);
-        self.young.contains(&key) || self.old.contains(&key)
+        let same = |found: &u64| (found ^ key) >> TICK_BITS == 0 && *found != 0 && age(*found, self.tick) <= AGE;
+        self.buckets[self.place(key)].0.iter().any(same)
     }
 
-    fn turn(&mut self, now: Time) {
-        let age = now.since(self.turned);
-        if self.young.len() >= DEAD_NONCES || age >= DEAD_NONCE_AGE {
-            std::mem::swap(&mut self.young, &mut self.old);
-            self.young.clear();
-            if age >= 2 * DEAD_NONCE_AGE {
-                self.old.clear();
+    /// The nonce will be asked for soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, name_hash: u64, nonce: u32) {
+        prefetch(&self.buckets, self.place(key(name_hash, nonce)));
+    }
+
+    #[inline]
+    fn place(&self, key: u64) -> usize {
+        // The highest bits: they are in the entry, so that a grown table is filled from the old one.
+        (((key >> 32) * self.buckets.len() as u64) >> 32) as usize
+    }
+
+    /// Old nonces go before their ticks come round again.
+    fn pass(&mut self, now: Time) {
+        let tick = now.nanos() / (DEAD_NONCE_AGE.as_nanos() as u64 / AGE);
+        if tick <= self.tick {
+            return;
+        }
+        let passed = tick - self.tick;
+        self.tick = tick;
+        if passed > AGE {
+            self.buckets.fill(EMPTY);
+        } else {
+            // All of them in a quarter of the ticks that there are.
+            for _ in 0..passed as usize * ((self.buckets.len() * 4) >> TICK_BITS).max(1) {
+                self.swept = (self.swept + 1) % self.buckets.len();
+                for entry in &mut self.buckets[self.swept].0 {
+                    if age(*entry, tick) > AGE {
+                        *entry = 0;
+                    }
+                }
             }
-            self.turned = now;
+        }
+        if tick - self.since > AGE {
+            (self.inserted, self.since) = (0, tick);
         }
     }
+
+    fn grow(&mut self) {
+        let larger = vec![EMPTY; self.buckets.len() * 2];
+        let old = std::mem::replace(&mut self.buckets, larger);
+        for entry in old.iter().flat_map(|bucket| bucket.0).filter(|entry| *entry != 0) {
+            let place = self.place(entry);
+            if let Some(free) = self.buckets[place].0.iter_mut().find(|place| **place == 0) {
+                *free = entry;
+            }
+        }
+    }
+}
+
+#[inline]
+fn entry(key: u64, tick: u64) -> u64 {
+    // 0 says that there is none: the 52 bits of the key are hardly ever 0, and then it is forgotten.
+    (key & !TICK_MASK) | (tick & TICK_MASK)
+}
+
+#[inline]
+fn age(entry: u64, tick: u64) -> u64 {
+    tick.wrapping_sub(entry) & TICK_MASK
 }
 
 #[cfg(test)]
@@ -55,23 +135,50 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    /// Uniform, as keyed hashes are.
+    fn hash(i: u64) -> u64 {
+        i.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
     #[test]
     fn a_nonce_is_remembered_for_a_while_and_not_for_ever() {
         let mut dead = DeadNonces::new();
         let start = Time::from_secs(100);
-        dead.insert(start, 7, 1);
-        assert!(dead.contains(start + (DEAD_NONCE_AGE - Duration::from_millis(1)), 7, 1));
-        assert!(!dead.contains(start, 7, 2));
-        assert!(!dead.contains(start, 8, 1));
-        assert!(!dead.contains(start + 3 * DEAD_NONCE_AGE, 7, 1));
+        dead.insert(start, hash(7), 1);
+        assert!(dead.contains(start + (DEAD_NONCE_AGE - Duration::from_millis(1)), hash(7), 1));
+        assert!(!dead.contains(start, hash(7), 2));
+        assert!(!dead.contains(start, hash(8), 1));
+        assert!(!dead.contains(start + 2 * DEAD_NONCE_AGE, hash(7), 1));
     }
 
     #[test]
-    fn a_flood_of_nonces_stays_within_two_generations() {
+    fn an_old_nonce_comes_back_when_the_ticks_come_round() {
+        let mut dead = DeadNonces::new();
+        let mut now = Time::from_secs(100);
+        dead.insert(now, hash(7), 1);
+        for second in 0..7200 {
+            now += Duration::from_secs(1);
+            dead.insert(now, hash(second), 2);
+            assert!(second < 4 || !dead.contains(now, hash(7), 1), "after {second} s");
+        }
+    }
+
+    #[test]
+    fn a_growing_table_forgets() {
+        let mut dead = DeadNonces::new();
+        for i in 0..DEAD_NONCES as u64 / 4 {
+            dead.insert(Time::ZERO, hash(i), 1);
+            let recent = i.saturating_sub(100);
+            assert!(dead.contains(Time::ZERO, hash(recent), 1), "{recent} at {i}");
+        }
+    }
+
+    #[test]
+    fn a_flood_of_nonces_takes_ever_more() {
         let mut dead = DeadNonces::new();
         for i in 0..5 * DEAD_NONCES as u64 {
-            dead.insert(Time::ZERO, i.wrapping_mul(0x2545_f491_4f6c_dd1d), 1);
+            dead.insert(Time::ZERO, hash(i), 1);
         }
-        assert!(dead.young.len() + dead.old.len() <= 2 * DEAD_NONCES);
+        assert_eq!(dead.buckets.len(), MOST_BUCKETS);
     }
 }

@@ -11,6 +11,9 @@ pub const PIT_ENTRIES: usize = 1 << 18;
 /// Bytes of names and forwarding hints of pending Interests: 2^18 long ones would take 4.6 GB.
 pub const PIT_BYTES: usize = 128 << 20;
 
+/// Entries of the face that holds the most of a full PIT that are looked at for one that nobody else waits for, before the newcomer is refused.
+pub const LOOKED_AT_TO_MAKE_ROOM: usize = 16;
+
 /// Pending Interests of one name that differ in CanBePrefix, MustBeFresh, ForwardingHint or implicit digest: they share one hash, so each
 /// look-up passes them all.
 pub const ENTRIES_PER_NAME: usize = 64;
@@ -34,10 +37,10 @@ pub const PREFIX_BYTES: usize = 2048;
 /// Faces that may have incomplete packets in reassembly at once, about 750 kB each at the worst.
 pub const REASSEMBLING_FACES: usize = 128;
 
-/// Nonces remembered after their Interests are gone, a generation; two generations are kept. A generation of 2^16 takes about 1 MB.
-pub const DEAD_NONCES: usize = 1 << 16;
+/// Nonces remembered after their Interests are gone: the table takes 8 bytes each, 1 MB. A flood shortens the memory, and fills no more.
+pub const DEAD_NONCES: usize = 1 << 17;
 
-/// The age at which a generation of dead nonces is dropped: loops longer than this are cut by HopLimit and the PIT instead.
+/// The age at which a dead nonce is forgotten: loops longer than this are cut by HopLimit and the PIT instead.
 pub const DEAD_NONCE_AGE: Duration = Duration::from_secs(3);
 
 /// Routes in the RIB, over all prefixes.
@@ -61,13 +64,16 @@ pub const SIGNATURE_TIME_GRACE: Duration = Duration::from_secs(120);
 /// Commands remembered of each certificate within twice that time, 16 bytes each; with more, the oldest times are refused.
 pub const SIGNED_COMMANDS: usize = 1 << 16;
 
-/// Bytes that one cached Data takes besides its packet: the entry (96), its slot in the two indexes (about 56), the policy's share (24)
-/// and the allocator's (16).
-pub const CONTENT_STORE_ENTRY_BYTES: u64 = 192;
+/// Bytes that one cached Data takes besides its packet: the entry (64), its places in the two indexes (about 16 and 60), the policy's share
+/// (24), and of the buffer its head (16), its rounding up (32 on average) and the allocator's (8).
+pub const CONTENT_STORE_ENTRY_BYTES: u64 = 224;
 
-/// Packets that come to a send queue longer than this carry a congestion mark (NDNLPv2), unless the face says otherwise: about a millisecond's
-/// worth at 1 Gb/s.
-pub const CONGESTION_THRESHOLD_BYTES: u64 = 128 << 10;
+/// Buffers of Data that left the Content Store are used again for the next: so many bytes of them wait, which a burst of evictions would exceed.
+pub const SPARE_BUFFER_BYTES: usize = 1 << 20;
+
+/// Packets that come to a send queue longer than this carry a congestion mark (NDNLPv2), unless the face says otherwise: NFD's default, and five
+/// milliseconds' worth at 100 Mb/s.
+pub const CONGESTION_THRESHOLD_BYTES: u64 = 64 << 10;
 
 /// The least MTU that `faces/update` and `faces/create` may set, bytes: IPv4's.
 pub const LEAST_MTU: u64 = 576;
@@ -105,3 +111,6 @@ pub const MEASURED_NAMESPACES: usize = 1 << 16;
 
 /// With so many, those not used for this long make room.
 pub const MEASUREMENT_AGE: Duration = Duration::from_secs(60);
+
+/// The greatest rate, Interests a second, and the deepest bucket that rate limits may have: 2^32 a second is a nanosecond's quarter each.
+pub const POLICED_INTERESTS: u64 = 1 << 32;

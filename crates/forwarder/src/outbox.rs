@@ -1,6 +1,8 @@
 //! What the forwarder hands to its host: packets to send, each with its NDNLPv2 header, none of them copied.
 
+use crate::drop_reason::Dropped;
 use crate::face::{FaceId, Persistency};
+use crate::stored_packet::StoredPacket;
 use bytes::Bytes;
 use larder_packet::{FragmentError, Fragmenter, LpHeader, encode_lp};
 use std::ops::Range;
@@ -10,8 +12,11 @@ use std::ops::Range;
 pub struct Outbox {
     pub(crate) sends: Vec<Send>,
     pub(crate) requests: Vec<HostRequest>,
-    /// Where the network-layer packet stands in the bytes of the last call.
-    pub(crate) input: Range<usize>,
+    /// Where the network-layer packets stand in the frames of the last call.
+    inputs: Vec<Range<usize>>,
+    /// How many of these frames are done with.
+    frames: usize,
+    drops: Vec<(usize, Dropped)>,
 }
 
 /// One packet to one face.
@@ -23,15 +28,20 @@ pub struct Send {
     pub header: LpHeader,
     /// The network-layer packet.
     pub body: Body,
+    /// Which frame of the batch it came of, from 0.
+    pub index: usize,
 }
 
 /// Where the bytes of a network-layer packet are.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// In the packet that was just handed in, at [`Outbox::input`].
+    /// In the frame that was just handed in, at [`Outbox::input`]; of a batch, in the frame with number [`Send::index`], at
+    /// [`Outbox::input_of`].
     Input,
-    /// In the Content Store, reassembled, or made here.
+    /// Reassembled, or made here.
     Stored(Bytes),
+    /// In the Content Store.
+    Cached(StoredPacket),
 }
 
 /// What management wants done that only the host can do: it owns the sockets.
@@ -88,9 +98,39 @@ impl Outbox {
         self.sends.drain(..)
     }
 
+    /// Takes the sends out in exchange for `others`, whose room is used for the next ones: so that [`Outbox::input_of`] can be asked meanwhile.
+    pub fn swap(&mut self, others: &mut Vec<Send>) {
+        std::mem::swap(&mut self.sends, others);
+    }
+
     pub(crate) fn clear(&mut self) {
         self.sends.clear();
         self.requests.clear();
+        self.inputs.clear();
+        self.frames = 0;
+        self.drops.clear();
+    }
+
+    /// The packet of the frame that is being handled stands at `input`.
+    pub(crate) fn next(&mut self, input: Range<usize>) {
+        self.inputs.resize(self.frames, 0..0);
+        self.inputs.push(input);
+    }
+
+    pub(crate) fn push(&mut self, face: FaceId, header: LpHeader, body: Body) {
+        self.sends.push(Send { face, header, body, index: self.frames });
+    }
+
+    pub(crate) fn end_of_frame(&mut self, result: Result<(), Dropped>) {
+        if let Err(dropped) = result {
+            self.drops.push((self.frames, dropped));
+        }
+        self.frames += 1;
+    }
+
+    /// Which frames of a batch were dropped, and why: for the host's log. They have been counted, and their faces are none the worse.
+    pub fn drops(&self) -> &[(usize, Dropped)] {
+        &self.drops
     }
 
     /// Takes out what management wants of the host.
@@ -110,7 +150,12 @@ impl Outbox {
 
     /// Where [`Body::Input`] stands in the bytes that were handed in.
     pub fn input(&self) -> Range<usize> {
-        self.input.clone()
+        self.inputs.first().cloned().unwrap_or_default()
+    }
+
+    /// Where the [`Body::Input`] of a send stands in the frame of its number.
+    pub fn input_of(&self, send: &Send) -> Range<usize> {
+        self.inputs.get(send.index).cloned().unwrap_or_default()
     }
 }
 
@@ -120,6 +165,7 @@ impl Send {
         match &self.body {
             Body::Input => input,
             Body::Stored(bytes) => bytes,
+            Body::Cached(packet) => packet,
         }
     }
 

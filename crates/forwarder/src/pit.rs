@@ -7,11 +7,12 @@
 //! digest is computed only where somebody waits for its name with one.
 
 use crate::face::FaceId;
+use crate::holders::Holders;
 use crate::limits;
 use crate::name_hash::{NameHasher, Prefix};
 use crate::timer_wheel::TimerWheel;
-use hashbrown::HashTable;
 use larder_packet::{Data, Interest, NackReason, NameRef, PitToken, types};
+use larder_policy::{Slot, SlotIndex, prefetch};
 use larder_units::Time;
 use std::time::Duration;
 
@@ -116,14 +117,20 @@ impl PitEntry {
     }
 }
 
+/// Of its name and its forwarding hint.
+fn bytes_of(interest: &Interest<'_>) -> usize {
+    interest.name.as_bytes().len() + interest.forwarding_hint.map_or(0, <[u8]>::len)
+}
+
 /// Type and length of an ImplicitSha256DigestComponent.
 const DIGEST_HEADER: &[u8] = &[types::IMPLICIT_SHA256_DIGEST as u8, 32];
 
 pub(crate) struct Pit {
-    index: HashTable<u32>,
+    index: SlotIndex,
     entries: Vec<PitEntry>,
     free: Vec<u32>,
     wheel: TimerWheel,
+    holders: Holders,
     /// Pending CanBePrefix Interests by their number of components.
     prefix_lengths: Box<[u32; limits::CAN_BE_PREFIX_COMPONENTS + 1]>,
     longest_prefix: usize,
@@ -135,10 +142,11 @@ pub(crate) struct Pit {
 impl Pit {
     pub(crate) fn new(limit: usize) -> Self {
         Pit {
-            index: HashTable::new(),
+            index: SlotIndex::default(),
             entries: Vec::new(),
             free: Vec::new(),
             wheel: TimerWheel::new(),
+            holders: Holders::default(),
             prefix_lengths: Box::new([0; limits::CAN_BE_PREFIX_COMPONENTS + 1]),
             longest_prefix: 0,
             limit,
@@ -159,20 +167,35 @@ impl Pit {
     }
 
     pub(crate) fn find(&self, hash: u64, interest: &Interest<'_>) -> Option<u32> {
-        self.index.find(hash, |slot| self.entries[*slot as usize].matches(hash, interest)).copied()
+        let same = |slot: Slot| self.entries[slot.index()].matches(hash, interest);
+        self.index.find(hash, same).map(|slot| slot.index() as u32)
     }
 
-    /// A new entry for an Interest that [`Pit::find`] did not find; `None` where the table is full.
-    pub(crate) fn insert(&mut self, hash: u64, interest: &Interest<'_>) -> Option<u32> {
-        let bytes = interest.name.as_bytes().len() + interest.forwarding_hint.map_or(0, <[u8]>::len);
-        let same_name = self.index.iter_hash(hash).filter(|slot| self.entries[**slot as usize].hash == hash);
-        if self.index.len() >= self.limit
-            || self.bytes + bytes > limits::PIT_BYTES
-            || same_name.take(limits::ENTRIES_PER_NAME).count() == limits::ENTRIES_PER_NAME
-        {
+    /// Whether there is no room for this Interest before something goes.
+    pub(crate) fn is_full_for(&self, interest: &Interest<'_>) -> bool {
+        self.index.len() >= self.limit || self.bytes + bytes_of(interest) > limits::PIT_BYTES
+    }
+
+    /// The entry that should make room for one of `face`, if one should: see `holders.rs`. Nobody else waits for it.
+    pub(crate) fn take_from(&mut self, face: FaceId) -> Option<(FaceId, u32)> {
+        let (entries, mut candidates) =
+            (&self.entries, self.holders.of_the_greatest(face).take(limits::LOOKED_AT_TO_MAKE_ROOM));
+        let slot = candidates.find(|slot| entries[*slot as usize].in_records.len() == 1)?;
+        drop(candidates);
+        Some((self.holders.face_of(slot), slot))
+    }
+
+    /// A new entry for an Interest of `face` that [`Pit::find`] did not find; `None` where the table, or its name's share of it, is full.
+    pub(crate) fn insert(&mut self, face: FaceId, hash: u64, interest: &Interest<'_>) -> Option<u32> {
+        let mut same_name = 0;
+        self.index.find(hash, |slot| {
+            same_name += usize::from(self.entries[slot.index()].hash == hash);
+            same_name == limits::ENTRIES_PER_NAME
+        });
+        if self.is_full_for(interest) || same_name == limits::ENTRIES_PER_NAME {
             return None;
         }
-        self.bytes += bytes;
+        self.bytes += bytes_of(interest);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.entries.push(PitEntry::default());
             (self.entries.len() - 1) as u32
@@ -183,17 +206,16 @@ impl Pit {
             self.prefix_lengths[entry.components] += 1;
             self.longest_prefix = self.longest_prefix.max(entry.components);
         }
-        let entries = &self.entries;
-        self.index.insert_unique(hash, slot, |slot| entries[*slot as usize].hash);
+        self.index.insert(hash, Slot::new(slot));
+        self.holders.insert(face, slot);
         Some(slot)
     }
 
     pub(crate) fn remove(&mut self, slot: u32) {
         self.wheel.cancel(slot);
+        self.holders.remove(slot);
         let entry = &mut self.entries[slot as usize];
-        if let Ok(found) = self.index.find_entry(entry.hash, |other| *other == slot) {
-            found.remove();
-        }
+        self.index.remove(entry.hash, Slot::new(slot));
         if entry.can_be_prefix {
             self.prefix_lengths[entry.components] -= 1;
             while self.longest_prefix > 0 && self.prefix_lengths[self.longest_prefix] == 0 {
@@ -241,11 +263,27 @@ impl Pit {
     }
 
     fn collect(&self, hash: u64, found: &mut Vec<u32>, mut want: impl FnMut(&PitEntry) -> bool) {
-        let hits = self.index.iter_hash(hash).copied();
-        found.extend(hits.filter(|slot| {
-            let entry = &self.entries[*slot as usize];
-            entry.hash == hash && want(entry)
-        }));
+        self.index.find(hash, |slot| {
+            let entry = &self.entries[slot.index()];
+            if entry.hash == hash && want(entry) {
+                found.push(slot.index() as u32);
+            }
+            false
+        });
+    }
+
+    /// Something with a name of this hash will be looked up soon: begins to load its line of the index.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        self.index.prefetch(hash);
+    }
+
+    /// The same for the entry, once the index is there.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, hash: u64) {
+        if let Some(slot) = self.index.guess(hash) {
+            prefetch(&self.entries, slot.index());
+        }
     }
 
     /// The entry that asked `face` for this with this nonce, and no fewer hops: the one that a Nack answers. The Interest in the Nack may be

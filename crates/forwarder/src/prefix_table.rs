@@ -1,102 +1,187 @@
 //! A table of name prefixes with longest-prefix match: the FIB and the strategy choice are two of these.
 //!
-//! One hash table over all prefixes, probed from the longest length in use to the shortest (So et al., "Named data networking on a
+//! One index over all prefixes by keyed hash, probed from the longest length in use to the shortest (So et al., "Named data networking on a
 //! router", ANCS 2013, start from the middle; lengths in use are few here, and a count a length skips the empty ones). O(lengths in use)
-//! a look-up, one entry of name + value + 8 bytes.
+//! a look-up.
+//!
+//! Built for tables that no cache holds: a length that has no match costs one line of the index, the match one line more, its row, which holds
+//! a name of up to [`INLINE_BYTES`] bytes and the value; longer names stand on the heap. All these lines are known from the hashes alone, so that
+//! a batch asks for them ahead ([`PrefixTable::prefetch`]). A prefix takes 64 bytes and 11 to 21 of the index.
 
 use crate::limits::PREFIX_COMPONENTS;
 use crate::name_hash::{NameHasher, Prefix};
-use hashbrown::HashTable;
 use larder_packet::{Name, NameRef};
+use larder_policy::{Slot, SlotIndex, grow, prefetch};
 
 /// Values by name prefix. Prefixes have at most [`PREFIX_COMPONENTS`] components.
 pub(crate) struct PrefixTable<T> {
-    table: HashTable<Row<T>>,
+    index: SlotIndex,
+    rows: Vec<Row<T>>,
+    free: Vec<Slot>,
     /// Prefixes in the table by their number of components.
     lengths: [usize; PREFIX_COMPONENTS + 1],
     /// The greatest length in use.
     longest: usize,
 }
 
-struct Row<T> {
-    hash: u64,
-    name: Box<[u8]>,
-    value: T,
+/// Bytes of a name that a row holds itself: with a value of four bytes it fills a cache line.
+const INLINE_BYTES: usize = 56;
+
+/// A prefix and its value, where its place is in use.
+#[repr(align(64))]
+enum Row<T> {
+    Free,
+    Short { length: u8, value: T, name: [u8; INLINE_BYTES] },
+    Long { value: T, name: Box<[u8]> },
+}
+
+impl<T> Row<T> {
+    fn new(bytes: &[u8], value: T) -> Row<T> {
+        match bytes.len() {
+            length @ 0..=INLINE_BYTES => {
+                let mut name = [0; INLINE_BYTES];
+                name[..length].copy_from_slice(bytes);
+                Row::Short { length: length as u8, value, name }
+            }
+            _ => Row::Long { value, name: bytes.into() },
+        }
+    }
+
+    #[inline]
+    fn get(&self) -> Option<(&[u8], &T)> {
+        match self {
+            Row::Free => None,
+            Row::Short { length, value, name } => Some((&name[..usize::from(*length)], value)),
+            Row::Long { value, name } => Some((name, value)),
+        }
+    }
+
+    fn value_mut(&mut self) -> Option<&mut T> {
+        match self {
+            Row::Free => None,
+            Row::Short { value, .. } | Row::Long { value, .. } => Some(value),
+        }
+    }
+
+    #[inline]
+    fn is(&self, bytes: &[u8]) -> bool {
+        self.get().is_some_and(|(name, _)| name == bytes)
+    }
 }
 
 impl<T> PrefixTable<T> {
     pub(crate) fn new() -> Self {
-        PrefixTable { table: HashTable::new(), lengths: [0; PREFIX_COMPONENTS + 1], longest: 0 }
+        PrefixTable {
+            index: SlotIndex::default(),
+            rows: Vec::new(),
+            free: Vec::new(),
+            lengths: [0; PREFIX_COMPONENTS + 1],
+            longest: 0,
+        }
     }
 
     /// Number of prefixes.
     pub(crate) fn len(&self) -> usize {
-        self.table.len()
+        self.index.len()
     }
 
     /// The greatest number of components of a prefix in the table.
+    #[inline]
     pub(crate) fn longest(&self) -> usize {
         self.longest
     }
 
     /// The value of the longest prefix of `name` in the table, and that prefix's hash; `prefixes` are the name's from the root on.
     pub(crate) fn longest_match(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(u64, &T)> {
-        let bytes = name.as_bytes();
-        let most = self.longest.min(prefixes.len().checked_sub(1)?);
-        (0..=most).rev().filter(|length| self.lengths[*length] > 0).find_map(|length| {
-            let Prefix { end, hash } = prefixes[length];
-            self.table.find(hash, |row| *row.name == bytes[..end]).map(|row| (hash, &row.value))
-        })
+        let (slot, hash) = self.longest_slot(name, prefixes)?;
+        self.rows[slot.index()].get().map(|(_, value)| (hash, value))
     }
 
     /// As [`PrefixTable::longest_match`], to change it.
     pub(crate) fn longest_match_mut(&mut self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<&mut T> {
+        let (slot, _) = self.longest_slot(name, prefixes)?;
+        self.rows[slot.index()].value_mut()
+    }
+
+    #[inline]
+    fn longest_slot(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(Slot, u64)> {
         let bytes = name.as_bytes();
-        let most = self.longest.min(prefixes.len().checked_sub(1)?);
-        let mut lengths = (0..=most).rev().filter(|length| self.lengths[*length] > 0);
-        let same = |row: &Row<T>, end: usize| *row.name == bytes[..end];
-        let Prefix { end, hash } = lengths.find_map(|length| {
-            let prefix = prefixes[length];
-            self.table.find(prefix.hash, |row| same(row, prefix.end)).map(|_| prefix)
-        })?;
-        self.table.find_mut(hash, |row| same(row, end)).map(|row| &mut row.value)
+        self.in_use(prefixes)
+            .find_map(|Prefix { end, hash }| self.find(*hash, &bytes[..*end]).map(|slot| (slot, *hash)))
+    }
+
+    /// The prefixes whose lengths are in use, from the longest on.
+    #[inline]
+    fn in_use<'a>(&'a self, prefixes: &'a [Prefix]) -> impl Iterator<Item = &'a Prefix> {
+        let lengths = self.lengths[..=self.longest].iter().zip(prefixes);
+        lengths.rev().filter(|(count, _)| **count > 0).map(|(_, prefix)| prefix)
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, name: &[u8]) -> Option<Slot> {
+        self.index.find(hash, |slot| self.rows[slot.index()].is(name))
+    }
+
+    /// Names with these prefixes will be looked up soon: begins to load the lines of the index.
+    pub(crate) fn prefetch(&self, prefixes: &[Prefix]) {
+        self.in_use(prefixes).for_each(|prefix| self.index.prefetch(prefix.hash));
+    }
+
+    /// The same for the rows, once the index is there.
+    pub(crate) fn prefetch_rows(&self, prefixes: &[Prefix]) {
+        let guessed = self.in_use(prefixes).filter_map(|prefix| self.index.guess(prefix.hash));
+        guessed.for_each(|slot| prefetch(&self.rows, slot.index()));
     }
 
     /// Every prefix with its value, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Name, &T)> {
         // What is in the table was a name when it came.
-        let name = |row: &Row<T>| NameRef::from_value(&row.name).map(|name| name.to_name()).unwrap_or_default();
-        self.table.iter().map(move |row| (name(row), &row.value))
+        let named = |bytes| NameRef::from_value(bytes).map(|name| name.to_name()).unwrap_or_default();
+        self.rows.iter().filter_map(Row::get).map(move |(bytes, value)| (named(bytes), value))
     }
 
-    /// Sets the value of exactly `prefix`. The caller has checked its length.
-    pub(crate) fn insert(&mut self, hasher: &NameHasher, prefix: NameRef<'_>, value: T) {
+    /// The value of exactly `prefix`.
+    pub(crate) fn get(&self, hasher: &NameHasher, prefix: NameRef<'_>) -> Option<&T> {
+        let name = prefix.as_bytes();
+        let slot = self.find(hasher.hash(name), name)?;
+        self.rows[slot.index()].get().map(|(_, value)| value)
+    }
+
+    /// Sets the value of exactly `prefix`; returns the one that it had. The caller has checked its length.
+    pub(crate) fn insert(&mut self, hasher: &NameHasher, prefix: NameRef<'_>, value: T) -> Option<T> {
         let name = prefix.as_bytes();
         let hash = hasher.hash(name);
-        match self.table.find_mut(hash, |row| *row.name == *name) {
-            Some(row) => row.value = value,
-            None => {
-                let length = prefix.component_count();
-                self.lengths[length] += 1;
-                self.longest = self.longest.max(length);
-                self.table.insert_unique(hash, Row { hash, name: name.into(), value }, |row| row.hash);
-            }
+        if let Some(old) = self.find(hash, name).and_then(|slot| self.rows[slot.index()].value_mut()) {
+            return Some(std::mem::replace(old, value));
         }
+        let length = prefix.component_count();
+        self.lengths[length] += 1;
+        self.longest = self.longest.max(length);
+        let slot = self.free.pop().unwrap_or_else(|| {
+            if self.rows.len() == self.rows.capacity() {
+                let length = (2 * self.rows.len()).max(4);
+                grow(&mut self.rows, length);
+            }
+            self.rows.push(Row::Free);
+            Slot::new((self.rows.len() - 1) as u32)
+        });
+        self.rows[slot.index()] = Row::new(name, value);
+        self.index.insert(hash, slot);
+        None
     }
 
-    /// Whether exactly `prefix` has a value.
-    pub(crate) fn contains(&self, hasher: &NameHasher, prefix: NameRef<'_>) -> bool {
+    /// Removes exactly `prefix`; returns its value.
+    pub(crate) fn remove(&mut self, hasher: &NameHasher, prefix: NameRef<'_>) -> Option<T> {
         let name = prefix.as_bytes();
-        self.table.find(hasher.hash(name), |row| *row.name == *name).is_some()
-    }
-
-    /// Removes exactly `prefix`.
-    pub(crate) fn remove(&mut self, hasher: &NameHasher, prefix: NameRef<'_>) {
-        let name = prefix.as_bytes();
-        if let Ok(row) = self.table.find_entry(hasher.hash(name), |row| *row.name == *name) {
-            row.remove();
-            self.lengths[prefix.component_count()] -= 1;
-            self.longest = self.lengths.iter().rposition(|count| *count > 0).unwrap_or(0);
+        let hash = hasher.hash(name);
+        let slot = self.find(hash, name)?;
+        self.index.remove(hash, slot);
+        self.free.push(slot);
+        self.lengths[prefix.component_count()] -= 1;
+        self.longest = self.lengths.iter().rposition(|count| *count > 0).unwrap_or(0);
+        match std::mem::replace(&mut self.rows[slot.index()], Row::Free) {
+            Row::Free => None,
+            Row::Short { value, .. } | Row::Long { value, .. } => Some(value),
         }
     }
 }
@@ -107,12 +192,18 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    /// Components long enough that names of three fit into a row and longer ones do not.
     fn name(components: &[u8]) -> Name {
         let mut name = Name::root();
         for component in components {
-            name.push_generic(&[b'a' + component]);
+            name.push_generic(&[b'a' + component; 16]);
         }
         name
+    }
+
+    #[test]
+    fn a_row_of_the_fib_that_takes_two_lines() {
+        assert_eq!(size_of::<Row<u32>>(), 64);
     }
 
     proptest! {
@@ -127,19 +218,22 @@ mod tests {
             for (i, (insert, components)) in steps.into_iter().enumerate() {
                 let prefix = name(&components);
                 if insert {
-                    table.insert(&hasher, prefix.as_name(), i);
-                    model.insert(components, i);
+                    prop_assert_eq!(table.insert(&hasher, prefix.as_name(), i), model.insert(components, i));
                 } else {
-                    table.remove(&hasher, prefix.as_name());
-                    model.remove(&components);
+                    prop_assert_eq!(table.remove(&hasher, prefix.as_name()), model.remove(&components));
                 }
             }
             prop_assert_eq!(table.len(), model.len());
             prop_assert_eq!(table.longest(), model.keys().map(Vec::len).max().unwrap_or(0));
+            let all: BTreeMap<Name, usize> = table.iter().map(|(name, value)| (name, *value)).collect();
+            prop_assert_eq!(all, model.iter().map(|(components, value)| (name(components), *value)).collect());
             let expected = (0..=asked.len()).rev().find_map(|n| model.get(&asked[..n]));
             let asked = name(&asked);
+            prop_assert_eq!(table.get(&hasher, asked.as_name()), model.iter().find(|(c, _)| name(c) == asked).map(|(_, v)| v));
             let mut prefixes = Vec::new();
             hasher.prefixes(asked.as_name(), table.longest(), &mut prefixes);
+            table.prefetch(&prefixes);
+            table.prefetch_rows(&prefixes);
             prop_assert_eq!(table.longest_match(asked.as_name(), &prefixes).map(|(_, value)| value), expected);
             prop_assert_eq!(table.longest_match_mut(asked.as_name(), &prefixes).map(|value| &*value), expected);
         }

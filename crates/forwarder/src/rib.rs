@@ -36,7 +36,7 @@ pub struct Route {
 }
 
 /// A next hop of a prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NextHop {
     /// Where Interests go.
     pub face: FaceId,

@@ -1,6 +1,7 @@
 //! Answers made of stored responses: whole, 304, 206, 416, and the cache's own errors.
 
 use crate::cache_status::{CACHE_STATUS, CacheStatus};
+use crate::multipart::Multipart;
 use crate::range::{self, Selection};
 use crate::{Answer, Now, conditional, date};
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use http::header::{
     EXPIRES, LAST_MODIFIED, VARY, VIA,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use std::ops::Range;
 
 /// A stored response, or one that is being received, ready to be sent.
 pub(crate) struct Ready<'a> {
@@ -16,6 +18,8 @@ pub(crate) struct Ready<'a> {
     pub headers: &'a HeaderMap,
     /// Of its body, where that is known already.
     pub length: Option<u64>,
+    /// What decides the boundary of several ranges; `None` where these are answered with the whole body, since it is read in one go.
+    pub boundary: Option<u64>,
 }
 
 /// Which bytes of it a request gets.
@@ -26,17 +30,22 @@ pub(crate) struct Response {
     pub first: u64,
     /// `None`: to the end.
     pub end: Option<u64>,
+    /// Several ranges; then `first` and `end` say nothing.
+    pub parts: Option<Multipart>,
 }
 
 impl Response {
     pub(crate) fn without_body(self) -> Answer {
-        Answer { status: self.status, headers: self.headers, body: Bytes::new() }
+        Answer { status: self.status, headers: self.headers, body: Bytes::new(), more: Vec::new() }
     }
 
     pub(crate) fn with(self, body: &Bytes) -> Answer {
+        if let Some(parts) = self.parts {
+            return Answer { status: self.status, headers: self.headers, body: Bytes::new(), more: parts.over(body) };
+        }
         let end = self.end.map_or(body.len(), |end| end as usize);
         let body = if self.has_body { body.slice(self.first as usize..end) } else { Bytes::new() };
-        Answer { status: self.status, headers: self.headers, body }
+        Answer { status: self.status, headers: self.headers, body, more: Vec::new() }
     }
 }
 
@@ -55,13 +64,18 @@ impl Ready<'_> {
             {
                 match range::select(request, length) {
                     Selection::Whole => {}
-                    Selection::Part { first, end } => return self.part(first, end, length),
+                    Selection::Part(part) => return self.part(part, length),
+                    Selection::Parts(parts) => {
+                        if let Some(boundary) = self.boundary {
+                            return self.parts(parts, length, boundary);
+                        }
+                    }
                     Selection::Unsatisfiable => return self.unsatisfiable(length),
                 }
             }
         }
         let has_body = method != Method::HEAD;
-        Response { status: self.status, headers: self.headers.clone(), has_body, first: 0, end: None }
+        Response { status: self.status, headers: self.headers.clone(), has_body, first: 0, end: None, parts: None }
     }
 
     /// RFC 9110 §15.4.5: the fields that a 200 would have had and that a cache needs; no other representation metadata.
@@ -74,15 +88,26 @@ impl Ready<'_> {
                 headers.append(&name, value.clone());
             }
         }
-        Response { status: StatusCode::NOT_MODIFIED, headers, has_body: false, first: 0, end: None }
+        Response { status: StatusCode::NOT_MODIFIED, headers, has_body: false, first: 0, end: None, parts: None }
     }
 
-    fn part(&self, first: u64, end: u64, length: u64) -> Response {
+    fn part(&self, part: Range<u64>, length: u64) -> Response {
         let mut headers = self.headers.clone();
-        let range = format!("bytes {first}-{}/{length}", end - 1);
+        let range = format!("bytes {}-{}/{length}", part.start, part.end - 1);
         headers.insert(CONTENT_RANGE, HeaderValue::try_from(range).expect("digits and a token"));
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(end - first));
-        Response { status: StatusCode::PARTIAL_CONTENT, headers, has_body: true, first, end: Some(end) }
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(part.end - part.start));
+        let (first, end) = (part.start, Some(part.end));
+        Response { status: StatusCode::PARTIAL_CONTENT, headers, has_body: true, first, end, parts: None }
+    }
+
+    /// RFC 9110 §15.3.7.2: no Content-Range in the head, which would make it look like one part.
+    fn parts(&self, parts: Vec<Range<u64>>, length: u64, boundary: u64) -> Response {
+        let mut headers = self.headers.clone();
+        let parts = Multipart::new(parts, length, headers.get(CONTENT_TYPE), boundary);
+        headers.insert(CONTENT_TYPE, parts.content_type());
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(parts.length()));
+        let status = StatusCode::PARTIAL_CONTENT;
+        Response { status, headers, has_body: true, first: 0, end: None, parts: Some(parts) }
     }
 
     fn unsatisfiable(&self, length: u64) -> Response {
@@ -96,11 +121,23 @@ impl Ready<'_> {
         headers.insert(CONTENT_RANGE, HeaderValue::try_from(range).expect("digits and a token"));
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-        Response { status: StatusCode::RANGE_NOT_SATISFIABLE, headers, has_body: false, first: 0, end: None }
+        Response {
+            status: StatusCode::RANGE_NOT_SATISFIABLE,
+            headers,
+            has_body: false,
+            first: 0,
+            end: None,
+            parts: None,
+        }
     }
 }
 
 impl Answer {
+    /// Bytes of body.
+    pub fn length(&self) -> u64 {
+        (self.body.len() + self.more.iter().map(Bytes::len).sum::<usize>()) as u64
+    }
+
     /// An error of the cache's own, in one line of text. `no-store`: other caches shall not keep it.
     pub(crate) fn error(
         status: StatusCode,
@@ -116,6 +153,6 @@ impl Answer {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(line.len()));
         cache_status.set(&mut headers);
         let body = if method == Method::HEAD { Bytes::new() } else { Bytes::from_static(line.as_bytes()) };
-        Answer { status, headers, body }
+        Answer { status, headers, body, more: Vec::new() }
     }
 }

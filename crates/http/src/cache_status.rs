@@ -22,17 +22,20 @@ pub enum ForwardReason {
     Request,
     /// What is stored needs validation.
     Stale,
+    /// Only a part of what is asked for is stored.
+    Partial,
 }
 
 impl ForwardReason {
     /// All of them, for tables of counters.
-    pub const ALL: [ForwardReason; 6] = [
+    pub const ALL: [ForwardReason; 7] = [
         ForwardReason::Bypass,
         ForwardReason::Method,
         ForwardReason::UriMiss,
         ForwardReason::VaryMiss,
         ForwardReason::Request,
         ForwardReason::Stale,
+        ForwardReason::Partial,
     ];
 
     /// The token of RFC 9211.
@@ -44,6 +47,7 @@ impl ForwardReason {
             ForwardReason::VaryMiss => "vary-miss",
             ForwardReason::Request => "request",
             ForwardReason::Stale => "stale",
+            ForwardReason::Partial => "partial",
         }
     }
 }

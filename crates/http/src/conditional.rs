@@ -4,7 +4,7 @@ use crate::date;
 use http::header::{
     DATE, ETAG, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE,
 };
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Whether the client's preconditions make a stored 200 response a 304 (RFC 9111 §4.3.2).
 pub(crate) fn is_not_modified(request: &HeaderMap, stored: &HeaderMap) -> bool {
@@ -64,10 +64,21 @@ pub(crate) fn if_range_holds(request: &HeaderMap, stored: &HeaderMap) -> bool {
     {
         return true;
     }
-    let (Some(wanted), Some(modified)) = (date::parse(condition), date::field(stored, &LAST_MODIFIED)) else {
-        return false;
-    };
-    wanted == modified && date::field(stored, &DATE).is_some_and(|date| date >= modified + 60)
+    date::parse(condition).is_some_and(|wanted| strong_last_modified(stored) == Some(wanted))
+}
+
+fn strong_last_modified(headers: &HeaderMap) -> Option<u64> {
+    let modified = date::field(headers, &LAST_MODIFIED)?;
+    date::field(headers, &DATE).is_some_and(|date| date >= modified + 60).then_some(modified)
+}
+
+/// What tells this representation from every other of the same resource, if anything does: a strong entity tag, or where there is no tag
+/// a Last-Modified that is strong.
+pub(crate) fn strong_validator(headers: &HeaderMap) -> Option<(HeaderName, &HeaderValue)> {
+    match headers.get(ETAG) {
+        Some(tag) => is_same_strong_tag(tag.as_bytes(), tag.as_bytes()).then_some((ETAG, tag)),
+        None => strong_last_modified(headers).and_then(|_| Some((LAST_MODIFIED, headers.get(LAST_MODIFIED)?))),
+    }
 }
 
 /// Whether the request has preconditions that only the origin can judge (RFC 9110 §13.1.1, §13.1.4).

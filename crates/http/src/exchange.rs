@@ -1,14 +1,17 @@
 //! What passes between the host and the cache: heads of messages, what to do with a request, and a request's way to the origin.
 
+use crate::assembly::{Assembled, Source};
 use crate::cache_status::ForwardReason;
 use crate::flight::{Follower, Lead};
 use crate::key::Key;
 use crate::stored::Stored;
 use crate::{Fill, conditional, fields};
 use bytes::Bytes;
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, Method, StatusCode, Version};
+use http::header::{AUTHORIZATION, IF_RANGE, RANGE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use larder_units::Time;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// The head of a client's request, as the host has parsed it.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +48,8 @@ pub struct ResponseHead {
 pub enum Step {
     /// Send this.
     Answer(Answer),
+    /// Send this; its body is put together from slices.
+    Assemble(Assembled),
     /// Send this, which is stale, and ask the origin beside it (RFC 5861 §3): nobody waits for what comes.
     Refresh(Answer, Box<Exchange>),
     /// Somebody is asking the origin the same: wait for what comes.
@@ -62,6 +67,8 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// The body; empty for HEAD, though `Content-Length` tells GET's.
     pub body: Bytes,
+    /// What follows it: the parts of an answer with several ranges.
+    pub more: Vec<Bytes>,
 }
 
 /// What to do with the origin's response.
@@ -78,7 +85,10 @@ pub enum Reply {
         /// Where the body is worth storing: give it every piece as it passes.
         fill: Option<Box<Fill>>,
     },
-    /// The origin confirmed something that is not stored. Ask again, with [`Exchange::retry_headers`]; it cannot happen twice.
+    /// Send this; its body is put together from slices, of which the origin's response is one: collect it beside that.
+    Assemble(Assembled, Option<Box<Fill>>),
+    /// The origin confirmed something that is not stored, or sent a part that was not asked for. Ask again, with
+    /// [`Exchange::retry_headers`]; it happens [`crate::limits::RETRIES`] times at most.
     Retry(Box<Exchange>),
 }
 
@@ -115,27 +125,88 @@ pub struct Exchange {
     pub(crate) in_background: bool,
     /// The stored response that does for this request but for its age, or for a wish of the client.
     pub(crate) held: Option<Stored>,
+    /// Which part of the body is asked for.
+    pub(crate) ask: Ask,
+    /// The client does not want what is stored unless the origin confirms it.
+    pub(crate) insists: bool,
     /// Others may wait for what comes.
     pub(crate) lead: Option<Lead>,
     /// The client's fields without those of its connection, kept where the response may need them (Vary, conditions, ranges).
     pub(crate) headers: HeaderMap,
+    /// Of the slice that is asked for, what is read first.
+    pub(crate) part: (u64, Option<u64>),
+}
+
+/// Which part of the body a request to the origin asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum Ask {
+    /// Where something is validated, all of it; else what the client asks for.
+    Whole,
+    /// This slice: nothing is known of the whole, or it is being validated.
+    Slice(Range<u64>),
+    /// This slice of what is known already.
+    Next(Range<u64>, Arc<Source>),
+    /// Exactly what the client asks for, since a slice could not be had.
+    AsClient,
+}
+
+impl Ask {
+    /// Puts the range in the place of the client's, and lets it count only for the representation that is known.
+    fn set_range(&self, headers: &mut HeaderMap) {
+        let (Ask::Slice(range) | Ask::Next(range, _)) = self else { return };
+        let text = format!("bytes={}-{}", range.start, range.end - 1);
+        headers.insert(RANGE, HeaderValue::try_from(text).expect("digits and a token"));
+        if let Ask::Next(_, source) = self {
+            headers.insert(IF_RANGE, source.sliced().pin.value.clone());
+        }
+    }
 }
 
 impl Exchange {
+    /// Of a request that has no part in the store.
+    pub(crate) fn new(
+        key: Key<'static>,
+        hash: u64,
+        method: Method,
+        version: Version,
+        reason: ForwardReason,
+        asked: Time,
+    ) -> Exchange {
+        Exchange {
+            key,
+            hash,
+            method,
+            version,
+            reason,
+            asked,
+            may_store: false,
+            forbids_storing: false,
+            in_background: false,
+            held: None,
+            ask: Ask::Whole,
+            insists: false,
+            lead: None,
+            headers: HeaderMap::new(),
+            part: (0, None),
+        }
+    }
+
     /// Turns the client's header fields into those for the origin: without the connection's own, with `Via` and, where something stored
     /// is to be validated, with its validators. Call it once.
     pub fn upstream_headers(&mut self, client: HeaderMap) -> HeaderMap {
         let mut headers = client;
         fields::strip_hop_by_hop(&mut headers);
-        if self.may_store || self.held.is_some() {
+        if self.may_store || self.held.is_some() || self.method == Method::POST {
             self.headers = headers.clone();
         }
         if let Some(stored) = &self.held {
             conditional::set_validators(&mut headers, stored.headers());
         }
-        if self.in_background && !self.is_validating() {
+        let slice = matches!(self.ask, Ask::Slice(_) | Ask::Next(..));
+        if (self.in_background || slice) && !self.is_validating() {
             conditional::clear(&mut headers);
         }
+        self.ask.set_range(&mut headers);
         fields::append_via(&mut headers, self.version);
         headers
     }
@@ -149,10 +220,13 @@ impl Exchange {
         self.held.as_ref().is_some_and(Stored::has_validator)
     }
 
-    /// The header fields for the second attempt after [`Reply::Retry`]: without conditions.
+    /// The header fields for the next attempt after [`Reply::Retry`], and for a slice ([`crate::Piece::Ask`]).
     pub fn retry_headers(&self) -> HeaderMap {
         let mut headers = self.headers.clone();
-        conditional::clear(&mut headers);
+        if !matches!(self.ask, Ask::AsClient) {
+            conditional::clear(&mut headers);
+        }
+        self.ask.set_range(&mut headers);
         fields::append_via(&mut headers, self.version);
         headers
     }

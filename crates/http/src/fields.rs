@@ -2,7 +2,7 @@
 
 use crate::{Now, date};
 use bytes::{Bytes, BytesMut};
-use http::header::{AGE, CONNECTION, DATE, HOST, VIA};
+use http::header::{AGE, CONNECTION, CONTENT_LENGTH, DATE, HOST, TRANSFER_ENCODING, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 
 /// Larder's name in `Via` and `Cache-Status`.
@@ -41,6 +41,10 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
         for name in named.iter().filter(|name| **name != HOST) {
             headers.remove(name);
         }
+    }
+    // RFC 9112 §6.3: beside a transfer coding, a length says nothing, and does not go on.
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
     }
     for name in ALWAYS {
         headers.remove(name);

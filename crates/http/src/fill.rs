@@ -24,6 +24,8 @@ pub struct Fill {
     /// The flight that it ends.
     pub(crate) lead: Option<Lead>,
     pub(crate) transit: Writing,
+    /// What of the body its first reader, the client, gets.
+    pub(crate) part: (u64, Option<u64>),
     /// Most bytes of body that may be stored.
     limit: u64,
     reservation: Reservation,
@@ -51,7 +53,15 @@ impl Fill {
         }
         let limit = declared.unwrap_or(limit);
         let (unwanted, lead, abandoned) = (false, None, None);
-        Ok(Fill { stored, asked, declared, unwanted, lead, transit, limit, reservation, abandoned })
+        let part = (0, None);
+        Ok(Fill { stored, asked, declared, unwanted, lead, transit, part, limit, reservation, abandoned })
+    }
+
+    /// One that only passes, to those who read it from the start.
+    pub(crate) fn passing(stored: Stored, asked: Time, budget: &Budget) -> Fill {
+        let (transit, reservation) = (Writing(Arc::new(Transit::default())), budget.reservation());
+        let (declared, lead, part, limit, abandoned) = (None, None, (0, None), 0, None);
+        Fill { stored, asked, declared, unwanted: true, lead, transit, part, limit, reservation, abandoned }
     }
 
     /// A piece of the body. Past the limit, it is collected no longer, and what its readers have passed is let go.
@@ -72,10 +82,13 @@ impl Fill {
         self.transit.0.poll_room(cx)
     }
 
-    /// Reads the body from its start. `None` where it is too late for that.
+    /// Reads what the client asked for of the body. `None` where it is too late for that.
     pub fn reader(&self) -> Option<Reader> {
-        let mut reader = self.transit.0.reader(0, None)?;
-        reader.expect(self.declared);
+        let (first, end) = self.part;
+        let mut reader = self.transit.0.reader(first, end)?;
+        if end.is_none() {
+            reader.expect(self.declared.map(|length| length - first));
+        }
         Some(reader)
     }
 
@@ -99,7 +112,8 @@ impl Fill {
         let (held, capacity) = self.transit.0.held();
         let needed = held.saturating_add(more);
         if needed as u64 > self.limit {
-            return Err(Refusal::TooLarge);
+            // One that only passes does so for want of room.
+            return Err(if self.limit == 0 { Refusal::Busy } else { Refusal::TooLarge });
         }
         if needed > capacity {
             let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);

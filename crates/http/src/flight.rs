@@ -17,13 +17,14 @@ use crate::directives::RequestDirectives;
 use crate::freshness::Freshness;
 use crate::key::Key;
 use crate::stored::Stored;
-use crate::transit::{Reader, Transit};
+use crate::transit::{BrokenOff, Reader, Transit};
 use crate::vary::Selector;
 use crate::{Now, limits};
 use hashbrown::HashTable;
 use http::header::{AGE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use larder_units::Time;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -37,6 +38,8 @@ pub(crate) struct Flight {
 struct State {
     phase: Phase,
     waiting: Vec<Option<Waker>>,
+    /// Places in it of those who have gone, to be taken again.
+    free: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -81,7 +84,8 @@ pub(crate) enum Landing {
 impl Flight {
     /// How many wait for its head.
     pub(crate) fn waiting(&self) -> usize {
-        self.lock().waiting.iter().flatten().count()
+        let state = self.lock();
+        state.waiting.len() - state.free.len()
     }
 
     pub(crate) fn take_off(&self, head: Head) {
@@ -95,6 +99,7 @@ impl Flight {
     fn change(&self, phase: Phase) {
         let mut state = self.lock();
         state.phase = phase;
+        state.free.clear();
         state.waiting.drain(..).flatten().for_each(Waker::wake);
     }
 
@@ -159,20 +164,52 @@ pub enum Boarding {
     Again,
 }
 
+/// A request that waits for a slice which another one has asked for.
+#[derive(Debug)]
+pub struct SliceFollower {
+    pub(crate) follower: Follower,
+    /// Of the slice.
+    pub(crate) part: Range<u64>,
+}
+
+impl SliceFollower {
+    /// Waits for the head of the slice; `None` where the cache has to be asked again.
+    ///
+    /// # Errors
+    /// [`BrokenOff`] where the origin has failed.
+    pub fn poll_slice(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Reader>, BrokenOff>> {
+        let mut state = self.follower.flight.lock();
+        match &state.phase {
+            Phase::Asking => {
+                state.wait(&mut self.follower.ticket, cx);
+                Poll::Pending
+            }
+            Phase::Airborne(head) => Poll::Ready(Ok(head.transit.reader(self.part.start, Some(self.part.end)))),
+            Phase::Down(Landing::Failed { .. }) => Poll::Ready(Err(BrokenOff)),
+            Phase::Down(_) => Poll::Ready(Ok(None)),
+        }
+    }
+}
+
+impl State {
+    fn wait(&mut self, ticket: &mut Option<usize>, cx: &Context<'_>) {
+        let place = *ticket.get_or_insert_with(|| {
+            self.free.pop().unwrap_or_else(|| {
+                self.waiting.push(None);
+                self.waiting.len() - 1
+            })
+        });
+        self.waiting[place] = Some(cx.waker().clone());
+    }
+}
+
 impl Follower {
     /// Waits for the head of the response; `request` are the fields of this follower's own request.
     pub fn poll_boarding(&mut self, request: &HeaderMap, cx: &mut Context<'_>) -> Poll<Boarding> {
         let mut state = self.flight.lock();
         match &state.phase {
             Phase::Asking => {
-                let waker = Some(cx.waker().clone());
-                match self.ticket {
-                    Some(ticket) => state.waiting[ticket] = waker,
-                    None => {
-                        self.ticket = Some(state.waiting.len());
-                        state.waiting.push(waker);
-                    }
-                }
+                state.wait(&mut self.ticket, cx);
                 Poll::Pending
             }
             Phase::Airborne(head) if head.suits(request, &self.wishes, self.now) => {
@@ -217,7 +254,7 @@ impl Follower {
         forwarded.set(&mut headers);
         // RFC 9111 §5.1. Who waited for the head gets it as old as it came.
         headers.insert(AGE, HeaderValue::from(head.freshness.age(self.now.time).as_secs()));
-        let ready = Ready { status: head.status, headers: &headers, length: head.length };
+        let ready = Ready { status: head.status, headers: &headers, length: head.length, boundary: None };
         let reply = ready.reply(&Method::GET, request);
         if !reply.has_body {
             return Boarding::Answer(reply.without_body());
@@ -232,8 +269,10 @@ impl Follower {
 impl Drop for Follower {
     fn drop(&mut self) {
         let mut state = self.flight.lock();
-        if let Some(place) = self.ticket.and_then(|ticket| state.waiting.get_mut(ticket)) {
-            *place = None;
+        // Once the flight has landed, nobody waits.
+        if let Some(ticket) = self.ticket.filter(|ticket| *ticket < state.waiting.len()) {
+            state.waiting[ticket] = None;
+            state.free.push(ticket);
         }
     }
 }
@@ -305,7 +344,7 @@ impl Flights {
             self.table.retain(|entry| !entry.flight.is_down());
             self.sweep_at = limits::FLIGHTS_SWEPT.max(self.table.len() * 2);
         }
-        let state = State { phase: Phase::Asking, waiting: Vec::new() };
+        let state = State { phase: Phase::Asking, waiting: Vec::new(), free: Vec::new() };
         let flight = Arc::new(Flight { state: Mutex::new(state) });
         let entry = Entry { hash, key: key.to_bytes(), flight: Arc::clone(&flight) };
         self.table.insert_unique(hash, entry, |entry| entry.hash);
@@ -341,8 +380,39 @@ impl Flights {
         }
     }
 
-    fn is_alone(&self, hash: u64, now: Time) -> bool {
+    pub(crate) fn is_alone(&self, hash: u64, now: Time) -> bool {
         let (of, until) = self.alone[hash as usize % limits::ALONE_PLACES];
         of == hash && now < until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fear: clients come and go while one request hangs, and each leaves a place behind.
+    #[test]
+    fn places_of_those_who_have_gone_are_taken_again() {
+        let mut flights = Flights::new();
+        let (key, headers) = (Key::new("http", "h", "/"), HeaderMap::new());
+        let now = Now { time: Time::ZERO, unix_seconds: 0 };
+        let asking =
+            Asking { headers: &headers, wishes: RequestDirectives::default(), reason: ForwardReason::UriMiss, now };
+        let Seat::Lead(lead) = flights.seat(&key, 7, &asking, true) else { panic!() };
+        let follower = |flights: &mut Flights| {
+            let Seat::Follow(mut follower) = flights.seat(&key, 7, &asking, true) else { panic!() };
+            assert!(follower.poll_boarding(&headers, &mut Context::from_waker(Waker::noop())).is_pending());
+            follower
+        };
+        let stays = follower(&mut flights);
+        for _ in 0..1000 {
+            let (one, other) = (follower(&mut flights), follower(&mut flights));
+            assert_eq!(lead.0.waiting(), 3);
+            drop((one, other));
+        }
+        assert_eq!((lead.0.waiting(), lead.0.lock().waiting.len()), (1, 3));
+        lead.0.land(Landing::Again);
+        drop(stays);
+        assert_eq!(lead.0.waiting(), 0);
     }
 }

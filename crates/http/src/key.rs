@@ -64,6 +64,12 @@ impl<'a> Key<'a> {
         self.parts().concat().into_boxed_slice()
     }
 
+    /// The key of a slice of what is stored under this one. A target holds no space, so it is no request's key.
+    pub(crate) fn slice(&self, generation: u64, index: u64) -> Key<'static> {
+        let (scheme, authority) = (self.scheme.to_string().into(), self.authority.to_string().into());
+        Key { scheme, authority, target: format!("{} {generation} {index}", self.target).into() }
+    }
+
     pub(crate) fn is(&self, mut stored: &[u8]) -> bool {
         self.parts().into_iter().all(|part| match stored.strip_prefix(part) {
             Some(rest) => {

@@ -37,8 +37,8 @@ pub const SMALL_FILL: u64 = 64;
 /// First buffer of a body of unknown length. It doubles from there: small bodies cost one page or four, not the object limit.
 pub const FILL_START_BYTES: usize = 16 * 1024;
 
-/// Buckets of the record of recent invalidations (16 bytes each). A response that was asked for before its key's bucket was last
-/// invalidated is not stored; more buckets only make that happen less often to a bystander.
+/// Buckets of the record of recent invalidations (40 bytes each). A response that was asked for before its key was last invalidated is not
+/// stored; nor is a bystander's, where two other keys of its bucket were. More buckets only make that rarer.
 pub const INVALIDATION_BUCKETS: usize = 1024;
 
 /// What a stored response costs beside its body, header bytes and key: the slot's record, the index entry, the policy's state and the
@@ -63,6 +63,21 @@ pub const WINDOW_BYTES: usize = 256 * 1024;
 
 /// The largest piece that a reader of a body under way copies at once: what one write to a socket takes.
 pub const PIECE_BYTES: usize = 64 * 1024;
+
+/// Ranges in one request. Readers of PDF ask for a few dozen; each costs some lines in the answer. A request for more gets the whole body.
+pub const RANGES: usize = 64;
+
+/// Ranges that lie no farther apart become one: the lines between two parts are as long.
+pub const RANGE_GAP_BYTES: u64 = 80;
+
+/// Slices of one body. With slices of 1 MiB that is 64 GiB; a longer body passes by the cache, which would not hold a useful part of it.
+pub const SLICES: u64 = 1 << 16;
+
+/// The smallest slice: below, the structures around it and the request for each cost more than the bytes.
+pub const SLICE_BYTES_LEAST: u64 = 4096;
+
+/// How often one request of a client is put to the origin: once with a condition, once for a slice, once as it is.
+pub const RETRIES: usize = 2;
 
 /// Stored responses that one step of a purge looks at: a millisecond or two, in which no request is answered.
 pub const PURGE_STEP: usize = 4096;

@@ -1,47 +1,112 @@
-//! Single byte ranges of a stored body (RFC 9110 §14). Several ranges at once are answered with the whole body, as §14.2 allows: a client
-//! that sends a hundred overlapping ones gets no hundred copies.
+//! Byte ranges (RFC 9110 §14): what a request's `Range` selects of a body of known length, and what a response's `Content-Range` says it is.
+//!
+//! Ranges that overlap, or lie closer together than the lines that would part them, become one (§15.3.7.2), so an answer is never longer than
+//! the body but for those lines. More than [`limits::RANGES`] are ignored, as §14.2 allows.
 
+use crate::limits;
 use http::HeaderMap;
-use http::header::RANGE;
+use http::header::{CONTENT_RANGE, RANGE};
+use std::ops::Range;
 
-/// What a request's `Range` means to a body of known length.
+/// What a request's `Range` means to a body of known length. Ranges of bytes are half-open and not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
     /// No range, or one that this cache does not know: the whole body.
     Whole,
-    /// Bytes `first..end` of the body; not empty.
-    Part { first: u64, end: u64 },
+    Part(Range<u64>),
+    /// Two or more, in ascending order.
+    Parts(Vec<Range<u64>>),
     /// 416 (RFC 9110 §15.5.17).
     Unsatisfiable,
 }
 
 pub(crate) fn select(request: &HeaderMap, length: u64) -> Selection {
-    let mut lines = request.get_all(RANGE).into_iter();
-    let (Some(line), None) = (lines.next(), lines.next()) else { return Selection::Whole };
-    let Ok(text) = line.to_str() else { return Selection::Whole };
-    parse(text, length).unwrap_or(Selection::Whole)
+    let Some(specs) = specs(request) else { return Selection::Whole };
+    let mut parts: Vec<Range<u64>> = specs.into_iter().map(|spec| spec.within(length)).collect();
+    parts.retain(|part| !part.is_empty());
+    parts.sort_unstable_by_key(|part| part.start);
+    parts.dedup_by(|next, kept| {
+        let joins = next.start <= kept.end.saturating_add(limits::RANGE_GAP_BYTES);
+        if joins {
+            kept.end = kept.end.max(next.end);
+        }
+        joins
+    });
+    match parts.len() {
+        0 => Selection::Unsatisfiable,
+        1 => Selection::Part(parts.swap_remove(0)),
+        _ => Selection::Parts(parts),
+    }
 }
 
-fn parse(text: &str, length: u64) -> Option<Selection> {
-    let (unit, set) = text.split_once('=')?;
-    let (first, last) = set.trim().split_once('-')?;
-    if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
+/// Where a request for one range of a body of unknown length begins; `None` for other requests, and for the last N bytes.
+pub(crate) fn first_byte(request: &HeaderMap) -> Option<u64> {
+    match specs(request)?[..] {
+        [Spec::From { first, .. }] => Some(first),
+        _ => None,
+    }
+}
+
+/// What a part is of a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub part: Range<u64>,
+    /// Bytes of the whole.
+    pub length: u64,
+}
+
+/// `Content-Range: bytes 0-99/1000`, where it is valid (§14.4) and the length of the whole is known.
+pub(crate) fn place(response: &HeaderMap) -> Option<Place> {
+    let mut lines = response.get_all(CONTENT_RANGE).into_iter();
+    let (Some(line), None) = (lines.next(), lines.next()) else { return None };
+    let (unit, rest) = line.to_str().ok()?.trim().split_once(' ')?;
+    let (part, length) = rest.split_once('/')?;
+    let (first, last) = part.split_once('-')?;
+    let (first, last, length) = (number(first)?, number(last)?, number(length)?);
+    let valid = unit.eq_ignore_ascii_case("bytes") && first <= last && last < length && length < u64::MAX;
+    valid.then(|| Place { part: first..last + 1, length })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spec {
+    From {
+        first: u64,
+        last: u64,
+    },
+    /// The last so many bytes.
+    Suffix(u64),
+}
+
+impl Spec {
+    fn within(self, length: u64) -> Range<u64> {
+        match self {
+            Spec::From { first, last } => first.min(length)..last.saturating_add(1).min(length),
+            Spec::Suffix(bytes) => length.saturating_sub(bytes)..length,
+        }
+    }
+}
+
+/// The ranges asked for, not empty. `None` where there are none, too many, or what §14.1.1 and §14.2 let one ignore.
+fn specs(request: &HeaderMap) -> Option<Vec<Spec>> {
+    let mut lines = request.get_all(RANGE).into_iter();
+    let (Some(line), None) = (lines.next(), lines.next()) else { return None };
+    let (unit, set) = line.to_str().ok()?.split_once('=')?;
+    if !unit.trim().eq_ignore_ascii_case("bytes") {
         return None;
     }
-    let part = |first: u64, end: u64| {
-        if first < end { Selection::Part { first, end } } else { Selection::Unsatisfiable }
-    };
+    let members = set.split(',').map(str::trim).filter(|member| !member.is_empty());
+    let specs: Vec<Spec> = members.take(limits::RANGES + 1).map(spec).collect::<Option<_>>()?;
+    (1..=limits::RANGES).contains(&specs.len()).then_some(specs)
+}
+
+fn spec(text: &str) -> Option<Spec> {
+    let (first, last) = text.split_once('-')?;
     if first.is_empty() {
-        // The last N bytes.
-        return Some(part(length.saturating_sub(number(last)?), length));
+        return Some(Spec::Suffix(number(last)?));
     }
     let first = number(first)?;
-    let end = if last.is_empty() { length } else { number(last)?.saturating_add(1).min(length) };
-    if !last.is_empty() && number(last)? < first {
-        // §14.1.1: invalid, so ignored.
-        return None;
-    }
-    Some(part(first, end))
+    let last = if last.is_empty() { u64::MAX } else { number(last)? };
+    (first <= last).then_some(Spec::From { first, last })
 }
 
 /// Digits only; what does not fit is past every end.
@@ -55,11 +120,20 @@ fn number(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderValue;
     use proptest::prelude::*;
+
+    fn of(name: http::HeaderName, text: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_str(text).unwrap())])
+    }
+
+    fn selected(text: &str, length: u64) -> Selection {
+        select(&of(RANGE, text), length)
+    }
 
     #[test]
     fn ranges_of_ten_bytes() {
-        let part = |first, end| Some(Selection::Part { first, end });
+        let part = |first, end| Selection::Part(first..end);
         for (text, expected) in [
             ("bytes=0-0", part(0, 1)),
             ("bytes=2-5", part(2, 6)),
@@ -67,25 +141,58 @@ mod tests {
             ("bytes=-3", part(7, 10)),
             ("bytes=-99", part(0, 10)),
             ("bytes=5-99999999999999999999999", part(5, 10)),
-            ("bytes=10-", Some(Selection::Unsatisfiable)),
-            ("bytes=-0", Some(Selection::Unsatisfiable)),
-            ("bytes=5-2", None),
-            ("bytes=0-1,3-4", None),
-            ("lines=0-1", None),
-            ("bytes=a-b", None),
-            ("bytes=-", None),
-            ("bytes", None),
+            ("bytes=10-", Selection::Unsatisfiable),
+            ("bytes=-0", Selection::Unsatisfiable),
+            ("bytes=10-,-0", Selection::Unsatisfiable),
+            ("bytes=5-2", Selection::Whole),
+            ("bytes=0-1,3-2", Selection::Whole),
+            ("bytes=0-1, ,8-", part(0, 10)),
+            ("lines=0-1", Selection::Whole),
+            ("bytes=a-b", Selection::Whole),
+            ("bytes=-", Selection::Whole),
+            ("bytes=,", Selection::Whole),
+            ("bytes", Selection::Whole),
         ] {
-            assert_eq!(parse(text, 10), expected, "{text}");
+            assert_eq!(selected(text, 10), expected, "{text}");
         }
-        assert_eq!(parse("bytes=0-", 0), Some(Selection::Unsatisfiable));
+        assert_eq!(selected("bytes=0-", 0), Selection::Unsatisfiable);
+        let far = Selection::Parts(vec![0..2, 500..510, 990..1000]);
+        assert_eq!(selected("bytes=500-509,-10,0-1,995-2000", 1000), far);
+        let (most, more) = ("0-0,".repeat(limits::RANGES), "0-0,".repeat(limits::RANGES + 1));
+        assert_eq!(selected(&format!("bytes={most}"), 10), part(0, 1));
+        assert_eq!(selected(&format!("bytes={more}"), 10), Selection::Whole);
+    }
+
+    #[test]
+    fn places() {
+        let found = |text| place(&of(CONTENT_RANGE, text));
+        assert_eq!(found("bytes 0-99/1000"), Some(Place { part: 0..100, length: 1000 }));
+        for text in
+            ["bytes 0-99/*", "bytes */1000", "bytes 5-4/10", "bytes 0-10/10", "bytes=0-1/2", "lines 0-1/2", "bytes 0-1"]
+        {
+            assert_eq!(found(text), None, "{text}");
+        }
+        assert_eq!(found("bytes 0-18446744073709551615/18446744073709551616"), None);
     }
 
     proptest! {
+        /// The fear: a hundred overlapping ranges are a hundred copies; or one reaches out of the body.
         #[test]
-        fn a_part_lies_within(text in "bytes=[0-9]{0,21}-[0-9]{0,21}", length in 0u64..5000) {
-            if let Some(Selection::Part { first, end }) = parse(&text, length) {
-                prop_assert!(first < end && end <= length);
+        fn parts_lie_within_and_apart(text in "bytes=([0-9]{0,4}-[0-9]{0,21},){1,5}", length in 0u64..5000) {
+            let parts = match selected(&text, length) {
+                Selection::Part(part) => vec![part],
+                Selection::Parts(parts) => { prop_assert!(parts.len() > 1); parts }
+                _ => vec![],
+            };
+            prop_assert!(parts.iter().all(|part| part.start < part.end && part.end <= length));
+            prop_assert!(parts.windows(2).all(|two| two[0].end < two[1].start));
+        }
+
+        #[test]
+        fn no_field_panics(text in "\\PC{0,40}") {
+            if let Ok(value) = HeaderValue::from_str(&text) {
+                place(&HeaderMap::from_iter([(CONTENT_RANGE, value.clone())]));
+                select(&HeaderMap::from_iter([(RANGE, value)]), 10);
             }
         }
     }

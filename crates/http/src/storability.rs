@@ -16,7 +16,7 @@ pub enum Refusal {
     Private,
     /// The request carried `Authorization` and the response does not allow to share it (§3.5).
     Authorization,
-    /// `must-understand` or partial content, with a status that this cache does not understand in that way.
+    /// `must-understand` with a status that this cache does not understand; partial content; a status that speaks of the request.
     Status,
     /// Neither fresh nor possible to validate, so it could never be used.
     Useless,
@@ -79,6 +79,15 @@ fn is_understood(status: StatusCode) -> bool {
     freshness::is_heuristically_cacheable(status) || matches!(status.as_u16(), 302 | 303 | 307)
 }
 
+/// Statuses that speak of the request's fields, its body, its moment or its connection, of which the key holds nothing: stored, one client's odd
+/// request would be everybody's answer, however long the origin says it may be kept. RFC 6585 §3 to §6 says so of 428, 429, 431 and 511.
+fn is_of_the_request(status: StatusCode) -> bool {
+    matches!(
+        status.as_u16(),
+        401 | 407 | 408 | 411 | 412 | 413 | 415 | 416 | 417 | 421 | 425 | 426 | 428 | 429 | 431 | 511
+    )
+}
+
 /// Judges the response to a GET that did not itself forbid storage. `authorized`: the request had `Authorization`.
 pub(crate) fn judge(
     status: StatusCode,
@@ -86,9 +95,10 @@ pub(crate) fn judge(
     says: &ResponseDirectives,
     authorized: bool,
     has_lifetime: bool,
+    share_cookies: bool,
 ) -> Result<(), Refusal> {
     // §3: the status is final; 206 and 304 need rules of their own. A Content-Range elsewhere means nothing (RFC 9110 §14.4).
-    if status.is_informational() || matches!(status.as_u16(), 206 | 304) {
+    if status.is_informational() || matches!(status.as_u16(), 206 | 304) || is_of_the_request(status) {
         return Err(Refusal::Status);
     }
     if says.must_understand {
@@ -111,8 +121,8 @@ pub(crate) fn judge(
         return Err(Refusal::Status);
     }
     // §7.3: a cookie does not forbid storage; an origin that minds says so. Many do not, and send max-age with a session: here only a word
-    // about shared caches makes it shared.
-    if headers.contains_key(SET_COOKIE) && !(says.public || says.s_maxage.is_some()) {
+    // about shared caches makes it shared, or the operator's.
+    if headers.contains_key(SET_COOKIE) && !(share_cookies || says.public || says.s_maxage.is_some()) {
         return Err(Refusal::SetCookie);
     }
     let vary = fields::list(headers, &VARY);

@@ -16,10 +16,12 @@ pub(crate) struct Store {
     /// By slot; the engine says which are in use.
     shelves: Vec<Option<Shelf>>,
     victims: Vec<Slot>,
-    /// When the keys of each bucket were last invalidated.
-    invalidated: Box<[Option<Time>]>,
+    /// By the keys' hashes.
+    invalidated: Box<[Invalidated]>,
     /// When more than single keys was last invalidated.
     all_invalidated: Option<Time>,
+    /// Walks of purges under way. What is stored meanwhile might come to lie behind one, and be what it is to take.
+    walks: u32,
     /// Objects that left for others to come.
     pub evicted: u64,
 }
@@ -38,7 +40,7 @@ pub(crate) enum Found {
 
 impl Store {
     pub(crate) fn new(engine: Engine) -> Store {
-        let invalidated = vec![None; limits::INVALIDATION_BUCKETS].into_boxed_slice();
+        let invalidated = vec![Invalidated::default(); limits::INVALIDATION_BUCKETS].into_boxed_slice();
         Store {
             engine,
             table: HashTable::new(),
@@ -46,6 +48,7 @@ impl Store {
             victims: Vec::new(),
             invalidated,
             all_invalidated: None,
+            walks: 0,
             evicted: 0,
         }
     }
@@ -129,7 +132,7 @@ impl Store {
 
     /// Removes all variants of a key and bars what was asked for before `now`. Returns how many there were.
     pub(crate) fn invalidate(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
-        self.invalidated[bucket(hash)] = Some(now);
+        self.invalidated[bucket(hash)].note(hash, now);
         let mut removed = 0;
         while let Some(slot) = self.newest(hash, |stored| key.is(&stored.key)) {
             self.remove(slot);
@@ -140,7 +143,7 @@ impl Store {
 
     /// As [`Store::invalidate`], but all variants stay, stale.
     pub(crate) fn expire(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
-        self.invalidated[bucket(hash)] = Some(now);
+        self.invalidated[bucket(hash)].note(hash, now);
         let mut expired = 0;
         let mut next = self.newest(hash, |stored| key.is(&stored.key));
         while let Some(slot) = next {
@@ -151,8 +154,13 @@ impl Store {
         expired
     }
 
-    /// Bars everything that was asked for before `now`.
-    pub(crate) fn bar_all(&mut self, now: Time) {
+    /// A walk begins: nothing is stored until it ends, and then nothing that was asked for before.
+    pub(crate) fn begin_walk(&mut self) {
+        self.walks += 1;
+    }
+
+    pub(crate) fn end_walk(&mut self, now: Time) {
+        self.walks = self.walks.saturating_sub(1);
         self.all_invalidated = Some(now);
     }
 
@@ -179,9 +187,13 @@ impl Store {
         Purged { objects: taken.len() as u64, next: (end < self.shelves.len()).then_some(end) }
     }
 
-    /// Whether the key, or another of its bucket, was invalidated after `asked`.
+    /// Whether the key, or another of its bucket, was invalidated after `asked`, or may be this moment.
     pub(crate) fn was_invalidated_since(&self, hash: u64, asked: Time) -> bool {
-        [self.invalidated[bucket(hash)], self.all_invalidated].into_iter().flatten().any(|at| asked <= at)
+        self.walks > 0
+            || [self.invalidated[bucket(hash)].at(hash), self.all_invalidated]
+                .into_iter()
+                .flatten()
+                .any(|at| asked <= at)
     }
 
     fn shelf(&self, slot: Slot) -> &Shelf {
@@ -253,6 +265,30 @@ impl Store {
         }
         assert_eq!(seen, self.engine.len());
         assert_eq!(seen, self.shelves.iter().flatten().count());
+    }
+}
+
+/// What was invalidated of a bucket: the last of its keys, and when that was any other. So of two that are busy at the same time neither keeps the
+/// other from being stored.
+#[derive(Clone, Copy, Debug, Default)]
+struct Invalidated {
+    last: u64,
+    last_at: Option<Time>,
+    others_at: Option<Time>,
+}
+
+impl Invalidated {
+    fn note(&mut self, hash: u64, now: Time) {
+        if self.last != hash {
+            self.others_at = self.last_at;
+            self.last = hash;
+        }
+        self.last_at = Some(now);
+    }
+
+    /// When the key, or one that cannot be told from it, was last invalidated.
+    fn at(&self, hash: u64) -> Option<Time> {
+        if self.last == hash { self.last_at } else { self.others_at }
     }
 }
 

@@ -4,6 +4,7 @@ use crate::answer::Ready;
 use crate::cache_status::{self, CACHE_STATUS, CacheStatus};
 use crate::directives::ResponseDirectives;
 use crate::freshness::Freshness;
+use crate::slices::Sliced;
 use crate::vary::Selector;
 use crate::{Now, fields, limits, targeted};
 use bytes::Bytes;
@@ -22,6 +23,8 @@ pub(crate) struct Stored {
     pub status: StatusCode,
     pub freshness: Freshness,
     pub body: Bytes,
+    /// The body is not here but in slices, each stored on its own.
+    pub sliced: Option<Box<Sliced>>,
     /// Complete but for `Age` and `Cache-Status`, which stand in it with the values of the second [`Stored::rendered`]. So a hit within
     /// that second copies the block and formats nothing.
     headers: HeaderMap,
@@ -43,8 +46,18 @@ impl Stored {
     ) -> Stored {
         let earlier = cache_status::earlier(headers).into_boxed_str();
         let headers = fields::compact(headers);
-        let mut stored =
-            Stored { key, hash, selector, status, freshness, body: Bytes::new(), headers, earlier, rendered: 0 };
+        let mut stored = Stored {
+            key,
+            hash,
+            selector,
+            status,
+            freshness,
+            body: Bytes::new(),
+            sliced: None,
+            headers,
+            earlier,
+            rendered: 0,
+        };
         // Only to hold their places: no response is as old as this, so the first hit renders.
         stored.render(NEVER, 0);
         stored
@@ -57,7 +70,12 @@ impl Stored {
 
     /// Ready to be sent with these headers, which are its own at some moment.
     pub(crate) fn ready<'a>(&self, headers: &'a HeaderMap) -> Ready<'a> {
-        Ready { status: self.status, headers, length: Some(self.body.len() as u64) }
+        Ready { status: self.status, headers, length: Some(self.length()), boundary: Some(self.hash) }
+    }
+
+    /// Bytes of the whole body, wherever it is.
+    pub(crate) fn length(&self) -> u64 {
+        self.sliced.as_ref().map_or(self.body.len() as u64, |sliced| sliced.length)
     }
 
     pub(crate) fn has_validator(&self) -> bool {
@@ -79,6 +97,11 @@ impl Stored {
         headers.insert(AGE, HeaderValue::from(self.freshness.age(now).as_secs()));
         headers.insert(CACHE_STATUS, status.after(&self.earlier));
         headers
+    }
+
+    /// The same with another word on what the cache did.
+    pub(crate) fn cache_status(&self, status: CacheStatus) -> HeaderValue {
+        status.after(&self.earlier)
     }
 
     pub(crate) fn set_body(&mut self, body: Bytes) {

@@ -227,6 +227,8 @@ impl Reader {
         if piece.is_empty() {
             return match &state.end {
                 Some(End::Broken) => Poll::Ready(Some(Err(BrokenOff))),
+                // What was to be read is not there.
+                Some(_) if self.end.is_some() => Poll::Ready(Some(Err(BrokenOff))),
                 Some(_) => Poll::Ready(None),
                 None => {
                     state.readers[self.slot] = Place::Taken { at, waker: Some(cx.waker().clone()) };

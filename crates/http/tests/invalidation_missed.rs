@@ -54,3 +54,32 @@ fn all_variants_go() {
     assert_eq!(stage.cache.engine().len(), 0);
     assert_eq!(stage.cache.counters().invalidated, 2);
 }
+
+/// RFC 9110 §9.3.3: the answer to a POST takes the place of the page where it says that it is the page, and for how long; else nothing does.
+#[test]
+fn a_post_that_brings_the_page() {
+    let own = ("content-location", "/a");
+    for (status, fields, stored) in [
+        (200, &[PAGE, own][..], true),
+        (200, &[PAGE, ("content-location", "http://EXAMPLE.com:80/a")], true),
+        (200, &[PAGE], false),
+        (200, &[PAGE, ("content-location", "/b")], false),
+        (200, &[PAGE, ("content-location", "http://other.com/a")], false),
+        (200, &[own, ("last-modified", stage::TEN_DAYS_BEFORE)], false),
+        (200, &[own, ("cache-control", "private, max-age=60")], false),
+        (201, &[PAGE, own], false),
+        (404, &[PAGE, own], false),
+    ] {
+        let mut stage = Stage::new();
+        stage.ask(&get("/a"), 200, &[PAGE], "before");
+        stage.wait(1);
+        stage.ask(&request(Method::POST, "/a"), status, fields, "after");
+        assert_eq!(stage.is_hit(&get("/a")), stored || status == 404, "{status} {fields:?}");
+        if stored {
+            assert_eq!(stage.ask_store(&get("/a")).body, b"after");
+        }
+        let mut stage = Stage::new();
+        stage.ask(&request(Method::POST, "/a").with("cache-control", "no-store"), status, fields, "after");
+        assert!(!stage.is_hit(&get("/a")), "{status} {fields:?}");
+    }
+}

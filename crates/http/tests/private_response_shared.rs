@@ -90,6 +90,18 @@ fn cookies_are_shared_only_where_the_origin_says_shared() {
     }
 }
 
+/// Where the operator says that his origin minds its cookies, Cache-Control alone decides; what is private stays private.
+#[test]
+fn cookies_that_the_operator_lets_be_shared() {
+    let config = larder_http::Config { share_cookies: true, ..stage::config(1 << 20, "lru") };
+    for (control, shared) in [("max-age=60", true), ("private, max-age=60", false), ("no-store", false)] {
+        let mut stage = Stage::new();
+        stage.cache = larder_http::Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
+        stage.ask(&get("/"), 200, &[("cache-control", control), ("set-cookie", "id=1")], "page");
+        assert_eq!(stage.is_hit(&get("/")), shared, "{control}");
+    }
+}
+
 #[test]
 fn statuses() {
     let fresh: Fields<'_> = &[("cache-control", "max-age=60")];

@@ -122,6 +122,41 @@ fn a_long_walk_goes_in_steps() {
     assert!(objects + steps >= 10_000 && stage.cache.engine().is_empty(), "{objects} in {steps}");
 }
 
+/// The fear: between two steps somebody asks about what the walk has not reached yet, and the 304 puts it back, perhaps behind the walk.
+#[test]
+fn a_304_under_way_does_not_escape_a_walk() {
+    // With a longer header block it is stored anew, in a slot that the walk has passed.
+    for extra in ["", "a longer value than before"] {
+        for late in [false, true] {
+            let mut stage = Stage::with(64 << 20, "lru");
+            for number in 0..4200 {
+                let fields = [("cache-control", "max-age=1"), ("etag", "\"1\"")];
+                stage.ask(&get(&format!("/{number}")), 200, &fields, "old");
+            }
+            stage.wait(2);
+            let everything = Purge { scope: Scope::Everything, soft: false };
+            let next = stage.cache.purge(&everything, 0, stage.now).next.expect("another step");
+            stage.now.time += std::time::Duration::from_millis(1);
+            let exchange = stage.open(&get("/4199"));
+            let confirm =
+                |stage: &mut Stage, exchange| stage.reply(exchange, 304, &[PAGE, ("etag", "\"1\""), ("x", extra)], "");
+            let mut exchange = Some(exchange);
+            if !late {
+                confirm(&mut stage, exchange.take().unwrap());
+            }
+            stage.now.time += std::time::Duration::from_millis(1);
+            assert_eq!(stage.cache.purge(&everything, next, stage.now).next, None);
+            if let Some(exchange) = exchange {
+                confirm(&mut stage, exchange);
+            }
+            assert!(stage.cache.engine().is_empty(), "{extra:?}, late: {late}");
+            stage.now.time += std::time::Duration::from_millis(1);
+            stage.ask(&get("/4199"), 200, &[PAGE], "new");
+            assert_eq!(stage.ask_store(&get("/4199")).body, b"new");
+        }
+    }
+}
+
 /// The fear: the origin fails while it is asked, and what was purged meanwhile serves in its place.
 #[test]
 fn what_was_purged_meanwhile_does_not_serve_for_a_failing_origin() {

@@ -94,6 +94,17 @@ fn without_a_word_only_where_the_origin_is_out_of_reach() {
     assert_eq!(failing(&mut stored("max-age=10, stale-if-error=0"), UpstreamFailure::Unreachable).0, 502);
 }
 
+/// RFC 9111 §5.2.1.4: what a reload asks for is not replaced by what it wanted confirmed, be that fresh or stale.
+#[test]
+fn a_reload_gets_the_error() {
+    for wait in [0, 20] {
+        let mut stage = stored("max-age=15, stale-if-error=99");
+        stage.wait(wait);
+        let exchange = stage.open(&get("/").with("cache-control", "no-cache"));
+        assert_eq!(stage.cache.on_failure(&exchange, UpstreamFailure::Unreachable, stage.now).status, 502, "{wait}");
+    }
+}
+
 /// RFC 8246: a reload of what cannot have changed is not worth a question; a forced one is.
 #[test]
 fn immutable_is_reloaded_only_by_force() {

@@ -16,6 +16,7 @@ mod tests;
 pub mod transport;
 
 use crate::entropy;
+use crate::gso;
 use crate::system_message::system_message;
 use larder_packet::{
     ControlParameters, Data, Fragmenter, Interest, LpHeader, LpPacket, NackReason, Name, PitToken, Reassembled,
@@ -57,6 +58,8 @@ pub enum Received<'a> {
         data: Data<'a>,
         /// Whether a queue on its way was long.
         marked: bool,
+        /// Interests a second that its way can take, where it says.
+        granted_rate: Option<u64>,
     },
     /// The forwarder could not bring an Interest on its way.
     Nack {
@@ -180,12 +183,17 @@ impl Client {
         Client {
             transport,
             start: Instant::now(),
-            input: Input { datagrams: socket.mtu().is_some(), ..Input::default() },
+            input: Input { datagram: socket.mtu(), ..Input::default() },
             output,
             reassembler: Reassembler::new(),
             malformed: 0,
             socket,
         }
+    }
+
+    /// The process at the other end, where it listens at a Unix socket.
+    pub fn peer_process(&self) -> Option<u32> {
+        self.socket.peer_process()
     }
 
     /// Where this client is connected to.
@@ -299,10 +307,11 @@ impl Client {
         handle: &mut impl FnMut(Time, Received<'_>, &mut Output),
     ) -> Result<usize, ClientError> {
         let mut packets = 0;
+        // The clock is read once for all that was read at once: it came at the same time as far as anybody here can tell.
+        let now = self.now();
         while packets < most && self.output.waiting_bytes() < limits::OUTPUT_BYTES {
             let Some(range) = self.input.next_frame().map_err(ClientError::Garbage)? else { break };
             packets += 1;
-            let now = self.now();
             let Client { input, output, reassembler, .. } = self;
             let frame = &input.buffer[range];
             if dispatch(now, frame, reassembler, |received| handle(now, received, output)).is_none() {
@@ -359,7 +368,7 @@ fn dispatch(now: Time, frame: &[u8], reassembler: &mut Reassembler, handle: impl
     };
     if packet.first() == Some(&(larder_packet::types::DATA as u8)) {
         let marked = header.congestion_mark.is_some_and(|mark| mark > 0);
-        handle(Received::Data { data: Data::decode(packet).ok()?, marked });
+        handle(Received::Data { data: Data::decode(packet).ok()?, marked, granted_rate: header.interest_rate });
         return Some(());
     }
     let interest = Interest::decode(packet).ok()?;
@@ -376,7 +385,8 @@ struct Input {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    datagrams: bool,
+    /// Bytes of each datagram that was read but the last, which may be shorter; nothing for a stream.
+    datagram: Option<usize>,
 }
 
 impl Input {
@@ -388,8 +398,9 @@ impl Input {
         self.end -= self.start;
         self.start = 0;
         match socket.read(&mut self.buffer[self.end..])? {
-            Some(bytes) => {
-                self.end += bytes;
+            Some(read) => {
+                self.end += read.bytes;
+                self.datagram = self.datagram.map(|_| read.datagram);
                 Ok(true)
             }
             None => Ok(false),
@@ -399,10 +410,9 @@ impl Input {
     /// Where the next whole frame is.
     fn next_frame(&mut self) -> Result<Option<std::ops::Range<usize>>, tlv::FrameError> {
         let bytes = &self.buffer[self.start..self.end];
-        let length = if self.datagrams {
-            Some(bytes.len()).filter(|length| *length > 0)
-        } else {
-            tlv::frame(bytes, limits::FRAME_BYTES)?
+        let length = match self.datagram {
+            Some(datagram) => Some(bytes.len().min(datagram)).filter(|length| *length > 0),
+            None => tlv::frame(bytes, limits::FRAME_BYTES)?,
         };
         let Some(length) = length else { return Ok(None) };
         let range = self.start..self.start + length;
@@ -416,6 +426,8 @@ pub struct Output {
     bytes: Vec<u8>,
     start: usize,
     datagrams: Option<Datagrams>,
+    /// The packet that gets a header.
+    packet: Vec<u8>,
 }
 
 /// What datagrams need beyond a stream: where they end, and pieces of at most the MTU.
@@ -423,35 +435,34 @@ struct Datagrams {
     lengths: VecDeque<usize>,
     mtu: usize,
     fragmenter: Fragmenter,
-    packet: Vec<u8>,
 }
 
 impl Output {
     fn stream() -> Self {
-        Output { bytes: Vec::new(), start: 0, datagrams: None }
+        Output { bytes: Vec::new(), start: 0, datagrams: None, packet: Vec::new() }
     }
 
     fn datagrams(mtu: usize, fragmenter: Fragmenter) -> Self {
-        let datagrams = Datagrams { lengths: VecDeque::new(), mtu, fragmenter, packet: Vec::new() };
-        Output { bytes: Vec::new(), start: 0, datagrams: Some(datagrams) }
+        let datagrams = Datagrams { lengths: VecDeque::new(), mtu, fragmenter };
+        Output { bytes: Vec::new(), start: 0, datagrams: Some(datagrams), packet: Vec::new() }
     }
 
     /// Takes the packet that `write` appends (none where it appends nothing), to be sent with the token of the Interest that it answers.
     /// Returns what `write` returns.
     pub fn send<R>(&mut self, token: Option<PitToken>, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let header = LpHeader { pit_token: token, ..LpHeader::default() };
-        let bytes = &mut self.bytes;
+        let Output { bytes, packet, .. } = self;
         match &mut self.datagrams {
             None if header.is_empty() => write(bytes),
             None => {
-                let mut packet = Vec::new();
-                let result = write(&mut packet);
+                packet.clear();
+                let result = write(packet);
                 if !packet.is_empty() {
-                    encode_lp(&header, &packet, bytes);
+                    encode_lp(&header, packet, bytes);
                 }
                 result
             }
-            Some(Datagrams { lengths, mtu, fragmenter, packet }) => {
+            Some(Datagrams { lengths, mtu, fragmenter }) => {
                 packet.clear();
                 let result = write(packet);
                 if !packet.is_empty() {
@@ -474,18 +485,20 @@ impl Output {
     /// Writes what the socket takes; true where nothing is left.
     fn flush(&mut self, socket: &mut Socket) -> io::Result<bool> {
         while self.waiting_bytes() > 0 {
-            let next = match &self.datagrams {
-                None => self.bytes.len(),
-                Some(datagrams) => self.start + datagrams.lengths.front().copied().unwrap_or_default(),
+            let (count, bytes) = match &self.datagrams {
+                None => (1, self.waiting_bytes()),
+                Some(datagrams) => gso::run(datagrams.lengths.iter().copied(), socket.most_datagrams()),
             };
-            let Some(written) = socket.write(&self.bytes[self.start..next])? else { return Ok(false) };
+            let first = self.datagrams.as_ref().and_then(|datagrams| datagrams.lengths.front().copied());
+            let next = &self.bytes[self.start..self.start + bytes];
+            let Some(written) = socket.write(next, first.unwrap_or(bytes))? else { return Ok(false) };
             self.start += written;
             if self.start >= limits::OUTPUT_BYTES {
                 self.bytes.drain(..self.start);
                 self.start = 0;
             }
             if let Some(datagrams) = &mut self.datagrams {
-                datagrams.lengths.pop_front();
+                datagrams.lengths.drain(..count);
             }
         }
         self.bytes.clear();

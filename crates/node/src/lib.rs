@@ -20,16 +20,18 @@
 pub mod client;
 mod config;
 mod entropy;
+mod gso;
 pub mod http;
 pub mod limits;
 pub mod log;
 mod ndn;
 mod node;
+mod reload;
 mod system_message;
 
 pub use config::{
     AdminConfig, AuthorizeConfig, Config, ConfigError, DEFAULT, HttpTable, LogConfig, LogFormat, NdnConfig, Origin,
-    RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting,
+    OriginTable, RouteConfig, RouteTarget, Scope, StrategyConfig, TlsTable, UnixSetting,
 };
-pub use node::Node;
+pub use node::{Node, raise_descriptor_limit};
 pub use system_message::system_message;

@@ -20,9 +20,27 @@ pub const SEND_QUEUES_BYTES: usize = 256 << 20;
 /// The shortest queue: eight packets of the largest size.
 pub const SEND_QUEUE_LEAST_BYTES: usize = 64 << 10;
 
+/// Waiting bytes from which on they are written before the turn is over: what one system call may well carry, and UDP's GSO at most does.
+pub const WRITE_BYTES: usize = 64 << 10;
+
+/// How long packets may wait in a send queue that stands: RFC 8289, section 4.2 (TARGET).
+pub const CODEL_TARGET: Duration = Duration::from_millis(5);
+
+/// How long a queue may take to take up a burst: RFC 8289, section 4.2 (INTERVAL), a worst-case round trip.
+pub const CODEL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The times at which a queue's bytes came are told apart from here on: a tenth of [`CODEL_TARGET`].
+pub const ARRIVALS_APART: Duration = Duration::from_micros(500);
+
+/// Bytes that the kernel may hold for TCP beyond what it has sent (TCP_NOTSENT_LOWAT): what waits longer waits in the send queue, where it is seen.
+pub const TCP_UNSENT_BYTES: u32 = 64 << 10;
+
 /// Bytes read from one stream in one turn of the loop: eight large packets, or some five hundred small ones, and then the others have their
 /// turn.
 pub const READ_BYTES: usize = 64 << 10;
+
+/// Frames handed to the forwarder at once: what it looks up together. Their answers, 280 KB at most, are queued before the next ones.
+pub const FRAMES_AT_ONCE: usize = 32;
 
 /// WebSocket messages read in one turn.
 pub const MESSAGES_PER_TURN: usize = 64;
@@ -54,8 +72,11 @@ pub const UDP_IDLE: Duration = Duration::from_secs(600);
 /// And after this while there are [`UDP_PEERS`]: forged senders do not come again, real ones do.
 pub const UDP_IDLE_WHEN_FULL: Duration = Duration::from_secs(10);
 
-/// Bytes of send and receive buffer asked of the kernel for UDP sockets; it may give less.
-pub const UDP_SOCKET_BYTES: usize = 4 << 20;
+/// Bytes of receive buffer asked of the kernel for UDP sockets; it may give less.
+pub const UDP_RECEIVE_BYTES: usize = 4 << 20;
+
+/// Bytes of send buffer asked of the kernel for UDP sockets: a millisecond's at 1 Gb/s. What waits longer waits in the send queues, where it is seen.
+pub const UDP_SEND_BYTES: usize = 128 << 10;
 
 /// A TCP face that management makes must be connected by then: the command that waits for it lives 4 s.
 pub const FACE_CONNECT: Duration = Duration::from_secs(3);

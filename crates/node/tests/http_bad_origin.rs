@@ -284,3 +284,46 @@ fn early_hints_are_not_the_response() {
     let hit = client.get("/");
     assert_eq!((hit.is_hit(), hit.text(), hit.header("link")), (true, "ok".to_owned(), ""));
 }
+
+/// Interim responses come before the one that counts (RFC 9110 §15.2): they are neither taken for it nor part of it.
+#[test]
+fn interim_responses_are_passed_over() {
+    let origin = Origin::new(|_, stream| {
+        let interim =
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a.css>\r\nset-cookie: a=b\r\n\r\n";
+        let last = "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 5\r\n\r\nhello";
+        say(stream, &format!("{}{last}", interim.repeat(2)))
+    });
+    let node = Node::of(origin.address);
+    let mut client = Client::new(&node);
+    for hit in [false, true] {
+        let seen = client.get("/");
+        assert_eq!((seen.status, &seen.body[..], seen.is_hit()), (200, &b"hello"[..], hit));
+        assert_eq!((seen.header("link"), seen.header("set-cookie")), ("", ""));
+    }
+}
+
+/// Trailers are no header fields (RFC 9110 §6.5.1: who does not know what they mean discards them).
+#[test]
+fn trailers_reach_neither_the_head_nor_the_store() {
+    let origin = Origin::new(|asked, stream| {
+        let control = if asked.line.contains("stored") { "max-age=60" } else { "no-store" };
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncache-control: {control}\r\ntrailer: x-sum\r\ntransfer-encoding: chunked\r\n\r\n"
+        );
+        say(
+            stream,
+            &format!("{head}5\r\nhello\r\n0\r\nx-sum: 1\r\ncontent-length: 3\r\ncache-control: max-age=9\r\n\r\n"),
+        )
+    });
+    let node = Node::of(origin.address);
+    let mut client = Client::new(&node);
+    for (target, hits) in [("/stored", [false, true]), ("/relayed", [false, false])] {
+        for hit in hits {
+            let seen = client.get(target);
+            assert_eq!((seen.status, &seen.body[..], seen.is_hit()), (200, &b"hello"[..], hit), "{target}");
+            assert_eq!((seen.header("x-sum"), seen.header("trailer")), ("", ""), "{target}");
+            assert_ne!(seen.header("cache-control"), "max-age=9", "{target}");
+        }
+    }
+}

@@ -112,6 +112,9 @@ pub struct LpHeader {
     pub no_cache: bool,
     /// The Interest must not be used to discover routes.
     pub non_discovery: bool,
+    /// Interests a second that the forwarders between the Data's source and here would grant its consumer: the least of theirs. Larder's own
+    /// field; forwarders that do not know it ignore it.
+    pub interest_rate: Option<u64>,
     /// Number of this fragment.
     pub sequence: Option<u64>,
     /// Position of this fragment in its packet, below `frag_count`.
@@ -130,6 +133,7 @@ impl Default for LpHeader {
             next_hop_face: None,
             no_cache: false,
             non_discovery: false,
+            interest_rate: None,
             sequence: None,
             frag_index: 0,
             frag_count: 1,
@@ -161,6 +165,7 @@ impl LpHeader {
             types::LP_CACHE_POLICY => self.no_cache = number_inside(field, types::LP_CACHE_POLICY_TYPE)? == Some(1),
             types::LP_CONGESTION_MARK => self.congestion_mark = Some(field.number()?),
             types::LP_NON_DISCOVERY => self.non_discovery = true,
+            types::LP_INTEREST_RATE => self.interest_rate = Some(field.number()?),
             800..=959 if field.typ.is_multiple_of(4) => {}
             unknown => return Err(DecodeErrorKind::UnknownCritical(unknown).at(field.offset)),
         }
@@ -247,6 +252,7 @@ fn field_bit(typ: u32) -> u32 {
         types::LP_CACHE_POLICY => 1 << 8,
         types::LP_CONGESTION_MARK => 1 << 9,
         types::LP_NON_DISCOVERY => 1 << 10,
+        types::LP_INTEREST_RATE => 1 << 11,
         _ => 0,
     }
 }
@@ -311,6 +317,9 @@ fn write_fields(header: &LpHeader, out: &mut Vec<u8>) {
     if header.non_discovery {
         tlv::write_tlv(out, types::LP_NON_DISCOVERY, &[]);
     }
+    if let Some(rate) = header.interest_rate {
+        tlv::write_nni(out, types::LP_INTEREST_RATE, rate);
+    }
 }
 
 /// Bytes that [`write_fields`] writes.
@@ -318,7 +327,8 @@ fn fields_len(header: &LpHeader) -> usize {
     let number = |typ, number: Option<u64>| number.map_or(0, |number| nni_field_len(typ, number));
     let mut len = number(types::LP_INCOMING_FACE_ID, header.incoming_face)
         + number(types::LP_NEXT_HOP_FACE_ID, header.next_hop_face)
-        + number(types::LP_CONGESTION_MARK, header.congestion_mark);
+        + number(types::LP_CONGESTION_MARK, header.congestion_mark)
+        + number(types::LP_INTEREST_RATE, header.interest_rate);
     if header.sequence.is_some() {
         len += tlv::tlv_len(types::LP_SEQUENCE, 8);
     }

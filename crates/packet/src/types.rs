@@ -132,6 +132,8 @@ pub const LP_CACHE_POLICY_TYPE: u32 = 821;
 pub const LP_CONGESTION_MARK: u32 = 832;
 /// NDNLPv2: the Interest must not be broadcast for self-learning.
 pub const LP_NON_DISCOVERY: u32 = 844;
+/// Larder's own, from the range that NDNLPv2 leaves to be ignored: how many Interests a second the path of this Data can take.
+pub const LP_INTEREST_RATE: u32 = 928;
 
 /// Numbers of the NFD Management Protocol that commands use.
 pub mod nfd {

@@ -13,6 +13,7 @@ fn every_field_once_in_ascending_order() {
         next_hop_face: Some(2),
         no_cache: true,
         non_discovery: true,
+        interest_rate: Some(4),
         sequence: Some(3),
         frag_index: 1,
         frag_count: 2,
@@ -20,7 +21,7 @@ fn every_field_once_in_ascending_order() {
     let mut wire = Vec::new();
     encode_lp(&header, &[5, 0], &mut wire);
     let expected = [
-        &[100, 62][..],
+        &[100, 67][..],
         &[81, 8, 0, 0, 0, 0, 0, 0, 0, 3],
         &[82, 1, 1],
         &[83, 1, 2],
@@ -31,6 +32,7 @@ fn every_field_once_in_ascending_order() {
         &[0xFD, 3, 0x34, 5, 0xFD, 3, 0x35, 1, 1],
         &[0xFD, 3, 0x40, 1, 1],
         &[0xFD, 3, 0x4C, 0],
+        &[0xFD, 3, 0xA0, 1, 4],
         &[80, 2, 5, 0],
     ];
     assert_eq!(wire, expected.concat());

@@ -9,7 +9,7 @@
 
 use crate::Slot;
 use crate::hash::mix;
-use crate::prefetch::prefetch;
+use crate::prefetch::{grow, prefetch};
 
 /// Which slot an id has. The owner knows the id of each slot.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +51,7 @@ impl SlotIndex {
 
     /// The slot of `id`, which `is` recognises.
     #[inline]
-    pub fn find(&self, id: u64, is: impl Fn(Slot) -> bool) -> Option<Slot> {
+    pub fn find(&self, id: u64, mut is: impl FnMut(Slot) -> bool) -> Option<Slot> {
         if self.entries.is_empty() {
             return None;
         }
@@ -115,7 +115,10 @@ impl SlotIndex {
 
     /// Tags in order have homes in order, so that growth passes both tables from end to end.
     fn grow(&mut self) {
-        let entries = vec![EMPTY; (self.entries.len() * 2).max(MIN_ENTRIES)];
+        let length = (self.entries.len() * 2).max(MIN_ENTRIES);
+        let mut entries = Vec::new();
+        grow(&mut entries, length);
+        entries.resize(length, EMPTY);
         let old = std::mem::replace(&mut self.entries, entries);
         old.into_iter().filter(|entry| *entry != EMPTY).for_each(|entry| self.put(entry));
     }

@@ -63,6 +63,7 @@ pub use index::SlotIndex;
 pub use job::{Job, JobDone};
 pub use parameters::{Parameter, Preset, Values};
 pub use path::Path;
+pub use prefetch::{grow, prefetch};
 pub use registry::{Kind, PolicyEntry, registry};
 pub use request::{Request, Slot};
 pub use spec::{Spec, SpecError};

@@ -1,12 +1,18 @@
 //! Asks the processor for memory before it is needed: large caches wait for it, hundreds of cycles a line, and little else.
 //!
-//! The only unsafe line of this crate. Measured with the replay of Zipf 0.8 over 1e7 objects, a tenth stored: two to three times as many
-//! requests a second. On processors other than x86-64 nothing is asked.
+//! Measured with the replay of Zipf 0.8 over 1e7 objects, a tenth stored: two to three times as many requests a second. On processors other
+//! than x86-64 nothing is asked.
+//!
+//! And asks the system for large pages under large tables ([`grow`]): else the processor looks for the page first, through memory that is in no
+//! cache either. Measured with the forwarder's `in_memory` bench, 13.5 million prefixes: a third less time an exchange. On systems other
+//! than Linux nothing is asked.
+//!
+//! These are the only unsafe lines of this crate.
 #![allow(unsafe_code)]
 
-/// Begins to load the cache line of `table[index]`, if there is such a place.
+/// Begins to load the cache line of `table[index]`, if there is such a place. It changes nothing.
 #[inline(always)]
-pub(crate) fn prefetch<T>(table: &[T], index: usize) {
+pub fn prefetch<T>(table: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -16,4 +22,50 @@ pub(crate) fn prefetch<T>(table: &[T], index: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (table, index);
+}
+
+/// Makes room for `length` elements in all, on large pages where they fill some.
+pub fn grow<T>(table: &mut Vec<T>, length: usize) {
+    table.reserve_exact(length.saturating_sub(table.len()));
+    use_large_pages(table);
+}
+
+/// Asks for large pages under a large table: for its memory that nothing was written to yet.
+pub(crate) fn use_large_pages<T>(table: &mut Vec<T>) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::mm::{Advice, madvise};
+        let start = table.as_mut_ptr() as usize;
+        let end = start + table.capacity() * size_of::<T>();
+        let (first, end) = (start.next_multiple_of(PAGE_BYTES), end - end % PAGE_BYTES);
+        if end.saturating_sub(first) >= LARGE_TABLE_BYTES {
+            let place = table.as_mut_ptr().wrapping_byte_add(first - start).cast();
+            // SAFETY: the range lies within the vector's allocation, and the advice changes nothing that the program can see.
+            let _ = unsafe { madvise(place, end - first, Advice::LinuxHugepage) };
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = table;
+}
+
+/// Pages of 4 KiB: where they are larger, the system refuses addresses in between, and nothing is lost.
+#[cfg(target_os = "linux")]
+const PAGE_BYTES: usize = 4096;
+
+/// Below, a processor's second cache of page addresses reaches.
+#[cfg(target_os = "linux")]
+const LARGE_TABLE_BYTES: usize = 8 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_table_loses_what_is_in_it() {
+        let mut table: Vec<u64> = (0..1000).collect();
+        grow(&mut table, 4 << 20);
+        assert!(table.capacity() >= 4 << 20);
+        table.resize(4 << 20, 7);
+        assert!(table[..1000].iter().copied().eq(0..1000) && table[1000..].iter().all(|other| *other == 7));
+    }
 }

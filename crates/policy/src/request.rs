@@ -9,7 +9,8 @@ use larder_units::Time;
 pub struct Slot(u32);
 
 impl Slot {
-    pub(crate) const fn new(index: u32) -> Self {
+    /// The slot of this index: for owners who keep something else than cached objects in a [`crate::SlotIndex`].
+    pub const fn new(index: u32) -> Self {
         Slot(index)
     }
 

@@ -23,9 +23,11 @@
 
 mod adaptsize;
 mod claim;
+mod clock;
 mod experiment;
 mod filter;
 mod html;
+mod ndn_vs_http;
 mod report;
 mod section;
 mod work;
@@ -90,7 +92,7 @@ pub struct Paper {
 }
 
 /// The papers, in alphabetical order.
-pub const PAPERS: &[Paper] = &[adaptsize::PAPER, filter::PAPER];
+pub const PAPERS: &[Paper] = &[adaptsize::PAPER, clock::PAPER, filter::PAPER, ndn_vs_http::PAPER];
 
 impl Paper {
     /// The paper of this short name.

@@ -11,10 +11,11 @@
 //! passing of [`Fetcher::next_timeout`], and polls again after each. Content comes out of [`Fetcher::on_data`] in order, through a closure: a
 //! segment that is in order already is not copied; those that came early wait in a window of at most [`FetchOptions::max_window`] segments.
 
-use crate::congestion::{Answer, Congestion, CongestionControl, Signal};
+use crate::congestion::{Answer, Congestion, CongestionControl, PathFeedback, Signal};
 use crate::error::{EndProblem, FetchError, MetadataProblem, Refusal};
 use crate::limits;
 use crate::metadata::{METADATA_KEYWORD, Metadata};
+use crate::pacer::{Clock, Pacer};
 use crate::rtt::RttEstimator;
 use crate::window::{Sent, Window};
 use larder_packet::tlv::{Tlv, nni_len, tlv_len, write_header, write_nni, write_tlv};
@@ -35,6 +36,8 @@ pub struct FetchOptions {
     pub max_bytes: u64,
     /// Whether to ask for the version first.
     pub naming: Naming,
+    /// The clock by which Interests leave.
+    pub clock: Clock,
 }
 
 impl Default for FetchOptions {
@@ -45,6 +48,7 @@ impl Default for FetchOptions {
             max_window: limits::MAX_WINDOW,
             max_bytes: limits::MAX_OBJECT_BYTES,
             naming: Naming::Discover,
+            clock: Clock::default(),
         }
     }
 }
@@ -106,6 +110,7 @@ pub struct Fetcher {
     nonces: Stream,
     target: Target,
     window: Window,
+    pacer: Pacer,
     /// True where the last poll stopped at the congestion window, so that it may grow.
     window_limited: bool,
     rtt: RttEstimator,
@@ -163,6 +168,7 @@ impl Fetcher {
             nonces,
             target,
             window: Window::default(),
+            pacer: Pacer::new(options.clock),
             window_limited: false,
             rtt: RttEstimator::default(),
             backed_off_at: None,
@@ -178,9 +184,16 @@ impl Fetcher {
             _ => return false,
         };
         self.window_limited = false;
-        let Some(segment) = self.window.next_to_send(last, self.options.max_window.max(1)) else { return false };
+        let Some(segment) = self.window.next_to_send(last, self.options.max_window.max(1)) else {
+            self.pacer.idle(now);
+            return false;
+        };
         if self.window.in_flight() >= self.congestion.window().max(1) {
             self.window_limited = true;
+            self.pacer.idle(now);
+            return false;
+        }
+        if !self.pacer.take(now, self.congestion.rate()) {
             return false;
         }
         self.encode_interest(segment, out);
@@ -190,8 +203,9 @@ impl Fetcher {
         true
     }
 
-    /// Takes a Data from the network; `marked` where it came with a congestion mark. What is now in order goes to `sink`, piece by piece.
-    pub fn on_data(&mut self, now: Time, data: &Data<'_>, marked: bool, mut sink: impl FnMut(&[u8])) {
+    /// Takes a Data from the network, with what the path said along with it. What is now in order goes to `sink`, piece by piece.
+    pub fn on_data(&mut self, now: Time, data: &Data<'_>, path: impl Into<PathFeedback>, mut sink: impl FnMut(&[u8])) {
+        self.arrived(now);
         let Some(sent) = self.asked_for(data.name, true) else {
             self.stats.unexpected += 1;
             return;
@@ -201,7 +215,7 @@ impl Fetcher {
             self.give_back(sent, Refusal::BadSignature);
             return;
         }
-        self.account(now, sent, marked);
+        self.account(now, sent, path.into());
         if data.content_type == Some(types::CONTENT_NACK) {
             self.fail(FetchError::NotFound { name: data.name.to_name() });
             return;
@@ -218,6 +232,7 @@ impl Fetcher {
 
     /// Takes a Nack for the Interest of this name.
     pub fn on_nack(&mut self, now: Time, interest: NameRef<'_>, reason: NackReason) {
+        self.arrived(now);
         let Some(sent) = self.asked_for(interest, false) else {
             self.stats.unexpected += 1;
             return;
@@ -234,7 +249,12 @@ impl Fetcher {
             NackReason::Duplicate => self.give_back(sent, Refusal::Nack),
             NackReason::Congestion => {
                 self.on_congestion(now, sent, Signal::Nack);
-                self.window.refuse(sent.segment, Refusal::Congestion);
+                match self.congestion.rate() {
+                    // It has its turn by the rate.
+                    Some(_) => self.give_back(sent, Refusal::Congestion),
+                    // At once, it would only be refused again: a window knows no later.
+                    None => self.window.refuse(sent.segment, Refusal::Congestion),
+                }
             }
             _ => self.window.refuse(sent.segment, Refusal::Nack),
         }
@@ -243,13 +263,18 @@ impl Fetcher {
     /// When [`Fetcher::on_timeout`] is to be called, if nothing else happens before.
     pub fn next_timeout(&self) -> Option<Time> {
         let running = self.progress() == Progress::Running;
-        self.window.oldest().filter(|_| running).map(|sent| sent + self.rtt.rto())
+        self.rto_deadline().into_iter().chain(self.pacer.next_timeout()).min().filter(|_| running)
     }
 
-    /// Takes the passing of time: Interests without an answer are to be sent again.
+    fn rto_deadline(&self) -> Option<Time> {
+        self.window.oldest().map(|sent| sent + self.rtt.rto())
+    }
+
+    /// Takes the passing of time: Interests without an answer are to be sent again, and some may be due.
     pub fn on_timeout(&mut self, now: Time) {
+        self.pacer.advance(now, self.congestion.rate());
         let rto = self.rtt.rto();
-        while self.next_timeout().is_some() {
+        while self.progress() == Progress::Running {
             let Some(sent) = self.window.expired(now, rto) else { return };
             if let Some(refusal) = sent.refused {
                 self.give_back(sent, refusal);
@@ -280,6 +305,11 @@ impl Fetcher {
         &self.stats
     }
 
+    /// What congestion control allows now: Interests in flight, and Interests a second where it has a rate.
+    pub fn allowance(&self) -> (usize, Option<f64>) {
+        (self.congestion.window(), self.congestion.rate())
+    }
+
     /// The measured round trips.
     pub fn rtt(&self) -> &RttEstimator {
         &self.rtt
@@ -295,6 +325,12 @@ impl Fetcher {
         let object = self.object()?;
         let by_segments = || object.end?.last.checked_add(1)?.checked_mul(object.first_segment_bytes?);
         object.announced_bytes.or_else(by_segments)
+    }
+
+    /// A packet woke the host: what was due before it, was due at the rate before it.
+    fn arrived(&mut self, now: Time) {
+        self.pacer.advance(now, self.congestion.rate());
+        self.pacer.arrived(now);
     }
 
     fn object(&self) -> Option<&Object> {
@@ -327,13 +363,15 @@ impl Fetcher {
     }
 
     /// Round trip and congestion control for an answer.
-    fn account(&mut self, now: Time, sent: Sent, marked: bool) {
+    fn account(&mut self, now: Time, sent: Sent, path: PathFeedback) {
         let rtt = (sent.sends == 1).then(|| now.since(sent.sent_at));
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt);
         }
         let smoothed_rtt = self.rtt.smoothed();
-        self.congestion.on_answer(&Answer { now, rtt, smoothed_rtt, window_limited: self.window_limited });
+        let PathFeedback { marked, granted_rate } = path;
+        let window_limited = self.window_limited;
+        self.congestion.on_answer(&Answer { now, rtt, smoothed_rtt, window_limited, granted_rate });
         if marked {
             self.stats.marks += 1;
             self.on_congestion(now, sent, Signal::Mark);

@@ -4,7 +4,8 @@
 //! sends what comes out. What this crate is not: it opens no socket, registers no prefix, and keeps no packet it has made: caching is the
 //! forwarder's business.
 //!
-//! Read [`Fetcher`] and [`Publisher`] first. [`CongestionControl`] is the seam for further algorithms; [`limits`] holds every number.
+//! Read [`Fetcher`] and [`Publisher`] first. [`CongestionControl`] is the seam for further algorithms, which
+//! have names ([`CongestionSpec`]); [`limits`] holds every number.
 //!
 //! ```text
 //!            Interests                                Interests
@@ -45,25 +46,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Missing still: losses are found by time-out only (no fast retransmission), Interests are sent in bursts as the window opens (no pacing), and
-//! a signed object costs one signature a segment (no manifests).
+//! Missing still: losses are found by time-out only (no fast retransmission), Interests are sent in bursts as a window opens (only a rate is
+//! paced), and a signed object costs one signature a segment (no manifests).
 #![forbid(unsafe_code)]
 
 pub mod congestion;
 pub mod limits;
 
-mod cubic;
 mod error;
 mod fetcher;
 mod metadata;
+mod pacer;
 mod publisher;
 mod rtt;
 mod window;
 
-pub use congestion::{CongestionControl, FixedWindow};
-pub use cubic::Cubic;
+pub use congestion::{CongestionControl, CongestionSpec, CongestionSpecError, Cubic, FixedWindow, PathFeedback};
 pub use error::{EndProblem, FetchError, MetadataProblem, PublishError, Refusal};
 pub use fetcher::{FetchOptions, FetchStats, Fetcher, Naming, Progress};
 pub use metadata::{METADATA_KEYWORD, Metadata};
+pub use pacer::Clock;
 pub use publisher::{PublishOptions, PublishStats, Publisher, Reply, Source, Stamp};
 pub use rtt::RttEstimator;

@@ -17,6 +17,9 @@ pub const INITIAL_WINDOW: usize = 10;
 /// Smallest congestion window, segments: one lost Interest of two does not stop the flow for a whole RTO.
 pub const MIN_WINDOW: usize = 2;
 
+/// What became due by a rate while the host slept is made up to this age: a busy machine's scheduler, and not a burst that no bucket takes.
+pub const LONGEST_DELAY: Duration = Duration::from_millis(20);
+
 /// RTO before the first RTT sample: RFC 6298 section 2.1.
 pub const INITIAL_RTO: Duration = Duration::from_secs(1);
 
@@ -38,6 +41,9 @@ pub const MAX_OBJECT_BYTES: u64 = 1 << 40;
 
 /// Default FreshnessPeriod of segments. They never change, so any value is right; ten seconds is `ndnputchunks`' default.
 pub const DEFAULT_FRESHNESS: Duration = Duration::from_secs(10);
+
+/// Segments read from the source at once where they are asked for in order: 64 KB of ordinary ones, beyond which a read costs its bytes.
+pub const READ_AHEAD_SEGMENTS: usize = 8;
 
 /// FreshnessPeriod of the RDR metadata: a new version is seen after this time at the latest, and a burst of consumers asks the producer once.
 pub const METADATA_FRESHNESS: Duration = Duration::from_millis(100);

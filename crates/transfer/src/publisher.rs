@@ -6,16 +6,19 @@
 //! * `<name>` and `<name>/v=<n>` with CanBePrefix: segment 0, from whose name older consumers learn the version.
 //!
 //! Everything else, a segment past the end too, is met with silence and counted (ndn6-file-server's choice: a Nack would be cached).
-//! Only one segment is in memory at a time. The source is asked for its stamp (size and time of modification) after every read: once it
-//! differs from the first one, nothing more is answered, so that no consumer gets a mixture of two files under one version. What this misses: a
-//! write of the same length within the tick of the file system's clock (4 ms on Linux) in which the file was last modified before.
+//! A few segments are in memory at a time: those read ahead. The source is asked for its stamp (size and time of modification) after every read:
+//! once it differs from the first one, nothing more is answered, so that no consumer gets a mixture of two files under one version. What this
+//! misses: a write of the same length within the tick of the file system's clock (4 ms on Linux) in which the file was last modified before.
 
 use crate::error::PublishError;
-use crate::limits::{DEFAULT_FRESHNESS, DEFAULT_SEGMENT_BYTES, MAX_PACKET_BYTES, METADATA_FRESHNESS};
+use crate::limits::{
+    DEFAULT_FRESHNESS, DEFAULT_SEGMENT_BYTES, MAX_PACKET_BYTES, METADATA_FRESHNESS, READ_AHEAD_SEGMENTS,
+};
 use crate::metadata::{METADATA_KEYWORD, Metadata};
 use larder_packet::tlv::{Tlv, nni_len};
 use larder_packet::{Component, Data, DataBuilder, Interest, Name, NameRef, Signer, types};
 use std::io;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Longest ECDSA P-256 signature in DER, bytes; they vary, and a packet's size must be known before it is signed.
@@ -113,8 +116,26 @@ pub struct Publisher<S> {
     last_segment: u64,
     signer: Box<dyn Signer>,
     options: PublishOptions,
-    content: Vec<u8>,
+    held: Held,
     stats: PublishStats,
+}
+
+/// Bytes of the source that were read: one segment, or some ahead where segments are asked for in order.
+#[derive(Default)]
+struct Held {
+    bytes: Vec<u8>,
+    offset: u64,
+    /// The segment that would be the next in order.
+    next: Option<u64>,
+}
+
+impl Held {
+    /// Where `length` bytes at `offset` stand, if they are here.
+    fn find(&self, offset: u64, length: usize) -> Option<Range<usize>> {
+        let start = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
+        let end = start.checked_add(length).filter(|end| *end <= self.bytes.len())?;
+        Some(start..end)
+    }
 }
 
 impl<S: Source> Publisher<S> {
@@ -156,7 +177,7 @@ impl<S: Source> Publisher<S> {
             last_segment,
             signer,
             options,
-            content: Vec::with_capacity(segment_bytes.min(MAX_PACKET_BYTES)),
+            held: Held::default(),
             stats: PublishStats::default(),
         };
         publisher.check_segment_size()?;
@@ -208,9 +229,9 @@ impl<S: Source> Publisher<S> {
             }
         }
         match reply {
-            Reply::Segment(_) => {
+            Reply::Segment(segment) => {
                 self.stats.segments += 1;
-                self.stats.bytes += self.content.len() as u64;
+                self.stats.bytes += self.extent(segment).1 as u64;
             }
             Reply::Metadata => self.stats.metadata += 1,
             Reply::PastEnd | Reply::NotOurs => {}
@@ -242,26 +263,43 @@ impl<S: Source> Publisher<S> {
     }
 
     fn write_segment(&mut self, segment: u64, out: &mut Vec<u8>) -> Result<(), PublishError> {
-        self.read(segment)?;
-        self.encode_segment(segment, &self.content, out)
+        let content = self.read(segment)?;
+        self.encode_segment(segment, &self.held.bytes[content], out)
     }
 
-    /// Reads a segment's content, and makes sure that it is still the same file.
-    fn read(&mut self, segment: u64) -> Result<(), PublishError> {
+    /// A segment's offset and length in the source, bytes.
+    fn extent(&self, segment: u64) -> (u64, usize) {
+        let segment_bytes = self.options.segment_bytes as u64;
+        let offset = segment * segment_bytes;
+        (offset, segment_bytes.min(self.stamp.size_bytes - offset) as usize)
+    }
+
+    /// Reads a segment's content, with those behind it where it is asked for in order, and makes sure that it is still the same file. Tells
+    /// where it stands.
+    fn read(&mut self, segment: u64) -> Result<Range<usize>, PublishError> {
         if self.changed {
             return Err(PublishError::Changed);
         }
-        let segment_bytes = self.options.segment_bytes as u64;
-        let offset = segment * segment_bytes;
-        let length = segment_bytes.min(self.stamp.size_bytes - offset) as usize;
-        self.content.resize(length, 0);
-        let read = self.source.read_at(offset, &mut self.content);
+        let (offset, length) = self.extent(segment);
+        let in_order = self.held.next.replace(segment + 1) == Some(segment);
+        // Out of order it is read again, and the source looked at: an object of one segment must be found to have changed, too.
+        if let Some(found) = self.held.find(offset, length).filter(|_| in_order) {
+            return Ok(found);
+        }
+        let segments = if in_order { READ_AHEAD_SEGMENTS } else { 1 };
+        let left = usize::try_from(self.stamp.size_bytes - offset).unwrap_or(usize::MAX);
+        self.held.bytes.resize((length * segments).min(left), 0);
+        let read = self.source.read_at(offset, &mut self.held.bytes);
+        // Nothing is held until it is known to be of the same file.
+        self.held.offset = u64::MAX;
         // The stamp changes before the bytes do, so looking at it after the read is looking early enough.
         if self.source.stamp().map_err(PublishError::Read)? != self.stamp {
             self.changed = true;
             return Err(PublishError::Changed);
         }
-        read.map_err(PublishError::Read)
+        read.map_err(PublishError::Read)?;
+        self.held.offset = offset;
+        Ok(0..length)
     }
 
     fn encode_segment(&self, segment: u64, content: &[u8], out: &mut Vec<u8>) -> Result<(), PublishError> {

@@ -5,13 +5,15 @@
 //! blocks B1 to B13 of Takemasa, Koizumi and Hasegawa, Lightweight cache admission algorithm for fast NDN software routers, Journal of
 //! Information Processing 27, 2019, tables 1 and 2. Not for forwarding: it knows one consumer, one producer and plain exchanges.
 
-use super::{Arrival, Asked, Forwarder, Source, check_and_age, header_to, next_hops};
+use super::decision::{Asked, next_hops};
+use super::reception::{Arrival, Packet, Source, open};
+use super::{Forwarder, header_to};
 use crate::face::FaceId;
-use crate::outbox::{Body, Outbox, Send};
+use crate::outbox::{Body, Outbox};
 use crate::pit::InRecord;
 use crate::rib::NextHop;
-use bytes::Bytes;
-use larder_packet::{Data, Interest, LpPacket, NameRef};
+use crate::stored_packet::StoredPacket;
+use larder_packet::{Data, Interest, NameRef};
 use larder_policy::{Engine, Slot};
 use larder_units::Time;
 use std::hint::black_box;
@@ -69,12 +71,12 @@ pub struct Exchange {
 
 /// Puts a next hop into the FIB without a route: a table of published size, without the books of the registration.
 pub fn add_next_hop(forwarder: &mut Forwarder, prefix: NameRef<'_>, face: FaceId) {
-    forwarder.fib.insert(&forwarder.hasher, prefix, vec![NextHop { face, cost: 0 }]);
+    forwarder.fib.set(&forwarder.hasher, prefix, &[NextHop { face, cost: 0 }]);
 }
 
 /// Empties the Content Store and runs it under another policy; FIB and PIT stay.
 pub fn replace_content_store(forwarder: &mut Forwarder, engine: Engine) {
-    forwarder.content_store = super::ContentStore::new(engine);
+    forwarder.content_store = super::ContentStore::new(forwarder.hasher.clone(), engine);
 }
 
 /// What the look-ups found, by the number of the exchange.
@@ -130,7 +132,7 @@ pub fn run(
         }
         found.len()
     });
-    let mut bodies: Vec<Bytes> = Vec::with_capacity(found.len());
+    let mut bodies: Vec<StoredPacket> = Vec::with_capacity(found.len());
     time(Stage::Fetch, &mut || {
         bodies.extend(found.iter().filter_map(|each| forwarder.content_store.wire(each.stored?)));
         bodies.len()
@@ -154,6 +156,7 @@ pub fn run(
         point_to_point: true,
         token: None,
         nack: None,
+        rate: None,
         mark: None,
         no_cache: false,
         next_hop: None,
@@ -162,10 +165,11 @@ pub fn run(
     time(Stage::Decide, &mut || {
         for (each, _) in &missed {
             let (interest, nonce) = (&each.interest, each.interest.nonce.unwrap_or_default());
-            let asked = Asked { slot: each.pending, interest, nonce, lifetime: interest.lifetime_or_default() };
+            let lifetime = interest.lifetime_or_default();
+            let asked = Asked { slot: each.pending, interest, prefixes: &[], nonce, lifetime };
             forwarder.decide(&arrival, &asked, out, |strategy, decision| strategy.on_interest(decision));
         }
-        forwarder.count_sends(&[], out);
+        forwarder.count_sends(0, &[], out);
         missed.len()
     });
     out.sends.clear();
@@ -195,10 +199,10 @@ pub fn run(
         answers.len()
     });
     time(Stage::DataSend, &mut || {
-        let stored = bodies.drain(..).map(Body::Stored);
-        let sends = stored.chain(std::iter::repeat_n(Body::Input, matched));
-        out.sends.extend(sends.map(|body| Send { face: consumer, header: header_to(None, None), body }));
-        forwarder.count_sends(&[], out);
+        let stored = bodies.drain(..).map(Body::Cached);
+        let bodies = stored.chain(std::iter::repeat_n(Body::Input, matched));
+        bodies.for_each(|body| out.push(consumer, header_to(None, None), body));
+        forwarder.count_sends(0, &[], out);
         out.sends.len()
     });
     out.sends.clear();
@@ -207,14 +211,16 @@ pub fn run(
 
 impl Forwarder {
     fn decode_interest<'a>(&mut self, face: FaceId, frame: &'a mut [u8]) -> Option<(Interest<'a>, u64)> {
+        match self.decode_frame(face, frame)? {
+            Packet::Interest(interest, hash) if interest.check_parameters_digest().is_ok() => Some((interest, hash)),
+            _ => None,
+        }
+    }
+
+    fn decode_frame<'a>(&mut self, face: FaceId, frame: &'a mut [u8]) -> Option<Packet<'a>> {
         self.faces.get_mut(face)?.counters.in_bytes += frame.len() as u64;
-        let packet = LpPacket::decode(frame).ok()?;
-        let (range, nack) = (packet.fragment_range()?, packet.header.nack);
-        let packet = &mut frame[range];
-        check_and_age(packet, nack).ok()?;
-        let interest = Interest::decode(packet).ok()?;
-        interest.check_parameters_digest().ok()?;
-        Some((interest, self.hash_of(interest.name)))
+        let (_, range) = open(frame).ok()?;
+        Packet::decode(&self.hasher, &frame[range?]).ok()
     }
 
     fn await_answer(&mut self, now: Time, face: FaceId, found: &mut Found<'_>) {
@@ -222,28 +228,25 @@ impl Forwarder {
         let nonce = interest.nonce.unwrap_or_default();
         let pending = self.pit.find(*hash, interest);
         black_box(self.is_duplicate(now, *hash, nonce, face, pending));
-        let Some(slot) = pending.or_else(|| self.pit.insert(*hash, interest)) else { return };
+        let Some(slot) = pending.or_else(|| self.pit.insert(face, *hash, interest)) else { return };
         let record = InRecord { face, nonce, expires: now + interest.lifetime_or_default(), token: None };
         let _ = self.add_consumer(slot, record);
         found.pending = slot;
     }
 
     fn look_up_routes(&mut self, interest: &Interest<'_>) {
-        let prefixes = &mut self.scratch.prefixes;
+        let super::Scratch { prefixes, hinted, .. } = &mut self.scratch;
         let longest = self.fib.longest().max(self.strategies.longest());
         self.hasher.prefixes(interest.name, longest, prefixes);
         black_box(self.strategies.longest_match(interest.name, prefixes).is_some());
-        black_box(next_hops(&self.hasher, &self.fib, interest, prefixes).1.len());
+        black_box(next_hops(&self.hasher, &self.fib, interest, prefixes, hinted).1.len());
     }
 
     fn decode_data<'a>(&mut self, face: FaceId, frame: &'a mut [u8]) -> Option<(Data<'a>, u64)> {
-        self.faces.get_mut(face)?.counters.in_bytes += frame.len() as u64;
-        let packet = LpPacket::decode(frame).ok()?;
-        let (range, nack) = (packet.fragment_range()?, packet.header.nack);
-        let packet = &mut frame[range];
-        check_and_age(packet, nack).ok()?;
-        let data = Data::decode(packet).ok()?;
-        Some((data, self.hasher.hash(data.name.as_bytes())))
+        match self.decode_frame(face, frame)? {
+            Packet::Data(data, hash) => Some((data, hash)),
+            _ => None,
+        }
     }
 
     /// Whether somebody waited.

@@ -73,9 +73,11 @@ pub(super) fn query(forwarder: &Forwarder, now: Time, name: NameRef<'_>, content
         None => &[],
     };
     let prefix = NameRef::from_value(prefix).unwrap_or_default();
-    for entry in forwarder.content_store.under(prefix) {
+    let mut entries: Vec<_> = forwarder.content_store.under(prefix).collect();
+    entries.sort_unstable_by_key(|entry| entry.name());
+    for entry in entries {
         content.push(&CsObject {
-            name: NameRef::from_value(entry.name()).map(|name| name.to_name()).unwrap_or_default(),
+            name: entry.name().to_name(),
             bytes: entry.packet_bytes() as u64,
             age: now.since(entry.stored),
             fresh: (entry.fresh_until > now).then(|| entry.fresh_until.since(now)),

@@ -91,7 +91,7 @@ impl Forwarder {
             self.remember_command(from, hash, &data);
             self.publish(now, data, out);
         }
-        self.count_sends(&[], out);
+        self.count_sends(0, &[], out);
     }
 }
 

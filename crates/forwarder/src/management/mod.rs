@@ -35,7 +35,7 @@ pub(crate) use faces::PendingFaces;
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::forwarder::{Arrival, Forwarder, header_to};
-use crate::outbox::{Body, Outbox, Send};
+use crate::outbox::{Body, Outbox};
 use crate::pit::{InRecord, OutRecord};
 use bytes::Bytes;
 use larder_packet::{
@@ -169,10 +169,10 @@ impl Forwarder {
         &mut self,
         arrival: &Arrival,
         interest: &Interest<'_>,
+        hash: u64,
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         // The same again while it waits: one more consumer.
-        let hash = self.hash_of(interest.name);
         let outcome = match self.pit.find(hash, interest) {
             Some(_) => Outcome::Wait,
             None => self.answer(arrival, interest, hash, out)?,
@@ -180,7 +180,7 @@ impl Forwarder {
         match outcome {
             Outcome::Answer(data) => {
                 let header = header_to(arrival.token, None);
-                out.sends.push(Send { face: arrival.face, header, body: Body::Stored(data) });
+                out.push(arrival.face, header, Body::Stored(data));
                 Ok(())
             }
             Outcome::Wait => self.wait_for_management(arrival, interest, hash),
@@ -262,7 +262,7 @@ impl Forwarder {
 
     /// The Interest pends, and management is who was asked.
     fn wait_for_management(&mut self, arrival: &Arrival, interest: &Interest<'_>, hash: u64) -> Result<(), Dropped> {
-        let (slot, lifetime) = self.pend(hash, interest)?;
+        let (slot, lifetime) = self.pend(arrival, hash, interest, self.pit.find(hash, interest))?;
         let Arrival { now, face, token, .. } = *arrival;
         let nonce = interest.nonce.unwrap_or_default();
         self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token })?;
@@ -285,7 +285,8 @@ impl Forwarder {
     pub(crate) fn publish(&mut self, now: Time, wire: Bytes, out: &mut Outbox) {
         let arrival = Arrival::internal(now, wire.clone());
         if let Ok(data) = Data::decode(&wire) {
-            let _ = self.on_data(&arrival, data, out);
+            let hash = self.hasher.hash(data.name.as_bytes());
+            let _ = self.on_data(&arrival, &data, hash, out);
         }
     }
 }

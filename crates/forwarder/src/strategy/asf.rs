@@ -15,7 +15,7 @@
 //! keyed hash of the prefix: two that collide would share their measurements, and nothing else.
 
 use super::suppression::Suppression;
-use super::{Decision, Parameters, Strategy, StrategyEntry};
+use super::{Decision, Feedback, Parameters, Strategy, StrategyEntry};
 use crate::face::FaceId;
 use crate::limits::{MEASURED_NAMESPACES, MEASURED_NEXT_HOPS, MEASUREMENT_AGE};
 use crate::pit::PitEntry;
@@ -159,10 +159,11 @@ impl Strategy for Asf {
         true
     }
 
-    fn on_data(&mut self, now: Time, from: FaceId, entry: &PitEntry) {
-        let Some(out) = entry.out_records.iter().find(|out| out.face == from) else { return };
+    fn on_data(&mut self, now: Time, from: FaceId, entry: &PitEntry) -> Feedback {
+        let told = Feedback::default();
+        let Some(out) = entry.out_records.iter().find(|out| out.face == from) else { return told };
         let rtt = now.since(out.sent);
-        let Some(known) = remembered(&mut self.namespaces, entry.namespace, now, Duration::ZERO) else { return };
+        let Some(known) = remembered(&mut self.namespaces, entry.namespace, now, Duration::ZERO) else { return told };
         let measured = known.entry(from);
         measured.timeouts = 0;
         // RFC 6298, equation 2.3: an eighth of what is new.
@@ -174,6 +175,7 @@ impl Strategy for Asf {
                 late.timeouts += 1;
             }
         }
+        told
     }
 
     fn on_expiry(&mut self, now: Time, entry: &PitEntry) {

@@ -5,10 +5,13 @@
 
 mod asf;
 mod best_route;
+mod fair_rate;
 mod multicast;
 mod named;
 mod random;
+mod stateful;
 mod suppression;
+mod token_bucket;
 
 use crate::face::{FaceId, Faces};
 use crate::pit::{OutRecord, PitEntry};
@@ -33,11 +36,38 @@ pub trait Strategy: Send {
         false
     }
 
-    /// `from` answered the pending Interest.
-    fn on_data(&mut self, _now: Time, _from: FaceId, _entry: &PitEntry) {}
+    /// `from` answered the pending Interest. What it returns goes downstream with the Data.
+    fn on_data(&mut self, _now: Time, _from: FaceId, _entry: &PitEntry) -> Feedback {
+        Feedback::default()
+    }
 
     /// Nobody answered it in time.
     fn on_expiry(&mut self, _now: Time, _entry: &PitEntry) {}
+
+    /// What an operator may want to see of it.
+    fn gauges(&self, _now: Time) -> Vec<StrategyGauge> {
+        Vec::new()
+    }
+}
+
+/// What a strategy tells the consumers of a Data, beside the Data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Feedback {
+    /// The way to the producer is congested (NDNLPv2 CongestionMark).
+    pub mark: bool,
+    /// Interests a second that this forwarder grants; the least on the path reaches the consumer.
+    pub rate: Option<u64>,
+}
+
+/// A figure that a strategy reports of one of its next hops.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StrategyGauge {
+    /// What it is, with its unit.
+    pub name: &'static str,
+    /// Of which next hop.
+    pub face: FaceId,
+    /// The figure.
+    pub value: f64,
 }
 
 /// A strategy by its short name.
@@ -54,7 +84,8 @@ pub(crate) struct StrategyEntry {
 pub(crate) type Build = fn(&mut Parameters<'_>, Stream) -> Result<Box<dyn Strategy>, String>;
 
 /// Every strategy; the first is the default of `/`.
-pub(crate) static STRATEGIES: &[StrategyEntry] = &[best_route::ENTRY, multicast::ENTRY, asf::ENTRY, random::ENTRY];
+pub(crate) static STRATEGIES: &[StrategyEntry] =
+    &[best_route::ENTRY, multicast::ENTRY, asf::ENTRY, random::ENTRY, stateful::ENTRY];
 
 /// The parameters in a strategy's name: components `KEY~VALUE` behind the version.
 pub(crate) struct Parameters<'a> {
@@ -67,6 +98,14 @@ impl Parameters<'_> {
         let Some(at) = self.left.iter().position(|(name, _)| *name == key) else { return Ok(default) };
         let (_, value) = self.left.remove(at);
         value.parse().map_err(|_| format!("{key}~{value}: the value is no whole number"))
+    }
+
+    /// Which of these words the value of `key` is; the first where it is not given.
+    pub(crate) fn choice(&mut self, key: &str, words: &[&str]) -> Result<usize, String> {
+        let Some(at) = self.left.iter().position(|(name, _)| *name == key) else { return Ok(0) };
+        let (_, value) = self.left.remove(at);
+        let found = words.iter().position(|word| *word == value);
+        found.ok_or_else(|| format!("{key}~{value}: the value is one of {}", words.join(", ")))
     }
 
     /// The value of `key` in milliseconds.
@@ -139,6 +178,16 @@ impl Decision<'_> {
         self.entry.out_records.iter().all(|out| out.expires <= self.now)
     }
 
+    /// Whether this next hop is an application, and not a link.
+    pub fn is_local(&self, face: FaceId) -> bool {
+        self.faces.get(face).is_some_and(|face| face.is_local())
+    }
+
+    /// Whether somebody who was asked may still answer.
+    pub fn is_waiting(&self) -> bool {
+        self.entry.out_records.iter().any(|out| out.nacked.is_none() && out.expires > self.now)
+    }
+
     /// Sends the Interest to this next hop.
     pub fn send(&mut self, face: FaceId) {
         self.note(face, self.nonce);
@@ -181,8 +230,7 @@ impl Decision<'_> {
 
     /// Refuses if every upstream that was asked has refused, with the least severe of their reasons.
     pub fn refuse_if_all_refused(&mut self) {
-        let waiting = |out: &&OutRecord| out.nacked.is_none() && out.expires > self.now;
-        if self.entry.out_records.iter().any(|out| waiting(&out)) {
+        if self.is_waiting() {
             return;
         }
         let reasons = self.entry.out_records.iter().filter_map(|out| out.nacked);

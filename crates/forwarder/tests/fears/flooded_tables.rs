@@ -1,7 +1,7 @@
 //! Floods: of names, of consumers, of prefixes.
 
 use super::world::{World, faces, interest};
-use larder_forwarder::{Config, DropReason, Forwarder, Route, limits};
+use larder_forwarder::{Config, DropReason, Forwarder, Received, Route, limits};
 use larder_policy::Engine;
 use larder_units::{ByteSize, Streams};
 use std::time::Duration;
@@ -21,6 +21,74 @@ fn a_full_pit_drops_and_counts_and_recovers() {
     assert_eq!((stats.pit_entries, stats.drops.get(DropReason::PitFull)), (100, 900));
     world.pass(Duration::from_secs(5));
     assert_eq!(faces(&world.interest(consumer, "/flood/1001", 1)), [producer]);
+}
+
+/// The PIT of 1,000 entries and one face that asks for names without end; what `others` ask for meanwhile is answered 500 Interests of the
+/// flood later. Returns how much of it was.
+fn answered_in_a_flood(others: usize, batch: bool) -> f64 {
+    let streams = Streams::new(1);
+    let engine = Engine::new(&"fifo".parse().unwrap(), ByteSize::from_bytes(0), &streams).unwrap();
+    let config = Config { pit_entries: 1000, ..Config::new([1, 2], streams) };
+    let mut world = World::of(Forwarder::new(config, engine));
+    let (flooder, producer) = (world.remote(), world.local());
+    let others: Vec<_> = (0..others).map(|_| world.remote()).collect();
+    world.route("/", producer, 0);
+    let mut out = larder_forwarder::Outbox::new();
+    let (mut asked, mut answered) = (std::collections::VecDeque::new(), 0);
+    let (mut made, mut flood) = (0, 0);
+    for round in 0..2_000 {
+        let mut frames: Vec<Vec<u8>> =
+            (0..20).map(|i| interest(&format!("/flood/{}", flood + i), round).build()).collect();
+        flood += 20;
+        if batch {
+            let frames = frames.iter_mut().map(|frame| Received { face: flooder, frame });
+            world.forwarder.on_packets(world.now, &mut frames.collect::<Vec<_>>(), &mut out);
+        } else {
+            frames.into_iter().for_each(|frame| drop(world.sent(flooder, frame)));
+        }
+        for face in &others {
+            made += 1;
+            world.interest(*face, &format!("/other/{made}"), made);
+            asked.push_back((round, *face, made));
+        }
+        while let Some((_, face, number)) = asked.pop_front_if(|(at, ..)| *at + 25 <= round) {
+            answered += usize::from(faces(&world.data(producer, &format!("/other/{number}"))) == [face]);
+        }
+        assert!(world.forwarder.stats().pit_entries <= 1000);
+        world.pass(Duration::from_millis(1));
+    }
+    let stats = world.forwarder.stats();
+    assert!(stats.drops.get(DropReason::PitFull) > 30_000, "{stats:?}");
+    answered as f64 / (made as usize - asked.len()) as f64
+}
+
+#[test]
+fn a_flood_of_names_takes_the_room_of_others() {
+    assert_eq!(answered_in_a_flood(1, false), 1.0);
+    assert_eq!(answered_in_a_flood(1, true), 1.0);
+    // Ten need 250 of the 1,000 entries, and have a right to ten elevenths.
+    assert_eq!(answered_in_a_flood(10, false), 1.0);
+}
+
+#[test]
+fn a_flooder_takes_from_who_asks_for_the_same() {
+    let streams = Streams::new(1);
+    let engine = Engine::new(&"fifo".parse().unwrap(), ByteSize::from_mib(1), &streams).unwrap();
+    let config = Config { pit_entries: 10, ..Config::new([1, 2], streams) };
+    let mut world = World::of(Forwarder::new(config, engine));
+    let (flooder, other, third, producer) = (world.remote(), world.remote(), world.remote(), world.local());
+    world.route("/", producer, 0);
+    for i in 0..10 {
+        world.interest(flooder, &format!("/{i}"), i);
+    }
+    // The two oldest have a second consumer: they stay, and the third goes.
+    world.interest(other, "/0", 100);
+    world.interest(other, "/1", 101);
+    world.interest(third, "/new", 102);
+    assert_eq!(faces(&world.data(producer, "/0")).len(), 2);
+    assert_eq!(faces(&world.data(producer, "/new")), [third]);
+    assert!(world.data(producer, "/2").is_empty());
+    assert_eq!(faces(&world.data(producer, "/3")), [flooder]);
 }
 
 #[test]

@@ -1,13 +1,16 @@
 //! What one fears of a forwarder, a file a fear. All of it runs without a socket and without a clock.
 
 mod arbitrary_bytes;
+mod batches;
 mod flooded_tables;
 mod forged_commands;
 mod local_fields;
 mod loops;
 mod management;
+mod nfdc_refused;
 mod notifications;
 mod pit_leak;
+mod rate_limits;
 mod registration;
 mod scope_leak;
 mod silent_refusal;

@@ -32,6 +32,7 @@ pub struct Sent {
     pub packet: Packet,
     pub token: Option<Vec<u8>>,
     pub mark: Option<u64>,
+    pub rate: Option<u64>,
     pub incoming_face: Option<u64>,
 }
 
@@ -153,7 +154,8 @@ impl World {
             send.write_stream(input, &mut wire);
             let (packet, header) = decode(&wire);
             let token = header.pit_token.map(|token| token.as_bytes().to_vec());
-            Sent { face: send.face, packet, token, mark: header.congestion_mark, incoming_face: header.incoming_face }
+            let LpHeader { congestion_mark: mark, interest_rate: rate, incoming_face, .. } = header;
+            Sent { face: send.face, packet, token, mark, rate, incoming_face }
         };
         self.outbox.drain().map(decode).collect()
     }

@@ -103,3 +103,22 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    /// The fear: an invalidation is forgotten because another key came into its bucket; or one busy key keeps its neighbours out of the store.
+    #[test]
+    fn no_invalidation_is_forgotten(hashes in prop::collection::vec(0u64..4, 1..30)) {
+        let mut bucket = Invalidated::default();
+        let mut exact = [None; 5];
+        for (second, hash) in (1..).zip(&hashes) {
+            let now = Time::from_secs(second);
+            bucket.note(*hash, now);
+            exact[*hash as usize] = Some(now);
+            for (hash, at) in (0u64..).zip(exact) {
+                prop_assert!(bucket.at(hash) >= at);
+            }
+        }
+        let busy = hashes.iter().all(|hash| *hash == hashes[0]);
+        prop_assert_eq!(bucket.at(4).is_none(), busy);
+    }
+}

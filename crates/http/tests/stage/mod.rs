@@ -93,6 +93,8 @@ pub fn config(capacity: u64, policy: &str) -> Config {
         capacity: ByteSize::from_bytes(capacity),
         policy: policy.parse().unwrap(),
         max_object: ByteSize::from_bytes(capacity),
+        slice: ByteSize::from_bytes(0),
+        share_cookies: false,
         targets: vec!["cdn-cache-control".parse().unwrap()],
         hash_key: [9; 16],
     }
@@ -119,7 +121,7 @@ impl Stage {
             Step::Answer(answer) => seen(answer, None),
             // The origin does not answer in the background.
             Step::Refresh(answer, _) => seen(answer, None),
-            Step::Follow(_) => panic!("somebody else is asking"),
+            Step::Follow(_) | Step::Assemble(_) => panic!("somebody else is asking"),
             Step::Forward(mut exchange) => {
                 let asked = exchange.upstream_headers(request.headers.clone());
                 let mut seen = self.reply(exchange, status, fields, body);
@@ -167,6 +169,7 @@ impl Stage {
         let head = ResponseHead { status, version: Version::HTTP_11, headers };
         match self.cache.on_response(exchange, head, self.now) {
             Reply::Answer(answer) => seen(answer, None),
+            Reply::Assemble(..) => panic!("tests of slices have a stage of their own"),
             Reply::Retry(exchange) => {
                 let asked = exchange.retry_headers();
                 let mut seen = self.reply(exchange, 200, &[], "retried");
@@ -186,6 +189,7 @@ impl Stage {
 }
 
 fn seen(answer: Answer, asked: Option<HeaderMap>) -> Seen {
-    let Answer { status, headers, body } = answer;
-    Seen { status: status.as_u16(), headers, body: body.to_vec(), asked, completion: None }
+    let Answer { status, headers, body, more } = answer;
+    let body = [&[body], &more[..]].concat().concat();
+    Seen { status: status.as_u16(), headers, body, asked, completion: None }
 }

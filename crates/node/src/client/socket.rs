@@ -4,8 +4,9 @@ use super::limits;
 use super::transport::{Endpoint, Transport};
 use mio::net::{TcpStream, UdpSocket, UnixStream};
 use mio::{Events, Interest, Poll, Token};
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::io::{self, Read, Write};
+use std::io::{self, IoSliceMut, Read as _, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -27,7 +28,14 @@ pub(super) struct Socket {
 enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
-    Udp(UdpSocket),
+    Udp(Box<Datagrams>),
+}
+
+/// A connected UDP socket, read and written many datagrams at a time where the kernel can (GRO and GSO, through quinn-udp).
+struct Datagrams {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    peer: SocketAddr,
 }
 
 impl Socket {
@@ -46,7 +54,7 @@ impl Socket {
         match &mut stream {
             Stream::Unix(stream) => poll.registry().register(stream, SOCKET, both)?,
             Stream::Tcp(stream) => poll.registry().register(stream, SOCKET, both)?,
-            Stream::Udp(socket) => poll.registry().register(socket, SOCKET, both)?,
+            Stream::Udp(udp) => poll.registry().register(&mut udp.socket, SOCKET, both)?,
         }
         Ok(Socket {
             stream,
@@ -68,11 +76,23 @@ impl Socket {
         }
     }
 
+    /// The process that listens there, where the system tells.
+    pub(super) fn peer_process(&self) -> Option<u32> {
+        match &self.stream {
+            #[cfg(target_os = "linux")]
+            Stream::Unix(stream) => {
+                let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
+                u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
+            }
+            _ => None,
+        }
+    }
+
     /// The largest datagram; `None` for streams.
     pub(super) fn mtu(&self) -> Option<usize> {
-        let Stream::Udp(socket) = &self.stream else { return None };
+        let Stream::Udp(udp) = &self.stream else { return None };
         // Loopback takes 65,536 bytes, so that no packet needs to be cut.
-        let loopback = socket.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback());
+        let loopback = udp.peer.ip().to_canonical().is_loopback();
         Some(if loopback { limits::FRAME_BYTES } else { limits::UDP_MTU })
     }
 
@@ -96,16 +116,15 @@ impl Socket {
     }
 
     /// Reads; `None` where nothing is there.
-    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>> {
         while self.readable && !buffer.is_empty() {
             let read = match &mut self.stream {
-                Stream::Unix(stream) => stream.read(buffer),
-                Stream::Tcp(stream) => stream.read(buffer),
-                Stream::Udp(socket) => socket.recv(buffer),
+                Stream::Unix(stream) => stream.read(buffer).and_then(Read::of_stream),
+                Stream::Tcp(stream) => stream.read(buffer).and_then(Read::of_stream),
+                Stream::Udp(udp) => udp.receive(buffer),
             };
             match read {
-                Ok(0) if !matches!(self.stream, Stream::Udp(_)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(bytes) => return Ok(Some(bytes)),
+                Ok(read) => return Ok(Some(read)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -114,13 +133,21 @@ impl Socket {
         Ok(None)
     }
 
-    /// Writes; `None` where it would block.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<Option<usize>> {
+    /// The most datagrams of one size that [`Socket::write`] takes; 1 for streams, where nobody asks.
+    pub(super) fn most_datagrams(&self) -> usize {
+        match &self.stream {
+            Stream::Udp(udp) => udp.state.max_gso_segments(),
+            _ => 1,
+        }
+    }
+
+    /// Writes; `None` where it would block. To UDP `bytes` are datagrams of `datagram` bytes, of which the last may be shorter.
+    pub(super) fn write(&mut self, bytes: &[u8], datagram: usize) -> io::Result<Option<usize>> {
         while self.writable {
             let written = match &mut self.stream {
                 Stream::Unix(stream) => stream.write(bytes),
                 Stream::Tcp(stream) => stream.write(bytes),
-                Stream::Udp(socket) => socket.send(bytes),
+                Stream::Udp(udp) => udp.send(bytes, datagram),
             };
             match written {
                 Ok(bytes) => return Ok(Some(bytes)),
@@ -151,6 +178,38 @@ impl Socket {
     }
 }
 
+/// What one read brought.
+pub(super) struct Read {
+    pub(super) bytes: usize,
+    /// Bytes of each datagram but the last, which may be shorter; all of them for a stream.
+    pub(super) datagram: usize,
+}
+
+impl Read {
+    fn of_stream(bytes: usize) -> io::Result<Read> {
+        match bytes {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(Read { bytes, datagram: bytes }),
+        }
+    }
+}
+
+impl Datagrams {
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Read> {
+        let mut meta = [RecvMeta::default()];
+        self.state.recv((&self.socket).into(), &mut [IoSliceMut::new(buffer)], &mut meta)?;
+        let [meta] = meta;
+        Ok(Read { bytes: meta.len, datagram: meta.stride.max(1) })
+    }
+
+    fn send(&mut self, contents: &[u8], datagram: usize) -> io::Result<usize> {
+        let segment_size = (datagram < contents.len()).then_some(datagram);
+        let transmit = Transmit { destination: self.peer, ecn: None, contents, segment_size, src_ip: None };
+        self.state.try_send((&self.socket).into(), &transmit)?;
+        Ok(contents.len())
+    }
+}
+
 /// The first address that accepts.
 fn first(addresses: &[SocketAddr], connect: impl Fn(SocketAddr) -> io::Result<Stream>) -> io::Result<Stream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
@@ -177,5 +236,6 @@ fn connect_udp(address: SocketAddr) -> io::Result<Stream> {
     // The kernel may give less; a smaller buffer only loses more.
     let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(limits::UDP_BUFFER_BYTES);
     socket.set_nonblocking(true)?;
-    Ok(Stream::Udp(UdpSocket::from_std(socket)))
+    let state = UdpSocketState::new((&socket).into())?;
+    Ok(Stream::Udp(Box::new(Datagrams { socket: UdpSocket::from_std(socket), state, peer: address })))
 }

@@ -51,7 +51,9 @@ fn receive(client: &mut Client, count: usize) -> Vec<String> {
             .receive(Some(deadline), |_, received, _| {
                 got.push(match received {
                     Received::Interest { interest, token } => format!("interest {} {token:?}", interest.name),
-                    Received::Data { data, marked } => format!("data {} {marked} {}", data.name, data.content.len()),
+                    Received::Data { data, marked, .. } => {
+                        format!("data {} {marked} {}", data.name, data.content.len())
+                    }
                     Received::Nack { interest, reason } => format!("nack {} {reason}", interest.name),
                 });
             })
@@ -277,4 +279,27 @@ fn a_default_path_must_exist_in_a_directory_of_ours() {
     let path = directory.path().join("nfd.sock");
     let _listener = UnixListener::bind(&path).unwrap();
     assert!(transport::is_ours(&path));
+}
+
+#[test]
+fn datagrams_that_go_together_arrive_one_by_one() {
+    let forwarder = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    forwarder.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let uri = format!("udp://{}", forwarder.local_addr().unwrap());
+    let mut client = Client::connect_to(Transport::parse(&uri, None).unwrap()).unwrap();
+    // Runs of one size, with a shorter and a longer one between them.
+    let names: Vec<String> = (0..200).map(|n| format!("/{}/{n:03}", "x".repeat([9, 9, 9, 3, 9, 20][n % 6]))).collect();
+    for name in &names {
+        client.output().send(None, |out| out.extend_from_slice(&interest(name)));
+    }
+    client.flush(Duration::from_secs(10)).unwrap();
+    let mut buffer = [0; 9000];
+    for name in &names {
+        let (bytes, from) = forwarder.recv_from(&mut buffer).unwrap();
+        assert_eq!(buffer[..bytes], interest(name));
+        forwarder.send_to(&data(name, b"y"), from).unwrap();
+    }
+    let got = receive(&mut client, names.len());
+    let expected: Vec<String> = names.iter().map(|name| format!("data {name} false 1")).collect();
+    assert_eq!(got, expected);
 }

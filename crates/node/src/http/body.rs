@@ -1,5 +1,6 @@
 //! Bodies: what is sent to clients, and what is sent to the origin.
 
+use super::assemble::Pieces;
 use super::limits;
 use super::origin::Content;
 use super::proxy::Proxy;
@@ -18,6 +19,10 @@ use tokio::time::{Instant, Sleep};
 pub(super) enum Outgoing {
     /// From the store, or the cache's own: shared, not copied. `None` where it has been sent.
     Whole(Option<Bytes>),
+    /// The same in several pieces, the last first.
+    Parts(Vec<Bytes>),
+    /// Put together from slices.
+    Assembled(Pieces),
     /// On its way into the store, read by whoever asked for it meanwhile.
     Shared(Reader),
     /// From the origin, as it comes. Backpressure is the client's: nothing is read ahead of it.
@@ -28,6 +33,12 @@ impl Outgoing {
     pub(super) fn whole(bytes: Bytes) -> Outgoing {
         Outgoing::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
+
+    pub(super) fn parts(mut pieces: Vec<Bytes>) -> Outgoing {
+        pieces.retain(|piece| !piece.is_empty());
+        pieces.reverse();
+        Outgoing::Parts(pieces)
+    }
 }
 
 impl Body for Outgoing {
@@ -37,6 +48,8 @@ impl Body for Outgoing {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
             Outgoing::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Outgoing::Parts(pieces) => Poll::Ready(pieces.pop().map(|bytes| Ok(Frame::data(bytes)))),
+            Outgoing::Assembled(pieces) => pieces.poll(cx).map(|piece| piece.map(|piece| piece.map(Frame::data))),
             Outgoing::Shared(reader) => reader.poll_piece(cx).map(|piece| {
                 piece.map(|piece| {
                     piece.map(Frame::data).map_err(|BrokenOff| BodyError::new("the origin's body broke off"))
@@ -49,6 +62,8 @@ impl Body for Outgoing {
     fn is_end_stream(&self) -> bool {
         match self {
             Outgoing::Whole(bytes) => bytes.is_none(),
+            Outgoing::Parts(pieces) => pieces.is_empty(),
+            Outgoing::Assembled(pieces) => pieces.left == 0,
             Outgoing::Shared(reader) => reader.left() == Some(0),
             Outgoing::Relay(body) => body.is_end_stream(),
         }
@@ -57,6 +72,8 @@ impl Body for Outgoing {
     fn size_hint(&self) -> SizeHint {
         match self {
             Outgoing::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Outgoing::Parts(pieces) => SizeHint::with_exact(pieces.iter().map(|bytes| bytes.len() as u64).sum()),
+            Outgoing::Assembled(pieces) => SizeHint::with_exact(pieces.left),
             Outgoing::Shared(reader) => reader.left().map_or_else(SizeHint::default, SizeHint::with_exact),
             Outgoing::Relay(body) => body.size_hint(),
         }

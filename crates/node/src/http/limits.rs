@@ -20,6 +20,29 @@ pub const BUFFER_BYTES: usize = 64 * 1024;
 /// A client that takes nothing of its response for so long is given up: it holds the object, and perhaps a connection of the origin.
 pub const WRITE_STALL: Duration = Duration::from_secs(30);
 
+/// Clients have this long for the handshake of TLS: three round trips of the slowest network, and little to hold meanwhile.
+pub const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Requests under way on one connection of HTTP/2, as most servers allow (RFC 9113 §6.5.2 asks for at least 100).
+pub const STREAMS: u32 = 128;
+
+/// Bytes of requests' bodies under way on one connection of HTTP/2; one stream has [`BUFFER_BYTES`].
+pub const CONNECTION_WINDOW_BYTES: u32 = 4 * BUFFER_BYTES as u32;
+
+/// Streams that a client has reset, or broken, and that are not yet done with: at more, the connection ends (CVE-2023-44487, "rapid reset"). h2
+/// itself bounds the CONTINUATION frames of a header block by [`HEADER_BYTES`].
+pub const RESET_STREAMS: usize = 32;
+
+/// Frames of HTTP/2 are gathered up to the largest record of TLS (RFC 8446 §5.1).
+pub const RECORD_BYTES: usize = 16 * 1024;
+
+/// Between two looks at what the streams of a connection of HTTP/2 do.
+pub const STREAMS_LOOK: Duration = Duration::from_secs(5);
+
+/// A client that takes nothing of one stream's response for so long, while it may well take others', loses its connection: the object stays in
+/// memory meanwhile. Twice [`WRITE_STALL`], since a stream has to wait for its turn among others.
+pub const STREAM_STALL: Duration = Duration::from_secs(60);
+
 /// A body, of a request or of the origin's response, that brings nothing for so long is given up.
 pub const BODY_STALL: Duration = Duration::from_secs(30);
 
@@ -28,6 +51,31 @@ pub const CONNECT: Duration = Duration::from_secs(4);
 
 /// From the request to the head of the origin's response (nginx's default).
 pub const RESPONSE: Duration = Duration::from_secs(60);
+
+/// Servers of one origin: a bit each says which a request has tried.
+pub const SERVERS: usize = 64;
+
+/// Servers beside the first that one request is sent to: a second one fails rarely where they fail by themselves, and where they fail together, retries
+/// are a multiple of the load.
+pub const RETRIES: u32 = 1;
+
+/// Requests in a row that a server has not answered before it is out: one may be chance, and some are under way when it restarts.
+pub const FAILURES_OUT: u32 = 3;
+
+/// How long a server is out at first; twice as long each time,
+pub const OUT_FIRST: Duration = Duration::from_secs(1);
+
+/// up to this.
+pub const OUT_LONGEST: Duration = Duration::from_secs(60);
+
+/// Probes in a row that must say the same before it is believed.
+pub const PROBES: u32 = 2;
+
+/// A probe that takes longer has failed.
+pub const PROBE: Duration = Duration::from_secs(5);
+
+/// Between two looks whether probes are due.
+pub const PROBE_LOOK: Duration = Duration::from_secs(1);
 
 /// Idle connections kept to the origin: as many as bursts need, and far below a server's own limit.
 pub const ORIGIN_IDLE_CONNECTIONS: usize = 128;
@@ -43,6 +91,9 @@ pub const UNDER_WAY: usize = CONNECTIONS;
 /// Validations in the background at once. Nobody waits for them, so nothing else slows down who asks for one stale page after another; past
 /// it, the stale response is served and the next request for it tries again.
 pub const BACKGROUND: usize = 128;
+
+/// Pieces of a body of slices that are ahead of its client; each is at most a slice, shared with the store, or 64 KiB.
+pub const PIECES_AHEAD: usize = 2;
 
 /// At a clean stop, requests under way have this long.
 pub const STOP_GRACE: Duration = Duration::from_secs(5);

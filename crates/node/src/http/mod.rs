@@ -21,44 +21,63 @@
 //! TRACE is counted (`max_forwards.rs`).
 //!
 //! # What is missing
-//! TLS, HTTP/2, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass), several origins, retries beyond hyper's own, and
-//! refusing requests with both `Content-Length` and `Transfer-Encoding` (hyper drops the former, as RFC 9112 §6.3 allows).
+//! HTTP/2 without TLS, TLS towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass),
+//! refusing requests with both `Content-Length` and `Transfer-Encoding` (hyper drops the former and closes the connection after the answer, as RFC 9112
+//! §6.3 allows), and interim responses towards clients (hyper sends none).
 
 pub mod admin;
+mod assemble;
 mod body;
 pub mod limits;
 mod listen;
 mod max_forwards;
 mod origin;
+mod origin_server;
 mod proxy;
 mod purge;
 mod round_trip;
+mod servers;
 mod status;
+mod streams;
+mod tls;
 mod upstream;
 
 pub use admin::{Admin, Metrics, StatusSource};
+pub use origin_server::OriginServer;
 pub use purge::Purging;
+pub use tls::TlsConfig;
 
 use larder_policy::{Spec, SpecError};
 use larder_units::{ByteSize, Streams};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
+use tls::Identity;
 use tokio::sync::oneshot;
+use upstream::Origins;
 
 /// How to serve HTTP.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
     /// Where clients connect; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Where responses come from.
+    /// Where they connect by TLS, if anywhere.
+    pub tls: Option<TlsConfig>,
+    /// Where responses come from that none of `origins` is for.
     pub upstream: Upstream,
+    /// Origins for some hosts and paths; the first that fits is asked.
+    pub origins: Vec<OriginGroup>,
     /// Capacity of the cache.
     pub capacity: ByteSize,
     /// Its policies.
     pub policy: Spec,
     /// The largest body that is stored.
     pub max_object: ByteSize,
+    /// Bodies that are asked for in ranges are fetched and stored in parts of this size; 0: only whole.
+    pub slice: ByteSize,
+    /// Responses with `Set-Cookie` are stored where their `Cache-Control` allows it.
+    pub share_cookies: bool,
     /// Response fields that speak to this cache (RFC 9213), the most telling first.
     pub targets: Vec<::http::HeaderName>,
 }
@@ -72,13 +91,42 @@ pub enum Upstream {
     Http(::http::Uri),
 }
 
+/// `[[http.origins]]`: servers that have the same, for a host and the paths under a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginGroup {
+    /// As it is keyed: in small letters, without the scheme's own port; `None` for all.
+    pub host: Option<String>,
+    /// Paths begin so, as they are sent: nothing is decoded.
+    pub path: String,
+    /// `http://host:port`, 1 to 64 of them.
+    pub servers: Vec<::http::Uri>,
+    /// A path that healthy servers answer with a status below 400, and how often it is asked for.
+    pub check: Option<(::http::uri::PathAndQuery, Duration)>,
+}
+
 /// The running HTTP side.
 pub struct Http {
     local: SocketAddr,
+    local_tls: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     thread: JoinHandle<()>,
     source: Arc<status::CacheSource>,
     proxy: Arc<proxy::Proxy>,
+    tls_identity: Option<Arc<Identity>>,
+}
+
+/// The way to the origins of a cache that listens there.
+fn origins(config: &HttpConfig, local: SocketAddr) -> Result<Origins, String> {
+    let fallback = match &config.upstream {
+        Upstream::Generated => None,
+        Upstream::Http(origin) => Some(("[http] origin", origin)),
+    };
+    let servers = config.origins.iter().flat_map(|origin| &origin.servers);
+    let servers = servers.map(|server| ("[[http.origins]] servers", server));
+    if let Some((setting, origin)) = servers.chain(fallback).find(|(_, origin)| round_trip::leads_to(origin, local)) {
+        return Err(format!("{setting}: {origin} is [http] listen itself; set it to the server behind this cache"));
+    }
+    Origins::new(&config.upstream, &config.origins)
 }
 
 impl Http {
@@ -95,6 +143,8 @@ impl Http {
             capacity: config.capacity,
             policy: config.policy.clone(),
             max_object: config.max_object,
+            slice: config.slice,
+            share_cookies: config.share_cookies,
             targets: config.targets.clone(),
             hash_key,
         };
@@ -102,27 +152,39 @@ impl Http {
             .map_err(|error: SpecError| format!("[http] policy: {error}"))?;
         let listener = listen::bind("[http] listen", config.listen)?;
         let local = listener.local_addr().map_err(|error| format!("[http] listen: {error}"))?;
-        if let Upstream::Http(origin) = &config.upstream
-            && round_trip::leads_to(origin, local)
-        {
-            return Err(format!(
-                "[http] origin: {origin} is [http] listen itself; set it to the server behind this cache"
-            ));
+        let origins = origins(config, local)?;
+        let mut doors = vec![listen::Door { listener, identity: None }];
+        let (mut local_tls, mut tls_identity) = (None, None);
+        if let Some(tls) = &config.tls {
+            let identity = Some(Arc::new(Identity::read(tls)?));
+            let listener = listen::bind("[http.tls] listen", tls.listen)?;
+            local_tls = Some(listener.local_addr().map_err(|error| format!("[http.tls] listen: {error}"))?);
+            doors.push(listen::Door { listener, identity: identity.clone() });
+            tls_identity = identity;
         }
-        let proxy = Arc::new(proxy::Proxy::new(cache, &config.upstream)?);
+        let proxy = Arc::new(proxy::Proxy::new(cache, origins));
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
         let (stop, stopped) = oneshot::channel();
-        let serving = Arc::clone(&proxy);
+        let (serving, checking) = (Arc::clone(&proxy), Arc::downgrade(&proxy));
         const BOUNDS: listen::Bounds =
             listen::Bounds { connections: limits::CONNECTIONS, header_read: limits::HEADER_READ };
         let thread = std::thread::Builder::new()
             .name("http".to_owned())
             .spawn(move || {
-                listen::serve(listener, BOUNDS, stopped, |peer| proxy::Service::new(&serving, peer));
+                let checks = async move {
+                    while let Some(proxy) = checking.upgrade() {
+                        proxy.origins().check();
+                        drop(proxy);
+                        tokio::time::sleep(limits::PROBE_LOOK).await;
+                    }
+                };
+                listen::serve(doors, BOUNDS, stopped, checks, move |peer, secure| {
+                    proxy::Service::new(&serving, peer, if secure { "https" } else { "http" })
+                });
                 on_end();
             })
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Http { local, stop: Some(stop), thread, source, proxy })
+        Ok(Http { local, local_tls, stop: Some(stop), thread, source, proxy, tls_identity })
     }
 
     /// Where it listens.
@@ -130,14 +192,33 @@ impl Http {
         self.local
     }
 
+    /// Where it speaks TLS.
+    pub fn local_tls_addr(&self) -> Option<SocketAddr> {
+        self.local_tls
+    }
+
     /// Its figures, for the admin server.
     pub fn source(&self) -> Arc<dyn StatusSource> {
         Arc::clone(&self.source) as Arc<dyn StatusSource>
     }
 
-    /// Its purge, for the admin server: open to who has the token.
-    pub fn purging(&self, token: &str) -> Purging {
-        Purging::new(Arc::clone(&self.proxy), token)
+    /// Its purge, for the admin server: open to who has the token, if there is one.
+    pub fn purging(&self, token: Option<&str>) -> Arc<Purging> {
+        Arc::new(Purging::new(Arc::clone(&self.proxy), token))
+    }
+
+    /// Takes over what of another configuration can change while it runs: the origins, and the certificate and key, whose files are read again.
+    /// Requests under way go on as they began. Where anything is wrong, everything stays as it is.
+    ///
+    /// # Errors
+    /// One line that names the setting and what is wrong with it.
+    pub fn reload(&self, config: &HttpConfig) -> Result<(), String> {
+        let origins = origins(config, self.local)?;
+        if let (Some(identity), Some(tls)) = (&self.tls_identity, &config.tls) {
+            identity.reload(tls)?;
+        }
+        self.proxy.set_origins(origins);
+        Ok(())
     }
 
     /// Stops accepting, gives requests under way [`limits::STOP_GRACE`], and returns when the thread has ended.

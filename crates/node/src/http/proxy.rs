@@ -1,17 +1,18 @@
 //! The caching reverse proxy: clients' requests into the cache, the cache's wishes to the origin, responses back.
 
+use super::assemble::{Way, assemble};
 use super::body::{OriginBody, Outgoing, Timed, Upload, collect};
-use super::upstream::Origin;
-use super::{Upstream, limits, max_forwards, round_trip};
-use ::http::header::{CONTENT_LENGTH, EXPECT, HOST};
+use super::upstream::Origins;
+use super::{limits, max_forwards, round_trip};
+use ::http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use ::http::request::Parts;
 use ::http::uri::{Authority, PathAndQuery};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{
-    Answer, Boarding, Cache, Completion, Exchange, Fill, Follower, Now, Purge, Reply, RequestHead, ResponseHead, Step,
-    UpstreamFailure,
+    Answer, Assembled, Assembly, Boarding, Cache, Completion, Exchange, Fill, Follower, Now, Piece, Purge, Reply,
+    RequestHead, ResponseHead, Step, UpstreamFailure,
 };
 use larder_units::Time;
 use std::convert::Infallible;
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Fields from which frameworks take a target, a scheme or a method other than the request's. They are not part of the cache key, so a
 /// client could choose with them what others get (web cache poisoning): they do not pass. `X-Forwarded-Host` and `-Proto` are set anew.
@@ -45,7 +46,8 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 /// The cache and the way to the origin, shared by all connections.
 pub(super) struct Proxy {
     state: Mutex<State>,
-    origin: Origin,
+    /// Replaced as a whole; requests under way keep what they began with.
+    origins: Mutex<Arc<Origins>>,
     /// Places for [`limits::UNDER_WAY`].
     under_way: Arc<Semaphore>,
     /// Places for [`limits::BACKGROUND`].
@@ -64,17 +66,24 @@ struct State {
 }
 
 impl Proxy {
-    pub(super) fn new(cache: Cache, upstream: &Upstream) -> Result<Proxy, String> {
+    pub(super) fn new(cache: Cache, origins: Origins) -> Proxy {
         let state = Mutex::new(State { cache, since_job_check: 0, job_running: false });
-        let origin = Origin::new(upstream)?;
-        Ok(Proxy {
+        Proxy {
             state,
-            origin,
+            origins: Mutex::new(Arc::new(origins)),
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
             started: Instant::now(),
             circle_logged: AtomicBool::new(false),
-        })
+        }
+    }
+
+    pub(super) fn origins(&self) -> Arc<Origins> {
+        Arc::clone(&self.origins.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn set_origins(&self, origins: Origins) {
+        *self.origins.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(origins);
     }
 
     /// Reads figures off the cache.
@@ -84,9 +93,9 @@ impl Proxy {
 
     /// Purges, and lets requests in between the steps. Returns how many responses it took.
     pub(super) fn purge(&self, purge: &Purge) -> u64 {
-        let now = self.now();
         let (mut from, mut objects) = (0, 0);
         loop {
+            let now = self.now();
             let step = self.lock().cache.purge(purge, from, now);
             objects += step.objects;
             match step.next {
@@ -105,6 +114,43 @@ impl Proxy {
 
     pub(super) fn abort(&self, fill: Box<Fill>) {
         self.lock().cache.on_abort(fill);
+    }
+
+    pub(super) fn next_piece(&self, assembly: &mut Assembly) -> Piece {
+        let now = self.now();
+        self.lock().cache.next_piece(assembly, now)
+    }
+
+    pub(super) fn slice(&self, exchange: Box<Exchange>, head: ResponseHead) -> Option<Box<Fill>> {
+        let now = self.now();
+        self.lock().cache.on_slice(exchange, head, now)
+    }
+
+    pub(super) fn slice_failed(&self, exchange: Box<Exchange>) {
+        self.lock().cache.on_slice_failure(exchange);
+    }
+
+    /// A place among the requests under way; `None` only where the semaphore were closed, which nobody does.
+    pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.under_way).acquire_owned().await.ok()
+    }
+
+    /// Asks the origin with fields that the cache has made.
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        way: &Way,
+        mut headers: HeaderMap,
+        body: Upload,
+    ) -> Result<Response<OriginBody>, UpstreamFailure> {
+        introduce(&mut headers, way.peer, way.scheme, &way.host);
+        self.origins().ask(method, &way.host, way.target.clone(), headers, body).await
+    }
+
+    /// A response whose body is put together from slices.
+    fn assembled(self: &Arc<Self>, assembled: Assembled, way: Way) -> Response<Outgoing> {
+        let Assembled { status, headers, body } = assembled;
+        response(status, headers, assemble(Arc::clone(self), body, way))
     }
 
     fn now(&self) -> Now {
@@ -163,6 +209,7 @@ impl Proxy {
             };
             match step {
                 Step::Answer(answer) => return sent(answer),
+                Step::Assemble(assembled) => return self.assembled(assembled, errand.way()),
                 Step::Follow(other) => follower = other,
                 Step::Forward(exchange) => return self.send_forward(exchange, errand, body).await,
                 Step::Refresh(answer, exchange) => {
@@ -181,8 +228,7 @@ impl Proxy {
         body: Incoming,
     ) -> Response<Outgoing> {
         let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body) };
-        // `None` only where the semaphore were closed, which nobody does.
-        let place = Arc::clone(&self.under_way).acquire_owned().await.ok();
+        let place = self.place().await;
         if !exchange.is_shared() {
             let (response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
             if let Some((body, fill)) = rest {
@@ -230,11 +276,10 @@ impl Proxy {
         errand: Errand,
         upload: Upload,
     ) -> (Response<Outgoing>, Option<(OriginBody, Box<Fill>)>) {
-        let Errand { parts, peer, host, .. } = errand;
-        let target = parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-        let mut headers = exchange.upstream_headers(parts.headers);
-        introduce(&mut headers, peer, &host);
-        let mut asked = self.origin.ask(parts.method.clone(), target.clone(), headers, upload).await;
+        let way = errand.way();
+        let Parts { method, headers, .. } = errand.parts;
+        let headers = exchange.upstream_headers(headers);
+        let mut asked = self.ask(method.clone(), &way, headers, upload).await;
         loop {
             let (head, body) = match asked {
                 Ok(response) => response.into_parts(),
@@ -251,11 +296,12 @@ impl Proxy {
                     };
                     return (response(status, headers, Outgoing::Shared(reader)), Some((body, fill)));
                 }
+                Reply::Assemble(assembled, fill) => {
+                    return (self.assembled(assembled, way), fill.map(|fill| (body, fill)));
+                }
                 Reply::Retry(again) => {
                     exchange = again;
-                    let mut headers = exchange.retry_headers();
-                    introduce(&mut headers, peer, &host);
-                    asked = self.origin.ask(parts.method.clone(), target.clone(), headers, Upload::empty()).await;
+                    asked = self.ask(method.clone(), &way, exchange.retry_headers(), Upload::empty()).await;
                 }
             }
         }
@@ -266,22 +312,28 @@ impl Proxy {
 struct Errand {
     parts: Parts,
     peer: SocketAddr,
+    scheme: &'static str,
     /// As it is keyed: what `EXAMPLE.com:80` gets is stored for `example.com`.
     host: HeaderValue,
 }
 
 impl Errand {
+    fn way(&self) -> Way {
+        let target = self.parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+        Way { target, peer: self.peer, scheme: self.scheme, host: self.host.clone() }
+    }
+
     /// Its head, for the cache.
     fn head(&self, has_body: bool) -> RequestHead<'_> {
         // It was made of a text.
-        head(&self.parts, self.host.to_str().unwrap_or_default(), has_body)
+        head(&self.parts, self.scheme, self.host.to_str().unwrap_or_default(), has_body)
     }
 }
 
-fn head<'a>(parts: &'a Parts, authority: &'a str, has_body: bool) -> RequestHead<'a> {
+fn head<'a>(parts: &'a Parts, scheme: &'a str, authority: &'a str, has_body: bool) -> RequestHead<'a> {
     RequestHead {
         method: &parts.method,
-        scheme: "http",
+        scheme,
         authority,
         target: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
         version: parts.version,
@@ -303,11 +355,13 @@ impl Drop for JobRunning {
 pub(super) struct Service {
     proxy: Arc<Proxy>,
     peer: SocketAddr,
+    /// `http` or `https`.
+    scheme: &'static str,
 }
 
 impl Service {
-    pub(super) fn new(proxy: &Arc<Proxy>, peer: SocketAddr) -> Service {
-        Service { proxy: Arc::clone(proxy), peer }
+    pub(super) fn new(proxy: &Arc<Proxy>, peer: SocketAddr, scheme: &'static str) -> Service {
+        Service { proxy: Arc::clone(proxy), peer, scheme }
     }
 }
 
@@ -318,26 +372,36 @@ impl hyper::service::Service<Request<Incoming>> for Service {
 
     fn call(&self, request: Request<Incoming>) -> Responding {
         let (mut parts, body) = request.into_parts();
-        let fallback = self.proxy.origin.authority();
+        if parts.version == Version::HTTP_2 {
+            join_cookies(&mut parts.headers);
+        }
+        let scheme = self.scheme;
+        let origins = (parts.version == Version::HTTP_10).then(|| self.proxy.origins());
+        let fallback = origins.as_ref().map_or("", |origins| origins.authority());
         let own_answer = max_forwards::spend(&mut parts);
-        let authority = match authority(&parts, fallback) {
+        let authority = match coding(&parts.headers).and_then(|()| authority(&parts, scheme, fallback)) {
             Err(refusal) => return Responding::Now(Some(refuse(refusal))),
             Ok(_) if own_answer.is_some() => return Responding::Now(own_answer),
             Ok(authority) => authority,
         };
-        let step = match self.proxy.step(&head(&parts, authority, !body.is_end_stream())) {
+        let step = match self.proxy.step(&head(&parts, scheme, authority, !body.is_end_stream())) {
             Step::Answer(answer) => return Responding::Now(Some(sent(answer))),
             other => other,
         };
         // As it is keyed: an authority is visible ASCII.
-        let Ok(host) = HeaderValue::from_str(larder_http::keyed_authority("http", authority).as_ref()) else {
+        let Ok(host) = HeaderValue::from_str(larder_http::keyed_authority(scheme, authority).as_ref()) else {
             return Responding::Now(Some(refuse("the host has odd characters")));
         };
         let goes_round = round_trip::goes_round(&parts.headers);
         parts.headers.remove(EXPECT);
-        let (proxy, errand) = (Arc::clone(&self.proxy), Errand { parts, peer: self.peer, host });
+        let (proxy, errand) = (Arc::clone(&self.proxy), Errand { parts, peer: self.peer, scheme, host });
         match step {
             Step::Answer(answer) => Responding::Now(Some(sent(answer))),
+            Step::Assemble(_) if goes_round => {
+                let text = "larder: the request goes round in a circle\n";
+                Responding::Now(Some(plain_error(StatusCode::LOOP_DETECTED, text)))
+            }
+            Step::Assemble(assembled) => Responding::Now(Some(proxy.assembled(assembled, errand.way()))),
             Step::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(&exchange))),
             Step::Forward(exchange) => Responding::Later(Box::pin(proxy.send_forward(exchange, errand, body))),
             Step::Follow(follower) => Responding::Later(Box::pin(proxy.follow(follower, errand, body))),
@@ -368,9 +432,17 @@ impl Future for Responding {
     }
 }
 
+/// RFC 9112 §6.1: `chunked` is the one transfer coding that is understood here. With another one below it, what is sent on would be encoded
+/// without saying so.
+fn coding(headers: &HeaderMap) -> Result<(), &'static str> {
+    let mut lines = headers.get_all(TRANSFER_ENCODING).into_iter();
+    let plain = lines.next().is_none_or(|line| line.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    if plain && lines.next().is_none() { Ok(()) } else { Err("its transfer coding is not just chunked") }
+}
+
 /// Whom the request is for. RFC 9112 §3.2: a request with no `Host`, several or an invalid one is answered with 400; a target in absolute
-/// form overrules it (§3.2.2).
-fn authority<'a>(parts: &'a Parts, fallback: &'a str) -> Result<&'a str, &'static str> {
+/// form overrules it (§3.2.2). HTTP/2 names it in `:authority`, and a `Host` beside that says the same (RFC 9113 §8.3.1).
+fn authority<'a>(parts: &'a Parts, scheme: &str, fallback: &'a str) -> Result<&'a str, &'static str> {
     if parts.method == Method::CONNECT {
         return Err("this is no tunnel");
     }
@@ -378,11 +450,15 @@ fn authority<'a>(parts: &'a Parts, fallback: &'a str) -> Result<&'a str, &'stati
     let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().map_err(|_| "the host has odd characters")?,
         (None, _) if parts.version == Version::HTTP_10 => fallback,
+        (None, _) if parts.version == Version::HTTP_2 => parts.uri.authority().map_or("", Authority::as_str),
         (None, _) => return Err("there is no Host"),
         (Some(_), Some(_)) => return Err("there are several Hosts"),
     };
     let named = match parts.uri.authority() {
-        Some(_) if parts.uri.scheme_str() != Some("http") => return Err("only http is served here"),
+        Some(_) if parts.uri.scheme_str() != Some(scheme) => return Err("another scheme is served here"),
+        Some(authority) if parts.version == Version::HTTP_2 && authority.as_str() != host => {
+            return Err("Host is not :authority");
+        }
         Some(authority) => authority.as_str(),
         None => host,
     };
@@ -390,8 +466,19 @@ fn authority<'a>(parts: &'a Parts, fallback: &'a str) -> Result<&'a str, &'stati
     if sound(host) && (named == host || sound(named)) { Ok(named) } else { Err("the host is not a host") }
 }
 
+/// RFC 9113 §8.2.3: HTTP/2 may bring the cookies in several fields; HTTP/1.1 has one.
+fn join_cookies(headers: &mut HeaderMap) {
+    let mut crumbs = headers.get_all(COOKIE).into_iter().map(HeaderValue::as_bytes);
+    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else { return };
+    let mut cookie = [first, second].join(&b"; "[..]);
+    crumbs.for_each(|crumb| cookie.extend([b"; ", crumb].concat()));
+    if let Ok(cookie) = HeaderValue::from_maybe_shared(Bytes::from(cookie)) {
+        headers.insert(COOKIE, cookie);
+    }
+}
+
 /// Tells the origin who asks whom, and nothing else of the kind.
-fn introduce(headers: &mut HeaderMap, peer: SocketAddr, host: &HeaderValue) {
+fn introduce(headers: &mut HeaderMap, peer: SocketAddr, scheme: &'static str, host: &HeaderValue) {
     for name in UNKEYED {
         headers.remove(name);
     }
@@ -404,13 +491,18 @@ fn introduce(headers: &mut HeaderMap, peer: SocketAddr, host: &HeaderValue) {
     if let Ok(path) = HeaderValue::from_maybe_shared(Bytes::from(path)) {
         headers.insert(X_FORWARDED_FOR, path);
     }
-    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
+    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
     headers.insert(X_FORWARDED_HOST, host.clone());
     headers.insert(HOST, host.clone());
 }
 
 fn sent(answer: Answer) -> Response<Outgoing> {
-    response(answer.status, answer.headers, Outgoing::whole(answer.body))
+    let Answer { status, headers, body, mut more } = answer;
+    if more.is_empty() {
+        return response(status, headers, Outgoing::whole(body));
+    }
+    more.insert(0, body);
+    response(status, headers, Outgoing::parts(more))
 }
 
 fn response(status: StatusCode, headers: HeaderMap, body: Outgoing) -> Response<Outgoing> {
@@ -439,19 +531,54 @@ fn refuse(reason: &'static str) -> Response<Outgoing> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper_util::rt::TokioIo;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    /// The fear: one search that panics, and the policy is never tuned again.
-    #[test]
-    fn long_work_that_panics_is_over() {
+    fn proxy() -> Arc<Proxy> {
         let config = larder_http::Config {
             capacity: larder_units::ByteSize::from_mib(1),
             policy: "lru".parse().unwrap(),
             max_object: larder_units::ByteSize::from_mib(1),
+            slice: larder_units::ByteSize::from_bytes(0),
+            share_cookies: false,
             targets: vec!["cdn-cache-control".parse().unwrap()],
             hash_key: [1; 16],
         };
         let cache = Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
-        let proxy = Arc::new(Proxy::new(cache, &Upstream::Generated).unwrap());
+        Arc::new(Proxy::new(cache, Origins::new(&crate::http::Upstream::Generated, &[]).unwrap()))
+    }
+
+    /// The fear: clients that come and go leave requests without end behind them at the origin.
+    #[tokio::test]
+    async fn what_is_under_way_is_bounded() {
+        let proxy = proxy();
+        let ask = async |target: &str| {
+            let (near, mut far) = tokio::io::duplex(4096);
+            let service = Service::new(&proxy, ([127, 0, 0, 1], 1).into(), "http");
+            tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(near), service));
+            far.write_all(format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
+            let mut start = [0; 12];
+            let read = tokio::time::timeout(Duration::from_millis(100), far.read_exact(&mut start)).await;
+            (read.is_ok().then(|| String::from_utf8_lossy(&start).into_owned()), far)
+        };
+        assert_eq!(ask("/10/a").await.0.as_deref(), Some("HTTP/1.1 200"));
+        let all = u32::try_from(limits::UNDER_WAY).unwrap();
+        let places = Arc::clone(&proxy.under_way).acquire_many_owned(all).await.unwrap();
+        let (waits, mut far) = ask("/10/b").await;
+        assert_eq!(waits, None);
+        assert_eq!(ask("/10/a").await.0.as_deref(), Some("HTTP/1.1 200"), "a hit needs no place");
+        drop(places);
+        far.read_exact(&mut [0; 12]).await.unwrap();
+        while proxy.under_way.available_permits() < limits::UNDER_WAY {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The fear: one search that panics, and the policy is never tuned again.
+    #[test]
+    fn long_work_that_panics_is_over() {
+        let proxy = proxy();
         for under_lock in [false, true] {
             proxy.lock().job_running = true;
             let running = JobRunning(Arc::clone(&proxy));

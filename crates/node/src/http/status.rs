@@ -33,6 +33,8 @@ impl StatusSource for CacheSource {
     fn status(&self) -> Value {
         let forwarded =
             |counts: [u64; ForwardReason::ALL.len()]| table(ForwardReason::ALL.map(ForwardReason::name), counts);
+        let servers: Map<String, Value> =
+            self.proxy.origins().servers().into_iter().map(|(server, usable)| (server, json!(usable))).collect();
         let refused = |counts: [u64; Refusal::ALL.len()]| table(Refusal::ALL.map(Refusal::name), counts);
         self.proxy.read(|cache| {
             let counters = cache.counters();
@@ -44,6 +46,7 @@ impl StatusSource for CacheSource {
             json!({
                 "listen": self.listen.to_string(),
                 "origin": self.origin,
+                "servers": servers,
                 "policy": { "spec": engine.spec().to_string(), "figures": figures },
                 "capacity_bytes": engine.capacity().bytes(),
                 "used_bytes": engine.used().bytes(),
@@ -102,6 +105,9 @@ impl StatusSource for CacheSource {
         metrics.gauge("larder_http_capacity_bytes", "Bytes that may be stored", capacity as f64);
         metrics.gauge("larder_http_objects", "Responses stored now", objects as f64);
         metrics.gauge("larder_http_filling_bytes", "Bodies being received for the store", filling as f64);
+        let servers = self.proxy.origins().servers();
+        let servers = servers.iter().map(|(server, usable)| (server.as_str(), f64::from(u8::from(*usable))));
+        metrics.gauges("larder_http_server_up", "1 where requests go to the server as they should", "server", servers);
         let gauges: Vec<(String, f64)> =
             gauges.into_iter().map(|(policy, gauge)| (format!("{policy}.{}", gauge.name), gauge.value)).collect();
         let gauges = gauges.iter().map(|(name, value)| (name.as_str(), *value));

@@ -4,8 +4,10 @@
 //! it for ever. Packets larger than a frame are fragmented (NDNLPv2). Frames carry "don't fragment": on a path with a smaller MTU than the
 //! frame's size they are lost, so `udp_mtu` must fit the path.
 
-use super::connection::Refused;
-use crate::limits::{LOOPBACK_MTU, UDP_MTU, UDP_SOCKET_BYTES};
+use super::codel::CoDel;
+use super::link::Refused;
+use crate::gso;
+use crate::limits::{LOOPBACK_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
 use larder_forwarder::{FaceId, Send};
 use larder_packet::Fragmenter;
 use larder_units::Time;
@@ -14,6 +16,7 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use std::collections::HashMap;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The socket, and the faces behind it.
 pub(super) struct UdpListener {
@@ -23,6 +26,8 @@ pub(super) struct UdpListener {
     /// One buffer for every datagram of a batch; with GRO each may hold many, 64 KiB together.
     buffers: Vec<Vec<u8>>,
     ipv6: bool,
+    /// Of the kernel's receive queue, in which datagrams wait for us.
+    codel: CoDel,
 }
 
 impl UdpListener {
@@ -33,8 +38,8 @@ impl UdpListener {
             socket.set_only_v6(false)?;
         }
         // The kernel may cap both; a smaller buffer only loses more in a burst.
-        let _ = socket.set_recv_buffer_size(UDP_SOCKET_BYTES);
-        let _ = socket.set_send_buffer_size(UDP_SOCKET_BYTES);
+        let _ = socket.set_recv_buffer_size(UDP_RECEIVE_BYTES);
+        let _ = socket.set_send_buffer_size(UDP_SEND_BYTES);
         socket.bind(&address.into())?;
         socket.set_nonblocking(true)?;
         let state = UdpSocketState::new((&socket).into())?;
@@ -45,57 +50,56 @@ impl UdpListener {
             peers: HashMap::new(),
             buffers,
             ipv6: address.is_ipv6(),
+            codel: CoDel::default(),
         })
     }
 
-    /// Receives one batch and calls `each` with every datagram, its sender and our address that it was sent to; false where nothing is left.
-    pub(super) fn receive(&mut self, mut each: impl FnMut(SocketAddr, Option<IpAddr>, &mut [u8])) -> io::Result<bool> {
+    /// Receives one batch, and calls `each` with the datagrams of one sender that came together, back to back.
+    pub(super) fn receive(&mut self, now: Time, mut each: impl FnMut(Origin, &mut [u8])) -> io::Result<Left> {
         let mut meta = [RecvMeta::default(); BATCH_SIZE];
-        let mut slices: Vec<IoSliceMut<'_>> = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
+        let mut buffers = self.buffers.iter_mut();
+        let mut slices: [_; BATCH_SIZE] =
+            std::array::from_fn(|_| IoSliceMut::new(buffers.next().map_or(&mut [], |buffer| buffer)));
         let received = match self.state.recv((&self.socket).into(), &mut slices, &mut meta) {
             Ok(received) => received,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Left::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Left::Perhaps),
             Err(error) => return Err(error),
         };
+        let wall_clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         for (meta, buffer) in meta.iter().zip(&mut self.buffers).take(received) {
-            let from = canonical(meta.addr);
-            for datagram in buffer[..meta.len].chunks_mut(meta.stride.max(1)) {
-                each(from, meta.dst_ip, datagram);
-            }
+            // A clock that was set back in between tells nothing: no wait, then.
+            let wait = meta.timestamp.map_or(Duration::ZERO, |came| wall_clock.saturating_sub(came));
+            let congested = self.codel.mark(now, wait);
+            let (from, length) = (canonical(meta.addr), meta.stride.max(1));
+            each(Origin { from, to: meta.dst_ip, length, congested }, &mut buffer[..meta.len]);
         }
-        Ok(true)
+        Ok(if received == BATCH_SIZE { Left::Perhaps } else { Left::Nothing })
     }
 
-    /// Sends what a peer has queued. What the kernel does not take is lost, as on any datagram link; the count of lost frames is returned.
+    /// Sends what a peer has queued, as far as the kernel has room; what it refuses for other reasons is lost, as on any datagram link, and
+    /// the number of lost frames is returned.
     pub(super) fn flush(&self, peer: &mut Peer) -> usize {
         let mut lost = 0;
         let destination = self.destination(peer.address);
         let most = self.state.max_gso_segments();
         let (mut from, mut first) = (0, 0);
         while first < peer.lengths.len() {
-            // Frames of one size in a row, and a shorter last one, go in one call.
             let size = peer.lengths[first];
-            let (mut end, mut last) = (from + size, first + 1);
-            while last < peer.lengths.len()
-                && last - first < most
-                && peer.lengths[last] <= size
-                && peer.lengths[last - 1] == size
-                && end + peer.lengths[last] - from <= MOST_GSO_BYTES
-            {
-                end += peer.lengths[last];
-                last += 1;
-            }
+            let (count, bytes) = gso::run(peer.lengths[first..].iter().copied(), most);
+            let (end, last) = (from + bytes, first + count);
             let contents = &peer.out[from..end];
-            let segment_size = (last - first > 1).then_some(size);
+            let segment_size = (count > 1).then_some(size);
             let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: peer.local };
-            if self.state.try_send((&self.socket).into(), &transmit).is_err() {
-                lost += last - first;
+            match self.state.try_send((&self.socket).into(), &transmit) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => lost += count,
             }
             (from, first) = (end, last);
         }
-        peer.out.clear();
-        peer.lengths.clear();
+        peer.out.drain(..from);
+        peer.lengths.drain(..first);
         lost
     }
 
@@ -108,8 +112,25 @@ impl UdpListener {
     }
 }
 
-/// The largest payload of one GSO call: a UDP datagram's.
-const MOST_GSO_BYTES: usize = 65_507;
+/// What is known of datagrams that came together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    /// Their sender.
+    pub(super) from: SocketAddr,
+    /// Our address that they were sent to.
+    pub(super) to: Option<IpAddr>,
+    /// Bytes of each but the last, which may be shorter.
+    pub(super) length: usize,
+    /// One is to be marked: datagrams wait too long for us.
+    pub(super) congested: bool,
+}
+
+/// What is left in the kernel after a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    Nothing,
+    Perhaps,
+}
 
 /// An IPv4 peer of a dual-stack socket as what it is.
 pub(super) fn canonical(address: SocketAddr) -> SocketAddr {

@@ -3,8 +3,8 @@
 //! UDP unicast and TCP faces are made, from canonical FaceUris (NFD wiki, "FaceMgmt"): an address and a port, no host name, for nobody here
 //! waits for a name server. A TCP face's command is answered when it is connected, or is not.
 
-use super::connection::Connection;
 use super::event_loop::EventLoop;
+use super::link::{Connection, Link};
 use super::stream::Socket;
 use crate::limits;
 use larder_forwarder::{FaceAnswer, FaceConfig, FaceId, FaceRequest, HostRequest, Persistency};
@@ -36,7 +36,7 @@ impl EventLoop {
 
     fn answer(&mut self, now: Time, ticket: u64, answer: FaceAnswer) {
         self.forwarder.on_face_answer(now, ticket, answer, &mut self.outbox);
-        self.post(&[]);
+        self.post(now, &[]);
     }
 
     /// Makes the face. `None` where it is being connected; `Err` where it cannot be.
@@ -88,14 +88,14 @@ impl EventLoop {
     }
 
     fn tcp_face_to(&self, address: SocketAddr) -> Option<FaceId> {
-        let same = |connection: &Connection| match connection {
+        let same = |link: &Link| match &link.connection {
             Connection::Stream(stream) => match &stream.socket {
                 Socket::Tcp(socket) => socket.peer_addr().is_ok_and(|peer| peer == address),
                 Socket::Unix(_) => false,
             },
             _ => false,
         };
-        self.connections.iter().find(|(_, connection)| same(connection)).map(|(face, _)| *face)
+        self.links.iter().find(|(_, link)| same(link)).map(|(face, _)| *face)
     }
 
     /// The face's socket can be written: if management waited for it, it is connected.
@@ -103,7 +103,7 @@ impl EventLoop {
         if !self.connecting.contains_key(&face) {
             return;
         }
-        let Some(Connection::Stream(stream)) = self.connections.get(&face) else { return };
+        let Some(Connection::Stream(stream)) = self.links.get(&face).map(|link| &link.connection) else { return };
         // A socket that could not be connected is writable too; its error shows when it is read.
         if matches!(&stream.socket, Socket::Tcp(socket) if socket.peer_addr().is_ok())
             && let Some(Connecting { ticket, .. }) = self.connecting.remove(&face)
@@ -130,7 +130,7 @@ impl EventLoop {
 
     fn update_face(&mut self, face: FaceId) {
         let Some(config) = self.forwarder.face(face) else { return };
-        if let Some(Connection::Udp(peer)) = self.connections.get_mut(&face) {
+        if let Some(Connection::Udp(peer)) = self.links.get_mut(&face).map(|link| &mut link.connection) {
             peer.permanent = config.persistency != Persistency::OnDemand;
             peer.mtu = config.mtu.unwrap_or(peer.mtu);
         }

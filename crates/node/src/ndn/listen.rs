@@ -1,13 +1,64 @@
 //! Binding the NDN side's sockets, with errors that name the setting.
 
-use super::datagram::canonical;
+use super::datagram::{UdpListener, canonical};
+use super::event_loop::{EventLoop, TCP, UDP, UNIX, WEBSOCKET};
 use crate::client::{default_socket_paths, is_safe};
+use crate::config::NdnConfig;
 use crate::system_message::system_message;
+use mio::Interest;
 use mio::net::{TcpListener, UnixListener, UnixStream};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+impl EventLoop {
+    /// Binds what the configuration names; returns what was bound, for people, and the path of the Unix socket.
+    pub(super) fn listen(&mut self, config: &NdnConfig) -> Result<(Vec<String>, Option<PathBuf>), String> {
+        let (mut listening, mut channels) = (Vec::new(), Vec::new());
+        let registry = self.poll.registry();
+        let register = |source: &mut dyn mio::event::Source, token| {
+            registry.register(source, token, Interest::READABLE).map_err(|error| format!("[ndn]: {error}"))
+        };
+        if let Some(address) = config.tcp {
+            let mut listener = tcp("tcp", address)?;
+            register(&mut listener, TCP)?;
+            let address = listener.local_addr().unwrap_or(address);
+            listening.push(format!("tcp://{address}"));
+            channels.push(face_uri("tcp", address));
+            self.tcp = Some(listener);
+        }
+        if let Some(address) = config.udp {
+            let mut listener =
+                with_ipv4_fallback(address, UdpListener::bind).map_err(|error| occupied("udp", address, &error))?;
+            let both = Interest::READABLE | Interest::WRITABLE;
+            registry.register(&mut listener.socket, UDP, both).map_err(|error| format!("[ndn]: {error}"))?;
+            let address = listener.socket.local_addr().unwrap_or(address);
+            listening.push(format!("udp://{address}"));
+            channels.push(face_uri("udp", address));
+            self.udp = Some(listener);
+        }
+        if let Some(address) = config.websocket {
+            let mut listener = tcp("websocket", address)?;
+            register(&mut listener, WEBSOCKET)?;
+            let uri = format!("ws://{}", listener.local_addr().unwrap_or(address));
+            listening.push(uri.clone());
+            channels.push(uri);
+            self.websocket = Some(listener);
+        }
+        // Last, since it leaves a file behind where a later step fails.
+        if let Some(setting) = &config.unix {
+            let (mut listener, path) = unix(setting.path())?;
+            register(&mut listener, UNIX)?;
+            let uri = format!("unix://{}", path.display());
+            listening.insert(0, uri.clone());
+            channels.insert(0, uri);
+            self.unix = Some((listener, path));
+        }
+        self.forwarder.set_channels(channels);
+        Ok((listening, self.unix.as_ref().map(|(_, path)| path.clone())))
+    }
+}
 
 /// Binds the socket for local applications: the configured path, else the first of the default paths that can be made.
 pub(super) fn unix(configured: Option<&Path>) -> Result<(UnixListener, PathBuf), String> {

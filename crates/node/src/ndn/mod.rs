@@ -1,19 +1,23 @@
 //! The NDN side of the node: one thread, one [`Forwarder`], every socket, no lock.
 //!
 //! ```text
-//!  Unix, TCP, WebSocket, UDP ──► event loop (epoll through mio) ──► Forwarder::on_packet ──► Outbox ──► send queues ──► sockets
+//!  Unix, TCP, WebSocket, UDP ──► event loop (epoll through mio) ─► Forwarder::on_packets ──► Outbox ──► send queues ──► sockets
 //!                                      ▲                                                                 (once a turn)
 //!  other threads ── Handle: snapshot, finished jobs, stop
 //! ```
 //!
-//! A turn reads up to 64 KiB of each stream that has something, and a batch of datagrams, hands every packet to the forwarder, and writes each face's queue once:
-//! what a packet costs in system calls falls with the load.
+//! A turn reads up to 64 KiB of each stream that has something, and a batch of datagrams, hands every packet to the forwarder, and writes each
+//! face's queue once, or whenever it has grown to 64 KiB: what a packet costs in system calls falls with the load. A read that brings less than it
+//! could is the last of its turn. What a socket does not take waits in its face's queue ([`link`]), and is marked when it waits too long ([`codel`]).
 
-mod connection;
+mod codel;
 mod datagram;
 mod event_loop;
 mod face_requests;
+mod faces;
+mod link;
 mod listen;
+mod packets;
 mod status;
 mod stream;
 mod upstream;

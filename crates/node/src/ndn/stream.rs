@@ -45,13 +45,15 @@ pub(super) struct StreamConnection {
     out: Vec<u8>,
     /// How much of `out` has been written.
     written: usize,
+    /// The peer sends no more: what is left is read to its end.
+    ending: bool,
 }
 
 /// What one read brought.
 pub(super) enum Reading {
-    /// Frames stand in the buffer; read again.
-    Frames,
-    /// Nothing more for now.
+    /// Frames stand in the buffer; whether there may be more to read.
+    Frames { more: bool },
+    /// There was nothing.
     Drained,
     /// The peer is gone, or sends what is not NDN.
     Closed(Option<String>),
@@ -65,7 +67,12 @@ pub(super) enum Framed {
 
 impl StreamConnection {
     pub(super) fn new(socket: Socket) -> Self {
-        StreamConnection { socket, partial: Vec::new(), skip: 0, out: Vec::new(), written: 0 }
+        StreamConnection { socket, partial: Vec::new(), skip: 0, out: Vec::new(), written: 0, ending: false }
+    }
+
+    /// The peer sends no more, or the socket has failed.
+    pub(super) fn set_ending(&mut self) {
+        self.ending = true;
     }
 
     /// Reads once into `buffer` behind what was left over, and finds the frames there.
@@ -77,12 +84,15 @@ impl StreamConnection {
             Ok(0) => return Reading::Closed(None),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Reading::Drained,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Reading::Frames,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Reading::Frames { more: true },
             Err(error) => return Reading::Closed(Some(error.to_string())),
         };
         self.partial.clear();
+        // A stream that gives less than there is room for has no more, and tells when it has (epoll(7), "edge-triggered"). Not so its end,
+        // of which was told before.
+        let more = self.ending || kept + read == buffer.len();
         match self.find_frames(&buffer[..kept + read], frames) {
-            Ok(()) => Reading::Frames,
+            Ok(()) => Reading::Frames { more },
             Err(why) => Reading::Closed(Some(why)),
         }
     }
@@ -178,7 +188,7 @@ mod tests {
                 let end = stream.len().min(at + cut);
                 peer.write_all(&stream[at..end]).unwrap();
                 at = end;
-                while let Reading::Frames = connection.read(&mut buffer, &mut frames) {
+                while let Reading::Frames { .. } = connection.read(&mut buffer, &mut frames) {
                     for frame in &frames {
                         found.push(match frame {
                             Framed::Packet(range) => Some(buffer[range.clone()].to_vec()),

@@ -1,11 +1,18 @@
 //! Other forwarders that the configuration's routes name: their faces are made again when they are gone.
 
+use super::event_loop::EventLoop;
+use super::faces::TOO_MANY_FACES;
+use super::stream::Socket;
 use crate::config::{NdnConfig, RouteTarget};
 use crate::limits::{RECONNECT_FIRST, RECONNECT_MOST};
-use larder_forwarder::FaceId;
+use larder_forwarder::{FaceConfig, FaceId, Persistency, Route};
 use larder_packet::Name;
 use larder_units::Time;
+use mio::net::{TcpStream, UnixStream};
 use std::time::Duration;
+
+/// Origin of routes from the configuration (NFD management protocol: static).
+const ORIGIN_STATIC: u64 = 255;
 
 /// One upstream, and what goes there.
 pub(super) struct Upstream {
@@ -53,6 +60,65 @@ impl Upstream {
     /// Something came from it: the next loss is a new one.
     pub(super) fn heard(&mut self) {
         self.wait = RECONNECT_FIRST;
+    }
+}
+
+impl EventLoop {
+    /// Takes the configured routes in and connects their upstreams; those that are not there, or go, are tried again.
+    pub(super) fn add_routes(&mut self, config: &NdnConfig) -> Result<(), String> {
+        self.upstreams = Upstream::of(config);
+        let needs_udp = |upstream: &&Upstream| matches!(upstream.target, RouteTarget::Udp(_));
+        match self.upstreams.iter().find(needs_udp) {
+            Some(upstream) if self.udp.is_none() => Err(format!(
+                "[[ndn.route]] to = \"{}\": [ndn] udp is off: set an address to send from",
+                upstream.target
+            )),
+            _ => {
+                self.connect_upstreams(self.now());
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn connect_upstreams(&mut self, now: Time) {
+        let mut upstreams = std::mem::take(&mut self.upstreams);
+        for upstream in upstreams.iter_mut().filter(|upstream| upstream.is_due(now)) {
+            match self.connect(&upstream.target) {
+                Ok(face) => {
+                    upstream.face = Some(face);
+                    for (prefix, cost) in &upstream.routes {
+                        let flags = larder_forwarder::CHILD_INHERIT;
+                        let route = Route { face, origin: ORIGIN_STATIC, cost: *cost, flags, expires: None };
+                        if let Err(error) = self.forwarder.add_route(prefix, route) {
+                            tracing::error!(%prefix, to = %upstream.target, %error, "[[ndn.route]] cannot be added");
+                        }
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(to = %upstream.target, error, "[[ndn.route]] cannot be connected; it is tried again");
+                    upstream.lost(now);
+                }
+            }
+        }
+        self.upstreams = upstreams;
+    }
+
+    fn connect(&mut self, target: &RouteTarget) -> Result<FaceId, String> {
+        match target {
+            RouteTarget::Udp(address) => {
+                self.add_udp(*address, |config| config.with_persistency(Persistency::Permanent))
+            }
+            RouteTarget::Tcp(address) => {
+                // The connection is made meanwhile; one that fails shows when it is read.
+                let socket = TcpStream::connect(*address).map_err(|error| error.to_string())?;
+                self.add_tcp(socket, *address, |config| config).ok_or_else(|| TOO_MANY_FACES.to_owned())
+            }
+            RouteTarget::Unix(path) => {
+                let socket = UnixStream::connect(path).map_err(|error| error.to_string())?;
+                let uri = format!("unix://{}", path.display());
+                self.add_stream(FaceConfig::local(uri), Socket::Unix(socket)).ok_or_else(|| TOO_MANY_FACES.to_owned())
+            }
+        }
     }
 }
 

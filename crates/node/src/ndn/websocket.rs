@@ -1,6 +1,6 @@
 //! WebSocket faces, for applications in browsers: one packet a binary message.
 
-use super::connection::Refused;
+use super::link::Refused;
 use crate::limits::{SEND_QUEUE_BYTES, WEBSOCKET_MESSAGE_BYTES};
 use larder_forwarder::Send;
 use larder_units::Time;

@@ -75,3 +75,23 @@ fn a_datagram_that_is_no_packet_makes_no_face() {
     peer.recv(&mut [0; 9000]).unwrap();
     assert_eq!((stage.figure("/ndn/drops/malformed"), stage.figure("/ndn/faces/0/id")), (5, 256));
 }
+
+#[test]
+fn a_peer_that_says_all_at_once_and_leaves_is_heard_to_the_end() {
+    let stage = Stage::new();
+    let before = stage.figure("/ndn/packets/in_interests");
+    // Several reads' worth, the last of them short; the end is there before the node looks.
+    let count = 5000;
+    let bytes: Vec<u8> = (0..count).flat_map(|nonce| interest(&format!("/no/route/{nonce}"), nonce)).collect();
+    let app = stage.unix();
+    let mut writer = app.stream.try_clone().unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut app = app;
+        std::iter::from_fn(|| app.receive()).count()
+    });
+    writer.write_all(&bytes).unwrap();
+    writer.shutdown(std::net::Shutdown::Write).unwrap();
+    let answers = reader.join().unwrap();
+    assert_eq!(stage.figure("/ndn/packets/in_interests") - before, u64::from(count));
+    assert!(answers > 0, "and the face is closed then");
+}

@@ -13,10 +13,14 @@ use std::time::Duration;
 pub fn config(upstream: Upstream) -> HttpConfig {
     HttpConfig {
         listen: ([127, 0, 0, 1], 0).into(),
+        tls: None,
+        origins: Vec::new(),
         upstream,
         capacity: ByteSize::from_mib(64),
         policy: "lru".parse().unwrap(),
         max_object: ByteSize::from_mib(8),
+        slice: ByteSize::from_mib(1),
+        share_cookies: false,
         targets: vec!["cdn-cache-control".parse().unwrap()],
     }
 }
@@ -200,6 +204,15 @@ pub fn raw(address: SocketAddr, bytes: &[u8]) -> String {
         answer.extend_from_slice(&buffer[..read]);
     }
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Sends bytes, reads so many, and leaves.
+pub fn raw_bytes(address: SocketAddr, bytes: &[u8], count: u64) -> Vec<u8> {
+    let mut stream = connect(address);
+    stream.get_mut().write_all(bytes).unwrap();
+    let mut answer = Vec::new();
+    stream.take(count).read_to_end(&mut answer).unwrap();
+    answer
 }
 
 /// A request that the scripted origin got.

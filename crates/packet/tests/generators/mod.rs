@@ -142,7 +142,7 @@ impl DataFields {
 /// A header without the numbers of fragments.
 pub fn header() -> impl Strategy<Value = LpHeader> {
     let nack = option::of(any::<u64>().prop_map(NackReason::from_code));
-    let numbers = (any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<u64>>());
+    let numbers = (any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<u64>>());
     (
         option::of(bytes(32)),
         option::of(prop_oneof![Just(NackReason::None), Just(NackReason::NoRoute)]),
@@ -150,14 +150,17 @@ pub fn header() -> impl Strategy<Value = LpHeader> {
         numbers,
         any::<[bool; 2]>(),
     )
-        .prop_map(|(token, usual, odd, (congestion_mark, incoming_face, next_hop_face), flags)| LpHeader {
-            pit_token: token.and_then(|token| PitToken::new(&token)),
-            nack: usual.or(odd),
-            congestion_mark,
-            incoming_face,
-            next_hop_face,
-            no_cache: flags[0],
-            non_discovery: flags[1],
-            ..LpHeader::default()
+        .prop_map(|(token, usual, odd, (congestion_mark, incoming_face, next_hop_face, interest_rate), flags)| {
+            LpHeader {
+                pit_token: token.and_then(|token| PitToken::new(&token)),
+                nack: usual.or(odd),
+                congestion_mark,
+                incoming_face,
+                next_hop_face,
+                interest_rate,
+                no_cache: flags[0],
+                non_discovery: flags[1],
+                ..LpHeader::default()
+            }
         })
 }

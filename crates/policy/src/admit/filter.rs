@@ -24,6 +24,7 @@ use crate::limits::{
     FILTER_MIN_TABLE, FILTER_MIN_WINDOW, FILTER_PRIOR_ARRIVALS, FILTER_SLOTS_A_REQUEST, FILTER_TYPICAL_OBJECT_BYTES,
 };
 use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::prefetch::{prefetch, use_large_pages};
 use crate::registry::{Build, PolicyEntry, Setting};
 use crate::traits::{Admit, Gauge, Policy};
 use std::collections::VecDeque;
@@ -77,6 +78,9 @@ struct Filter {
     counters: Vec<u16>,
 }
 
+/// How many requests ahead of its departure the counter of a request is loaded.
+const PREFETCHED_DEPARTURES: usize = 16;
+
 /// Stands in the history for a request that found its counter full.
 const UNCOUNTED: u32 = u32::MAX;
 
@@ -109,7 +113,7 @@ impl Filter {
             counters: Vec::new(),
         };
         let slots = table.unwrap_or_else(|| filter.wanted_slots());
-        filter.counters = vec![0; slots as usize];
+        filter.counters = empty_counters(slots);
         Ok(filter)
     }
 
@@ -129,7 +133,7 @@ impl Filter {
         self.window = window as usize;
         let slots = self.wanted_slots();
         if self.table_is_derived && slots > self.counters.len() as u64 {
-            self.counters = vec![0; slots as usize];
+            self.counters = empty_counters(slots);
             let counters = &mut self.counters;
             for entry in self.history.iter_mut().filter(|entry| **entry != UNCOUNTED) {
                 let counter = &mut counters[slot_of(*entry, slots as usize)];
@@ -158,6 +162,12 @@ impl Filter {
             self.counters[slot] -= 1;
         }
     }
+}
+
+fn empty_counters(slots: u64) -> Vec<u16> {
+    let mut counters = vec![0; slots as usize];
+    use_large_pages(&mut counters);
+    counters
 }
 
 /// Objects of a mean size of `bytes / objects` that fit into `capacity`.
@@ -204,6 +214,14 @@ impl Admit for Filter {
                 self.pop();
             }
         }
+        // The requests that will leave are known, and a large table is in no cache.
+        if let Some(hash) = self.history.get(PREFETCHED_DEPARTURES) {
+            prefetch(&self.counters, slot_of(*hash, self.counters.len()));
+        }
+    }
+
+    fn prefetch(&self, id: u64) {
+        prefetch(&self.counters, slot_of(hash_of(id), self.counters.len()));
     }
 
     fn admit(&mut self, request: &Request, _: &mut Cache<'_>) -> bool {

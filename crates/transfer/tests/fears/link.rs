@@ -2,7 +2,8 @@
 
 use larder_packet::{Data, DigestSigner, Interest, NackReason, Name};
 use larder_transfer::{
-    CongestionControl, Cubic, FetchError, FetchOptions, FetchStats, Fetcher, Progress, PublishOptions, Publisher,
+    CongestionControl, Cubic, FetchError, FetchOptions, FetchStats, Fetcher, PathFeedback, Progress, PublishOptions,
+    Publisher,
 };
 use larder_units::{Stream, Streams, Time};
 use std::cmp::Reverse;
@@ -30,6 +31,16 @@ pub struct Bottleneck {
     pub queue: usize,
     /// From this queue length on, Data get a congestion mark.
     pub mark_from: usize,
+    /// From this queue length on, Interests are refused.
+    pub nack_from: usize,
+    /// Data say what it can take.
+    pub grants: bool,
+}
+
+impl Bottleneck {
+    fn service(&self) -> Duration {
+        Duration::from_secs(1) / self.packets_a_second
+    }
 }
 
 impl Default for Link {
@@ -96,13 +107,12 @@ impl Wire {
     fn send(&mut self, now: Time, mut packet: Packet) {
         let mut leaves = now;
         if let (Some(bottleneck), Packet::Data { marked, .. }) = (self.link.bottleneck, &mut packet) {
-            let service = Duration::from_secs(1) / bottleneck.packets_a_second;
-            let waiting = (self.bottleneck_free.since(now).as_nanos() / service.as_nanos()) as usize;
+            let waiting = self.waiting(now);
             if waiting >= bottleneck.queue {
                 return;
             }
             *marked = waiting >= bottleneck.mark_from;
-            self.bottleneck_free = self.bottleneck_free.max(now) + service;
+            self.bottleneck_free = self.bottleneck_free.max(now) + bottleneck.service();
             leaves = self.bottleneck_free;
         }
         if self.chance.chance(self.link.loss) {
@@ -117,6 +127,12 @@ impl Wire {
             self.push(leaves, copy);
         }
         self.push(leaves, packet);
+    }
+
+    /// How many packets wait for the bottleneck.
+    fn waiting(&self, now: Time) -> usize {
+        let service = self.link.bottleneck.map_or(Duration::MAX, |bottleneck| bottleneck.service());
+        (self.bottleneck_free.since(now).as_nanos() / service.as_nanos()) as usize
     }
 
     fn push(&mut self, leaves: Time, packet: Packet) {
@@ -155,6 +171,11 @@ pub fn run(mut fetcher: Fetcher, mut producer: impl FnMut(&Interest<'_>) -> Repl
         }
         while wire.queue.peek().is_some_and(|Reverse(next)| next.at <= now) {
             match wire.queue.pop().map(|Reverse(next)| next.packet).unwrap() {
+                Packet::Interest(interest)
+                    if link.bottleneck.is_some_and(|bottleneck| wire.waiting(now) >= bottleneck.nack_from) =>
+                {
+                    wire.send(now, Packet::Nack { interest, reason: NackReason::Congestion });
+                }
                 Packet::Interest(interest) => match producer(&Interest::decode(&interest).unwrap()) {
                     Reply::Data(data) => wire.send(now, Packet::Data { wire: data, marked: false }),
                     Reply::Nack(reason) => wire.send(now, Packet::Nack { interest, reason }),
@@ -162,7 +183,11 @@ pub fn run(mut fetcher: Fetcher, mut producer: impl FnMut(&Interest<'_>) -> Repl
                 },
                 Packet::Data { wire, marked } => {
                     let data = Data::decode(&wire).unwrap();
-                    fetcher.on_data(now, &data, marked, |bytes| content.extend_from_slice(bytes));
+                    let granted = link.bottleneck.filter(|bottleneck| bottleneck.grants);
+                    let granted_rate = granted.map(|bottleneck| bottleneck.packets_a_second.into());
+                    fetcher.on_data(now, &data, PathFeedback { marked, granted_rate }, |bytes| {
+                        content.extend_from_slice(bytes)
+                    });
                 }
                 Packet::Nack { interest, reason } => {
                     fetcher.on_nack(now, Interest::decode(&interest).unwrap().name, reason);

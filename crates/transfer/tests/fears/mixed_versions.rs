@@ -74,3 +74,36 @@ fn a_file_cut_short_is_called_changed_not_unreadable() {
     stamp.set(Stamp { size_bytes: 500, modified_ns: 6 });
     assert!(matches!(ask(&mut publisher, "/f/v=1/seg=7"), Err(PublishError::Changed)));
 }
+
+#[test]
+fn what_was_read_ahead_is_all_of_the_old_file() {
+    let (stamp, _, mut publisher) = shared();
+    assert!(ask(&mut publisher, "/f/v=1/seg=0").is_ok());
+    assert!(ask(&mut publisher, "/f/v=1/seg=1").is_ok());
+    stamp.set(Stamp { modified_ns: 6, ..stamp.get() });
+    let mut answered = 0;
+    for segment in 2..10 {
+        let wire = InterestBuilder::new(format!("/f/v=1/seg={segment}").parse::<Name>().unwrap()).build();
+        let mut out = Vec::new();
+        match publisher.on_interest(&Interest::decode(&wire).unwrap(), &mut out) {
+            Ok(_) => assert_eq!(larder_packet::Data::decode(&out).unwrap().content, [5; 100]),
+            Err(error) => {
+                assert!(matches!(error, PublishError::Changed) && segment == 2 + answered);
+                break;
+            }
+        }
+        answered += 1;
+    }
+    assert_eq!(answered, larder_transfer::limits::READ_AHEAD_SEGMENTS - 1, "then the file is looked at");
+    assert!(matches!(ask(&mut publisher, "/f/v=1/seg=3"), Err(PublishError::Changed)));
+}
+
+#[test]
+fn a_segment_that_is_asked_for_again_is_looked_at_again() {
+    let (stamp, _, mut publisher) = shared();
+    for segment in 0..3 {
+        assert!(ask(&mut publisher, &format!("/f/v=1/seg={segment}")).is_ok());
+    }
+    stamp.set(Stamp { modified_ns: 6, ..stamp.get() });
+    assert!(matches!(ask(&mut publisher, "/f/v=1/seg=2"), Err(PublishError::Changed)));
+}

@@ -1,14 +1,18 @@
 //! Fear: a transfer leaves the link idle, floods it, or sends again what was not lost.
 
-use crate::link::{Bottleneck, Link, Outcome, bytes, fetcher, publisher, run, serve};
-use larder_transfer::FetchOptions;
+use crate::link::{Bottleneck, Link, Outcome, bytes, fetcher, fetcher_with, publisher, run, serve};
+use larder_transfer::{Clock, CongestionSpec, FetchOptions};
 use std::time::Duration;
 
 const SEGMENT: usize = 1000;
 
+/// 2000 packets a second, and a queue that never ends.
+const ROOMY: Bottleneck =
+    Bottleneck { packets_a_second: 2000, queue: 100_000, mark_from: 100_000, nack_from: 100_000, grants: false };
+
 /// Fetches `segments` segments over 2000 packets a second and 40 ms of round trip: 80 packets in flight fill it.
 fn fetch(segments: usize, loss: f64, queue: usize, mark_from: usize) -> (Outcome, f64) {
-    let bottleneck = Some(Bottleneck { packets_a_second: 2000, queue, mark_from });
+    let bottleneck = Some(Bottleneck { queue, mark_from, ..ROOMY });
     let link = Link { seed: 3, delay: Duration::from_millis(20), loss, bottleneck, ..Link::default() };
     let fetcher = fetcher("/file", FetchOptions::default());
     let outcome = run(fetcher, serve(publisher(bytes(segments * SEGMENT), SEGMENT)), link);
@@ -53,4 +57,52 @@ fn one_loss_in_a_hundred_does_not_stop_it() {
     // RFC 9438's response function: about 0.8 × 1/sqrt(p) segments a round trip at this loss, a tenth of the link.
     let (_, utilisation) = fetch(5_000, 0.005, 1000, 1000);
     assert!(utilisation > 0.07, "{utilisation}");
+}
+
+/// Fetches over 2000 packets a second and 40 ms with this congestion control; the share of the link that was used, and the mean round trip.
+fn controlled(spec: &str, bottleneck: Bottleneck, clock: Clock) -> (f64, Duration) {
+    let segments = 6000;
+    let link = Link { seed: 5, delay: Duration::from_millis(20), bottleneck: Some(bottleneck), ..Link::default() };
+    let congestion = spec.parse::<CongestionSpec>().unwrap().build();
+    let fetcher = fetcher_with("/file", FetchOptions { clock, ..FetchOptions::default() }, congestion);
+    let outcome = run(fetcher, serve(publisher(bytes(segments * SEGMENT), SEGMENT)), link);
+    assert!(outcome.result.is_ok(), "{spec}: {:?}", outcome.result);
+    (segments as f64 / outcome.elapsed.as_secs_f64() / 2000.0, outcome.mean_rtt)
+}
+
+#[test]
+fn a_congestion_control_wastes_the_link_or_fills_its_queue() {
+    let marking = Bottleneck { mark_from: 20, ..ROOMY };
+    let refusing = Bottleneck { nack_from: 20, ..ROOMY };
+    let granting = Bottleneck { grants: true, ..ROOMY };
+    let cases = [
+        // The spec, the link, the least share used, the longest mean round trip in milliseconds (40 without a queue).
+        ("fixed(window=80)", ROOMY, 0.95, 42),
+        // It halves at the first 2 ms of queue: half to all of the link, and a start that ends early.
+        ("icp", ROOMY, 0.55, 45),
+        ("bbr", ROOMY, 0.8, 90),
+        ("aimd", marking, 0.7, 60),
+        ("bic", marking, 0.85, 60),
+        ("cubic", marking, 0.85, 60),
+        ("pcon", marking, 0.85, 60),
+        ("rate(start=200,most=20000)", refusing, 0.5, 60),
+        ("rate(start=200,most=20000,nack=step)", refusing, 0.6, 60),
+        ("explicit", granting, 0.9, 60),
+    ];
+    let wrong = cases.into_iter().filter_map(|(spec, bottleneck, least_share, longest_ms)| {
+        let (share, rtt) = controlled(spec, bottleneck, Clock::default());
+        let right = share >= least_share && rtt <= Duration::from_millis(longest_ms);
+        (!right).then(|| format!("{spec}: {share:.3}, {rtt:?}"))
+    });
+    assert_eq!(wrong.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
+fn a_coarse_clock_starves_a_window_unless_data_wake_it() {
+    let coarse = |smoothing| Clock { tick: Duration::from_millis(100), smoothing };
+    let (share, _) = controlled("fixed(window=80)", ROOMY, coarse(true));
+    assert!(share > 0.95, "{share}");
+    // 80 segments a tick of 100 ms: 800 of 2000 a second.
+    let (share, _) = controlled("fixed(window=80)", ROOMY, coarse(false));
+    assert!((0.38..0.41).contains(&share), "{share}");
 }

@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+"""Larder beside nginx and Varnish: the same requests to each, alternately; see `run`.
+
+The measure is requests a CPU-second of the server, its children's included, from /proc: the machine's other work moves it far less than it
+moves requests a second. Every figure is the median of the rounds; the ratios stand last.
+
+Each server caches in memory with one worker: nginx' proxy_cache lies in /dev/shm and is sent by sendfile, Varnish has malloc storage.
+None writes an access log. The origin is `larder origin`; the client is wrk with 50 connections that stay open, for HTTP/2 (over TLS, so without Varnish)
+h2load with as many, ten requests at once on each.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+# What is asked for, and the least ratio to (nginx, Varnish): requirements of the project, see the README beside this.
+CELLS = {
+    "hit-1k": ("1 KB hits", "/1000/a", (1.5, 2.3)),
+    "hit-10k": ("10 KB hits", "/10000/a", (1.35, 2.1)),
+    "hit-100k": ("100 KB hits", "/100000/a", (1.25, 1.15)),
+    "h2": ("1 KB hits, HTTP/2", "/1000/a", (1.2, None)),
+    "miss": ("1 KB misses, stored", None, (1.5, None)),
+}
+CONNECTIONS = 50
+TICK = os.sysconf("SC_CLK_TCK")
+
+# Every request another object: the wrk process has one thread, so that a counter does. `salt` tells the runs apart.
+MISSES = """
+local salt, count = os.getenv("SALT"), 0
+request = function()
+    count = count + 1
+    return wrk.format("GET", "/1000/" .. salt .. "-" .. count)
+end
+"""
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Server:
+    """A process, its children, and the processor time that they take."""
+
+    def __init__(self, name, port, command, log):
+        self.name, self.port = name, port
+        self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        for _ in range(200):
+            if self.process.poll() is not None:
+                break
+            try:
+                return socket.create_connection(("127.0.0.1", port), 1).close()
+            except OSError:
+                time.sleep(0.05)
+        self.stop()
+        raise SystemExit(f"{name} does not serve; see {log.name}")
+
+    def members(self):
+        parents = {}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+                parents[int(pid)] = int(fields[1])
+            except (FileNotFoundError, ProcessLookupError):
+                pass
+        found = [self.process.pid]
+        for pid in found:
+            found.extend(child for child, parent in parents.items() if parent == pid)
+        return found
+
+    def cpu_seconds(self):
+        total = 0.0
+        for pid in self.members():
+            try:
+                # In nanoseconds where the kernel has it, thread by thread; else in ticks.
+                for thread in os.listdir(f"/proc/{pid}/task"):
+                    total += int(open(f"/proc/{pid}/task/{thread}/schedstat").read().split()[0]) / 1e9
+            except (FileNotFoundError, ProcessLookupError):
+                fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+                total += (int(fields[11]) + int(fields[12])) / TICK
+        return total
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def larder(arguments, work, port, origin):
+    arguments.admin, = free_ports(1)
+    configuration = f"""
+[ndn]
+unix = ""
+tcp = ""
+udp = ""
+websocket = ""
+[http]
+listen = "127.0.0.1:{port}"
+origin = "http://127.0.0.1:{origin}"
+cache = "{arguments.memory}MiB"
+[http.tls]
+listen = "127.0.0.1:{arguments.tls['larder']}"
+certificate = "{work}/certificate.pem"
+key = "{work}/key.pem"
+[admin]
+listen = "127.0.0.1:{arguments.admin}"
+[log]
+level = "warn"
+"""
+    path = f"{work}/larder.toml"
+    open(path, "w").write(configuration)
+    return [arguments.larder, "run", path]
+
+
+def nginx(arguments, work, port, origin):
+    os.makedirs(f"{work}/nginx", exist_ok=True)
+    configuration = f"""
+daemon off;
+worker_processes 1;
+pid {work}/nginx/pid;
+error_log {work}/nginx/error.log warn;
+events {{ worker_connections 4096; }}
+http {{
+    access_log off;
+    sendfile on;
+    tcp_nopush on;
+    tcp_nodelay on;
+    keepalive_requests 1000000000;
+    client_body_temp_path {work}/nginx/body;
+    proxy_temp_path {work}/nginx/temp;
+    fastcgi_temp_path {work}/nginx/fastcgi;
+    uwsgi_temp_path {work}/nginx/uwsgi;
+    scgi_temp_path {work}/nginx/scgi;
+    open_file_cache max=10000 inactive=60s;
+    proxy_cache_path {work}/nginx/cache levels=1:2 keys_zone=all:64m max_size={arguments.memory}m inactive=1h use_temp_path=off;
+    upstream origin {{ server 127.0.0.1:{origin}; keepalive 128; keepalive_requests 1000000000; }}
+    server {{
+        listen 127.0.0.1:{port} backlog=4096;
+        listen 127.0.0.1:{arguments.tls['nginx']} ssl http2 backlog=4096;
+        ssl_certificate {work}/certificate.pem;
+        ssl_certificate_key {work}/key.pem;
+        location / {{
+            proxy_pass http://origin;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_cache all;
+            proxy_cache_valid 200 1h;
+        }}
+    }}
+}}
+"""
+    path = f"{work}/nginx/nginx.conf"
+    open(path, "w").write(configuration)
+    return ["nginx", "-p", f"{work}/nginx", "-c", path]
+
+
+def varnish(arguments, work, port, origin):
+    path = f"{work}/varnish.vcl"
+    open(path, "w").write(f'vcl 4.1;\nbackend default {{ .host = "127.0.0.1"; .port = "{origin}"; }}\n')
+    return ["varnishd", "-F", "-f", path, "-a", f"127.0.0.1:{port}", "-s", f"malloc,{arguments.memory}m", "-n", f"{work}/varnish",
+            "-p", "thread_pools=1", "-p", "thread_pool_min=60"]
+
+
+def drive_h2(server, target, seconds, tls_port):
+    """One run of h2load: requests, and the server's CPU-seconds meanwhile."""
+    before = server.cpu_seconds()
+    said = subprocess.run(["h2load", "-c", str(CONNECTIONS), "-m", "10", "-D", str(seconds), f"https://127.0.0.1:{tls_port}{target}"],
+                          capture_output=True, text=True)
+    spent = server.cpu_seconds() - before
+    found = re.search(r"requests: .*?(\d+) done, (\d+) succeeded, (\d+) failed", said.stdout)
+    if not found or found.group(1) != found.group(2) or "Application protocol: h2" not in said.stdout:
+        raise SystemExit(f"{server.name}: {said.stdout + said.stderr}")
+    return int(found.group(1)), spent
+
+
+def drive(server, target, seconds, work, salt):
+    """One run of wrk: requests, and the server's CPU-seconds meanwhile."""
+    command = ["wrk", "-t", "1", "-c", str(CONNECTIONS), "-d", f"{seconds}s"]
+    environment = dict(os.environ, SALT=str(salt))
+    if target is None:
+        command += ["-s", f"{work}/misses.lua"]
+    before = server.cpu_seconds()
+    said = subprocess.run(command + [f"http://127.0.0.1:{server.port}{target or '/'}"], capture_output=True, text=True, env=environment)
+    spent = server.cpu_seconds() - before
+    found = re.search(r"(\d+) requests in", said.stdout)
+    broken = re.search(r"Non-2xx or 3xx responses: \d+|Socket errors: .*", said.stdout)
+    if not found or broken:
+        raise SystemExit(f"{server.name}: {broken.group(0) if broken else said.stdout + said.stderr}")
+    return int(found.group(1)), spent
+
+
+def check(server, target):
+    """Twice the same: the second must be a hit, the body whole. A benchmark of errors would be fast."""
+    url = f"http://127.0.0.1:{server.port}{target}"
+    bodies = [urllib.request.urlopen(url).read() for _ in range(2)]
+    if bodies[0] != bodies[1] or len(bodies[0]) != int(target.split("/")[1]):
+        raise SystemExit(f"{server.name}: {target} comes as {len(bodies[0])} bytes")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Larder's HTTP cache beside nginx and Varnish; see benches/http/run")
+    parser.add_argument("--larder", required=True)
+    parser.add_argument("--quick", action="store_true", help="three rounds of two seconds")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--seconds", type=int)
+    parser.add_argument("--memory", type=int, default=256, help="MiB of each cache")
+    parser.add_argument("--only", nargs="+", choices=CELLS, default=list(CELLS))
+    parser.add_argument("--servers", nargs="+", choices=["larder", "nginx", "varnish"], default=["larder", "nginx", "varnish"])
+    parser.add_argument("--json", help="writes every single run to this file")
+    arguments = parser.parse_args()
+    rounds = arguments.rounds or (3 if arguments.quick else 5)
+    seconds = arguments.seconds or (2 if arguments.quick else 5)
+
+    work = tempfile.mkdtemp(prefix="larder-bench-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    os.chmod(work, 0o755)
+    servers, runs = [], []
+    with open(f"{work}/log", "w+") as log:
+        try:
+            open(f"{work}/misses.lua", "w").write(MISSES)
+            openssl = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
+            subprocess.run([*openssl.split(), "-keyout", f"{work}/key.pem", "-out", f"{work}/certificate.pem"], check=True, stderr=log)
+            origin_port, *ports = free_ports(6)
+            arguments.tls = dict(zip(("larder", "nginx"), ports[3:]))
+            origin = Server("origin", origin_port, [arguments.larder, "origin", "--listen", f"127.0.0.1:{origin_port}"], log)
+            servers.append(origin)
+            makers = {"larder": larder, "nginx": nginx, "varnish": varnish}
+            caches = []
+            for name, port in zip(arguments.servers, ports):
+                caches.append(Server(name, port, makers[name](arguments, work, port, origin_port), log))
+                servers.append(caches[-1])
+            runs = measure(arguments, caches, origin, rounds, seconds, work)
+        finally:
+            for server in servers:
+                server.stop()
+            sys.stderr.write("".join(open(f"{work}/log").readlines()[-20:]) if not runs else "")
+            shutil.rmtree(work, ignore_errors=True)
+    if arguments.json:
+        json.dump(runs, open(arguments.json, "w"), indent=1)
+    sys.exit(1 if show(arguments, runs) else 0)
+
+
+def stored(arguments):
+    return json.load(urllib.request.urlopen(f"http://127.0.0.1:{arguments.admin}/status"))["http"]["stored"]
+
+
+def measure(arguments, caches, origin, rounds, seconds, work):
+    runs = []
+    for cell in arguments.only:
+        _, target, _ = CELLS[cell]
+        asked = [server for server in caches if cell != "h2" or server.name in arguments.tls]
+
+        def once(server, seconds, salt):
+            if cell == "h2":
+                return drive_h2(server, target, seconds, arguments.tls[server.name])
+            return drive(server, target, seconds, work, salt)
+
+        for server in asked:
+            check(server, target or "/1000/check")
+            once(server, 1, f"warm-{cell}-{server.name}")
+        for number in range(rounds):
+            for server in asked if number % 2 == 0 else reversed(asked):
+                before = origin.cpu_seconds()
+                kept = stored(arguments) if server.name == "larder" else 0
+                requests, cpu = once(server, seconds, f"{cell}-{number}-{server.name}")
+                fetching = origin.cpu_seconds() - before
+                if target and fetching > 0.1 * cpu:
+                    raise SystemExit(f"{server.name}: hits reach the origin, which takes {fetching:.2f} CPU-seconds")
+                if server.name == "larder" and target is None and stored(arguments) - kept < 0.99 * requests:
+                    raise SystemExit(f"larder: of {requests} misses only {stored(arguments) - kept} were stored")
+                runs.append({"cell": cell, "server": server.name, "round": number, "requests": requests, "cpu_seconds": cpu,
+                             "requests_per_second": requests / seconds})
+    return runs
+
+
+def show(arguments, runs):
+    """Prints the table and the ratios; how many bars are missed."""
+    def each(cell, name):
+        return [run["requests"] / run["cpu_seconds"] for run in runs if (run["cell"], run["server"]) == (cell, name)]
+
+    print(f"thousand requests a CPU-second: median (least to most) of {max(run['round'] for run in runs) + 1} rounds, {CONNECTIONS} connections")
+    print(f"{'':22}" + "".join(f"{name:>24}" for name in arguments.servers))
+    for cell in arguments.only:
+        values = [each(cell, name) for name in arguments.servers]
+        cells = ("" if not v else f"{statistics.median(v) / 1e3:8.1f} ({min(v) / 1e3:.1f} to {max(v) / 1e3:.1f})" for v in values)
+        print(f"{CELLS[cell][0]:22}" + "".join(f"{text:>24}" for text in cells))
+    missed = 0
+    print("\nratios")
+    for cell in arguments.only:
+        title, _, bars = CELLS[cell]
+        for rival, bar in zip(("nginx", "varnish"), bars):
+            if not each(cell, "larder") or not each(cell, rival):
+                continue
+            ratio = statistics.median(each(cell, "larder")) / statistics.median(each(cell, rival))
+            verdict = "" if bar is None else f"bar {bar:.2f} {'met' if ratio >= bar else 'MISSED'}"
+            missed += bar is not None and ratio < bar
+            print(f"{title:22} {ratio:5.2f} x {rival:8} {verdict}")
+    return missed
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+//! The consumer: keeps a window of Interests outstanding, or a rate, and times the answers.
+
+use super::asker::{Asker, Names};
+use super::process::Usage;
+use super::producer::{NUMBER_BYTES, number};
+use crate::connection::broken;
+use crate::failure::Failure;
+use hdrhistogram::Histogram;
+use larder_node::client::{Client, Received};
+use larder_packet::{InterestBuilder, NackReason, Name};
+use larder_units::{Stream, Time};
+use std::time::Duration;
+
+/// InterestLifetime, and how long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// At least so many names are asked for again and again where hits are measured: 8 MB of segments, which every Content Store has room for.
+const HIT_NAMES: u64 = 1000;
+
+/// The longest round trip that is told from longer ones, and the precision of all, in decimal digits.
+const LONGEST_NS: u64 = 10_000_000_000;
+const DIGITS: u8 = 2;
+
+/// What is to be measured.
+pub struct Options {
+    /// What the producer serves.
+    pub prefix: Name,
+    /// Interests outstanding at most.
+    pub window: u16,
+    /// Whether names come again.
+    pub hits: bool,
+    /// Interests a second at most.
+    pub rate: Option<u32>,
+    /// How long nothing is counted.
+    pub warm_up: Duration,
+    /// How long everything is.
+    pub duration: Duration,
+}
+
+/// What was measured.
+pub struct Outcome {
+    /// From the first Interest that counts to the last answer.
+    pub took: Duration,
+    /// Interests that Data answered.
+    pub exchanges: u64,
+    /// Interests that nothing answered in a second.
+    pub lost: u64,
+    /// Interests that a Nack answered.
+    pub nacks: u64,
+    /// Data with a congestion mark.
+    pub marks: u64,
+    /// Round trips.
+    pub round_trips_ns: Histogram<u64>,
+    /// What the forwarder had used at the beginning.
+    pub before: Option<Usage>,
+    /// And at the end.
+    pub after: Option<Usage>,
+}
+
+/// Asks until the time is over; `None` where a signal ended it.
+pub fn run(
+    client: &mut Client,
+    options: &Options,
+    usage: impl Fn() -> Option<Usage>,
+) -> Result<Option<Outcome>, Failure> {
+    let mut load = Load::new(client, options)?;
+    if let Names::Cycle(names) = load.names {
+        load.count_to(client, names)?;
+    }
+    load.pass_time(client, options.warm_up)?;
+    load.outcome.forget()?;
+    load.outcome.before = usage();
+    load.outcome.took = load.pass_time(client, options.duration)?;
+    load.outcome.after = usage();
+    let nothing = load.outcome.exchanges == 0 && !client.interrupted();
+    match nothing {
+        true if load.outcome.nacks > 0 => {
+            Err(Failure::runtime("the forwarder answers with Nacks: it has no route to the producer"))
+        }
+        true => Err(Failure::runtime("no answer comes through the forwarder")),
+        false => Ok((!client.interrupted()).then_some(load.outcome)),
+    }
+}
+
+impl Outcome {
+    fn new() -> Result<Self, Failure> {
+        let round_trips_ns =
+            Histogram::new_with_max(LONGEST_NS, DIGITS).map_err(|error| Failure::runtime(error.to_string()))?;
+        let took = Duration::ZERO;
+        Ok(Outcome { took, exchanges: 0, lost: 0, nacks: 0, marks: 0, round_trips_ns, before: None, after: None })
+    }
+
+    fn forget(&mut self) -> Result<(), Failure> {
+        *self = Outcome::new()?;
+        Ok(())
+    }
+}
+
+struct Load {
+    asker: Asker,
+    names: Names,
+    /// An Interest; number and nonce are put in where they stand.
+    interest: Vec<u8>,
+    number_at: usize,
+    nonce_at: usize,
+    nonces: Stream,
+    rate: Option<u32>,
+    /// Interests that the rate has allowed, and since when.
+    started: Time,
+    asked: u64,
+    outcome: Outcome,
+}
+
+impl Load {
+    fn new(client: &Client, options: &Options) -> Result<Self, Failure> {
+        let window = u64::from(options.window);
+        let names = if options.hits { Names::Cycle(HIT_NAMES.div_ceil(window) * window) } else { Names::New };
+        let mut name = options.prefix.clone();
+        name.push_generic(&[0; NUMBER_BYTES]);
+        let nonce = 0x6265_6e63_u32;
+        let interest = InterestBuilder::new(name).nonce(nonce).lifetime(PATIENCE).build();
+        let decoded =
+            larder_packet::Interest::decode(&interest).map_err(|error| Failure::runtime(error.to_string()))?;
+        let number_at = decoded.name_range().end - NUMBER_BYTES;
+        // The name has no place for these four bytes behind its end, and the nonce is the first element there.
+        let nonce_at = decoded.name_range().end + 2;
+        Ok(Load {
+            asker: Asker::new(options.window, names),
+            names,
+            number_at,
+            nonce_at,
+            interest,
+            nonces: client.random_stream("nonces"),
+            rate: options.rate,
+            started: client.now(),
+            asked: 0,
+            outcome: Outcome::new()?,
+        })
+    }
+
+    /// Asks for as many as there are names, so that each is in the Content Store.
+    fn count_to(&mut self, client: &mut Client, names: u64) -> Result<(), Failure> {
+        let (rate, deadline) = (self.rate.take(), client.now() + 10 * PATIENCE);
+        while self.outcome.exchanges < 2 * names && client.now() < deadline && !client.interrupted() {
+            self.turn(client, deadline)?;
+        }
+        self.rate = rate;
+        Ok(())
+    }
+
+    fn pass_time(&mut self, client: &mut Client, time: Duration) -> Result<Duration, Failure> {
+        let (started, deadline) = (client.now(), client.now() + time);
+        (self.started, self.asked) = (started, 0);
+        while client.now() < deadline && !client.interrupted() {
+            self.turn(client, deadline)?;
+        }
+        Ok(client.now().since(started))
+    }
+
+    /// Sends what may be sent, and takes what comes.
+    fn turn(&mut self, client: &mut Client, deadline: Time) -> Result<(), Failure> {
+        let now = client.now();
+        self.ask(now, client);
+        let next = self.rate.map_or(deadline, |rate| self.due(self.asked + 1, rate).min(deadline));
+        client
+            .receive(Some(next.min(now + PATIENCE)), |now, received, _| self.on_packet(now, received))
+            .map_err(broken)?;
+        self.outcome.lost += self.asker.give_up(client.now(), PATIENCE);
+        Ok(())
+    }
+
+    fn ask(&mut self, now: Time, client: &mut Client) {
+        while self.rate.is_none_or(|rate| self.due(self.asked + 1, rate) <= now) {
+            let Some(number) = self.asker.ask(now) else { return };
+            self.asked += 1;
+            self.interest[self.number_at..self.number_at + NUMBER_BYTES].copy_from_slice(&number.to_be_bytes());
+            let nonce = (self.nonces.bits() as u32).to_be_bytes();
+            self.interest[self.nonce_at..self.nonce_at + 4].copy_from_slice(&nonce);
+            client.output().send(None, |out| out.extend_from_slice(&self.interest));
+        }
+    }
+
+    /// When the rate allows the n-th Interest.
+    fn due(&self, n: u64, rate: u32) -> Time {
+        self.started + Duration::from_nanos((u128::from(n) * 1_000_000_000 / u128::from(rate)) as u64)
+    }
+
+    fn on_packet(&mut self, now: Time, received: Received<'_>) {
+        match received {
+            Received::Data { data, marked, .. } => {
+                let Some(took) = number(data.name).and_then(|number| self.asker.answered(now, number)) else { return };
+                self.outcome.exchanges += 1;
+                self.outcome.marks += u64::from(marked);
+                self.outcome.round_trips_ns.saturating_record(took.as_nanos() as u64);
+            }
+            Received::Nack { interest, reason } => {
+                let answered = number(interest.name).and_then(|number| self.asker.answered(now, number));
+                // A nonce that was drawn twice says nothing of the forwarder.
+                self.outcome.nacks += u64::from(answered.is_some() && reason != NackReason::Duplicate);
+            }
+            Received::Interest { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! `larder bench`: what a forwarder does under load, and what that costs it.
+//!
+//! A consumer and a producer of this process, each with a connection of its own, exchange Interests and Data through the forwarder. Packets
+//! are prepared beforehand and read and written many at a time, so that the forwarder is what is measured; `--floor` puts a relay without
+//! tables in its place, which tells what sockets and this generator cost by themselves.
+//!
+//! ```text
+//!  consumer ── Interests ──► forwarder (or relay) ── Interests ──► producer
+//!     ▲──────────── Data ───────────┴──────────────────── Data ◄──────┘
+//! ```
+
+mod asker;
+mod consumer;
+mod process;
+mod producer;
+mod relay;
+
+use crate::connection::broken;
+use crate::failure::Failure;
+use crate::output::line;
+use clap::Args;
+use comfy_table::{CellAlignment, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
+use larder_node::client::{Client, Transport};
+use larder_packet::Name;
+use larder_units::{ByteSize, parse_duration};
+use process::{Process, Usage};
+use producer::Producer;
+use relay::Relay;
+use serde::Serialize;
+use std::time::Duration;
+
+/// Content of a Data where none is asked for: a small packet and the usual segment.
+const SIZES: [&str; 2] = ["100B", "8000B"];
+
+/// Time from the first Interest to the beginning of the measurement.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// Put load on a forwarder and measure it
+///
+/// A consumer and a producer exchange Interests and Data through the forwarder of this machine, any that speaks NFD's management protocol: by
+/// default with 64 Interests outstanding and with one, by misses and by hits of the Content Store, for small Data and for segments. Names of
+/// misses are new ones, so the Content Store fills. The forwarder's CPU time comes from /proc, and counts all its threads.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// The forwarder, such as unix:///run/nfd/nfd.sock or tcp://127.0.0.1:6363; otherwise as the other commands find it
+    #[arg(long, value_name = "URI")]
+    to: Option<String>,
+
+    /// Where the producer connects to; otherwise to the same
+    #[arg(long, value_name = "URI")]
+    producer_to: Option<String>,
+
+    /// The prefix that the producer registers
+    #[arg(long, value_name = "NAME", default_value = "/bench")]
+    prefix: Name,
+
+    /// Bytes of content in a Data
+    #[arg(long, value_name = "SIZE", num_args = 1.., default_values = SIZES)]
+    size: Vec<ByteSize>,
+
+    /// Interests outstanding
+    #[arg(long, value_name = "N", num_args = 1.., default_values = ["64", "1"], value_parser = clap::value_parser!(u16).range(1..))]
+    window: Vec<u16>,
+
+    /// At most this many Interests a second; they are sent as they fall due, a few at each millisecond
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rate: Option<u32>,
+
+    /// Only Interests that the Content Store cannot answer
+    #[arg(long, conflicts_with = "hits")]
+    misses: bool,
+
+    /// Only Interests that it can: for names that were asked for before
+    #[arg(long)]
+    hits: bool,
+
+    /// How long each measurement lasts
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_duration)]
+    duration: Duration,
+
+    /// The forwarder's process, or several; otherwise who listens at the Unix socket
+    #[arg(long, value_name = "PID", num_args = 1..)]
+    pid: Vec<u32>,
+
+    /// Measure a relay without tables in place of a forwarder
+    #[arg(long, conflicts_with_all = ["to", "producer_to", "pid", "hits"])]
+    floor: bool,
+
+    /// Print one JSON object a line instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// One measurement.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    /// `miss`, `hit` or `floor`.
+    kind: &'static str,
+    content_bytes: u64,
+    window: u16,
+    seconds: f64,
+    /// Interests that were answered by Data.
+    exchanges: u64,
+    exchanges_per_second: f64,
+    /// Interests without an answer, and with a Nack.
+    lost: u64,
+    nacks: u64,
+    /// Data that came with a congestion mark.
+    marks: u64,
+    p50_us: f64,
+    p99_us: f64,
+    max_us: f64,
+    /// Of the forwarder; nothing where its process is not known.
+    cpu_us_per_exchange: Option<f64>,
+    /// Of the forwarder, at the end of the measurement.
+    resident_bytes: Option<u64>,
+}
+
+/// One measurement that is to be made.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    hits: bool,
+    content_bytes: usize,
+    window: u16,
+}
+
+/// Measures every case, one after the other.
+pub fn run(args: BenchArgs) -> Result<(), Failure> {
+    let mut measured = Vec::new();
+    let cases = cases(&args)?;
+    let bar = progress_bar(args.json, cases.len());
+    for (index, case) in cases.into_iter().enumerate() {
+        let row = bar.suspend(|| measure(&args, case, index))?;
+        bar.inc(1);
+        let Some(row) = row else { break };
+        if args.json {
+            line!("{}", serde_json::to_string(&row).map_err(|error| Failure::runtime(error.to_string()))?);
+        }
+        measured.push(row);
+    }
+    bar.finish_and_clear();
+    if !args.json {
+        line!("{}", table(&measured));
+    }
+    Ok(())
+}
+
+fn cases(args: &BenchArgs) -> Result<Vec<Case>, Failure> {
+    let mut cases = Vec::new();
+    for &window in &args.window {
+        for hits in [false, true] {
+            let wanted = if hits { !args.misses && !args.floor } else { !args.hits };
+            for size in args.size.iter().filter(|_| wanted) {
+                let content_bytes = usize::try_from(size.bytes()).unwrap_or(usize::MAX);
+                producer::check_size(&args.prefix, content_bytes)?;
+                cases.push(Case { hits, content_bytes, window });
+            }
+        }
+    }
+    Ok(cases)
+}
+
+/// Measures one case; `None` where a signal ended it.
+fn measure(args: &BenchArgs, case: Case, index: usize) -> Result<Option<Row>, Failure> {
+    let mut relay = args.floor.then(Relay::start).transpose()?;
+    let (mut consumer, producer) = match &relay {
+        Some(relay) => (relay.connect()?, relay.connect()?),
+        None => (connect(args.to.as_deref())?, connect(args.producer_to.as_deref().or(args.to.as_deref()))?),
+    };
+    consumer.stop_on_signals().map_err(broken)?;
+    let process = match &mut relay {
+        Some(relay) => Some(Process::thread(relay.thread_id()?)),
+        None => Process::of(&args.pid, &consumer),
+    };
+    // Each measurement has names of its own: what the one before it left in the Content Store answers nothing.
+    let mut prefix = args.prefix.clone();
+    prefix.push_generic(format!("{}-{index}", std::process::id()).as_bytes());
+    let producer = Producer::start(producer, &prefix, case.content_bytes, relay.is_none())?;
+    let options = consumer::Options {
+        prefix,
+        window: case.window,
+        hits: case.hits,
+        rate: args.rate,
+        warm_up: WARM_UP,
+        duration: args.duration,
+    };
+    let outcome = consumer::run(&mut consumer, &options, || process.as_ref().and_then(Process::usage));
+    // The producer's own failure says more than that nobody answered.
+    producer.stop()?;
+    let Some(outcome) = outcome? else { return Ok(None) };
+    let cpu = |before: Usage, after: Usage| {
+        after.cpu.saturating_sub(before.cpu).as_secs_f64() * 1e6 / outcome.exchanges.max(1) as f64
+    };
+    let quantile = |q: f64| outcome.round_trips_ns.value_at_quantile(q) as f64 / 1e3;
+    Ok(Some(Row {
+        kind: if args.floor {
+            "floor"
+        } else if case.hits {
+            "hit"
+        } else {
+            "miss"
+        },
+        content_bytes: case.content_bytes as u64,
+        window: case.window,
+        seconds: outcome.took.as_secs_f64(),
+        exchanges: outcome.exchanges,
+        exchanges_per_second: outcome.exchanges as f64 / outcome.took.as_secs_f64().max(1e-9),
+        lost: outcome.lost,
+        nacks: outcome.nacks,
+        marks: outcome.marks,
+        p50_us: quantile(0.5),
+        p99_us: quantile(0.99),
+        max_us: quantile(1.0),
+        cpu_us_per_exchange: outcome.before.zip(outcome.after).map(|(before, after)| cpu(before, after)),
+        resident_bytes: outcome.after.and_then(|usage| usage.resident_bytes),
+    }))
+}
+
+fn connect(to: Option<&str>) -> Result<Client, Failure> {
+    let client = match to {
+        Some(uri) => {
+            let transport = Transport::parse(uri, None).map_err(|error| Failure::usage(error.to_string()))?;
+            Client::connect_to(transport)
+        }
+        None => Client::connect(),
+    };
+    client.map_err(broken)
+}
+
+/// On standard error where that is a terminal, nowhere else.
+fn progress_bar(json: bool, cases: usize) -> ProgressBar {
+    if json || cases < 2 {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} measurements {eta}");
+    let bar = ProgressBar::new(cases as u64);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header([
+        "",
+        "content",
+        "window",
+        "exchanges/s",
+        "CPU µs each",
+        "p50 µs",
+        "p99 µs",
+        "lost",
+        "marks",
+        "memory",
+    ]);
+    for row in rows {
+        table.add_row([
+            row.kind.to_owned(),
+            format!("{} B", row.content_bytes),
+            row.window.to_string(),
+            format!("{:.0}", row.exchanges_per_second),
+            row.cpu_us_per_exchange.map_or("-".to_owned(), |us| format!("{us:.2}")),
+            format!("{:.1}", row.p50_us),
+            format!("{:.1}", row.p99_us),
+            (row.lost + row.nacks).to_string(),
+            row.marks.to_string(),
+            row.resident_bytes.map_or("-".to_owned(), |bytes| format!("{} MB", bytes / 1_000_000)),
+        ]);
+    }
+    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table
+}

@@ -1,0 +1,221 @@
+//! The connections, and what each of them does: ask, read to the end, count, ask again. All on one thread, over hyper's client.
+
+use super::report::{Outcome, Report};
+use crate::failure::Failure;
+use crate::replay::progress::Progress;
+use bytes::Bytes;
+use http::header::HOST;
+use http::{HeaderValue, Request, Uri};
+use http_body_util::{BodyExt, Empty};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use larder_replay::Trace;
+use std::cell::RefCell;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+
+/// A request that has got nothing for so long has failed: no cache that works takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// So many failures after another, over all connections, and the cache is taken for dead.
+const FAILURES: u64 = 1000;
+
+/// Between two looks at the progress.
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+
+/// What to do.
+pub struct Plan {
+    /// `http://HOST[:PORT][/PATH]`.
+    pub url: Uri,
+    /// Connections.
+    pub connections: usize,
+    /// The most requests, those of the warm-up among them.
+    pub requests: Option<u64>,
+    /// The longest time.
+    pub duration: Option<Duration>,
+    /// Requests at the beginning that are not counted.
+    pub warm_up: u64,
+}
+
+/// Carries out the plan: the requests of the trace, or the same URL again and again.
+///
+/// # Errors
+/// Where the URL is none, nobody answers there, or the trace cannot be read.
+pub fn drive(plan: &Plan, trace: Option<Trace>, progress: &Progress) -> Result<Report, Failure> {
+    let authority = match (plan.url.scheme_str(), plan.url.authority()) {
+        (Some("http"), Some(authority)) => authority,
+        _ => return Err(Failure::usage(format!("{}: expected a URL such as http://127.0.0.1:8080", plan.url))),
+    };
+    let wrong = |error: std::io::Error| {
+        Failure::runtime(format!("cannot reach {authority}: {}", larder_node::system_message(&error)))
+    };
+    let mut addresses = (authority.host(), authority.port_u16().unwrap_or(80)).to_socket_addrs().map_err(wrong)?;
+    let address = addresses.next().ok_or_else(|| Failure::runtime(format!("{authority} has no address")))?;
+    let host = HeaderValue::from_str(authority.as_str()).map_err(|error| Failure::usage(error.to_string()))?;
+    let shared = Rc::new(Shared {
+        address,
+        host,
+        queue: RefCell::new(Queue::new(plan, trace)),
+        report: RefCell::new(Report::default()),
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(wrong)?;
+    let tasks = LocalSet::new();
+    runtime.block_on(tasks.run_until(async {
+        // One alone first: nobody there is an error, not five thousand.
+        drop(TcpStream::connect(address).await.map_err(wrong)?);
+        let start = Instant::now();
+        shared.report.borrow_mut().begun = Some(start);
+        let mut connections = tokio::task::JoinSet::new();
+        for _ in 0..plan.connections {
+            connections.spawn_local(connection(Rc::clone(&shared)));
+        }
+        while !matches!(tokio::time::timeout(PROGRESS_EVERY, connections.join_next()).await, Ok(None)) {
+            let queue = shared.queue.borrow();
+            progress.at("asking", "", queue.given, queue.share(start), 1e6);
+        }
+        Ok(())
+    }))?;
+    let mut queue = shared.queue.borrow_mut();
+    if let Some(failure) = queue.failure.take() {
+        return Err(failure);
+    }
+    drop(queue);
+    Ok(shared.report.take().ended())
+}
+
+/// What all connections share.
+struct Shared {
+    address: SocketAddr,
+    host: HeaderValue,
+    queue: RefCell<Queue>,
+    report: RefCell<Report>,
+}
+
+/// What is to be asked for next.
+struct Queue {
+    url: Uri,
+    /// The path under which a trace's objects are.
+    base: String,
+    trace: Option<Trace>,
+    given: u64,
+    most: u64,
+    until: Option<Instant>,
+    warm_up: u64,
+    /// Failed requests in a row.
+    failing: u64,
+    /// Why nothing more is given.
+    failure: Option<Failure>,
+}
+
+impl Queue {
+    fn new(plan: &Plan, trace: Option<Trace>) -> Queue {
+        Queue {
+            base: plan.url.path().trim_end_matches('/').to_owned(),
+            url: plan.url.path_and_query().map_or(Uri::from_static("/"), |target| Uri::from(target.clone())),
+            trace,
+            given: 0,
+            most: plan.requests.unwrap_or(u64::MAX),
+            until: plan.duration.and_then(|time| Instant::now().checked_add(time)),
+            warm_up: plan.warm_up,
+            failing: 0,
+            failure: None,
+        }
+    }
+
+    /// The next target, and whether it counts.
+    fn next(&mut self) -> Option<(Uri, bool)> {
+        let over = self.until.is_some_and(|until| Instant::now() >= until);
+        if self.given == self.most || over || self.failure.is_some() {
+            return None;
+        }
+        let target = match &mut self.trace {
+            None => self.url.clone(),
+            Some(trace) => match trace.next()? {
+                Ok(access) => format!("{}/{}/{}", self.base, access.size, access.id).parse().ok()?,
+                Err(error) => {
+                    self.failure = Some(Failure::usage(error.to_string()));
+                    return None;
+                }
+            },
+        };
+        self.given += 1;
+        Some((target, self.given > self.warm_up))
+    }
+
+    /// How much of the load is done, by whichever end comes first.
+    fn share(&self, start: Instant) -> Option<f64> {
+        let by_requests = (self.most < u64::MAX).then(|| self.given as f64 / self.most as f64);
+        let by_time = self.until.map(|until| start.elapsed().as_secs_f64() / (until - start).as_secs_f64());
+        let by_trace = self.trace.as_ref().and_then(Trace::progress);
+        [by_requests, by_time, by_trace].into_iter().flatten().reduce(f64::max)
+    }
+
+    fn done(&mut self, failed: Option<&str>) {
+        self.failing = if failed.is_some() { self.failing + 1 } else { 0 };
+        if let Some(reason) = failed
+            && self.failing > FAILURES
+        {
+            self.failure = Some(Failure::runtime(format!("{FAILURES} requests failed one after another: {reason}")));
+        }
+    }
+}
+
+/// One connection, opened again where it breaks.
+async fn connection(shared: Rc<Shared>) {
+    let mut sender: Option<SendRequest<Empty<Bytes>>> = None;
+    loop {
+        let next = shared.queue.borrow_mut().next();
+        let Some((target, counts)) = next else { return };
+        let asked = Instant::now();
+        let outcome = match tokio::time::timeout(PATIENCE, ask(&shared, &mut sender, target)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(format!("no answer within {PATIENCE:?}")),
+        };
+        if outcome.is_err() {
+            sender = None;
+        }
+        shared.queue.borrow_mut().done(outcome.as_ref().err().map(String::as_str));
+        if counts {
+            shared.report.borrow_mut().count(asked, asked.elapsed(), outcome);
+        }
+    }
+}
+
+async fn ask(
+    shared: &Shared,
+    connection: &mut Option<SendRequest<Empty<Bytes>>>,
+    target: Uri,
+) -> Result<Outcome, String> {
+    // One that the server has closed between two requests is no failure: it is opened again.
+    let usable = match connection {
+        Some(sender) => sender.ready().await.is_ok(),
+        None => false,
+    };
+    if !usable {
+        *connection = Some(connect(shared.address).await?);
+    }
+    let Some(sender) = connection else { return Err("no connection".to_owned()) };
+    let mut request = Request::new(Empty::new());
+    *request.uri_mut() = target;
+    request.headers_mut().insert(HOST, shared.host.clone());
+    let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+    let (head, mut body) = response.into_parts();
+    let mut bytes = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| error.to_string())?;
+        bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+    }
+    Ok(Outcome::new(head.status, &head.headers, bytes))
+}
+
+async fn connect(address: SocketAddr) -> Result<SendRequest<Empty<Bytes>>, String> {
+    let stream = TcpStream::connect(address).await.map_err(|error| larder_node::system_message(&error))?;
+    let _ = stream.set_nodelay(true);
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+    // Its errors come to who has asked.
+    tokio::task::spawn_local(async move { drop(connection.await) });
+    Ok(sender)
+}

@@ -1,0 +1,140 @@
+//! `larder load`: the client of the adaptsize paper's testbed (§4.3). It replays a trace against a cache in a closed loop: so many connections,
+//! each of which asks for the trace's next object as soon as it has the one before.
+//!
+//! An object `id` of `size` bytes is asked for as `/SIZE/ID`, which `larder origin` makes. Whether it was a hit says `Cache-Status` (RFC 9211)
+//! of the cache nearest to the client.
+
+mod closed_loop;
+mod report;
+
+use closed_loop::{Plan, drive};
+
+use crate::failure::Failure;
+use crate::layout::Layout;
+use crate::output::line;
+use crate::replay::progress::Progress;
+use clap::Args;
+use http::Uri;
+use larder_units::parse_duration;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Put load on an HTTP cache: a trace, or one URL again and again, over many connections; hit ratio, latency, throughput
+#[derive(Args, Debug)]
+pub struct LoadArgs {
+    /// Where the cache is, as http://127.0.0.1:8080; without --trace, this very URL is asked for
+    url: Uri,
+
+    /// Replay this trace: its object ID of SIZE bytes is asked for as /SIZE/ID, under the path of URL
+    #[arg(long)]
+    trace: Option<PathBuf>,
+
+    #[command(flatten)]
+    layout: Layout,
+
+    /// Connections; each asks for the next object when it has the one before
+    #[arg(long, short, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=5000))]
+    connections: u16,
+
+    /// Stop after so many requests
+    #[arg(long, short = 'n')]
+    requests: Option<u64>,
+
+    /// Stop after this time; 10s where neither a trace nor --requests ends it
+    #[arg(long, short, value_parser = parse_duration)]
+    duration: Option<Duration>,
+
+    /// Count nothing of the first so many requests
+    #[arg(long, default_value_t = 0)]
+    warm_up: u64,
+
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Drives the load, and reports.
+pub fn run(args: LoadArgs) -> Result<(), Failure> {
+    larder_node::raise_descriptor_limit();
+    let endless = args.trace.is_none() && args.requests.is_none();
+    let plan = Plan {
+        url: args.url,
+        connections: usize::from(args.connections),
+        requests: args.requests,
+        duration: args.duration.or(endless.then_some(Duration::from_secs(10))),
+        warm_up: args.warm_up,
+    };
+    let trace = args.trace.as_deref().map(|path| args.layout.open(path)).transpose()?;
+    let report = drive(&plan, trace, &Progress::new(1e6))?;
+    if args.json {
+        line!("{}", report.json());
+    } else {
+        line!("{}", report.table());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_node::http::{Http, HttpConfig, OriginServer, Upstream};
+    use larder_units::ByteSize;
+    use serde_json::json;
+
+    fn plan(url: String, connections: usize) -> Plan {
+        Plan { url: url.parse().unwrap(), connections, requests: None, duration: None, warm_up: 0 }
+    }
+
+    fn cache(origin: &OriginServer, capacity: ByteSize) -> Http {
+        let config = HttpConfig {
+            listen: ([127, 0, 0, 1], 0).into(),
+            tls: None,
+            origins: Vec::new(),
+            upstream: Upstream::Http(format!("http://{}", origin.local_addr()).parse().unwrap()),
+            capacity,
+            policy: "lru".parse().unwrap(),
+            max_object: ByteSize::from_mib(1),
+            slice: ByteSize::from_bytes(0),
+            share_cookies: false,
+            targets: Vec::new(),
+        };
+        Http::start(&config, || ()).unwrap()
+    }
+
+    /// The fear: the testbed's figures are not the cache's: requests lost or counted twice, hits misread, bytes wrong.
+    #[test]
+    fn a_trace_over_many_connections_comes_whole_and_its_hits_are_counted() {
+        let origin = OriginServer::start(([127, 0, 0, 1], 0).into(), 2).unwrap();
+        let node = cache(&origin, ByteSize::from_mib(64));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.csv");
+        // 300 objects, asked for 10 times in turn: 300 misses, the rest hits, wherever nothing is evicted.
+        let mut text = String::from("time,id,size\n");
+        for round in 0..10 {
+            (0..300).for_each(|id| text.push_str(&format!("{},{id},{}\n", round * 300 + id, 1000 + id)));
+        }
+        std::fs::write(&path, text).unwrap();
+        let layout = Layout::default();
+        let progress = Progress::new(1.0);
+        let url = format!("http://{}/", node.local_addr());
+        let drive = |plan: &Plan| drive(plan, Some(layout.open(&path).unwrap()), &progress).unwrap().json();
+        let report = drive(&plan(url.clone(), 20));
+        assert_eq!((&report["requests"], &report["errors"]), (&json!(3000), &json!(0)));
+        assert_eq!(report["hits"], 2700, "{report}");
+        assert_eq!(report["bytes"], 10 * (0..300).map(|id| 1000 + id).sum::<u64>());
+
+        let report = drive(&Plan { warm_up: 300, requests: Some(1000), ..plan(url, 1) });
+        assert_eq!((&report["requests"], &report["hits"]), (&json!(700), &json!(700)));
+        node.stop();
+        origin.stop();
+    }
+
+    #[test]
+    fn nobody_there_is_one_line_with_the_address() {
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let failure = drive(&plan(format!("http://{closed}/1"), 3), None, &Progress::new(1.0)).unwrap_err();
+        assert!(failure.message.contains(&closed.to_string()) && !failure.message.contains('\n'), "{failure}");
+        let failure = drive(&plan("https://localhost/".to_owned(), 3), None, &Progress::new(1.0)).unwrap_err();
+        assert!(failure.message.contains("http://"), "{failure}");
+    }
+}

@@ -1,0 +1,215 @@
+//! What came of the load: hits by `Cache-Status`, latencies, throughput.
+
+use comfy_table::{CellAlignment, Table, presets};
+use hdrhistogram::Histogram;
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+use sfv::{ListEntry, Parser};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// What came of one request.
+pub struct Outcome {
+    status: StatusCode,
+    /// `None` where no cache has said.
+    hit: Option<bool>,
+    bytes: u64,
+}
+
+impl Outcome {
+    /// Of a response with so many bytes of body.
+    pub fn new(status: StatusCode, headers: &HeaderMap, bytes: u64) -> Outcome {
+        Outcome { status, hit: is_hit(headers), bytes }
+    }
+}
+
+/// RFC 9211 §2: the last member is of the cache nearest to the client, and has `hit` where it answered without asking further.
+fn is_hit(headers: &HeaderMap) -> Option<bool> {
+    let line = headers.get_all("cache-status").iter().next_back()?;
+    let list: sfv::List = Parser::new(line.as_bytes()).parse().ok()?;
+    let nearest = match list.last()? {
+        ListEntry::Item(item) => &item.params,
+        ListEntry::InnerList(list) => &list.params,
+    };
+    Some(nearest.get("hit").is_some_and(|hit| hit.as_boolean() != Some(false)))
+}
+
+/// Latencies up to so many microseconds are told apart; longer ones count as this.
+const LONGEST_US: u64 = 120_000_000;
+
+/// Sums over all requests that count.
+#[derive(Debug)]
+pub struct Report {
+    /// When the load began, or its first request that counts.
+    pub(super) begun: Option<Instant>,
+    seconds: f64,
+    first: Option<Instant>,
+    answered: u64,
+    hits: u64,
+    unsaid: u64,
+    bytes: u64,
+    hit_bytes: u64,
+    statuses: BTreeMap<u16, u64>,
+    failures: BTreeMap<String, u64>,
+    latency_us: Histogram<u64>,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        // Three digits: the error of a percentile is below a thousandth. 1 < 2 <= LONGEST_US, which is all that it asks.
+        #[allow(clippy::expect_used, reason = "constants that fit")]
+        let latency_us = Histogram::new_with_bounds(1, LONGEST_US, 3).expect("bounds that fit");
+        Report {
+            begun: None,
+            seconds: 0.0,
+            first: None,
+            answered: 0,
+            hits: 0,
+            unsaid: 0,
+            bytes: 0,
+            hit_bytes: 0,
+            statuses: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            latency_us,
+        }
+    }
+}
+
+impl Report {
+    /// One request that counts, asked then, which took so long.
+    pub(super) fn count(&mut self, asked: Instant, took: Duration, outcome: Result<Outcome, String>) {
+        self.first.get_or_insert(asked);
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(reason) => return *self.failures.entry(reason).or_default() += 1,
+        };
+        self.answered += 1;
+        *self.statuses.entry(outcome.status.as_u16()).or_default() += 1;
+        self.bytes += outcome.bytes;
+        match outcome.hit {
+            Some(true) => {
+                self.hits += 1;
+                self.hit_bytes += outcome.bytes;
+            }
+            Some(false) => {}
+            None => self.unsaid += 1,
+        }
+        self.latency_us.saturating_record(took.as_micros().clamp(1, u128::from(LONGEST_US)) as u64);
+    }
+
+    /// Nothing more comes.
+    pub(super) fn ended(mut self) -> Report {
+        let begun = self.first.or(self.begun);
+        self.seconds = begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64());
+        self
+    }
+
+    /// Requests that broke off or were not answered.
+    fn errors(&self) -> u64 {
+        self.failures.values().sum()
+    }
+
+    /// Hits by requests, 0 to 1; `None` where no cache says what it did.
+    fn hit_ratio(&self) -> Option<f64> {
+        (self.unsaid < self.answered).then(|| self.hits as f64 / (self.answered - self.unsaid) as f64)
+    }
+
+    /// The same by bytes.
+    fn byte_hit_ratio(&self) -> Option<f64> {
+        (self.unsaid == 0 && self.bytes > 0).then(|| self.hit_bytes as f64 / self.bytes as f64)
+    }
+
+    /// Milliseconds that this share of the requests took at most; 1 for the longest.
+    fn latency_ms(&self, share: f64) -> f64 {
+        self.latency_us.value_at_quantile(share) as f64 / 1e3
+    }
+
+    /// Answered requests a second.
+    fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.answered as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Everything, for programs.
+    pub fn json(&self) -> Value {
+        let bits = if self.seconds > 0.0 { self.bytes as f64 * 8.0 / self.seconds } else { 0.0 };
+        json!({
+            "requests": self.answered,
+            "errors": self.errors(),
+            "failures": self.failures,
+            "statuses": self.statuses,
+            "hits": self.hits,
+            "hit_ratio": self.hit_ratio(),
+            "byte_hit_ratio": self.byte_hit_ratio(),
+            "without_cache_status": self.unsaid,
+            "bytes": self.bytes,
+            "seconds": self.seconds,
+            "requests_per_second": self.rate(),
+            "bits_per_second": bits,
+            "latency_ms": {
+                "mean": self.latency_us.mean() / 1e3,
+                "p50": self.latency_ms(0.5),
+                "p90": self.latency_ms(0.9),
+                "p99": self.latency_ms(0.99),
+                "p999": self.latency_ms(0.999),
+                "max": self.latency_ms(1.0),
+            },
+        })
+    }
+
+    /// Everything, for people.
+    pub fn table(&self) -> Table {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        let ratio = |ratio: Option<f64>| ratio.map_or("no Cache-Status".to_owned(), |ratio| format!("{ratio:.4}"));
+        let mut row = |name: &str, value: String| {
+            table.add_row([name.to_owned(), value]);
+        };
+        row("requests", self.answered.to_string());
+        row("seconds", format!("{:.1}", self.seconds));
+        row("requests/s", format!("{:.0}", self.rate()));
+        row("Mbit/s", format!("{:.0}", self.bytes as f64 * 8e-6 / self.seconds.max(1e-9)));
+        row("hit ratio", ratio(self.hit_ratio()));
+        row("byte hit ratio", ratio(self.byte_hit_ratio()));
+        for (name, share) in [("p50 ms", 0.5), ("p90 ms", 0.9), ("p99 ms", 0.99), ("p99.9 ms", 0.999), ("max ms", 1.0)]
+        {
+            row(name, format!("{:.3}", self.latency_ms(share)));
+        }
+        for (status, count) in self.statuses.iter().filter(|(status, _)| **status != 200) {
+            row(&format!("status {status}"), count.to_string());
+        }
+        for (reason, count) in &self.failures {
+            row(&format!("failed: {reason}"), count.to_string());
+        }
+        if let Some(column) = table.column_mut(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    /// The fear: a far cache's hit, or a word in a text, is taken for a hit of the cache under test.
+    #[test]
+    fn only_the_nearest_cache_counts() {
+        let said = |lines: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append("cache-status", HeaderValue::from_str(line).unwrap());
+            }
+            is_hit(&headers)
+        };
+        assert_eq!(said(&["larder; hit"]), Some(true));
+        assert_eq!(said(&["larder; hit; ttl=30"]), Some(true));
+        assert_eq!(said(&["larder; hit=?0"]), Some(false));
+        assert_eq!(said(&["larder; fwd=uri-miss; stored"]), Some(false));
+        assert_eq!(said(&["far; hit, near; fwd=miss"]), Some(false));
+        assert_eq!(said(&["far; fwd=miss", "near; hit"]), Some(true));
+        assert_eq!(said(&["near; fwd=miss; detail=\"no, hit\""]), Some(false));
+        assert_eq!(said(&[]), None);
+        assert_eq!(said(&["\"open"]), None);
+    }
+}

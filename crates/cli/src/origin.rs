@@ -1,0 +1,30 @@
+//! `larder origin`: the origin of a testbed, an HTTP server that makes any object of any size on the fly.
+
+use crate::failure::Failure;
+use crate::output::line;
+use clap::Args;
+use larder_node::http::OriginServer;
+use std::net::SocketAddr;
+
+/// Serve objects of any size, made on the fly, until interrupted: the origin of a testbed
+///
+/// GET /1MiB, /64KiB/any/name, /10000?max-age=5: the path names the size, options say how it may be cached; / lists them.
+#[derive(Args, Debug)]
+pub struct OriginArgs {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:8000")]
+    listen: SocketAddr,
+
+    /// Threads that serve
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: u16,
+}
+
+/// Serves until SIGINT or SIGTERM.
+pub fn run(args: OriginArgs) -> Result<(), Failure> {
+    larder_node::raise_descriptor_limit();
+    let server = OriginServer::start(args.listen, usize::from(args.threads)).map_err(Failure::runtime)?;
+    line!("ORIGIN http://{}/; Ctrl-C ends it", server.local_addr());
+    server.run();
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Where each record stands: keyed hashes to slots, and the engine that decides which slots are kept.
+
+use hashbrown::HashTable;
+use larder_policy::{Engine, Slot};
+use larder_units::Time;
+
+pub(crate) struct Index {
+    pub engine: Engine,
+    table: HashTable<Slot>,
+    /// By slot; the engine says which are in use.
+    entries: Vec<Entry>,
+    victims: Vec<Slot>,
+}
+
+/// One record; 24 bytes, beside 8 in the table and what the policy needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub hash: u64,
+    pub tag: u32,
+    pub region: u32,
+    pub offset: u32,
+    pub length: u32,
+}
+
+impl Index {
+    pub(crate) fn new(engine: Engine) -> Index {
+        Index { engine, table: HashTable::new(), entries: Vec::new(), victims: Vec::new() }
+    }
+
+    /// All records whose key has this hash, in no order.
+    pub(crate) fn of_key(&self, hash: u64) -> impl Iterator<Item = Slot> {
+        self.table.iter_hash(hash).copied().filter(move |slot| self.entries[slot.index()].hash == hash)
+    }
+
+    pub(crate) fn find(&self, hash: u64, tag: u32) -> Option<Slot> {
+        self.of_key(hash).find(|slot| self.entries[slot.index()].tag == tag)
+    }
+
+    pub(crate) fn get(&self, slot: Slot) -> &Entry {
+        &self.entries[slot.index()]
+    }
+
+    /// The entry of a slot that may have been given up meanwhile.
+    pub(crate) fn get_if_used(&self, slot: Slot) -> Option<&Entry> {
+        self.engine.object(slot)?;
+        self.entries.get(slot.index())
+    }
+
+    /// The record has been written elsewhere.
+    pub(crate) fn relocate(&mut self, slot: Slot, region: u32, offset: u32) {
+        let entry = &mut self.entries[slot.index()];
+        (entry.region, entry.offset) = (region, offset);
+    }
+
+    /// Adds a record, and returns its slot and how many had to leave for it. `None` where it can never fit.
+    pub(crate) fn insert(&mut self, entry: Entry, now: Time) -> Option<(Slot, u64)> {
+        let slot = self.engine.insert(entry.hash, u64::from(entry.length), now, &mut self.victims);
+        let evicted = self.victims.len() as u64;
+        while let Some(victim) = self.victims.pop() {
+            // The newcomer may have taken the slot of one of them; entries still hold the old ones.
+            self.unlink(victim);
+        }
+        let slot = slot?;
+        if self.entries.len() <= slot.index() {
+            self.entries.push(entry);
+        }
+        self.entries[slot.index()] = entry;
+        let entries = &self.entries;
+        self.table.insert_unique(entry.hash, slot, |slot| entries[slot.index()].hash);
+        Some((slot, evicted))
+    }
+
+    pub(crate) fn remove(&mut self, slot: Slot) {
+        self.engine.remove(slot);
+        self.unlink(slot);
+    }
+
+    /// Removes all records whose key has this hash, and returns how many there were.
+    pub(crate) fn remove_key(&mut self, hash: u64) -> u64 {
+        let slots: Vec<Slot> = self.of_key(hash).collect();
+        slots.iter().for_each(|slot| self.remove(*slot));
+        slots.len() as u64
+    }
+
+    pub(crate) fn clear(&mut self) {
+        for slot in std::mem::take(&mut self.table) {
+            self.engine.remove(slot);
+        }
+    }
+
+    fn unlink(&mut self, slot: Slot) {
+        if let Ok(entry) = self.table.find_entry(self.entries[slot.index()].hash, |other| *other == slot) {
+            entry.remove();
+        }
+    }
+
+    pub(crate) fn state_bytes(&self) -> usize {
+        self.engine.state_bytes() + self.entries.capacity() * size_of::<Entry>() + self.table.allocation_size()
+    }
+}

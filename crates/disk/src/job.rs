@@ -1,0 +1,50 @@
+//! Work on the disk that the log wants done: the host runs it without holding the log.
+
+use crate::layout::{Geometry, Identity};
+use crate::log::{Lookup, ReadError};
+use crate::queue::{Piece, write};
+use crate::storage::Storage;
+use bytes::Bytes;
+use std::io;
+use std::sync::Arc;
+
+/// One step; there is never more than one under way. Run it, then give what came of it to [`crate::Log::complete`].
+pub struct Job(pub(crate) Work);
+
+pub(crate) enum Work {
+    Write {
+        pieces: Vec<Arc<Piece>>,
+        geometry: Geometry,
+        identity: Identity,
+    },
+    Sync,
+    /// For reclaiming.
+    Read(Lookup),
+}
+
+/// What came of a [`Job`].
+pub struct Done(pub(crate) Outcome);
+
+pub(crate) enum Outcome {
+    Written { pieces: usize, with_footer: bool, result: io::Result<u64> },
+    Synced(io::Result<()>),
+    Read(Lookup, Result<(Bytes, Bytes), ReadError>),
+}
+
+impl Job {
+    /// Does it, which takes as long as the disk does.
+    pub fn run(self, storage: &impl Storage) -> Done {
+        Done(match self.0 {
+            Work::Write { pieces, geometry, identity } => Outcome::Written {
+                with_footer: pieces.last().is_some_and(|piece| piece.is_footer()),
+                result: write(&pieces, geometry, &identity, storage),
+                pieces: pieces.len(),
+            },
+            Work::Sync => Outcome::Synced(storage.sync()),
+            Work::Read(lookup) => {
+                let found = lookup.read(storage);
+                Outcome::Read(lookup, found)
+            }
+        })
+    }
+}

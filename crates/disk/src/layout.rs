@@ -1,0 +1,430 @@
+//! What stands where on the disk, byte by byte; all numbers little-endian.
+//!
+//! ```text
+//! superblock  0 "LARDERD1" │ 8 region bytes u64 │ 16 regions u32 │ 20 0 │ 24 id u64 │ 32 hash key │ 48 checksum u64, padded to 4 KiB
+//! header      0 "LDRG" │ 4 0 │ 8 id u64 │ 16 sequence u64 │ 24 checksum u64
+//! record      0 "LDRC" │ 4 kind u32 │ 8 tag u32 │ 12 key bytes u32 │ 16 value bytes u32 │ 20 offset u32 │ 24 hash u64 │ 32 checksum u64 │ key │ value
+//! footer      entries: 0 hash u64 │ 8 tag u32 │ 12 offset u32 │ 16 length u32 │ 20 kind u32
+//!             trailer: 0 "LDFT" │ 4 entries u32 │ 8 id u64 │ 16 sequence u64 │ 24 checksum u64 (over the entries and this)
+//! ```
+//!
+//! Checksums are XXH3 (Collet, 64 bits), seeded with the log's id and the region's sequence number: what an earlier life of the region, or an
+//! earlier log in the file, has left behind is never taken for this one's. A record's checksum also covers its offset, so that a write
+//! that went astray does not count.
+
+use crate::limits;
+use bytes::Bytes;
+use larder_units::ByteSize;
+use siphasher::sip::SipHasher13;
+use std::fmt;
+use std::hash::Hasher;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+
+pub(crate) const SUPERBLOCK: usize = 4096;
+pub(crate) const HEADER: u32 = 32;
+pub(crate) const RECORD: u32 = 40;
+pub(crate) const ENTRY: u32 = 24;
+pub(crate) const TRAILER: u32 = 32;
+
+const SUPERBLOCK_MAGIC: &[u8; 8] = b"LARDERD1";
+const HEADER_MAGIC: &[u8; 4] = b"LDRG";
+const RECORD_MAGIC: &[u8; 4] = b"LDRC";
+const TRAILER_MAGIC: &[u8; 4] = b"LDFT";
+
+/// How large the log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    region_bytes: u32,
+    regions: u32,
+}
+
+/// A size that no log can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GeometryError;
+
+impl fmt::Display for GeometryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a log on disk has 8MiB to {}", ByteSize::from_bytes(Geometry::MOST_BYTES))
+    }
+}
+
+impl std::error::Error for GeometryError {}
+
+impl Geometry {
+    const LEAST_REGION: u64 = 1 << 20;
+    const MOST_REGION: u64 = 256 << 20;
+    const MOST_BYTES: u64 = Self::MOST_REGION * limits::MAX_REGIONS as u64;
+
+    /// For a file of `capacity`: 64 regions, of at least 1 MiB and at most 256 MiB. An object is smaller than a region.
+    ///
+    /// # Errors
+    /// Below 8 MiB, and above 256 TiB.
+    pub fn of(capacity: ByteSize) -> Result<Geometry, GeometryError> {
+        let region = (capacity.bytes() / 64).clamp(Self::LEAST_REGION, Self::MOST_REGION) / 4096 * 4096;
+        let regions = u32::try_from(capacity.bytes() / region).map_err(|_| GeometryError)?;
+        Geometry::new(region as u32, regions)
+    }
+
+    /// Of regions of `region_bytes`.
+    ///
+    /// # Errors
+    /// Outside of [`limits`].
+    pub fn new(region_bytes: u32, regions: u32) -> Result<Geometry, GeometryError> {
+        let bytes = limits::MIN_REGION_BYTES..=limits::MAX_REGION_BYTES;
+        let sound = bytes.contains(&region_bytes) && (limits::MIN_REGIONS..=limits::MAX_REGIONS).contains(&regions);
+        sound.then_some(Geometry { region_bytes, regions }).ok_or(GeometryError)
+    }
+
+    /// Bytes of the whole file.
+    pub fn file_bytes(&self) -> u64 {
+        self.region_at(self.regions)
+    }
+
+    /// Bytes that objects may take, with their headers.
+    pub fn live_bytes(&self) -> u64 {
+        let usable = self.regions - limits::FREE_REGIONS as u32 - 1;
+        u64::from(self.region_bytes) * u64::from(usable) * limits::LIVE_SHARE[0] / limits::LIVE_SHARE[1]
+    }
+
+    /// The longest record, with its header and key.
+    pub fn record_bytes(&self) -> u32 {
+        self.region_bytes - HEADER - ENTRY - TRAILER
+    }
+
+    /// How many regions.
+    pub fn regions(&self) -> u32 {
+        self.regions
+    }
+
+    pub(crate) fn region_bytes(&self) -> u32 {
+        self.region_bytes
+    }
+
+    /// Where region `region` begins in the file.
+    pub(crate) fn region_at(&self, region: u32) -> u64 {
+        SUPERBLOCK as u64 + u64::from(region) * u64::from(self.region_bytes)
+    }
+
+    /// Where in a region a footer of so many entries begins.
+    pub(crate) fn footer_at(&self, entries: usize) -> u32 {
+        self.region_bytes - TRAILER - entries as u32 * ENTRY
+    }
+}
+
+/// What tells this log from others, from the host's entropy. It is drawn for a new log; a log that is found keeps its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Tells this log's bytes from an earlier one's in the same file.
+    pub id: u64,
+    /// The secret of the keys' hash: who does not know it cannot make keys collide.
+    pub hash_key: [u8; 16],
+}
+
+impl Identity {
+    /// Keyed: keys come from the network.
+    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
+        let mut hasher = SipHasher13::new_with_key(&self.hash_key);
+        hasher.write(key);
+        hasher.finish()
+    }
+
+    /// Of the checksums in a region's life.
+    pub(crate) fn seed(&self, sequence: u64) -> u64 {
+        xxh3_64_with_seed(&sequence.to_le_bytes(), self.id)
+    }
+}
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A key's value. It takes the place of the one with the same tag.
+    Put = 1,
+    /// All of a key's values are removed.
+    RemoveKey = 2,
+    /// The value with this tag is removed.
+    RemoveVariant = 3,
+    /// The owner's mark is the value.
+    Mark = 4,
+    /// Everything before is removed.
+    Clear = 5,
+}
+
+impl Kind {
+    fn of(number: u32) -> Option<Kind> {
+        [Kind::Put, Kind::RemoveKey, Kind::RemoveVariant, Kind::Mark, Kind::Clear]
+            .into_iter()
+            .find(|kind| *kind as u32 == number)
+    }
+}
+
+/// A record in a footer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FooterEntry {
+    pub hash: u64,
+    pub tag: u32,
+    pub offset: u32,
+    pub length: u32,
+    pub kind: Kind,
+}
+
+pub(crate) fn superblock(geometry: Geometry, identity: Identity) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(SUPERBLOCK);
+    bytes.extend_from_slice(SUPERBLOCK_MAGIC);
+    bytes.extend_from_slice(&u64::from(geometry.region_bytes).to_le_bytes());
+    bytes.extend_from_slice(&geometry.regions.to_le_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&identity.id.to_le_bytes());
+    bytes.extend_from_slice(&identity.hash_key);
+    let checksum = xxh3_64_with_seed(&bytes, 0);
+    bytes.extend_from_slice(&checksum.to_le_bytes());
+    bytes.resize(SUPERBLOCK, 0);
+    bytes
+}
+
+/// What a file's first bytes are.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Superblock {
+    Blank,
+    Ours(Geometry, Identity),
+    /// A log's, of another version or damaged.
+    Unusable,
+    Foreign,
+}
+
+impl Superblock {
+    pub(crate) fn read(bytes: &[u8]) -> Superblock {
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Superblock::Blank;
+        }
+        if bytes.get(..6) != Some(b"LARDER") {
+            return Superblock::Foreign;
+        }
+        let sound = bytes.len() >= 56
+            && bytes.starts_with(SUPERBLOCK_MAGIC)
+            && u64_at(bytes, 48) == xxh3_64_with_seed(&bytes[..48], 0);
+        let region_bytes = sound.then(|| u32::try_from(u64_at(bytes, 8)).ok()).flatten();
+        let geometry = region_bytes.and_then(|region| Geometry::new(region, u32_at(bytes, 16)).ok());
+        let Some(geometry) = geometry else { return Superblock::Unusable };
+        let hash_key = std::array::from_fn(|at| bytes[32 + at]);
+        Superblock::Ours(geometry, Identity { id: u64_at(bytes, 24), hash_key })
+    }
+}
+
+pub(crate) fn region_header(identity: &Identity, sequence: u64) -> [u8; HEADER as usize] {
+    let mut bytes = [0; HEADER as usize];
+    bytes[..4].copy_from_slice(HEADER_MAGIC);
+    bytes[8..16].copy_from_slice(&identity.id.to_le_bytes());
+    bytes[16..24].copy_from_slice(&sequence.to_le_bytes());
+    let checksum = xxh3_64_with_seed(&bytes[..24], identity.seed(sequence));
+    bytes[24..].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// The sequence number of a region in this log; `None` where it has none, or another log's.
+pub(crate) fn read_region_header(bytes: &[u8], identity: &Identity) -> Option<u64> {
+    let sequence = u64_at(bytes.get(..HEADER as usize)?, 16);
+    (bytes[..HEADER as usize] == region_header(identity, sequence)).then_some(sequence)
+}
+
+/// A record's header, its checksum included.
+pub(crate) struct RecordHead<'a> {
+    pub kind: Kind,
+    pub tag: u32,
+    pub offset: u32,
+    pub hash: u64,
+    pub key: &'a [u8],
+    pub value: &'a [Bytes],
+}
+
+impl RecordHead<'_> {
+    pub(crate) fn encode(&self, seed: u64) -> [u8; RECORD as usize] {
+        let mut head = [0; RECORD as usize];
+        head[..4].copy_from_slice(RECORD_MAGIC);
+        head[4..8].copy_from_slice(&(self.kind as u32).to_le_bytes());
+        head[8..12].copy_from_slice(&self.tag.to_le_bytes());
+        head[12..16].copy_from_slice(&(self.key.len() as u32).to_le_bytes());
+        let value_bytes: usize = self.value.iter().map(Bytes::len).sum();
+        head[16..20].copy_from_slice(&(value_bytes as u32).to_le_bytes());
+        head[20..24].copy_from_slice(&self.offset.to_le_bytes());
+        head[24..32].copy_from_slice(&self.hash.to_le_bytes());
+        let mut checksum = Xxh3::with_seed(seed);
+        checksum.update(&head[..32]);
+        checksum.update(self.key);
+        self.value.iter().for_each(|piece| checksum.update(piece));
+        head[32..].copy_from_slice(&checksum.digest().to_le_bytes());
+        head
+    }
+}
+
+/// A record as it was read.
+pub(crate) struct Record {
+    pub kind: Kind,
+    pub tag: u32,
+    pub hash: u64,
+    pub length: u32,
+    pub key: Bytes,
+    pub value: Bytes,
+}
+
+/// The length of the record that begins here, if one may.
+pub(crate) fn record_length(head: &[u8]) -> Option<u64> {
+    let head = head.get(..RECORD as usize).filter(|head| head.starts_with(RECORD_MAGIC))?;
+    Some(u64::from(RECORD) + u64::from(u32_at(head, 12)) + u64::from(u32_at(head, 16)))
+}
+
+/// The record at the start of `bytes`, if it is whole and stands where it was written, in this life of the region.
+pub(crate) fn read_record(bytes: &Bytes, offset: u32, seed: u64) -> Option<Record> {
+    let length = usize::try_from(record_length(bytes)?).ok().filter(|length| *length <= bytes.len())?;
+    let kind = Kind::of(u32_at(bytes, 4))?;
+    let mut checksum = Xxh3::with_seed(seed);
+    checksum.update(&bytes[..32]);
+    checksum.update(&bytes[RECORD as usize..length]);
+    if u32_at(bytes, 20) != offset || u64_at(bytes, 32) != checksum.digest() {
+        return None;
+    }
+    let value_at = RECORD as usize + u32_at(bytes, 12) as usize;
+    Some(Record {
+        kind,
+        tag: u32_at(bytes, 8),
+        hash: u64_at(bytes, 24),
+        length: length as u32,
+        key: bytes.slice(RECORD as usize..value_at),
+        value: bytes.slice(value_at..length),
+    })
+}
+
+/// The footer, which ends with the region.
+pub(crate) fn footer(entries: &[FooterEntry], identity: &Identity, sequence: u64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(entries.len() * ENTRY as usize + TRAILER as usize);
+    for entry in entries {
+        bytes.extend_from_slice(&entry.hash.to_le_bytes());
+        for number in [entry.tag, entry.offset, entry.length, entry.kind as u32] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+    bytes.extend_from_slice(TRAILER_MAGIC);
+    bytes.extend_from_slice(&(entries.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&identity.id.to_le_bytes());
+    bytes.extend_from_slice(&sequence.to_le_bytes());
+    let checksum = xxh3_64_with_seed(&bytes, identity.seed(sequence));
+    bytes.extend_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// How many entries the trailer announces, where it may be one of this region's life.
+pub(crate) fn trailer_entries(trailer: &[u8], identity: &Identity, sequence: u64, geometry: Geometry) -> Option<usize> {
+    let trailer = trailer.get(..TRAILER as usize).filter(|trailer| trailer.starts_with(TRAILER_MAGIC))?;
+    let entries = u32_at(trailer, 4);
+    let own = u64_at(trailer, 8) == identity.id && u64_at(trailer, 16) == sequence;
+    let most = (geometry.region_bytes - HEADER - TRAILER) / ENTRY;
+    (own && entries <= most).then_some(entries as usize)
+}
+
+/// The entries of a footer, entries and trailer together, if it is whole and each lies within the region.
+pub(crate) fn read_footer(
+    bytes: &[u8],
+    identity: &Identity,
+    sequence: u64,
+    geometry: Geometry,
+) -> Option<Vec<FooterEntry>> {
+    let checksum_at = bytes.len().checked_sub(8)?;
+    if u64_at(bytes, checksum_at) != xxh3_64_with_seed(&bytes[..checksum_at], identity.seed(sequence)) {
+        return None;
+    }
+    let entries = bytes[..bytes.len().checked_sub(TRAILER as usize)?].chunks_exact(ENTRY as usize);
+    let end = u64::from(geometry.footer_at(entries.len()));
+    let entry = |bytes: &[u8]| {
+        let (offset, length) = (u32_at(bytes, 12), u32_at(bytes, 16));
+        let sound = offset >= HEADER && length >= RECORD && u64::from(offset) + u64::from(length) <= end;
+        let kind = Kind::of(u32_at(bytes, 20)).filter(|_| sound)?;
+        Some(FooterEntry { hash: u64_at(bytes, 0), tag: u32_at(bytes, 8), offset, length, kind })
+    };
+    entries.map(entry).collect()
+}
+
+/// Reads arbitrary bytes as everything that may stand on a disk. For the fuzz target: nothing panics.
+pub fn parse_anything(bytes: &[u8]) -> bool {
+    let identity = Identity { id: 1, hash_key: [0; 16] };
+    let Ok(geometry) = Geometry::new(4096, limits::MIN_REGIONS) else { return false };
+    let superblock = Superblock::read(bytes);
+    let header = read_region_header(bytes, &identity);
+    let record = read_record(&Bytes::copy_from_slice(bytes), HEADER, identity.seed(1));
+    let trailer = trailer_entries(bytes, &identity, 1, geometry);
+    let footer = read_footer(bytes, &identity, 1, geometry);
+    matches!(superblock, Superblock::Ours(..))
+        || header.is_some()
+        || record.is_some()
+        || trailer.is_some()
+        || footer.is_some()
+}
+
+/// The callers have checked the length.
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const IDENTITY: Identity = Identity { id: 7, hash_key: [3; 16] };
+
+    fn geometry() -> Geometry {
+        Geometry::new(4096, 8).unwrap()
+    }
+
+    #[test]
+    fn sizes() {
+        let of = |mib| Geometry::of(ByteSize::from_mib(mib)).map(|found| (found.region_bytes >> 20, found.regions));
+        assert_eq!((of(7), of(8), of(64), of(100)), (Err(GeometryError), Ok((1, 8)), Ok((1, 64)), Ok((1, 64))));
+        assert_eq!((of(6400), of(1 << 20)), (Ok((100, 64)), Ok((256, 4096))));
+        assert!(Geometry::of(ByteSize::from_bytes(u64::MAX)).is_err());
+    }
+
+    /// The fear: a byte that changed on the disk, or a record from another place or time, is believed.
+    #[test]
+    fn every_changed_bit_is_seen() {
+        let value = [Bytes::from_static(b"head"), Bytes::from_static(b"body")];
+        let head = RecordHead { kind: Kind::Put, tag: 5, offset: 32, hash: 9, key: b"key", value: &value };
+        let seed = IDENTITY.seed(4);
+        let bytes = [&head.encode(seed)[..], b"key", b"headbody"].concat();
+        let read = |bytes: &[u8], offset, seed| read_record(&Bytes::copy_from_slice(bytes), offset, seed);
+        let record = read(&bytes, 32, seed).unwrap();
+        assert_eq!((&record.key[..], &record.value[..], record.tag), (&b"key"[..], &b"headbody"[..], 5));
+        assert!(read(&bytes, 33, seed).is_none() && read(&bytes, 32, IDENTITY.seed(5)).is_none());
+        assert!(read(&bytes[..bytes.len() - 1], 32, seed).is_none());
+        for bit in 0..bytes.len() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(read(&changed, 32, seed).is_none(), "bit {bit}");
+        }
+        let entries = [FooterEntry { hash: 9, tag: 5, offset: 32, length: 51, kind: Kind::Put }];
+        let bytes = footer(&entries, &IDENTITY, 4);
+        assert_eq!(read_footer(&bytes, &IDENTITY, 4, geometry()).unwrap(), entries);
+        for bit in 0..bytes.len() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(read_footer(&changed, &IDENTITY, 4, geometry()).is_none(), "bit {bit}");
+        }
+        let bytes = superblock(geometry(), IDENTITY);
+        assert_eq!(Superblock::read(&bytes), Superblock::Ours(geometry(), IDENTITY));
+        for bit in 0..56 * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(!matches!(Superblock::read(&changed), Superblock::Ours(..) | Superblock::Blank), "bit {bit}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), magic in 0..4_usize) {
+            let magic: &[u8] = [&b""[..], SUPERBLOCK_MAGIC, RECORD_MAGIC, TRAILER_MAGIC][magic];
+            parse_anything(&[magic, &bytes].concat());
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Every limit of this crate, with the reason beside the number.
+
+use std::time::Duration;
+
+/// Regions of a log. Two are kept free, one is being written, and a quarter of the rest is garbage: with fewer, little would be left for objects.
+pub const MIN_REGIONS: u32 = 8;
+
+/// A region's number has 32 bits in the index; far below, so that the table of regions (56 bytes each) stays small.
+pub const MAX_REGIONS: u32 = 1 << 20;
+
+/// The smallest region: a header, a footer and some records. Hosts take at least a MiB; tests take this.
+pub const MIN_REGION_BYTES: u32 = 1 << 10;
+
+/// The largest region: offsets have 32 bits, and a footer of small records is still read in one piece.
+pub const MAX_REGION_BYTES: u32 = 1 << 30;
+
+/// Of a log's room, objects take three quarters. The rest is for what is dead but not yet reclaimed: with all of it in use, reclaiming a region
+/// would find nothing but live records and free nothing.
+pub const LIVE_SHARE: [u64; 2] = [3, 4];
+
+/// A region's reclaiming rewrites at most half of it; what is wanted beyond that is dropped. So each frees at least half a region, and a byte
+/// stored costs at most two written.
+pub const REWRITE_SHARE: u32 = 2;
+
+/// Reclaiming begins when fewer regions are free: one for rewriting, one for new records meanwhile.
+pub const FREE_REGIONS: usize = 2;
+
+/// What is appended is on the disk after this, and the time that the disk needs: with a second promised, half of it is the disk's.
+pub const SYNC_AFTER: Duration = Duration::from_millis(500);
+
+/// Appended bytes that are worth a write before that: disks reach their throughput with a MiB at once.
+pub const WRITE_BYTES: usize = 1 << 20;
+
+/// Appended bytes that wait for the disk. Past it, new records are dropped and counted: a disk that is too slow must not fill the memory. Two
+/// of the largest objects of the default configuration.
+pub const QUEUE_BYTES: usize = 128 << 20;
+
+/// Removals and marks that find no room wait for it, at most so many: a MiB or two. They cannot be dropped, so past it the log is given up.
+pub const NOTES: usize = 1 << 14;
+
+/// Records of one key: the variants of an HTTP response. The oldest makes room.
+pub const VARIANTS: usize = 32;
+
+/// Longest key in bytes: above the HTTP cache's and above any NDN name.
+pub const KEY_BYTES: usize = 32 << 10;
+
+/// Longest mark in bytes: one names a URL.
+pub const MARK_BYTES: usize = 32 << 10;

@@ -1,0 +1,514 @@
+//! The log: what its owner asks of it. `schedule.rs` says what the disk does when, `reclaim.rs` how regions are used again, `open.rs` how a
+//! restart finds everything.
+
+use crate::counters::Counters;
+use crate::index::{Entry, Index};
+use crate::layout::{ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, TRAILER, read_record};
+use crate::limits;
+use crate::marks::{Marks, Verdict};
+use crate::queue::{Content, Piece, Queue};
+use crate::reclaim::Reclaim;
+use crate::schedule::Schedule;
+use crate::storage::Storage;
+use bytes::Bytes;
+use larder_policy::{Engine, Slot, Spec};
+use larder_units::Time;
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+/// How to open a [`Log`].
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The size.
+    pub geometry: Geometry,
+    /// Which records are stored, and which leave for others.
+    pub policy: Spec,
+}
+
+/// Records on a disk, by key, and the index over them; see the crate's documentation.
+///
+/// A key may have several values, told apart by a tag that the owner makes of what tells them apart; each takes the place of the one
+/// with the same tag.
+pub struct Log<M> {
+    pub(crate) geometry: Geometry,
+    pub(crate) identity: Identity,
+    pub(crate) index: Index,
+    pub(crate) marks: M,
+    pub(crate) regions: Vec<Region>,
+    /// May be written, the one that was free first in front.
+    pub(crate) free: VecDeque<u32>,
+    /// The oldest in front.
+    pub(crate) sealed: VecDeque<u32>,
+    pub(crate) open: Option<OpenRegion>,
+    pub(crate) next_sequence: u64,
+    pub(crate) queue: Queue,
+    /// Removals and marks that wait for room. Nothing else is appended before them.
+    notes: VecDeque<Note>,
+    pub(crate) reclaim: Option<Reclaim>,
+    pub(crate) schedule: Schedule,
+    pub(crate) failure: Option<io::Error>,
+    pub(crate) counters: Counters,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Region {
+    /// 0 while it has none.
+    pub sequence: u64,
+    /// Those of its records, and others that have come to use the same slots.
+    pub slots: Vec<Slot>,
+}
+
+pub(crate) struct OpenRegion {
+    pub region: u32,
+    pub end: u32,
+    pub footer: Vec<FooterEntry>,
+}
+
+struct Note {
+    kind: Kind,
+    hash: u64,
+    tag: u32,
+    value: Bytes,
+}
+
+/// What became of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It can be looked up, and will be on the disk.
+    Stored,
+    /// The policy does not want it.
+    Refused,
+    /// It is larger than a region.
+    TooLarge,
+    /// The disk is too slow, or has failed.
+    Dropped,
+}
+
+/// Where a value stands; [`Lookup::run`] reads it.
+#[derive(Clone)]
+pub struct Lookup {
+    pub(crate) key: Box<[u8]>,
+    hash: u64,
+    pub(crate) slot: Slot,
+    pub(crate) position: u64,
+    source: Source,
+}
+
+#[derive(Clone)]
+enum Source {
+    Queue(Arc<Piece>),
+    Disk { at: u64, offset: u32, length: u32, seed: u64 },
+}
+
+/// A value that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recalled {
+    /// The two parts that were put, one after the other.
+    pub value: Bytes,
+    /// A mark says that it may be used with care only.
+    pub expired: bool,
+    /// Its place in the order of the log; see [`Log::is_current`].
+    pub position: u64,
+}
+
+/// Why nothing was read.
+#[derive(Debug)]
+pub enum ReadError {
+    /// The system's.
+    Io(io::Error),
+    /// What was read is not what was written, or another key's.
+    Corrupt,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Io(error) => error.fmt(f),
+            ReadError::Corrupt => f.write_str("what was read is not what was written"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl Lookup {
+    /// Whether [`Lookup::run`] asks no disk: the value has not been written yet.
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.source, Source::Queue(_))
+    }
+
+    /// Reads the value, which takes as long as the disk does. Give what comes to [`Log::finish`].
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn run(&self, storage: &impl Storage) -> Result<Bytes, ReadError> {
+        let (key, value) = self.read(storage)?;
+        if *key == *self.key { Ok(value) } else { Err(ReadError::Corrupt) }
+    }
+
+    /// The record's key and value.
+    pub(crate) fn read(&self, storage: &impl Storage) -> Result<(Bytes, Bytes), ReadError> {
+        match &self.source {
+            Source::Queue(piece) => match &piece.content {
+                Content::Record { key, value, .. } => Ok((Bytes::copy_from_slice(key), value.concat().into())),
+                Content::Header | Content::Footer(_) => Err(ReadError::Corrupt),
+            },
+            Source::Disk { at, offset, length, seed } => {
+                let mut bytes = vec![0; *length as usize];
+                storage.read(*at, &mut bytes).map_err(ReadError::Io)?;
+                let record = read_record(&bytes.into(), *offset, *seed).ok_or(ReadError::Corrupt)?;
+                Ok((record.key, record.value))
+            }
+        }
+    }
+}
+
+impl<M: Marks> Log<M> {
+    pub(crate) fn empty(geometry: Geometry, identity: Identity, engine: Engine, marks: M) -> Log<M> {
+        Log {
+            geometry,
+            identity,
+            index: Index::new(engine),
+            marks,
+            regions: vec![Region::default(); geometry.regions() as usize],
+            free: VecDeque::new(),
+            sealed: VecDeque::new(),
+            open: None,
+            next_sequence: 1,
+            queue: Queue::default(),
+            notes: VecDeque::new(),
+            reclaim: None,
+            schedule: Schedule::default(),
+            failure: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// A request for `key`: whether there is any value of it. The policy counts it either way; look-ups count nothing.
+    pub fn request(&mut self, key: &[u8], now: Time) -> bool {
+        let hash = self.identity.hash(key);
+        let slot = self.newest(hash);
+        match slot {
+            Some(slot) => self.index.engine.hit(slot, hash, now),
+            None => self.index.engine.miss(hash, now),
+        }
+        slot.is_some()
+    }
+
+    /// Where the value with this tag stands, or else the newest one.
+    pub fn look_up(&self, key: &[u8], tag: Option<u32>) -> Option<Lookup> {
+        let hash = self.identity.hash(key);
+        let slot = match tag {
+            Some(tag) => self.index.find(hash, tag),
+            None => self.newest(hash),
+        };
+        Some(self.lookup(slot?, key.into()))
+    }
+
+    /// What a look-up has found, if that is still what is to be found; a [`ReadError`] takes the record out of the index.
+    pub fn finish(&mut self, lookup: &Lookup, found: Result<Bytes, ReadError>) -> Option<Recalled> {
+        let value = self.check(lookup, found)?;
+        let verdict = self.marks.verdict(lookup.position, &lookup.key, &value);
+        if verdict == Verdict::Gone {
+            self.index.remove(lookup.slot);
+            self.counters.removed += 1;
+            return None;
+        }
+        self.counters.recalled += 1;
+        Some(Recalled { value, expired: verdict == Verdict::Expired, position: lookup.position })
+    }
+
+    /// Whether the value at `position` is still one of the key's.
+    pub fn is_current(&self, key: &[u8], position: u64) -> bool {
+        self.index.of_key(self.identity.hash(key)).any(|slot| self.position_of(slot) == position)
+    }
+
+    /// Stores a value, in two parts so that none has to be copied. Whatever becomes of it, the one that it replaces is gone.
+    pub fn put(&mut self, key: &[u8], tag: u32, value: [Bytes; 2], now: Time) -> Put {
+        let hash = self.identity.hash(key);
+        let put = self.try_put(hash, key, tag, value, now);
+        match put {
+            Put::Stored => self.counters.stored += 1,
+            Put::Refused => self.counters.refused += 1,
+            Put::TooLarge => self.counters.too_large += 1,
+            Put::Dropped => self.counters.dropped += 1,
+        }
+        if put != Put::Stored {
+            self.remove_variant_of(hash, tag, now);
+        }
+        put
+    }
+
+    fn try_put(&mut self, hash: u64, key: &[u8], tag: u32, value: [Bytes; 2], now: Time) -> Put {
+        if self.has_failed() {
+            return Put::Dropped;
+        }
+        let length = RECORD as usize + key.len() + value[0].len() + value[1].len();
+        let length = match u32::try_from(length) {
+            Ok(length) if length <= self.geometry.record_bytes() && key.len() <= limits::KEY_BYTES => length,
+            _ => return Put::TooLarge,
+        };
+        if !self.index.engine.admit_or_fill(hash, u64::from(length), now) {
+            return Put::Refused;
+        }
+        let queued = self.queue.bytes() + length as usize;
+        if queued > limits::QUEUE_BYTES || !self.make_room(length, 1) {
+            return Put::Dropped;
+        }
+        match self.index.find(hash, tag) {
+            Some(old) => self.index.remove(old),
+            None => self.bound_variants(hash),
+        }
+        let (region, offset) = self.append(Kind::Put, hash, tag, key.into(), value, length, now);
+        let Some((slot, evicted)) = self.index.insert(Entry { hash, tag, region, offset, length }, now) else {
+            return Put::TooLarge;
+        };
+        self.regions[region as usize].slots.push(slot);
+        self.counters.evicted += evicted;
+        self.counters.stored_bytes += u64::from(length);
+        Put::Stored
+    }
+
+    /// Removes all values of a key, also those that the policy has let go and that a restart might find.
+    pub fn remove(&mut self, key: &[u8], now: Time) {
+        let hash = self.identity.hash(key);
+        self.counters.removed += self.index.remove_key(hash);
+        self.note(Kind::RemoveKey, hash, 0, Bytes::new(), now);
+    }
+
+    /// Removes the value with this tag, if it is there.
+    pub fn remove_variant(&mut self, key: &[u8], tag: u32, now: Time) {
+        self.remove_variant_of(self.identity.hash(key), tag, now);
+    }
+
+    fn remove_variant_of(&mut self, hash: u64, tag: u32, now: Time) {
+        if let Some(slot) = self.index.find(hash, tag) {
+            self.index.remove(slot);
+            self.counters.removed += 1;
+            self.note(Kind::RemoveVariant, hash, tag, Bytes::new(), now);
+        }
+    }
+
+    /// Appends a mark: it concerns every record so far. One that is longer than [`limits::MARK_BYTES`] removes everything.
+    pub fn mark(&mut self, mark: Bytes, now: Time) {
+        if mark.len() > limits::MARK_BYTES.min(self.geometry.record_bytes() as usize - RECORD as usize) {
+            return self.clear(now);
+        }
+        let position = match &self.open {
+            Some(open) => position(self.regions[open.region as usize].sequence, open.end),
+            None => position(self.next_sequence, 0),
+        };
+        self.marks.add(position, &mark);
+        self.note(Kind::Mark, 0, 0, mark, now);
+    }
+
+    /// Removes everything.
+    pub fn clear(&mut self, now: Time) {
+        self.counters.removed += self.index.engine.len() as u64;
+        self.index.clear();
+        self.marks.clear();
+        self.note(Kind::Clear, 0, 0, Bytes::new(), now);
+    }
+
+    fn note(&mut self, kind: Kind, hash: u64, tag: u32, value: Bytes, now: Time) {
+        if self.has_failed() {
+            return;
+        }
+        if self.notes.len() >= limits::NOTES {
+            return self.fail(io::Error::other("too many removals wait for the disk"));
+        }
+        self.notes.push_back(Note { kind, hash, tag, value });
+        self.place_notes(now);
+    }
+
+    /// Appends what waits for room.
+    pub(crate) fn place_notes(&mut self, now: Time) {
+        while let Some(note) = self.notes.front() {
+            let length = RECORD + note.value.len() as u32;
+            if !self.make_room_for_note(length) {
+                return;
+            }
+            let Some(Note { kind, hash, tag, value }) = self.notes.pop_front() else { return };
+            self.append(kind, hash, tag, Box::default(), [value, Bytes::new()], length, now);
+        }
+    }
+
+    /// Removals and marks that are not in the queue yet.
+    pub(crate) fn waiting_notes(&self) -> u64 {
+        self.notes.len() as u64
+    }
+
+    /// Whether `length` bytes can be appended, if need be in a new region; `kept` free ones are left alone.
+    pub(crate) fn make_room(&mut self, length: u32, kept: usize) -> bool {
+        self.notes.is_empty() && self.make_room_keeping(length, kept)
+    }
+
+    fn make_room_for_note(&mut self, length: u32) -> bool {
+        self.make_room_keeping(length, 0)
+    }
+
+    fn make_room_keeping(&mut self, length: u32, kept: usize) -> bool {
+        if let Some(open) = &self.open {
+            let footer = (open.footer.len() as u32 + 1) * ENTRY + TRAILER;
+            if u64::from(open.end) + u64::from(length) + u64::from(footer) <= u64::from(self.geometry.region_bytes()) {
+                return true;
+            }
+        }
+        if self.free.len() <= kept {
+            return false;
+        }
+        self.seal();
+        let Some(region) = self.free.pop_front() else { return false };
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.regions[region as usize] = Region { sequence, slots: Vec::new() };
+        self.open = Some(OpenRegion { region, end: HEADER, footer: Vec::new() });
+        self.push(Piece { region, sequence, offset: 0, content: Content::Header });
+        true
+    }
+
+    fn seal(&mut self) {
+        let Some(OpenRegion { region, footer, .. }) = self.open.take() else { return };
+        let sequence = self.regions[region as usize].sequence;
+        self.push_footer(region, sequence, footer);
+        self.sealed.push_back(region);
+    }
+
+    pub(crate) fn push_footer(&mut self, region: u32, sequence: u64, footer: Vec<FooterEntry>) {
+        let offset = self.geometry.footer_at(footer.len());
+        self.push(Piece { region, sequence, offset, content: Content::Footer(footer) });
+    }
+
+    fn push(&mut self, piece: Piece) {
+        self.queue.push(piece);
+        self.schedule.appended += 1;
+    }
+
+    /// After [`Log::make_room`]. Returns where it stands.
+    #[expect(clippy::too_many_arguments, reason = "the fields of a record")]
+    pub(crate) fn append(
+        &mut self,
+        kind: Kind,
+        hash: u64,
+        tag: u32,
+        key: Box<[u8]>,
+        value: [Bytes; 2],
+        length: u32,
+        now: Time,
+    ) -> (u32, u32) {
+        let open = self.open.as_mut().expect("room was made");
+        let (region, offset) = (open.region, open.end);
+        open.end += length;
+        open.footer.push(FooterEntry { hash, tag, offset, length, kind });
+        let sequence = self.regions[region as usize].sequence;
+        let content = Content::Record { kind, tag, hash, key, value };
+        self.push(Piece { region, sequence, offset, content });
+        self.schedule.note_append(now);
+        (region, offset)
+    }
+
+    /// The value of a look-up, if its record still stands where it did.
+    pub(crate) fn check(&mut self, lookup: &Lookup, found: Result<Bytes, ReadError>) -> Option<Bytes> {
+        let entry = self.index.get_if_used(lookup.slot)?;
+        if entry.hash != lookup.hash || self.position_of(lookup.slot) != lookup.position {
+            return None;
+        }
+        match found {
+            Ok(value) => Some(value),
+            Err(error) => {
+                match error {
+                    ReadError::Io(_) => self.counters.unreadable += 1,
+                    ReadError::Corrupt => self.counters.corrupt += 1,
+                }
+                self.index.remove(lookup.slot);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn lookup(&self, slot: Slot, key: Box<[u8]>) -> Lookup {
+        let Entry { hash, region, offset, length, .. } = *self.index.get(slot);
+        let sequence = self.regions[region as usize].sequence;
+        let source = match self.queue.find(sequence, offset) {
+            Some(piece) => Source::Queue(Arc::clone(piece)),
+            None => Source::Disk {
+                at: self.geometry.region_at(region) + u64::from(offset),
+                offset,
+                length,
+                seed: self.identity.seed(sequence),
+            },
+        };
+        Lookup { key, hash, slot, position: position(sequence, offset), source }
+    }
+
+    pub(crate) fn position_of(&self, slot: Slot) -> u64 {
+        let entry = self.index.get(slot);
+        position(self.regions[entry.region as usize].sequence, entry.offset)
+    }
+
+    fn newest(&self, hash: u64) -> Option<Slot> {
+        self.index.of_key(hash).max_by_key(|slot| self.position_of(*slot))
+    }
+
+    fn bound_variants(&mut self, hash: u64) {
+        if self.index.of_key(hash).count() >= limits::VARIANTS
+            && let Some(oldest) = self.index.of_key(hash).min_by_key(|slot| self.position_of(*slot))
+        {
+            self.index.remove(oldest);
+            self.counters.evicted += 1;
+        }
+    }
+
+    /// The disk is not used any more; what was stored is forgotten.
+    pub(crate) fn fail(&mut self, error: io::Error) {
+        self.failure = Some(error);
+        self.index.clear();
+        self.marks.clear();
+        self.queue.clear();
+        self.notes.clear();
+        self.reclaim = None;
+    }
+
+    /// A write or a sync has failed: nothing is stored any more. What the file holds is out of date: it must not be used again.
+    pub fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Why it has failed.
+    pub fn failure(&self) -> Option<&io::Error> {
+        self.failure.as_ref()
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The policy engine: bytes used, objects, the policies' figures.
+    pub fn engine(&self) -> &Engine {
+        &self.index.engine
+    }
+
+    /// Bytes that wait for the disk.
+    pub fn queued_bytes(&self) -> usize {
+        self.queue.bytes()
+    }
+
+    /// The secret of the keys' hash; it lasts as long as the log.
+    pub fn hash_key(&self) -> [u8; 16] {
+        self.identity.hash_key
+    }
+
+    /// Bytes of heap of the index and the policies, beside what waits for the disk.
+    pub fn state_bytes(&self) -> usize {
+        let slots = self.regions.iter().map(|region| region.slots.capacity() * size_of::<Slot>()).sum::<usize>();
+        self.index.state_bytes() + slots + self.regions.capacity() * size_of::<Region>()
+    }
+}
+
+/// A place in the order of the log.
+pub(crate) fn position(sequence: u64, offset: u32) -> u64 {
+    sequence << 32 | u64::from(offset)
+}

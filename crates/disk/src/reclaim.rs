@@ -1,0 +1,97 @@
+//! Using regions again, first in, first out.
+//!
+//! The oldest region's records are gone through; those that the engine still holds are read, judged by the marks and appended again, up to
+//! half a region, and the rest is dropped. So the engine's policy decides what is kept, and the log only pays for it: under `fifo` the
+//! oldest region holds almost nothing that is wanted, and little is written twice.
+//!
+//! A crash loses nothing of it: a freed region is overwritten only after the one that was being written, with all that was rewritten to it, has
+//! been sealed and synced. And nothing removed comes back: a removal is younger than what it removes, so its region is reclaimed later, and
+//! regions are overwritten in the order in which they were freed.
+
+use crate::layout::Kind;
+use crate::limits;
+use crate::log::{Log, Lookup, ReadError, position};
+use crate::marks::{Marks, Verdict};
+use bytes::Bytes;
+use larder_policy::Slot;
+use larder_units::Time;
+
+/// One region under way.
+pub(crate) struct Reclaim {
+    region: u32,
+    slots: std::vec::IntoIter<Slot>,
+    /// Bytes that may still be rewritten.
+    budget: u32,
+}
+
+impl<M: Marks> Log<M> {
+    /// The next record to read, of the region that is being reclaimed or of the next one.
+    pub(crate) fn next_to_rewrite(&mut self) -> Option<Lookup> {
+        loop {
+            if self.reclaim.is_none() {
+                if self.free.len() >= limits::FREE_REGIONS {
+                    return None;
+                }
+                let region = self.sealed.pop_front()?;
+                let slots = std::mem::take(&mut self.regions[region as usize].slots).into_iter();
+                let budget = self.geometry.region_bytes() / limits::REWRITE_SHARE;
+                self.reclaim = Some(Reclaim { region, slots, budget });
+            }
+            let Some(reclaim) = &mut self.reclaim else { return None };
+            let region = reclaim.region;
+            let Some(slot) = reclaim.slots.next() else {
+                self.finish_reclaim(region);
+                continue;
+            };
+            let Some(length) =
+                self.index.get_if_used(slot).filter(|entry| entry.region == region).map(|entry| entry.length)
+            else {
+                continue;
+            };
+            if length > reclaim.budget {
+                self.drop_reclaimed(slot);
+                continue;
+            }
+            reclaim.budget -= length;
+            return Some(self.lookup(slot, Box::default()));
+        }
+    }
+
+    /// What was read is appended again, if it is still wanted.
+    pub(crate) fn rewrite(&mut self, lookup: &Lookup, found: Result<(Bytes, Bytes), ReadError>, now: Time) {
+        let (key, found) = match found {
+            Ok((key, value)) => (key, Ok(value)),
+            Err(error) => (Bytes::new(), Err(error)),
+        };
+        let Some(value) = self.check(lookup, found) else { return };
+        if self.marks.verdict(lookup.position, &key, &value) != Verdict::Untouched {
+            self.index.remove(lookup.slot);
+            self.counters.removed += 1;
+            return;
+        }
+        let entry = *self.index.get(lookup.slot);
+        if !self.make_room(entry.length, 0) {
+            return self.drop_reclaimed(lookup.slot);
+        }
+        let value = [Bytes::new(), value];
+        let (region, offset) = self.append(Kind::Put, entry.hash, entry.tag, key[..].into(), value, entry.length, now);
+        self.index.relocate(lookup.slot, region, offset);
+        self.regions[region as usize].slots.push(lookup.slot);
+        self.counters.rewritten += 1;
+        self.counters.rewritten_bytes += u64::from(entry.length);
+    }
+
+    fn drop_reclaimed(&mut self, slot: Slot) {
+        self.index.remove(slot);
+        self.counters.reclaimed += 1;
+    }
+
+    fn finish_reclaim(&mut self, region: u32) {
+        self.reclaim = None;
+        self.counters.regions_reclaimed += 1;
+        self.free.push_back(region);
+        let oldest = self.sealed.front().copied().or(self.open.as_ref().map(|open| open.region));
+        let sequence = oldest.map_or(self.next_sequence, |oldest| self.regions[oldest as usize].sequence);
+        self.marks.retire(position(sequence, 0));
+    }
+}

@@ -1,0 +1,54 @@
+//! What a log stands on: bytes at places, and a promise about when they last.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+/// A file, or what a test takes for one. Between two syncs, writes may reach the disk in any order and in part.
+pub trait Storage {
+    /// Reads exactly `into.len()` bytes at `at`; what was never written reads as zeros.
+    ///
+    /// # Errors
+    /// The system's.
+    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// Writes all of `bytes` at `at`.
+    ///
+    /// # Errors
+    /// The system's; any part may have been written.
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Returns when everything written before lasts.
+    ///
+    /// # Errors
+    /// The system's; nobody knows what lasts.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A disk in memory that does what it is told: for examples and tests.
+#[derive(Debug, Default)]
+pub struct MemoryStorage(Mutex<Vec<u8>>);
+
+impl Storage for MemoryStorage {
+    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = bytes.len().min(at as usize);
+        let end = bytes.len().min(start + into.len());
+        into[..end - start].copy_from_slice(&bytes[start..end]);
+        into[end - start..].fill(0);
+        Ok(())
+    }
+
+    fn write(&self, at: u64, new: &[u8]) -> io::Result<()> {
+        let mut bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (start, end) = (at as usize, at as usize + new.len());
+        if bytes.len() < end {
+            bytes.resize(end, 0);
+        }
+        bytes[start..end].copy_from_slice(new);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! The fears: after a crash, something torn is served, or something that was replaced or removed; or what was synced is gone. While the disk
+//! lies, what it says is believed. When it fails, the cache fails with it.
+
+#![expect(clippy::print_stderr, reason = "the seed of a run that fails")]
+
+mod disk;
+mod world;
+
+use world::{KEYS, TAGS, World, key};
+
+/// Seeds a run; a failing one is printed by the panic of its assertion, and becomes a test of its own.
+const SEEDS: u64 = 60;
+
+#[test]
+fn crashes_at_any_moment() {
+    let (mut survived, mut reclaimed) = (0, [0; 2]);
+    for seed in 0..SEEDS {
+        // Small enough that nothing has to leave: what is missing is lost.
+        let mut world = World::new(seed, "lru", 250);
+        eprintln!("seed {seed}");
+        for _ in 0..15 {
+            for _ in 0..world.stream.below(150) {
+                world.step();
+            }
+            world.crash();
+        }
+        survived += world.survived;
+        reclaimed = [0, 1].map(|at| reclaimed[at] + world.reclaimed[at]);
+    }
+    // That there was something to lose, and regions were used again meanwhile.
+    assert!(
+        survived > SEEDS * 20 && reclaimed[0] > SEEDS * 10 && reclaimed[1] > SEEDS * 10,
+        "{survived} {reclaimed:?}"
+    );
+}
+
+/// More than fits: the policy decides, and still nothing torn or out of date is served.
+#[test]
+fn crashes_while_values_leave_for_others() {
+    for seed in 0..SEEDS {
+        let policy = ["fifo", "lru", "filter(theta=2)+fifo", "s3fifo"][seed as usize % 4];
+        let mut world = World::new(1000 + seed, policy, 1500);
+        eprintln!("seed {seed} {policy}");
+        for _ in 0..8 {
+            for _ in 0..world.stream.below(150) {
+                world.step();
+            }
+            world.crash_without_count();
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_lies_is_not_believed() {
+    let (mut corrupt, mut unreadable, mut recalled) = (0, 0, 0);
+    for seed in 0..SEEDS {
+        let mut world = World::new(2000 + seed, "fifo", 250);
+        for _ in 0..300 {
+            world.step();
+            if world.stream.chance(0.1) {
+                world.settle();
+                world.disk.set_lies(true);
+                let (number, tag) = (world.stream.below(KEYS) as u8, world.stream.below(TAGS) as u32);
+                world.look(number, tag, false);
+                world.disk.set_lies(false);
+            }
+        }
+        let counters = world.log.counters();
+        corrupt += counters.corrupt;
+        unreadable += counters.unreadable;
+        recalled += counters.recalled;
+    }
+    assert!(corrupt > 0 && unreadable > 0 && recalled > 0, "{corrupt} {unreadable} {recalled}");
+}
+
+/// Every write and every sync may be the first that fails.
+#[test]
+fn a_disk_that_fails_ends_the_log_and_nothing_else() {
+    for failing in 0..120 {
+        let mut world = World::new(3000, "fifo", 250);
+        world.disk.fail_after(failing);
+        for _ in 0..500 {
+            world.step();
+            assert!(world.log.queued_bytes() < 1 << 20);
+        }
+        assert!(world.log.has_failed(), "{failing}");
+        assert!(world.log.engine().is_empty() && world.log.job(world.now).is_none());
+        assert!(!world.log.request(&key(1), world.now));
+        let ticket = world.log.settle(world.now);
+        assert!(!world.log.is_settled(ticket), "a removal that did not reach the disk is not done");
+    }
+}
+
+/// Anything that lasts may rot, footers and headers among it: what is found is right or not there.
+#[test]
+fn what_rots_is_dropped_with_all_that_is_older() {
+    let mut dropped = 0;
+    for seed in 0..SEEDS * 3 {
+        let mut world = World::new(4000 + seed, "fifo", 250);
+        for _ in 0..400 {
+            world.step();
+        }
+        world.settle();
+        let before = world.log.engine().len();
+        world.rot_a_sealed_region();
+        world.crash_without_count();
+        dropped += u64::from(world.log.engine().len() < before);
+    }
+    assert!(dropped > 0, "{dropped}");
+}

@@ -1,0 +1,279 @@
+//! A log over a disk that fails, and beside it what may be read: of each value, everything that has happened to it, in order, and how
+//! much of that must have survived.
+
+use crate::disk::Disk;
+use bytes::Bytes;
+use larder_disk::{Config, Geometry, Identity, Log, Marks, Opened, Put, Storage, Verdict};
+use larder_units::{Stream, Streams, Time};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub const KEYS: u64 = 8;
+pub const TAGS: u64 = 2;
+
+/// Marks name the last byte of keys.
+#[derive(Default)]
+pub struct LastBytes(Vec<(u64, u8)>);
+
+impl Marks for LastBytes {
+    fn add(&mut self, position: u64, mark: &[u8]) {
+        self.0.push((position, mark[0]));
+    }
+
+    fn verdict(&self, position: u64, key: &[u8], _: &[u8]) -> Verdict {
+        let concerns = |mark: &&(u64, u8)| mark.0 > position && key.last() == Some(&mark.1);
+        if self.0.iter().any(|mark| concerns(&mark)) { Verdict::Gone } else { Verdict::Untouched }
+    }
+
+    fn retire(&mut self, before: u64) {
+        self.0.retain(|mark| mark.0 >= before);
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event {
+    Put(u64),
+    Removed,
+}
+
+/// What has happened to one value.
+#[derive(Default, Debug)]
+pub struct History {
+    events: Vec<Event>,
+    /// So many of them must have survived.
+    durable: usize,
+}
+
+pub struct World {
+    pub disk: Disk,
+    pub log: Log<LastBytes>,
+    pub now: Time,
+    pub stream: Stream,
+    config: Config,
+    histories: BTreeMap<(u8, u32), History>,
+    versions: u64,
+    longest: u64,
+    /// Values found after crashes that had to be found.
+    pub survived: u64,
+    /// Regions reclaimed and values rewritten before crashes.
+    pub reclaimed: [u64; 2],
+}
+
+pub fn key(number: u8) -> Vec<u8> {
+    format!("key {number}").into_bytes()
+}
+
+/// Tells key, tag and version, and is recognised whole.
+fn value(number: u8, tag: u32, version: u64, length: u64) -> [Bytes; 2] {
+    let head = format!("{number} {tag} {version} {length} ").into_bytes();
+    let body: Vec<u8> = (0..length).map(|at| (at * 7 + version) as u8).collect();
+    [head.into(), body.into()]
+}
+
+impl World {
+    pub fn new(seed: u64, policy: &str, longest: u64) -> World {
+        let mut stream = Streams::new(seed).stream("world");
+        let geometry = Geometry::new(2048 + 64 * stream.below(20) as u32, 8 + stream.below(4) as u32).unwrap();
+        let config = Config { geometry, policy: policy.parse().unwrap() };
+        let disk = Disk::new(geometry.file_bytes(), Streams::new(seed).stream("disk"));
+        let (log, opened) = open(&disk, &config, Time::ZERO);
+        assert_eq!(opened, Opened::New);
+        World {
+            disk,
+            log,
+            now: Time::ZERO,
+            stream,
+            config,
+            histories: BTreeMap::new(),
+            versions: 0,
+            longest,
+            survived: 0,
+            reclaimed: [0; 2],
+        }
+    }
+
+    pub fn step(&mut self) {
+        self.now += Duration::from_millis(self.stream.below(40));
+        // One changes often, so that others are old when their regions are used again.
+        let number = if self.stream.chance(0.6) { 0 } else { self.stream.below(KEYS) as u8 };
+        let tag = self.stream.below(TAGS) as u32;
+        match self.stream.below(100) {
+            0..45 => self.put(number, tag),
+            45..49 => {
+                self.log.remove(&key(number), self.now);
+                self.happened(|(key, _)| *key == number);
+            }
+            49..52 => {
+                let held = self.log.look_up(&key(number), Some(tag)).is_some();
+                self.log.remove_variant(&key(number), tag, self.now);
+                if held {
+                    self.happened(|name| *name == (number, tag));
+                }
+            }
+            52..55 => {
+                self.log.mark(Bytes::copy_from_slice(key(number).last_chunk::<1>().unwrap()), self.now);
+                self.happened(|(key, _)| *key == number);
+            }
+            55 if self.stream.chance(0.2) => {
+                self.log.clear(self.now);
+                self.happened(|_| true);
+            }
+            56..75 => self.work(3),
+            75..80 => self.settle(),
+            80..83 => {
+                // A second is promised, half of it for the disk.
+                self.work(u32::MAX);
+                self.now += larder_disk::limits::SYNC_AFTER;
+                self.work(u32::MAX);
+                self.everything_lasts();
+            }
+            _ => self.look(number, tag, false),
+        }
+    }
+
+    fn put(&mut self, number: u8, tag: u32) {
+        self.versions += 1;
+        let length = self.stream.below(self.longest);
+        let held = self.log.look_up(&key(number), Some(tag)).is_some();
+        self.log.request(&key(number), self.now);
+        let put = self.log.put(&key(number), tag, value(number, tag, self.versions, length), self.now);
+        let history = self.histories.entry((number, tag)).or_default();
+        match put {
+            Put::Stored => history.events.push(Event::Put(self.versions)),
+            // The one before goes with it.
+            _ if held => history.events.push(Event::Removed),
+            _ => {}
+        }
+    }
+
+    fn happened(&mut self, to: impl Fn(&(u8, u32)) -> bool) {
+        for (_, history) in self.histories.iter_mut().filter(|(name, _)| to(name)) {
+            history.events.push(Event::Removed);
+        }
+    }
+
+    fn everything_lasts(&mut self) {
+        self.histories.values_mut().for_each(|history| history.durable = history.events.len());
+    }
+
+    pub fn work(&mut self, jobs: u32) {
+        for _ in 0..jobs {
+            let Some(job) = self.log.job(self.now) else { return };
+            let done = job.run(&self.disk);
+            self.log.complete(done, self.now);
+        }
+    }
+
+    pub fn settle(&mut self) {
+        let ticket = self.log.settle(self.now);
+        self.work(u32::MAX);
+        if !self.log.has_failed() {
+            assert!(self.log.is_settled(ticket), "it was settled, and there is nothing left to do");
+            self.everything_lasts();
+        }
+    }
+
+    /// Reads one value, and checks that it is the newest, or that there is none.
+    pub fn look(&mut self, number: u8, tag: u32, after_crash: bool) {
+        let found = self.read(number, tag);
+        let Some(history) = self.histories.get_mut(&(number, tag)) else {
+            return assert_eq!(found, None);
+        };
+        let Some(version) = found else { return };
+        let at = history.events.iter().rposition(|event| *event == Event::Put(version)).expect("it was never put");
+        let first = if after_crash { history.durable.saturating_sub(1) } else { history.events.len() - 1 };
+        assert!(at >= first, "version {version} of {number} {tag} is out of date: {history:?}");
+        if after_crash {
+            history.events.truncate(at + 1);
+            history.durable = at + 1;
+        }
+    }
+
+    fn read(&mut self, number: u8, tag: u32) -> Option<u64> {
+        let lookup = self.log.look_up(&key(number), Some(tag))?;
+        let read = lookup.run(&self.disk);
+        let recalled = self.log.finish(&lookup, read)?;
+        assert!(self.log.is_current(&key(number), recalled.position));
+        let text = String::from_utf8_lossy(&recalled.value).into_owned();
+        let mut words = text.split(' ').map(|word| word.parse::<u64>().unwrap_or(u64::MAX));
+        let [_, _, version, length] = std::array::from_fn(|_| words.next().unwrap());
+        let whole = value(number, tag, version, length).concat();
+        assert!(recalled.value == whole, "torn, or another's");
+        Some(version)
+    }
+
+    /// A crash after which only what is found is checked: the policy may have let go of the rest.
+    pub fn crash_without_count(&mut self) {
+        self.disk.crash();
+        self.reopen();
+        self.look_at_all();
+    }
+
+    /// Flips a bit anywhere but in the newest region, whose end nobody knows without it.
+    pub fn rot_a_sealed_region(&mut self) {
+        let region_bytes = (self.config.geometry.file_bytes() - 4096) / u64::from(self.config.geometry.regions());
+        let newest = self.newest_region(region_bytes);
+        loop {
+            let at = 4096 + self.stream.below(self.config.geometry.file_bytes() - 4096);
+            if (at - 4096) / region_bytes != newest {
+                return self.disk.rot(at as usize);
+            }
+        }
+    }
+
+    /// By the sequence number in each header (see `layout.rs`).
+    fn newest_region(&self, region_bytes: u64) -> u64 {
+        let sequence = |region: &u64| {
+            let mut header = [0; 32];
+            self.disk.read(4096 + region * region_bytes, &mut header).unwrap();
+            u64::from_le_bytes(header[16..24].try_into().unwrap())
+        };
+        (0..u64::from(self.config.geometry.regions())).max_by_key(sequence).unwrap()
+    }
+
+    fn reopen(&mut self) {
+        let (log, opened) = open(&self.disk, &self.config, self.now);
+        assert_eq!(opened, Opened::Found);
+        self.log = log;
+    }
+
+    fn look_at_all(&mut self) {
+        for number in 0..KEYS as u8 {
+            for tag in 0..TAGS as u32 {
+                self.look(number, tag, true);
+            }
+        }
+    }
+
+    pub fn crash(&mut self) {
+        let mut held = Vec::new();
+        for (number, tag) in self.histories.keys().copied().collect::<Vec<_>>() {
+            let version = self.read(number, tag);
+            let history = &self.histories[&(number, tag)];
+            // Nothing has happened to it that is not synced.
+            if version.is_some() && history.durable == history.events.len() {
+                held.push((number, tag, version));
+            }
+        }
+        let counters = self.log.counters();
+        self.reclaimed[0] += counters.regions_reclaimed;
+        self.reclaimed[1] += counters.rewritten;
+        self.disk.crash();
+        self.reopen();
+        let missing = held.iter().filter(|(number, tag, version)| self.read(*number, *tag) != *version).count() as u64;
+        self.survived += held.len() as u64 - missing;
+        let counters = self.log.counters();
+        assert_eq!(counters.corrupt + counters.unreadable, 0, "what the index names is there");
+        assert!(missing <= counters.reclaimed, "{missing} values were lost");
+        self.look_at_all();
+    }
+}
+
+fn open(disk: &Disk, config: &Config, now: Time) -> (Log<LastBytes>, Opened) {
+    let identity = Identity { id: 77, hash_key: [5; 16] };
+    Log::open(disk, config, identity, LastBytes::default(), &Streams::new(1), now).unwrap()
+}

@@ -1,0 +1,118 @@
+//! The forwarder in memory: decode, tables, encode; no sockets. The filter paper's conditions, and what happens as its tables and names grow.
+//!
+//! `cargo bench -p larder-forwarder` runs it whole (4 GB of memory, some minutes); `cargo bench -p larder-forwarder -- --quick` with tables a
+//! hundredth as large. Times are processor time of one thread. A packet is an Interest or a Data that was sent, as in the paper.
+#![allow(clippy::print_stdout, reason = "it prints tables")]
+#![allow(clippy::disallowed_methods, reason = "a program with arguments")]
+
+mod world;
+
+use world::{Speed, World};
+
+/// Table sizes, and how long is measured.
+struct Scale {
+    prefixes: u64,
+    objects: u64,
+    /// C, in packets.
+    capacity: u64,
+    exchanges: usize,
+}
+
+const WHOLE: Scale = Scale { prefixes: 13_548_815, objects: 10_000_000, capacity: 100_000, exchanges: 500_000 };
+const QUICK: Scale = Scale { prefixes: 135_488, objects: 100_000, capacity: 1_000, exchanges: 50_000 };
+
+/// Each with what the paper measured, in Gb/s.
+const POLICIES: [(&str, Option<f64>); 5] =
+    [("filter", Some(16.1)), ("fifo", Some(13.9)), ("arc", Some(11.2)), ("lru", None), ("agd", None)];
+
+fn main() {
+    let scale = if std::env::args().any(|argument| argument == "--quick") { QUICK } else { WHOLE };
+    policies(&scale);
+    println!("\nFilter as the FIB grows");
+    let mut prefixes = 1_000;
+    while prefixes < scale.prefixes {
+        alone(&scale, &format!("{prefixes} prefixes"), prefixes, 7);
+        prefixes *= 10;
+    }
+    println!("\nFilter as names grow, {} prefixes", scale.prefixes / 100);
+    for components in [6, 7, 10, 14, 20] {
+        alone(&scale, &format!("{components} components"), scale.prefixes / 100, components);
+    }
+    flood(&scale);
+}
+
+/// Filter in a world of its own.
+fn alone(scale: &Scale, what: &str, prefixes: u64, components: usize) {
+    let mut world = World::new(scale.objects, prefixes, components);
+    world.with_policy(&spec("filter", scale), scale.capacity);
+    world.run(10 * scale.capacity as usize, 64);
+    println!("{what:<18}  {}", columns(&world.run(scale.exchanges, 64)));
+}
+
+/// What another face loses while one asks for names without end.
+fn flood(scale: &Scale) {
+    let mut world = World::new(scale.objects, scale.prefixes / 100, 7);
+    world.with_policy(&spec("filter", scale), scale.capacity);
+    world.run(10 * scale.capacity as usize, 64);
+    let quiet = world.run(scale.exchanges, 64);
+    let before = resident_bytes();
+    let flooded = world.run_in_flood(scale.exchanges, 64);
+    let grown = resident_bytes().saturating_sub(before);
+    println!("\nWhile another face asks for as many new names, which nobody answers");
+    println!("flood     ns an exchange   Data an Interest");
+    for (what, speed) in [("none", quiet), ("on", flooded)] {
+        println!("{what:<8}  {:>14.0}   {:>16.4}", speed.nanos, speed.answered);
+    }
+    println!("memory grew by {:.0} MB", grown as f64 / 1e6);
+}
+
+fn policies(scale: &Scale) {
+    let before = resident_bytes();
+    let mut world = World::new(scale.objects, scale.prefixes, 7);
+    let fib = resident_bytes() - before;
+    println!(
+        "{} objects by Zipf 0.8, {} packets cached; FIB of {} prefixes: {:.0} MB, {:.0} bytes a prefix\n",
+        scale.objects,
+        scale.capacity,
+        scale.prefixes,
+        fib as f64 / 1e6,
+        fib as f64 / scale.prefixes as f64
+    );
+    println!("                     one frame at a time                                in batches of 64");
+    println!(
+        "policy    hit    inserted   ns an exchange   packets/s   Gb/s   hit    inserted   ns an exchange   packets/s   Gb/s   published Gb/s"
+    );
+    for (policy, published) in POLICIES {
+        world.with_policy(&spec(policy, scale), scale.capacity);
+        // Until the Content Store is full and the policy has seen each of its objects some times.
+        world.run(20 * scale.capacity as usize, 64);
+        let one = world.run(scale.exchanges, 1);
+        let batch = world.run(scale.exchanges, 64);
+        let published = published.map_or(String::from("-"), |published| published.to_string());
+        println!("{policy:<8}  {}   {}   {published:>14}", columns(&one), columns(&batch));
+    }
+}
+
+fn columns(speed: &Speed) -> String {
+    format!(
+        "{:.3}    {:.3}   {:>14.0}   {:>8.2} M   {:>4.1}",
+        speed.hit,
+        speed.insertion,
+        speed.nanos,
+        speed.packets_a_second() / 1e6,
+        speed.gigabits_a_second()
+    )
+}
+
+fn spec(policy: &str, scale: &Scale) -> String {
+    match policy {
+        "filter" => format!("filter(theta=2, window={})+fifo", scale.capacity),
+        other => other.to_owned(),
+    }
+}
+
+/// What the process has in memory.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    status.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).map_or(0, |pages| pages * 4096)
+}

@@ -1,0 +1,165 @@
+//! The Forwarding Information Base: next hops by name prefix.
+//!
+//! Millions of prefixes lead to few different sets of next hops, so each set is kept once, and a prefix refers to it by number: four bytes
+//! a prefix, and the sets in use stay in the processor's caches while the prefixes do not.
+
+use crate::name_hash::{NameHasher, Prefix};
+use crate::prefix_table::PrefixTable;
+use crate::rib::NextHop;
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use larder_packet::{Name, NameRef};
+use std::hash::BuildHasher;
+
+pub(crate) struct Fib {
+    prefixes: PrefixTable<u32>,
+    sets: Sets,
+}
+
+impl Fib {
+    pub(crate) fn new() -> Self {
+        Fib { prefixes: PrefixTable::new(), sets: Sets::default() }
+    }
+
+    /// Number of prefixes.
+    pub(crate) fn len(&self) -> usize {
+        self.prefixes.len()
+    }
+
+    /// The greatest number of components of a prefix.
+    #[inline]
+    pub(crate) fn longest(&self) -> usize {
+        self.prefixes.longest()
+    }
+
+    /// The next hops of the longest prefix of `name`, and that prefix's hash; `prefixes` are the name's from the root on.
+    #[inline]
+    pub(crate) fn longest_match(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(u64, &[NextHop])> {
+        let (hash, number) = self.prefixes.longest_match(name, prefixes)?;
+        Some((hash, self.sets.get(*number)))
+    }
+
+    /// See [`PrefixTable::prefetch`].
+    #[inline]
+    pub(crate) fn prefetch(&self, prefixes: &[Prefix]) {
+        self.prefixes.prefetch(prefixes);
+    }
+
+    /// See [`PrefixTable::prefetch_rows`].
+    #[inline]
+    pub(crate) fn prefetch_rows(&self, prefixes: &[Prefix]) {
+        self.prefixes.prefetch_rows(prefixes);
+    }
+
+    /// Every prefix with its next hops, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Name, &[NextHop])> {
+        self.prefixes.iter().map(|(name, number)| (name, self.sets.get(*number)))
+    }
+
+    /// Sets the next hops of exactly `prefix`; none of them removes it. The caller has checked its length.
+    pub(crate) fn set(&mut self, hasher: &NameHasher, prefix: NameRef<'_>, next_hops: &[NextHop]) {
+        let before = match next_hops {
+            [] => self.prefixes.remove(hasher, prefix),
+            _ => self.prefixes.insert(hasher, prefix, self.sets.take(next_hops)),
+        };
+        if let Some(number) = before {
+            self.sets.release(number);
+        }
+    }
+}
+
+/// The different sets of next hops, by number, and how many prefixes have each.
+#[derive(Default)]
+struct Sets {
+    sets: Vec<Set>,
+    free: Vec<u32>,
+    /// The host's own numbers, so an unkeyed hash does.
+    index: HashTable<u32>,
+}
+
+struct Set {
+    next_hops: Box<[NextHop]>,
+    prefixes: usize,
+}
+
+fn hash(next_hops: &[NextHop]) -> u64 {
+    FixedState::default().hash_one(next_hops)
+}
+
+impl Sets {
+    #[inline]
+    fn get(&self, number: u32) -> &[NextHop] {
+        &self.sets[number as usize].next_hops
+    }
+
+    /// The number of the set, which one prefix more has now.
+    fn take(&mut self, next_hops: &[NextHop]) -> u32 {
+        let hash_of_set = hash(next_hops);
+        if let Some(number) = self.index.find(hash_of_set, |number| *self.get(*number) == *next_hops).copied() {
+            self.sets[number as usize].prefixes += 1;
+            return number;
+        }
+        let set = Set { next_hops: next_hops.into(), prefixes: 1 };
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.sets[number as usize] = set;
+                number
+            }
+            None => {
+                self.sets.push(set);
+                (self.sets.len() - 1) as u32
+            }
+        };
+        let sets = &self.sets;
+        self.index.insert_unique(hash_of_set, number, |number| hash(&sets[*number as usize].next_hops));
+        number
+    }
+
+    /// One prefix less has it.
+    fn release(&mut self, number: u32) {
+        let set = &mut self.sets[number as usize];
+        set.prefixes -= 1;
+        if set.prefixes > 0 {
+            return;
+        }
+        let next_hops = std::mem::take(&mut set.next_hops);
+        if let Ok(found) = self.index.find_entry(hash(&next_hops), |other| *other == number) {
+            found.remove();
+        }
+        self.free.push(number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::face::FaceId;
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    proptest! {
+        #[test]
+        fn prefixes_have_their_own_next_hops_and_no_set_is_kept_for_nobody(
+            steps in prop::collection::vec((0u8..8, prop::collection::vec(0u64..3, 0..3)), 1..60),
+        ) {
+            let hasher = NameHasher::new([5, 6]);
+            let mut fib = Fib::new();
+            let mut model = BTreeMap::new();
+            for (prefix, faces) in steps {
+                let mut name = Name::root();
+                name.push_generic(&[prefix]);
+                let next_hops: Vec<NextHop> = faces.iter().map(|face| NextHop { face: FaceId(*face), cost: 1 }).collect();
+                fib.set(&hasher, name.as_name(), &next_hops);
+                match next_hops.is_empty() {
+                    true => drop(model.remove(&name)),
+                    false => drop(model.insert(name, next_hops)),
+                }
+            }
+            let all: BTreeMap<Name, Vec<NextHop>> = fib.iter().map(|(name, hops)| (name, hops.to_vec())).collect();
+            prop_assert_eq!(&all, &model);
+            let different: BTreeSet<Vec<u64>> = model.values().map(|hops| hops.iter().map(|hop| hop.face.0).collect()).collect();
+            prop_assert_eq!(fib.sets.index.len(), different.len());
+            prop_assert_eq!(fib.sets.sets.len() - fib.sets.free.len(), different.len());
+        }
+    }
+}

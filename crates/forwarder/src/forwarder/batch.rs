@@ -1,0 +1,109 @@
+//! Many frames at once: the same as one after the other, but that the memory which they will need is asked for first.
+//!
+//! Tables of millions of entries are in no cache, and an Interest reads some ten places of them, each known from hashes alone. One frame
+//! after the other would wait for each place in turn. Here a batch passes four times: decode, hash and ask for the lines of the indexes; ask
+//! for the entries that they lead to; ask for rows and packets; act. Only the last pass changes anything, frame by frame, so that what the
+//! earlier ones found may have become untrue: they guess, and the last looks.
+
+use super::Forwarder;
+use super::reception::{Frame, Packet};
+use crate::face::FaceId;
+use crate::name_hash::Prefix;
+use crate::outbox::Outbox;
+use larder_policy::Slot;
+use larder_units::Time;
+use std::ops::Range;
+
+/// Frames that are under way at once: enough to hide the memory's latency, few enough that what is known of them stays in the first cache.
+const FRAMES: usize = 32;
+
+/// One frame of a batch.
+#[derive(Debug)]
+pub struct Received<'a> {
+    /// Where it came from.
+    pub face: FaceId,
+    /// An NDNLPv2 packet, or a bare Interest or Data.
+    pub frame: &'a mut [u8],
+}
+
+/// What is known of a frame ahead of its turn.
+struct Ahead<'a> {
+    frame: Frame<'a>,
+    /// The Interest is probably answered by what is in this slot.
+    stored: Option<Slot>,
+    /// Its name's prefixes, among those of the batch.
+    prefixes: Range<usize>,
+}
+
+impl Forwarder {
+    /// Handles frames as [`Forwarder::on_packet`] does, one after the other, faster. Which frame a [`crate::Send`] came of stands in its
+    /// [`index`](crate::Send::index); which were dropped, and why, in [`Outbox::drops`].
+    pub fn on_packets(&mut self, now: Time, batch: &mut [Received<'_>], out: &mut Outbox) {
+        out.clear();
+        self.clock = now;
+        let mut prefixes = std::mem::take(&mut self.scratch.ahead);
+        for batch in batch.chunks_mut(FRAMES) {
+            prefixes.clear();
+            let mut frames = batch.iter_mut();
+            let mut ahead: [Option<Ahead<'_>>; FRAMES] = std::array::from_fn(|_| {
+                let Received { face, frame } = frames.next()?;
+                let frame = Frame::read(&self.hasher, *face, frame);
+                self.ask_for_indexes(&frame);
+                Some(Ahead { frame, stored: None, prefixes: 0..0 })
+            });
+            ahead.iter_mut().flatten().for_each(|ahead| self.ask_for_entries(ahead, &mut prefixes));
+            ahead.iter().flatten().for_each(|ahead| self.ask_for_the_rest(ahead, &prefixes));
+            for Ahead { frame, prefixes: range, .. } in ahead.into_iter().flatten() {
+                let result = self.handle(now, frame, &prefixes[range], out);
+                out.end_of_frame(result);
+            }
+        }
+        self.scratch.ahead = prefixes;
+    }
+
+    fn ask_for_indexes(&self, frame: &Frame<'_>) {
+        match frame.packet() {
+            Some(Packet::Interest(interest, hash)) => {
+                self.pit.prefetch(*hash);
+                self.content_store.prefetch(*hash);
+                self.dead_nonces.prefetch(*hash, interest.nonce.unwrap_or_default());
+            }
+            Some(Packet::Data(_, hash)) => self.pit.prefetch(*hash),
+            _ => {}
+        }
+    }
+
+    fn ask_for_entries(&self, ahead: &mut Ahead<'_>, prefixes: &mut Vec<Prefix>) {
+        match ahead.frame.packet() {
+            Some(Packet::Interest(interest, hash)) => {
+                let stored = self.content_store.prefetch_entry(*hash);
+                self.pit.prefetch_entry(*hash);
+                if stored.is_none() {
+                    let from = prefixes.len();
+                    let longest = self.fib.longest().max(self.strategies.longest());
+                    self.hasher.append_prefixes(interest.name, longest, prefixes);
+                    self.fib.prefetch(&prefixes[from..]);
+                    ahead.prefixes = from..prefixes.len();
+                }
+                ahead.stored = stored;
+            }
+            Some(Packet::Data(_, hash)) => self.pit.prefetch_entry(*hash),
+            _ => {}
+        }
+    }
+
+    fn ask_for_the_rest(&self, ahead: &Ahead<'_>, prefixes: &[Prefix]) {
+        if let Some(Packet::Interest(_, hash)) = ahead.frame.packet() {
+            match ahead.stored {
+                Some(slot) => self.content_store.prefetch_packet(*hash, slot),
+                None => self.fib.prefetch_rows(&prefixes[ahead.prefixes.clone()]),
+            }
+        }
+    }
+}
+
+impl Frame<'_> {
+    fn packet(&self) -> Option<&Packet<'_>> {
+        self.content.as_ref().ok().map(|content| &content.packet)
+    }
+}

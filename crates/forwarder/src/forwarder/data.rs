@@ -1,0 +1,68 @@
+//! The way of Data: who waits for it, whether it is kept, and out to all who wait.
+
+use super::reception::{Arrival, starts_with};
+use super::{Forwarder, Scratch, header_to};
+use crate::drop_reason::{DropReason, Dropped};
+use crate::face::FaceId;
+use crate::outbox::Outbox;
+use larder_packet::{Data, LpHeader, PitToken};
+
+impl Forwarder {
+    /// Data that may be wanted; `hash` is of its name.
+    pub(crate) fn on_data(
+        &mut self,
+        arrival: &Arrival,
+        data: &Data<'_>,
+        hash: u64,
+        out: &mut Outbox,
+    ) -> Result<(), Dropped> {
+        let is_localhost = starts_with(data.name, b"localhost");
+        if !arrival.local && is_localhost {
+            return Err(Dropped::new(DropReason::Scope));
+        }
+        let now = arrival.now;
+        let Scratch { prefixes, found, asked, .. } = &mut self.scratch;
+        self.pit.matches(&self.hasher, hash, data, prefixes, found);
+        // Only who was asked may answer; the answer is then everybody's who waits for this name.
+        let asked_here =
+            |slot: &u32| self.pit.entry(*slot).out_records.iter().any(|record| record.face == arrival.face);
+        if !found.iter().any(asked_here) {
+            return Err(Dropped::new(DropReason::Unsolicited));
+        }
+        asked.clear();
+        asked.extend(found.iter().map(|slot| self.pit.entry(*slot).name_hash()));
+        if !arrival.no_cache && !is_localhost {
+            self.content_store.insert(now, hash, data, asked.drain(..));
+        }
+        let found = std::mem::take(&mut self.scratch.found);
+        for slot in &found {
+            let told = self.measure(*slot, |strategy, entry| strategy.on_data(now, arrival.face, entry));
+            let told = told.unwrap_or_default();
+            let mark = arrival.mark.or(told.mark.then_some(1));
+            let rate = [arrival.rate, told.rate].into_iter().flatten().min();
+            for consumer in &self.pit.entry(*slot).in_records {
+                if consumer.expires > now && consumer.face != arrival.face {
+                    self.satisfied += 1;
+                    let mut header = self.header_for(consumer.face, consumer.token, mark, arrival.face);
+                    header.interest_rate = rate;
+                    out.push(consumer.face, header, arrival.source.body());
+                }
+            }
+            self.finish(now, *slot);
+        }
+        self.scratch.found = found;
+        Ok(())
+    }
+
+    /// The header of a Data to `face`, which came from `incoming`.
+    pub(super) fn header_for(
+        &self,
+        face: FaceId,
+        token: Option<PitToken>,
+        mark: Option<u64>,
+        incoming: FaceId,
+    ) -> LpHeader {
+        let incoming_face = self.faces.local_fields(face).then_some(incoming.0);
+        LpHeader { incoming_face, ..header_to(token, mark) }
+    }
+}

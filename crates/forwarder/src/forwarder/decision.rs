@@ -1,0 +1,196 @@
+//! Where a pending Interest goes: the FIB and the strategy of its name, and what comes of their decision; and Nacks, in both directions.
+
+use super::reception::{Arrival, starts_with};
+use super::{Forwarder, Scratch, header_to};
+use crate::drop_reason::{DropReason, Dropped};
+use crate::fib::Fib;
+use crate::name_hash::{NameHasher, Prefix};
+use crate::outbox::{Body, Outbox};
+use crate::pit::{InRecord, PitEntry};
+use crate::rib::NextHop;
+use crate::strategy::{Decision, Strategy};
+use larder_packet::tlv::Tlv;
+use larder_packet::{Interest, LpHeader, NackReason, NameRef, types};
+use std::time::Duration;
+
+/// The pending Interest that a strategy decides about.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) slot: u32,
+    pub(super) interest: &'a Interest<'a>,
+    /// The prefixes of its name, from the root on, as many as somebody has hashed already.
+    pub(super) prefixes: &'a [Prefix],
+    /// The nonce with which it goes upstream.
+    pub(super) nonce: u32,
+    /// How long an answer is waited for.
+    pub(super) lifetime: Duration,
+}
+
+impl Forwarder {
+    /// Lets the strategy of the name decide, and carries out what it says.
+    pub(super) fn decide(
+        &mut self,
+        arrival: &Arrival,
+        asked: &Asked<'_>,
+        out: &mut Outbox,
+        ask: impl FnOnce(&mut dyn Strategy, &mut Decision<'_>),
+    ) {
+        let Asked { slot, interest, prefixes, nonce, lifetime } = *asked;
+        let Scratch { prefixes: hashed, hinted, send_to, .. } = &mut self.scratch;
+        send_to.clear();
+        let longest = self.fib.longest().max(self.strategies.longest());
+        let prefixes = match reaches(prefixes, longest, interest.name) {
+            true => prefixes,
+            false => {
+                self.hasher.prefixes(interest.name, longest, hashed);
+                hashed
+            }
+        };
+        // The root has one always.
+        let Some(instance) = self.strategies.longest_match_mut(interest.name, prefixes) else { return };
+        let (namespace, next_hops) = next_hops(&self.hasher, &self.fib, interest, prefixes, hinted);
+        let faces = &self.faces;
+        let is_local = |record: &InRecord| faces.get(record.face).is_some_and(|face| face.is_local());
+        let entry = self.pit.entry_mut(slot);
+        entry.namespace = namespace;
+        let from_afar = !entry.in_records.iter().any(is_local);
+        let mut refused = None;
+        let mut decision = Decision {
+            now: arrival.now,
+            from: arrival.face,
+            entry,
+            next_hops,
+            faces,
+            nonce,
+            hop_limit: interest.hop_limit,
+            lifetime,
+            // HopLimit 0 after the decrement: the Interest may reach applications here, and nobody else.
+            local_only: interest.hop_limit == Some(0)
+                || starts_with(interest.name, b"localhost")
+                || (from_afar && starts_with(interest.name, b"localhop")),
+            send_to,
+            refused: &mut refused,
+        };
+        ask(&mut *instance.strategy, &mut decision);
+        for (face, nonce) in send_to.drain(..) {
+            let mut header = header_to(None, arrival.mark);
+            if self.faces.local_fields(face) {
+                header.incoming_face = Some(arrival.face.0);
+            }
+            let body = match nonce {
+                None => arrival.source.body(),
+                Some(nonce) => Body::Stored(replace_nonce(interest.wire, nonce).into()),
+            };
+            out.push(face, header, body);
+        }
+        if let Some(reason) = refused {
+            self.refuse(arrival, asked, reason, out);
+        }
+    }
+
+    /// Tells everyone who waits for the entry that nobody can be asked, and forgets it.
+    fn refuse(&mut self, arrival: &Arrival, asked: &Asked<'_>, reason: NackReason, out: &mut Outbox) {
+        let Asked { slot, interest, .. } = *asked;
+        let entry = self.pit.entry(slot);
+        if reason == NackReason::NoRoute && entry.out_records.is_empty() {
+            self.drops.count(DropReason::NoRoute);
+        }
+        for consumer in entry.in_records.iter().filter(|consumer| consumer.expires > arrival.now) {
+            if !self.faces.get(consumer.face).is_some_and(|face| face.config.is_point_to_point()) {
+                continue;
+            }
+            let body = match interest.nonce == Some(consumer.nonce) {
+                true => arrival.source.body(),
+                false => Body::Stored(replace_nonce(interest.wire, consumer.nonce).into()),
+            };
+            let header = LpHeader { nack: Some(reason), ..header_to(consumer.token, None) };
+            out.push(consumer.face, header, body);
+        }
+        self.unsatisfied += entry.in_records.len() as u64;
+        self.finish(arrival.now, slot);
+    }
+
+    /// Refuses the Interest that just came, to who sent it.
+    pub(crate) fn nack(&mut self, arrival: &Arrival, reason: NackReason, out: &mut Outbox) {
+        if arrival.point_to_point {
+            let header = LpHeader { nack: Some(reason), ..header_to(arrival.token, None) };
+            out.push(arrival.face, header, arrival.source.body());
+        }
+    }
+
+    /// Tells the strategy of a pending Interest what became of it, if it wants to know, and returns what it says.
+    pub(super) fn measure<R>(&mut self, slot: u32, tell: impl FnOnce(&mut dyn Strategy, &PitEntry) -> R) -> Option<R> {
+        if self.measuring == 0 {
+            return None;
+        }
+        let entry = self.pit.entry(slot);
+        let name = entry.name();
+        let prefixes = &mut self.scratch.prefixes;
+        self.hasher.prefixes(name, self.strategies.longest(), prefixes);
+        let instance = self.strategies.longest_match_mut(name, prefixes)?;
+        Some(tell(&mut *instance.strategy, entry))
+    }
+
+    /// An upstream refuses the Interest.
+    pub(super) fn on_nack(
+        &mut self,
+        arrival: &Arrival,
+        reason: NackReason,
+        interest: &Interest<'_>,
+        hash: u64,
+        out: &mut Outbox,
+    ) -> Result<(), Dropped> {
+        let unexpected = Dropped::new(DropReason::UnexpectedNack);
+        let nonce = interest.nonce.filter(|_| arrival.point_to_point).ok_or(unexpected)?;
+        interest.check_parameters_digest().map_err(|_| unexpected)?;
+        let slot = self.pit.find_asked(hash, interest, arrival.face, nonce).ok_or(unexpected)?;
+        let entry = self.pit.entry_mut(slot);
+        for record in entry.out_records.iter_mut().filter(|record| record.face == arrival.face) {
+            record.nacked = Some(reason);
+        }
+        let lifetime = entry.last_expiry().since(arrival.now);
+        let asked = Asked { slot, interest, prefixes: &[], nonce, lifetime };
+        self.decide(arrival, &asked, out, |strategy, decision| strategy.on_nack(decision));
+        Ok(())
+    }
+}
+
+/// Whether these prefixes of the name are as many as a table with prefixes of up to `longest` components may want.
+fn reaches(prefixes: &[Prefix], longest: usize, name: NameRef<'_>) -> bool {
+    prefixes.len() > longest || prefixes.last().is_some_and(|last| last.end == name.as_bytes().len())
+}
+
+/// The next hops of the Interest's name, or of its first delegation that has a route (packet specification 0.3, "ForwardingHint"); and the
+/// hash of their prefix.
+pub(super) fn next_hops<'a>(
+    hasher: &NameHasher,
+    fib: &'a Fib,
+    interest: &Interest<'_>,
+    prefixes: &[Prefix],
+    hinted: &mut Vec<Prefix>,
+) -> (u64, &'a [NextHop]) {
+    let direct = fib.longest_match(interest.name, prefixes);
+    let found = match interest.forwarding_hint {
+        None => direct,
+        Some(_) => interest
+            .forwarding_hints()
+            .find_map(|delegation| {
+                hasher.prefixes(delegation, fib.longest(), hinted);
+                fib.longest_match(delegation, hinted)
+            })
+            .or(direct),
+    };
+    found.unwrap_or((0, &[]))
+}
+
+/// The Interest with another nonce: each consumer gets back the one that it sent.
+fn replace_nonce(interest: &[u8], nonce: u32) -> Vec<u8> {
+    let mut wire = interest.to_vec();
+    let element = Tlv::only(interest, types::INTEREST).ok();
+    let found = element.and_then(|element| element.children().flatten().find(|child| child.typ == types::NONCE));
+    if let Some(found) = found {
+        let at = found.value_offset();
+        wire[at..at + 4].copy_from_slice(&nonce.to_be_bytes());
+    }
+    wire
+}

@@ -1,0 +1,153 @@
+//! The way of an Interest: what may not pass, what waits already, what the Content Store answers; and what becomes pending.
+
+use super::Forwarder;
+use super::decision::Asked;
+use super::reception::{Arrival, starts_with};
+use crate::drop_reason::{Detail, DropReason, Dropped};
+use crate::face::FaceId;
+use crate::limits;
+use crate::management;
+use crate::name_hash::Prefix;
+use crate::outbox::{Body, Outbox};
+use crate::pit::{InRecord, PitEntry};
+use bytes::Bytes;
+use larder_packet::{Interest, NackReason, NameRef, with_nonce};
+use larder_units::Time;
+use std::time::Duration;
+
+impl Forwarder {
+    /// An Interest; `hash` is of its name ([`Forwarder::hash_of`]), `prefixes` are the name's, or none where nobody has hashed them yet.
+    pub(super) fn on_interest(
+        &mut self,
+        arrival: &Arrival,
+        interest: &Interest<'_>,
+        hash: u64,
+        prefixes: &[Prefix],
+        out: &mut Outbox,
+    ) -> Result<(), Dropped> {
+        let Some(nonce) = interest.nonce else {
+            // Applications may leave the nonce to the forwarder (packet specification 0.3, "Nonce").
+            let packet = Bytes::from(with_nonce(interest.wire, self.nonces.bits() as u32));
+            if packet.len() > limits::MAX_PACKET_BYTES {
+                return Err(Dropped { reason: DropReason::Oversized, detail: Detail::Bytes(packet.len()) });
+            }
+            let interest = Interest::decode(&packet)?;
+            return self.on_interest(&arrival.made(packet.clone()), &interest, hash, prefixes, out);
+        };
+        let Arrival { now, face, token, .. } = *arrival;
+        let name = interest.name;
+        if !arrival.local && starts_with(name, b"localhost") {
+            return Err(Dropped::new(DropReason::Scope));
+        }
+        if interest.check_parameters_digest().is_err() {
+            return Err(Dropped::new(DropReason::ParametersDigest));
+        }
+        if interest.can_be_prefix && name.component_count() > limits::CAN_BE_PREFIX_COMPONENTS {
+            return Err(Dropped::new(DropReason::NameTooDeep));
+        }
+        if management::is_management(name) && (arrival.local || self.management.authority.allows_localhop()) {
+            return self.on_management(arrival, interest, hash, out);
+        }
+        let pending = self.pit.find(hash, interest);
+        if self.is_duplicate(now, hash, nonce, face, pending) {
+            self.nack(arrival, NackReason::Duplicate, out);
+            return Err(Dropped::new(DropReason::DuplicateNonce));
+        }
+        if pending.is_some_and(|slot| is_waiting(now, self.pit.entry(slot))) {
+            self.content_store.engine_mut().miss(hash, now);
+        } else if let Some(data) = self.content_store.look_up(now, hash, interest) {
+            self.satisfied += 1;
+            let header = self.header_for(face, token, None, FaceId::CONTENT_STORE);
+            out.push(face, header, Body::Cached(data));
+            return Ok(());
+        }
+        let (slot, lifetime) = self.pend(arrival, hash, interest, pending)?;
+        self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token })?;
+        let asked = Asked { slot, interest, prefixes, nonce, lifetime };
+        match arrival.next_hop {
+            // The application has chosen: no strategy is asked (NDNLPv2, "Consumer Controlled Forwarding").
+            Some(chosen) => self.decide(arrival, &asked, out, |_, decision| decision.send_to_chosen(chosen)),
+            None => self.decide(arrival, &asked, out, |strategy, decision| strategy.on_interest(decision)),
+        }
+        Ok(())
+    }
+
+    /// The PIT entry of an Interest, a new one where there is none `pending`, and how long it may wait.
+    pub(crate) fn pend(
+        &mut self,
+        arrival: &Arrival,
+        hash: u64,
+        interest: &Interest<'_>,
+        pending: Option<u32>,
+    ) -> Result<(u32, Duration), Dropped> {
+        let slot = match pending {
+            Some(slot) => slot,
+            None => {
+                self.make_room(arrival, interest);
+                self.pit.insert(arrival.face, hash, interest).ok_or(Dropped::new(DropReason::PitFull))?
+            }
+        };
+        Ok((slot, interest.lifetime_or_default().min(limits::INTEREST_LIFETIME)))
+    }
+
+    /// Where the PIT is full, the face that holds the most of it gives way.
+    fn make_room(&mut self, arrival: &Arrival, interest: &Interest<'_>) {
+        while self.pit.is_full_for(interest) {
+            let Some((from, slot)) = self.pit.take_from(arrival.face) else { return };
+            self.count_drop(from, DropReason::PitFull);
+            self.unsatisfied += 1;
+            self.finish(arrival.now, slot);
+        }
+    }
+
+    /// The hash under which an Interest is pending and cached Data is found: of its name without an implicit digest.
+    pub(crate) fn hash_of(&self, name: NameRef<'_>) -> u64 {
+        let (name, _) = name.strip_implicit_digest();
+        self.hasher.hash(name.as_bytes())
+    }
+
+    /// A nonce that another face's Interest carries, or that a dead Interest carried: the Interest came around.
+    pub(super) fn is_duplicate(
+        &mut self,
+        now: Time,
+        hash: u64,
+        nonce: u32,
+        face: FaceId,
+        pending: Option<u32>,
+    ) -> bool {
+        if self.dead_nonces.contains(now, hash, nonce) {
+            return true;
+        }
+        let Some(slot) = pending else { return false };
+        let entry = self.pit.entry(slot);
+        // From the face that sent it before, it is a retransmission (NFD, "DUPLICATE_NONCE_IN_SAME").
+        let repeated = entry.in_records.iter().any(|record| record.nonce == nonce && record.face == face);
+        let carried = entry.in_records.iter().map(|record| record.nonce);
+        !repeated && carried.chain(entry.out_records.iter().map(|record| record.nonce)).any(|carried| carried == nonce)
+    }
+
+    pub(crate) fn add_consumer(&mut self, slot: u32, record: InRecord) -> Result<(), Dropped> {
+        let entry = self.pit.entry_mut(slot);
+        match entry.in_records.iter().position(|old| old.face == record.face) {
+            Some(known) => entry.in_records[known] = record,
+            None if entry.in_records.len() < limits::RECORDS_PER_ENTRY => entry.in_records.push(record),
+            None => return Err(Dropped::new(DropReason::PitFull)),
+        }
+        let last = self.pit.entry(slot).last_expiry();
+        self.pit.set_timer(slot, last);
+        Ok(())
+    }
+
+    /// Forgets a pending Interest, but for the nonces that it sent out.
+    pub(super) fn finish(&mut self, now: Time, slot: u32) {
+        let entry = self.pit.entry(slot);
+        for record in &entry.out_records {
+            self.dead_nonces.insert(now, entry.name_hash(), record.nonce);
+        }
+        self.pit.remove(slot);
+    }
+}
+
+fn is_waiting(now: Time, entry: &PitEntry) -> bool {
+    entry.in_records.iter().any(|record| record.expires > now)
+}

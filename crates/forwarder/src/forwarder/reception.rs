@@ -1,0 +1,315 @@
+//! A frame comes in: the link header off, HopLimit spent, the packet decoded, fragments put together; then to the pipeline of its kind.
+
+use super::Forwarder;
+use crate::drop_reason::{Detail, DropReason, Dropped};
+use crate::face::{Face, FaceId};
+use crate::limits;
+use crate::name_hash::{NameHasher, Prefix};
+use crate::outbox::{Body, Outbox};
+use bytes::Bytes;
+use larder_packet::limits::REASSEMBLY_TIMEOUT;
+use larder_packet::{Data, Interest, LpHeader, LpPacket, NackReason, NameRef, PitToken, Reassembled, types};
+use larder_units::Time;
+use std::ops::Range;
+
+/// A frame that was read, and what is known of it before anything is done about it.
+pub(super) struct Frame<'a> {
+    pub(super) face: FaceId,
+    bytes: &'a [u8],
+    pub(super) content: Result<Content<'a>, Dropped>,
+}
+
+/// What a frame brings.
+pub(super) struct Content<'a> {
+    header: LpHeader,
+    /// Where the packet, or a piece of one, stands in the frame.
+    range: Range<usize>,
+    pub(super) packet: Packet<'a>,
+}
+
+pub(super) enum Packet<'a> {
+    /// Something for the link only.
+    Nothing,
+    Piece(&'a [u8]),
+    /// With the hash of its name without an implicit digest.
+    Interest(Interest<'a>, u64),
+    /// With the hash of its name.
+    Data(Data<'a>, u64),
+}
+
+impl<'a> Frame<'a> {
+    /// Reads a frame; an Interest's HopLimit is spent in place.
+    pub(super) fn read(hasher: &NameHasher, face: FaceId, bytes: &'a mut [u8]) -> Frame<'a> {
+        let opened = open(bytes);
+        let bytes: &'a [u8] = bytes;
+        let content = opened.and_then(|(header, range)| {
+            let Some(range) = range else {
+                return Ok(Content { header, range: 0..0, packet: Packet::Nothing });
+            };
+            let fragment = &bytes[range.clone()];
+            let packet = match header.frag_count {
+                0 | 1 => Packet::decode(hasher, fragment)?,
+                _ => Packet::Piece(fragment),
+            };
+            Ok(Content { header, range, packet })
+        });
+        Frame { face, bytes, content }
+    }
+}
+
+impl<'a> Packet<'a> {
+    /// Reads an Interest or a Data.
+    pub(super) fn decode(hasher: &NameHasher, packet: &'a [u8]) -> Result<Packet<'a>, Dropped> {
+        match packet.first().map_or(0, |first| u32::from(*first)) {
+            types::INTEREST => {
+                let interest = Interest::decode(packet)?;
+                let (name, _) = interest.name.strip_implicit_digest();
+                Ok(Packet::Interest(interest, hasher.hash(name.as_bytes())))
+            }
+            types::DATA => {
+                let data = Data::decode(packet)?;
+                Ok(Packet::Data(data, hasher.hash(data.name.as_bytes())))
+            }
+            _ => Err(Dropped::new(DropReason::Malformed)),
+        }
+    }
+}
+
+/// The link header, and where what it stands before is.
+pub(super) fn open(frame: &mut [u8]) -> Result<(LpHeader, Option<Range<usize>>), Dropped> {
+    let packet = LpPacket::decode(frame)?;
+    let (header, range) = (packet.header, packet.fragment_range());
+    if let Some(range) = range.clone().filter(|_| header.frag_count <= 1) {
+        check_and_age(&mut frame[range], header.nack)?;
+    }
+    Ok((header, range))
+}
+
+/// Refuses what is too large, and takes one from an Interest's HopLimit (packet specification 0.3, "HopLimit"). A Nack's Interest goes back
+/// the way that it came, and keeps its own.
+fn check_and_age(packet: &mut [u8], nack: Option<NackReason>) -> Result<(), Dropped> {
+    if packet.len() > limits::MAX_PACKET_BYTES {
+        return Err(Dropped { reason: DropReason::Oversized, detail: Detail::Bytes(packet.len()) });
+    }
+    let is_interest = packet.first().map(|first| u32::from(*first)) == Some(types::INTEREST);
+    // Most Interests have none: where its type stands nowhere, nothing needs to be decoded to know that.
+    if nack.is_some() || !is_interest || !packet.contains(&(types::HOP_LIMIT as u8)) {
+        return Ok(());
+    }
+    let interest = Interest::decode(packet)?;
+    let Some((limit, at)) = interest.hop_limit.zip(interest.hop_limit_offset) else { return Ok(()) };
+    packet[at] = limit.checked_sub(1).ok_or(Dropped::new(DropReason::HopLimit))?;
+    Ok(())
+}
+
+/// Where the network-layer packet stands.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// It stands in the bytes that the host handed in.
+    Input,
+    /// It was reassembled, or changed.
+    Made(Bytes),
+}
+
+impl Source {
+    pub(super) fn body(&self) -> Body {
+        match self {
+            Source::Input => Body::Input,
+            Source::Made(bytes) => Body::Stored(bytes.clone()),
+        }
+    }
+}
+
+/// The packet that is being handled: when and how it came, as far as the pipelines need it.
+#[derive(Clone)]
+pub(crate) struct Arrival {
+    pub(crate) now: Time,
+    pub(crate) face: FaceId,
+    pub(crate) local: bool,
+    pub(crate) point_to_point: bool,
+    pub(crate) token: Option<PitToken>,
+    pub(crate) nack: Option<NackReason>,
+    pub(crate) mark: Option<u64>,
+    /// What the path so far grants the consumer, Interests a second.
+    pub(crate) rate: Option<u64>,
+    pub(crate) no_cache: bool,
+    /// Where an application with local fields wants its Interest to go.
+    pub(crate) next_hop: Option<FaceId>,
+    pub(crate) source: Source,
+}
+
+impl Arrival {
+    fn new(now: Time, id: FaceId, face: &Face, header: &LpHeader, source: Source) -> Arrival {
+        Arrival {
+            now,
+            face: id,
+            local: face.is_local(),
+            point_to_point: face.config.is_point_to_point(),
+            token: header.pit_token,
+            nack: header.nack,
+            mark: header.congestion_mark,
+            rate: header.interest_rate,
+            no_cache: header.no_cache,
+            next_hop: header.next_hop_face.filter(|_| face.config.local_fields).map(FaceId),
+            source,
+        }
+    }
+
+    /// Management's own packet.
+    pub(crate) fn internal(now: Time, packet: Bytes) -> Arrival {
+        Arrival {
+            now,
+            face: FaceId::INTERNAL,
+            local: true,
+            point_to_point: true,
+            token: None,
+            nack: None,
+            mark: None,
+            rate: None,
+            no_cache: true,
+            next_hop: None,
+            source: Source::Made(packet),
+        }
+    }
+
+    /// The packet was put together, or changed: it stands in `bytes` now.
+    pub(super) fn made(&self, bytes: Bytes) -> Arrival {
+        Arrival { source: Source::Made(bytes), ..self.clone() }
+    }
+}
+
+impl Forwarder {
+    /// Handles one frame from a face: an NDNLPv2 packet, or a bare Interest or Data. Its bytes may be changed in place (HopLimit).
+    ///
+    /// `Err` tells the host why the packet was dropped, for its log; it has been counted, and the face is none the worse.
+    pub fn on_packet(&mut self, now: Time, face: FaceId, frame: &mut [u8], out: &mut Outbox) -> Result<(), Dropped> {
+        out.clear();
+        self.clock = now;
+        let frame = Frame::read(&self.hasher, face, frame);
+        self.handle(now, frame, &[], out)
+    }
+
+    /// Handles the next frame of what was handed in; `prefixes` are its Interest's, or none where nobody has hashed them yet.
+    pub(super) fn handle(
+        &mut self,
+        now: Time,
+        frame: Frame<'_>,
+        prefixes: &[Prefix],
+        out: &mut Outbox,
+    ) -> Result<(), Dropped> {
+        let first = out.sends.len();
+        let Frame { face, bytes, content } = frame;
+        let result = match self.faces.get_mut(face) {
+            Some(known) => {
+                known.counters.in_bytes += bytes.len() as u64;
+                content.and_then(|content| self.receive(now, face, &content, prefixes, out))
+            }
+            None => Err(Dropped::new(DropReason::NoFace)),
+        };
+        if let Err(dropped) = &result {
+            self.count_drop(face, dropped.reason);
+        }
+        self.count_sends(first, bytes, out);
+        result
+    }
+
+    fn receive(
+        &mut self,
+        now: Time,
+        id: FaceId,
+        content: &Content<'_>,
+        prefixes: &[Prefix],
+        out: &mut Outbox,
+    ) -> Result<(), Dropped> {
+        let Content { header, range, packet } = content;
+        match packet {
+            Packet::Nothing => Ok(()),
+            Packet::Piece(piece) => self.on_piece(now, id, header, piece, out),
+            packet => {
+                out.next(range.clone());
+                let face = self.faces.get(id).ok_or(Dropped::new(DropReason::NoFace))?;
+                let arrival = Arrival::new(now, id, face, header, Source::Input);
+                self.on_network_packet(&arrival, packet, prefixes, out)
+            }
+        }
+    }
+
+    fn on_piece(
+        &mut self,
+        now: Time,
+        id: FaceId,
+        header: &LpHeader,
+        piece: &[u8],
+        out: &mut Outbox,
+    ) -> Result<(), Dropped> {
+        let face = self.faces.get_mut(id).ok_or(Dropped::new(DropReason::NoFace))?;
+        if face.reassembler.is_none() {
+            if self.reassembling >= limits::REASSEMBLING_FACES {
+                return Err(Dropped::new(DropReason::Reassembly));
+            }
+            self.reassembling += 1;
+            self.next_sweep.get_or_insert(now + REASSEMBLY_TIMEOUT);
+        }
+        match face.reassembler.get_or_insert_default().accept(now, header, piece) {
+            Reassembled::Done(mut packet, header) => {
+                check_and_age(&mut packet, header.nack)?;
+                let bytes = Bytes::from(packet);
+                let arrival = Arrival::new(now, id, face, &header, Source::Made(bytes.clone()));
+                let packet = Packet::decode(&self.hasher, &bytes)?;
+                self.on_network_packet(&arrival, &packet, &[], out)
+            }
+            Reassembled::Partial | Reassembled::Whole(_) => Ok(()),
+            Reassembled::Dropped(_) => Err(Dropped::new(DropReason::Reassembly)),
+        }
+    }
+
+    /// Tells apart Interest, Data and Nack.
+    fn on_network_packet(
+        &mut self,
+        arrival: &Arrival,
+        packet: &Packet<'_>,
+        prefixes: &[Prefix],
+        out: &mut Outbox,
+    ) -> Result<(), Dropped> {
+        let counters = self.faces.get_mut(arrival.face).map(|face| &mut face.counters);
+        match (packet, arrival.nack) {
+            (Packet::Interest(interest, hash), None) => {
+                counters.into_iter().for_each(|counters| counters.in_interests += 1);
+                self.on_interest(arrival, interest, *hash, prefixes, out)
+            }
+            (Packet::Interest(interest, hash), Some(reason)) => {
+                counters.into_iter().for_each(|counters| counters.in_nacks += 1);
+                self.on_nack(arrival, reason, interest, *hash, out)
+            }
+            (Packet::Data(data, hash), None) => {
+                counters.into_iter().for_each(|counters| counters.in_data += 1);
+                self.on_data(arrival, data, *hash, out)
+            }
+            _ => Err(Dropped::new(DropReason::Malformed)),
+        }
+    }
+
+    /// Counts what the packet in `frame` made the forwarder send: the sends from the one with number `first` on.
+    pub(crate) fn count_sends(&mut self, first: usize, frame: &[u8], out: &Outbox) {
+        for send in &out.sends[first..] {
+            let Some(face) = self.faces.get_mut(send.face) else { continue };
+            let counters = &mut face.counters;
+            let packet = match &send.body {
+                Body::Input => frame.get(out.input_of(send)).unwrap_or_default(),
+                Body::Stored(bytes) => bytes,
+                Body::Cached(packet) => packet,
+            };
+            counters.out_bytes += packet.len() as u64;
+            match (send.header.nack, packet.first().map(|first| u32::from(*first))) {
+                (Some(_), _) => counters.out_nacks += 1,
+                (None, Some(types::INTEREST)) => counters.out_interests += 1,
+                _ => counters.out_data += 1,
+            }
+        }
+    }
+}
+
+/// Whether the first component of the name is this.
+pub(super) fn starts_with(name: NameRef<'_>, first: &[u8]) -> bool {
+    name.components().next().is_some_and(|component| component.value == first)
+}

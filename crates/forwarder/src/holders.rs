@@ -1,0 +1,147 @@
+//! Which face holds how much of the PIT, so that a full table takes from who floods it.
+//!
+//! Each entry belongs to the face whose Interest made it. Where there is no room, a face that holds less than another may have the oldest entry
+//! of the one that holds the most; who holds the most himself is refused. So a flood crowds out itself, and every other face keeps what it
+//! needs up to an equal share. O(1): who holds the most is known from the insertions, until he holds no more than who asks; then all faces are
+//! looked at, once for as many refusals as there are faces. 16 bytes an entry, about 40 a face that has some.
+
+use crate::face::FaceId;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+#[derive(Default)]
+pub(crate) struct Holders {
+    /// Faces that hold entries. Their numbers are the forwarder's own, so an unkeyed hash does.
+    faces: HashMap<FaceId, Holder, FixedState>,
+    /// By entry.
+    links: Vec<Link>,
+    /// Who held the most when he last got an entry.
+    greatest: Option<FaceId>,
+    refusals: usize,
+}
+
+/// One face's entries, in the order in which they came.
+#[derive(Clone, Copy)]
+struct Holder {
+    entries: usize,
+    oldest: u32,
+    newest: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Link {
+    face: FaceId,
+    older: u32,
+    newer: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Holders {
+    /// The entry is `face`'s now.
+    pub(crate) fn insert(&mut self, face: FaceId, entry: u32) {
+        let holder = self.faces.entry(face).or_insert(Holder { entries: 0, oldest: entry, newest: NONE });
+        let link = Link { face, older: holder.newest, newer: NONE };
+        (holder.newest, holder.entries) = (entry, holder.entries + 1);
+        let entries = holder.entries;
+        match self.links.get_mut(entry as usize) {
+            Some(place) => *place = link,
+            None => {
+                self.links.resize(entry as usize, Link { face, older: NONE, newer: NONE });
+                self.links.push(link);
+            }
+        }
+        if link.older != NONE {
+            self.links[link.older as usize].newer = entry;
+        }
+        if self.greatest.is_none_or(|greatest| entries > self.held(greatest)) {
+            self.greatest = Some(face);
+        }
+    }
+
+    /// The entry is gone.
+    pub(crate) fn remove(&mut self, entry: u32) {
+        let Link { face, older, newer } = self.links[entry as usize];
+        let Some(holder) = self.faces.get_mut(&face) else { return };
+        holder.entries -= 1;
+        match older {
+            NONE => holder.oldest = newer,
+            older => self.links[older as usize].newer = newer,
+        }
+        match newer {
+            NONE => holder.newest = older,
+            newer => self.links[newer as usize].older = older,
+        }
+        if holder.entries == 0 {
+            self.faces.remove(&face);
+        }
+    }
+
+    /// The entries from which one may be taken for `face`, the oldest first: those of the face with the most, where that is another, with
+    /// more than it would leave `face`.
+    pub(crate) fn of_the_greatest(&mut self, face: FaceId) -> impl Iterator<Item = u32> + '_ {
+        let own = self.held(face);
+        let mut greatest = self.greatest.filter(|greatest| self.held(*greatest) > own + 1);
+        if greatest.is_none() {
+            self.refusals += 1;
+            if self.refusals > self.faces.len() {
+                self.refusals = 0;
+                self.greatest = self.faces.iter().max_by_key(|(_, holder)| holder.entries).map(|(face, _)| *face);
+                greatest = self.greatest.filter(|greatest| self.held(*greatest) > own + 1);
+            }
+        }
+        let oldest = greatest.and_then(|greatest| self.faces.get(&greatest)).map(|holder| holder.oldest);
+        let links = &self.links;
+        std::iter::successors(oldest, |entry| Some(links[*entry as usize].newer).filter(|newer| *newer != NONE))
+    }
+
+    /// Who holds the entry.
+    pub(crate) fn face_of(&self, entry: u32) -> FaceId {
+        self.links[entry as usize].face
+    }
+
+    fn held(&self, face: FaceId) -> usize {
+        self.faces.get(&face).map_or(0, |holder| holder.entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_oldest_of_a_face_that_holds_more_is_taken(steps in prop::collection::vec((0u64..4, any::<bool>(), 0usize..40), 1..120)) {
+            let mut holders = Holders::default();
+            // In the order in which they came.
+            let mut model: Vec<(u32, FaceId)> = Vec::new();
+            let mut free: Vec<u32> = (0..120).rev().collect();
+            for (face, insert, which) in steps {
+                if insert || model.is_empty() {
+                    let (entry, face) = (free.pop().unwrap(), FaceId(face));
+                    holders.insert(face, entry);
+                    model.push((entry, face));
+                } else {
+                    let (entry, _) = model.remove(which % model.len());
+                    holders.remove(entry);
+                    free.push(entry);
+                }
+                let held = |face: FaceId| model.iter().filter(|(_, other)| *other == face).count();
+                for face in (0..5).map(FaceId) {
+                    prop_assert_eq!(holders.held(face), held(face));
+                    // Asked often enough, it looks at all of them.
+                    let taken = (0..10).map(|_| holders.of_the_greatest(face).collect::<Vec<_>>()).last().unwrap();
+                    let most = (0..4).map(|face| held(FaceId(face))).max().unwrap();
+                    prop_assert_eq!(taken.is_empty(), most <= held(face) + 1);
+                    if let Some(first) = taken.first() {
+                        let from = holders.face_of(*first);
+                        prop_assert!(held(from) > held(face) + 1);
+                        let all: Vec<u32> = model.iter().filter(|(_, other)| *other == from).map(|(entry, _)| *entry).collect();
+                        prop_assert_eq!(taken, all);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Buffers of stored packets, shared between the Content Store and the packets on their way out, and used again.
+//!
+//! A packet's reference count stands in front of its bytes, so that a hit reads one place in memory. A store that is full puts in one packet for
+//! each that leaves: the buffers go round in classes of 64 bytes, and nothing is allocated.
+
+use crate::limits::SPARE_BUFFER_BYTES;
+use larder_policy::prefetch;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The bytes of a packet in the Content Store. A copy shares them, and keeps them when the packet leaves the store.
+#[derive(Clone)]
+pub struct StoredPacket {
+    /// A whole number of [`CLASS_BYTES`].
+    buffer: Arc<[u8]>,
+    length: u32,
+}
+
+impl StoredPacket {
+    /// The packet will be sent soon: begins to load it. What follows, the processor loads by itself.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        for line in 0..PREFETCHED_LINES {
+            prefetch(&self.buffer, line * CLASS_BYTES);
+        }
+    }
+}
+
+impl Deref for StoredPacket {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.buffer[..self.length as usize]
+    }
+}
+
+impl fmt::Debug for StoredPacket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.length)
+    }
+}
+
+const CLASS_BYTES: usize = 64;
+const PREFETCHED_LINES: usize = 4;
+
+/// Buffers that wait for a packet.
+#[derive(Default)]
+pub(crate) struct Spare {
+    /// By their lengths in units of [`CLASS_BYTES`].
+    classes: Vec<Vec<Arc<[u8]>>>,
+    bytes: usize,
+}
+
+impl Spare {
+    /// A copy of `packet`, in a spare buffer where there is one.
+    pub(crate) fn store(&mut self, packet: &[u8]) -> StoredPacket {
+        let class = packet.len().div_ceil(CLASS_BYTES);
+        let length = packet.len() as u32;
+        while let Some(mut buffer) = self.classes.get_mut(class).and_then(Vec::pop) {
+            self.bytes -= buffer.len();
+            // Who holds a copy still keeps the buffer.
+            if let Some(bytes) = Arc::get_mut(&mut buffer) {
+                bytes[..packet.len()].copy_from_slice(packet);
+                return StoredPacket { buffer, length };
+            }
+        }
+        let mut buffer = Arc::<[u8]>::from_iter(std::iter::repeat_n(0, class * CLASS_BYTES));
+        if let Some(bytes) = Arc::get_mut(&mut buffer) {
+            bytes[..packet.len()].copy_from_slice(packet);
+        }
+        StoredPacket { buffer, length }
+    }
+
+    /// The packet is not needed any more.
+    pub(crate) fn put(&mut self, packet: StoredPacket) {
+        let class = packet.buffer.len() / CLASS_BYTES;
+        if self.bytes + packet.buffer.len() > SPARE_BUFFER_BYTES {
+            return;
+        }
+        if self.classes.len() <= class {
+            self.classes.resize_with(class + 1, Vec::new);
+        }
+        self.bytes += packet.buffer.len();
+        self.classes[class].push(packet.buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_on_its_way_out_is_overwritten() {
+        let mut spare = Spare::default();
+        let first = spare.store(b"first");
+        let (on_its_way, where_it_stands) = (first.clone(), first.as_ptr());
+        spare.put(first);
+        let second = spare.store(b"second");
+        assert_eq!((&*on_its_way, &*second), (&b"first"[..], &b"second"[..]));
+        drop(on_its_way);
+        let third = spare.store(b"third");
+        assert_eq!(&*third, b"third");
+        let freed = second.as_ptr();
+        spare.put(second);
+        let fourth = spare.store(b"4");
+        assert_eq!((&*fourth, fourth.as_ptr()), (&b"4"[..], freed), "used again");
+        assert_ne!(where_it_stands, freed);
+    }
+
+    #[test]
+    fn a_burst_of_evictions_is_kept_for_ever() {
+        let mut spare = Spare::default();
+        let packets: Vec<StoredPacket> = (0..2000).map(|_| spare.store(&[1; 8000])).collect();
+        packets.into_iter().for_each(|packet| spare.put(packet));
+        assert!(spare.bytes <= SPARE_BUFFER_BYTES && spare.bytes > SPARE_BUFFER_BYTES - 10_000);
+    }
+}

@@ -1,0 +1,128 @@
+//! A body that is put together from slices (and, for several ranges, the lines between them): what it is made of, and how far it has come.
+
+use crate::answer::Response;
+use crate::key::Key;
+use crate::slices::Sliced;
+use crate::stored::Stored;
+use crate::transit::Reader;
+use crate::{Exchange, SliceFollower};
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, Version};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A response whose body is put together piece by piece.
+#[derive(Debug)]
+pub struct Assembled {
+    /// The status.
+    pub status: StatusCode,
+    /// All fields, ready to be sent.
+    pub headers: HeaderMap,
+    /// The body: [`crate::Cache::next_piece`] until [`Piece::End`].
+    pub body: Assembly,
+}
+
+/// A body on its way to one client. What it is made of bears one strong validator; where the origin no longer has that, it breaks off.
+#[derive(Debug)]
+pub struct Assembly {
+    pub(crate) source: Arc<Source>,
+    pub(crate) segments: VecDeque<Segment>,
+    /// What the first of the segments can be read from already.
+    pub(crate) reader: Option<Reader>,
+    left: u64,
+}
+
+#[derive(Debug)]
+pub(crate) enum Segment {
+    Lines(Bytes),
+    /// Of the whole body.
+    Content(Range<u64>),
+}
+
+/// What comes next of an [`Assembly`].
+#[derive(Debug)]
+pub enum Piece {
+    /// Send this.
+    Bytes(Bytes),
+    /// Read this to its end; tell [`Assembly::took`] of each piece.
+    Read(Reader),
+    /// Somebody else is asking for the slice: wait for its reader, and proceed as with [`Piece::Read`].
+    Wait(SliceFollower),
+    /// Ask the origin, with [`Exchange::retry_headers`]; then [`crate::Cache::on_slice`], whose fill's reader is to be read, or
+    /// [`crate::Cache::on_slice_failure`].
+    Ask(Box<Exchange>),
+    /// That was all.
+    End,
+}
+
+/// What the slices are slices of, and who asks for them.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub key: Key<'static>,
+    pub version: Version,
+    /// What is stored of the whole, as it was when the answer began. It is sliced.
+    pub stored: Stored,
+    /// The client's fields without those of its connection.
+    pub request: HeaderMap,
+    /// It may wait for what others ask, and they for it.
+    pub shared: bool,
+}
+
+impl Source {
+    pub(crate) fn sliced(&self) -> &Sliced {
+        self.stored.sliced.as_ref().expect("a source is sliced")
+    }
+}
+
+impl Assembly {
+    /// Of the body that `response` tells of.
+    pub(crate) fn new(source: Arc<Source>, response: &mut Response) -> Assembly {
+        let whole = response.first..response.end.unwrap_or(source.sliced().length);
+        let segments = match response.parts.take() {
+            _ if !response.has_body => VecDeque::new(),
+            None => VecDeque::from([Segment::Content(whole)]),
+            Some(parts) => {
+                let both = |(lines, range)| [Segment::Lines(lines), Segment::Content(range)];
+                let closing = Segment::Lines(parts.closing);
+                parts.parts.into_iter().flat_map(both).chain([closing]).collect()
+            }
+        };
+        let left = segments.iter().map(Segment::length).sum();
+        Assembly { source, segments, reader: None, left }
+    }
+
+    /// Bytes still to come.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// So many bytes have been read by the reader that [`crate::Cache::next_piece`] named.
+    pub fn took(&mut self, bytes: usize) {
+        let bytes = bytes as u64;
+        self.left = self.left.saturating_sub(bytes);
+        match self.segments.front_mut() {
+            Some(Segment::Content(range)) if range.end - range.start > bytes => range.start += bytes,
+            _ => {
+                self.segments.pop_front();
+            }
+        }
+    }
+
+    /// The bytes of the whole body that are still needed.
+    pub(crate) fn content(&self) -> impl Iterator<Item = &Range<u64>> {
+        self.segments.iter().filter_map(|segment| match segment {
+            Segment::Content(range) => Some(range),
+            Segment::Lines(_) => None,
+        })
+    }
+}
+
+impl Segment {
+    fn length(&self) -> u64 {
+        match self {
+            Segment::Lines(lines) => lines.len() as u64,
+            Segment::Content(range) => range.end - range.start,
+        }
+    }
+}

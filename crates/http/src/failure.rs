@@ -1,0 +1,80 @@
+//! The origin fails: with something stale where that may be served (RFC 5861 §4, RFC 9111 §4.2.4), else with an error that says why.
+
+use crate::assembly::Source;
+use crate::cache::Cache;
+use crate::cache_status::CacheStatus;
+use crate::exchange::{Answer, Exchange, UpstreamFailure};
+use crate::flight::Landing;
+use crate::slices::Served;
+use crate::{ForwardReason, Now};
+use http::StatusCode;
+
+impl Cache {
+    /// What is stale, where it may answer in the place of a failure (RFC 5861 §4; RFC 9111 §4.2.4). `status`: of the origin's answer, `None`
+    /// where there was none.
+    pub(crate) fn stale_answer(&mut self, exchange: &Exchange, status: Option<StatusCode>, now: Now) -> Option<Answer> {
+        // A client that insists on validation gets the error, whether what is stored is fresh or stale.
+        let insists = exchange.insists || exchange.reason != ForwardReason::Stale;
+        let stored = exchange.held.as_ref().filter(|_| !insists)?;
+        if !stored.freshness.may_be_stale_on_failure(status.is_none(), now.time) {
+            return None;
+        }
+        // What was purged, or changed by an unsafe request, while the origin was being asked. A soft purge leaves it in the store.
+        let was_removed = self.store.position(stored).is_none();
+        if was_removed && self.store.was_invalidated_since(exchange.hash, exchange.asked) {
+            return None;
+        }
+        let ttl_seconds = stored.freshness.ttl_seconds(now.time);
+        let cache_status = CacheStatus::Stale { reason: exchange.reason, status, ttl_seconds };
+        let headers = stored.validated_headers(now.time, cache_status);
+        let response = stored.ready(&headers).reply(&exchange.method, &exchange.headers);
+        if stored.sliced.is_some() {
+            // Only what one stored slice holds: the others would have to be asked for. Who waits asks for himself.
+            let (key, stored, request) = (exchange.key.clone(), stored.clone(), exchange.headers.clone());
+            let source = Source { key, version: exchange.version, stored, request, shared: false };
+            let Served::AtOnce(answer) = self.serve(source, response, now) else { return None };
+            self.counters.stale += 1;
+            return Some(answer);
+        }
+        let answer = response.with(&stored.body);
+        self.counters.stale += 1;
+        self.counters.hit_bytes += answer.length();
+        if let Some(lead) = &exchange.lead {
+            self.flights.end(exchange.hash, &lead.0);
+            lead.0.land(Landing::Stale { stored: Box::new(stored.clone()), status });
+        }
+        Some(answer)
+    }
+
+    /// The origin did not answer.
+    pub fn on_failure(&mut self, exchange: &Exchange, failure: UpstreamFailure, now: Now) -> Answer {
+        self.counters.upstream_failures += u64::from(failure != UpstreamFailure::Upload);
+        let disconnected =
+            matches!(failure, UpstreamFailure::Unreachable | UpstreamFailure::TimedOut | UpstreamFailure::Malformed);
+        if disconnected && let Some(answer) = self.stale_answer(exchange, None, now) {
+            return answer;
+        }
+        // RFC 9111 §5.2.2.2: with must-revalidate, a cache that cannot reach the origin MUST answer with an error, and SHOULD with 504.
+        let strict = exchange.held.as_ref().is_some_and(|stored| stored.freshness.forbids_stale());
+        let (status, line) = match failure {
+            UpstreamFailure::Upload => (StatusCode::BAD_REQUEST, "larder: the request's body broke off\n"),
+            UpstreamFailure::Circle => (StatusCode::LOOP_DETECTED, "larder: the request goes round in a circle\n"),
+            UpstreamFailure::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin did not answer in time\n"),
+            _ if strict => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin cannot be reached to validate\n"),
+            UpstreamFailure::Unreachable => (StatusCode::BAD_GATEWAY, "larder: the origin cannot be reached\n"),
+            UpstreamFailure::Malformed => (StatusCode::BAD_GATEWAY, "larder: the origin's response is malformed\n"),
+        };
+        let forwarded = CacheStatus::Forwarded {
+            reason: exchange.reason,
+            status: None,
+            stored: false,
+            collapsed: false,
+            refusal: None,
+        };
+        if let Some(lead) = &exchange.lead {
+            self.flights.end(exchange.hash, &lead.0);
+            lead.0.land(Landing::Failed { status, retry_after: None });
+        }
+        Answer::error(status, &exchange.method, line, forwarded, now)
+    }
+}

@@ -1,0 +1,198 @@
+//! The origin's responses: what becomes of the client's request, of those who wait with it, and of what is stored already.
+
+use crate::answer::Ready;
+use crate::assembly::Source;
+use crate::cache::Cache;
+use crate::cache_status::CacheStatus;
+use crate::exchange::{Ask, Exchange, Reply, ResponseHead};
+use crate::fill::Fill;
+use crate::flight::{Head, Landing, Lead};
+use crate::slices::{Served, Whole};
+use crate::stored::Stored;
+use crate::storing::is_framed;
+use crate::{Now, Refusal, conditional, fields};
+use http::header::{CONTENT_LENGTH, ETAG, IF_RANGE, LAST_MODIFIED, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, StatusCode};
+use std::sync::Arc;
+
+impl Cache {
+    /// The head of the origin's final response has come (interim ones are not for the cache).
+    pub fn on_response(&mut self, mut exchange: Box<Exchange>, head: ResponseHead, now: Now) -> Reply {
+        let ResponseHead { mut status, version, mut headers } = head;
+        let framed = is_framed(status, version, &headers);
+        fields::strip_hop_by_hop(&mut headers);
+        fields::ensure_date(&mut headers, now);
+        fields::append_via(&mut headers, version);
+        if status == StatusCode::NOT_MODIFIED && exchange.is_validating() {
+            let stored = exchange.held.take().expect("it is being validated");
+            return self.on_not_modified(exchange, stored, &headers, now);
+        }
+        if is_trouble(status)
+            && let Some(answer) = self.stale_answer(&exchange, Some(status), now)
+        {
+            return Reply::Answer(answer);
+        }
+        let mut was_part = false;
+        if status == StatusCode::PARTIAL_CONTENT {
+            match self.on_part(exchange, headers, now) {
+                Ok(reply) => return reply,
+                Err(Whole { exchange: same, headers: fields }) => (exchange, headers) = (same, fields),
+            }
+            was_part = matches!(exchange.ask, Ask::Slice(_));
+            if was_part {
+                status = StatusCode::OK;
+            } else {
+                self.learn(&exchange, &headers, now);
+            }
+        }
+        // What was asked for is not there; what the client asked for may be.
+        let astray = exchange.is_validating() || exchange.headers.contains_key(IF_RANGE);
+        if status == StatusCode::RANGE_NOT_SATISFIABLE && matches!(exchange.ask, Ask::Slice(_)) && astray {
+            return self.ask_as_client(exchange, now);
+        }
+        self.invalidate_by(&exchange, status, &headers, now);
+        let fill = self.consider(&mut exchange, status, &headers, framed, now);
+        let (mut fill, refusal) = match fill {
+            Ok(fill) => (Some(Box::new(fill)), None),
+            Err(refusal) => (None, refusal),
+        };
+        if was_part && fill.is_none() {
+            // It may not be kept, so the client's part cannot be cut out of it.
+            return self.ask_as_client(exchange, now);
+        }
+        if let Some(refusal) = refusal {
+            self.counters.refuse(refusal);
+        }
+        // Of unknown length: whether the policy admits it shows at its end.
+        let stored = fill.as_ref().is_some_and(|fill| fill.declared.is_some() && !fill.unwanted);
+        if let Some(lead) = exchange.lead.take() {
+            self.share(lead, &exchange, &mut fill, status, &headers, now);
+        }
+        CacheStatus::Forwarded { reason: exchange.reason, status: Some(status), stored, collapsed: false, refusal }
+            .set(&mut headers);
+        if let (Some(fill), Ask::Slice(_)) = (&mut fill, &exchange.ask) {
+            (status, headers) = cut(fill, &exchange, status, &headers);
+        }
+        Reply::Relay { status, headers, fill }
+    }
+
+    /// The head of a leader's response is there: its followers get the body as it comes, or have to see for themselves.
+    fn share(
+        &mut self,
+        lead: Lead,
+        exchange: &Exchange,
+        fill: &mut Option<Box<Fill>>,
+        status: StatusCode,
+        headers: &HeaderMap,
+        now: Now,
+    ) {
+        let reusable = fill.as_mut().filter(|fill| fill.stored.freshness.is_reusable(now.time));
+        if let Some(fill) = reusable {
+            self.flights.set_alone(exchange.hash, false, now.time);
+            lead.0.take_off(Head {
+                status,
+                headers: headers.clone(),
+                selector: fill.stored.selector.clone(),
+                freshness: fill.stored.freshness,
+                length: fill.declared,
+                transit: Arc::clone(&fill.transit.0),
+            });
+            fill.lead = Some(lead);
+            return;
+        }
+        self.flights.end(exchange.hash, &lead.0);
+        if is_trouble(status) {
+            let retry_after = headers.get(RETRY_AFTER).cloned();
+            return lead.0.land(Landing::Failed { status, retry_after });
+        }
+        self.flights.set_alone(exchange.hash, true, now.time);
+        lead.0.land(Landing::Again);
+    }
+
+    /// RFC 9111 §4.3.4: a 304 makes the stored response usable again.
+    fn on_not_modified(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        mut stored: Stored,
+        headers: &HeaderMap,
+        now: Now,
+    ) -> Reply {
+        let same = stored.sliced.as_ref().is_none_or(|sliced| sliced.pin.agrees(headers));
+        if !same || !conditional::selects(headers, stored.headers()) {
+            self.discard(&stored);
+            exchange.asked = now.time;
+            return Reply::Retry(exchange);
+        }
+        if let Some(slot) = self.store.position(&stored) {
+            self.store.engine.hit(slot, stored.hash, now.time);
+        }
+        if exchange.forbids_storing {
+            // RFC 9111 §5.2.1.5: nothing of the response to a no-store request is stored, fields of a 304 included.
+            stored.freshen(headers, &self.targets, exchange.asked, now);
+            self.counters.refuse(Refusal::NoStore);
+        } else if let Err(refusal) = self.renew(&exchange, &mut stored, headers, now) {
+            self.counters.refuse(refusal);
+        }
+        let ttl_seconds = stored.freshness.ttl_seconds(now.time);
+        let status = CacheStatus::Validated { reason: exchange.reason, ttl_seconds };
+        let headers = stored.validated_headers(now.time, status);
+        let response = stored.ready(&headers).reply(&exchange.method, &exchange.headers);
+        if let Some(lead) = exchange.lead.take() {
+            // Followers find it renewed; where it has to be validated for each request, they need not wait for each other.
+            self.flights.end(exchange.hash, &lead.0);
+            self.flights.set_alone(exchange.hash, !stored.freshness.is_reusable(now.time), now.time);
+            lead.0.land(Landing::Again);
+        }
+        self.counters.validated += 1;
+        if stored.sliced.is_none() {
+            let answer = response.with(&stored.body);
+            self.counters.hit_bytes += answer.length();
+            return Reply::Answer(answer);
+        }
+        let Exchange { key, version, headers: request, .. } = *exchange;
+        let shared = fields::times_passed(&request) == 0;
+        match self.serve(Source { key, version, stored, request, shared }, response, now) {
+            Served::AtOnce(answer) => Reply::Answer(answer),
+            Served::Assembled(assembled) => Reply::Assemble(assembled, None),
+        }
+    }
+
+    /// RFC 9111 §4.3.5: a 200 to HEAD that differs from the stored GET in a validator or in length shows that it is outdated; one that agrees
+    /// renews it.
+    pub(crate) fn compare_head(
+        &mut self,
+        exchange: &Exchange,
+        validated: Option<&Stored>,
+        status: StatusCode,
+        headers: &HeaderMap,
+        now: Now,
+    ) {
+        let Some(old) = validated else { return };
+        if status != StatusCode::OK || old.status != StatusCode::OK {
+            return;
+        }
+        let agrees = |name: &HeaderName| headers.get(name).is_none_or(|new| old.headers().get(name) == Some(new));
+        if [ETAG, LAST_MODIFIED, CONTENT_LENGTH].iter().all(agrees) {
+            // RFC 9111 §5.2.1.5: nor are the fields of a response to a no-store HEAD kept.
+            if !exchange.forbids_storing {
+                // Where it may no longer be stored, this has removed it.
+                let _ = self.renew(exchange, &mut old.clone(), headers, now);
+            }
+            return;
+        }
+        self.discard(old);
+    }
+}
+
+/// The origin's health, rather than an answer: RFC 5861 §4 counts these as errors, less 500, which may be one request's own.
+fn is_trouble(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 502..=504)
+}
+
+/// What the client gets of a body that it asked a part of, and that comes whole: its part.
+fn cut(fill: &mut Fill, exchange: &Exchange, status: StatusCode, headers: &HeaderMap) -> (StatusCode, HeaderMap) {
+    let ready = Ready { status, headers, length: fill.declared, boundary: None };
+    let response = ready.reply(&exchange.method, &exchange.headers);
+    fill.part = if response.has_body { (response.first, response.end) } else { (0, Some(0)) };
+    (response.status, response.headers)
+}

@@ -1,0 +1,478 @@
+//! Slices: bodies that are asked for in ranges are stored in parts of one size, each under a key and in a slot of its own (RFC 9111 §3.3, §3.4).
+//!
+//! ```text
+//!  bytes=5000000-5000099 of something unknown ──► asked: the slice around byte 5000000
+//!  206, bytes 4194304-5242879/10000000000 ──────► stored: the head of the whole ("sliced", no body), and this slice
+//!  anything else of it from now on ─────────────► put together from slices; those that are missing are asked for, one after another
+//! ```
+//!
+//! The head tells the length and the *pin*: the strong validator that all slices share. RFC 9111 §3.4 lets parts be combined only then; a
+//! response without one is not sliced. The slices of one head carry its generation in their key: when the head is purged, replaced or
+//! evicted, no slice of it is ever found again, and the policy lets them go. A missing slice is asked for with `If-Range`; anything but exactly
+//! that part of that representation ends the answer under way and removes the head.
+//!
+//! A part that is the whole is stored as a whole. Where an origin does not send the slice that it was asked for, it is asked again as the
+//! client did, and for [`limits::ALONE`] not for slices.
+
+use crate::answer::Ready;
+use crate::answer::Response;
+use crate::assembly::{Assembled, Assembly, Piece, Segment, Source};
+use crate::cache::Cache;
+use crate::cache_status::CACHE_STATUS;
+use crate::cache_status::CacheStatus;
+use crate::directives::RequestDirectives;
+use crate::exchange::Ask;
+use crate::fill::Fill;
+use crate::flight::{Asking, Head, Landing, Lead, Seat, SliceFollower};
+use crate::freshness::Freshness;
+use crate::key::Key;
+use crate::range::{self, Place};
+use crate::store::Found;
+use crate::stored::Stored;
+use crate::storing::{content_length, says_it_changed};
+use crate::vary::Selector;
+use crate::{
+    Answer, Exchange, ForwardReason, Now, Refusal, Reply, RequestHead, ResponseHead, Step, conditional, fields, limits,
+    targeted,
+};
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use larder_policy::Slot;
+use larder_units::Time;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What is known of a body that is stored in slices.
+#[derive(Clone, Debug)]
+pub(crate) struct Sliced {
+    /// In the keys of its slices.
+    pub generation: u64,
+    /// Bytes of the whole.
+    pub length: u64,
+    pub pin: Pin,
+}
+
+/// The strong validator of a representation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pin {
+    name: HeaderName,
+    pub value: HeaderValue,
+}
+
+impl Pin {
+    fn of(headers: &HeaderMap) -> Option<Pin> {
+        let (name, value) = conditional::strong_validator(headers)?;
+        // A copy: the value may be a slice of a connection's buffer.
+        Some(Pin { name, value: HeaderValue::from_bytes(value.as_bytes()).ok()? })
+    }
+
+    fn is_of(&self, headers: &HeaderMap) -> bool {
+        headers.get(&self.name) == Some(&self.value)
+    }
+
+    /// Whether what the fields confirm may be this representation: they have the same validator, or none.
+    pub(crate) fn agrees(&self, headers: &HeaderMap) -> bool {
+        !headers.contains_key(&self.name) || self.is_of(headers)
+    }
+}
+
+/// A request that slices answer.
+pub(crate) struct Asker<'a> {
+    pub key: Key<'a>,
+    pub head: &'a RequestHead<'a>,
+    pub only_if_cached: bool,
+}
+
+/// What slices make of a response.
+pub(crate) enum Served {
+    AtOnce(Answer),
+    Assembled(Assembled),
+}
+
+impl Cache {
+    /// The slice to ask for with a request that the store does not answer: `held` is what has to be validated for it. `None` where it is
+    /// not one for slices.
+    pub(crate) fn opening(
+        &self,
+        request: &RequestHead<'_>,
+        hash: u64,
+        held: Option<&Stored>,
+        now: Now,
+    ) -> Option<Range<u64>> {
+        if self.slice_bytes == 0 || request.method != Method::GET {
+            return None;
+        }
+        let first = match held {
+            Some(stored) => {
+                stored.sliced.as_ref()?;
+                let reply = stored.ready(stored.headers()).reply(request.method, request.headers);
+                reply.parts.map_or(reply.first, |parts| parts.parts[0].1.start)
+            }
+            // With a condition of the client's own, a 304 may be all that it needs.
+            None if [IF_NONE_MATCH, IF_MODIFIED_SINCE].iter().any(|name| request.headers.contains_key(name)) => {
+                return None;
+            }
+            None => range::first_byte(request.headers).filter(|_| !self.flights.is_alone(unsliced(hash), now.time))?,
+        };
+        let start = first - first % self.slice_bytes;
+        Some(start..start.checked_add(self.slice_bytes)?)
+    }
+
+    /// A fresh sliced response is stored.
+    pub(crate) fn hit_slices(&mut self, slot: Slot, hash: u64, asker: Asker<'_>, now: Now) -> Step {
+        self.store.engine.hit(slot, hash, now.time);
+        let stored = self.store.get_mut(slot);
+        stored.hit_headers(now.time);
+        let stored = stored.clone();
+        let Asker { key, head, only_if_cached } = asker;
+        let response = stored.ready(stored.headers()).reply(head.method, head.headers);
+        let mut request = head.headers.clone();
+        fields::strip_hop_by_hop(&mut request);
+        let shared = fields::times_passed(head.headers) == 0;
+        let source = Source { key: key.into_owned(), version: head.version, stored, request, shared };
+        match self.serve(source, response, now) {
+            Served::AtOnce(answer) => {
+                self.counters.hits += 1;
+                Step::Answer(answer)
+            }
+            Served::Assembled(mut assembled) => {
+                if self.is_stored(&assembled.body) {
+                    self.counters.hits += 1;
+                } else if only_if_cached {
+                    return self.unsatisfied(head, now);
+                } else {
+                    assembled.headers.insert(CACHE_STATUS, partial(&assembled.body.source.stored));
+                }
+                Step::Assemble(assembled)
+            }
+        }
+    }
+
+    /// The body of `response` from slices: at once where one that is stored holds all of it.
+    pub(crate) fn serve(&mut self, source: Source, mut response: Response, now: Now) -> Served {
+        if !response.has_body {
+            return Served::AtOnce(response.without_body());
+        }
+        let mut body = Assembly::new(Arc::new(source), &mut response);
+        let Response { status, headers, .. } = response;
+        let one = {
+            let mut content = body.content();
+            let first = content.next().filter(|range| self.slice(range.start).end >= range.end);
+            first.is_some() && content.next().is_none()
+        };
+        if one && let Some(bytes) = self.stored_piece(&mut body, now) {
+            return Served::AtOnce(Answer { status, headers, body: bytes, more: Vec::new() });
+        }
+        Served::Assembled(Assembled { status, headers, body })
+    }
+
+    /// What comes next of a body.
+    pub fn next_piece(&mut self, assembly: &mut Assembly, now: Now) -> Piece {
+        if let Some(reader) = assembly.reader.take() {
+            return Piece::Read(reader);
+        }
+        let range = match assembly.segments.front() {
+            None => return Piece::End,
+            Some(Segment::Lines(lines)) => {
+                let lines = lines.clone();
+                assembly.took(lines.len());
+                return Piece::Bytes(lines);
+            }
+            Some(Segment::Content(range)) => range.clone(),
+        };
+        if let Some(bytes) = self.stored_piece(assembly, now) {
+            return Piece::Bytes(bytes);
+        }
+        let slice = self.slice_within(range.start, &assembly.source);
+        let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
+        let (key, hash) = self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
+        let mut lead = None;
+        if assembly.source.shared {
+            let (headers, wishes) = (&HeaderMap::new(), RequestDirectives::default());
+            let asking = Asking { headers, wishes, reason: ForwardReason::Partial, now };
+            match self.flights.seat(&key, hash, &asking, true) {
+                Seat::Lead(own) => lead = Some(own),
+                Seat::Follow(follower) => {
+                    self.counters.collapsed += 1;
+                    return Piece::Wait(SliceFollower { follower, part });
+                }
+                Seat::Alone => {}
+            }
+        }
+        self.counters.forward(ForwardReason::Partial);
+        let source = &assembly.source;
+        let mut exchange = Exchange::new(
+            source.key.clone(),
+            source.stored.hash,
+            Method::GET,
+            source.version,
+            ForwardReason::Partial,
+            now.time,
+        );
+        exchange.headers = source.request.clone();
+        exchange.ask = Ask::Next(slice, Arc::clone(source));
+        exchange.lead = lead;
+        exchange.part = (part.start, Some(part.end));
+        Piece::Ask(Box::new(exchange))
+    }
+
+    /// The origin's answer to a [`Piece::Ask`]. `None` where it is not the slice: the body breaks off here.
+    pub fn on_slice(&mut self, mut exchange: Box<Exchange>, head: ResponseHead, now: Now) -> Option<Box<Fill>> {
+        let lead = exchange.lead.take();
+        let Ask::Next(slice, source) = &exchange.ask else { return None };
+        let ResponseHead { status, headers, .. } = head;
+        let sliced = source.sliced();
+        let expected = Place { part: slice.clone(), length: sliced.length };
+        let fits = status == StatusCode::PARTIAL_CONTENT && sliced.pin.is_of(&headers) && is_part(&headers, &expected);
+        if !fits {
+            if says_it_changed(status) || matches!(status.as_u16(), 412 | 416) {
+                self.discard(&source.stored);
+                // Where it has not changed, it is an origin that does not keep to what it was asked for.
+                self.flights.set_alone(unsliced(source.stored.hash), true, now.time);
+            }
+            self.land(&exchange, lead);
+            return None;
+        }
+        let says = targeted::directives(&headers, &self.targets);
+        let freshness = Freshness::of(StatusCode::OK, &headers, &says, exchange.asked, now);
+        let verdict = self.judge(StatusCode::OK, &headers, &says, exchange.is_authorized(), &freshness);
+        if let Err(refusal) = verdict {
+            self.counters.refuse(refusal);
+        }
+        let mut fill = self.fill_slice(source, slice, exchange.asked, verdict.is_ok(), lead, now);
+        fill.part = exchange.part;
+        Some(fill)
+    }
+
+    /// The origin did not answer a [`Piece::Ask`]: the body breaks off here.
+    pub fn on_slice_failure(&mut self, mut exchange: Box<Exchange>) {
+        self.counters.upstream_failures += 1;
+        let lead = exchange.lead.take();
+        self.land(&exchange, lead);
+    }
+
+    /// The origin has answered with a part. It is the slice that was asked for, and all of the body, as whole as any; or one of several; or
+    /// the origin is asked again as the client asked.
+    pub(crate) fn on_part(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        mut headers: HeaderMap,
+        now: Now,
+    ) -> Result<Reply, Whole> {
+        let Ask::Slice(asked) = exchange.ask.clone() else { return Err(Whole { exchange, headers }) };
+        let found = range::place(&headers).filter(|found| {
+            let part = asked.start..asked.end.min(found.length);
+            is_part(&headers, &Place { part, length: found.length })
+        });
+        let Some(Place { part, length }) = found else { return Ok(self.ask_as_client(exchange, now)) };
+        headers.remove(CONTENT_RANGE);
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        if part == (0..length) {
+            return Err(Whole { exchange, headers });
+        }
+        let Some(stored) = self.head_of(&exchange, &headers, length, now) else {
+            return Ok(self.ask_as_client(exchange, now));
+        };
+        if !self.store.was_invalidated_since(exchange.hash, exchange.asked) {
+            self.store.put(stored.clone(), now.time);
+        }
+        if let Some(lead) = exchange.lead.take() {
+            self.flights.end(exchange.hash, &lead.0);
+            lead.0.land(Landing::Again);
+        }
+        let (key, hash) = self.slice_key(&exchange.key, stored.sliced.as_ref().expect("it is"), part.start);
+        let lead = self.flights.lead(&key, hash);
+        let request = std::mem::take(&mut exchange.headers);
+        let response = {
+            let status = StatusCode::PARTIAL_CONTENT;
+            let reason = exchange.reason;
+            let forwarded =
+                CacheStatus::Forwarded { reason, status: Some(status), stored: false, collapsed: false, refusal: None };
+            forwarded.set(&mut headers);
+            let ready = Ready {
+                status: StatusCode::OK,
+                headers: &headers,
+                length: Some(length),
+                boundary: Some(exchange.hash),
+            };
+            ready.reply(&Method::GET, &request)
+        };
+        let source = Source { key: exchange.key, version: exchange.version, stored, request, shared: true };
+        let mut response = response;
+        let mut body = Assembly::new(Arc::new(source), &mut response);
+        let fill = self.fill_slice(&body.source, &part, exchange.asked, true, Some(lead), now);
+        let first = body.content().next().filter(|range| part.contains(&range.start)).cloned();
+        if let (Some(range), Some(Segment::Content(_))) = (first, body.segments.front()) {
+            body.reader = fill.transit.0.reader(range.start - part.start, Some(range.end.min(part.end) - part.start));
+        }
+        let Response { status, headers, .. } = response;
+        Ok(Reply::Assemble(Assembled { status, headers, body }, Some(fill)))
+    }
+
+    /// The origin has answered a request for a last part, whose place nobody could know, with that part: the next one is for slices.
+    pub(crate) fn learn(&mut self, exchange: &Exchange, headers: &HeaderMap, now: Now) {
+        if self.slice_bytes == 0 || !matches!(exchange.ask, Ask::Whole) || exchange.held.is_some() {
+            return;
+        }
+        let Some(Place { length, .. }) = range::place(headers) else { return };
+        let mut headers = headers.clone();
+        headers.remove(CONTENT_RANGE);
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        let found = self.store.find(&exchange.key, exchange.hash, &exchange.headers);
+        if let (Found::Nothing | Found::OtherVariants, Some(stored)) =
+            (found, self.head_of(exchange, &headers, length, now))
+            && !self.store.was_invalidated_since(exchange.hash, exchange.asked)
+        {
+            self.store.put(stored, now.time);
+        }
+    }
+
+    /// The origin is asked again, as the client asked.
+    pub(crate) fn ask_as_client(&mut self, mut exchange: Box<Exchange>, now: Now) -> Reply {
+        self.flights.set_alone(unsliced(exchange.hash), true, now.time);
+        if let Some(lead) = exchange.lead.take() {
+            // What comes may be a part, of which others have nothing.
+            self.flights.end(exchange.hash, &lead.0);
+            lead.0.land(Landing::Again);
+        }
+        if let Some(held) = exchange.held.take() {
+            // The answer was not a confirmation.
+            self.discard(&held);
+        }
+        exchange.ask = Ask::AsClient;
+        exchange.asked = now.time;
+        Reply::Retry(exchange)
+    }
+
+    /// What is stored of a sliced response beside its slices. `None` where it may not be stored, or not in slices.
+    fn head_of(&mut self, exchange: &Exchange, headers: &HeaderMap, length: u64, now: Now) -> Option<Stored> {
+        let says = targeted::directives(headers, &self.targets);
+        let freshness = Freshness::of(StatusCode::OK, headers, &says, exchange.asked, now);
+        let verdict = self.judge(StatusCode::OK, headers, &says, exchange.is_authorized(), &freshness);
+        let verdict = if exchange.may_store { verdict } else { Err(Refusal::NoStore) };
+        if let Err(refusal) = verdict {
+            self.counters.refuse(refusal);
+            return None;
+        }
+        let pin = Pin::of(headers).filter(|_| length.div_ceil(self.slice_bytes) <= limits::SLICES)?;
+        let selector = Selector::of(headers, &exchange.headers);
+        let key = exchange.key.to_bytes();
+        let mut stored = Stored::new(key, exchange.hash, selector, StatusCode::OK, headers, freshness);
+        self.generations += 1;
+        stored.sliced = Some(Box::new(Sliced { generation: self.generations, length, pin }));
+        Some(stored)
+    }
+
+    /// Collects a slice, for the store where `stores` and the policy say so, and for who reads it in any case.
+    fn fill_slice(
+        &mut self,
+        source: &Source,
+        slice: &Range<u64>,
+        asked: Time,
+        stores: bool,
+        lead: Option<Lead>,
+        now: Now,
+    ) -> Box<Fill> {
+        let (key, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
+        let length = slice.end - slice.start;
+        let freshness = source.stored.freshness;
+        let status = StatusCode::PARTIAL_CONTENT;
+        let stored = Stored::new(key.to_bytes(), hash, Selector::default(), status, &HeaderMap::new(), freshness);
+        let size = stored.size(length);
+        if stores {
+            self.store.engine.miss(hash, now.time);
+        }
+        let admitted = stores && self.store.engine.admit_or_fill(hash, size, now.time);
+        let mut fill = match Fill::new(stored.clone(), asked, Some(length), self.max_object, &self.budget) {
+            Ok(fill) => fill,
+            Err(_) => Fill::passing(stored, asked, &self.budget),
+        };
+        fill.unwanted |= !admitted;
+        if let Some(lead) = lead {
+            let (headers, selector) = (HeaderMap::new(), Selector::default());
+            let transit = Arc::clone(&fill.transit.0);
+            lead.0.take_off(Head { status, headers, selector, freshness, length: Some(length), transit });
+            fill.lead = Some(lead);
+        }
+        Box::new(fill)
+    }
+
+    /// The next bytes, where they are stored.
+    fn stored_piece(&mut self, assembly: &mut Assembly, now: Now) -> Option<Bytes> {
+        let Some(Segment::Content(range)) = assembly.segments.front() else { return None };
+        let slice = self.slice_within(range.start, &assembly.source);
+        let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
+        let (key, hash) = self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
+        let Found::Match(slot) = self.store.find(&key, hash, &HeaderMap::new()) else { return None };
+        self.store.engine.hit(slot, hash, now.time);
+        let bytes = self.store.get_mut(slot).body.slice(part.start as usize..part.end as usize);
+        assembly.took(bytes.len());
+        self.counters.hit_bytes += bytes.len() as u64;
+        Some(bytes)
+    }
+
+    /// Whether all that a body still needs is stored. It looks no farther than to the first slice that is not.
+    fn is_stored(&self, assembly: &Assembly) -> bool {
+        let source = &assembly.source;
+        assembly.content().all(|range| {
+            let mut at = range.start;
+            while at < range.end {
+                let (key, hash) = self.slice_key(&source.key, source.sliced(), at);
+                if !matches!(self.store.find(&key, hash, &HeaderMap::new()), Found::Match(_)) {
+                    return false;
+                }
+                at = self.slice(at).end;
+            }
+            true
+        })
+    }
+
+    /// Nobody waits for this slice any more.
+    fn land(&mut self, exchange: &Exchange, lead: Option<Lead>) {
+        let (Some(lead), Ask::Next(slice, source)) = (lead, &exchange.ask) else { return };
+        let (_, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
+        self.flights.end(hash, &lead.0);
+        lead.0.land(Landing::Failed { status: StatusCode::BAD_GATEWAY, retry_after: None });
+    }
+
+    fn slice_key(&self, key: &Key<'_>, sliced: &Sliced, at: u64) -> (Key<'static>, u64) {
+        let key = key.slice(sliced.generation, at / self.slice_bytes);
+        let hash = key.hash(&self.hash_key);
+        (key, hash)
+    }
+
+    /// The slice around a byte, as if the body had no end.
+    fn slice(&self, at: u64) -> Range<u64> {
+        let start = at - at % self.slice_bytes;
+        start..start.saturating_add(self.slice_bytes)
+    }
+
+    fn slice_within(&self, at: u64, source: &Source) -> Range<u64> {
+        let slice = self.slice(at);
+        slice.start..slice.end.min(source.sliced().length)
+    }
+}
+
+/// A response that is whole after all, or was not asked for as a slice.
+pub(crate) struct Whole {
+    pub exchange: Box<Exchange>,
+    pub headers: HeaderMap,
+}
+
+/// Whether the fields are those of exactly this part: with another length the body would be torn.
+fn is_part(headers: &HeaderMap, expected: &Place) -> bool {
+    let length = expected.part.end.saturating_sub(expected.part.start);
+    let framed = !headers.contains_key(CONTENT_LENGTH) || content_length(headers) == Some(length);
+    framed && range::place(headers).as_ref() == Some(expected)
+}
+
+fn partial(stored: &Stored) -> HeaderValue {
+    let (reason, status, refusal) = (ForwardReason::Partial, None, None);
+    stored.cache_status(CacheStatus::Forwarded { reason, status, stored: false, collapsed: false, refusal })
+}
+
+/// Under this hash it is remembered that a key is not to be asked for in slices.
+fn unsliced(hash: u64) -> u64 {
+    hash.rotate_left(32) ^ 1
+}

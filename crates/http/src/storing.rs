@@ -1,0 +1,252 @@
+//! Storing: whether the body of a response is collected, what becomes of it at its end, and what leaves the store for it.
+
+use crate::cache::Cache;
+use crate::directives::ResponseDirectives;
+use crate::exchange::{Ask, Exchange};
+use crate::fill::Fill;
+use crate::flight::Landing;
+use crate::freshness::Freshness;
+use crate::store::Found;
+use crate::stored::Stored;
+use crate::vary::Selector;
+use crate::{Now, Refusal, fields, freshness, storability, targeted};
+use http::header::{CONTENT_LENGTH, CONTENT_LOCATION, TRANSFER_ENCODING};
+use http::{HeaderMap, Method, StatusCode, Version};
+use std::time::Duration;
+
+/// What became of a body that was collected for the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// It is stored.
+    Stored,
+    /// It was not what its head declared, or ended early. Not stored.
+    Truncated,
+    /// It is not stored for this reason.
+    Refused(Refusal),
+}
+
+impl Cache {
+    /// Decides whether the body is collected. `Err(None)`: it was never a question.
+    pub(crate) fn consider(
+        &mut self,
+        exchange: &mut Exchange,
+        status: StatusCode,
+        headers: &HeaderMap,
+        framed: bool,
+        now: Now,
+    ) -> Result<Fill, Option<Refusal>> {
+        let validated = exchange.held.clone().filter(Stored::has_validator);
+        if exchange.method == Method::HEAD {
+            self.compare_head(exchange, validated.as_ref(), status, headers, now);
+        }
+        if exchange.method == Method::POST
+            && !exchange.forbids_storing
+            && self.is_page_of_target(exchange, status, headers)
+        {
+            let mut fill = self.start_fill(exchange, status, headers, framed, now).map_err(Some)?;
+            // The request has just invalidated what was asked for before; this is what is there after it.
+            fill.asked = now.time + Duration::from_nanos(1);
+            return Ok(fill);
+        }
+        if exchange.method != Method::GET {
+            return Err(None);
+        }
+        let fill = if exchange.may_store {
+            self.start_fill(exchange, status, headers, framed, now)
+        } else if exchange.forbids_storing {
+            Err(Refusal::NoStore)
+        } else {
+            Err(Refusal::Request)
+        };
+        if fill.is_err() && says_it_changed(status) {
+            self.discard_outdated(exchange, validated.as_ref(), status);
+        }
+        fill.map_err(Some)
+    }
+
+    /// RFC 9110 §9.3.3: a response to POST answers later GETs where it says how long, and that it is what its target names.
+    fn is_page_of_target(&self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap) -> bool {
+        let named = headers.get(CONTENT_LOCATION).and_then(|value| value.to_str().ok());
+        let named = named.and_then(|reference| exchange.key.same_origin_reference(reference));
+        let explicit = || freshness::is_explicit(headers, &targeted::directives(headers, &self.targets));
+        status == StatusCode::OK && named.is_some_and(|key| key == exchange.key) && explicit()
+    }
+
+    /// Whether a response may be stored at all (RFC 9111 §3).
+    pub(crate) fn judge(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        says: &ResponseDirectives,
+        authorized: bool,
+        freshness: &Freshness,
+    ) -> Result<(), Refusal> {
+        storability::judge(status, headers, says, authorized, freshness.has_lifetime(), self.share_cookies)
+    }
+
+    /// The origin has something else now, and it will not take the old one's place: the old one goes, whether or not it had validators.
+    /// Else a reload shows the new one, and the request after it the old one again.
+    fn discard_outdated(&mut self, exchange: &Exchange, validated: Option<&Stored>, status: StatusCode) {
+        if let Some(old) = validated {
+            return self.discard(old);
+        }
+        // Of what was not validated, a 304 to the client's own condition says nothing, and a part not enough.
+        if !exchange.may_store || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT) {
+            return;
+        }
+        if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, &exchange.headers) {
+            self.store.remove(slot);
+            self.counters.invalidated += 1;
+        }
+    }
+
+    fn start_fill(
+        &mut self,
+        exchange: &Exchange,
+        status: StatusCode,
+        headers: &HeaderMap,
+        framed: bool,
+        now: Now,
+    ) -> Result<Fill, Refusal> {
+        let (hash, asked) = (exchange.hash, exchange.asked);
+        // The request that led here counts where its answer may be stored by HTTP's rules.
+        let says = targeted::directives(headers, &self.targets);
+        let freshness = Freshness::of(status, headers, &says, asked, now);
+        self.judge(status, headers, &says, exchange.is_authorized(), &freshness)?;
+        if !framed {
+            return Err(Refusal::Unframed);
+        }
+        self.store.engine.miss(hash, now.time);
+        let declared = if status == StatusCode::NO_CONTENT { Some(0) } else { content_length(headers) };
+        if declared.is_some_and(|length| length > self.max_object) {
+            return Err(Refusal::TooLarge);
+        }
+        let selector = Selector::of(headers, &exchange.headers);
+        let stored = Stored::new(exchange.key.to_bytes(), hash, selector, status, headers, freshness);
+        let admitted =
+            declared.is_none_or(|length| self.store.engine.admit_or_fill(hash, stored.size(length), now.time));
+        // What the policy does not want is collected where others wait for it: better than a request of each of them.
+        // And of what came whole for a slice, the client's part is to be cut out.
+        let is_slice =
+            || matches!(exchange.ask, Ask::Slice(_)) && declared.is_some_and(|length| length <= self.slice_bytes);
+        let awaited = || exchange.lead.as_ref().is_some_and(|lead| lead.0.waiting() > 0) || is_slice();
+        if !admitted && !awaited() {
+            return Err(Refusal::NotAdmitted);
+        }
+        let mut fill = Fill::new(stored, asked, declared, self.max_object, &self.budget)?;
+        fill.unwanted = !admitted;
+        Ok(fill)
+    }
+
+    /// A collected body has ended, without an error of the connection. Stores it, if it is whole and still wanted.
+    pub fn on_complete(&mut self, mut fill: Box<Fill>, now: Now) -> Completion {
+        let (hash, lead) = (fill.stored.hash, fill.lead.take());
+        let completion = self.complete_fill(*fill, now);
+        if let Some(lead) = lead {
+            self.flights.end(hash, &lead.0);
+            // Who has not boarded yet finds it stored, or flies himself.
+            lead.0.land(Landing::Again);
+        }
+        match completion {
+            Completion::Stored => self.counters.stored += 1,
+            Completion::Truncated => self.counters.truncated += 1,
+            Completion::Refused(refusal) => self.counters.refuse(refusal),
+        }
+        completion
+    }
+
+    /// A collected body has ended with an error: RFC 9111 §3.3 forbids to store it as complete, and partial ones are not stored.
+    pub fn on_abort(&mut self, mut fill: Box<Fill>) {
+        if let Some(lead) = fill.lead.take() {
+            self.flights.end(fill.stored.hash, &lead.0);
+            lead.0.land(Landing::Again);
+        }
+        drop(fill);
+        self.counters.truncated += 1;
+    }
+
+    fn complete_fill(&mut self, fill: Fill, now: Now) -> Completion {
+        let asked = fill.asked;
+        if fill.abandoned.is_some() && fill.declared.is_some() || !fill.is_whole() {
+            return Completion::Truncated;
+        }
+        if let Some(refusal) = fill.abandoned {
+            fill.transit.0.finish();
+            // The new one came whole, if not into the store: the old one goes.
+            self.discard(&fill.stored);
+            return Completion::Refused(refusal);
+        }
+        let (admitted, unwanted, length) = (fill.declared.is_some(), fill.unwanted, fill.len());
+        let stored = fill.into_stored();
+        if unwanted {
+            return Completion::Refused(Refusal::NotAdmitted);
+        }
+        if self.store.was_invalidated_since(stored.hash, asked) {
+            return Completion::Refused(Refusal::Invalidated);
+        }
+        if !admitted && !self.store.engine.admit_or_fill(stored.hash, stored.size(length), now.time) {
+            self.discard(&stored);
+            return Completion::Refused(Refusal::NotAdmitted);
+        }
+        if self.store.put(stored, now.time) { Completion::Stored } else { Completion::Refused(Refusal::TooLarge) }
+    }
+
+    /// Gives `stored`, a copy of what the origin has confirmed, the fields of the confirmation, and puts it in the place of the original. Where
+    /// it may not be stored with these, the original goes.
+    pub(crate) fn renew(
+        &mut self,
+        exchange: &Exchange,
+        stored: &mut Stored,
+        headers: &HeaderMap,
+        now: Now,
+    ) -> Result<(), Refusal> {
+        let says = stored.freshen(headers, &self.targets, exchange.asked, now);
+        let authorized = exchange.is_authorized();
+        let verdict = self.judge(stored.status, stored.headers(), &says, authorized, &stored.freshness);
+        let selector = Selector::of(stored.headers(), &exchange.headers);
+        if verdict.is_err() || selector != stored.selector {
+            self.discard(stored);
+            stored.selector = selector;
+        }
+        verdict?;
+        if self.store.was_invalidated_since(stored.hash, exchange.asked) {
+            return Err(Refusal::Invalidated);
+        }
+        self.store.renew(stored.clone(), now.time);
+        Ok(())
+    }
+
+    /// Removes the stored response that `old` is a copy of, or its successor.
+    pub(crate) fn discard(&mut self, old: &Stored) {
+        if let Some(slot) = self.store.position(old) {
+            self.store.remove(slot);
+            self.counters.invalidated += 1;
+        }
+    }
+}
+
+/// Whether a response to a validation, stored or not, means that the stored response is of the past. A 401 or 429 speaks of the client, a
+/// 5xx of the origin's health.
+pub(crate) fn says_it_changed(status: StatusCode) -> bool {
+    status.is_success() || status.is_redirection() || matches!(status.as_u16(), 404 | 410)
+}
+
+/// Whether the end of the body can be told from a broken connection. In HTTP/1 a body without Content-Length and chunked coding ends with
+/// its connection (RFC 9112 §6.3): the cache does not store those.
+pub(crate) fn is_framed(status: StatusCode, version: Version, headers: &HeaderMap) -> bool {
+    version > Version::HTTP_11
+        || status == StatusCode::NO_CONTENT
+        || content_length(headers).is_some()
+        || fields::list(headers, &TRANSFER_ENCODING).last().is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"))
+}
+
+/// The declared length, where all lines agree (RFC 9110 §8.6) and it is not overruled by a transfer coding.
+pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        return None;
+    }
+    let mut values = fields::list(headers, &CONTENT_LENGTH);
+    let first = values.next()?;
+    let digits = first.iter().all(u8::is_ascii_digit) && values.all(|other| other == first);
+    digits.then(|| std::str::from_utf8(first).ok()?.parse().ok())?
+}

@@ -1,0 +1,220 @@
+//! The consumer at a constant rate: ndnSIM's `ConsumerCbr` and `ConsumerZipfMandelbrot`.
+//!
+//! Source: ndnSIM 1.0 and 2.8 (Afanasyev, Moiseenko, Zhang, NDN-0005, 2012). The first Interest goes at the start; each later one 1/f after the
+//! one before, with the frequency at that time: a change of the frequency never moves an Interest that is planned. What timed out or was
+//! refused goes first, the lowest number first, in the place of a new one.
+
+use super::names::Names;
+use super::retransmission::Retransmission;
+use crate::app::{App, Received, Sends};
+use larder_packet::{Data, Interest, InterestBuilder, Name, types};
+use larder_units::{Stream, Time};
+use std::time::Duration;
+
+/// The time between two Interests of frequency f.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Randomize {
+    /// 1/f.
+    #[default]
+    None,
+    /// Uniform between 0 and 2/f.
+    Uniform,
+    /// Exponential with mean 1/f, 50/f at most: a Poisson process.
+    Exponential,
+}
+
+/// What a [`Cbr`] asks for, and how often.
+#[derive(Clone, Debug)]
+pub struct CbrConfig {
+    /// Of all names; a sequence number follows.
+    pub prefix: Name,
+    /// Interests a second, above 0.
+    pub frequency: f64,
+    /// The time between them.
+    pub randomize: Randomize,
+    /// Which numbers.
+    pub names: Names,
+    /// InterestLifetime; `None` leaves it out (4 s).
+    pub lifetime: Option<Duration>,
+    /// When it starts.
+    pub start: Time,
+    /// When it sends no more; answers are still counted.
+    pub stop: Time,
+}
+
+impl CbrConfig {
+    /// One Interest a second under `prefix`, by sequence numbers, with ndnSIM's lifetime of 2 s.
+    pub fn new(prefix: Name) -> Self {
+        CbrConfig {
+            prefix,
+            frequency: 1.0,
+            randomize: Randomize::None,
+            names: Names::Sequence { end: None },
+            lifetime: Some(Duration::from_secs(2)),
+            start: Time::ZERO,
+            stop: Time::MAX,
+        }
+    }
+}
+
+/// What a consumer has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ConsumerCounters {
+    /// Interests sent.
+    pub interests: u64,
+    /// Of them, those whose number was under way.
+    pub retransmissions: u64,
+    /// Data that was waited for.
+    pub data: u64,
+    /// Its content, bytes.
+    pub bytes: u64,
+    /// Data that nobody waited for any more.
+    pub unexpected: u64,
+    /// Nacks.
+    pub nacks: u64,
+    /// Time-outs.
+    pub timeouts: u64,
+    /// Data with a congestion mark.
+    pub marks: u64,
+    /// Seconds from the first sending of each number to its Data, summed (ndnSIM's FullDelay).
+    pub full_delay: f64,
+    /// Seconds from the last sending (ndnSIM's LastDelay).
+    pub last_delay: f64,
+}
+
+/// A consumer at a constant rate.
+pub struct Cbr {
+    config: CbrConfig,
+    stream: Stream,
+    retransmission: Retransmission,
+    /// New numbers so far.
+    asked: u64,
+    planned: Option<Time>,
+    next_timer: Option<Time>,
+    counters: ConsumerCounters,
+}
+
+impl Cbr {
+    /// A consumer with a random stream of its own.
+    pub fn new(config: CbrConfig, stream: Stream) -> Self {
+        let start = config.start;
+        Cbr {
+            retransmission: Retransmission::new(start),
+            asked: 0,
+            planned: Some(start),
+            next_timer: Some(start),
+            counters: ConsumerCounters::default(),
+            config,
+            stream,
+        }
+    }
+
+    /// What it has seen.
+    pub fn counters(&self) -> &ConsumerCounters {
+        &self.counters
+    }
+
+    /// Numbers that wait for their Data.
+    pub fn pending(&self) -> usize {
+        self.retransmission.pending()
+    }
+
+    /// The frequency from the next planning on.
+    pub fn set_frequency(&mut self, frequency: f64) {
+        self.config.frequency = frequency;
+    }
+
+    fn send(&mut self, now: Time, sends: &mut Sends) {
+        let number = match self.retransmission.next_again() {
+            Some(number) => number,
+            None => {
+                let Some(number) = self.config.names.next(self.asked, &mut self.stream) else { return };
+                self.asked += 1;
+                number
+            }
+        };
+        let mut name = self.config.prefix.clone();
+        name.push_sequence(number);
+        let interest = InterestBuilder::new(name).nonce(self.stream.bits() as u32);
+        let interest = match self.config.lifetime {
+            Some(lifetime) => interest.lifetime(lifetime),
+            None => interest,
+        };
+        sends.push(interest.build());
+        self.counters.interests += 1;
+        self.counters.retransmissions += u64::from(self.retransmission.sent(now, number));
+        self.plan(now);
+    }
+
+    fn plan(&mut self, now: Time) {
+        if self.planned.is_none() {
+            let at = now + self.interval();
+            self.planned = (at < self.config.stop).then_some(at);
+        }
+    }
+
+    fn interval(&mut self) -> Duration {
+        let mean = 1.0 / self.config.frequency;
+        let seconds = match self.config.randomize {
+            Randomize::None => mean,
+            Randomize::Uniform => 2.0 * mean * self.stream.unit(),
+            Randomize::Exponential => loop {
+                let drawn = -(1.0 - self.stream.unit()).ln() * mean;
+                if drawn <= 50.0 * mean {
+                    break drawn;
+                }
+            },
+        };
+        Duration::from_nanos((seconds * 1e9).round() as u64)
+    }
+
+    fn number(&self, name: larder_packet::NameRef<'_>) -> Option<u64> {
+        let last = name.last().filter(|last| last.typ == types::SEQUENCE_NUM)?;
+        last.as_number()
+    }
+
+    fn update_timer(&mut self) {
+        self.next_timer = [self.planned, self.retransmission.next_scan()].into_iter().flatten().min();
+    }
+}
+
+impl App for Cbr {
+    fn next_timer(&self) -> Option<Time> {
+        self.next_timer
+    }
+
+    fn on_timer(&mut self, now: Time, sends: &mut Sends) {
+        if self.retransmission.next_scan().is_some_and(|at| at <= now) {
+            self.counters.timeouts += self.retransmission.scan(now);
+            self.plan(now);
+        }
+        if self.planned.is_some_and(|at| at <= now) {
+            self.planned = None;
+            self.send(now, sends);
+        }
+        self.update_timer();
+    }
+
+    fn on_packet(&mut self, now: Time, packet: &Received<'_>, _: &mut Sends) {
+        if packet.header.nack.is_some() {
+            self.counters.nacks += 1;
+            if let Some(number) = Interest::decode(packet.packet).ok().and_then(|interest| self.number(interest.name)) {
+                self.retransmission.refused(number);
+                self.plan(now);
+            }
+        } else if let Ok(data) = Data::decode(packet.packet) {
+            let answered = self.number(data.name).and_then(|number| self.retransmission.answered(now, number));
+            self.counters.marks += u64::from(packet.header.congestion_mark.is_some_and(|mark| mark > 0));
+            match answered {
+                Some(answered) => {
+                    self.counters.data += 1;
+                    self.counters.bytes += data.content.len() as u64;
+                    self.counters.full_delay += answered.full.as_secs_f64();
+                    self.counters.last_delay += answered.last.as_secs_f64();
+                }
+                None => self.counters.unexpected += 1,
+            }
+        }
+        self.update_timer();
+    }
+}

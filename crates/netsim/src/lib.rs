@@ -1,0 +1,55 @@
+//! Networks in virtual time: the forwarder that is deployed, between links and applications that are models.
+//!
+//! A [`Simulation`] owns an event queue with a total order, nodes, links and applications. A node is a real [`larder_forwarder::Forwarder`]
+//! and handles real packets: what crosses a link is the bytes that would cross a cable. Links have a rate, a delay, a queue and losses
+//! ([`LinkConfig`]); applications ([`App`]) stand behind a local face of their node. Chance comes from one random stream a component, named
+//! after it: the same seed gives the same bytes on any machine, and a new node disturbs no other's draws.
+//!
+//! It is not: a model of hosts (forwarding takes no time, applications neither), of radio, or of TCP.
+//!
+//! Read first: [`Simulation`], and [`App`].
+//!
+//! ```text
+//!  App ──local face── Forwarder ──face── Channel (queue ─ rate ─ loss ─ delay) ──face── Forwarder ──local face── App
+//! ```
+//!
+//! ```
+//! use larder_netsim::apps::{Cbr, CbrConfig, Producer, ProducerConfig};
+//! use larder_netsim::{LinkConfig, NodeConfig, Simulation};
+//! use larder_units::Time;
+//! use std::time::Duration;
+//!
+//! let mut network = Simulation::new(1);
+//! let [c, p] = ["c", "p"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
+//! network.connect(c, p, &LinkConfig::new("10Mbps".parse().unwrap(), Duration::from_millis(5))).unwrap();
+//! let prefix: larder_packet::Name = "/a".parse().unwrap();
+//! let consumer = Cbr::new(CbrConfig { frequency: 100.0, ..CbrConfig::new(prefix.clone()) }, network.streams().stream("app c"));
+//! let consumer = network.add_app(c, Box::new(consumer)).unwrap();
+//! let producer = network.add_app(p, Box::new(Producer::new(ProducerConfig::default()))).unwrap();
+//! network.serve(&prefix, producer).unwrap();
+//! network.run_until(Time::from_secs(1)).unwrap();
+//! assert_eq!(network.app::<Cbr>(consumer).unwrap().counters().data, 99);
+//! ```
+#![forbid(unsafe_code)]
+
+mod app;
+pub mod apps;
+mod events;
+pub mod limits;
+mod link;
+mod links;
+mod loss;
+mod node;
+mod queue;
+mod routes;
+mod simulation;
+mod topology;
+
+pub use app::{App, AppId, Received, Sends};
+pub use link::{Channel, ChannelCounters, ChannelId, LinkConfig, LinkId};
+pub use links::Links;
+pub use loss::Loss;
+pub use node::{NodeConfig, NodeId};
+pub use queue::{CoDel, Depth, Queueing, Red};
+pub use simulation::{ConfigError, Fault, Simulation, Stuck};
+pub use topology::{Edge, Topology};

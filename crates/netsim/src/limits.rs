@@ -1,0 +1,14 @@
+//! Every bound of the simulator, with its reason.
+
+/// Events at one instant: with more, an application or a loop of timers of zero length keeps time from passing. A burst of a second's
+/// packets of a 100 Gb/s link has fewer.
+pub const EVENTS_AN_INSTANT: u64 = 20_000_000;
+
+/// Nodes of one simulation, each a forwarder of some 100 kB.
+pub const NODES: usize = 100_000;
+
+/// Links of one simulation.
+pub const LINKS: usize = 1_000_000;
+
+/// Bytes of the largest packet that a node may be told to take: a payload of a megabyte with its name. Real networks have 8800.
+pub const MAX_PACKET_BYTES: usize = (1 << 20) + 8192;

@@ -1,0 +1,85 @@
+//! Frames that a link loses, each link by its own random stream.
+
+use larder_units::Stream;
+
+/// Which frames are lost after they were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Loss {
+    /// None.
+    #[default]
+    None,
+    /// Each with this probability.
+    Uniform(f64),
+    /// In bursts: a channel with two states (Gilbert, BSTJ 39, 1960; Elliott, BSTJ 42, 1963). Each frame first moves the state, then is lost
+    /// with the state's probability.
+    GilbertElliott {
+        /// From good to bad, a frame.
+        to_bad: f64,
+        /// From bad to good, a frame.
+        to_good: f64,
+        /// Loss in the good state.
+        good: f64,
+        /// Loss in the bad state.
+        bad: f64,
+    },
+}
+
+impl Loss {
+    /// The share of frames that is lost in the long run.
+    pub fn mean(&self) -> f64 {
+        match *self {
+            Loss::None => 0.0,
+            Loss::Uniform(p) => p,
+            Loss::GilbertElliott { to_bad, to_good, good, bad } => {
+                let share_bad = if to_bad + to_good > 0.0 { to_bad / (to_bad + to_good) } else { 0.0 };
+                share_bad * bad + (1.0 - share_bad) * good
+            }
+        }
+    }
+
+    /// Whether its probabilities are probabilities.
+    pub(crate) fn is_sound(&self) -> bool {
+        let all = match *self {
+            Loss::None => [0.0; 4],
+            Loss::Uniform(p) => [p; 4],
+            Loss::GilbertElliott { to_bad, to_good, good, bad } => [to_bad, to_good, good, bad],
+        };
+        all.iter().all(|p| (0.0..=1.0).contains(p))
+    }
+
+    /// Whether the next frame is lost; `in_bad` is the channel's state.
+    pub(crate) fn strikes(&self, in_bad: &mut bool, stream: &mut Stream) -> bool {
+        match *self {
+            Loss::None => false,
+            Loss::Uniform(p) => stream.chance(p),
+            Loss::GilbertElliott { to_bad, to_good, good, bad } => {
+                *in_bad ^= stream.chance(if *in_bad { to_good } else { to_bad });
+                stream.chance(if *in_bad { bad } else { good })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_units::Streams;
+
+    #[test]
+    fn losses_have_the_mean_and_the_bursts_that_were_asked_for() {
+        let loss = Loss::GilbertElliott { to_bad: 0.01, to_good: 0.2, good: 0.0, bad: 1.0 };
+        let (mut in_bad, mut stream) = (false, Streams::new(1).stream("loss"));
+        let (mut lost, mut bursts, mut before) = (0u32, 0u32, false);
+        for _ in 0..200_000 {
+            let now = loss.strikes(&mut in_bad, &mut stream);
+            lost += u32::from(now);
+            bursts += u32::from(now && !before);
+            before = now;
+        }
+        let share = f64::from(lost) / 200_000.0;
+        assert!((share - loss.mean()).abs() < 0.005, "{share} and {}", loss.mean());
+        // A burst ends with probability 0.2: five frames long in the mean.
+        let length = f64::from(lost) / f64::from(bursts);
+        assert!((length - 5.0).abs() < 0.4, "{length}");
+    }
+}

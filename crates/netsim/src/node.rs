@@ -1,0 +1,138 @@
+//! Nodes: a forwarder, and what stands behind each of its faces.
+
+use crate::simulation::ConfigError;
+use larder_forwarder::{Config, FaceConfig, FaceId, Forwarder, Route};
+use larder_packet::Name;
+use larder_policy::{Engine, Spec};
+use larder_units::{ByteSize, Streams, Time};
+
+/// A node's number, in the order in which they were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// What a node is like.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The Content Store's policy.
+    pub policy: Spec,
+    /// The Content Store's capacity, bytes; see [`NodeConfig::with_packets`].
+    pub capacity: ByteSize,
+    /// The strategy under `/`, where it is not the forwarder's own.
+    pub strategy: Option<Name>,
+    /// Interests pending at once.
+    pub pit_entries: usize,
+}
+
+impl Default for NodeConfig {
+    /// LRU in 16 MiB.
+    fn default() -> Self {
+        NodeConfig {
+            policy: "lru".parse().expect("a policy of the registry"),
+            capacity: ByteSize::from_mib(16),
+            strategy: None,
+            pit_entries: larder_forwarder::limits::PIT_ENTRIES,
+        }
+    }
+}
+
+impl NodeConfig {
+    /// A Content Store of so many packets, as ndnSIM and NFD count, where the largest has `packet_bytes`: smaller ones may be more.
+    #[must_use]
+    pub fn with_packets(self, packets: u64, packet_bytes: u64) -> Self {
+        let each = packet_bytes.saturating_add(larder_forwarder::limits::CONTENT_STORE_ENTRY_BYTES);
+        NodeConfig { capacity: ByteSize::from_bytes(packets.saturating_mul(each)), ..self }
+    }
+}
+
+/// Where a face leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Port {
+    Channel(u32),
+    App(u32),
+}
+
+pub(crate) struct Node {
+    pub(crate) name: String,
+    config: NodeConfig,
+    pub(crate) forwarder: Forwarder,
+    /// By face, from the forwarder's first on.
+    ports: Vec<(FaceConfig, Port)>,
+    first_face: u64,
+    routes: Vec<(Name, Route)>,
+    /// When the forwarder will be woken.
+    pub(crate) wake: Time,
+    pub(crate) is_up: bool,
+    streams: Streams,
+    restarts: u32,
+    /// Frames that came while it was down.
+    pub(crate) missed: u64,
+}
+
+impl Node {
+    pub(crate) fn new(name: &str, config: NodeConfig, streams: &Streams) -> Result<Self, ConfigError> {
+        let streams = Streams::new(streams.stream(&format!("node {name}")).bits());
+        Ok(Node {
+            name: name.to_owned(),
+            forwarder: forwarder(name, &config, streams)?,
+            config,
+            ports: Vec::new(),
+            first_face: 0,
+            routes: Vec::new(),
+            wake: Time::MAX,
+            is_up: true,
+            streams,
+            restarts: 0,
+            missed: 0,
+        })
+    }
+
+    pub(crate) fn add_face(&mut self, config: FaceConfig, port: Port) -> FaceId {
+        let face = self.forwarder.add_face(config.clone());
+        if self.ports.is_empty() {
+            self.first_face = face.0;
+        }
+        self.ports.push((config, port));
+        face
+    }
+
+    pub(crate) fn port(&self, face: FaceId) -> Option<Port> {
+        let index = face.0.checked_sub(self.first_face)?;
+        self.ports.get(index as usize).map(|(_, port)| *port)
+    }
+
+    pub(crate) fn add_route(&mut self, prefix: &Name, face: FaceId, cost: u64) -> Result<(), ConfigError> {
+        let route = Route { face, origin: 255, cost, flags: larder_forwarder::CHILD_INHERIT, expires: None };
+        let added = self.forwarder.add_route(prefix, route.clone());
+        added.map_err(|error| ConfigError::new(format!("the route {prefix} of node {}: {error}", self.name)))?;
+        self.routes.push((prefix.clone(), route));
+        Ok(())
+    }
+
+    /// A fresh forwarder with the faces and routes of the one before: what was pending and stored is gone.
+    pub(crate) fn restart(&mut self) -> Result<(), ConfigError> {
+        self.restarts += 1;
+        let seed = self.streams.stream(&format!("restart {}", self.restarts)).bits();
+        self.forwarder = forwarder(&self.name, &self.config, Streams::new(seed))?;
+        for (config, _) in &self.ports {
+            self.forwarder.add_face(config.clone());
+        }
+        for (prefix, route) in &self.routes {
+            self.forwarder.add_route(prefix, route.clone()).map_err(|error| ConfigError::new(error.to_string()))?;
+        }
+        self.wake = Time::MAX;
+        self.is_up = true;
+        Ok(())
+    }
+}
+
+fn forwarder(name: &str, config: &NodeConfig, streams: Streams) -> Result<Forwarder, ConfigError> {
+    let refuse = |error: &dyn std::fmt::Display| ConfigError::new(format!("node {name}: {error}"));
+    let engine = Engine::new(&config.policy, config.capacity, &streams).map_err(|error| refuse(&error))?;
+    let mut keys = streams.stream("hash key");
+    let key = [keys.bits(), keys.bits()];
+    let mut forwarder = Forwarder::new(Config { pit_entries: config.pit_entries, ..Config::new(key, streams) }, engine);
+    if let Some(strategy) = &config.strategy {
+        forwarder.set_strategy(&Name::root(), strategy).map_err(|error| refuse(&error))?;
+    }
+    Ok(forwarder)
+}

@@ -1,0 +1,280 @@
+//! The queue before a link: drop-tail, CoDel or RED.
+//!
+//! * Drop-tail in packets is ns-3's: what is being sent is not in the queue any more.
+//! * CoDel: Nichols and Jacobson, RFC 8289; the pseudocode of section 5, on the time that frames have waited.
+//! * RED: Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993, in packets, gentle off; the average does not decay while the queue is idle.
+//!
+//! Where CoDel or RED mark, the frame gets an NDNLPv2 congestion mark in place of being dropped.
+
+use larder_packet::{LpHeader, LpPacket, encode_lp};
+use larder_units::{Stream, Time};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How much a queue holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// So many frames, whatever their size.
+    Packets(usize),
+    /// So many bytes; one frame always fits an empty queue.
+    Bytes(u64),
+}
+
+/// Which frames wait, and which are dropped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Queueing {
+    /// The last to come is dropped where the queue is full.
+    DropTail(Depth),
+    /// Frames that waited too long for too long are dropped or marked.
+    CoDel(CoDel),
+    /// Frames are dropped or marked with a probability that grows with the average length.
+    Red(Red),
+}
+
+/// CoDel's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CoDel {
+    /// The wait that is tolerated.
+    pub target: Duration,
+    /// How long it may be exceeded.
+    pub interval: Duration,
+    /// Mark in place of dropping.
+    pub mark: bool,
+    /// What is never exceeded.
+    pub depth: Depth,
+}
+
+impl Default for CoDel {
+    /// RFC 8289, section 4: 5 ms and 100 ms; 1000 packets.
+    fn default() -> Self {
+        let (target, interval) = (Duration::from_millis(5), Duration::from_millis(100));
+        CoDel { target, interval, mark: false, depth: Depth::Packets(1000) }
+    }
+}
+
+/// RED's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Red {
+    /// Average length, packets, up to which nothing happens.
+    pub least: f64,
+    /// Average length from which on every frame is struck.
+    pub most: f64,
+    /// Probability just below `most`.
+    pub probability: f64,
+    /// Weight of the newest length in the average.
+    pub weight: f64,
+    /// Mark in place of dropping.
+    pub mark: bool,
+    /// What is never exceeded.
+    pub depth: Depth,
+}
+
+impl Default for Red {
+    /// Floyd and Jacobson's thresholds 5 and 15, probability 1/50, weight 0.002.
+    fn default() -> Self {
+        Red { least: 5.0, most: 15.0, probability: 0.02, weight: 0.002, mark: false, depth: Depth::Packets(1000) }
+    }
+}
+
+impl Queueing {
+    fn depth(&self) -> Depth {
+        match self {
+            Queueing::DropTail(depth) | Queueing::CoDel(CoDel { depth, .. }) | Queueing::Red(Red { depth, .. }) => {
+                *depth
+            }
+        }
+    }
+}
+
+struct Waiting {
+    frame: Vec<u8>,
+    since: Time,
+}
+
+/// The frames that wait, and what the discipline remembers.
+pub(crate) struct Queue {
+    queueing: Queueing,
+    waiting: VecDeque<Waiting>,
+    bytes: u64,
+    codel: CoDelState,
+    red: RedState,
+}
+
+#[derive(Default)]
+struct CoDelState {
+    /// When the wait will have been above the target for an interval.
+    first_above: Option<Time>,
+    dropping: bool,
+    drop_next: Time,
+    count: u32,
+    last_count: u32,
+}
+
+#[derive(Default)]
+struct RedState {
+    average: f64,
+    since_last: u32,
+}
+
+/// What became of a frame that came, or of the one that is sent next.
+pub(crate) struct Verdict {
+    pub(crate) dropped: u64,
+    pub(crate) marked: u64,
+}
+
+impl Queue {
+    pub(crate) fn new(queueing: Queueing) -> Self {
+        let (codel, red) = (CoDelState::default(), RedState::default());
+        Queue { queueing, waiting: VecDeque::new(), bytes: 0, codel, red }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn clear(&mut self) -> u64 {
+        let lost = self.waiting.len() as u64;
+        self.waiting.clear();
+        self.bytes = 0;
+        lost
+    }
+
+    /// A frame comes.
+    pub(crate) fn push(&mut self, now: Time, mut frame: Vec<u8>, stream: &mut Stream) -> Verdict {
+        let room = match self.queueing.depth() {
+            Depth::Packets(most) => self.waiting.len() < most,
+            Depth::Bytes(most) => self.waiting.is_empty() || self.bytes + frame.len() as u64 <= most,
+        };
+        let mut verdict = Verdict { dropped: 0, marked: 0 };
+        if let Queueing::Red(red) = &self.queueing
+            && self.red.strikes(red, self.waiting.len(), stream)
+        {
+            match red.mark {
+                true => verdict.marked = mark(&mut frame),
+                false => verdict.dropped = 1,
+            }
+        }
+        if !room {
+            verdict = Verdict { dropped: 1, marked: 0 };
+        }
+        if verdict.dropped == 0 {
+            self.bytes += frame.len() as u64;
+            self.waiting.push_back(Waiting { frame, since: now });
+        }
+        verdict
+    }
+
+    /// The frame to send next.
+    pub(crate) fn pop(&mut self, now: Time) -> (Option<Vec<u8>>, Verdict) {
+        let verdict = Verdict { dropped: 0, marked: 0 };
+        match self.queueing {
+            Queueing::CoDel(codel) => self.pop_codel(now, &codel),
+            _ => (self.take().map(|waiting| waiting.frame), verdict),
+        }
+    }
+
+    fn take(&mut self) -> Option<Waiting> {
+        let waiting = self.waiting.pop_front()?;
+        self.bytes -= waiting.frame.len() as u64;
+        Some(waiting)
+    }
+
+    /// RFC 8289, section 5.6 (`dequeue`).
+    fn pop_codel(&mut self, now: Time, codel: &CoDel) -> (Option<Vec<u8>>, Verdict) {
+        let mut verdict = Verdict { dropped: 0, marked: 0 };
+        let (mut head, mut late) = self.take_judged(now, codel);
+        if self.codel.dropping {
+            if !late {
+                self.codel.dropping = false;
+            }
+            while self.codel.dropping && now >= self.codel.drop_next {
+                self.codel.count += 1;
+                if codel.mark {
+                    verdict.marked += head.as_mut().map_or(0, |head| mark(&mut head.frame));
+                    self.codel.drop_next = control_law(self.codel.drop_next, codel, self.codel.count);
+                    continue;
+                }
+                verdict.dropped += 1;
+                (head, late) = self.take_judged(now, codel);
+                match late {
+                    false => self.codel.dropping = false,
+                    true => self.codel.drop_next = control_law(self.codel.drop_next, codel, self.codel.count),
+                }
+            }
+        } else if late {
+            match codel.mark {
+                true => verdict.marked += head.as_mut().map_or(0, |head| mark(&mut head.frame)),
+                false => {
+                    verdict.dropped += 1;
+                    (head, _) = self.take_judged(now, codel);
+                }
+            }
+            self.codel.dropping = true;
+            let delta = self.codel.count.saturating_sub(self.codel.last_count);
+            let recent = now.since(self.codel.drop_next) < 16 * codel.interval;
+            self.codel.count = if delta > 1 && recent { delta } else { 1 };
+            self.codel.drop_next = control_law(now, codel, self.codel.count);
+            self.codel.last_count = self.codel.count;
+        }
+        (head.map(|head| head.frame), verdict)
+    }
+
+    /// The first frame, and whether frames have waited above the target for an interval (`dodequeue`).
+    fn take_judged(&mut self, now: Time, codel: &CoDel) -> (Option<Waiting>, bool) {
+        let Some(head) = self.take() else {
+            self.codel.first_above = None;
+            return (None, false);
+        };
+        // Where nothing waits behind it, the link is not the bottleneck (`backlog <= mtu`).
+        if now.since(head.since) < codel.target || self.waiting.is_empty() {
+            self.codel.first_above = None;
+            return (Some(head), false);
+        }
+        let at = *self.codel.first_above.get_or_insert(now + codel.interval);
+        (Some(head), now >= at)
+    }
+}
+
+impl RedState {
+    fn strikes(&mut self, red: &Red, length: usize, stream: &mut Stream) -> bool {
+        self.average += red.weight * (length as f64 - self.average);
+        if self.average < red.least {
+            self.since_last = 0;
+            return false;
+        }
+        if self.average >= red.most {
+            self.since_last = 0;
+            return true;
+        }
+        let share = (self.average - red.least) / (red.most - red.least);
+        let base = red.probability * share;
+        let spread = 1.0 - f64::from(self.since_last) * base;
+        self.since_last += 1;
+        let struck = spread <= 0.0 || stream.chance(base / spread);
+        if struck {
+            self.since_last = 0;
+        }
+        struck
+    }
+}
+
+/// The next time: the interval shrinks with the root of the count.
+fn control_law(from: Time, codel: &CoDel, count: u32) -> Time {
+    from + codel.interval.div_f64(f64::from(count).sqrt())
+}
+
+/// Puts a congestion mark on a frame; 1 where it went on. Fragments but the first carry none, as their header is not looked at.
+fn mark(frame: &mut Vec<u8>) -> u64 {
+    let Ok(LpPacket { header, fragment: Some(packet), .. }) = LpPacket::decode(frame) else { return 0 };
+    if header.frag_index > 0 {
+        return 0;
+    }
+    let mut marked = Vec::with_capacity(frame.len() + 16);
+    encode_lp(&LpHeader { congestion_mark: Some(1), ..header }, packet, &mut marked);
+    *frame = marked;
+    1
+}

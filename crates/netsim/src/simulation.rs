@@ -1,0 +1,520 @@
+//! The simulation: nodes, channels and applications around one queue of events.
+
+use crate::app::{App, AppId, Received, Sends};
+use crate::events::{Event, EventQueue, Frames};
+use crate::limits;
+use crate::link::{Channel, ChannelId, LinkConfig, LinkId};
+use crate::node::{Node, NodeConfig, NodeId, Port};
+use crate::routes;
+use larder_forwarder::{Body, FaceConfig, FaceId, Forwarder, Outbox};
+use larder_packet::{LpPacket, Name, encode_lp};
+use larder_units::{Streams, Time};
+use std::any::Any;
+use std::fmt;
+use std::time::Duration;
+
+/// What a simulation cannot be made of. One line that names the thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(String);
+
+impl ConfigError {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        ConfigError(text.into())
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Time does not pass any more: [`limits::EVENTS_AN_INSTANT`] events happened at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// When.
+    pub at: Time,
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let most = limits::EVENTS_AN_INSTANT;
+        write!(
+            f,
+            "time stands still at {}: {most} events at one instant; look for an application whose next timer has always passed",
+            self.at
+        )
+    }
+}
+
+impl std::error::Error for Stuck {}
+
+/// What breaks, or is mended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The link is gone, and what is on it or waits for it. Routes stay as they are.
+    Cut(LinkId),
+    /// The link is there again.
+    Heal(LinkId),
+    /// The node's forwarder stops: frames that reach it are lost, its applications find nobody.
+    Crash(NodeId),
+    /// It starts afresh, with its routes, without what was pending and stored.
+    Restart(NodeId),
+}
+
+struct AppSlot {
+    app: Box<dyn App>,
+    node: NodeId,
+    face: FaceId,
+    tick: Option<Duration>,
+    /// The timer that is planned: events of others are void.
+    timer: Option<Time>,
+}
+
+/// A network in virtual time. See the crate's documentation for an example.
+pub struct Simulation {
+    now: Time,
+    streams: Streams,
+    events: EventQueue,
+    frames: Frames,
+    nodes: Vec<Node>,
+    channels: Vec<Channel>,
+    apps: Vec<AppSlot>,
+    faults: Vec<Fault>,
+    outbox: Outbox,
+    sends: Sends,
+    events_at_once: u64,
+    events_done: u64,
+    packet_hops: u64,
+}
+
+impl Simulation {
+    /// An empty network; every random stream of it comes from this seed.
+    pub fn new(seed: u64) -> Self {
+        Simulation {
+            now: Time::ZERO,
+            streams: Streams::new(seed),
+            events: EventQueue::default(),
+            frames: Frames::default(),
+            nodes: Vec::new(),
+            channels: Vec::new(),
+            apps: Vec::new(),
+            faults: Vec::new(),
+            outbox: Outbox::new(),
+            sends: Sends::default(),
+            events_at_once: 0,
+            events_done: 0,
+            packet_hops: 0,
+        }
+    }
+
+    // ---- What the network is made of ----
+
+    /// The random streams of this run, for applications: name each after its component.
+    pub fn streams(&self) -> Streams {
+        self.streams
+    }
+
+    /// A new node.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where there is one of this name, the policy cannot be built, or there are too many.
+    pub fn add_node(&mut self, name: &str, config: NodeConfig) -> Result<NodeId, ConfigError> {
+        if self.node(name).is_some() {
+            return Err(ConfigError::new(format!("there are two nodes {name}")));
+        }
+        if self.nodes.len() >= limits::NODES {
+            return Err(ConfigError::new(format!("more than {} nodes", limits::NODES)));
+        }
+        let id = NodeId(self.nodes.len() as u32);
+        self.nodes.push(Node::new(name, config, &self.streams)?);
+        Ok(id)
+    }
+
+    /// A link between two nodes, the same in both directions.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the rate is zero, a probability is none, or a node is linked with itself.
+    pub fn connect(&mut self, a: NodeId, b: NodeId, config: &LinkConfig) -> Result<LinkId, ConfigError> {
+        self.connect_asymmetric(a, b, config, config)
+    }
+
+    /// A link that is one thing from `a` to `b`, and another back.
+    ///
+    /// # Errors
+    /// As [`Simulation::connect`].
+    pub fn connect_asymmetric(
+        &mut self,
+        a: NodeId,
+        b: NodeId,
+        there: &LinkConfig,
+        back: &LinkConfig,
+    ) -> Result<LinkId, ConfigError> {
+        let [from, to] = [a, b].map(|node| self.nodes[node.0 as usize].name.clone());
+        let refuse = |what: &str| Err(ConfigError::new(format!("the link {from} – {to} {what}")));
+        if a == b {
+            return refuse("leads from a node to itself");
+        }
+        if self.channels.len() >= 2 * limits::LINKS {
+            return refuse("is one too many");
+        }
+        for config in [there, back] {
+            if config.rate.is_some_and(|rate| rate.bits_per_second() == 0) {
+                return refuse("has rate 0: leave the rate out for a link that sends in no time");
+            }
+            if !config.loss.is_sound() {
+                return refuse("has a loss that is no probability");
+            }
+            if config.mtu.is_some_and(|mtu| mtu < 128) {
+                return refuse("has an MTU below 128 bytes");
+            }
+        }
+        let link = LinkId(self.channels.len() as u32 / 2);
+        let uri = |peer: &str, mtu: Option<usize>| {
+            let face = FaceConfig::remote(format!("sim://{peer}"));
+            mtu.map_or(face.clone(), |mtu| face.with_mtu(mtu))
+        };
+        let [there_id, back_id] = link.channels();
+        let at_b = self.nodes[b.0 as usize].add_face(uri(&from, back.mtu), Port::Channel(back_id.0));
+        let at_a = self.nodes[a.0 as usize].add_face(uri(&to, there.mtu), Port::Channel(there_id.0));
+        // Parallel links have streams of their own: the name has the number among the links of these two.
+        let ends = |channel: &Channel| [channel.from, channel.to];
+        let parallel = self.channels.iter().filter(|channel| ends(channel) == [a, b]).count();
+        let stream = |from: &str, to: &str| self.streams.stream(&format!("channel {from} {to} {parallel}"));
+        let (there_stream, back_stream) = (stream(&from, &to), stream(&to, &from));
+        self.channels.push(Channel::new(there_id.0, a, b, at_b, *there, there_stream));
+        self.channels.push(Channel::new(back_id.0, b, a, at_a, *back, back_stream));
+        Ok(link)
+    }
+
+    /// An application behind a local face of the node. Its first timer is asked for now.
+    ///
+    /// # Errors
+    /// None yet; a node takes any number.
+    pub fn add_app(&mut self, node: NodeId, app: Box<dyn App>) -> Result<AppId, ConfigError> {
+        self.add_app_with_tick(node, app, None)
+    }
+
+    /// An application on a coarse clock: it is called for its timers at multiples of `tick` only. Packets reach it when they come.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the tick is zero.
+    pub fn add_app_with_tick(
+        &mut self,
+        node: NodeId,
+        app: Box<dyn App>,
+        tick: Option<Duration>,
+    ) -> Result<AppId, ConfigError> {
+        if tick.is_some_and(|tick| tick.is_zero()) {
+            return Err(ConfigError::new("a clock with a tick of 0: leave the tick out for a fine clock"));
+        }
+        let id = AppId(self.apps.len() as u32);
+        let face = self.nodes[node.0 as usize].add_face(FaceConfig::local(format!("app://{}", id.0)), Port::App(id.0));
+        self.apps.push(AppSlot { app, node, face, tick, timer: None });
+        self.plan_timer(id.0);
+        Ok(id)
+    }
+
+    /// Leads the prefix to this application: its own node's route, and the shortest path of every other node by the links' metrics. Of paths
+    /// of one length, the one by the node that was made first. Returns the nodes that cannot reach it.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where a forwarder refuses the prefix.
+    pub fn serve(&mut self, prefix: &Name, app: AppId) -> Result<Vec<NodeId>, ConfigError> {
+        let AppSlot { node, face, .. } = self.apps[app.0 as usize];
+        self.nodes[node.0 as usize].add_route(prefix, face, 0)?;
+        self.lead(prefix, node)
+    }
+
+    /// Leads the prefix to this node from all others, by the shortest paths. Returns the nodes that cannot reach it.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where a forwarder refuses the prefix.
+    pub fn lead(&mut self, prefix: &Name, to: NodeId) -> Result<Vec<NodeId>, ConfigError> {
+        let hops = routes::towards(to, self.nodes.len(), &self.channels);
+        let mut unreachable = Vec::new();
+        for (node, hop) in hops.into_iter().enumerate() {
+            let id = NodeId(node as u32);
+            match hop {
+                Some(hop) => self.route(prefix, id, hop.channel, hop.cost)?,
+                None if id == to => {}
+                None => unreachable.push(id),
+            }
+        }
+        Ok(unreachable)
+    }
+
+    /// One route: at `node`, over this channel, which leaves from it.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the channel leaves from elsewhere, or the forwarder refuses the prefix.
+    pub fn route(&mut self, prefix: &Name, node: NodeId, channel: ChannelId, cost: u64) -> Result<(), ConfigError> {
+        if self.channels[channel.0 as usize].from != node {
+            return Err(ConfigError::new(format!("a route of node {} over another's link", self.node_name(node))));
+        }
+        // The other direction of the link arrives at this end's face.
+        let face = self.channels[(channel.0 ^ 1) as usize].to_face;
+        self.nodes[node.0 as usize].add_route(prefix, face, cost)
+    }
+
+    /// Plans a fault. One that is planned for the past happens at once.
+    pub fn plan_fault(&mut self, at: Time, fault: Fault) {
+        self.faults.push(fault);
+        self.events.plan(at.max(self.now), Event::Fault { index: self.faults.len() as u32 - 1 });
+    }
+
+    // ---- Time ----
+
+    /// Lets everything happen that happens up to `end`, `end` included.
+    ///
+    /// # Errors
+    /// [`Stuck`] where time does not pass.
+    pub fn run_until(&mut self, end: Time) -> Result<(), Stuck> {
+        while let Some((at, event)) = self.events.next(end) {
+            if at > self.now {
+                self.now = at;
+                self.events_at_once = 0;
+            }
+            self.events_at_once += 1;
+            self.events_done += 1;
+            if self.events_at_once > limits::EVENTS_AN_INSTANT {
+                return Err(Stuck { at });
+            }
+            self.happen(event);
+        }
+        self.now = self.now.max(end);
+        Ok(())
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive { channel, frame, epoch } => {
+                let frame = self.frames.take(frame);
+                let channel = &mut self.channels[channel as usize];
+                if channel.epoch != epoch {
+                    return channel.count_lost();
+                }
+                self.packet_hops += 1;
+                let (node, face) = (channel.to, channel.to_face);
+                self.hand_in(node, face, frame);
+            }
+            Event::Ready { channel, epoch } => {
+                let channel = &mut self.channels[channel as usize];
+                if channel.epoch == epoch {
+                    channel.on_ready(self.now, &mut self.events, &mut self.frames);
+                }
+            }
+            Event::Deliver { app, frame } => {
+                let frame = self.frames.take(frame);
+                let Ok(LpPacket { header, fragment: Some(packet), .. }) = LpPacket::decode(&frame) else { return };
+                self.call(app, |app, now, sends| app.on_packet(now, &Received { header, packet }, sends));
+            }
+            Event::Timer { app } => {
+                let slot = &mut self.apps[app as usize];
+                if slot.timer == Some(self.now) {
+                    slot.timer = None;
+                    self.call(app, |app, now, sends| app.on_timer(now, sends));
+                }
+            }
+            Event::Wake { node } => self.wake(node as usize),
+            Event::Fault { index } => self.strike(self.faults[index as usize]),
+        }
+    }
+
+    /// Calls an application, hands what it sends to its forwarder, and plans its next timer.
+    fn call(&mut self, app: u32, act: impl FnOnce(&mut dyn App, Time, &mut Sends)) {
+        let slot = &mut self.apps[app as usize];
+        let (node, face) = (slot.node, slot.face);
+        let mut sends = std::mem::take(&mut self.sends);
+        act(&mut *slot.app, self.now, &mut sends);
+        for frame in sends.frames.drain(..) {
+            self.hand_in(node, face, frame);
+        }
+        self.sends = sends;
+        self.plan_timer(app);
+    }
+
+    fn plan_timer(&mut self, app: u32) {
+        let slot = &mut self.apps[app as usize];
+        let next = slot.app.next_timer().map(|at| on_tick(at.max(self.now), slot.tick));
+        if next != slot.timer {
+            slot.timer = next;
+            if let Some(at) = next {
+                self.events.plan(at, Event::Timer { app });
+            }
+        }
+    }
+
+    /// A frame for a node's forwarder, and what it sends on.
+    fn hand_in(&mut self, id: NodeId, face: FaceId, mut frame: Vec<u8>) {
+        let node = &mut self.nodes[id.0 as usize];
+        if !node.is_up {
+            node.missed += 1;
+            return;
+        }
+        // What is dropped, the forwarder has counted.
+        let _ = node.forwarder.on_packet(self.now, face, &mut frame, &mut self.outbox);
+        self.carry_out(id.0 as usize, frame);
+    }
+
+    fn wake(&mut self, id: usize) {
+        let node = &mut self.nodes[id];
+        if node.wake != self.now || !node.is_up {
+            return;
+        }
+        node.wake = Time::MAX;
+        // It may be early: what it was planned for has been answered meanwhile.
+        if node.forwarder.next_timeout().is_some_and(|at| at <= self.now) {
+            node.forwarder.on_timeout(self.now, &mut self.outbox);
+            return self.carry_out(id, Vec::new());
+        }
+        self.plan_wake(id);
+    }
+
+    fn plan_wake(&mut self, id: usize) {
+        let node = &mut self.nodes[id];
+        if let Some(at) = node.forwarder.next_timeout()
+            && at < node.wake
+        {
+            node.wake = at.max(self.now);
+            self.events.plan(node.wake, Event::Wake { node: id as u32 });
+        }
+    }
+
+    /// Sends what a forwarder wants sent; `input` is the frame that it was handed.
+    fn carry_out(&mut self, id: usize, mut input: Vec<u8>) {
+        let range = self.outbox.input();
+        let mut left = self.outbox.sends().len();
+        for send in self.outbox.drain() {
+            left -= 1;
+            let packet = input.get(range.clone()).unwrap_or_default();
+            match self.nodes[id].port(send.face) {
+                Some(Port::Channel(channel)) => {
+                    let channel = &mut self.channels[channel as usize];
+                    let is_input = matches!(send.body, Body::Input) && range == (0..input.len());
+                    if left == 0 && is_input && send.header.is_empty() && channel.fits(input.len()) {
+                        // The frame that came goes on as it is.
+                        let frame = std::mem::take(&mut input);
+                        channel.send_frame(self.now, frame, &mut self.events, &mut self.frames);
+                    } else {
+                        channel.send(self.now, &send, packet, &mut self.events, &mut self.frames);
+                    }
+                }
+                Some(Port::App(app)) => {
+                    let packet = send.packet(packet);
+                    let mut frame = Vec::with_capacity(packet.len() + 64);
+                    encode_lp(&send.header, packet, &mut frame);
+                    self.events.plan(self.now, Event::Deliver { app, frame: self.frames.put(frame) });
+                }
+                None => {}
+            }
+        }
+        // There are no sockets here that management could open.
+        self.outbox.drain_requests();
+        self.plan_wake(id);
+    }
+
+    fn strike(&mut self, fault: Fault) {
+        match fault {
+            Fault::Cut(link) | Fault::Heal(link) => {
+                for channel in link.channels() {
+                    self.channels[channel.0 as usize].set_up(self.now, matches!(fault, Fault::Heal(_)));
+                }
+            }
+            Fault::Crash(node) => self.nodes[node.0 as usize].is_up = false,
+            Fault::Restart(node) => {
+                // It was made of this configuration before: it cannot fail now.
+                let restarted = self.nodes[node.0 as usize].restart();
+                debug_assert!(restarted.is_ok(), "{restarted:?}");
+            }
+        }
+    }
+
+    // ---- What has become of it ----
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Events that have happened.
+    pub fn events_done(&self) -> u64 {
+        self.events_done
+    }
+
+    /// Frames that reached the other end of a channel.
+    pub fn packet_hops(&self) -> u64 {
+        self.packet_hops
+    }
+
+    /// Events that are planned: frames under way, timers.
+    pub fn events_planned(&self) -> usize {
+        self.events.len()
+    }
+
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().position(|node| node.name == name).map(|index| NodeId(index as u32))
+    }
+
+    /// All nodes, in the order in which they were made.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+
+    /// A node's name.
+    pub fn node_name(&self, node: NodeId) -> &str {
+        &self.nodes[node.0 as usize].name
+    }
+
+    /// A node's forwarder: its counters, its faces.
+    pub fn forwarder(&self, node: NodeId) -> &Forwarder {
+        &self.nodes[node.0 as usize].forwarder
+    }
+
+    /// The same, to change its strategies. A restart forgets what was changed.
+    pub fn forwarder_mut(&mut self, node: NodeId) -> &mut Forwarder {
+        &mut self.nodes[node.0 as usize].forwarder
+    }
+
+    /// Frames that reached a node while it was down.
+    pub fn missed(&self, node: NodeId) -> u64 {
+        self.nodes[node.0 as usize].missed
+    }
+
+    /// One direction of a link.
+    pub fn channel(&self, channel: ChannelId) -> &Channel {
+        &self.channels[channel.0 as usize]
+    }
+
+    /// All channels: two a link.
+    pub fn channels(&self) -> impl Iterator<Item = (ChannelId, &Channel)> {
+        self.channels.iter().map(|channel| (ChannelId(channel.id), channel))
+    }
+
+    /// The face of the node from which a channel leaves.
+    pub fn face_of(&self, channel: ChannelId) -> FaceId {
+        self.channels[(channel.0 ^ 1) as usize].to_face
+    }
+
+    /// An application's node, and the face of it behind which it stands.
+    pub fn place_of(&self, app: AppId) -> (NodeId, FaceId) {
+        let slot = &self.apps[app.0 as usize];
+        (slot.node, slot.face)
+    }
+
+    /// An application; `None` where it is not an `A`.
+    pub fn app<A: App>(&self, app: AppId) -> Option<&A> {
+        let app: &dyn Any = &*self.apps[app.0 as usize].app;
+        app.downcast_ref()
+    }
+}
+
+/// The first tick at or after a time.
+fn on_tick(at: Time, tick: Option<Duration>) -> Time {
+    let Some(tick) = tick else { return at };
+    let tick = u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX);
+    Time::from_nanos(at.nanos().div_ceil(tick).saturating_mul(tick))
+}

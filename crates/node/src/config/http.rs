@@ -1,0 +1,185 @@
+//! `[http]` of the configuration: the listener, the origin, and the cache between them.
+
+use super::values::{address, from_text, known_spec, loopback, parsed};
+use http::uri::{Authority, PathAndQuery};
+use larder_policy::Spec;
+use larder_units::ByteSize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `[http]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpTable {
+    /// Where clients connect; `None` where the HTTP side is off.
+    #[serde(deserialize_with = "address")]
+    pub listen: Option<SocketAddr>,
+    /// `[http.tls]`
+    pub tls: Option<TlsTable>,
+    /// `generated`, or `http://host:port`.
+    #[serde(deserialize_with = "origin")]
+    pub origin: Origin,
+    /// `[[http.origins]]`
+    pub origins: Vec<OriginTable>,
+    /// Capacity of the cache.
+    #[serde(deserialize_with = "parsed")]
+    pub cache: ByteSize,
+    /// Policy of the cache.
+    #[serde(deserialize_with = "parsed")]
+    pub policy: Spec,
+    /// The largest object that is stored.
+    #[serde(deserialize_with = "parsed")]
+    pub max_object: ByteSize,
+    /// The size of the parts in which what is asked for in ranges is stored; 0 for none.
+    #[serde(deserialize_with = "parsed")]
+    pub slice: ByteSize,
+    /// Store responses with `Set-Cookie` where their `Cache-Control` allows it.
+    pub share_cookies: bool,
+    /// Response fields that speak to this cache, the most telling first.
+    #[serde(deserialize_with = "field_names")]
+    pub targets: Vec<http::HeaderName>,
+}
+
+/// `[http.tls]`
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct TlsTable {
+    /// Where clients connect; `None` where TLS is off.
+    #[serde(deserialize_with = "address")]
+    pub listen: Option<SocketAddr>,
+    /// PEM file of the server's certificate and those between it and a root.
+    pub certificate: PathBuf,
+    /// PEM file of its private key.
+    pub key: PathBuf,
+}
+
+/// `[[http.origins]]`
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct OriginTable {
+    /// Requests for this host; `None` for all.
+    #[serde(default, deserialize_with = "host")]
+    pub host: Option<String>,
+    /// Requests whose path begins so.
+    #[serde(default = "root", deserialize_with = "path")]
+    pub path: String,
+    /// `http://host:port`, one or more.
+    #[serde(deserialize_with = "servers")]
+    pub servers: Vec<http::Uri>,
+    /// What is asked for to see whether a server is well; `None` for no checks.
+    #[serde(default, deserialize_with = "check")]
+    pub check: Option<PathAndQuery>,
+    /// How often; at least a second.
+    #[serde(default = "check_every", deserialize_with = "period")]
+    pub check_every: Duration,
+}
+
+fn root() -> String {
+    "/".to_owned()
+}
+
+fn check_every() -> Duration {
+    Duration::from_secs(5)
+}
+
+/// Where the HTTP cache fetches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Objects made on the fly, in this process.
+    Generated,
+    /// An HTTP server.
+    Http(http::Uri),
+}
+
+impl Default for HttpTable {
+    fn default() -> Self {
+        HttpTable {
+            listen: Some(loopback(8080)),
+            tls: None,
+            origin: Origin::Generated,
+            origins: Vec::new(),
+            cache: ByteSize::from_mib(256),
+            policy: known_spec("agd"),
+            max_object: ByteSize::from_mib(64),
+            slice: ByteSize::from_mib(1),
+            share_cookies: false,
+            targets: vec![http::HeaderName::from_static("cdn-cache-control")],
+        }
+    }
+}
+
+fn field_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::HeaderName>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    let name =
+        |text: String| text.parse().map_err(|_| serde::de::Error::custom(format!("{text:?} is no name of a field")));
+    names.into_iter().map(name).collect()
+}
+
+fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error> {
+    from_text(deserializer, |text| match text {
+        "generated" => Ok(Origin::Generated),
+        _ => server(text).map(Origin::Http).ok_or_else(|| "expected \"generated\" or \"http://HOST:PORT\"".to_owned()),
+    })
+}
+
+/// `http://HOST[:PORT]`
+fn server(text: &str) -> Option<http::Uri> {
+    let uri: Option<http::Uri> = text.parse().ok();
+    uri.filter(|uri| {
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let (_, after_host) = authority.rsplit_once(']').unwrap_or(("", authority));
+        let port_is_right = !after_host.contains(':') || uri.port_u16().is_some();
+        uri.scheme_str() == Some("http")
+            && uri.host().is_some_and(|host| !host.is_empty())
+            && !authority.contains('@')
+            && port_is_right
+            && uri.path() == "/"
+            && uri.query().is_none()
+    })
+}
+
+fn servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::Uri>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let most = crate::http::limits::SERVERS;
+    if texts.is_empty() || texts.len() > most {
+        return Err(D::Error::custom(format!("servers: expected 1 to {most}, not {}", texts.len())));
+    }
+    let one = |text: &String| {
+        server(text).ok_or_else(|| D::Error::custom(format!("{text:?}: expected \"http://HOST:PORT\"")))
+    };
+    texts.iter().map(one).collect()
+}
+
+fn host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    from_text(deserializer, |text| match text.parse::<Authority>() {
+        Ok(authority) if !text.contains('@') => {
+            Ok(Some(larder_http::keyed_authority("http", authority.as_str()).into_owned()))
+        }
+        _ => Err("expected a host as clients name it, such as \"img.example.com\"".to_owned()),
+    })
+}
+
+fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    from_text(deserializer, |text| match text.starts_with('/') {
+        true => Ok(text.to_owned()),
+        false => Err("expected a path that starts with /".to_owned()),
+    })
+}
+
+fn check<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathAndQuery>, D::Error> {
+    from_text(deserializer, |text| match text.parse() {
+        Ok(path) if text.starts_with('/') => Ok(Some(path)),
+        _ if text.is_empty() => Ok(None),
+        _ => Err("expected a path that starts with /, or \"\" for no checks".to_owned()),
+    })
+}
+
+fn period<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    from_text(deserializer, |text| {
+        let period = larder_units::parse_duration(text).map_err(|error| error.to_string())?;
+        if period < Duration::from_secs(1) { Err("expected at least 1s".to_owned()) } else { Ok(period) }
+    })
+}

@@ -1,0 +1,257 @@
+//! The node's configuration: a TOML file, every key optional, unknown keys refused with the line and a suggestion.
+//!
+//! One file a table; the defaults stand in code beside each, and the embedded file states them again key by key, which a test compares.
+
+mod http;
+mod ndn;
+mod values;
+
+pub use http::{HttpTable, Origin, OriginTable, TlsTable};
+pub use ndn::{AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting};
+
+use crate::system_message::system_message;
+use larder_policy::Engine;
+use larder_units::Streams;
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use values::{address, loopback, parsed};
+
+/// The embedded default configuration; the documentation of every key.
+pub const DEFAULT: &str = include_str!("default.toml");
+
+/// Everything that can be configured.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The NDN side.
+    #[serde(default)]
+    pub ndn: NdnConfig,
+    /// The HTTP cache.
+    #[serde(default)]
+    pub http: HttpTable,
+    /// Metrics and status.
+    #[serde(default)]
+    pub admin: AdminConfig,
+    /// Logs.
+    #[serde(default)]
+    pub log: LogConfig,
+}
+
+/// `[admin]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AdminConfig {
+    /// Where metrics and status are served; `None` where they are off.
+    #[serde(deserialize_with = "address")]
+    pub listen: Option<SocketAddr>,
+    /// Who has it may purge; `None` where nobody may.
+    #[serde(deserialize_with = "token")]
+    pub token: Option<String>,
+}
+
+/// `[log]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogConfig {
+    /// `error`, `warn`, `info`, `debug` or `trace`.
+    #[serde(deserialize_with = "parsed")]
+    pub level: tracing::Level,
+    /// `text` or `json`.
+    pub format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Default for AdminConfig {
+    fn default() -> Self {
+        AdminConfig { listen: Some(loopback(8081)), token: None }
+    }
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        LogConfig { level: tracing::Level::INFO, format: LogFormat::Text }
+    }
+}
+
+impl Config {
+    /// Reads a configuration file.
+    ///
+    /// # Errors
+    /// One line: the file, the line, what is wrong and what was expected.
+    pub fn read(path: &Path) -> Result<Config, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ConfigError(format!("cannot read {}: {}", path.display(), system_message(&error))))?;
+        Config::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads a configuration; `source` stands before the line number in errors.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn parse(text: &str, source: &str) -> Result<Config, ConfigError> {
+        let config: Config = toml::from_str(text).map_err(|error| ConfigError(explain(&error, text, source)))?;
+        // What a spec's arguments mean together shows only where they meet a capacity.
+        for (place, policy, capacity) in [
+            ("[ndn] policy", &config.ndn.policy, config.ndn.content_store),
+            ("[http] policy", &config.http.policy, config.http.cache),
+        ] {
+            Engine::new(policy, capacity, &Streams::new(0))
+                .map_err(|error| ConfigError(format!("{source}: {place}: {error}")))?;
+        }
+        Ok(config)
+    }
+}
+
+impl Default for Config {
+    /// The embedded default configuration.
+    fn default() -> Self {
+        Config {
+            ndn: NdnConfig::default(),
+            http: HttpTable::default(),
+            admin: AdminConfig::default(),
+            log: LogConfig::default(),
+        }
+    }
+}
+
+/// A configuration that cannot be read, in one line.
+#[derive(Debug)]
+pub struct ConfigError(String);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// One line out of a TOML error: place, message, and for an unknown key the nearest known one.
+fn explain(error: &toml::de::Error, text: &str, source: &str) -> String {
+    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let place = line.map_or(source.to_owned(), |line| format!("{source}:{line}"));
+    let message = error.message().lines().collect::<Vec<_>>().join(" ");
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let suggestion = match quoted.next() {
+        Some(unknown) if message.starts_with("unknown field") || message.starts_with("unknown variant") => quoted
+            .max_by(|a, b| strsim::jaro(a, unknown).total_cmp(&strsim::jaro(b, unknown)))
+            .filter(|best| strsim::jaro(best, unknown) > 0.7)
+            .map_or(String::new(), |best| format!("; did you mean `{best}`?")),
+        _ => String::new(),
+    };
+    format!("{place}: {message}{suggestion}")
+}
+
+/// `""` for none. A word that cannot be guessed.
+fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let sound = text.len() >= 16 && text.bytes().all(|byte| byte.is_ascii_graphic());
+    match text.as_str() {
+        "" => Ok(None),
+        _ if sound => Ok(Some(text)),
+        // The text itself is a secret.
+        _ => Err(serde::de::Error::custom(
+            "token: expected 16 or more visible characters, such as openssl rand -hex 16 makes, or \"\" for none",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn refusal(text: &str) -> String {
+        Config::parse(text, "larder.toml").err().expect("a refusal").to_string()
+    }
+
+    #[test]
+    fn the_embedded_file_says_what_the_defaults_are() {
+        let file = Config::parse(DEFAULT, "default").unwrap_or_else(|error| panic!("{error}"));
+        let code = Config::default();
+        assert_eq!(file.ndn.unix, code.ndn.unix);
+        assert_eq!((file.ndn.tcp, file.ndn.udp, file.ndn.websocket), (code.ndn.tcp, code.ndn.udp, code.ndn.websocket));
+        assert_eq!((file.ndn.udp_mtu, file.ndn.content_store), (code.ndn.udp_mtu, code.ndn.content_store));
+        assert_eq!(file.ndn.policy.to_string(), code.ndn.policy.to_string());
+        assert_eq!(file.ndn.localhop_registration, code.ndn.localhop_registration);
+        assert_eq!((file.http.listen, file.http.origin), (code.http.listen, code.http.origin));
+        assert_eq!((file.http.cache, file.http.max_object), (code.http.cache, code.http.max_object));
+        assert_eq!((file.http.slice, file.http.share_cookies), (code.http.slice, code.http.share_cookies));
+        assert_eq!(file.http.targets, code.http.targets);
+        assert_eq!(file.http.policy.to_string(), code.http.policy.to_string());
+        assert_eq!((file.admin.listen, file.admin.token), (code.admin.listen, code.admin.token));
+        assert_eq!((file.log.level, file.log.format), (code.log.level, code.log.format));
+        // Every key of the file stands there, so that it documents all of them.
+        let keys = DEFAULT.lines().filter(|line| line.contains('=')).count();
+        assert!(keys >= 18, "{keys}");
+    }
+
+    #[test]
+    fn a_refusal_names_the_line_and_the_way_out() {
+        for (text, parts) in [
+            ("[ndn]\nunx = \"/a\"", &["larder.toml:2", "unx", "did you mean `unix`?"][..]),
+            ("[htpp]\n", &["larder.toml:1", "htpp", "did you mean `http`?"]),
+            ("[ndn]\ncontent_store = \"12 parsecs\"", &["larder.toml:2", "12 parsecs", "64MiB"]),
+            ("[http]\n\npolicy = \"lur\"", &["larder.toml:3", "lur", "lru"]),
+            ("[ndn]\ntcp = \"localhost\"", &["larder.toml:2", "localhost", "127.0.0.1:6363"]),
+            ("[[ndn.route]]\nprefix = \"/a\"\nto = \"http://a\"", &["larder.toml:3", "http://a", "udp://HOST:PORT"]),
+            (
+                "[[ndn.strategy]]\nprefix = \"/\"\nstrategy = \"best\"",
+                &["larder.toml:3", "best", "best-route, multicast"],
+            ),
+            (
+                "[[ndn.authorize]]\ncertificate = \"any\"\nmodules = [\"facets\"]",
+                &["larder.toml:3", "facets", "strategy-choice"],
+            ),
+            ("[[ndn.authorize]]\ncertificate = \"any\"\nfrom = \"mars\"", &["larder.toml:3", "mars", "localhop"]),
+            ("[http]\norigin = \"https://a/\"", &["larder.toml:2", "https://a/", "generated"]),
+            ("[http]\norigin = \"http://a:99999\"", &["larder.toml:2", "http://a:99999", "http://HOST:PORT"]),
+            ("[http]\norigin = \"http://u:p@a\"", &["larder.toml:2", "http://HOST:PORT"]),
+            ("[[http.origins]]\nservers = []", &["larder.toml:2", "servers", "1 to 64"]),
+            ("[[http.origins]]\nservers = [\"ftp://a\"]", &["larder.toml:2", "ftp://a", "http://HOST:PORT"]),
+            ("[[http.origins]]\nhost = \"a/b\"\nservers = []", &["larder.toml:2", "a/b", "img.example.com"]),
+            ("[[http.origins]]\npath = \"b\"\nservers = []", &["larder.toml:2", "starts with /"]),
+            ("[[http.origins]]\ncheck_every = \"1ms\"\nservers = []", &["larder.toml:2", "1ms", "at least 1s"]),
+            ("[ndn]\npolicy = \"filter(window=9999,table=1024)+lru\"", &["larder.toml", "[ndn] policy", "table=1024"]),
+            (
+                "[http]\npolicy = \"lookahead+lru\"",
+                &["larder.toml", "[http] policy", "only `larder replay` can run it"],
+            ),
+            ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
+            ("[http]\ntargets = [\"a b\"]", &["larder.toml:2", "a b", "field"]),
+            ("[admin]\ntoken = \"secret\"", &["larder.toml:2", "16 or more", "openssl rand -hex 16"]),
+            ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
+            ("[ndn", &["larder.toml:1"]),
+        ] {
+            let said = refusal(text);
+            assert!(parts.iter().all(|part| said.contains(part)), "{text:?} gave {said:?}");
+            assert!(!said.contains('\n'), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn a_listener_can_be_switched_off() {
+        let config = Config::parse("[ndn]\ntcp = \"\"\nunix = \"\"\n[http]\nlisten = \"\"", "t")
+            .unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((config.ndn.tcp, config.ndn.unix, config.http.listen), (None, None, None));
+        assert!(config.ndn.udp.is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "[\\PC\n]{0,200}") {
+            let _ = Config::parse(&text, "t");
+        }
+    }
+}

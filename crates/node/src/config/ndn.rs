@@ -1,0 +1,250 @@
+//! `[ndn]` of the configuration: listeners, the Content Store, routes, strategies, and who may command.
+
+use super::values::{address, everywhere, from_text, known_spec, parsed};
+use crate::system_message::system_message;
+use larder_forwarder::strategy::strategy_by_name;
+use larder_forwarder::{Authorized, Rule};
+use larder_packet::{Certificate, Name};
+use larder_policy::Spec;
+use larder_units::ByteSize;
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// `[ndn]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NdnConfig {
+    /// The Unix socket; `None` where it is off.
+    #[serde(deserialize_with = "unix_setting")]
+    pub unix: Option<UnixSetting>,
+    /// TCP address; `None` where it is off.
+    #[serde(deserialize_with = "address")]
+    pub tcp: Option<SocketAddr>,
+    /// UDP address; `None` where it is off.
+    #[serde(deserialize_with = "address")]
+    pub udp: Option<SocketAddr>,
+    /// The largest UDP frame, bytes; `None` for 1452, and the largest on loopback.
+    #[serde(deserialize_with = "udp_mtu")]
+    pub udp_mtu: Option<usize>,
+    /// WebSocket address; `None` where it is off.
+    #[serde(deserialize_with = "address")]
+    pub websocket: Option<SocketAddr>,
+    /// Capacity of the Content Store.
+    #[serde(deserialize_with = "parsed")]
+    pub content_store: ByteSize,
+    /// Policy of the Content Store.
+    #[serde(deserialize_with = "parsed")]
+    pub policy: Spec,
+    /// Whether remote applications may register prefixes under `/localhop/nfd`.
+    pub localhop_registration: bool,
+    /// `[[ndn.authorize]]`
+    pub authorize: Vec<AuthorizeConfig>,
+    /// `[[ndn.route]]`
+    #[serde(rename = "route")]
+    pub routes: Vec<RouteConfig>,
+    /// `[[ndn.strategy]]`
+    #[serde(rename = "strategy")]
+    pub strategies: Vec<StrategyConfig>,
+}
+
+/// Where the Unix socket goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnixSetting {
+    /// `/run/nfd/nfd.sock` where it can be made, else a path of the user's.
+    Default,
+    /// This path.
+    Path(PathBuf),
+}
+
+impl UnixSetting {
+    /// The configured path.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            UnixSetting::Default => None,
+            UnixSetting::Path(path) => Some(path),
+        }
+    }
+}
+
+/// `[[ndn.authorize]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthorizeConfig {
+    /// A file with the certificate of who may command, or `any`.
+    pub certificate: String,
+    /// Applications on this machine, or on others.
+    #[serde(default)]
+    pub from: Scope,
+    /// `faces`, `fib`, `rib`, `cs`, `strategy-choice`; absent for all.
+    #[serde(deserialize_with = "modules", default)]
+    pub modules: Option<Vec<String>>,
+}
+
+/// Which applications are meant.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// On this machine: `/localhost/nfd`.
+    #[default]
+    Localhost,
+    /// On others: `/localhop/nfd`.
+    Localhop,
+}
+
+impl NdnConfig {
+    /// Who may command the forwarder; reads the certificates.
+    ///
+    /// # Errors
+    /// One line: the file and what is wrong with it.
+    pub fn rules(&self) -> Result<Vec<Rule>, String> {
+        let mut rules = Vec::new();
+        for table in &self.authorize {
+            let signer = match table.certificate.as_str() {
+                "any" => Authorized::Anybody,
+                path => {
+                    let wrong =
+                        |error: &dyn fmt::Display| format!("[[ndn.authorize]] certificate = \"{path}\": {error}");
+                    let text = std::fs::read_to_string(path).map_err(|error| wrong(&system_message(&error)))?;
+                    Authorized::Certificate(Box::new(Certificate::from_base64(&text).map_err(|error| wrong(&error))?))
+                }
+            };
+            rules.push(Rule { signer, localhop: table.from == Scope::Localhop, modules: table.modules.clone() });
+        }
+        let anybody = |localhop| Rule { signer: Authorized::Anybody, localhop, modules: None };
+        if !rules.iter().any(|rule| !rule.localhop) {
+            rules.push(anybody(false));
+        }
+        if self.localhop_registration {
+            rules.push(anybody(true));
+        }
+        Ok(rules)
+    }
+}
+
+/// `[[ndn.route]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteConfig {
+    /// Names under this prefix
+    #[serde(deserialize_with = "parsed")]
+    pub prefix: Name,
+    /// go here;
+    #[serde(deserialize_with = "parsed")]
+    pub to: RouteTarget,
+    /// the cheaper next hop first.
+    #[serde(default = "default_cost")]
+    pub cost: u64,
+}
+
+fn default_cost() -> u64 {
+    10
+}
+
+/// The other end of a route: `udp://192.0.2.1:6363`, `tcp://…`, `unix:///run/other.sock`. Host names are resolved once, at the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum RouteTarget {
+    Udp(SocketAddr),
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl FromStr for RouteTarget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected udp://HOST:PORT, tcp://HOST:PORT or unix:///PATH";
+        let (scheme, rest) = text.split_once("://").ok_or(expected)?;
+        let address = || {
+            let with_port = if rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
+                rest.to_owned()
+            } else {
+                format!("{rest}:6363")
+            };
+            let mut found = with_port.to_socket_addrs().map_err(|error| format!("{rest}: {error}"))?;
+            found.next().ok_or_else(|| format!("{rest} has no address"))
+        };
+        match scheme {
+            "udp" | "udp4" | "udp6" => address().map(RouteTarget::Udp),
+            "tcp" | "tcp4" | "tcp6" => address().map(RouteTarget::Tcp),
+            "unix" if rest.starts_with('/') => Ok(RouteTarget::Unix(rest.into())),
+            _ => Err(expected.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for RouteTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RouteTarget::Udp(address) => write!(f, "udp://{address}"),
+            RouteTarget::Tcp(address) => write!(f, "tcp://{address}"),
+            RouteTarget::Unix(path) => write!(f, "unix://{}", path.display()),
+        }
+    }
+}
+
+/// `[[ndn.strategy]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StrategyConfig {
+    /// Names under this prefix
+    #[serde(deserialize_with = "parsed")]
+    pub prefix: Name,
+    /// are forwarded so.
+    #[serde(deserialize_with = "strategy")]
+    pub strategy: Name,
+}
+
+impl Default for NdnConfig {
+    fn default() -> Self {
+        NdnConfig {
+            unix: Some(UnixSetting::Default),
+            tcp: Some(everywhere(6363)),
+            udp: Some(everywhere(6363)),
+            udp_mtu: None,
+            websocket: Some(everywhere(9696)),
+            content_store: ByteSize::from_mib(64),
+            policy: known_spec("filter(theta=2)+fifo"),
+            localhop_registration: false,
+            authorize: Vec::new(),
+            routes: Vec::new(),
+            strategies: Vec::new(),
+        }
+    }
+}
+
+fn unix_setting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<UnixSetting>, D::Error> {
+    from_text(deserializer, |text| match text {
+        "" => Ok(None),
+        "default" => Ok(Some(UnixSetting::Default)),
+        _ if text.starts_with('/') => Ok(Some(UnixSetting::Path(text.into()))),
+        _ => Err("expected an absolute path, \"default\", or \"\" for none".to_owned()),
+    })
+}
+
+fn udp_mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    let bytes = u64::deserialize(deserializer)?;
+    match bytes {
+        0 => Ok(None),
+        576..=65_507 => Ok(Some(bytes as usize)),
+        _ => Err(serde::de::Error::custom(format!("{bytes} is not between 576 and 65507, nor 0 for the default"))),
+    }
+}
+
+fn strategy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
+    from_text(deserializer, |text| strategy_by_name(text).map_err(|error| error.to_string()))
+}
+
+fn modules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    const MODULES: [&str; 5] = ["faces", "fib", "rib", "cs", "strategy-choice"];
+    let modules = Vec::<String>::deserialize(deserializer)?;
+    match modules.iter().find(|module| !MODULES.contains(&module.as_str())) {
+        Some(unknown) => {
+            Err(serde::de::Error::custom(format!("{unknown:?} is no module; there are {}", MODULES.join(", "))))
+        }
+        None => Ok(Some(modules)),
+    }
+}

@@ -1,0 +1,46 @@
+//! Values as they stand in the file, and the words of the defaults.
+
+use larder_policy::Spec;
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+/// A string that parses.
+pub(super) fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: D) -> Result<T, D::Error> {
+    from_text(deserializer, |text| text.parse().map_err(|error: T::Err| error.to_string()))
+}
+
+pub(super) fn from_text<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    read(&text).map_err(|error| match error.contains(&text) {
+        true => serde::de::Error::custom(error),
+        false => serde::de::Error::custom(format!("{text:?}: {error}")),
+    })
+}
+
+/// `""` turns a listener off.
+pub(super) fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    from_text(deserializer, |text| match text {
+        "" => Ok(None),
+        _ => text.parse().map(Some).map_err(|_| {
+            "expected an address and a port, such as \"127.0.0.1:6363\" or \"[::]:6363\", or \"\" for none".to_owned()
+        }),
+    })
+}
+
+pub(super) fn everywhere(port: u16) -> SocketAddr {
+    (std::net::Ipv6Addr::UNSPECIFIED, port).into()
+}
+
+pub(super) fn loopback(port: u16) -> SocketAddr {
+    (std::net::Ipv4Addr::LOCALHOST, port).into()
+}
+
+#[allow(clippy::expect_used, reason = "two literals, parsed by a test")]
+pub(super) fn known_spec(text: &str) -> Spec {
+    text.parse().expect("a spec that a test parses")
+}

@@ -1,0 +1,130 @@
+//! Bodies that are put together from slices: one task a body asks the cache for the next piece and, for what is not stored, the origin. The
+//! client's pace is its own: no more than [`limits::PIECES_AHEAD`] pieces are ahead of it.
+
+use super::body::{BodyError, Outgoing, Upload, collect};
+use super::limits;
+use super::proxy::Proxy;
+use ::http::uri::PathAndQuery;
+use ::http::{HeaderValue, Method};
+use bytes::Bytes;
+use larder_http::{Assembly, BrokenOff, Exchange, Piece, Reader, ResponseHead};
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Where slices are asked for, and on whose behalf.
+pub(super) struct Way {
+    pub(super) target: PathAndQuery,
+    pub(super) peer: SocketAddr,
+    /// `http` or `https`: how the client came.
+    pub(super) scheme: &'static str,
+    /// As it is keyed.
+    pub(super) host: HeaderValue,
+}
+
+/// What has been put together of a body.
+pub(super) struct Pieces {
+    receiver: mpsc::Receiver<Result<Bytes, BodyError>>,
+    /// Bytes to come.
+    pub(super) left: u64,
+}
+
+impl Pieces {
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Bytes, BodyError>>> {
+        self.receiver.poll_recv(cx).map(|piece| match piece {
+            Some(Ok(bytes)) => {
+                self.left = self.left.saturating_sub(bytes.len() as u64);
+                Some(Ok(bytes))
+            }
+            // The task has ended before the body.
+            None if self.left > 0 => Some(Err(BodyError::new("the slices broke off"))),
+            other => other,
+        })
+    }
+}
+
+/// Starts to put a body together.
+pub(super) fn assemble(proxy: Arc<Proxy>, assembly: Assembly, way: Way) -> Outgoing {
+    let left = assembly.left();
+    let (sender, receiver) = mpsc::channel(limits::PIECES_AHEAD);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = deliver(proxy, assembly, &way, &sender) => {}
+            () = sender.closed() => {}
+        }
+    });
+    Outgoing::Assembled(Pieces { receiver, left })
+}
+
+type Sender = mpsc::Sender<Result<Bytes, BodyError>>;
+
+/// `None` where it broke off: the client has been told, or has gone.
+async fn deliver(proxy: Arc<Proxy>, mut assembly: Assembly, way: &Way, sender: &Sender) -> Option<()> {
+    loop {
+        let next = proxy.next_piece(&mut assembly);
+        let reader = match next {
+            Piece::End => return Some(()),
+            Piece::Bytes(bytes) => {
+                sender.send(Ok(bytes)).await.ok()?;
+                continue;
+            }
+            Piece::Read(reader) => Ok(reader),
+            Piece::Wait(mut follower) => match poll_fn(|cx| follower.poll_slice(cx)).await {
+                Ok(Some(reader)) => Ok(reader),
+                Ok(None) => continue,
+                Err(BrokenOff) => Err("the origin failed"),
+            },
+            Piece::Ask(exchange) => ask(&proxy, exchange, way).await,
+        };
+        match reader {
+            Ok(reader) => pass(reader, &mut assembly, sender).await?,
+            Err(reason) => {
+                tracing::debug!(reason, "a body of slices broke off");
+                let _ = sender.send(Err(BodyError::new(reason))).await;
+                return None;
+            }
+        }
+    }
+}
+
+async fn ask(proxy: &Arc<Proxy>, exchange: Box<Exchange>, way: &Way) -> Result<Reader, &'static str> {
+    let place = proxy.place().await;
+    let response = proxy.ask(Method::GET, way, exchange.retry_headers(), Upload::empty()).await;
+    let Ok(response) = response else {
+        proxy.slice_failed(exchange);
+        return Err("the origin failed");
+    };
+    let (head, body) = response.into_parts();
+    let head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
+    let fill = proxy.slice(exchange, head).ok_or("the origin has something else now")?;
+    let reader = fill.reader().ok_or("the slice has gone by")?;
+    let proxy = Arc::clone(proxy);
+    tokio::spawn(async move {
+        let _place = place;
+        collect(body, fill, proxy).await;
+    });
+    Ok(reader)
+}
+
+/// Hands a slice on as it comes.
+async fn pass(mut reader: Reader, assembly: &mut Assembly, sender: &Sender) -> Option<()> {
+    loop {
+        let piece = match poll_fn(|cx| reader.poll_piece(cx)).await {
+            None => return Some(()),
+            Some(Ok(bytes)) => {
+                assembly.took(bytes.len());
+                Ok(bytes)
+            }
+            Some(Err(BrokenOff)) => Err(BodyError::new("the origin's body broke off")),
+        };
+        let whole = piece.is_ok();
+        sender.send(piece).await.ok()?;
+        if !whole {
+            return None;
+        }
+    }
+}

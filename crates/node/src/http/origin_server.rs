@@ -1,0 +1,71 @@
+//! The generated origin as a server of its own, for testbeds: what stands in front of it is what is measured.
+
+use super::body::{BodyError, OriginBody};
+use super::{limits, listen, origin};
+use ::http::uri::PathAndQuery;
+use ::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+use tokio::sync::oneshot;
+
+/// A running origin that makes an object of any named size, as the default configuration's does; its front page says what else it can.
+pub struct OriginServer {
+    local: SocketAddr,
+    threads: Vec<(oneshot::Sender<()>, JoinHandle<()>)>,
+}
+
+impl OriginServer {
+    /// Listens, and serves on so many threads, at least one. The kernel gives a connection to whichever thread takes it first.
+    ///
+    /// # Errors
+    /// One line that says what is wrong with the address.
+    pub fn start(listen: SocketAddr, threads: usize) -> Result<OriginServer, String> {
+        let listener = listen::bind("--listen", listen)?;
+        let local = listener.local_addr().map_err(|error| format!("--listen: {error}"))?;
+        let thread = |_| {
+            let listener = listener.try_clone().map_err(|error| format!("--listen: {error}"))?;
+            let (stop, stopped) = oneshot::channel();
+            const BOUNDS: listen::Bounds =
+                listen::Bounds { connections: limits::CONNECTIONS, header_read: limits::HEADER_READ };
+            let thread = std::thread::Builder::new()
+                .name("origin".to_owned())
+                .spawn(move || {
+                    let doors = vec![listen::Door { listener, identity: None }];
+                    listen::serve(doors, BOUNDS, stopped, std::future::ready(()), |_peer, _secure| {
+                        service_fn(|request| Box::pin(respond(request)))
+                    });
+                })
+                .map_err(|error| format!("cannot start a thread: {error}"))?;
+            Ok::<_, String>((stop, thread))
+        };
+        let threads = (0..threads.max(1)).map(thread).collect::<Result<_, _>>()?;
+        Ok(OriginServer { local, threads })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Serves until the process ends.
+    pub fn run(self) {
+        for (_stop, thread) in self.threads {
+            let _ = thread.join();
+        }
+    }
+
+    /// Stops cleanly, as a node does.
+    pub fn stop(self) {
+        let (stops, threads): (Vec<_>, Vec<_>) = self.threads.into_iter().unzip();
+        stops.into_iter().for_each(|stop| stop.send(()).unwrap_or_default());
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+    }
+}
+
+async fn respond(request: Request<Incoming>) -> Result<Response<OriginBody>, BodyError> {
+    let root = PathAndQuery::from_static("/");
+    let target = request.uri().path_and_query().unwrap_or(&root);
+    Ok(origin::respond(request.method(), target, request.headers()).await.map(OriginBody::Generated))
+}

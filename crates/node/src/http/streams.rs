@@ -1,0 +1,223 @@
+//! What the streams of one HTTP/2 connection do, so that one on which nothing happens, or whose client takes nothing of a response, is closed.
+//!
+//! hyper has no such deadlines: a client may keep its connection open by pings alone, or ask for large objects and grant them no window, and
+//! they stay in memory. So responses' bodies are handed to hyper in [`Piece`]s that note when something of them was last sent: the transport
+//! alone (`listen.rs`) cannot tell, since other streams go on.
+
+use bytes::Buf;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::service::Service;
+use hyper::{Request, Response};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// One connection's requests and what is being sent.
+pub(super) struct Streams {
+    begun: Instant,
+    /// Requests and pieces of responses under way.
+    busy: AtomicUsize,
+    /// Milliseconds since `begun` at which the last of them ended.
+    quiet_since: AtomicU64,
+    /// When something of it was last sent, in the same milliseconds, a piece.
+    pieces: Mutex<Vec<Weak<AtomicU64>>>,
+}
+
+impl Streams {
+    pub(super) fn new() -> Arc<Streams> {
+        Arc::new(Streams {
+            begun: Instant::now(),
+            busy: AtomicUsize::new(0),
+            quiet_since: AtomicU64::new(0),
+            pieces: Mutex::default(),
+        })
+    }
+
+    /// Nothing has been under way for so long.
+    pub(super) fn are_quiet(&self, since: Duration) -> bool {
+        self.busy.load(Ordering::Relaxed) == 0 && self.is_older(&self.quiet_since, since)
+    }
+
+    /// The client has taken nothing of some piece for so long.
+    pub(super) fn are_stalled(&self, since: Duration) -> bool {
+        self.pieces().iter().filter_map(Weak::upgrade).any(|touched| self.is_older(&touched, since))
+    }
+
+    fn is_older(&self, milliseconds: &AtomicU64, than: Duration) -> bool {
+        let age = self.milliseconds().saturating_sub(milliseconds.load(Ordering::Relaxed));
+        Duration::from_millis(age) >= than
+    }
+
+    fn milliseconds(&self) -> u64 {
+        self.begun.elapsed().as_millis() as u64
+    }
+
+    fn pieces(&self) -> MutexGuard<'_, Vec<Weak<AtomicU64>>> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch(&self) -> Arc<AtomicU64> {
+        let touched = Arc::new(AtomicU64::new(self.milliseconds()));
+        let mut pieces = self.pieces();
+        // Those that were sent make room: there are never more than twice as many as live, or a few.
+        if pieces.len() == pieces.capacity() {
+            pieces.retain(|piece| piece.strong_count() > 0);
+        }
+        pieces.push(Arc::downgrade(&touched));
+        touched
+    }
+}
+
+/// Something is under way while this lives.
+struct Busy(Arc<Streams>);
+
+impl Busy {
+    fn new(streams: &Arc<Streams>) -> Busy {
+        streams.busy.fetch_add(1, Ordering::Relaxed);
+        Busy(Arc::clone(streams))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.quiet_since.store(self.0.milliseconds(), Ordering::Relaxed);
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A service whose requests and responses are watched.
+pub(super) struct Watched<S> {
+    service: S,
+    streams: Arc<Streams>,
+}
+
+impl<S> Watched<S> {
+    pub(super) fn new(service: S, streams: &Arc<Streams>) -> Watched<S> {
+        Watched { service, streams: Arc::clone(streams) }
+    }
+}
+
+impl<S, R, B> Service<Request<R>> for Watched<S>
+where
+    S: Service<Request<R>, Response = Response<B>, Future: Unpin>,
+{
+    type Response = Response<WatchedBody<B>>;
+    type Error = S::Error;
+    type Future = WatchedFuture<S::Future>;
+
+    fn call(&self, request: Request<R>) -> Self::Future {
+        WatchedFuture { busy: Some(Busy::new(&self.streams)), future: self.service.call(request) }
+    }
+}
+
+pub(super) struct WatchedFuture<F> {
+    /// Until it is the body's.
+    busy: Option<Busy>,
+    future: F,
+}
+
+impl<F: Future<Output = Result<Response<B>, E>> + Unpin, B, E> Future for WatchedFuture<F> {
+    type Output = Result<Response<WatchedBody<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let response = ready!(Pin::new(&mut this.future).poll(cx));
+        let busy = this.busy.take();
+        Poll::Ready(response.map(|response| response.map(|body| WatchedBody { body, busy: busy.map(Arc::new) })))
+    }
+}
+
+/// A body that comes in [`Piece`]s.
+pub(super) struct WatchedBody<B> {
+    body: B,
+    busy: Option<Arc<Busy>>,
+}
+
+impl<B: Body + Unpin> Body for WatchedBody<B> {
+    type Data = Piece<B::Data>;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let piece = |data| {
+            let watch = self.busy.as_ref().map(|busy| (Arc::clone(busy), busy.0.watch()));
+            Piece { data, watch }
+        };
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Data of a body, until it is sent or given up.
+pub(super) struct Piece<D> {
+    data: D,
+    /// What it keeps busy, and when something of it was last sent.
+    watch: Option<(Arc<Busy>, Arc<AtomicU64>)>,
+}
+
+impl<D: Buf> Buf for Piece<D> {
+    fn remaining(&self) -> usize {
+        self.data.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.data.chunk()
+    }
+
+    fn chunks_vectored<'a>(&'a self, slices: &mut [std::io::IoSlice<'a>]) -> usize {
+        self.data.chunks_vectored(slices)
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        if let Some((busy, touched)) = &self.watch {
+            touched.store(busy.0.milliseconds(), Ordering::Relaxed);
+        }
+        self.data.advance(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use tokio::time::advance;
+
+    /// The fear: pieces that are long sent are taken for stalled ones, or pile up for as long as the connection lives.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_sent_is_forgotten_and_what_moves_is_not_stalled() {
+        const LONG: Duration = Duration::from_secs(10);
+        let streams = Streams::new();
+        let busy = Arc::new(Busy::new(&streams));
+        for _ in 0..10_000 {
+            let touched = streams.watch();
+            drop(Piece { data: Bytes::from_static(b"x"), watch: Some((Arc::clone(&busy), touched)) });
+        }
+        assert!(streams.pieces().len() <= 8, "{}", streams.pieces().len());
+        let mut piece = Piece { data: Bytes::from_static(b"abcdef"), watch: Some((busy, streams.watch())) };
+        for _ in 0..5 {
+            advance(LONG * 9 / 10).await;
+            assert!(!streams.are_stalled(LONG));
+            piece.advance(1);
+        }
+        advance(LONG).await;
+        assert!(streams.are_stalled(LONG) && !streams.are_quiet(Duration::ZERO));
+        drop(piece);
+        assert!(!streams.are_stalled(LONG) && !streams.are_quiet(LONG));
+        advance(LONG).await;
+        assert!(streams.are_quiet(LONG));
+    }
+}

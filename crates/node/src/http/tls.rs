@@ -1,0 +1,75 @@
+//! TLS towards clients: rustls with ring, certificate and key from PEM files, HTTP/2 or HTTP/1.1 by ALPN (RFC 7301).
+
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// `[http.tls]`: where to serve TLS, and as whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsConfig {
+    /// Where clients connect; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// PEM: the server's certificate first, then those that lead to a root.
+    pub certificate: PathBuf,
+    /// PEM: its private key, as PKCS #8, PKCS #1 or SEC 1.
+    pub key: PathBuf,
+}
+
+/// The identity with which new connections are accepted; it can be changed while connections run.
+pub(super) struct Identity(RwLock<Arc<ServerConfig>>);
+
+impl Identity {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// One line: the file and what is wrong with it.
+    pub(super) fn read(config: &TlsConfig) -> Result<Identity, String> {
+        Ok(Identity(RwLock::new(Arc::new(read(config)?))))
+    }
+
+    /// Reads the files again; where that fails, everything stays as it is.
+    ///
+    /// # Errors
+    /// As [`Identity::read`].
+    pub(super) fn reload(&self, config: &TlsConfig) -> Result<(), String> {
+        let read = Arc::new(read(config)?);
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = read;
+        Ok(())
+    }
+
+    pub(super) fn current(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What ALPN calls HTTP/2.
+pub(super) const H2: &[u8] = b"h2";
+
+fn read(config: &TlsConfig) -> Result<ServerConfig, String> {
+    fn wrong<E: fmt::Display>(key: &str, path: &Path) -> impl Fn(E) -> String {
+        let place = format!("[http.tls] {key}: {}", path.display());
+        move |error| format!("{place}: {error}")
+    }
+    let at_certificate = wrong("certificate", &config.certificate);
+    let chain = CertificateDer::pem_file_iter(&config.certificate).map_err(&at_certificate)?;
+    let chain = chain.collect::<Result<Vec<_>, _>>().map_err(&at_certificate)?;
+    if chain.is_empty() {
+        return Err(wrong("certificate", &config.certificate)("no certificate in it; expected PEM"));
+    }
+    let key = PrivateKeyDer::from_pem_file(&config.key).map_err(wrong("key", &config.key))?;
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().map_err(wrong("key", &config.key))?;
+    let mut server = builder
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(|error| format!("[http.tls] certificate and key: {error}"))?;
+    server.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
+    // Tickets of one run only: their keys turn over every six hours, and nothing is kept here for a client.
+    server.ticketer = ring::Ticketer::new().map_err(|error| format!("[http.tls]: no tickets: {error}"))?;
+    Ok(server)
+}

@@ -1,0 +1,213 @@
+//! Faces come and go: connections that are accepted, peers that are heard, and what belongs to each.
+
+use super::datagram::{self, Peer};
+use super::event_loop::{EventLoop, TCP, UNIX, token};
+use super::link::{Connection, Link};
+use super::listen;
+use super::stream::{Socket, StreamConnection};
+use super::websocket::WebSocketConnection;
+use crate::limits;
+use larder_forwarder::{FaceConfig, FaceId, Persistency, Scope};
+use larder_units::Time;
+use mio::net::TcpStream;
+use mio::{Interest, Token};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+
+pub(super) const TOO_MANY_FACES: &str = "too many faces";
+
+impl EventLoop {
+    pub(super) fn accept(&mut self, now: Time, listener: Token) {
+        loop {
+            let accepted = match listener {
+                UNIX => {
+                    self.unix.as_ref().map(|(unix, _)| unix.accept().map(|(socket, _)| (Socket::Unix(socket), None)))
+                }
+                TCP => {
+                    self.tcp.as_ref().map(|tcp| tcp.accept().map(|(socket, from)| (Socket::Tcp(socket), Some(from))))
+                }
+                _ => self
+                    .websocket
+                    .as_ref()
+                    .map(|ws| ws.accept().map(|(socket, from)| (Socket::Tcp(socket), Some(from)))),
+            };
+            let (socket, from) = match accepted {
+                Some(Ok(accepted)) => accepted,
+                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Some(Err(error)) => {
+                    // Out of descriptors, most likely: the connection waits in the kernel, and is tried again in a second.
+                    if self.may_warn() {
+                        tracing::warn!(%error, "cannot accept connections");
+                    }
+                    if !self.accept_again.contains(&listener) {
+                        self.accept_again.push(listener);
+                    }
+                    return;
+                }
+                None => return,
+            };
+            let face = match (socket, from) {
+                (Socket::Unix(socket), _) => {
+                    let path = self.unix.as_ref().map_or(String::new(), |(_, path)| path.display().to_string());
+                    let config = FaceConfig::local(format!("fd://{}", socket.as_raw_fd()))
+                        .with_local_uri(format!("unix://{path}"))
+                        .with_persistency(Persistency::OnDemand);
+                    self.add_stream(config, Socket::Unix(socket))
+                }
+                (Socket::Tcp(socket), Some(from)) if listener == TCP => {
+                    self.add_tcp(socket, from, |config| config.with_persistency(Persistency::OnDemand))
+                }
+                (Socket::Tcp(socket), Some(from)) => self.add_websocket(now, socket, from),
+                (Socket::Tcp(_), None) => None,
+            };
+            // What came with the connection may have raised no event of its own yet.
+            if let Some(face) = face {
+                self.ready.push(token(face));
+            }
+        }
+    }
+
+    /// A face over a TCP connection; `adapt` says how it differs from the ordinary.
+    pub(super) fn add_tcp(
+        &mut self,
+        socket: TcpStream,
+        from: SocketAddr,
+        adapt: impl FnOnce(FaceConfig) -> FaceConfig,
+    ) -> Option<FaceId> {
+        let _ = socket.set_nodelay(true);
+        // A peer that vanished without a word is found out in the end.
+        let _ = socket2::SockRef::from(&socket).set_keepalive(true);
+        #[cfg(target_os = "linux")]
+        let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(limits::TCP_UNSENT_BYTES);
+        let config = adapt(tcp_face("tcp", from, &socket));
+        self.add_stream(config, Socket::Tcp(socket))
+    }
+
+    pub(super) fn add_stream(&mut self, config: FaceConfig, mut socket: Socket) -> Option<FaceId> {
+        let face = self.add_face(config, |registry, token| {
+            registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
+        })?;
+        self.links.insert(face, Link::new(Connection::Stream(StreamConnection::new(socket))));
+        Some(face)
+    }
+
+    fn add_websocket(&mut self, now: Time, socket: TcpStream, from: SocketAddr) -> Option<FaceId> {
+        let _ = socket.set_nodelay(true);
+        let mut socket = match WebSocketConnection::accept(socket, now) {
+            Ok(socket) => socket,
+            Err(error) => {
+                tracing::debug!(%from, error, "WebSocket handshake failed");
+                return None;
+            }
+        };
+        let config = tcp_face("ws", from, socket.socket()?).with_persistency(Persistency::OnDemand);
+        let face = self.add_face(config, |registry, token| match socket.socket() {
+            Some(socket) => registry.register(socket, token, Interest::READABLE | Interest::WRITABLE),
+            None => Ok(()),
+        })?;
+        self.links.insert(face, Link::new(Connection::WebSocket(Box::new(socket))));
+        Some(face)
+    }
+
+    fn add_face(
+        &mut self,
+        config: FaceConfig,
+        register: impl FnOnce(&mio::Registry, Token) -> io::Result<()>,
+    ) -> Option<FaceId> {
+        let uri = config.uri.clone();
+        let is_remote = config.scope == Scope::NonLocal;
+        if self.links.len() >= limits::FACES || (is_remote && self.remote.len() >= limits::REMOTE_FACES) {
+            if self.may_warn() {
+                tracing::warn!(uri, limit = limits::FACES, "too many faces; the connection is refused");
+            }
+            return None;
+        }
+        let face = self.forwarder.add_face(config);
+        if let Err(error) = register(self.poll.registry(), token(face)) {
+            tracing::warn!(uri, %error, "cannot watch a connection");
+            self.forwarder.remove_face(face);
+            return None;
+        }
+        if is_remote {
+            self.remote.insert(face);
+        }
+        tracing::info!(face = face.0, uri, "face created");
+        Some(face)
+    }
+
+    /// A face for a UDP peer that was not heard first; `adapt` says how it differs from the ordinary.
+    pub(super) fn add_udp(
+        &mut self,
+        address: SocketAddr,
+        adapt: impl FnOnce(FaceConfig) -> FaceConfig,
+    ) -> Result<FaceId, String> {
+        let face = self.add_peer(self.now(), address, adapt).ok_or(TOO_MANY_FACES)?;
+        if let Some(udp) = &mut self.udp {
+            udp.peers.insert(address, face);
+        }
+        Ok(face)
+    }
+
+    /// A face for a UDP peer; the caller enters it among the listener's peers.
+    pub(super) fn add_peer(
+        &mut self,
+        now: Time,
+        address: SocketAddr,
+        adapt: impl FnOnce(FaceConfig) -> FaceConfig,
+    ) -> Option<FaceId> {
+        let [first_sequence] = crate::entropy::words();
+        let mtu = datagram::mtu_to(address, self.udp_mtu);
+        let local = self.udp.as_ref().and_then(|udp| udp.socket.local_addr().ok());
+        let local_uri = local.map_or(String::new(), |local| listen::face_uri("udp", local));
+        let config = FaceConfig::remote(listen::face_uri("udp", address)).with_local_uri(local_uri).with_mtu(mtu);
+        let config = adapt(config);
+        let permanent = config.persistency != Persistency::OnDemand;
+        let mtu = config.mtu.unwrap_or(mtu);
+        let face = self.add_face(config, |_, _| Ok(()))?;
+        let peer = Peer::new(address, permanent, now, mtu, first_sequence);
+        self.links.insert(face, Link::new(Connection::Udp(peer)));
+        Some(face)
+    }
+
+    pub(super) fn close(&mut self, face: FaceId, why: Option<String>) {
+        let Some(mut link) = self.links.remove(&face) else { return };
+        match &mut link.connection {
+            Connection::Stream(stream) => {
+                let _ = self.poll.registry().deregister(stream.socket.source());
+            }
+            Connection::WebSocket(socket) => {
+                if let Some(socket) = socket.socket() {
+                    let _ = self.poll.registry().deregister(socket);
+                }
+            }
+            Connection::Udp(peer) => {
+                if let Some(udp) = &mut self.udp {
+                    udp.peers.remove(&peer.address);
+                }
+            }
+        }
+        self.forwarder.remove_face(face);
+        self.remote.remove(&face);
+        let now = self.now();
+        self.upstreams
+            .iter_mut()
+            .filter(|upstream| upstream.face == Some(face))
+            .for_each(|upstream| upstream.lost(now));
+        self.on_not_connected(now, face, why.as_deref());
+        tracing::info!(face = face.0, why = why.as_deref().unwrap_or("closed by the peer"), "face destroyed");
+    }
+}
+
+/// A TCP or WebSocket face: local on loopback.
+fn tcp_face(scheme: &str, from: SocketAddr, socket: &TcpStream) -> FaceConfig {
+    let uri = |address: SocketAddr| match scheme {
+        "ws" => format!("ws://{}", datagram::canonical(address)),
+        _ => listen::face_uri(scheme, address),
+    };
+    let config = match from.ip().to_canonical().is_loopback() {
+        true => FaceConfig::local(uri(from)),
+        false => FaceConfig::remote(uri(from)),
+    };
+    config.with_local_uri(socket.local_addr().map_or(String::new(), uri))
+}

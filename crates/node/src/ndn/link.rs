@@ -1,0 +1,170 @@
+//! A face's link: its socket, what waits to be sent there, and when that is too long.
+//!
+//! Packets are encoded into the socket's own queue; beside it stands how many bytes came when, so that the wait of the oldest is known. A packet
+//! that comes to a long queue is marked (NDNLPv2, CongestionMark): long by time, as [`CoDel`] says, or by bytes, as the face's
+//! DefaultCongestionThreshold says, which catches the burst of a transfer's start before CoDel's first interval is over.
+
+use super::codel::CoDel;
+use super::datagram::{Peer, UdpListener};
+use super::stream::StreamConnection;
+use super::websocket::WebSocketConnection;
+use crate::limits::{ARRIVALS_APART, WRITE_BYTES};
+use larder_forwarder::{FaceConfig, Send};
+use larder_units::Time;
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+/// A face's socket, and its queue.
+pub(super) struct Link {
+    pub(super) connection: Connection,
+    arrivals: Arrivals,
+    codel: CoDel,
+    /// The socket took no more; it is written again when it says that it can be.
+    blocked: bool,
+}
+
+/// A face's socket.
+pub(super) enum Connection {
+    Stream(StreamConnection),
+    WebSocket(Box<WebSocketConnection>),
+    Udp(Peer),
+}
+
+/// Why a packet could not be queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// The reader is slower than what is sent to it.
+    QueueFull,
+    /// The packet cannot be cut to the link's frames.
+    CannotFragment,
+}
+
+impl Link {
+    pub(super) fn new(connection: Connection) -> Self {
+        Link { connection, arrivals: Arrivals::default(), codel: CoDel::default(), blocked: false }
+    }
+
+    /// Bytes that wait to be sent.
+    pub(super) fn queued(&self) -> usize {
+        match &self.connection {
+            Connection::Stream(stream) => stream.queued(),
+            Connection::WebSocket(socket) => socket.queued(),
+            Connection::Udp(peer) => peer.queued(),
+        }
+    }
+
+    /// Whether a packet that comes now is to be marked.
+    pub(super) fn is_long(&mut self, now: Time, config: &FaceConfig) -> bool {
+        let queued = self.queued();
+        let wait = self.arrivals.wait(now, queued);
+        config.congestion_marking && (self.codel.mark(now, wait) || queued as u64 > config.default_congestion_threshold)
+    }
+
+    /// Queues a packet.
+    pub(super) fn queue(&mut self, now: Time, send: &Send, input: &[u8]) -> Result<(), Refused> {
+        let before = self.queued();
+        if before == 0 {
+            self.arrivals.forget();
+            self.codel.on_empty();
+        }
+        let queued = match &mut self.connection {
+            Connection::Stream(stream) => {
+                stream.queue(send, input);
+                Ok(())
+            }
+            Connection::WebSocket(socket) => socket.queue(send, input),
+            Connection::Udp(peer) => peer.queue(send, input),
+        };
+        self.arrivals.note(now, self.queued().saturating_sub(before));
+        queued
+    }
+
+    /// Whether there is enough to be worth a write before the turn is over: so the reader begins while the rest is made, and what waits
+    /// waits for the reader and not for us.
+    pub(super) fn is_worth_writing(&self) -> bool {
+        !self.blocked && self.queued() >= WRITE_BYTES
+    }
+
+    /// The socket can be written again.
+    pub(super) fn unblock(&mut self) {
+        self.blocked = false;
+    }
+
+    /// Writes what is queued, as far as the socket takes it; returns the number of frames that were lost. `Err` where the peer is gone.
+    pub(super) fn flush(&mut self, udp: Option<&UdpListener>) -> io::Result<usize> {
+        let mut lost = 0;
+        match &mut self.connection {
+            Connection::Stream(stream) => stream.flush()?,
+            Connection::WebSocket(socket) => socket.flush()?,
+            Connection::Udp(peer) => lost = udp.map_or(0, |udp| udp.flush(peer)),
+        }
+        self.blocked = self.queued() > 0;
+        Ok(lost)
+    }
+
+    /// Whether something waits until the socket can be written.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+}
+
+/// When the bytes of a queue came: one entry for all that came within [`ARRIVALS_APART`].
+#[derive(Debug, Default)]
+struct Arrivals {
+    /// The time of the first of them, and the count of all bytes up to the last of them.
+    entries: VecDeque<(Time, u64)>,
+    total: u64,
+}
+
+impl Arrivals {
+    fn note(&mut self, now: Time, bytes: usize) {
+        self.total += bytes as u64;
+        match self.entries.back_mut() {
+            Some((since, end)) if now.since(*since) < ARRIVALS_APART => *end = self.total,
+            _ => self.entries.push_back((now, self.total)),
+        }
+    }
+
+    /// How long the oldest has waited, where the last `queued` bytes are still there.
+    fn wait(&mut self, now: Time, queued: usize) -> Duration {
+        let gone = self.total.saturating_sub(queued as u64);
+        while self.entries.front().is_some_and(|(_, end)| *end <= gone) {
+            self.entries.pop_front();
+        }
+        self.entries.front().map_or(Duration::ZERO, |(since, _)| now.since(*since))
+    }
+
+    fn forget(&mut self) {
+        self.entries.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_is_that_of_the_oldest_byte_left() {
+        let mut arrivals = Arrivals::default();
+        arrivals.note(Time::from_millis(0), 100);
+        arrivals.note(Time::from_millis(10), 100);
+        arrivals.note(Time::from_millis(20), 100);
+        let mut wait = |queued| arrivals.wait(Time::from_millis(30), queued).as_millis();
+        assert_eq!(wait(300), 30);
+        assert_eq!(wait(201), 30);
+        assert_eq!(wait(200), 20);
+        assert_eq!(wait(1), 10);
+        assert_eq!(wait(0), 0);
+    }
+
+    #[test]
+    fn a_queue_that_never_empties_takes_no_memory_for_its_times() {
+        let mut arrivals = Arrivals::default();
+        for micros in 0..1_000_000 {
+            arrivals.note(Time::from_nanos(micros * 1000), 1);
+            arrivals.wait(Time::from_nanos(micros * 1000), 10_000.min(micros as usize + 1));
+        }
+        assert!(arrivals.entries.len() < 25, "{}", arrivals.entries.len());
+    }
+}

@@ -1,0 +1,231 @@
+//! Packets in, packets out: what a readable socket brings goes through the forwarder into the send queues, which are written once a turn.
+
+use super::datagram::{Left, Origin};
+use super::event_loop::{EventLoop, UDP, token};
+use super::link::{Connection, Refused};
+use super::stream::{Framed, Reading};
+use super::websocket;
+use crate::limits;
+use larder_forwarder::{Detail, DropReason, Dropped, FaceId, Persistency, Received};
+use larder_packet::{LpPacket, types};
+use larder_units::Time;
+use std::net::SocketAddr;
+
+/// No face has this number.
+const NOBODY: FaceId = FaceId(0);
+
+impl EventLoop {
+    /// Reads once; what is left waits for the next turn, so that everybody has his.
+    pub(super) fn read_stream(&mut self, now: Time, face: FaceId) {
+        let Some(Connection::Stream(stream)) = self.links.get_mut(&face).map(|link| &mut link.connection) else {
+            return;
+        };
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut frames = std::mem::take(&mut self.frames);
+        let reading = stream.read(&mut buffer, &mut frames);
+        let (mut rest, mut at) = (&mut buffer[..], 0);
+        let packets = frames.iter().filter_map(|framed| {
+            let Framed::Packet(range) = framed else { return None };
+            let (_, from_here) = std::mem::take(&mut rest).split_at_mut(range.start - at);
+            let (packet, behind) = from_here.split_at_mut(range.len());
+            (rest, at) = (behind, range.end);
+            Some(packet)
+        });
+        self.handle(now, face, packets);
+        for framed in frames.drain(..) {
+            if let Framed::Oversized(bytes) = framed {
+                self.oversized(face, bytes);
+            }
+        }
+        self.buffer = buffer;
+        self.frames = frames;
+        match reading {
+            Reading::Frames { more } => {
+                if let Some(upstream) = self.upstreams.iter_mut().find(|upstream| upstream.face == Some(face)) {
+                    upstream.heard();
+                }
+                if more {
+                    self.ready.push(token(face));
+                }
+            }
+            Reading::Drained => {}
+            Reading::Closed(why) => self.close(face, why),
+        }
+    }
+
+    pub(super) fn read_websocket(&mut self, now: Time, face: FaceId) {
+        for _ in 0..limits::MESSAGES_PER_TURN {
+            let Some(Connection::WebSocket(socket)) = self.links.get_mut(&face).map(|link| &mut link.connection) else {
+                return;
+            };
+            match socket.read() {
+                websocket::Reading::Packet(mut packet) => self.handle(now, face, std::iter::once(&mut packet[..])),
+                websocket::Reading::Text => self.forwarder.count_drop(face, DropReason::Malformed),
+                websocket::Reading::Nothing => self.dirty.push(face),
+                websocket::Reading::Drained => return,
+                websocket::Reading::Closed(why) => return self.close(face, why),
+            }
+        }
+        self.ready.push(token(face));
+    }
+
+    pub(super) fn read_udp(&mut self, now: Time) {
+        let Some(mut udp) = self.udp.take() else { return };
+        // Peers are looked up in the listener that is out of the way while its buffers are borrowed.
+        let mut peers = std::mem::take(&mut udp.peers);
+        let received = udp.receive(now, |Origin { from, to, length, congested }, datagrams| {
+            let face = peers.get(&from).copied().or_else(|| {
+                let first = datagrams.chunks(length).next()?;
+                let face = self.new_peer(now, from, peers.len(), first)?;
+                peers.insert(from, face);
+                Some(face)
+            });
+            let Some(face) = face else { return };
+            if let Some(Connection::Udp(peer)) = self.links.get_mut(&face).map(|link| &mut link.connection) {
+                peer.last_heard = now;
+                peer.local = to;
+            }
+            self.mark_next_data |= congested;
+            self.handle(now, face, datagrams.chunks_mut(length));
+        });
+        udp.peers = peers;
+        self.udp = Some(udp);
+        match received {
+            Ok(Left::Perhaps) => self.ready.push(UDP),
+            Ok(Left::Nothing) => {}
+            Err(error) => {
+                // An ICMP error of some peer, most likely: the others go on.
+                tracing::debug!(%error, "UDP receive");
+                self.ready.push(UDP);
+            }
+        }
+    }
+
+    /// A face for somebody who was not heard before, if what he sends is a packet and there is room.
+    fn new_peer(&mut self, now: Time, from: SocketAddr, peers: usize, datagram: &[u8]) -> Option<FaceId> {
+        if let Err(error) = LpPacket::decode(datagram) {
+            self.forwarder.count_drop(NOBODY, DropReason::Malformed);
+            tracing::debug!(%from, %error, "a datagram of a stranger is no packet");
+            return None;
+        }
+        if peers >= limits::UDP_PEERS {
+            if self.may_warn() {
+                tracing::warn!(%from, limit = limits::UDP_PEERS, "too many UDP peers; a new one is not heard");
+            }
+            return None;
+        }
+        self.add_peer(now, from, |config| config.with_persistency(Persistency::OnDemand))
+    }
+
+    /// Hands frames of a face to the forwarder, many at a time, so that it can ask for its tables' memory ahead.
+    fn handle<'a>(&mut self, now: Time, face: FaceId, mut frames: impl Iterator<Item = &'a mut [u8]>) {
+        loop {
+            let mut count = 0;
+            let mut batch: [Received<'_>; limits::FRAMES_AT_ONCE] = std::array::from_fn(|_| {
+                let frame = frames.next();
+                count += usize::from(frame.is_some());
+                Received { face, frame: frame.unwrap_or_default() }
+            });
+            let batch = &mut batch[..count];
+            self.forwarder.on_packets(now, batch, &mut self.outbox);
+            for index in 0..self.outbox.drops().len() {
+                let (_, dropped) = self.outbox.drops()[index];
+                self.log_drop(face, &dropped);
+            }
+            self.post(now, batch);
+            if count < limits::FRAMES_AT_ONCE {
+                return;
+            }
+        }
+    }
+
+    fn log_drop(&mut self, face: FaceId, dropped: &Dropped) {
+        match dropped.detail {
+            Detail::Bytes(bytes) => self.log_oversized(face, bytes as u64),
+            _ => tracing::debug!(face = face.0, "packet dropped: {dropped}"),
+        }
+    }
+
+    fn oversized(&mut self, face: FaceId, bytes: u64) {
+        self.forwarder.count_drop(face, DropReason::Oversized);
+        self.log_oversized(face, bytes);
+    }
+
+    fn log_oversized(&mut self, face: FaceId, bytes: u64) {
+        if self.may_warn() {
+            tracing::warn!(
+                face = face.0,
+                bytes,
+                limit = larder_forwarder::limits::MAX_PACKET_BYTES,
+                "a packet is larger than the NDN limit; it was dropped, the face stays: send smaller segments"
+            );
+        }
+    }
+
+    /// Whether a warning about a peer may be logged now: the counters tell of those that may not.
+    pub(super) fn may_warn(&mut self) -> bool {
+        let now = self.now();
+        let may = now >= self.next_warning;
+        if may {
+            self.next_warning = now + limits::WARNINGS;
+        }
+        may
+    }
+
+    /// Queues what the forwarder wants sent; `batch` is what it was given.
+    pub(super) fn post(&mut self, now: Time, batch: &[Received<'_>]) {
+        self.requests.extend(self.outbox.drain_requests());
+        let share = limits::SEND_QUEUES_BYTES / self.links.len().max(1);
+        let most = share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES);
+        let mut sends = std::mem::take(&mut self.sends);
+        self.outbox.swap(&mut sends);
+        for mut send in sends.drain(..) {
+            let frame = batch.get(send.index).map_or(&[][..], |received| &*received.frame);
+            let input = frame.get(self.outbox.input_of(&send)).unwrap_or_default();
+            let Some(link) = self.links.get_mut(&send.face) else { continue };
+            let queued = link.queued();
+            if queued == 0 {
+                self.dirty.push(send.face);
+            } else if self.forwarder.face(send.face).is_some_and(|config| link.is_long(now, config)) {
+                send.header.congestion_mark = Some(1);
+            }
+            if self.mark_next_data && send.packet(input).first() == Some(&(types::DATA as u8)) {
+                self.mark_next_data = false;
+                send.header.congestion_mark = Some(1);
+            }
+            let result = match queued > most {
+                true => Err(Refused::QueueFull),
+                false => link.queue(now, &send, input),
+            };
+            match result {
+                // An error shows again at the end of the turn, and closes the face.
+                Ok(()) if link.is_worth_writing() => {
+                    let lost = link.flush(self.udp.as_ref()).unwrap_or(0);
+                    (0..lost).for_each(|_| self.forwarder.count_drop(send.face, DropReason::QueueFull));
+                }
+                Ok(()) => {}
+                Err(Refused::QueueFull) => self.forwarder.count_drop(send.face, DropReason::QueueFull),
+                Err(Refused::CannotFragment) => self.forwarder.count_drop(send.face, DropReason::CannotFragment),
+            }
+        }
+        self.sends = sends;
+    }
+
+    pub(super) fn flush(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for face in dirty.drain(..) {
+            let Some(link) = self.links.get_mut(&face) else { continue };
+            match link.flush(self.udp.as_ref()) {
+                Ok(lost) => (0..lost).for_each(|_| self.forwarder.count_drop(face, DropReason::QueueFull)),
+                Err(error) => {
+                    self.close(face, Some(error.to_string()));
+                    continue;
+                }
+            }
+            if matches!(link.connection, Connection::Udp(_)) && link.is_blocked() {
+                self.udp_blocked.push(face);
+            }
+        }
+        self.dirty = dirty;
+    }
+}

@@ -1,0 +1,237 @@
+//! The fear: a request that this cache and the origin read differently. What the cache takes for a body, the origin takes for the next request,
+//! and the answer to that is stored for somebody else.
+
+mod wire;
+use std::io::{BufReader, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use wire::{Asked, Client, Node, Origin, say, say_last};
+
+/// An origin that writes down what it was asked.
+struct Witness {
+    origin: Origin,
+    seen: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Witness {
+    fn new() -> Witness {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let notes = Arc::clone(&seen);
+        let origin = Origin::new(move |asked, stream| {
+            notes.lock().unwrap().push(asked.clone());
+            say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 2\r\n\r\nok")
+        });
+        Witness { origin, seen }
+    }
+
+    fn seen(&self) -> Vec<Asked> {
+        std::mem::take(&mut self.seen.lock().unwrap())
+    }
+}
+
+/// Sends all of it, and what came back until the server closed; it must close.
+fn exchange(node: &Node, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(node.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.write_all(bytes).unwrap();
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        match std::io::Read::read(&mut stream, &mut buffer) {
+            Ok(0) => break,
+            Ok(read) => answer.extend_from_slice(&buffer[..read]),
+            // A server that closes with bytes unread resets the connection.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break,
+            Err(error) => panic!("{error}: it stays open after {:?}", String::from_utf8_lossy(&answer)),
+        }
+    }
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// Refused with 400, the connection closed, and nothing of it, nor of what follows, goes on.
+#[test]
+fn what_can_be_read_in_two_ways_is_refused() {
+    let witness = Witness::new();
+    let node = Node::of(witness.origin.address);
+    let heads = [
+        // Lengths.
+        "Content-Length: 5\r\nContent-Length: 6",
+        "Content-Length: 5, 6",
+        "Content-Length: +5",
+        "Content-Length: -5",
+        "Content-Length: 0x5",
+        "Content-Length: 5 5",
+        "Content-Length: 5a",
+        "Content-Length:",
+        "Content-Length: 99999999999999999999999",
+        "Content-Length : 5",
+        // Codings. Chunked is the only one that this cache can take off again.
+        "Transfer-Encoding: identity",
+        "Transfer-Encoding: chunked, identity",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: chunked, chunked",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: xchunked",
+        "Transfer-Encoding: \"chunked\"",
+        "Transfer-Encoding : chunked",
+        "Transfer-Encoding\x0b: chunked",
+        // Lines.
+        "X: a\r\n Transfer-Encoding: chunked",
+        "X: a\r\n\tb",
+        "X: a\rTransfer-Encoding: chunked",
+        "X: a\0b",
+        "X: a\x01b",
+        "X: a\x7fb",
+        " X: a",
+        "X a: b",
+        ": a",
+        "no colon",
+    ];
+    for head in heads {
+        let request = format!("POST / HTTP/1.1\r\nHost: a\r\n{head}\r\n\r\n5\r\nhello\r\n0\r\n\r\n{SMUGGLED}");
+        let answer = exchange(&node, request.as_bytes());
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{head:?}: {answer:?}");
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{head:?}: {answer:?}");
+    }
+    for line in [
+        "GET  / HTTP/1.1",
+        "GET / HTTP/1.1 ",
+        "GET /a b HTTP/1.1",
+        "GET /\0 HTTP/1.1",
+        "GET /\x01 HTTP/1.1",
+        "GET /",
+        "GET / HTTP/2.0",
+        "GET / HTTP/1.11",
+        "GET / XTTP/1.1",
+        "G@T / HTTP/1.1",
+        "GET / HTTP/1.0\r\nTransfer-Encoding: chunked",
+    ] {
+        let answer = exchange(&node, format!("{line}\r\nHost: a\r\n\r\n{SMUGGLED}").as_bytes());
+        assert!(
+            answer.starts_with("HTTP/1.1 400 ") && answer.matches("HTTP/1.1 ").count() == 1,
+            "{line:?}: {answer:?}"
+        );
+    }
+    assert!(witness.seen().is_empty());
+}
+
+/// RFC 9112 §6.3: with both, the coding counts, the length does not go on, and the connection ends with the answer.
+#[test]
+fn a_length_beside_a_coding_ends_the_connection() {
+    let witness = Witness::new();
+    let node = Node::of(witness.origin.address);
+    for fields in [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5",
+        "Transfer-Encoding: Chunked\r\nContent-Length: 5\r\nConnection: keep-alive",
+    ] {
+        let request = format!("POST /a HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n7\r\nhello!!\r\n0\r\n\r\n{SMUGGLED}");
+        let answer = exchange(&node, request.as_bytes());
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{fields}: {answer:?}");
+        let seen = witness.seen();
+        assert_eq!((seen.len(), &seen[0].body[..]), (1, &b"hello!!"[..]), "{fields}");
+        let framing = (seen[0].header("content-length"), seen[0].header("transfer-encoding"));
+        assert_eq!(framing, (None, Some("chunked")), "{fields}");
+    }
+}
+
+/// The origin gets no end of a body whose end cannot be told, and so no request after it.
+#[test]
+fn chunks_that_can_be_read_in_two_ways() {
+    let witness = Witness::new();
+    let node = Node::of(witness.origin.address);
+    for chunks in [
+        "0x5\r\nhello\r\n0\r\n\r\n",
+        "-5\r\nhello\r\n0\r\n\r\n",
+        "5\nhello\r\n0\r\n\r\n",
+        "5\rhello\r\n0\r\n\r\n",
+        "5;a\nb\r\nhello\r\n0\r\n\r\n",
+        "5\r\nhelloXX0\r\n\r\n",
+        "5\r\nhello0\r\n\r\n",
+        "5\r\nhello\n0\r\n\r\n",
+        "g\r\nhello\r\n0\r\n\r\n",
+        "\r\nhello\r\n0\r\n\r\n",
+        "FFFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n",
+        "5\r\nhello\r\n0\r\nX\r\n\r\n",
+    ] {
+        let request = format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}{SMUGGLED}");
+        let answer = exchange(&node, request.as_bytes());
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400 "), "{chunks:?}: {answer:?}");
+        assert!(witness.seen().iter().all(|asked| !asked.line.contains("smuggled")), "{chunks:?}");
+    }
+}
+
+/// A body where none is expected (a "fat GET") is neither left on the connection nor part of what is stored.
+#[test]
+fn a_body_in_a_get_is_one() {
+    let witness = Witness::new();
+    let node = Node::of(witness.origin.address);
+    let mut client = Client::new(&node);
+    for method in ["GET", "HEAD"] {
+        let seen = client.send(method, "/fat", &[], SMUGGLED.as_bytes());
+        assert_eq!(seen.status, 200);
+        assert!(seen.header("cache-status").starts_with("larder; fwd=bypass; fwd-status=200"), "{seen:?}");
+        let asked = witness.seen();
+        assert_eq!((asked.len(), &asked[0].body[..]), (1, SMUGGLED.as_bytes()));
+    }
+    assert!(!client.get("/fat").is_hit());
+}
+
+/// The same from the other side: an origin whose response can be read in two ways is not believed, and nothing of it stored.
+#[test]
+fn responses_that_can_be_read_in_two_ways() {
+    for (fields, body) in [
+        ("content-length: 5\r\ncontent-length: 6", "hello!"),
+        ("content-length: 5, 6", "hello!"),
+        ("content-length: +5", "hello"),
+        ("content-length: 0x5", "hello"),
+        ("content-length : 5", "hello"),
+        ("x: a\0b\r\ncontent-length: 5", "hello"),
+    ] {
+        let text = format!("HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\n{fields}\r\n\r\n{body}");
+        let origin = Origin::new(move |_, stream| say_last(stream, &text));
+        let node = Node::of(origin.address);
+        for _ in 0..2 {
+            assert_eq!(Client::new(&node).get("/").status, 502, "{fields:?}");
+        }
+    }
+    // With both, the coding counts (RFC 9112 §6.3).
+    for fields in ["content-length: 3\r\ntransfer-encoding: chunked", "transfer-encoding: chunked\r\ncontent-length: 3"]
+    {
+        let head = format!("HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\n{fields}\r\n\r\n");
+        let origin = Origin::new(move |_, stream| say_last(stream, &format!("{head}5\r\nhello\r\n0\r\n\r\n")));
+        let node = Node::of(origin.address);
+        for _ in 0..2 {
+            let seen = Client::new(&node).get("/");
+            assert_eq!((&seen.body[..], seen.cut), (&b"hello"[..], false), "{fields}: {seen:?}");
+        }
+    }
+    // Bytes after a response are nobody's.
+    let twice = "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 2\r\n\r\nok\
+                 HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 4\r\n\r\nevil";
+    let origin = Origin::new(move |_, stream| say(stream, twice));
+    let node = Node::of(origin.address);
+    let mut client = Client::new(&node);
+    for target in ["/a", "/b", "/c"] {
+        assert_eq!(client.get(target).body, b"ok", "{target}");
+    }
+}
+
+/// Requests one behind the other on one connection are answered one after the other, each with its own.
+#[test]
+fn pipelined_requests_stay_apart() {
+    let node = Node::generated();
+    let mut stream = TcpStream::connect(node.address).unwrap();
+    let requests: String = (1..=20).map(|size| format!("GET /{size}00/p HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
+    stream.write_all(requests.as_bytes()).unwrap();
+    let mut reader = BufReader::new(stream);
+    for size in 1..=20 {
+        let seen = wire::read_response(&mut reader, false);
+        assert_eq!((seen.status, seen.body.len()), (200, size * 100));
+        assert!(seen.body.starts_with(format!("/{size}00/p\n").as_bytes()));
+    }
+}

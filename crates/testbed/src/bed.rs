@@ -1,0 +1,226 @@
+//! A testbed that stands: namespaces with a device each, and the emulator between them.
+
+use crate::emulator::Emulator;
+use crate::lateness::LatenessReport;
+use crate::{Error, Spec};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tappers::{Interface, Tun};
+
+/// The device of a host.
+const DEVICE: &str = "larder0";
+
+const IPV6_OFF: &str = "/proc/sys/net/ipv6/conf/all/disable_ipv6";
+const CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+
+/// Processes of a testbed that goes away have this long to end by themselves.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Namespaces, devices and a running emulator. It is taken down when this is dropped.
+pub struct Testbed {
+    spec: Spec,
+    stop: Arc<AtomicBool>,
+    emulator: Option<JoinHandle<Result<LatenessReport, Error>>>,
+}
+
+impl Testbed {
+    /// Builds it. Needs root, iproute2 and /dev/net/tun.
+    ///
+    /// # Errors
+    /// One line with what is missing, or with the command that failed; what was made until then is taken away.
+    pub fn up(spec: Spec) -> Result<Testbed, Error> {
+        spec.check()?;
+        if !rustix::process::geteuid().is_root() {
+            return Err(Error("a testbed makes network namespaces and devices: run this as root".into()));
+        }
+        if !left(&spec.name)?.is_empty() {
+            let name = &spec.name;
+            return Err(Error(format!(
+                "the testbed {name} stands already: `larder testbed down {name}` takes it down"
+            )));
+        }
+        allow(&spec.congestion)?;
+        let mut bed = Testbed { stop: Arc::default(), emulator: None, spec };
+        // From here on a failure drops `bed`, which takes down what stands.
+        let mut devices = Vec::new();
+        for node in 0..bed.spec.nodes.len() {
+            devices.push(if bed.spec.nodes[node].is_host { Some(bed.make_host(node)?) } else { None });
+        }
+        let emulator = Emulator::new(&bed.spec, devices);
+        let (stop, (ready, is_ready)) = (bed.stop.clone(), std::sync::mpsc::channel());
+        let thread = std::thread::Builder::new().name("emulator".into()).spawn(move || {
+            let _ = ready.send(rustix::thread::gettid());
+            emulator.run(&stop)
+        });
+        bed.emulator = Some(thread.map_err(|error| Error(format!("no thread for the emulator: {error}")))?);
+        let thread = is_ready.recv().map_err(|_| Error("the emulator did not start".into()))?;
+        let id = thread.as_raw_nonzero().to_string();
+        run("chrt", &["--fifo", "--pid", "50", &id])?;
+        Ok(bed)
+    }
+
+    /// What it is made of.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Whether its links are emulated; not any more where somebody else took it down.
+    pub fn is_running(&self) -> bool {
+        self.emulator.as_ref().is_some_and(|emulator| !emulator.is_finished())
+    }
+
+    /// A command that will run on a host.
+    pub fn command(&self, host: usize, program: &str) -> Command {
+        command(&self.spec.namespace(host), program)
+    }
+
+    /// Takes it down; how late the emulator was.
+    ///
+    /// # Errors
+    /// What the emulator ended with, or what cannot be taken away.
+    pub fn down(mut self) -> Result<LatenessReport, Error> {
+        let report = self.stop_emulator();
+        down(&self.spec.name)?;
+        report
+    }
+
+    fn make_host(&self, node: usize) -> Result<Tun, Error> {
+        let spec = &self.spec;
+        let namespace = spec.namespace(node);
+        run("ip", &["netns", "add", &namespace])?;
+        let device = open_device(&namespace, &spec.congestion)?;
+        let address = format!("{}/16", spec.address(node));
+        let mtu = spec.mtu.to_string();
+        let ip = |words: &[&str]| run("ip", &[&["-netns", &namespace], words].concat());
+        ip(&["link", "set", "lo", "up"])?;
+        ip(&["address", "add", &address, "dev", DEVICE])?;
+        ip(&["link", "set", DEVICE, "mtu", &mtu, "txqueuelen", "1000", "up"])?;
+        Ok(device)
+    }
+
+    fn stop_emulator(&mut self) -> Result<LatenessReport, Error> {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.emulator.take().map(JoinHandle::join);
+        ended.map_or(Ok(LatenessReport::default()), |ended| {
+            ended.unwrap_or_else(|_| Err(Error("the emulator panicked".into())))
+        })
+    }
+}
+
+impl Drop for Testbed {
+    fn drop(&mut self) {
+        let _ = self.stop_emulator();
+        let _ = down(&self.spec.name);
+    }
+}
+
+/// A command that will run in a namespace.
+pub fn command(namespace: &str, program: &str) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace, program]);
+    command
+}
+
+/// Takes down what is left of a testbed, whoever built it: ends the processes in its namespaces, and removes them with their devices.
+/// How many namespaces there were.
+///
+/// # Errors
+/// What cannot be removed.
+pub fn down(name: &str) -> Result<usize, Error> {
+    let namespaces = left(name)?;
+    let running = || -> Result<Vec<String>, Error> {
+        let mut pids = Vec::new();
+        for namespace in &namespaces {
+            pids.extend(run("ip", &["netns", "pids", namespace])?.split_whitespace().map(str::to_owned));
+        }
+        Ok(pids)
+    };
+    let begun = Instant::now();
+    let mut signal = "-TERM";
+    loop {
+        let pids = running()?;
+        if pids.is_empty() {
+            break;
+        }
+        if begun.elapsed() > GRACE {
+            signal = "-KILL";
+        }
+        // A process may have ended meanwhile.
+        let _ = Command::new("kill").arg(signal).args(&pids).stderr(Stdio::null()).status();
+        std::thread::sleep(Duration::from_millis(50));
+        if begun.elapsed() > 2 * GRACE {
+            return Err(Error(format!("processes of the testbed {name} do not end: {}", pids.join(" "))));
+        }
+    }
+    for namespace in &namespaces {
+        run("ip", &["netns", "delete", namespace])?;
+    }
+    Ok(namespaces.len())
+}
+
+/// The namespaces of this testbed.
+fn left(name: &str) -> Result<Vec<String>, Error> {
+    let prefix = format!("larder-{name}-");
+    let listed = run("ip", &["netns", "list"])?;
+    let names = listed.lines().filter_map(|line| line.split_whitespace().next());
+    Ok(names.filter(|name| name.starts_with(&prefix)).map(str::to_owned).collect())
+}
+
+/// Makes the device of a namespace, and sets its congestion control. A thread goes there for it; the descriptor stays good outside.
+fn open_device(namespace: &str, congestion: &str) -> Result<Tun, Error> {
+    let (namespace, congestion) = (namespace.to_owned(), congestion.to_owned());
+    let made = std::thread::spawn(move || {
+        let said = |what: String| move |error: std::io::Error| Error(format!("{what}: {error}"));
+        let path = format!("/run/netns/{namespace}");
+        let enter = |path: &str| {
+            let namespace = File::open(path)?;
+            Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?)
+        };
+        enter(&path).map_err(said(path))?;
+        for (setting, value) in [(IPV6_OFF, "1"), (CONGESTION, congestion.as_str())] {
+            std::fs::write(setting, value).map_err(said(format!("{namespace}: {value} into {setting}")))?;
+        }
+        let make = || {
+            let mut device = Tun::new_named(Interface::new(DEVICE)?)?;
+            device.set_nonblocking(true)?;
+            Ok(device)
+        };
+        make().map_err(said(format!("{namespace}: no device (is /dev/net/tun there?)")))
+    });
+    made.join().unwrap_or_else(|_| Err(Error("a thread died".into())))
+}
+
+/// Lets namespaces use a congestion control that this machine has. A setting of the whole machine, which stays: it takes nothing from
+/// anybody.
+fn allow(congestion: &str) -> Result<(), Error> {
+    let read = |path: &str| std::fs::read_to_string(path).map_err(|error| Error(format!("{path}: {error}")));
+    let available = read(AVAILABLE)?;
+    if !available.split_whitespace().any(|name| name == congestion) {
+        return Err(Error(format!("congestion = {congestion:?}: this kernel has {}", available.trim())));
+    }
+    let allowed = read(ALLOWED)?;
+    if allowed.split_whitespace().any(|name| name == congestion) {
+        return Ok(());
+    }
+    let more = format!("{} {congestion}", allowed.trim());
+    std::fs::write(ALLOWED, &more).map_err(|error| Error(format!("{more} into {ALLOWED}: {error}")))
+}
+
+/// Runs a command; what it printed.
+fn run(program: &str, arguments: &[&str]) -> Result<String, Error> {
+    let line = || format!("`{program} {}`", arguments.join(" "));
+    let done = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let done = done.map_err(|error| Error(format!("{}: {error} (a testbed needs iproute2 and util-linux)", line())))?;
+    match done.status.success() {
+        true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
+        false => Err(Error(format!("{}: {}", line(), String::from_utf8_lossy(&done.stderr).trim()))),
+    }
+}

@@ -1,0 +1,96 @@
+//! How late the emulator was: a frame that should have arrived at one time arrived at another. Who is late emulates another link.
+
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+
+/// Above this at the 99th percentile a figure measured over the emulator is none.
+pub const LATEST: Duration = Duration::from_millis(1);
+
+/// Counts by the microsecond, up to [`Lateness::MOST`].
+#[derive(Clone)]
+pub(crate) struct Lateness {
+    counts: Vec<u64>,
+    frames: u64,
+    max: Duration,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LatenessReport {
+    /// Frames delivered.
+    pub frames: u64,
+    /// Half of them were not later than this, ns; and 99 of 100; and all.
+    pub p50_ns: u64,
+    /// 99 of 100.
+    pub p99_ns: u64,
+    /// All.
+    pub max_ns: u64,
+    /// Frames that a host's device did not take.
+    pub refused: u64,
+}
+
+impl LatenessReport {
+    /// Whether what was measured over it counts.
+    pub fn is_sound(&self) -> bool {
+        u128::from(self.p99_ns) <= LATEST.as_nanos()
+    }
+}
+
+impl fmt::Display for LatenessReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = |nanos: u64| nanos as f64 / 1e3;
+        let [p50, p99, max] = [self.p50_ns, self.p99_ns, self.max_ns].map(micros);
+        write!(f, "{} frames, late by {p50:.0} µs (median), {p99:.0} µs (99 of 100), {max:.0} µs (most)", self.frames)
+    }
+}
+
+impl Lateness {
+    const MOST: usize = 100_000;
+
+    pub(crate) fn new() -> Self {
+        Lateness { counts: vec![0; Lateness::MOST + 1], frames: 0, max: Duration::ZERO }
+    }
+
+    pub(crate) fn count(&mut self, late: Duration) {
+        let micros = usize::try_from(late.as_micros()).unwrap_or(Lateness::MOST).min(Lateness::MOST);
+        self.counts[micros] += 1;
+        self.frames += 1;
+        self.max = self.max.max(late);
+    }
+
+    pub(crate) fn report(&self, refused: u64) -> LatenessReport {
+        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        let at = |share: f64| {
+            let wanted = (self.frames as f64 * share).ceil() as u64;
+            let mut seen = 0;
+            let found = self.counts.iter().position(|count| {
+                seen += count;
+                seen >= wanted
+            });
+            // The upper edge of the microsecond: never better than it was.
+            found.map_or(0, |micros| nanos(Duration::from_micros(micros as u64 + 1)))
+        };
+        match self.frames {
+            0 => LatenessReport { refused, ..LatenessReport::default() },
+            frames => LatenessReport { frames, p50_ns: at(0.5), p99_ns: at(0.99), max_ns: nanos(self.max), refused },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_emulator_that_is_late_one_time_in_fifty_gives_no_figure() {
+        let mut lateness = Lateness::new();
+        assert!(lateness.report(0).is_sound(), "nothing was late");
+        for i in 0..1000 {
+            lateness.count(Duration::from_micros(if i % 50 == 0 { 2000 } else { 20 }));
+        }
+        let report = lateness.report(3);
+        assert_eq!((report.p50_ns, report.p99_ns, report.max_ns, report.refused), (21_000, 2_001_000, 2_000_000, 3));
+        assert!(!report.is_sound());
+    }
+}

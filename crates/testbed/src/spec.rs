@@ -1,0 +1,294 @@
+//! What a testbed is made of: hosts and links, as a TOML file says it; addresses and ways follow from it.
+
+use crate::Error;
+use larder_netsim::{Depth, LinkConfig, Loss, Queueing};
+use larder_units::{BitRate, Ratio, parse_duration};
+use serde::Deserialize;
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// A testbed.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// Names its namespaces: `larder-NAME-HOST`.
+    pub name: String,
+    /// Of every loss.
+    pub seed: u64,
+    /// The largest IP packet, bytes.
+    pub mtu: usize,
+    /// TCP's congestion control at every host: kernels differ in their default, and results by a factor of 100.
+    pub congestion: String,
+    /// Hosts and routers, in the order in which the links name them.
+    pub nodes: Vec<Node>,
+    /// Links.
+    pub links: Vec<Link>,
+}
+
+/// A place in the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a host, with a namespace of its own; a router is only in the emulator.
+    pub is_host: bool,
+}
+
+/// A link between two nodes, the same both ways.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Numbers of its nodes.
+    pub ends: [usize; 2],
+    /// What the simulator's links are made of.
+    pub config: LinkConfig,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    #[serde(default = "one")]
+    seed: u64,
+    #[serde(default = "ethernet")]
+    mtu: usize,
+    #[serde(default = "cubic")]
+    congestion: String,
+    #[serde(default)]
+    routers: Vec<String>,
+    link: Vec<LinkText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkText {
+    between: [String; 2],
+    rate: Option<String>,
+    delay: Option<String>,
+    loss: Option<String>,
+    queue: Option<usize>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn ethernet() -> usize {
+    1500
+}
+
+fn cubic() -> String {
+    "cubic".into()
+}
+
+/// Hosts at most: each has an address of the last two bytes, a device and a namespace.
+const HOSTS: usize = 4096;
+
+impl Spec {
+    /// No nodes yet.
+    pub fn new(name: &str) -> Self {
+        let (nodes, links) = (Vec::new(), Vec::new());
+        Spec { name: name.into(), seed: one(), mtu: ethernet(), congestion: cubic(), nodes, links }
+    }
+
+    /// A link between two nodes, which are made if they are new: hosts.
+    pub fn link(&mut self, between: [&str; 2], config: LinkConfig) {
+        let ends = between.map(|name| self.node(name));
+        self.links.push(Link { ends, config });
+    }
+
+    /// This node is a router: a place where links meet, without programs.
+    pub fn router(&mut self, name: &str) {
+        let node = self.node(name);
+        self.nodes[node].is_host = false;
+    }
+
+    fn node(&mut self, name: &str) -> usize {
+        self.nodes.iter().position(|node| node.name == name).unwrap_or_else(|| {
+            self.nodes.push(Node { name: name.into(), is_host: true });
+            self.nodes.len() - 1
+        })
+    }
+
+    /// Reads a specification.
+    ///
+    /// # Errors
+    /// One line with the place: a key that is not known, a quantity that is none, a link from a node to itself, a network in pieces.
+    pub fn parse(text: &str) -> Result<Spec, Error> {
+        let file: File = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
+            Error(format!("line {line}: {}", error.message()))
+        })?;
+        let mut spec = Spec { seed: file.seed, mtu: file.mtu, congestion: file.congestion, ..Spec::new(&file.name) };
+        for link in &file.link {
+            let [a, b] = &link.between;
+            let config = link.config().map_err(|error| Error(format!("the link {a} – {b}: {error}")))?;
+            spec.link([a, b], config);
+        }
+        for router in &file.routers {
+            if !spec.nodes.iter().any(|node| node.name == *router) {
+                return Err(Error(format!("the router {router} is on no link")));
+            }
+            spec.router(router);
+        }
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// Whether it can be built.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let is_plain =
+            |name: &str| !name.is_empty() && name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let names = self.nodes.iter().map(|node| &node.name).chain([&self.name, &self.congestion]);
+        if let Some(name) = names.into_iter().find(|name| !is_plain(name)) {
+            return Err(Error(format!("{name:?}: a name has 1 to 64 letters and digits, and nothing else")));
+        }
+        if !(576..=65_535).contains(&self.mtu) {
+            return Err(Error(format!("mtu = {}: it is 576 to 65535 bytes", self.mtu)));
+        }
+        if self.hosts().count() > HOSTS {
+            return Err(Error(format!("more than {HOSTS} hosts")));
+        }
+        if let Some(link) = self.links.iter().find(|link| link.ends[0] == link.ends[1]) {
+            return Err(Error(format!("a link leads from {0} to {0}", self.nodes[link.ends[0]].name)));
+        }
+        let Some(first) = self.hosts().next() else { return Err(Error("there is no host".into())) };
+        let ways = self.ways_to(first);
+        match (0..self.nodes.len()).find(|node| *node != first && ways[*node].is_none()) {
+            Some(cut) => {
+                let [cut, first] = [cut, first].map(|node| &self.nodes[node].name);
+                Err(Error(format!("no links lead from {cut} to {first}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Numbers of the nodes that are hosts.
+    pub fn hosts(&self) -> impl Iterator<Item = usize> {
+        self.nodes.iter().enumerate().filter(|(_, node)| node.is_host).map(|(number, _)| number)
+    }
+
+    /// The address of a node: 10.77 and its number.
+    pub fn address(&self, node: usize) -> Ipv4Addr {
+        let [high, low] = (node as u16 + 1).to_be_bytes();
+        Ipv4Addr::new(10, 77, high, low)
+    }
+
+    /// The node of this address.
+    pub fn at(&self, address: [u8; 4]) -> Option<usize> {
+        let [10, 77, high, low] = address else { return None };
+        let node = usize::from(u16::from_be_bytes([high, low])).checked_sub(1)?;
+        (node < self.nodes.len()).then_some(node)
+    }
+
+    /// The number of the host of this name.
+    ///
+    /// # Errors
+    /// With the hosts that there are.
+    pub fn host(&self, name: &str) -> Result<usize, Error> {
+        self.hosts().find(|host| self.nodes[*host].name == name).ok_or_else(|| {
+            let known: Vec<&str> = self.hosts().map(|host| self.nodes[host].name.as_str()).collect();
+            Error(format!("no host {name} in the testbed {}; there are {}", self.name, known.join(", ")))
+        })
+    }
+
+    /// The namespace of a host.
+    pub fn namespace(&self, host: usize) -> String {
+        format!("larder-{}-{}", self.name, self.nodes[host].name)
+    }
+
+    /// For each node the link to take towards `destination`, and which way: the fewest links, the first named where several are as good.
+    pub(crate) fn ways_to(&self, destination: usize) -> Vec<Option<(usize, usize)>> {
+        let mut ways = vec![None; self.nodes.len()];
+        let mut reached = VecDeque::from([destination]);
+        while let Some(node) = reached.pop_front() {
+            for (number, link) in self.links.iter().enumerate() {
+                let Some(end) = link.ends.iter().position(|end| *end == node) else { continue };
+                let other = link.ends[1 - end];
+                if other != destination && ways[other].is_none() {
+                    ways[other] = Some((number, 1 - end));
+                    reached.push_back(other);
+                }
+            }
+        }
+        ways
+    }
+}
+
+impl LinkText {
+    fn config(&self) -> Result<LinkConfig, String> {
+        let rate = self.rate.as_deref().map(str::parse::<BitRate>).transpose().map_err(|error| error.to_string())?;
+        if rate.is_some_and(|rate| rate.bits_per_second() == 0) {
+            return Err("has rate 0: leave the rate out for a link that sends in no time".into());
+        }
+        let delay = self
+            .delay
+            .as_deref()
+            .map_or(Ok(Duration::ZERO), |text| parse_duration(text).map_err(|error| error.to_string()))?;
+        let loss = match &self.loss {
+            Some(text) => Loss::Uniform(text.parse::<Ratio>().map_err(|error| error.to_string())?.value()),
+            None => Loss::None,
+        };
+        Ok(link(rate, delay, loss, self.queue))
+    }
+}
+
+/// A link of a testbed; without a queue's length, one of 1000 packets, as Linux's devices have.
+pub fn link(rate: Option<BitRate>, delay: Duration, loss: Loss, queue: Option<usize>) -> LinkConfig {
+    let queue = Queueing::DropTail(Depth::Packets(queue.unwrap_or(1000)));
+    LinkConfig { rate, delay, loss, queue, ..LinkConfig::new("1Gbps".parse().expect("a rate"), delay) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TREE: &str = r#"
+name = "tree"
+routers = ["edge"]
+[[link]]
+between = ["server", "top"]
+rate = "1Gbps"
+[[link]]
+between = ["top", "edge"]
+delay = "100ms"
+[[link]]
+between = ["edge", "client1"]
+loss = "10%"
+[[link]]
+between = ["edge", "client2"]
+"#;
+
+    #[test]
+    fn ways_lead_over_the_fewest_links() {
+        let spec = Spec::parse(TREE).unwrap();
+        let names: Vec<&str> = spec.hosts().map(|host| spec.nodes[host].name.as_str()).collect();
+        assert_eq!(names, ["server", "top", "client1", "client2"]);
+        let client = spec.host("client1").unwrap();
+        let ways = spec.ways_to(client);
+        assert_eq!(ways[spec.host("server").unwrap()], Some((0, 0)));
+        assert_eq!(ways[spec.host("client2").unwrap()], Some((3, 1)), "back over its link");
+        assert_eq!(ways[client], None);
+        assert_eq!(spec.at(spec.address(client).octets()), Some(client));
+        assert_eq!((spec.at([10, 77, 0, 0]), spec.at([10, 77, 0, 200]), spec.at([192, 0, 2, 1])), (None, None, None));
+        assert_eq!(spec.links[2].config.loss, Loss::Uniform(0.1));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_a_line() {
+        let said = |text: &str| Spec::parse(text).unwrap_err().to_string();
+        assert!(
+            said("name = \"x\"\nrat = 1\n").starts_with("line 2: unknown field `rat`"),
+            "{}",
+            said("name = \"x\"\nrat = 1\n")
+        );
+        let link = |rest: &str| format!("name = \"x\"\n[[link]]\nbetween = [\"a\", \"b\"]\n{rest}");
+        assert!(said(&link("rate = \"0bps\"")).contains("a – b: has rate 0"));
+        assert!(said(&link("delay = \"-1ms\"")).contains("a – b"));
+        assert!(said(&link("loss = \"200%\"")).contains("a – b"));
+        assert!(said(&link("[[link]]\nbetween = [\"c\", \"d\"]")).contains("no links lead from c to a"));
+        assert!(said("name = \"x\"\n[[link]]\nbetween = [\"a\", \"a\"]").contains("from a to a"));
+        assert!(said("name = \"x;rm\"\n[[link]]\nbetween = [\"a\", \"b\"]").contains("letters and digits"));
+        assert!(said(&format!("routers = [\"z\"]\n{}", link(""))).contains("router z is on no link"));
+        assert!(said("name = \"x\"\nlink = []").contains("no host"));
+    }
+}

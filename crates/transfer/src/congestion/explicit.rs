@@ -1,0 +1,85 @@
+//! explicit: the rate that the path grants.
+//!
+//! Source: the consumers of Mahdian et al., "MIRCC: Multipath-aware ICN rate-based congestion control", ICN 2016, and of Rozhnova and Fdida, "An
+//! extended hop-by-hop Interest shaping mechanism for content-centric networking", GLOBECOM 2014 (both recalled): each router says what it can
+//! take, the least of them comes with the Data, and the consumer sends so fast, and no faster. How routers find it is theirs (here: the
+//! forwarder's strategy `stateful` with `report~fair`).
+//!
+//! Deviations: the rate halves, once a round trip, at a sign of congestion, until the next Data says what is granted; a path that grants nothing
+//! leaves it so, and Data then raise it by one Interest a second each, as `rate`. Sizes do not count: the rate is of Interests. O(1).
+
+use super::spec::{Entry, Parameter};
+use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip};
+
+/// The least rate, Interests a second: of a consumer that asks nothing, nobody would hear.
+const LEAST: f64 = 1.0;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "explicit",
+    says: "the rate that the path grants (as MIRCC and extended HoBHIS)",
+    parameters: &[
+        Parameter::number("start", 200.0, LEAST, 1e9, "Interests a second until the path has said"),
+        Parameter::number("most", 1e6, LEAST, 1e9, "Interests a second at the most"),
+    ],
+    build: |given| Box::new(Explicit::new(given.number("start"), given.number("most"))),
+};
+
+/// Explicit rate control.
+#[derive(Clone, Debug)]
+pub struct Explicit {
+    rate: f64,
+    most: f64,
+    event: OncePerRoundTrip,
+}
+
+impl Explicit {
+    /// Sends `start` Interests a second until the path has said; never more than `most`.
+    pub fn new(start: f64, most: f64) -> Self {
+        Explicit { rate: start.min(most), most, event: OncePerRoundTrip::default() }
+    }
+}
+
+impl CongestionControl for Explicit {
+    fn window(&self) -> usize {
+        usize::MAX
+    }
+
+    fn rate(&self) -> Option<f64> {
+        Some(self.rate)
+    }
+
+    fn on_answer(&mut self, answer: &Answer) {
+        let rate = answer.granted_rate.map_or(self.rate + 1.0, |granted| granted as f64);
+        self.rate = rate.clamp(LEAST, self.most);
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) -> bool {
+        let is_new = self.event.is_new(congestion);
+        if is_new {
+            self.rate = (self.rate / 2.0).max(LEAST);
+        }
+        is_new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::testing::{answer, congestion};
+    use larder_units::Time;
+
+    #[test]
+    fn another_rate_than_the_granted_one() {
+        let mut explicit = Explicit::new(200.0, 1000.0);
+        let granted = |rate| Answer { granted_rate: Some(rate), ..answer(Time::ZERO, 1) };
+        for (rate, expected) in [(700, 700.0), (5000, 1000.0), (0, 1.0), (300, 300.0)] {
+            explicit.on_answer(&granted(rate));
+            assert_eq!(explicit.rate(), Some(expected));
+        }
+        explicit.on_congestion(&congestion(Time::from_secs(1), 500));
+        explicit.on_congestion(&congestion(Time::from_secs(1), 600));
+        assert_eq!(explicit.rate(), Some(150.0));
+        explicit.on_answer(&answer(Time::from_secs(1), 1));
+        assert_eq!(explicit.rate(), Some(151.0), "a path that says nothing");
+    }
+}

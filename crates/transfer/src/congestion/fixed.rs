@@ -1,0 +1,50 @@
+//! fixed: a window that never changes. For links whose capacity is known, and for measurements without a control loop (as `ndnd cat`).
+
+use super::spec::{Entry, Parameter};
+use super::{Answer, Congestion, CongestionControl};
+use crate::limits::MAX_WINDOW;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "fixed",
+    says: "a window that never changes",
+    parameters: &[Parameter::number("window", 64.0, 1.0, MAX_WINDOW as f64, "segments in flight")],
+    build: |given| Box::new(FixedWindow::new(given.number("window") as usize)),
+};
+
+/// A window that never changes.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedWindow(usize);
+
+impl FixedWindow {
+    /// A window of `segments` Interests; 0 counts as 1.
+    pub fn new(segments: usize) -> Self {
+        FixedWindow(segments.max(1))
+    }
+}
+
+impl CongestionControl for FixedWindow {
+    fn window(&self) -> usize {
+        self.0
+    }
+
+    fn on_answer(&mut self, _: &Answer) {}
+
+    fn on_congestion(&mut self, _: &Congestion) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::Signal;
+    use larder_units::Time;
+
+    #[test]
+    fn it_moves() {
+        let mut fixed = FixedWindow::new(0);
+        let sign = Congestion { now: Time::from_secs(1), sent_at: Time::ZERO, signal: Signal::TimeOut };
+        assert!(!fixed.on_congestion(&sign));
+        assert_eq!(fixed.window(), 1);
+    }
+}

@@ -1,0 +1,85 @@
+//! pcon: the consumer of Practical Congestion Control.
+//!
+//! Source: Schneider, Yi, Zhang, Zhang, "A practical congestion control scheme for named data networking", ICN 2016, section 3.4, and ndnSIM's
+//! `ndn-consumer-pcon`. Routers find a queue that stays long (CoDel) and mark Data; a consumer adapts a BIC window, once a round trip for all
+//! marks and Nacks. As in ndnSIM, the reaction is followed by half a round trip more in which signs say nothing: those Data passed the queue
+//! while it drained.
+//!
+//! Deviations: a mark takes BIC's β (0.125) where ndnSIM takes half, which would be Reno's; a time-out takes half. What routers do with marks
+//! on the way (other next hops) is theirs. Sizes do not count. O(1).
+
+use super::bic::Bic;
+use super::spec::{Entry, Parameter};
+use super::{Answer, Congestion, CongestionControl, Signal};
+use larder_units::Time;
+use std::time::Duration;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "pcon",
+    says: "BIC on congestion marks and Nacks (Schneider et al. 2016)",
+    parameters: &[
+        Parameter::number("beta", 0.125, 0.01, 0.99, "what a mark takes of the window"),
+        Parameter::number("suppress", 0.5, 0.0, 10.0, "round trips after a reaction's in which signs say nothing"),
+    ],
+    build: |given| Box::new(Pcon::new(given.number("beta"), given.number("suppress"))),
+};
+
+/// PCON's consumer.
+#[derive(Clone, Debug)]
+pub struct Pcon {
+    window: Bic,
+    beta: f64,
+    suppress: f64,
+    smoothed_rtt: f64,
+    /// Interests sent before this say nothing.
+    deaf_until: Option<Time>,
+}
+
+impl Pcon {
+    /// A mark takes `beta` of the window; then signs say nothing for one round trip and `suppress` more.
+    pub fn new(beta: f64, suppress: f64) -> Self {
+        Pcon { window: Bic::new(beta), beta, suppress, smoothed_rtt: 0.0, deaf_until: None }
+    }
+}
+
+impl CongestionControl for Pcon {
+    fn window(&self) -> usize {
+        self.window.window()
+    }
+
+    fn on_answer(&mut self, answer: &Answer) {
+        self.smoothed_rtt = answer.smoothed_rtt.unwrap_or_default().as_secs_f64();
+        self.window.on_answer(answer);
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) -> bool {
+        if self.deaf_until.is_some_and(|until| congestion.sent_at <= until) {
+            return false;
+        }
+        let beta = if congestion.signal == Signal::TimeOut { self.beta.max(0.5) } else { self.beta };
+        self.window.reduce(beta);
+        self.deaf_until = Some(congestion.now + Duration::from_secs_f64(self.suppress * self.smoothed_rtt));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::testing::{congestion, round};
+
+    #[test]
+    fn marks_of_the_queue_that_drains_count_again() {
+        let (mut pcon, mut now) = (Pcon::new(0.125, 0.5), Time::ZERO);
+        for _ in 0..4 {
+            round(&mut pcon, &mut now, 100);
+        }
+        let before = pcon.window();
+        let millis = now.nanos() / 1_000_000;
+        assert!(pcon.on_congestion(&congestion(now, millis - 100)));
+        assert_eq!(pcon.window(), before * 7 / 8);
+        assert!(!pcon.on_congestion(&congestion(now, millis - 1)), "sent before");
+        assert!(!pcon.on_congestion(&congestion(now, millis + 49)), "sent while it drained");
+        assert!(pcon.on_congestion(&congestion(now, millis + 51)));
+    }
+}

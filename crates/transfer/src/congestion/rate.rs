@@ -1,0 +1,132 @@
+//! rate: additive increase, multiplicative decrease of a rate, by Nacks.
+//!
+//! Source: the consumer of Kato, Osada, Yamamoto, Ohzahata, "Impacts of system clock granularity on performance of NDN rate-based congestion
+//! control", Int. J. Advances in Telecommunications 11(3&4), 2018, section III.A: one Interest a second more for each Data, up to `most`; half
+//! for each Nack, down to one a second. Three reactions to Nacks:
+//!
+//! * `halve`: the paper's. Ten Nacks of one burst are a thousandth.
+//! * `step`: one Interest a second less (the form of stateful forwarding's own author in ndnSIM).
+//! * `once`: half, once a congestion event: Nacks of Interests that were sent before the last reaction are of the same event (the paper's
+//!   reference \[12\], Kato and Bandai, CCNC 2017; recalled). Marks and time-outs are events too.
+//!
+//! With the first two, only Nacks count, as in the paper; a path that loses without a Nack needs `once`. There is no window: what is in flight
+//! is bounded by the fetcher's window. Sizes do not count. O(1).
+
+use super::spec::{Entry, Parameter};
+use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip, Signal};
+
+/// The least rate, Interests a second (section III.A).
+const LEAST: f64 = 1.0;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "rate",
+    says: "a rate that Data raise and Nacks lower (Kato et al. 2018)",
+    parameters: &[
+        Parameter::number("start", 200.0, LEAST, 1e9, "Interests a second at first"),
+        Parameter::number("most", 1e6, LEAST, 1e9, "Interests a second at the most: the link's"),
+        Parameter::number("increase", 1.0, 0.0, 1e6, "Interests a second for each Data"),
+        Parameter::choice("nack", &["once", "halve", "step"], "what a Nack does"),
+    ],
+    build: |given| {
+        let on_nack = [NackReaction::Once, NackReaction::Halve, NackReaction::Step][given.choice("nack")];
+        Box::new(RateControl::new(given.number("start"), given.number("most"), given.number("increase"), on_nack))
+    },
+};
+
+/// What a Nack does to the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NackReaction {
+    /// Halves it.
+    Halve,
+    /// Takes one Interest a second.
+    Step,
+    /// Halves it once a congestion event; so do marks and time-outs.
+    Once,
+}
+
+/// Rate control by Nacks.
+#[derive(Clone, Debug)]
+pub struct RateControl {
+    rate: f64,
+    most: f64,
+    increase: f64,
+    on_nack: NackReaction,
+    event: OncePerRoundTrip,
+}
+
+impl RateControl {
+    /// Starts with `start` Interests a second; each Data adds `increase`, up to `most`.
+    pub fn new(start: f64, most: f64, increase: f64, on_nack: NackReaction) -> Self {
+        RateControl { rate: start.min(most), most, increase, on_nack, event: OncePerRoundTrip::default() }
+    }
+}
+
+impl CongestionControl for RateControl {
+    fn window(&self) -> usize {
+        usize::MAX
+    }
+
+    fn rate(&self) -> Option<f64> {
+        Some(self.rate)
+    }
+
+    fn on_answer(&mut self, _: &Answer) {
+        self.rate = (self.rate + self.increase).min(self.most);
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) -> bool {
+        let lower = match self.on_nack {
+            NackReaction::Once if self.event.is_new(congestion) => self.rate / 2.0,
+            NackReaction::Halve if congestion.signal == Signal::Nack => self.rate / 2.0,
+            NackReaction::Step if congestion.signal == Signal::Nack => self.rate - 1.0,
+            _ => return false,
+        };
+        self.rate = lower.max(LEAST);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::testing::{answer, congestion, sign};
+    use larder_units::Time;
+
+    #[test]
+    fn a_burst_of_nacks_does_what_another_reaction_would() {
+        for (on_nack, left) in [(NackReaction::Halve, 1.0), (NackReaction::Step, 990.0), (NackReaction::Once, 500.0)] {
+            let mut rate = RateControl::new(1000.0, 1000.0, 1.0, on_nack);
+            for _ in 0..10 {
+                rate.on_congestion(&congestion(Time::from_secs(1), 999));
+            }
+            assert_eq!(rate.rate(), Some(left), "{on_nack:?}");
+            rate.on_answer(&answer(Time::from_secs(1), 1));
+            assert_eq!(rate.rate(), Some(left + 1.0));
+        }
+    }
+
+    #[test]
+    fn a_burst_that_is_refused_at_once_is_many_events() {
+        let mut rate = RateControl::new(1000.0, 1000.0, 1.0, NackReaction::Once);
+        for _ in 0..10 {
+            rate.on_congestion(&congestion(Time::from_secs(1), 1000));
+        }
+        assert_eq!(rate.rate(), Some(500.0));
+    }
+
+    #[test]
+    fn losses_without_nacks_do_not_count_or_count_in_the_paper() {
+        for (on_nack, left) in [(NackReaction::Halve, 1000.0), (NackReaction::Once, 500.0)] {
+            let mut rate = RateControl::new(1000.0, 1000.0, 1.0, on_nack);
+            rate.on_congestion(&sign(Time::from_secs(1), 999, Signal::TimeOut));
+            assert_eq!(rate.rate(), Some(left));
+        }
+    }
+
+    #[test]
+    fn the_rate_passes_the_link() {
+        let mut rate = RateControl::new(5000.0, 1000.0, 1.0, NackReaction::Halve);
+        rate.on_answer(&answer(Time::ZERO, 1));
+        assert_eq!(rate.rate(), Some(1000.0));
+    }
+}

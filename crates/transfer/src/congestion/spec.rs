@@ -1,0 +1,248 @@
+//! Congestion controls by name: `cubic`, `rate(start=200,nack=halve)`.
+//!
+//! ```text
+//! spec     = name [ "(" argument *("," argument) ")" ]
+//! argument = parameter "=" value
+//! ```
+//!
+//! The table below is the only list of them: the parser, its errors, and what the command line lists come from it.
+
+use super::{CongestionControl, aimd, bbr, bic, cubic, explicit, fixed, icp, pcon, rate};
+use std::fmt;
+use std::str::FromStr;
+
+/// Every algorithm; the first is the default.
+static ALGORITHMS: &[Entry] = &[
+    cubic::ENTRY,
+    aimd::ENTRY,
+    bbr::ENTRY,
+    bic::ENTRY,
+    explicit::ENTRY,
+    fixed::ENTRY,
+    icp::ENTRY,
+    pcon::ENTRY,
+    rate::ENTRY,
+];
+
+/// One algorithm.
+pub(super) struct Entry {
+    pub(super) name: &'static str,
+    pub(super) says: &'static str,
+    pub(super) parameters: &'static [Parameter],
+    /// Makes one; the values are in their ranges.
+    pub(super) build: fn(&Given<'_>) -> Box<dyn CongestionControl>,
+}
+
+/// A parameter of an algorithm.
+pub(super) struct Parameter {
+    name: &'static str,
+    says: &'static str,
+    kind: Kind,
+}
+
+enum Kind {
+    Number {
+        default: f64,
+        least: f64,
+        most: f64,
+    },
+    /// The first is the default.
+    Choice(&'static [&'static str]),
+}
+
+impl Parameter {
+    pub(super) const fn number(name: &'static str, default: f64, least: f64, most: f64, says: &'static str) -> Self {
+        Parameter { name, says, kind: Kind::Number { default, least, most } }
+    }
+
+    pub(super) const fn choice(name: &'static str, words: &'static [&'static str], says: &'static str) -> Self {
+        Parameter { name, says, kind: Kind::Choice(words) }
+    }
+
+    /// The value of this text: a number, or the place of a word.
+    fn read(&self, text: &str) -> Option<f64> {
+        match self.kind {
+            Kind::Number { least, most, .. } => text.parse().ok().filter(|value| (least..=most).contains(value)),
+            Kind::Choice(words) => words.iter().position(|word| *word == text).map(|at| at as f64),
+        }
+    }
+
+    fn default(&self) -> f64 {
+        match self.kind {
+            Kind::Number { default, .. } => default,
+            Kind::Choice(_) => 0.0,
+        }
+    }
+
+    fn range(&self) -> String {
+        match self.kind {
+            Kind::Number { least, most, .. } => format!("a number from {least} to {most}"),
+            Kind::Choice(words) => format!("one of {}", words.join(", ")),
+        }
+    }
+}
+
+/// The arguments of a spec, with the defaults of what is not given.
+pub(super) struct Given<'a>(&'a CongestionSpec);
+
+impl Given<'_> {
+    pub(super) fn number(&self, name: &str) -> f64 {
+        let parameter = self.0.entry.parameters.iter().position(|parameter| parameter.name == name);
+        parameter.map_or(f64::NAN, |at| self.0.values[at])
+    }
+
+    pub(super) fn choice(&self, name: &str) -> usize {
+        self.number(name) as usize
+    }
+}
+
+/// A congestion control by name, parsed and checked: it can be built as often as there are transfers.
+#[derive(Clone)]
+pub struct CongestionSpec {
+    entry: &'static Entry,
+    /// In the order of the entry's parameters.
+    values: Vec<f64>,
+    /// As it was given, without blanks.
+    text: String,
+}
+
+impl CongestionSpec {
+    /// A new one, for one transfer.
+    pub fn build(&self) -> Box<dyn CongestionControl> {
+        (self.entry.build)(&Given(self))
+    }
+}
+
+impl Default for CongestionSpec {
+    /// CUBIC.
+    fn default() -> Self {
+        let entry = &ALGORITHMS[0];
+        let values = entry.parameters.iter().map(Parameter::default).collect();
+        CongestionSpec { entry, values, text: entry.name.to_owned() }
+    }
+}
+
+impl fmt::Display for CongestionSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for CongestionSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CongestionSpec({})", self.text)
+    }
+}
+
+impl FromStr for CongestionSpec {
+    type Err = CongestionSpecError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        let fault = |problem: String| Err(CongestionSpecError(problem));
+        let (name, arguments) = match text.split_once('(') {
+            None => (text.as_str(), ""),
+            Some((name, rest)) => match rest.strip_suffix(')') {
+                Some(arguments) => (name, arguments),
+                None => return fault(format!("`{}`: the closing `)` is missing", shown(&text))),
+            },
+        };
+        let Some(entry) = ALGORITHMS.iter().find(|entry| entry.name == name) else {
+            let names: Vec<&str> = ALGORITHMS.iter().map(|entry| entry.name).collect();
+            let near = names.iter().find(|known| is_near(known, name));
+            let hint = near.map_or(String::new(), |near| format!(", did you mean `{near}`?"));
+            return fault(format!("no congestion control `{}`{hint}; there are {}", shown(name), names.join(", ")));
+        };
+        let mut values: Vec<f64> = entry.parameters.iter().map(Parameter::default).collect();
+        for argument in arguments.split(',').filter(|argument| !argument.is_empty()) {
+            let (key, value) = argument.split_once('=').unwrap_or((argument, ""));
+            let Some(at) = entry.parameters.iter().position(|parameter| parameter.name == key) else {
+                let known: Vec<&str> = entry.parameters.iter().map(|parameter| parameter.name).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return fault(format!("{name} has no parameter `{}`; there is {known}", shown(key)));
+            };
+            values[at] = match entry.parameters[at].read(value) {
+                Some(value) => value,
+                None => {
+                    return fault(format!("{name}: {key} is {}, not `{}`", entry.parameters[at].range(), shown(value)));
+                }
+            };
+        }
+        Ok(CongestionSpec { entry, values, text })
+    }
+}
+
+/// Every congestion control: its name, and what it is with its parameters, in one line.
+pub fn congestion_controls() -> impl Iterator<Item = (&'static str, String)> {
+    ALGORITHMS.iter().map(|entry| {
+        let parameters = entry.parameters.iter().map(|parameter| format!("; {}: {}", parameter.name, parameter.says));
+        (entry.name, format!("{}{}", entry.says, parameters.collect::<String>()))
+    })
+}
+
+/// Why a text names no congestion control: one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CongestionSpecError(String);
+
+impl fmt::Display for CongestionSpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CongestionSpecError {}
+
+/// What an error repeats of the input: not much, and nothing that a terminal would obey.
+fn shown(text: &str) -> String {
+    text.chars().take(40).flat_map(char::escape_default).collect()
+}
+
+/// Whether one letter too many, too few or another makes the difference.
+fn is_near(known: &str, given: &str) -> bool {
+    let same = known.bytes().zip(given.bytes()).take_while(|(a, b)| a == b).count();
+    let (known, given) = (&known.as_bytes()[same..], &given.as_bytes()[same..]);
+    let after = |text: &'_ [u8]| text.get(1..).unwrap_or_default().to_vec();
+    after(known) == after(given) || after(known) == given || known == after(given)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_algorithm_is_made_by_its_name_and_prints_as_it_was_given() {
+        for (name, says) in congestion_controls() {
+            let spec: CongestionSpec = name.parse().unwrap();
+            assert_eq!(spec.to_string(), name);
+            assert!(spec.build().window() >= 1 && !says.is_empty());
+        }
+        let spec: CongestionSpec = " rate( start = 300, nack=step )".parse().unwrap();
+        assert_eq!(spec.to_string(), "rate(start=300,nack=step)");
+        assert_eq!(spec.build().rate(), Some(300.0));
+        assert_eq!("fixed(window=7)".parse::<CongestionSpec>().unwrap().build().window(), 7);
+    }
+
+    #[test]
+    fn what_is_wrong_is_not_said() {
+        let error = |text: &str| text.parse::<CongestionSpec>().unwrap_err().to_string();
+        assert!(error("cubi").contains("did you mean `cubic`?"), "{}", error("cubi"));
+        assert!(error("rates").contains("`rate`?"));
+        assert!(error("reno").ends_with("cubic, aimd, bbr, bic, explicit, fixed, icp, pcon, rate"));
+        assert!(error("fixed(windows=7)").contains("there is window"));
+        assert!(error("fixed(window=0)").contains("from 1 to"));
+        assert!(error("fixed(window=nan)").contains("not `nan`"));
+        assert!(error("rate(nack=twice)").contains("once, halve, step"));
+        assert!(error("bbr(gain=2)").contains("there is none"));
+        assert!(error("fixed(window=7").contains("missing"));
+        assert!(error("\u{1b}[31m").is_ascii());
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_from_outside_panics(text in ".{0,60}") {
+            let _ = text.parse::<CongestionSpec>();
+            let _ = format!("rate({text})").parse::<CongestionSpec>();
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! When Interests leave: by a rate, and by a clock that may be coarse.
+//!
+//! Source: Kato, Osada, Yamamoto, Ohzahata, "Impacts of system clock granularity on performance of NDN rate-based congestion control", Int. J.
+//! Advances in Telecommunications 11(3&4), 2018, sections III.A and IV.A. A rate makes an Interest due every 1/rate seconds; the interval is the
+//! rate's when it begins, and is not changed under way. With a fine clock it leaves when it is due. A coarse one looks only at its ticks, and
+//! all that became due since leave in one burst; with **smoothing**, they leave also whenever a Data or a Nack arrives, which wakes the host
+//! anyway.
+//!
+//! Without a rate an Interest is due when the window has room: under a coarse clock it then waits for the next tick, or, with smoothing, leaves
+//! with the Data that made the room. What is due and cannot be sent (no window, nothing to ask for) is forgotten, not saved up; so is what
+//! became due while the host slept for longer than a tick and [`LONGEST_DELAY`]. O(1) an Interest, no allocation.
+
+use crate::limits::LONGEST_DELAY;
+use larder_units::Time;
+use std::time::Duration;
+
+/// The clock by which Interests leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// Interests leave at multiples of this; zero is a fine clock.
+    pub tick: Duration,
+    /// Interests that are due leave when a Data or a Nack arrives, too.
+    pub smoothing: bool,
+}
+
+impl Default for Clock {
+    /// As fine as the host's.
+    fn default() -> Self {
+        Clock { tick: Duration::ZERO, smoothing: true }
+    }
+}
+
+/// The pacer of one transfer.
+#[derive(Debug)]
+pub(crate) struct Pacer {
+    clock: Clock,
+    /// When the next Interest is due by the rate; `None` before the first.
+    next_due: Option<Time>,
+    /// Interests that are due.
+    due: u64,
+    next_tick: Time,
+    /// Now, where a tick or an arrival lets Interests leave.
+    open_at: Option<Time>,
+    /// An Interest waits for its time.
+    waiting: bool,
+}
+
+impl Pacer {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Pacer { clock, next_due: None, due: 0, next_tick: Time::ZERO, open_at: None, waiting: false }
+    }
+
+    /// Lets time pass at this rate. To be called before the rate changes.
+    pub(crate) fn advance(&mut self, now: Time, rate: Option<f64>) {
+        if !self.clock.tick.is_zero() && now >= self.next_tick {
+            let tick = self.clock.tick.as_nanos() as u64;
+            self.open_at = Some(now);
+            self.next_tick = Time::from_nanos((now.nanos() / tick + 1).saturating_mul(tick));
+        }
+        let Some(rate) = rate else {
+            (self.next_due, self.due) = (None, 0);
+            return;
+        };
+        let due = *self.next_due.get_or_insert(now);
+        // What becomes due at a tick comes after it, and waits for the next: the paper's clock was there first.
+        let coarse = u64::from(!self.clock.tick.is_zero());
+        let Some(now) = now.nanos().checked_sub(coarse).map(Time::from_nanos).filter(|now| due <= *now) else { return };
+        let interval = Duration::from_secs_f64(1.0 / rate.max(1e-9)).as_nanos().clamp(1, u64::MAX.into()) as u64;
+        let late = (now.since(due)).min(self.clock.tick.max(LONGEST_DELAY));
+        let further = late.as_nanos() as u64 / interval;
+        self.due += 1 + further;
+        let began = Time::from_nanos(now.nanos() - late.as_nanos() as u64);
+        self.next_due = Some(began + Duration::from_nanos(interval.saturating_mul(further + 1)));
+    }
+
+    /// A Data or a Nack arrived.
+    pub(crate) fn arrived(&mut self, now: Time) {
+        if self.clock.smoothing {
+            self.open_at = Some(now);
+        }
+    }
+
+    /// Whether an Interest that the window allows may leave now. It has then left.
+    pub(crate) fn take(&mut self, now: Time, rate: Option<f64>) -> bool {
+        self.advance(now, rate);
+        let open = self.clock.tick.is_zero() || self.open_at == Some(now);
+        let leaves = open && (rate.is_none() || self.due > 0);
+        if leaves {
+            self.due = self.due.saturating_sub(1);
+        }
+        self.waiting = !leaves;
+        leaves
+    }
+
+    /// There is nothing that may be sent: what is due is forgotten.
+    pub(crate) fn idle(&mut self, now: Time) {
+        self.due = 0;
+        self.waiting = false;
+        self.next_due = self.next_due.map(|due| due.max(now));
+    }
+
+    /// When the Interest that waits may leave; `None` where none waits, or none knows.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        let next = if self.clock.tick.is_zero() { self.next_due } else { Some(self.next_tick) };
+        next.filter(|_| self.waiting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Interests that leave at each of the pacer's times until `millis`, at a constant rate.
+    fn departures(clock: Clock, rate: f64, millis: u64) -> Vec<(u64, u32)> {
+        let mut pacer = Pacer::new(clock);
+        let (mut now, mut all) = (Time::ZERO, Vec::new());
+        while now <= Time::from_millis(millis) {
+            let left = std::iter::from_fn(|| pacer.take(now, Some(rate)).then_some(())).count();
+            all.push((now.nanos() / 1_000_000, left as u32));
+            now = pacer.next_timeout().unwrap();
+        }
+        all
+    }
+
+    #[test]
+    fn a_fine_clock_sends_bursts() {
+        let all = departures(Clock::default(), 100.0, 1000);
+        assert_eq!(all.len(), 101);
+        assert!(all.iter().enumerate().all(|(n, departure)| *departure == (n as u64 * 10, 1)));
+    }
+
+    #[test]
+    fn a_tick_sends_more_or_less_than_became_due() {
+        let clock = Clock { tick: Duration::from_millis(50), smoothing: false };
+        let all = departures(clock, 1000.0, 500);
+        assert_eq!(all[0], (0, 0));
+        assert!(all[1..].iter().all(|(at, count)| *count == 50 && at % 50 == 0), "{all:?}");
+    }
+
+    #[test]
+    fn an_arrival_between_ticks_flushes_nothing_or_without_smoothing() {
+        for smoothing in [true, false] {
+            let mut pacer = Pacer::new(Clock { tick: Duration::from_millis(50), smoothing });
+            assert!(!pacer.take(Time::ZERO, Some(1000.0)), "due at the tick, not before it");
+            let now = Time::from_millis(20);
+            pacer.advance(now, Some(1000.0));
+            pacer.arrived(now);
+            let left = std::iter::from_fn(|| pacer.take(now, Some(1000.0)).then_some(())).count();
+            assert_eq!(left, if smoothing { 20 } else { 0 });
+            assert_eq!(pacer.next_timeout(), Some(Time::from_millis(50)));
+            assert!(!pacer.take(Time::from_millis(21), Some(1000.0)), "the arrival is over");
+        }
+    }
+
+    #[test]
+    fn an_interval_under_way_follows_a_change_of_the_rate() {
+        let mut pacer = Pacer::new(Clock::default());
+        assert!(pacer.take(Time::ZERO, Some(1.0)));
+        let now = Time::from_millis(500);
+        pacer.advance(now, Some(1.0));
+        assert!(!pacer.take(now, Some(1000.0)));
+        assert_eq!(pacer.next_timeout(), Some(Time::from_secs(1)));
+        assert!(pacer.take(Time::from_secs(1), Some(1000.0)));
+        pacer.take(Time::from_secs(1), Some(1000.0));
+        assert_eq!(pacer.next_timeout(), Some(Time::from_millis(1001)));
+    }
+
+    #[test]
+    fn a_pause_is_made_up_by_a_burst() {
+        let mut pacer = Pacer::new(Clock::default());
+        assert!(pacer.take(Time::ZERO, Some(1000.0)));
+        pacer.idle(Time::from_millis(1));
+        let count = |pacer: &mut Pacer, now| std::iter::from_fn(|| pacer.take(now, Some(1000.0)).then_some(())).count();
+        // Asleep for an hour: as much as became due in the longest delay that is made up.
+        let most = LONGEST_DELAY.as_millis() as usize + 1;
+        assert_eq!(count(&mut pacer, Time::from_secs(3600)), most);
+        for second in 3601..3700 {
+            pacer.idle(Time::from_secs(second));
+        }
+        assert_eq!(count(&mut pacer, Time::from_secs(3699)), 1, "the window was full all the time");
+    }
+
+    #[test]
+    fn a_window_waits_for_its_tick() {
+        let mut pacer = Pacer::new(Clock { tick: Duration::from_millis(10), smoothing: false });
+        assert!(pacer.take(Time::ZERO, None) && pacer.take(Time::ZERO, None));
+        pacer.arrived(Time::from_millis(3));
+        assert!(!pacer.take(Time::from_millis(3), None));
+        assert_eq!(pacer.next_timeout(), Some(Time::from_millis(10)));
+        assert!(pacer.take(Time::from_millis(10), None));
+    }
+}
