@@ -60,7 +60,16 @@ impl Request<'_> {
     fn wants(&self, experiment: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|name| name == experiment)
     }
+
+    /// The sections of those that are wanted of `experiments`, which stand in the order of [`Paper::experiments`].
+    fn sections(&self, experiments: &[Run], watch: &dyn Watch) -> Result<Vec<Section>, Error> {
+        let named = self.paper.experiments.iter().zip(experiments);
+        named.filter(|(name, _)| self.wants(name)).map(|(_, run)| run(self, watch)).collect()
+    }
 }
+
+/// An experiment of a paper.
+type Run = fn(&Request<'_>, &dyn Watch) -> Result<Section, Error>;
 
 /// How large the experiments are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ mod replays;
 mod research;
 mod sensitivity;
 
-use crate::{Error, Paper, Request, Section, Watch};
+use crate::{Error, Paper, Request, Run, Section, Watch};
 
 pub(crate) const PAPER: Paper = Paper {
     name: "adaptsize",
@@ -33,7 +33,7 @@ pub(crate) const PAPER: Paper = Paper {
 };
 
 fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
-    let experiments = [
+    let experiments: [Run; 8] = [
         production::run,
         research::run,
         sensitivity::run,
@@ -43,6 +43,5 @@ fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> 
         cost::run,
         public::run,
     ];
-    let named = PAPER.experiments.iter().zip(experiments);
-    named.filter(|(name, _)| request.wants(name)).map(|(_, run)| run(request, watch)).collect()
+    request.sections(&experiments, watch)
 }
