@@ -22,7 +22,7 @@ pub struct RunArgs {
     check: bool,
 }
 
-/// Runs the node until SIGINT or SIGTERM.
+/// Runs the node until SIGINT or SIGTERM; SIGHUP reloads its file.
 pub fn run(args: RunArgs) -> Result<(), Failure> {
     if args.print_config {
         line!("{}", larder_node::DEFAULT.trim_end());
@@ -40,5 +40,5 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
     let node = Node::start(&config).map_err(Failure::runtime)?;
     // A node whose standard output is closed serves all the same.
     let _ = std::io::stdout().write_all(node.greeting().as_bytes());
-    node.run().map_err(Failure::runtime)
+    node.run(args.config.as_deref()).map_err(Failure::runtime)
 }

@@ -1,11 +1,14 @@
 //! Starting and stopping the whole node.
 
-use crate::config::{Config, HttpTable, Origin};
-use crate::http::{Admin, Http, HttpConfig, StatusSource, TlsConfig, Upstream};
+use crate::config::{Config, HttpTable, Origin, OriginTable};
+use crate::disk::DiskConfig;
+use crate::http::{Admin, Http, HttpConfig, OriginGroup, Purging, StatusSource, TlsConfig, Upstream};
 use crate::ndn::Ndn;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use crate::reload::{Changes, ConfigFile};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fmt::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 /// A running node.
@@ -13,6 +16,7 @@ pub struct Node {
     ndn: Ndn,
     http: Option<Http>,
     admin: Option<Admin>,
+    purging: Option<Arc<Purging>>,
     origin: Origin,
     ends: mpsc::Receiver<End>,
 }
@@ -35,7 +39,7 @@ impl Node {
         raise_descriptor_limit();
         let of_ndn = end.clone();
         let ndn = Ndn::start(&config.ndn, move || drop(of_ndn.send(End::Thread("ndn"))))?;
-        let mut node = Node { ndn, http: None, admin: None, origin: config.http.origin.clone(), ends };
+        let mut node = Node { ndn, http: None, admin: None, purging: None, origin: config.http.origin.clone(), ends };
         match node.start_http(config, end) {
             Ok(()) => Ok(node),
             Err(error) => {
@@ -53,8 +57,8 @@ impl Node {
             let mut sources: Vec<Arc<dyn StatusSource>> = vec![Arc::new(self.ndn.handle.clone())];
             sources.extend(self.http.as_ref().map(Http::source));
             let token = config.admin.token.as_deref();
-            let purging = self.http.as_ref().zip(token).map(|(http, token)| http.purging(token));
-            self.admin = Some(Admin::start(listen, sources, purging)?);
+            self.purging = self.http.as_ref().map(|http| http.purging(token));
+            self.admin = Some(Admin::start(listen, sources, self.purging.clone())?);
         }
         Ok(())
     }
@@ -85,21 +89,48 @@ impl Node {
         text
     }
 
-    /// Serves until SIGINT or SIGTERM, then stops cleanly.
+    /// Serves until SIGINT or SIGTERM, then stops cleanly. SIGHUP makes it read `file` again, the configuration that it was started with.
     ///
     /// # Errors
     /// Where a thread of the node ended by itself.
-    pub fn run(self) -> Result<(), String> {
-        let result = match self.ends.recv() {
-            Ok(End::Signal(signal)) => {
-                tracing::info!(signal = signal_hook::low_level::signal_name(signal), "stopping");
-                Ok(())
+    pub fn run(self, file: Option<&Path>) -> Result<(), String> {
+        let mut file = file.map(ConfigFile::new);
+        let result = loop {
+            match self.ends.recv() {
+                Ok(End::Signal(SIGHUP)) => self.reload(file.as_mut()),
+                Ok(End::Signal(signal)) => {
+                    tracing::info!(signal = signal_hook::low_level::signal_name(signal), "stopping");
+                    break Ok(());
+                }
+                Ok(End::Thread(name)) => break Err(format!("the {name} thread ended; the log says why")),
+                Err(mpsc::RecvError) => break Err("every thread ended; the log says why".to_owned()),
             }
-            Ok(End::Thread(name)) => Err(format!("the {name} thread ended; the log says why")),
-            Err(mpsc::RecvError) => Err("every thread ended; the log says why".to_owned()),
         };
         self.stop();
         result
+    }
+
+    /// Takes over what has changed in the file and can change while running; says what cannot.
+    fn reload(&self, file: Option<&mut ConfigFile>) {
+        let Some(file) = file else {
+            return tracing::warn!("not reloaded: the node runs without a configuration file");
+        };
+        let applied = file.reread(|config| {
+            if let (Some(http), Some(config)) = (&self.http, http_config(&config.http)) {
+                http.reload(&config)?;
+            }
+            if let Some(purging) = &self.purging {
+                purging.set_token(config.admin.token.as_deref());
+            }
+            Ok(())
+        });
+        match applied {
+            Ok(Changes { applied, waiting }) if waiting.is_empty() => tracing::info!(?applied, "reloaded"),
+            Ok(Changes { applied, waiting }) => {
+                tracing::warn!(?applied, needs_a_restart = ?waiting, "reloaded, but not all of it");
+            }
+            Err(error) => tracing::error!(%error, "not reloaded; everything stays as it was"),
+        }
     }
 
     /// Where the NDN side listens, as URIs.
@@ -135,7 +166,7 @@ pub fn raise_descriptor_limit() {
 }
 
 fn watch_signals(end: mpsc::Sender<End>) -> Result<(), String> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])
         .map_err(|error| format!("cannot listen for signals: {error}"))?;
     let watch = move || signals.forever().for_each(|signal| drop(end.send(End::Signal(signal))));
     let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(watch);
@@ -153,11 +184,26 @@ fn http_config(table: &HttpTable) -> Option<HttpConfig> {
             Origin::Generated => Upstream::Generated,
             Origin::Http(uri) => Upstream::Http(uri.clone()),
         },
+        origins: table.origins.iter().map(origin_group).collect(),
         capacity: table.cache,
         policy: table.policy.clone(),
         max_object: table.max_object,
         slice: table.slice,
         share_cookies: table.share_cookies,
         targets: table.targets.clone(),
+        disk: table.disk.as_ref().map(|table| DiskConfig {
+            path: table.path.clone(),
+            capacity: table.capacity,
+            policy: table.policy.clone(),
+        }),
     })
+}
+
+fn origin_group(table: &OriginTable) -> OriginGroup {
+    OriginGroup {
+        host: table.host.clone(),
+        path: table.path.clone(),
+        servers: table.servers.clone(),
+        check: table.check.clone().map(|path| (path, table.check_every)),
+    }
 }

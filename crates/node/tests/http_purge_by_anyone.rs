@@ -18,7 +18,7 @@ fn only_who_has_the_token() {
     let node = Node::of(origin.address);
     let http = node.http.as_ref().unwrap();
     let start = |purging| Admin::start(([127, 0, 0, 1], 0).into(), vec![http.source()], purging).unwrap();
-    let (open, shut) = (start(Some(http.purging(TOKEN))), start(None));
+    let (open, shut) = (start(Some(http.purging(Some(TOKEN)))), start(None));
     let mut client = Client::new(&node);
     client.get("/a");
     let everything = "{\"everything\": true}";

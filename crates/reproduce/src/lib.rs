@@ -23,6 +23,7 @@
 
 mod adaptsize;
 mod claim;
+mod clock;
 mod experiment;
 mod filter;
 mod html;
@@ -81,7 +82,7 @@ pub struct Paper {
 }
 
 /// The papers, in alphabetical order.
-pub const PAPERS: &[Paper] = &[adaptsize::PAPER, filter::PAPER, ndn_vs_http::PAPER];
+pub const PAPERS: &[Paper] = &[adaptsize::PAPER, clock::PAPER, filter::PAPER, ndn_vs_http::PAPER];
 
 impl Paper {
     /// The paper of this short name.

@@ -1,10 +1,12 @@
-//! `larder ctl`: looks into a running forwarder, and changes it, over NFD's management protocol: so it works with NFD too.
+//! `larder ctl`: looks into a running forwarder, and changes it, over NFD's management protocol: so it works with NFD too. `purge` alone is
+//! the HTTP cache's, over the admin API.
 //!
 //! The words are those of NFD's own `nfdc`: `face list`, `route add`, `cs erase`; without a verb, a thing is listed.
 
 mod cs;
 mod face;
 mod listing;
+mod purge;
 mod route;
 mod strategy;
 
@@ -45,22 +47,25 @@ enum Thing {
     Fib,
     /// The Content Store
     Cs(cs::CsArgs),
+    /// Take responses out of the HTTP cache
+    Purge(purge::PurgeArgs),
     /// How Interests under a prefix are forwarded
     Strategy(strategy::StrategyArgs),
 }
 
 /// Carries out what was asked.
 pub fn run(args: CtlArgs) -> Result<(), Failure> {
-    let mut node = Management { client: connect()? };
     let json = args.json;
+    let node = || Ok::<_, Failure>(Management { client: connect()? });
     match args.thing {
-        Thing::Status => status(&mut node, json),
-        Thing::Channel => channels(&mut node, json),
-        Thing::Face(args) => face::run(&mut node, args, json),
-        Thing::Route(args) => route::run(&mut node, args, json),
-        Thing::Fib => fib(&mut node, json),
-        Thing::Cs(args) => cs::run(&mut node, args, json),
-        Thing::Strategy(args) => strategy::run(&mut node, args, json),
+        Thing::Status => status(&mut node()?, json),
+        Thing::Channel => channels(&mut node()?, json),
+        Thing::Face(args) => face::run(&mut node()?, args, json),
+        Thing::Route(args) => route::run(&mut node()?, args, json),
+        Thing::Fib => fib(&mut node()?, json),
+        Thing::Cs(args) => cs::run(&mut node()?, args, json),
+        Thing::Purge(args) => purge::run(args, json),
+        Thing::Strategy(args) => strategy::run(&mut node()?, args, json),
     }
 }
 

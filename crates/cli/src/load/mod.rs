@@ -89,6 +89,7 @@ mod tests {
         let config = HttpConfig {
             listen: ([127, 0, 0, 1], 0).into(),
             tls: None,
+            origins: Vec::new(),
             upstream: Upstream::Http(format!("http://{}", origin.local_addr()).parse().unwrap()),
             capacity,
             policy: "lru".parse().unwrap(),
@@ -96,6 +97,7 @@ mod tests {
             slice: ByteSize::from_bytes(0),
             share_cookies: false,
             targets: Vec::new(),
+            disk: None,
         };
         Http::start(&config, || ()).unwrap()
     }

@@ -1,11 +1,14 @@
 //! `[http]` of the configuration: the listener, the origin, and the cache between them.
 
 use super::values::{address, from_text, known_spec, loopback, parsed};
+use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
 use larder_units::ByteSize;
+use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `[http]`
 #[derive(Deserialize)]
@@ -19,6 +22,8 @@ pub struct HttpTable {
     /// `generated`, or `http://host:port`.
     #[serde(deserialize_with = "origin")]
     pub origin: Origin,
+    /// `[[http.origins]]`
+    pub origins: Vec<OriginTable>,
     /// Capacity of the cache.
     #[serde(deserialize_with = "parsed")]
     pub cache: ByteSize,
@@ -36,6 +41,26 @@ pub struct HttpTable {
     /// Response fields that speak to this cache, the most telling first.
     #[serde(deserialize_with = "field_names")]
     pub targets: Vec<http::HeaderName>,
+    /// `[http.disk]`; `None` where the cache is in memory alone.
+    pub disk: Option<DiskTable>,
+}
+
+/// `[http.disk]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskTable {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    #[serde(deserialize_with = "parsed")]
+    pub capacity: ByteSize,
+    /// Policy of the disk tier.
+    #[serde(deserialize_with = "parsed", default = "fifo")]
+    pub policy: Spec,
+}
+
+fn fifo() -> Spec {
+    known_spec("fifo")
 }
 
 /// `[http.tls]`
@@ -49,6 +74,35 @@ pub struct TlsTable {
     pub certificate: PathBuf,
     /// PEM file of its private key.
     pub key: PathBuf,
+}
+
+/// `[[http.origins]]`
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct OriginTable {
+    /// Requests for this host; `None` for all.
+    #[serde(default, deserialize_with = "host")]
+    pub host: Option<String>,
+    /// Requests whose path begins so.
+    #[serde(default = "root", deserialize_with = "path")]
+    pub path: String,
+    /// `http://host:port`, one or more.
+    #[serde(deserialize_with = "servers")]
+    pub servers: Vec<http::Uri>,
+    /// What is asked for to see whether a server is well; `None` for no checks.
+    #[serde(default, deserialize_with = "check")]
+    pub check: Option<PathAndQuery>,
+    /// How often; at least a second.
+    #[serde(default = "check_every", deserialize_with = "period")]
+    pub check_every: Duration,
+}
+
+fn root() -> String {
+    "/".to_owned()
+}
+
+fn check_every() -> Duration {
+    Duration::from_secs(5)
 }
 
 /// Where the HTTP cache fetches.
@@ -66,12 +120,14 @@ impl Default for HttpTable {
             listen: Some(loopback(8080)),
             tls: None,
             origin: Origin::Generated,
+            origins: Vec::new(),
             cache: ByteSize::from_mib(256),
             policy: known_spec("agd"),
             max_object: ByteSize::from_mib(64),
             slice: ByteSize::from_mib(1),
             share_cookies: false,
             targets: vec![http::HeaderName::from_static("cdn-cache-control")],
+            disk: None,
         }
     }
 }
@@ -84,22 +140,67 @@ fn field_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::H
 }
 
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error> {
-    from_text(deserializer, |text| {
-        if text == "generated" {
-            return Ok(Origin::Generated);
+    from_text(deserializer, |text| match text {
+        "generated" => Ok(Origin::Generated),
+        _ => server(text).map(Origin::Http).ok_or_else(|| "expected \"generated\" or \"http://HOST:PORT\"".to_owned()),
+    })
+}
+
+/// `http://HOST[:PORT]`
+fn server(text: &str) -> Option<http::Uri> {
+    let uri: Option<http::Uri> = text.parse().ok();
+    uri.filter(|uri| {
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let (_, after_host) = authority.rsplit_once(']').unwrap_or(("", authority));
+        let port_is_right = !after_host.contains(':') || uri.port_u16().is_some();
+        uri.scheme_str() == Some("http")
+            && uri.host().is_some_and(|host| !host.is_empty())
+            && !authority.contains('@')
+            && port_is_right
+            && uri.path() == "/"
+            && uri.query().is_none()
+    })
+}
+
+fn servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::Uri>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let most = crate::http::limits::SERVERS;
+    if texts.is_empty() || texts.len() > most {
+        return Err(D::Error::custom(format!("servers: expected 1 to {most}, not {}", texts.len())));
+    }
+    let one = |text: &String| {
+        server(text).ok_or_else(|| D::Error::custom(format!("{text:?}: expected \"http://HOST:PORT\"")))
+    };
+    texts.iter().map(one).collect()
+}
+
+fn host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    from_text(deserializer, |text| match text.parse::<Authority>() {
+        Ok(authority) if !text.contains('@') => {
+            Ok(Some(larder_http::keyed_authority("http", authority.as_str()).into_owned()))
         }
-        let uri: Option<http::Uri> = text.parse().ok();
-        let plain = uri.filter(|uri| {
-            let authority = uri.authority().map_or("", |authority| authority.as_str());
-            let (_, after_host) = authority.rsplit_once(']').unwrap_or(("", authority));
-            let port_is_right = !after_host.contains(':') || uri.port_u16().is_some();
-            uri.scheme_str() == Some("http")
-                && uri.host().is_some_and(|host| !host.is_empty())
-                && !authority.contains('@')
-                && port_is_right
-                && uri.path() == "/"
-                && uri.query().is_none()
-        });
-        plain.map(Origin::Http).ok_or_else(|| "expected \"generated\" or \"http://HOST:PORT\"".to_owned())
+        _ => Err("expected a host as clients name it, such as \"img.example.com\"".to_owned()),
+    })
+}
+
+fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    from_text(deserializer, |text| match text.starts_with('/') {
+        true => Ok(text.to_owned()),
+        false => Err("expected a path that starts with /".to_owned()),
+    })
+}
+
+fn check<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathAndQuery>, D::Error> {
+    from_text(deserializer, |text| match text.parse() {
+        Ok(path) if text.starts_with('/') => Ok(Some(path)),
+        _ if text.is_empty() => Ok(None),
+        _ => Err("expected a path that starts with /, or \"\" for no checks".to_owned()),
+    })
+}
+
+fn period<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    from_text(deserializer, |text| {
+        let period = larder_units::parse_duration(text).map_err(|error| error.to_string())?;
+        if period < Duration::from_secs(1) { Err("expected at least 1s".to_owned()) } else { Ok(period) }
     })
 }

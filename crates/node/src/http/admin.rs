@@ -3,7 +3,7 @@
 //! otherwise.
 
 use super::body::Outgoing;
-use super::purge::Purging;
+use super::purge::{self, Purging};
 use super::{limits, listen};
 use ::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
 use ::http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -128,7 +128,7 @@ impl Admin {
     pub fn start(
         listen: SocketAddr,
         sources: Vec<Arc<dyn StatusSource>>,
-        purging: Option<Purging>,
+        purging: Option<Arc<Purging>>,
     ) -> Result<Admin, String> {
         let listener = listen::bind("[admin] listen", listen)?;
         let local = listener.local_addr().map_err(|error| format!("[admin] listen: {error}"))?;
@@ -143,7 +143,7 @@ impl Admin {
             .name("admin".to_owned())
             .spawn(move || {
                 let doors = vec![listen::Door { listener, identity: None }];
-                listen::serve(doors, BOUNDS, stopped, move |_peer, _secure| {
+                listen::serve(doors, BOUNDS, stopped, std::future::ready(()), move |_peer, _secure| {
                     let pages = Arc::clone(&pages);
                     service_fn(move |request| {
                         let pages = Arc::clone(&pages);
@@ -172,7 +172,7 @@ impl Admin {
 struct Pages {
     sources: Arc<Sources>,
     registry: Registry,
-    purging: Option<Purging>,
+    purging: Option<Arc<Purging>>,
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -218,8 +218,7 @@ impl Pages {
             return not_allowed("POST", "larder: POST only\n");
         }
         let Some(purging) = &self.purging else {
-            let line = "larder: nobody may purge: set [admin] token, and serve HTTP\n";
-            return page(StatusCode::FORBIDDEN, TEXT, line.to_owned());
+            return page(StatusCode::FORBIDDEN, TEXT, format!("larder: {}\n", purge::NOBODY));
         };
         let (parts, body) = request.into_parts();
         match purging.respond(&parts.headers, body).await {

@@ -52,6 +52,31 @@ pub const CONNECT: Duration = Duration::from_secs(4);
 /// From the request to the head of the origin's response (nginx's default).
 pub const RESPONSE: Duration = Duration::from_secs(60);
 
+/// Servers of one origin: a bit each says which a request has tried.
+pub const SERVERS: usize = 64;
+
+/// Servers beside the first that one request is sent to: a second one fails rarely where they fail by themselves, and where they fail together, retries
+/// are a multiple of the load.
+pub const RETRIES: u32 = 1;
+
+/// Requests in a row that a server has not answered before it is out: one may be chance, and some are under way when it restarts.
+pub const FAILURES_OUT: u32 = 3;
+
+/// How long a server is out at first; twice as long each time,
+pub const OUT_FIRST: Duration = Duration::from_secs(1);
+
+/// up to this.
+pub const OUT_LONGEST: Duration = Duration::from_secs(60);
+
+/// Probes in a row that must say the same before it is believed.
+pub const PROBES: u32 = 2;
+
+/// A probe that takes longer has failed.
+pub const PROBE: Duration = Duration::from_secs(5);
+
+/// Between two looks whether probes are due.
+pub const PROBE_LOOK: Duration = Duration::from_secs(1);
+
 /// Idle connections kept to the origin: as many as bursts need, and far below a server's own limit.
 pub const ORIGIN_IDLE_CONNECTIONS: usize = 128;
 

@@ -59,11 +59,12 @@ pub(super) struct Bounds {
 }
 
 /// Serves every connection with a service of its own, on this thread, until `stopped` fires or its sender is gone. Then requests under way
-/// have [`limits::STOP_GRACE`]. The service is told who comes, and whether by TLS.
+/// have [`limits::STOP_GRACE`]. The service is told who comes, and whether by TLS; `beside` runs on the same thread.
 pub(super) fn serve<S, B>(
     doors: Vec<Door>,
     bounds: Bounds,
     stopped: oneshot::Receiver<()>,
+    beside: impl Future<Output = ()> + Send + 'static,
     service: impl Fn(SocketAddr, bool) -> S + Send + Sync + 'static,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
@@ -76,6 +77,7 @@ pub(super) fn serve<S, B>(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime {
         Ok(runtime) => {
+            runtime.spawn(beside);
             runtime.block_on(accept_all(doors, bounds, stopped, service));
             // Long work of a policy may be under way on a blocking thread; nobody waits for it.
             runtime.shutdown_background();

@@ -21,13 +21,14 @@
 //! TRACE is counted (`max_forwards.rs`).
 //!
 //! # What is missing
-//! HTTP/2 without TLS, TLS towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass), several origins, retries beyond hyper's own, and
+//! HTTP/2 without TLS, TLS towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass),
 //! refusing requests with both `Content-Length` and `Transfer-Encoding` (hyper drops the former and closes the connection after the answer, as RFC 9112
 //! §6.3 allows), and interim responses towards clients (hyper sends none).
 
 pub mod admin;
 mod assemble;
 mod body;
+mod disk;
 pub mod limits;
 mod listen;
 mod max_forwards;
@@ -36,6 +37,7 @@ mod origin_server;
 mod proxy;
 mod purge;
 mod round_trip;
+mod servers;
 mod status;
 mod streams;
 mod tls;
@@ -46,13 +48,16 @@ pub use origin_server::OriginServer;
 pub use purge::Purging;
 pub use tls::TlsConfig;
 
+use crate::disk::DiskConfig;
 use larder_policy::{Spec, SpecError};
 use larder_units::{ByteSize, Streams};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tls::Identity;
 use tokio::sync::oneshot;
+use upstream::Origins;
 
 /// How to serve HTTP.
 #[derive(Clone, Debug)]
@@ -61,8 +66,10 @@ pub struct HttpConfig {
     pub listen: SocketAddr,
     /// Where they connect by TLS, if anywhere.
     pub tls: Option<TlsConfig>,
-    /// Where responses come from.
+    /// Where responses come from that none of `origins` is for.
     pub upstream: Upstream,
+    /// Origins for some hosts and paths; the first that fits is asked.
+    pub origins: Vec<OriginGroup>,
     /// Capacity of the cache.
     pub capacity: ByteSize,
     /// Its policies.
@@ -75,6 +82,8 @@ pub struct HttpConfig {
     pub share_cookies: bool,
     /// Response fields that speak to this cache (RFC 9213), the most telling first.
     pub targets: Vec<::http::HeaderName>,
+    /// The disk tier, where there is one.
+    pub disk: Option<DiskConfig>,
 }
 
 /// Where responses come from.
@@ -86,6 +95,19 @@ pub enum Upstream {
     Http(::http::Uri),
 }
 
+/// `[[http.origins]]`: servers that have the same, for a host and the paths under a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginGroup {
+    /// As it is keyed: in small letters, without the scheme's own port; `None` for all.
+    pub host: Option<String>,
+    /// Paths begin so, as they are sent: nothing is decoded.
+    pub path: String,
+    /// `http://host:port`, 1 to 64 of them.
+    pub servers: Vec<::http::Uri>,
+    /// A path that healthy servers answer with a status below 400, and how often it is asked for.
+    pub check: Option<(::http::uri::PathAndQuery, Duration)>,
+}
+
 /// The running HTTP side.
 pub struct Http {
     local: SocketAddr,
@@ -94,6 +116,21 @@ pub struct Http {
     thread: JoinHandle<()>,
     source: Arc<status::CacheSource>,
     proxy: Arc<proxy::Proxy>,
+    tls_identity: Option<Arc<Identity>>,
+}
+
+/// The way to the origins of a cache that listens there.
+fn origins(config: &HttpConfig, local: SocketAddr) -> Result<Origins, String> {
+    let fallback = match &config.upstream {
+        Upstream::Generated => None,
+        Upstream::Http(origin) => Some(("[http] origin", origin)),
+    };
+    let servers = config.origins.iter().flat_map(|origin| &origin.servers);
+    let servers = servers.map(|server| ("[[http.origins]] servers", server));
+    if let Some((setting, origin)) = servers.chain(fallback).find(|(_, origin)| round_trip::leads_to(origin, local)) {
+        return Err(format!("{setting}: {origin} is [http] listen itself; set it to the server behind this cache"));
+    }
+    Origins::new(&config.upstream, &config.origins)
 }
 
 impl Http {
@@ -102,7 +139,28 @@ impl Http {
     /// # Errors
     /// One line that names the setting and what is wrong with it.
     pub fn start(config: &HttpConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Http, String> {
-        let [key_a, key_b, seed] = crate::entropy::words();
+        let listener = listen::bind("[http] listen", config.listen)?;
+        let local = listener.local_addr().map_err(|error| format!("[http] listen: {error}"))?;
+        let origins = origins(config, local)?;
+        let [seed] = crate::entropy::words();
+        let streams = Streams::new(seed);
+        let disk = config.disk.as_ref().map(|config| disk::start(config, &streams)).transpose()?;
+        let started = Http::serve(config, (listener, local), origins, disk.clone(), &streams, on_end);
+        if let (Err(_), Some(disk)) = (&started, disk) {
+            disk.stop();
+        }
+        started
+    }
+
+    fn serve(
+        config: &HttpConfig,
+        (listener, local): (std::net::TcpListener, SocketAddr),
+        origins: Origins,
+        disk: Option<disk::HttpDisk>,
+        streams: &Streams,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Http, String> {
+        let [key_a, key_b] = crate::entropy::words();
         let mut hash_key = [0; 16];
         hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
         hash_key[8..].copy_from_slice(&key_b.to_le_bytes());
@@ -113,43 +171,46 @@ impl Http {
             slice: config.slice,
             share_cookies: config.share_cookies,
             targets: config.targets.clone(),
-            hash_key,
+            // Variants on the disk are told apart by it.
+            hash_key: disk.as_ref().map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),
         };
-        let cache = larder_http::Cache::new(&cache, &Streams::new(seed))
-            .map_err(|error: SpecError| format!("[http] policy: {error}"))?;
-        let listener = listen::bind("[http] listen", config.listen)?;
-        let local = listener.local_addr().map_err(|error| format!("[http] listen: {error}"))?;
-        if let Upstream::Http(origin) = &config.upstream
-            && round_trip::leads_to(origin, local)
-        {
-            return Err(format!(
-                "[http] origin: {origin} is [http] listen itself; set it to the server behind this cache"
-            ));
+        let mut cache =
+            larder_http::Cache::new(&cache, streams).map_err(|error: SpecError| format!("[http] policy: {error}"))?;
+        if let Some(disk) = &disk {
+            cache.set_tier(Box::new(disk::Tier(disk.clone())));
         }
         let mut doors = vec![listen::Door { listener, identity: None }];
-        let mut local_tls = None;
+        let (mut local_tls, mut tls_identity) = (None, None);
         if let Some(tls) = &config.tls {
             let identity = Some(Arc::new(Identity::read(tls)?));
             let listener = listen::bind("[http.tls] listen", tls.listen)?;
             local_tls = Some(listener.local_addr().map_err(|error| format!("[http.tls] listen: {error}"))?);
-            doors.push(listen::Door { listener, identity });
+            doors.push(listen::Door { listener, identity: identity.clone() });
+            tls_identity = identity;
         }
-        let proxy = Arc::new(proxy::Proxy::new(cache, &config.upstream)?);
+        let proxy = Arc::new(proxy::Proxy::new(cache, origins, disk));
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
         let (stop, stopped) = oneshot::channel();
-        let serving = Arc::clone(&proxy);
+        let (serving, checking) = (Arc::clone(&proxy), Arc::downgrade(&proxy));
         const BOUNDS: listen::Bounds =
             listen::Bounds { connections: limits::CONNECTIONS, header_read: limits::HEADER_READ };
         let thread = std::thread::Builder::new()
             .name("http".to_owned())
             .spawn(move || {
-                listen::serve(doors, BOUNDS, stopped, move |peer, secure| {
+                let checks = async move {
+                    while let Some(proxy) = checking.upgrade() {
+                        proxy.origins().check();
+                        drop(proxy);
+                        tokio::time::sleep(limits::PROBE_LOOK).await;
+                    }
+                };
+                listen::serve(doors, BOUNDS, stopped, checks, move |peer, secure| {
                     proxy::Service::new(&serving, peer, if secure { "https" } else { "http" })
                 });
                 on_end();
             })
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Http { local, local_tls, stop: Some(stop), thread, source, proxy })
+        Ok(Http { local, local_tls, stop: Some(stop), thread, source, proxy, tls_identity })
     }
 
     /// Where it listens.
@@ -167,9 +228,23 @@ impl Http {
         Arc::clone(&self.source) as Arc<dyn StatusSource>
     }
 
-    /// Its purge, for the admin server: open to who has the token.
-    pub fn purging(&self, token: &str) -> Purging {
-        Purging::new(Arc::clone(&self.proxy), token)
+    /// Its purge, for the admin server: open to who has the token, if there is one.
+    pub fn purging(&self, token: Option<&str>) -> Arc<Purging> {
+        Arc::new(Purging::new(Arc::clone(&self.proxy), token))
+    }
+
+    /// Takes over what of another configuration can change while it runs: the origins, and the certificate and key, whose files are read again.
+    /// Requests under way go on as they began. Where anything is wrong, everything stays as it is.
+    ///
+    /// # Errors
+    /// One line that names the setting and what is wrong with it.
+    pub fn reload(&self, config: &HttpConfig) -> Result<(), String> {
+        let origins = origins(config, self.local)?;
+        if let (Some(identity), Some(tls)) = (&self.tls_identity, &config.tls) {
+            identity.reload(tls)?;
+        }
+        self.proxy.set_origins(origins);
+        Ok(())
     }
 
     /// Stops accepting, gives requests under way [`limits::STOP_GRACE`], and returns when the thread has ended.
@@ -179,5 +254,8 @@ impl Http {
             let _ = stop.send(());
         }
         let _ = self.thread.join();
+        if let Some(disk) = self.proxy.disk() {
+            disk.stop();
+        }
     }
 }

@@ -33,7 +33,7 @@ impl OriginServer {
                 .name("origin".to_owned())
                 .spawn(move || {
                     let doors = vec![listen::Door { listener, identity: None }];
-                    listen::serve(doors, BOUNDS, stopped, |_peer, _secure| {
+                    listen::serve(doors, BOUNDS, stopped, std::future::ready(()), |_peer, _secure| {
                         service_fn(|request| Box::pin(respond(request)))
                     });
                 })

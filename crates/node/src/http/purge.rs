@@ -8,7 +8,7 @@
 //! {"tag": "article-17", "soft": true}     keeps them, stale: they are validated, or serve while the origin is down
 //! ```
 //!
-//! The answer says how many responses it took; when it has come, none of them is served any more.
+//! The answer says how many responses in memory it took; when it has come, none of them is served any more, nor any on disk, nor after a restart.
 
 use super::limits;
 use super::proxy::Proxy;
@@ -20,16 +20,18 @@ use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The cache, to who has the token.
-#[derive(Clone)]
 pub struct Purging {
     proxy: Arc<Proxy>,
-    /// As in `Authorization: Bearer TOKEN`.
-    token: Arc<str>,
+    /// As in `Authorization: Bearer TOKEN`; nobody may where there is none.
+    token: Mutex<Option<String>>,
 }
+
+/// Why nobody may.
+pub(super) const NOBODY: &str = "nobody may purge: set [admin] token, and serve HTTP";
 
 /// An order as it comes.
 #[derive(Default, Deserialize)]
@@ -43,8 +45,17 @@ struct Order {
 }
 
 impl Purging {
-    pub(super) fn new(proxy: Arc<Proxy>, token: &str) -> Purging {
-        Purging { proxy, token: token.into() }
+    pub(super) fn new(proxy: Arc<Proxy>, token: Option<&str>) -> Purging {
+        Purging { proxy, token: Mutex::new(token.map(str::to_owned)) }
+    }
+
+    /// Another token from now on, or none.
+    pub fn set_token(&self, token: Option<&str>) {
+        *self.token() = token.map(str::to_owned);
+    }
+
+    fn token(&self) -> MutexGuard<'_, Option<String>> {
+        self.token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Purges what the request orders. Returns how many responses that took.
@@ -52,6 +63,9 @@ impl Purging {
     /// # Errors
     /// The status of the refusal, and one line that says why.
     pub(super) async fn respond(&self, headers: &HeaderMap, body: Incoming) -> Result<u64, (StatusCode, String)> {
+        if self.token().is_none() {
+            return Err((StatusCode::FORBIDDEN, NOBODY.to_owned()));
+        }
         if !self.is_authorized(headers) {
             return Err((StatusCode::UNAUTHORIZED, "send Authorization: Bearer and the [admin] token".to_owned()));
         }
@@ -59,6 +73,7 @@ impl Purging {
         let text = read.map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the order did not come in time".to_owned()))?;
         let purge = text.and_then(|text| parse(&text)).map_err(|error| (StatusCode::BAD_REQUEST, error))?;
         let objects = self.proxy.purge(&purge);
+        self.proxy.settle().await.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error))?;
         tracing::info!(?purge, objects, "purged");
         Ok(objects)
     }
@@ -66,7 +81,9 @@ impl Purging {
     /// Digests are compared, so that the time it takes tells nothing of the token.
     fn is_authorized(&self, headers: &HeaderMap) -> bool {
         let sent = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-        sent.is_some_and(|sent| digest(&SHA256, sent).as_ref() == digest(&SHA256, self.token.as_bytes()).as_ref())
+        let token = self.token();
+        let both = sent.zip(token.as_ref());
+        both.is_some_and(|(sent, token)| digest(&SHA256, sent).as_ref() == digest(&SHA256, token.as_bytes()).as_ref())
     }
 }
 

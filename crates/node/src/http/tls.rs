@@ -32,6 +32,16 @@ impl Identity {
         Ok(Identity(RwLock::new(Arc::new(read(config)?))))
     }
 
+    /// Reads the files again; where that fails, everything stays as it is.
+    ///
+    /// # Errors
+    /// As [`Identity::read`].
+    pub(super) fn reload(&self, config: &TlsConfig) -> Result<(), String> {
+        let read = Arc::new(read(config)?);
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = read;
+        Ok(())
+    }
+
     pub(super) fn current(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }

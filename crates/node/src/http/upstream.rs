@@ -1,34 +1,57 @@
-//! The way to the origin: hyper's client with its pool, or the generated origin.
+//! The way to the origins: which of them a request is for, hyper's client with its pools, or the generated origin. Which server of an origin is
+//! asked is decided in `servers.rs`; here it is asked, and asked elsewhere where that may be done twice.
 
 use super::body::{BodyError, OriginBody, Upload};
-use super::{Upstream, limits, origin};
+use super::servers::{self, Servers, Tried};
+use super::{OriginGroup, Upstream, limits, origin};
+use ::http::header::HOST;
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
-use ::http::{HeaderMap, Method, Request, Response, Version};
+use ::http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
+use hyper::body::Body;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use larder_http::UpstreamFailure;
+use larder_units::Time;
 use std::error::Error;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-pub(super) enum Origin {
-    Generated,
-    Http { client: Box<Client<HttpConnector, Upload>>, authority: Authority, failures: AtomicU64 },
+/// Everything that can be asked.
+pub(super) struct Origins {
+    /// The first that fits is asked.
+    groups: Vec<Arc<Group>>,
+    /// Whom a request without `Host` (HTTP/1.0) is for.
+    authority: String,
 }
 
-impl Origin {
+/// One origin and its servers. Without servers, it is the generated one.
+struct Group {
+    /// `None` for all hosts.
+    host: Option<String>,
+    /// Paths begin so.
+    path: String,
+    client: Client<HttpConnector, Upload>,
+    servers: Vec<Known>,
+    state: Mutex<Servers>,
+    check: Option<(PathAndQuery, Duration)>,
+    /// When the next probes are due.
+    check_at: AtomicU64,
+    started: Instant,
+}
+
+struct Known {
+    authority: Authority,
+    /// Since it last answered.
+    failures: AtomicU64,
+}
+
+impl Origins {
     /// # Errors
-    /// One line where the URI is not `http://HOST[:PORT]`.
-    pub(super) fn new(upstream: &Upstream) -> Result<Origin, String> {
-        let uri = match upstream {
-            Upstream::Generated => return Ok(Origin::Generated),
-            Upstream::Http(uri) => uri,
-        };
-        let plain = uri.scheme() == Some(&Scheme::HTTP) && matches!(uri.path(), "" | "/") && uri.query().is_none();
-        let authority = uri.authority().filter(|authority| plain && !authority.as_str().contains('@'));
-        let authority =
-            authority.ok_or_else(|| format!("[http] origin: expected http://HOST:PORT, not {uri}"))?.clone();
+    /// One line where a server is not `http://HOST[:PORT]`.
+    pub(super) fn new(upstream: &Upstream, configured: &[OriginGroup]) -> Result<Origins, String> {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(limits::CONNECT));
         connector.set_nodelay(true);
@@ -39,35 +62,168 @@ impl Origin {
             .http1_max_buf_size(limits::BUFFER_BYTES)
             .set_host(false)
             .build(connector);
-        Ok(Origin::Http { client: Box::new(client), authority, failures: AtomicU64::new(0) })
-    }
-
-    /// What a request without `Host` (HTTP/1.0) is for.
-    pub(super) fn authority(&self) -> &str {
-        match self {
-            Origin::Generated => "localhost",
-            Origin::Http { authority, .. } => authority.as_str(),
+        let mut groups = Vec::new();
+        for group in configured {
+            if group.servers.is_empty() || group.servers.len() > limits::SERVERS {
+                return Err(format!("[[http.origins]] servers: expected 1 to {}", limits::SERVERS));
+            }
+            groups.push(Arc::new(Group::new(group, "[[http.origins]] servers", &client)?));
         }
+        let servers = match upstream {
+            Upstream::Generated => Vec::new(),
+            Upstream::Http(uri) => vec![uri.clone()],
+        };
+        let rest = OriginGroup { host: None, path: "/".to_owned(), servers, check: None };
+        let rest = Group::new(&rest, "[http] origin", &client)?;
+        let authority = rest.servers.first().map_or("localhost", |server| server.authority.as_str()).to_owned();
+        groups.push(Arc::new(rest));
+        Ok(Origins { groups, authority })
     }
 
-    /// Asks. The fields are complete, `Host` among them.
+    /// Whom a request without `Host` (HTTP/1.0) is for.
+    pub(super) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// Asks. The fields are complete, `Host` among them; `host` is the same, as it is keyed.
     pub(super) async fn ask(
         &self,
         method: Method,
+        host: &HeaderValue,
         target: PathAndQuery,
         headers: HeaderMap,
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
-        match self {
-            Origin::Generated => Ok(origin::respond(&method, &target, &headers).await.map(OriginBody::Generated)),
-            Origin::Http { client, authority, failures } => {
-                let asked = ask_http(client, authority, method, target, headers, body).await;
-                // A client that breaks off its upload says nothing of the origin.
-                if !matches!(&asked, Err((UpstreamFailure::Upload, _))) {
-                    report(authority, failures, asked.as_ref().err());
-                }
-                asked.map_err(|(failure, _)| failure)
+        let fits = |group: &&Arc<Group>| {
+            group.host.as_ref().is_none_or(|wanted| wanted.as_bytes() == host.as_bytes())
+                && target.path().starts_with(&group.path)
+        };
+        match self.groups.iter().find(fits) {
+            Some(group) if !group.servers.is_empty() => group.ask(method, host, target, headers, body).await,
+            _ => Ok(origin::respond(&method, &target, &headers).await.map(OriginBody::Generated)),
+        }
+    }
+
+    /// Starts the probes that are due.
+    pub(super) fn check(&self) {
+        for group in &self.groups {
+            let Some((path, every)) = &group.check else { continue };
+            let now = group.now();
+            if now.nanos() < group.check_at.load(Ordering::Relaxed) {
+                continue;
             }
+            group.check_at.store((now + *every).nanos(), Ordering::Relaxed);
+            for at in 0..group.servers.len() {
+                let (group, path) = (Arc::clone(group), path.clone());
+                tokio::spawn(async move { group.probe(at, path).await });
+            }
+        }
+    }
+
+    /// Every server, and whether requests go there as they should.
+    pub(super) fn servers(&self) -> Vec<(String, bool)> {
+        let all = self.groups.iter().flat_map(|group| {
+            let (state, now) = (group.state(), group.now());
+            let one = |(at, server): (usize, &Known)| (server.authority.to_string(), state.is_usable(at, now));
+            group.servers.iter().enumerate().map(one).collect::<Vec<_>>()
+        });
+        all.collect()
+    }
+}
+
+impl Group {
+    fn new(config: &OriginGroup, setting: &str, client: &Client<HttpConnector, Upload>) -> Result<Group, String> {
+        let known = |uri: &Uri| {
+            let plain = uri.scheme() == Some(&Scheme::HTTP) && matches!(uri.path(), "" | "/") && uri.query().is_none();
+            let authority = uri.authority().filter(|authority| plain && !authority.as_str().contains('@'));
+            let authority = authority.ok_or_else(|| format!("{setting}: expected http://HOST:PORT, not {uri}"))?;
+            Ok::<_, String>(Known { authority: authority.clone(), failures: AtomicU64::new(0) })
+        };
+        let servers = config.servers.iter().map(known).collect::<Result<Vec<_>, _>>()?;
+        let state = Servers::new(servers.iter().map(|server| server.authority.as_str()));
+        Ok(Group {
+            host: config.host.clone(),
+            path: config.path.clone(),
+            client: client.clone(),
+            servers,
+            state: Mutex::new(state),
+            check: config.check.clone(),
+            check_at: AtomicU64::new(0),
+            started: Instant::now(),
+        })
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn state(&self) -> MutexGuard<'_, Servers> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the server of the key; where that fails and the request may be sent twice (RFC 9110 §9.2.2), others.
+    async fn ask(
+        &self,
+        method: Method,
+        host: &HeaderValue,
+        target: PathAndQuery,
+        headers: HeaderMap,
+        body: Upload,
+    ) -> Result<Response<OriginBody>, UpstreamFailure> {
+        let may_repeat = self.servers.len() > 1 && method.is_idempotent() && body.is_end_stream();
+        let key = servers::key(&[host.as_bytes(), target.as_str().as_bytes()]);
+        let (mut tried, mut headers, mut body) = (Tried::default(), Some(headers), Some(body));
+        let mut failed = UpstreamFailure::Unreachable;
+        while let Some(at) = self.next(key, &mut tried) {
+            let fields = if may_repeat { headers.clone() } else { headers.take() };
+            let body = body.take().unwrap_or_else(Upload::empty);
+            let server = &self.servers[at];
+            let fields = fields.unwrap_or_default();
+            let asked = ask_http(&self.client, &server.authority, method.clone(), target.clone(), fields, body).await;
+            // A client that breaks off its upload says nothing of the origin.
+            if !matches!(&asked, Err((UpstreamFailure::Upload, _))) {
+                self.learn(at, asked.as_ref().err());
+            }
+            failed = match asked {
+                Ok(response) => return Ok(response),
+                Err((failure, _)) => failure,
+            };
+            // After a time-out, nobody waits as long again.
+            let repeatable = matches!(failed, UpstreamFailure::Unreachable | UpstreamFailure::Malformed);
+            if !may_repeat || !repeatable || tried.count() > limits::RETRIES {
+                break;
+            }
+        }
+        Err(failed)
+    }
+
+    fn next(&self, key: u64, tried: &mut Tried) -> Option<usize> {
+        let now = self.now();
+        self.state().next(key, tried, now)
+    }
+
+    fn learn(&self, at: usize, failed: Option<&Failed>) {
+        let now = self.now();
+        match failed {
+            Some(_) => self.state().on_failure(at, now),
+            None => self.state().on_answer(at),
+        }
+        report(&self.servers[at].authority, &self.servers[at].failures, failed);
+    }
+
+    /// Asks for the path of the health checks.
+    async fn probe(&self, at: usize, path: PathAndQuery) {
+        let authority = &self.servers[at].authority;
+        let mut headers = HeaderMap::new();
+        if let Ok(host) = HeaderValue::from_str(authority.as_str()) {
+            headers.insert(HOST, host);
+        }
+        let asked = ask_http(&self.client, authority, Method::GET, path, headers, Upload::empty());
+        let answer = tokio::time::timeout(limits::PROBE, asked).await;
+        let well = matches!(&answer, Ok(Ok(response)) if response.status().as_u16() < 400);
+        if self.state().on_probe(at, well) {
+            let state = if well { "in service again" } else { "out of service" };
+            tracing::warn!(server = %authority, "[[http.origins]] check: {state}");
         }
     }
 }
@@ -123,14 +279,14 @@ fn report(authority: &Authority, failures: &AtomicU64, failed: Option<&Failed>) 
     match failed {
         Some((_, reason)) => {
             if failures.fetch_add(1, Ordering::Relaxed) == 0 {
-                tracing::warn!(origin = %authority, %reason, "[http] origin does not answer; clients get 502 or 504");
+                tracing::warn!(origin = %authority, %reason, "an origin does not answer; what no other answers gets 502 or 504");
             }
         }
         None => {
             let failed = failures.load(Ordering::Relaxed);
             if failed > 0 {
                 failures.store(0, Ordering::Relaxed);
-                tracing::info!(origin = %authority, failed_requests = failed, "[http] origin answers again");
+                tracing::info!(origin = %authority, failed_requests = failed, "an origin answers again");
             }
         }
     }

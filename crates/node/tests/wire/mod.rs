@@ -14,6 +14,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
     HttpConfig {
         listen: ([127, 0, 0, 1], 0).into(),
         tls: None,
+        origins: Vec::new(),
         upstream,
         capacity: ByteSize::from_mib(64),
         policy: "lru".parse().unwrap(),
@@ -21,6 +22,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         slice: ByteSize::from_mib(1),
         share_cookies: false,
         targets: vec!["cdn-cache-control".parse().unwrap()],
+        disk: None,
     }
 }
 
