@@ -13,11 +13,12 @@ use crate::{Error, Paper, Request, Section, Watch};
 pub(crate) const PAPER: Paper = Paper {
     name: "chunk-size",
     citation: "Natsis, Sarros, Tsaoussidis, The impact of chunk size on Named Data Networking performance, 2020",
+    experiments: &["figures", "ndnsim", "ambiguities"],
     run,
 };
 
 fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
-    Ok(vec![figures::run(request, watch)?, ndnsim::run(request, watch)?, ambiguities::run(request, watch)?])
+    request.sections(&[figures::run, ndnsim::run, ambiguities::run], watch)
 }
 
 #[cfg(test)]
