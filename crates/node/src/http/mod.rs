@@ -28,6 +28,7 @@
 pub mod admin;
 mod assemble;
 mod body;
+mod http2;
 pub mod limits;
 mod listen;
 mod max_forwards;
