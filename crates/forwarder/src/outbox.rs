@@ -98,6 +98,11 @@ impl Outbox {
         self.sends.drain(..)
     }
 
+    /// Takes the sends out in exchange for `others`, whose room is used for the next ones: so that [`Outbox::input_of`] can be asked meanwhile.
+    pub fn swap(&mut self, others: &mut Vec<Send>) {
+        std::mem::swap(&mut self.sends, others);
+    }
+
     pub(crate) fn clear(&mut self) {
         self.sends.clear();
         self.requests.clear();

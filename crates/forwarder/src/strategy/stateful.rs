@@ -18,7 +18,7 @@
 //! | `mark` | Interests, 0 | Data that come while the link's bucket is fuller carry a congestion mark; 0 is none |
 //! | `report` | `off` or `fair` | Data tell the consumer what rate it may have: `fair_rate.rs` |
 //!
-//! and those of best-route for repeated Interests. Deviations: a bucket starts with its first Interest; ndnSIM's next hops have colours and retry
+//! and those of best-route for repeated Interests. Deviation: ndnSIM's next hops have colours and retry
 //! counts, here a repetition tries the next hops that have not been tried first. All prefixes of one choice of strategy share its links'
 //! buckets; two choices do not. O(next hops) an Interest; 64 bytes a link and as much a FIB entry in use, [`MEASURED_NAMESPACES`] of each: what
 //! is beyond is not limited.

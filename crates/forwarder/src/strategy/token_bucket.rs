@@ -4,7 +4,7 @@
 //! (`LimitsRate`), which Kato et al., "Impacts of system clock granularity …", 2018, measured. Two ways to leak:
 //!
 //! * **fluid**: at `rate`, continuously. What an operator wants.
-//! * **quanta**: 1.001 tokens every 1.001/rate seconds, the first at a random moment of the first millisecond; below 2 tokens a second, once a
+//! * **quanta**: 1.001 tokens every 1.001/rate seconds, the first at a random moment of the host's first millisecond; below 2 tokens a second, once a
 //!   second. An interval is fixed when it begins, whatever becomes of the rate. What ndnSIM does: that paper's refusals at a tick of 50 ms come
 //!   from these quanta, and a fluid bucket has none.
 //!
@@ -44,10 +44,12 @@ pub(super) struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// An empty bucket for `depth` Interests, which leaks at most `rate` a second; the first quantum leaves `phase` from now.
+    /// An empty bucket for `depth` Interests, which leaks at most `rate` a second; the first quantum left `phase` after the host's start.
     pub(super) fn new(leak: Leak, rate: f64, depth: f64, now: Time, phase: Duration) -> Self {
-        let at = if leak == Leak::Quanta { now + phase } else { now };
-        TokenBucket { leak, depth, level: 0.0, rate, most_rate: rate, at, interval: Duration::ZERO }
+        let at = Time::ZERO + phase;
+        let mut bucket = TokenBucket { leak, depth, level: 0.0, rate, most_rate: rate, at, interval: Duration::ZERO };
+        bucket.settle(now);
+        bucket
     }
 
     /// Whether one more Interest is allowed. Time must be settled.

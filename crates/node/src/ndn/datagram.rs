@@ -54,29 +54,27 @@ impl UdpListener {
         })
     }
 
-    /// Receives one batch, and calls `each` with every datagram and what is known of it.
-    pub(super) fn receive(&mut self, now: Time, mut each: impl FnMut(Origin, &mut [u8])) -> io::Result<Received> {
+    /// Receives one batch, and calls `each` with the datagrams of one sender that came together, back to back.
+    pub(super) fn receive(&mut self, now: Time, mut each: impl FnMut(Origin, &mut [u8])) -> io::Result<Left> {
         let mut meta = [RecvMeta::default(); BATCH_SIZE];
         let mut buffers = self.buffers.iter_mut();
         let mut slices: [_; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(buffers.next().map_or(&mut [], |buffer| buffer)));
         let received = match self.state.recv((&self.socket).into(), &mut slices, &mut meta) {
             Ok(received) => received,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Received::All),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Received::Some),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Left::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Left::Perhaps),
             Err(error) => return Err(error),
         };
         let wall_clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         for (meta, buffer) in meta.iter().zip(&mut self.buffers).take(received) {
             // A clock that was set back in between tells nothing: no wait, then.
             let wait = meta.timestamp.map_or(Duration::ZERO, |came| wall_clock.saturating_sub(came));
-            let mut congested = self.codel.mark(now, wait);
-            for datagram in buffer[..meta.len].chunks_mut(meta.stride.max(1)) {
-                each(Origin { from: canonical(meta.addr), to: meta.dst_ip, congested }, datagram);
-                congested = false;
-            }
+            let congested = self.codel.mark(now, wait);
+            let (from, length) = (canonical(meta.addr), meta.stride.max(1));
+            each(Origin { from, to: meta.dst_ip, length, congested }, &mut buffer[..meta.len]);
         }
-        Ok(if received == BATCH_SIZE { Received::Some } else { Received::All })
+        Ok(if received == BATCH_SIZE { Left::Perhaps } else { Left::Nothing })
     }
 
     /// Sends what a peer has queued, as far as the kernel has room; what it refuses for other reasons is lost, as on any datagram link, and
@@ -114,23 +112,24 @@ impl UdpListener {
     }
 }
 
-/// What is known of a datagram.
+/// What is known of datagrams that came together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
-    /// Its sender.
+    /// Their sender.
     pub(super) from: SocketAddr,
-    /// Our address that it was sent to.
+    /// Our address that they were sent to.
     pub(super) to: Option<IpAddr>,
-    /// It is to be marked: datagrams wait too long for us.
+    /// Bytes of each but the last, which may be shorter.
+    pub(super) length: usize,
+    /// One is to be marked: datagrams wait too long for us.
     pub(super) congested: bool,
 }
 
-/// Whether a batch was all that was there.
+/// What is left in the kernel after a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Received {
-    All,
-    /// There may be more.
-    Some,
+pub(super) enum Left {
+    Nothing,
+    Perhaps,
 }
 
 /// An IPv4 peer of a dual-stack socket as what it is.

@@ -9,7 +9,7 @@ use super::{Command, Handle, Snapshot};
 use crate::config::NdnConfig;
 use crate::limits;
 use foldhash::fast::FixedState;
-use larder_forwarder::{Config, FaceId, Forwarder, HostRequest, Outbox};
+use larder_forwarder::{Config, FaceId, Forwarder, HostRequest, Outbox, Send};
 use larder_policy::Engine;
 use larder_units::{Streams, Time};
 use mio::net::{TcpListener, UnixListener};
@@ -40,6 +40,8 @@ pub(super) struct EventLoop {
     handle: Option<Handle>,
     pub(super) forwarder: Forwarder,
     pub(super) outbox: Outbox,
+    /// Room for the sends of a batch; empty in between.
+    pub(super) sends: Vec<Send>,
     pub(super) unix: Option<(UnixListener, PathBuf)>,
     pub(super) tcp: Option<TcpListener>,
     pub(super) websocket: Option<TcpListener>,
@@ -96,6 +98,7 @@ impl EventLoop {
             handle: None,
             forwarder,
             outbox: Outbox::new(),
+            sends: Vec::new(),
             unix: None,
             tcp: None,
             websocket: None,

@@ -1,7 +1,7 @@
 //! The NDN side of the node: one thread, one [`Forwarder`], every socket, no lock.
 //!
 //! ```text
-//!  Unix, TCP, WebSocket, UDP ──► event loop (epoll through mio) ──► Forwarder::on_packet ──► Outbox ──► send queues ──► sockets
+//!  Unix, TCP, WebSocket, UDP ──► event loop (epoll through mio) ─► Forwarder::on_packets ──► Outbox ──► send queues ──► sockets
 //!                                      ▲                                                                 (once a turn)
 //!  other threads ── Handle: snapshot, finished jobs, stop
 //! ```

@@ -1,12 +1,12 @@
 //! Packets in, packets out: what a readable socket brings goes through the forwarder into the send queues, which are written once a turn.
 
-use super::datagram::{Origin, Received};
+use super::datagram::{Left, Origin};
 use super::event_loop::{EventLoop, UDP, token};
 use super::link::{Connection, Refused};
 use super::stream::{Framed, Reading};
 use super::websocket;
 use crate::limits;
-use larder_forwarder::{Detail, DropReason, Dropped, FaceId, Persistency};
+use larder_forwarder::{Detail, DropReason, Dropped, FaceId, Persistency, Received};
 use larder_packet::{LpPacket, types};
 use larder_units::Time;
 use std::net::SocketAddr;
@@ -23,10 +23,18 @@ impl EventLoop {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut frames = std::mem::take(&mut self.frames);
         let reading = stream.read(&mut buffer, &mut frames);
+        let (mut rest, mut at) = (&mut buffer[..], 0);
+        let packets = frames.iter().filter_map(|framed| {
+            let Framed::Packet(range) = framed else { return None };
+            let (_, from_here) = std::mem::take(&mut rest).split_at_mut(range.start - at);
+            let (packet, behind) = from_here.split_at_mut(range.len());
+            (rest, at) = (behind, range.end);
+            Some(packet)
+        });
+        self.handle(now, face, packets);
         for framed in frames.drain(..) {
-            match framed {
-                Framed::Packet(range) => self.handle(now, face, &mut buffer[range]),
-                Framed::Oversized(bytes) => self.oversized(face, bytes),
+            if let Framed::Oversized(bytes) = framed {
+                self.oversized(face, bytes);
             }
         }
         self.buffer = buffer;
@@ -51,7 +59,7 @@ impl EventLoop {
                 return;
             };
             match socket.read() {
-                websocket::Reading::Packet(mut packet) => self.handle(now, face, &mut packet),
+                websocket::Reading::Packet(mut packet) => self.handle(now, face, std::iter::once(&mut packet[..])),
                 websocket::Reading::Text => self.forwarder.count_drop(face, DropReason::Malformed),
                 websocket::Reading::Nothing => self.dirty.push(face),
                 websocket::Reading::Drained => return,
@@ -65,9 +73,10 @@ impl EventLoop {
         let Some(mut udp) = self.udp.take() else { return };
         // Peers are looked up in the listener that is out of the way while its buffers are borrowed.
         let mut peers = std::mem::take(&mut udp.peers);
-        let received = udp.receive(now, |Origin { from, to, congested }, datagram| {
+        let received = udp.receive(now, |Origin { from, to, length, congested }, datagrams| {
             let face = peers.get(&from).copied().or_else(|| {
-                let face = self.new_peer(now, from, peers.len(), datagram)?;
+                let first = datagrams.chunks(length).next()?;
+                let face = self.new_peer(now, from, peers.len(), first)?;
                 peers.insert(from, face);
                 Some(face)
             });
@@ -77,13 +86,13 @@ impl EventLoop {
                 peer.local = to;
             }
             self.mark_next_data |= congested;
-            self.handle(now, face, datagram);
+            self.handle(now, face, datagrams.chunks_mut(length));
         });
         udp.peers = peers;
         self.udp = Some(udp);
         match received {
-            Ok(Received::Some) => self.ready.push(UDP),
-            Ok(Received::All) => {}
+            Ok(Left::Perhaps) => self.ready.push(UDP),
+            Ok(Left::Nothing) => {}
             Err(error) => {
                 // An ICMP error of some peer, most likely: the others go on.
                 tracing::debug!(%error, "UDP receive");
@@ -108,11 +117,26 @@ impl EventLoop {
         self.add_peer(now, from, |config| config.with_persistency(Persistency::OnDemand))
     }
 
-    fn handle(&mut self, now: Time, face: FaceId, frame: &mut [u8]) {
-        if let Err(dropped) = self.forwarder.on_packet(now, face, frame, &mut self.outbox) {
-            self.log_drop(face, &dropped);
+    /// Hands frames of a face to the forwarder, many at a time, so that it can ask for its tables' memory ahead.
+    fn handle<'a>(&mut self, now: Time, face: FaceId, mut frames: impl Iterator<Item = &'a mut [u8]>) {
+        loop {
+            let mut count = 0;
+            let mut batch: [Received<'_>; limits::FRAMES_AT_ONCE] = std::array::from_fn(|_| {
+                let frame = frames.next();
+                count += usize::from(frame.is_some());
+                Received { face, frame: frame.unwrap_or_default() }
+            });
+            let batch = &mut batch[..count];
+            self.forwarder.on_packets(now, batch, &mut self.outbox);
+            for index in 0..self.outbox.drops().len() {
+                let (_, dropped) = self.outbox.drops()[index];
+                self.log_drop(face, &dropped);
+            }
+            self.post(now, batch);
+            if count < limits::FRAMES_AT_ONCE {
+                return;
+            }
         }
-        self.post(now, frame);
     }
 
     fn log_drop(&mut self, face: FaceId, dropped: &Dropped) {
@@ -148,13 +172,16 @@ impl EventLoop {
         may
     }
 
-    /// Queues what the forwarder wants sent; `frame` is the packet that it was given.
-    pub(super) fn post(&mut self, now: Time, frame: &[u8]) {
+    /// Queues what the forwarder wants sent; `batch` is what it was given.
+    pub(super) fn post(&mut self, now: Time, batch: &[Received<'_>]) {
         self.requests.extend(self.outbox.drain_requests());
-        let input = frame.get(self.outbox.input()).unwrap_or_default();
         let share = limits::SEND_QUEUES_BYTES / self.links.len().max(1);
         let most = share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES);
-        for mut send in self.outbox.drain() {
+        let mut sends = std::mem::take(&mut self.sends);
+        self.outbox.swap(&mut sends);
+        for mut send in sends.drain(..) {
+            let frame = batch.get(send.index).map_or(&[][..], |received| &*received.frame);
+            let input = frame.get(self.outbox.input_of(&send)).unwrap_or_default();
             let Some(link) = self.links.get_mut(&send.face) else { continue };
             let queued = link.queued();
             if queued == 0 {
@@ -181,6 +208,7 @@ impl EventLoop {
                 Err(Refused::CannotFragment) => self.forwarder.count_drop(send.face, DropReason::CannotFragment),
             }
         }
+        self.sends = sends;
     }
 
     pub(super) fn flush(&mut self) {

@@ -124,9 +124,10 @@ struct OncePerRoundTrip {
 }
 
 impl OncePerRoundTrip {
-    /// Whether the Interest was sent after the last reaction; that becomes the time of this sign then.
+    /// Whether the Interest was sent after the last reaction; that becomes the time of this sign then. A burst that this host's own forwarder
+    /// refuses is sent and refused at one time: it is one event.
     fn is_new(&mut self, congestion: &Congestion) -> bool {
-        let is_new = self.reacted_at.is_none_or(|at| congestion.sent_at >= at);
+        let is_new = self.reacted_at.is_none_or(|at| congestion.sent_at > at);
         if is_new {
             self.reacted_at = Some(congestion.now);
         }

@@ -12,6 +12,7 @@ use super::bic::Bic;
 use super::spec::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, Signal};
 use larder_units::Time;
+use std::time::Duration;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "pcon",
@@ -31,13 +32,13 @@ pub struct Pcon {
     suppress: f64,
     smoothed_rtt: f64,
     /// Interests sent before this say nothing.
-    deaf_until: Time,
+    deaf_until: Option<Time>,
 }
 
 impl Pcon {
     /// A mark takes `beta` of the window; then signs say nothing for one round trip and `suppress` more.
     pub fn new(beta: f64, suppress: f64) -> Self {
-        Pcon { window: Bic::new(beta), beta, suppress, smoothed_rtt: 0.0, deaf_until: Time::ZERO }
+        Pcon { window: Bic::new(beta), beta, suppress, smoothed_rtt: 0.0, deaf_until: None }
     }
 }
 
@@ -52,12 +53,12 @@ impl CongestionControl for Pcon {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) -> bool {
-        if congestion.sent_at < self.deaf_until {
+        if self.deaf_until.is_some_and(|until| congestion.sent_at <= until) {
             return false;
         }
         let beta = if congestion.signal == Signal::TimeOut { self.beta.max(0.5) } else { self.beta };
         self.window.reduce(beta);
-        self.deaf_until = congestion.now + std::time::Duration::from_secs_f64(self.suppress * self.smoothed_rtt);
+        self.deaf_until = Some(congestion.now + Duration::from_secs_f64(self.suppress * self.smoothed_rtt));
         true
     }
 }

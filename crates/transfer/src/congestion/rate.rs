@@ -106,6 +106,15 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_that_is_refused_at_once_is_many_events() {
+        let mut rate = RateControl::new(1000.0, 1000.0, 1.0, NackReaction::Once);
+        for _ in 0..10 {
+            rate.on_congestion(&congestion(Time::from_secs(1), 1000));
+        }
+        assert_eq!(rate.rate(), Some(500.0));
+    }
+
+    #[test]
     fn losses_without_nacks_do_not_count_or_count_in_the_paper() {
         for (on_nack, left) in [(NackReaction::Halve, 1000.0), (NackReaction::Once, 500.0)] {
             let mut rate = RateControl::new(1000.0, 1000.0, 1.0, on_nack);

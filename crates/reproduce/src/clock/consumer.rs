@@ -1,0 +1,107 @@
+//! The consumer: the fetcher of `larder get`, for ever, with what it did over time.
+
+use larder_netsim::{App, Received, Sends};
+use larder_packet::{Data, Interest, Name};
+use larder_transfer::{Clock, CongestionSpec, FetchOptions, Fetcher, Naming};
+use larder_units::{Stream, Time};
+use std::time::Duration;
+
+/// Segments between the next to deliver and the furthest asked for: six seconds of the fastest link here, so that congestion control alone limits.
+const MOST_AHEAD: usize = 1 << 16;
+
+/// Points of a course are at least so far apart, but for falls of the rate.
+const COURSE_STEP: Duration = Duration::from_millis(20);
+
+pub(super) struct Consumer {
+    fetcher: Fetcher,
+    started: bool,
+    course: Course,
+}
+
+/// What it did over time: seconds, and the figure.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Course {
+    /// The Interest sending rate, a second (figs. 4 and 6).
+    pub(super) rate: Vec<(f64, f64)>,
+    /// Segments asked for (fig. 3).
+    pub(super) sequence: Vec<(f64, f64)>,
+}
+
+impl Consumer {
+    pub(super) fn new(prefix: Name, congestion: &CongestionSpec, clock: Clock, nonces: Stream) -> Self {
+        let options = FetchOptions {
+            retries: u32::MAX,
+            max_window: MOST_AHEAD,
+            naming: Naming::Exact,
+            clock,
+            ..FetchOptions::default()
+        };
+        let fetcher = Fetcher::new(prefix, options, congestion.build(), None, nonces);
+        Consumer { fetcher, started: false, course: Course::default() }
+    }
+
+    /// Segments asked for at least once: the "throughput" of Tables I and II counts them.
+    pub(super) fn asked(&self) -> u64 {
+        self.fetcher.stats().interests - self.fetcher.stats().retransmissions
+    }
+
+    /// Segments that arrived.
+    pub(super) fn arrived(&self) -> u64 {
+        self.fetcher.stats().segments
+    }
+
+    pub(super) fn nacks(&self) -> u64 {
+        self.fetcher.stats().nacks
+    }
+
+    pub(super) fn course(&self) -> &Course {
+        &self.course
+    }
+
+    fn send(&mut self, now: Time, sends: &mut Sends) {
+        let mut interest = Vec::with_capacity(64);
+        while self.fetcher.poll(now, &mut interest) {
+            sends.push(std::mem::replace(&mut interest, Vec::with_capacity(64)));
+        }
+        let at = now.as_secs_f64();
+        let is_due = |points: &[(f64, f64)]| points.last().is_none_or(|last| at - last.0 >= COURSE_STEP.as_secs_f64());
+        if is_due(&self.course.sequence) {
+            self.course.sequence.push((at, self.asked() as f64));
+        }
+        if let Some(rate) = self.fetcher.allowance().1 {
+            let falls = self.course.rate.last().is_some_and(|last| rate < last.1);
+            if falls || is_due(&self.course.rate) {
+                self.course.rate.push((at, rate));
+            }
+        }
+    }
+}
+
+impl App for Consumer {
+    fn next_timer(&self) -> Option<Time> {
+        if self.started { self.fetcher.next_timeout() } else { Some(Time::ZERO) }
+    }
+
+    fn on_timer(&mut self, now: Time, sends: &mut Sends) {
+        self.started = true;
+        self.fetcher.on_timeout(now);
+        self.send(now, sends);
+    }
+
+    fn on_packet(&mut self, now: Time, received: &Received<'_>, sends: &mut Sends) {
+        let Received { header, packet } = received;
+        match header.nack {
+            Some(reason) => {
+                if let Ok(interest) = Interest::decode(packet) {
+                    self.fetcher.on_nack(now, interest.name, reason);
+                }
+            }
+            None => {
+                if let Ok(data) = Data::decode(packet) {
+                    self.fetcher.on_data(now, &data, header, |_| ());
+                }
+            }
+        }
+        self.send(now, sends);
+    }
+}

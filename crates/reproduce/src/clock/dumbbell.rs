@@ -1,0 +1,199 @@
+//! Section V: one to ten pairs over one backbone of 100 Mb/s. Figures 8 to 11.
+
+use super::network::{Outcome, Run, clock, congestion, outcomes, strategy};
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_figure::Series;
+use serde::Deserialize;
+
+pub(super) const FILE: (&str, &str) =
+    ("clock/dumbbell.toml", include_str!("../../../../experiments/clock/dumbbell.toml"));
+
+/// The depths of the figures' parts (a), (b) and (c).
+const DEPTHS: [u64; 3] = [50, 100, 500];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sweep {
+    pairs: Vec<usize>,
+    /// Of the token buckets, Interests.
+    depths: Vec<u64>,
+    /// Milliseconds; 0 is the fine clock.
+    ticks: Vec<u64>,
+    line_rate: u64,
+}
+
+/// One cell of the figures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cell {
+    pairs: usize,
+    depth: u64,
+    tick: u64,
+    smoothing: bool,
+}
+
+struct Cells(Vec<(Cell, Outcome)>);
+
+impl Cells {
+    /// The outcome of a cell, where the scale has it.
+    fn of(&self, pairs: usize, depth: u64, tick: u64, smoothing: bool) -> Option<&Outcome> {
+        let cell = Cell { pairs, depth, tick, smoothing };
+        self.0.iter().find(|(other, _)| *other == cell).map(|(_, outcome)| outcome)
+    }
+}
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let mut cells = Vec::new();
+    // The long ones first.
+    for &pairs in sweep.pairs.iter().rev() {
+        for &depth in sweep.depths.iter().rev() {
+            for &tick in &sweep.ticks {
+                let smoothings = if tick == 0 { &[false][..] } else { &[false, true] };
+                cells.extend(smoothings.iter().map(|&smoothing| Cell { pairs, depth, tick, smoothing }));
+            }
+        }
+    }
+    let runs = cells.iter().map(|cell| cell.run(sweep.line_rate, request.seed)).collect::<Result<Vec<_>, Error>>()?;
+    watch.begin("pairs over one backbone", runs.len() as u64);
+    let outcomes = outcomes(runs, watch)?;
+    let cells = Cells(cells.into_iter().zip(outcomes).collect());
+
+    let mut section = Section::new(&experiment, request.scale);
+    section.condition("network", format!("dumbbell, {} Interests a second, 50 ms a link", sweep.line_rate));
+    section.condition("nodes", "a bucket a FIB entry and a link, both of the line rate, leaking in quanta");
+    section.condition("consumers", "start together at the line rate over their number");
+    one_pair(&mut section, &cells);
+    several_pairs(&mut section, &cells);
+    trends(&mut section, sweep, &cells);
+    draw(&mut section, sweep, &cells);
+    tables(&mut section, sweep, &cells);
+    section.judged()
+}
+
+impl Cell {
+    fn run(&self, line_rate: u64, seed: u64) -> Result<Run, Error> {
+        let Cell { pairs, depth, tick, smoothing } = *self;
+        let start = line_rate / pairs as u64;
+        Ok(Run {
+            pairs,
+            line_rate,
+            strategy: strategy(&format!("stateful/v=1/rate~{line_rate}/depth~{depth}/leak~quanta/fib~each"))?,
+            marks: false,
+            congestion: congestion(&format!("rate(start={start},most={line_rate},nack=halve)"))?,
+            clock: clock(tick, smoothing),
+            seed,
+        })
+    }
+}
+
+/// The figures that the text prints for one pair.
+fn one_pair(section: &mut Section, cells: &Cells) {
+    let printed = [(50, 5), (50, 10), (100, 10)];
+    for (depth, tick) in printed {
+        for smoothing in [false, true] {
+            let Some(outcome) = cells.of(1, depth, tick, smoothing) else { continue };
+            let kind = if smoothing { "smooth" } else { "tick" };
+            section.measured(format!("one-{depth}-{kind}-{tick}"), outcome.total());
+        }
+    }
+    let refused = cells.0.iter().filter(|(cell, _)| cell.pairs == 1 && cell.depth == 500);
+    section.measured("one-500-nacks", refused.map(|(_, outcome)| outcome.nacks as f64).sum());
+}
+
+/// What an independent simulation of the same semantics gave.
+fn several_pairs(section: &mut Section, cells: &Cells) {
+    for pairs in [2, 10] {
+        for depth in [50, 500] {
+            for (tick, name) in [(0, "fine"), (1, "1"), (10, "10")] {
+                if let Some(outcome) = cells.of(pairs, depth, tick, false) {
+                    section.measured(format!("many-{pairs}-{depth}-{name}"), outcome.total());
+                }
+            }
+        }
+    }
+}
+
+/// What the text says of the figures' shapes.
+fn trends(section: &mut Section, sweep: &Sweep, cells: &Cells) {
+    let several = || sweep.pairs.iter().copied().filter(|pairs| *pairs > 1);
+    let total = |pairs, depth, tick, smoothing| cells.of(pairs, depth, tick, smoothing).map(Outcome::total);
+    let rising = several().map(|pairs| {
+        let course: Vec<f64> = sweep.ticks.iter().filter_map(|tick| total(pairs, 50, *tick, false)).collect();
+        course.windows(2).filter(|pair| pair[1] > pair[0]).count()
+    });
+    section.measured("falls-with-tick", rising.sum::<usize>() as f64);
+    let single = total(1, 50, 0, false).unwrap_or(f64::NAN);
+    let most = several().filter_map(|pairs| total(pairs, 50, 0, false)).fold(0.0, f64::max);
+    section.measured("several-over-one", most / single);
+    let unfair = several().filter_map(|pairs| cells.of(pairs, 50, 1, false)).map(Outcome::fairness);
+    section.measured("fairness-1ms", unfair.fold(f64::INFINITY, f64::min));
+    let gains = cells
+        .0
+        .iter()
+        .filter(|(cell, _)| cell.pairs > 1 && cell.smoothing)
+        .filter_map(|(cell, outcome)| Some(outcome.total() / total(cell.pairs, cell.depth, cell.tick, false)?));
+    let gains: Vec<f64> = gains.collect();
+    section.measured("smoothing-of-several", gains.iter().sum::<f64>() / gains.len() as f64);
+    let slower = cells.0.iter().filter(|(cell, outcome)| {
+        let excepted = (cell.depth, cell.tick) == (100, 10);
+        let is_meant = cell.pairs > 1 && cell.depth > 50 && cell.tick > 0 && !cell.smoothing && !excepted;
+        is_meant && total(cell.pairs, cell.depth, 0, false).is_some_and(|fine| outcome.total() > fine)
+    });
+    section.measured("coarse-beats-fine", slower.count() as f64);
+}
+
+/// Figures 8 to 11.
+fn draw(section: &mut Section, sweep: &Sweep, cells: &Cells) {
+    let line = |name: &str, depth, tick, smoothing, figure: fn(&Outcome) -> f64| {
+        let point = |pairs: &usize| Some((*pairs as f64, figure(cells.of(*pairs, depth, tick, smoothing)?)));
+        Series::line(name, sweep.pairs.iter().filter_map(point).collect())
+    };
+    let label = |tick: u64| if tick == 0 { "fine".to_owned() } else { format!("{tick} ms") };
+    // Figures of depths that the scale leaves out stay empty.
+    for depth in DEPTHS {
+        let all = |smoothing: bool, figure: fn(&Outcome) -> f64| {
+            let ticks = sweep.ticks.iter().filter(|tick| !smoothing || **tick > 0);
+            ticks.map(|tick| line(&label(*tick), depth, *tick, smoothing, figure)).collect::<Vec<_>>()
+        };
+        section.figure(&format!("throughput-{depth}"), all(false, Outcome::total));
+        section.figure(&format!("nacks-{depth}"), all(false, |outcome| outcome.nacks as f64));
+        section.figure(&format!("smooth-{depth}"), all(true, Outcome::total));
+    }
+    let each = sweep.pairs.iter().filter_map(|pairs| {
+        let outcome = cells.of(*pairs, 50, 1, false)?;
+        Some(outcome.received.iter().map(|rate| (*pairs as f64, *rate)).collect::<Vec<_>>())
+    });
+    section.figure("each", vec![Series::points("a pair", each.flatten().collect())]);
+}
+
+fn tables(section: &mut Section, sweep: &Sweep, cells: &Cells) {
+    let header = [
+        "pairs",
+        "depth",
+        "tick",
+        "smoothing",
+        "Mb/s received",
+        "Mb/s asked",
+        "Nacks",
+        "packets dropped",
+        "Jain's index",
+    ];
+    let mut rows = Vec::new();
+    for &pairs in &sweep.pairs {
+        for (cell, outcome) in cells.0.iter().filter(|(cell, _)| cell.pairs == pairs) {
+            rows.push(vec![
+                pairs.to_string(),
+                cell.depth.to_string(),
+                if cell.tick == 0 { "fine".to_owned() } else { format!("{} ms", cell.tick) },
+                if cell.smoothing { "yes" } else { "no" }.to_owned(),
+                format!("{:.1}", outcome.total()),
+                format!("{:.1}", outcome.total_asked()),
+                outcome.nacks.to_string(),
+                outcome.drops.to_string(),
+                format!("{:.2}", outcome.fairness()),
+            ]);
+        }
+    }
+    section.table("All pairs together", header, rows);
+}

@@ -1,0 +1,112 @@
+//! Sections III and IV: one pair over 10 Mb/s. Tables I and II, figures 3 to 6.
+
+use super::network::{Outcome, Run, clock, congestion, outcomes, strategy};
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_figure::Series;
+use serde::Deserialize;
+
+pub(super) const FILE: (&str, &str) = ("clock/linear.toml", include_str!("../../../../experiments/clock/linear.toml"));
+
+/// Rows of Tables I and II, published: tick in milliseconds (0 is the fine clock), smoothing, Mb/s, Nacks.
+const PUBLISHED: [(u64, bool, f64, u64); 7] = [
+    (0, false, 8.75, 0),
+    (50, false, 7.72, 7),
+    (100, false, 3.12, 20),
+    (200, false, 1.50, 27),
+    (50, true, 8.73, 0),
+    (100, true, 8.70, 0),
+    (200, true, 8.69, 0),
+];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sweep {
+    /// Moments of the first leak, which sway the row of 50 ms; the other rows have the first one's.
+    phases: u64,
+    line_rate: u64,
+    strategy: String,
+    congestion: String,
+}
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let base = Run {
+        pairs: 1,
+        line_rate: sweep.line_rate,
+        strategy: strategy(&sweep.strategy)?,
+        marks: false,
+        congestion: congestion(&sweep.congestion)?,
+        clock: clock(0, false),
+        seed: request.seed,
+    };
+    let row = |(tick, smoothing, ..): &(u64, bool, f64, u64)| Run { clock: clock(*tick, *smoothing), ..base.clone() };
+    let mut runs: Vec<Run> = PUBLISHED.iter().map(row).collect();
+    let phases = (1..sweep.phases).map(|phase| Run { seed: request.seed + phase, ..row(&PUBLISHED[1]) });
+    runs.extend(phases);
+    watch.begin("one pair", runs.len() as u64);
+    let outcomes = outcomes(runs, watch)?;
+    let (rows, further) = outcomes.split_at(PUBLISHED.len());
+    let phases: Vec<&Outcome> = std::iter::once(&rows[1]).chain(further).collect();
+    let mean = |figure: fn(&Outcome) -> f64| phases.iter().map(|o| figure(o)).sum::<f64>() / phases.len() as f64;
+    let (phase_mbps, phase_nacks) = (mean(Outcome::total_asked), mean(|outcome| outcome.nacks as f64));
+
+    let mut section = Section::new(&experiment, request.scale);
+    section.condition("network", format!("C – R1 – R2 – P, {} Interests a second, 50 ms a link", sweep.line_rate));
+    section.condition("nodes", &sweep.strategy);
+    section.condition("consumer", &sweep.congestion);
+    section.condition("moments of the first leak at 50 ms", sweep.phases);
+    let mut table = Vec::new();
+    for ((tick, smoothing, published, nacks), outcome) in PUBLISHED.iter().zip(rows) {
+        let id = row_id(*tick, *smoothing);
+        let is_50 = (*tick, *smoothing) == (50, false);
+        let (asked, refused) =
+            if is_50 { (phase_mbps, phase_nacks) } else { (outcome.total_asked(), outcome.nacks as f64) };
+        section.measured(format!("{id}-throughput"), asked);
+        section.measured(format!("{id}-nacks"), refused);
+        let figures = [format!("{published:.2}"), format!("{asked:.3}"), format!("{:.3}", outcome.total())];
+        let label = [if *tick == 0 { "fine".to_owned() } else { format!("{tick} ms") }, yes(*smoothing)];
+        table.push([&label[..], &figures, &[nacks.to_string(), format!("{refused:.1}")]].concat());
+    }
+    section.table(
+        "Tables I and II",
+        ["tick", "smoothing", "Mb/s published", "Mb/s asked", "Mb/s received", "Nacks published", "Nacks"],
+        table,
+    );
+    section.measured("received-behind", rows[0].total_asked() - rows[0].total());
+    let falls = rows[1].course.rate.windows(2).find(|pair| pair[1].1 < pair[0].1);
+    section.measured("tick-50-first-fall", falls.map_or(f64::INFINITY, |pair| pair[1].0));
+    let peak = |row: usize| rows[row].course.rate.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    section.measured("tick-100-peak", peak(2));
+    section.measured("tick-200-peak", peak(3));
+    let least = rows[2].course.rate.iter().map(|(_, rate)| *rate).fold(f64::INFINITY, f64::min);
+    section.measured("tick-100-least", least);
+    draw(&mut section, rows);
+    section.judged()
+}
+
+fn row_id(tick: u64, smoothing: bool) -> String {
+    match (tick, smoothing) {
+        (0, _) => "fine".to_owned(),
+        (tick, false) => format!("tick-{tick}"),
+        (tick, true) => format!("smooth-{tick}"),
+    }
+}
+
+fn yes(flag: bool) -> String {
+    if flag { "yes" } else { "no" }.to_owned()
+}
+
+/// Figures 3 to 6.
+fn draw(section: &mut Section, rows: &[Outcome]) {
+    let names = ["fine clock", "50 ms", "100 ms", "200 ms"];
+    let lines = |rows: &[Outcome], names: &[&str], points: fn(&Outcome) -> Vec<(f64, f64)>| {
+        names.iter().zip(rows).map(|(name, row)| Series::line(*name, points(row))).collect::<Vec<_>>()
+    };
+    section.figure("sequence", lines(rows, &names, |row| row.course.sequence.clone()));
+    section.figure("rate", lines(rows, &names, |row| row.course.rate.clone()));
+    for (row, name) in rows[1..4].iter().zip(["50", "100", "200"]) {
+        section.figure(&format!("depth-{name}"), vec![Series::line(format!("{name} ms"), row.depth.clone())]);
+    }
+    section.figure("smooth-rate", lines(&rows[4..], &names[1..], |row| row.course.rate.clone()));
+}

@@ -1,0 +1,158 @@
+//! Beyond the paper: every congestion control under every clock, and what removes the collapse with several flows.
+
+use super::network::{Outcome, Run, clock, congestion, outcomes, strategy};
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_figure::Series;
+use serde::Deserialize;
+
+pub(super) const FILE: (&str, &str) =
+    ("clock/methods.toml", include_str!("../../../../experiments/clock/methods.toml"));
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sweep {
+    line_rate: u64,
+    pairs: Vec<usize>,
+    /// Milliseconds; 0 is the fine clock.
+    ticks: Vec<u64>,
+    methods: Vec<Method>,
+}
+
+/// A congestion control, and the network that it is made for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Method {
+    name: String,
+    /// `SHARE` stands for the line rate over the number of pairs, `WINDOW` for as many Interests as fill that share.
+    congestion: String,
+    strategy: String,
+    /// Links mark by CoDel.
+    #[serde(default)]
+    marks: bool,
+}
+
+/// Where the outcome of a run stands.
+#[derive(Clone, Copy, PartialEq)]
+struct Cell {
+    method: usize,
+    pairs: usize,
+    tick: u64,
+    smoothing: bool,
+}
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let mut cells = Vec::new();
+    for &pairs in &sweep.pairs {
+        for method in 0..sweep.methods.len() {
+            for &tick in &sweep.ticks {
+                let smoothings = if tick == 0 { &[true][..] } else { &[false, true] };
+                cells.extend(smoothings.iter().map(|&smoothing| Cell { method, pairs, tick, smoothing }));
+            }
+        }
+    }
+    let runs = cells.iter().map(|cell| sweep.run(cell, request.seed)).collect::<Result<Vec<_>, Error>>()?;
+    watch.begin("methods", runs.len() as u64);
+    let found: Vec<(Cell, Outcome)> = cells.iter().copied().zip(outcomes(runs, watch)?).collect();
+
+    let mut section = Section::new(&experiment, request.scale);
+    section.condition("network", format!("dumbbell, {} Interests a second, 50 ms a link", sweep.line_rate));
+    section.condition("pairs", format!("{:?}", sweep.pairs));
+    let rows = sweep.methods.iter().map(|method| {
+        let marks = if method.marks { "CoDel marks" } else { "drop-tail" };
+        vec![method.name.clone(), method.congestion.clone(), method.strategy.clone(), marks.to_owned()]
+    });
+    section.table("Methods", ["method", "consumer", "nodes", "links"], rows.collect());
+    for &pairs in &sweep.pairs {
+        sweep.tabulate(&mut section, pairs, &found);
+    }
+    let most = sweep.pairs.iter().copied().max().unwrap_or(1);
+    sweep.claim(&mut section, most, &found);
+    sweep.draw(&mut section, most, &found);
+    section.judged()
+}
+
+impl Sweep {
+    fn run(&self, cell: &Cell, seed: u64) -> Result<Run, Error> {
+        let method = &self.methods[cell.method];
+        let share = self.line_rate / cell.pairs as u64;
+        // 300 ms of it: the round trip.
+        let spec = method.congestion.replace("SHARE", &share.to_string());
+        let spec = spec.replace("WINDOW", &(share * 3 / 10).to_string());
+        Ok(Run {
+            pairs: cell.pairs,
+            line_rate: self.line_rate,
+            strategy: strategy(&method.strategy)?,
+            marks: method.marks,
+            congestion: congestion(&spec)?,
+            clock: clock(cell.tick, cell.smoothing),
+            seed,
+        })
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        self.methods.iter().position(|method| method.name == name)
+    }
+
+    fn of<'a>(&self, name: &str, found: &'a [(Cell, Outcome)]) -> impl Iterator<Item = &'a (Cell, Outcome)> + use<'a> {
+        let method = self.place(name);
+        found.iter().filter(move |(cell, _)| Some(cell.method) == method)
+    }
+
+    /// A row a method, a column a clock: Mb/s, Nacks and Jain's index.
+    fn tabulate(&self, section: &mut Section, pairs: usize, found: &[(Cell, Outcome)]) {
+        for smoothing in [false, true] {
+            let ticks: Vec<u64> = self.ticks.iter().copied().filter(|tick| smoothing || *tick > 0).collect();
+            let mut header = vec!["method".to_owned()];
+            header.extend(ticks.iter().map(|tick| if *tick == 0 { "fine".to_owned() } else { format!("{tick} ms") }));
+            let row = |(method, Method { name, .. }): (usize, &Method)| {
+                let cell = |tick: &u64| {
+                    let cell = Cell { method, pairs, tick: *tick, smoothing };
+                    let outcome = found.iter().find(|(other, _)| *other == cell).map(|(_, outcome)| outcome);
+                    let shown = |o: &Outcome| format!("{:.2} / {} / {:.2}", o.total(), o.nacks, o.fairness());
+                    outcome.map_or_else(String::new, shown)
+                };
+                std::iter::once(name.clone()).chain(ticks.iter().map(cell)).collect()
+            };
+            let rows = self.methods.iter().enumerate().map(row).collect();
+            let with = if smoothing { "with smoothing" } else { "leaving at ticks only" };
+            section.table(&format!("{pairs} pairs, {with}: Mb/s received / Nacks / Jain's index"), header, rows);
+        }
+    }
+
+    fn claim(&self, section: &mut Section, pairs: usize, found: &[(Cell, Outcome)]) {
+        let line = self.line_rate as f64 / 100.0;
+        let of = |name: &str, tick: u64, smoothing: bool| {
+            let is_it = move |cell: &Cell| (cell.pairs, cell.tick, cell.smoothing) == (pairs, tick, smoothing);
+            self.of(name, found).find(move |(cell, _)| is_it(cell)).map(|(_, outcome)| outcome)
+        };
+        let share = |name: &str| of(name, 0, true).map_or(f64::NAN, |outcome| outcome.total() / line);
+        section.measured("collapse-halve", share("rate, halve"));
+        section.measured("once-share", share("rate, once"));
+        section.measured("explicit-share", share("explicit"));
+        let smooth = |name: &str| {
+            let all = self.of(name, found).filter(|(cell, _)| cell.pairs == pairs && cell.smoothing);
+            all.map(|(_, outcome)| outcome.total() / line).fold(f64::INFINITY, f64::min)
+        };
+        section.measured("explicit-any-clock", smooth("explicit"));
+        let fair = self.of("explicit", found).filter(|(cell, _)| cell.pairs == pairs && cell.smoothing);
+        section.measured("explicit-fair", fair.map(|(_, outcome)| outcome.fairness()).fold(f64::INFINITY, f64::min));
+        section.measured("pcon-any-clock", smooth("pcon"));
+        section.measured("cubic-any-clock", smooth("cubic"));
+    }
+
+    fn draw(&self, section: &mut Section, pairs: usize, found: &[(Cell, Outcome)]) {
+        let lines = |smoothing: bool, figure: fn(&Outcome) -> f64| {
+            let line = |method: &Method| {
+                let all = self.of(&method.name, found);
+                let kept = all.filter(|(cell, _)| cell.pairs == pairs && cell.tick > 0 && cell.smoothing == smoothing);
+                Series::line(&method.name, kept.map(|(cell, outcome)| (cell.tick as f64, figure(outcome))).collect())
+            };
+            self.methods.iter().map(line).collect::<Vec<_>>()
+        };
+        section.figure("ticks-only", lines(false, Outcome::total));
+        section.figure("smoothed", lines(true, Outcome::total));
+        section.figure("fairness", lines(true, Outcome::fairness));
+    }
+}

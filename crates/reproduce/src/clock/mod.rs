@@ -1,0 +1,53 @@
+//! `clock`: what a coarse clock does to rate-based congestion control, what mends it, and what the paper leaves as future work.
+//!
+//! The network, the forwarders and the consumers are those of `netsim`, `forwarder` and `transfer`: what runs here is what is deployed. Two of the
+//! paper's semantics decide whether its tables come out, and it states neither: the token bucket leaks in quanta, as ndnSIM 1.0's (a fluid one
+//! refuses nothing at a tick of 50 ms), and the "throughput" of Tables I and II is of segments that were asked for by the end, while that of
+//! section V is of Data received. Both are reported everywhere.
+
+mod consumer;
+mod dumbbell;
+mod linear;
+mod methods;
+mod network;
+
+use crate::{Error, Paper, Request, Section, Watch};
+
+pub(crate) const PAPER: Paper = Paper {
+    name: "clock",
+    citation: "Kato, Osada, Yamamoto, Ohzahata, Impacts of system clock granularity on performance of NDN rate-based congestion control, Int. J. on Advances in Telecommunications 11(3&4), 2018",
+    experiments: &["linear", "dumbbell", "methods"],
+    run,
+};
+
+fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
+    request.sections(&[linear::run, dumbbell::run, methods::run], watch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Experiment, Scale};
+    use serde::de::DeserializeOwned;
+    use std::fmt::Debug;
+
+    fn claims<Sweep: DeserializeOwned + Debug>((name, text): (&str, &str)) -> usize {
+        let experiment = Experiment::<Sweep>::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
+        assert_ne!(
+            format!("{:?}", experiment.sweep(Scale::Quick)),
+            format!("{:?}", experiment.sweep(Scale::Full)),
+            "{name}"
+        );
+        experiment.claims.len()
+    }
+
+    #[test]
+    fn a_run_ends_with_a_mistake_in_a_file() {
+        let claims = [
+            claims::<linear::Sweep>(linear::FILE),
+            claims::<dumbbell::Sweep>(dumbbell::FILE),
+            claims::<methods::Sweep>(methods::FILE),
+        ];
+        assert_eq!(claims, [19, 24, 7]);
+    }
+}
