@@ -461,8 +461,8 @@ impl<M: Marks> Log<M> {
         }
     }
 
-    /// The disk is not used any more; what was stored is forgotten.
-    pub(crate) fn fail(&mut self, error: io::Error) {
+    /// The disk is not used any more, and what was stored is forgotten: a write has failed, or the host knows something else that is as bad.
+    pub fn fail(&mut self, error: io::Error) {
         self.failure = Some(error);
         self.index.clear();
         self.marks.clear();
@@ -489,6 +489,11 @@ impl<M: Marks> Log<M> {
     /// The policy engine: bytes used, objects, the policies' figures.
     pub fn engine(&self) -> &Engine {
         &self.index.engine
+    }
+
+    /// The owner's marks.
+    pub fn marks(&self) -> &M {
+        &self.marks
     }
 
     /// Bytes that wait for the disk.

@@ -8,8 +8,10 @@ use crate::exchange::{Answer, Exchange, RequestHead, Step};
 use crate::fill::Budget;
 use crate::flight::{Asking, Flights, Seat};
 use crate::key::Key;
+use crate::recall::Recalling;
 use crate::slices::Asker;
 use crate::store::{Found, Store};
+use crate::tier::SecondTier;
 use crate::{ForwardReason, Now, conditional, fields, limits};
 use http::{HeaderName, Method, StatusCode};
 use larder_policy::{Engine, Job, JobDone, Slot, Spec, SpecError};
@@ -54,6 +56,9 @@ pub struct Cache {
     pub(crate) targets: Box<[HeaderName]>,
     pub(crate) budget: Budget,
     pub(crate) counters: Counters,
+    pub(crate) tier: Option<Box<dyn SecondTier>>,
+    /// See [`Cache::take_unsettled`].
+    pub(crate) unsettled: bool,
 }
 
 impl Cache {
@@ -78,6 +83,8 @@ impl Cache {
             targets: config.targets.clone().into_boxed_slice(),
             budget,
             counters: Counters::default(),
+            tier: None,
+            unsettled: false,
         })
     }
 
@@ -128,10 +135,11 @@ impl Cache {
             Found::OtherVariants => (ForwardReason::VaryMiss, None),
             Found::Nothing => (ForwardReason::UriMiss, None),
         };
-        if wishes.only_if_cached {
+        let recalls = held.is_none() && self.may_be_recalled(&key);
+        if wishes.only_if_cached && !recalls {
             return self.unsatisfied(request, now);
         }
-        let may_store = request.method == Method::GET && !wishes.no_store;
+        let may_store = request.method == Method::GET && !wishes.no_store && !wishes.only_if_cached;
         let held = held.map(|slot| self.store.get_mut(slot).clone());
         let opening = if may_store { self.opening(request, hash, held.as_ref(), now) } else { None };
         let mut lead = None;
@@ -149,7 +157,12 @@ impl Cache {
                 Seat::Alone => {}
             }
         }
-        let mut exchange = self.forward(request, key, hash, reason, now);
+        let mut exchange = match recalls {
+            // It is counted when it is forwarded after all.
+            true => exchange(request, key, hash, reason, now),
+            false => self.forward(request, key, hash, reason, now),
+        };
+        exchange.recalling = if recalls { Recalling::Any } else { Recalling::No };
         exchange.ask = opening.map_or(Ask::Whole, Ask::Slice);
         exchange.insists = wishes.no_cache;
         exchange.may_store = may_store;
@@ -235,9 +248,13 @@ impl Cache {
         now: Now,
     ) -> Box<Exchange> {
         self.counters.forward(reason);
-        let method = request.method.clone();
-        Box::new(Exchange::new(key.into_owned(), hash, method, request.version, reason, now.time))
+        exchange(request, key, hash, reason, now)
     }
+}
+
+fn exchange(request: &RequestHead<'_>, key: Key<'_>, hash: u64, reason: ForwardReason, now: Now) -> Box<Exchange> {
+    let method = request.method.clone();
+    Box::new(Exchange::new(key.into_owned(), hash, method, request.version, reason, now.time))
 }
 
 /// Requests that the cache has no part in.

@@ -9,6 +9,8 @@ pub struct Counters {
     pub requests: u64,
     /// Answered from the store without the origin.
     pub hits: u64,
+    /// Of these, from the second tier.
+    pub recalled: u64,
     /// Answered from the store after the origin's 304.
     pub validated: u64,
     /// Body bytes of these two.

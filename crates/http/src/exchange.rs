@@ -4,6 +4,7 @@ use crate::assembly::{Assembled, Source};
 use crate::cache_status::ForwardReason;
 use crate::flight::{Follower, Lead};
 use crate::key::Key;
+use crate::recall::Recalling;
 use crate::stored::Stored;
 use crate::{Fill, conditional, fields};
 use bytes::Bytes;
@@ -54,7 +55,8 @@ pub enum Step {
     Refresh(Answer, Box<Exchange>),
     /// Somebody is asking the origin the same: wait for what comes.
     Follow(Follower),
-    /// Ask the origin, then call [`crate::Cache::on_response`] or [`crate::Cache::on_failure`].
+    /// Ask the origin, then call [`crate::Cache::on_response`] or [`crate::Cache::on_failure`]; before that the second tier, if there is one and
+    /// the exchange has a [`Exchange::recall_key`].
     Forward(Box<Exchange>),
 }
 
@@ -135,6 +137,8 @@ pub struct Exchange {
     pub(crate) headers: HeaderMap,
     /// Of the slice that is asked for, what is read first.
     pub(crate) part: (u64, Option<u64>),
+    /// The second tier is asked first.
+    pub(crate) recalling: Recalling,
 }
 
 /// Which part of the body a request to the origin asks for.
@@ -188,6 +192,7 @@ impl Exchange {
             lead: None,
             headers: HeaderMap::new(),
             part: (0, None),
+            recalling: Recalling::No,
         }
     }
 

@@ -79,6 +79,8 @@ pub(crate) enum Landing {
     Failed { status: StatusCode, retry_after: Option<HeaderValue> },
     /// What is stored is stale, and did for the leader. The status is the origin's, where it gave one.
     Stale { stored: Box<Stored>, status: Option<StatusCode> },
+    /// The second tier had it.
+    Recalled(Box<Stored>),
 }
 
 impl Flight {
@@ -223,7 +225,15 @@ impl Follower {
                 let answer = stored.ready(&headers).reply(&Method::GET, request).with(&stored.body);
                 Poll::Ready(Boarding::Answer(answer))
             }
-            Phase::Down(Landing::Stale { .. }) => Poll::Ready(Boarding::Again),
+            Phase::Down(Landing::Recalled(stored))
+                if stored.selector.matches(request) && stored.freshness.satisfies(&self.wishes, self.now.time) =>
+            {
+                let ttl_seconds = stored.freshness.ttl_seconds(self.now.time);
+                let headers = stored.validated_headers(self.now.time, CacheStatus::Recalled { ttl_seconds });
+                let answer = stored.ready(&headers).reply(&Method::GET, request).with(&stored.body);
+                Poll::Ready(Boarding::Answer(answer))
+            }
+            Phase::Down(Landing::Stale { .. } | Landing::Recalled(_)) => Poll::Ready(Boarding::Again),
             Phase::Down(Landing::Failed { status, retry_after }) => {
                 let forwarded = CacheStatus::Forwarded {
                     reason: self.reason,

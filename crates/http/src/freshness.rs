@@ -1,6 +1,7 @@
 //! How old a stored response is and how long it may be used (RFC 9111 §4.2).
 
 use crate::directives::{RequestDirectives, ResponseDirectives};
+use crate::record::{Reader, Writer};
 use crate::{Now, date, fields, limits};
 use http::header::{DATE, EXPIRES, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
@@ -121,6 +122,47 @@ impl Freshness {
     pub(crate) fn expire(&mut self, now: Time) {
         self.lifetime = self.lifetime.min(self.age(now));
         self.immutable = false;
+    }
+
+    /// For another process: the moment of receipt by the wall clock.
+    pub(crate) fn encode(&self, now: Now, record: &mut Writer) {
+        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        record.u64(nanos(self.lifetime));
+        record.u64(nanos(self.initial_age));
+        record.u64(now.unix_seconds.saturating_sub(now.time.since(self.received).as_secs()));
+        record.u64(nanos(self.while_revalidating));
+        record.u64(self.if_error.map_or(u64::MAX, nanos));
+        let flags = [self.always_validate, self.never_stale, self.immutable];
+        record.byte(flags.iter().enumerate().map(|(bit, flag)| u8::from(*flag) << bit).sum());
+    }
+
+    /// What [`Freshness::encode`] wrote, as old as the wall clock says by now. Where that has gone back, it is stale.
+    pub(crate) fn decode(record: &mut Reader<'_>, now: Now) -> Option<Freshness> {
+        let mut nanos = || record.u64();
+        let (lifetime, initial_age, received, while_revalidating, if_error) =
+            (nanos()?, nanos()?, nanos()?, nanos()?, nanos()?);
+        let flags = record.byte()?;
+        let since = now.unix_seconds.checked_sub(received);
+        let span = Duration::from_nanos;
+        let mut freshness = Freshness {
+            lifetime: span(lifetime),
+            initial_age: span(initial_age).saturating_add(Duration::from_secs(since.unwrap_or(0))),
+            received: now.time,
+            always_validate: flags & 1 != 0,
+            never_stale: flags & 2 != 0,
+            while_revalidating: span(while_revalidating),
+            if_error: (if_error != u64::MAX).then(|| span(if_error)),
+            immutable: flags & 4 != 0,
+        };
+        if since.is_none() {
+            freshness.expire(now.time);
+        }
+        Some(freshness)
+    }
+
+    /// As [`Freshness::decode`], for who does not need it.
+    pub(crate) fn skip(record: &mut Reader<'_>) -> Option<()> {
+        Freshness::decode(record, Now { time: Time::ZERO, unix_seconds: 0 }).map(drop)
     }
 
     /// How long it has been stale; zero where it is fresh.

@@ -18,8 +18,14 @@ impl Cache {
                 let hash = key.hash(&self.hash_key);
                 self.flights.forget(&key, hash);
                 let objects = match purge.soft {
-                    true => self.store.expire(&key, hash, now.time),
-                    false => self.store.invalidate(&key, hash, now.time),
+                    true => {
+                        self.purge_tier(purge);
+                        self.store.expire(&key, hash, now.time)
+                    }
+                    false => {
+                        self.remove_from_tier(&key);
+                        self.store.invalidate(&key, hash, now.time)
+                    }
                 };
                 self.counters.purged += objects;
                 return Purged { objects, next: None };
@@ -29,6 +35,7 @@ impl Cache {
             Scope::Everything => Test::Any,
         };
         if from == 0 {
+            self.purge_tier(purge);
             self.store.begin_walk();
             self.flights.forget_all();
         }
@@ -58,6 +65,7 @@ impl Cache {
     }
 
     fn invalidate(&mut self, key: &Key<'_>, hash: u64, now: Now) {
+        self.remove_from_tier(key);
         self.counters.invalidated += self.store.invalidate(key, hash, now.time);
         // Who asks from now on shall not get what was asked for before.
         self.flights.forget(key, hash);

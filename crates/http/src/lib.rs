@@ -38,6 +38,11 @@
 //! optimal ones pass. `interop/http_survey/expected.json` lists those that fail, with the reason of each: what an origin that is dead would have
 //! to say, what contradicts itself, what RFC 9111 forbids or leaves open. Without `share_cookies`, the default, three more of `Set-Cookie` fail.
 //!
+//! # A second tier
+//! [`SecondTier`] is a host's disk, say. What is stored is put there too, and what the store's policy refuses; what the store cannot answer is recalled
+//! ([`Recall`]) before the origin is asked. What is stale there is validated before it is served: stale-while-revalidate is the store's alone.
+//! Sliced bodies stay in the store. A body is collected in memory first, so `max_object` holds for the tier too. A purge's count is of the store.
+//!
 //! # What is missing
 //! * A body that broke off is not kept as a part (§3.3 allows it); nor is a part kept that is not a slice, or has no strong validator.
 //! * Slices are asked for one after another, each when the client has got the one before: a long answer pays a round trip for each.
@@ -109,10 +114,13 @@ mod freshness;
 mod invalidation;
 mod key;
 pub mod limits;
+mod marks;
 mod multipart;
 mod now;
 mod purge;
 mod range;
+mod recall;
+mod record;
 mod response;
 mod slices;
 mod storability;
@@ -120,6 +128,7 @@ mod store;
 mod stored;
 mod storing;
 mod targeted;
+mod tier;
 mod transit;
 mod vary;
 
@@ -132,8 +141,11 @@ pub use fields::{NAME, times_passed};
 pub use fill::Fill;
 pub use flight::{Boarding, Follower, SliceFollower};
 pub use key::keyed_authority;
+pub use marks::{Judgement, PurgeMarks};
 pub use now::Now;
 pub use purge::{Purge, Purged, Scope, Url, UrlError};
+pub use recall::Recall;
 pub use storability::Refusal;
 pub use storing::Completion;
+pub use tier::{Recalled, SecondTier};
 pub use transit::{BrokenOff, Reader};

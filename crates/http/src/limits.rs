@@ -82,6 +82,13 @@ pub const RETRIES: usize = 2;
 /// Stored responses that one step of a purge looks at: a millisecond or two, in which no request is answered.
 pub const PURGE_STEP: usize = 4096;
 
+/// Purges that a second tier remembers by key and by tag, some 100 bytes each. They are forgotten as the tier's records are replaced; past
+/// this many, the next one purges the tier of everything.
+pub const MARKS: usize = 1 << 16;
+
+/// The same by prefix. Each recalled response is compared with all of them: a few microseconds.
+pub const PREFIX_MARKS: usize = 1 << 10;
+
 /// How long after its freshness a response may still be served while the origin cannot be reached (RFC 9111 §4.2.4 permits it to who is
 /// disconnected, and leaves open how long). An hour is an outage; what says must-revalidate is never served so.
 pub const STALE_WHILE_DISCONNECTED: Duration = Duration::from_secs(3600);

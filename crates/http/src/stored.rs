@@ -68,6 +68,16 @@ impl Stored {
         &self.headers
     }
 
+    /// What other caches said in their `Cache-Status`.
+    pub(crate) fn earlier(&self) -> &str {
+        &self.earlier
+    }
+
+    /// Whether it is a part of a larger one ([`Stored::sliced`]): nothing else is stored with this status.
+    pub(crate) fn is_slice(&self) -> bool {
+        self.status == StatusCode::PARTIAL_CONTENT
+    }
+
     /// Ready to be sent with these headers, which are its own at some moment.
     pub(crate) fn ready<'a>(&self, headers: &'a HeaderMap) -> Ready<'a> {
         Ready { status: self.status, headers, length: Some(self.length()), boundary: Some(self.hash) }

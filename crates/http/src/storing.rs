@@ -94,9 +94,12 @@ impl Cache {
         if !exchange.may_store || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT) {
             return;
         }
+        if let Some(old) = &exchange.held {
+            self.remove_variant_from_tier(old);
+        }
         if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, &exchange.headers) {
-            self.store.remove(slot);
-            self.counters.invalidated += 1;
+            let old = self.store.get_mut(slot).clone();
+            self.discard(&old);
         }
     }
 
@@ -130,7 +133,8 @@ impl Cache {
         let is_slice =
             || matches!(exchange.ask, Ask::Slice(_)) && declared.is_some_and(|length| length <= self.slice_bytes);
         let awaited = || exchange.lead.as_ref().is_some_and(|lead| lead.0.waiting() > 0) || is_slice();
-        if !admitted && !awaited() {
+        // What the store does not want, the second tier may.
+        if !admitted && !awaited() && self.tier.is_none() {
             return Err(Refusal::NotAdmitted);
         }
         let mut fill = Fill::new(stored, asked, declared, self.max_object, &self.budget)?;
@@ -178,14 +182,15 @@ impl Cache {
         }
         let (admitted, unwanted, length) = (fill.declared.is_some(), fill.unwanted, fill.len());
         let stored = fill.into_stored();
-        if unwanted {
-            return Completion::Refused(Refusal::NotAdmitted);
-        }
         if self.store.was_invalidated_since(stored.hash, asked) {
             return Completion::Refused(Refusal::Invalidated);
         }
+        self.put_in_tier(&stored, now);
+        if unwanted {
+            return Completion::Refused(Refusal::NotAdmitted);
+        }
         if !admitted && !self.store.engine.admit_or_fill(stored.hash, stored.size(length), now.time) {
-            self.discard(&stored);
+            self.discard_from_store(&stored);
             return Completion::Refused(Refusal::NotAdmitted);
         }
         if self.store.put(stored, now.time) { Completion::Stored } else { Completion::Refused(Refusal::TooLarge) }
@@ -212,12 +217,21 @@ impl Cache {
         if self.store.was_invalidated_since(stored.hash, exchange.asked) {
             return Err(Refusal::Invalidated);
         }
+        // Where each request is validated anew, the tier does as well with what it has.
+        if stored.freshness.has_lifetime() {
+            self.put_in_tier(stored, now);
+        }
         self.store.renew(stored.clone(), now.time);
         Ok(())
     }
 
     /// Removes the stored response that `old` is a copy of, or its successor.
     pub(crate) fn discard(&mut self, old: &Stored) {
+        self.remove_variant_from_tier(old);
+        self.discard_from_store(old);
+    }
+
+    fn discard_from_store(&mut self, old: &Stored) {
         if let Some(slot) = self.store.position(old) {
             self.store.remove(slot);
             self.counters.invalidated += 1;

@@ -5,8 +5,11 @@
 //! the negotiation fields, space around semicolons goes too and letters become small. Their order stays: servers take it for preference.
 
 use crate::fields;
+use crate::record::{Reader, Writer};
 use http::header::{ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, COOKIE, VARY};
 use http::{HeaderMap, HeaderName};
+use siphasher::sip::SipHasher13;
+use std::hash::Hasher;
 
 /// The header fields that selected one stored response, with the values of the request that it answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +41,53 @@ impl Selector {
             None => !request.contains_key(name),
             Some(value) => request.contains_key(name) && normalised(request, name).as_deref() == Some(value),
         })
+    }
+
+    /// Tells variants apart in a second tier: keyed, since requests choose the values; 0 where nothing selects. What has the same is compared
+    /// whole before it is served.
+    pub(crate) fn variant(&self, secret: &[u8; 16]) -> u32 {
+        if self.fields.is_empty() {
+            return 0;
+        }
+        let mut hasher = SipHasher13::new_with_key(secret);
+        for (name, value) in &self.fields {
+            hasher.write(name.as_str().as_bytes());
+            // No value has a line break.
+            hasher.write(b"\n");
+            if let Some(value) = value {
+                hasher.write(b"=");
+                hasher.write(value);
+                hasher.write(b"\n");
+            }
+        }
+        hasher.finish() as u32 | 1
+    }
+
+    /// The variant that a request would be answered with, if the same fields selected it.
+    pub(crate) fn variant_of(&self, request: &HeaderMap, secret: &[u8; 16]) -> u32 {
+        let fields = self.fields.iter().map(|(name, _)| {
+            let value = normalised(request, name).map(Vec::into_boxed_slice);
+            (name.clone(), value)
+        });
+        Selector { fields: fields.collect() }.variant(secret)
+    }
+
+    pub(crate) fn encode(&self, record: &mut Writer) {
+        record.u16(self.fields.len() as u16);
+        for (name, value) in &self.fields {
+            record.name(name.as_str());
+            record.byte(u8::from(value.is_some()));
+            record.value(value.as_deref().unwrap_or_default());
+        }
+    }
+
+    pub(crate) fn decode(record: &mut Reader<'_>) -> Option<Selector> {
+        let mut fields = Vec::new();
+        for _ in 0..record.u16()? {
+            let (name, is_present, value) = (record.name()?, record.byte()? != 0, record.value()?);
+            fields.push((name, is_present.then(|| value.into())));
+        }
+        Some(Selector { fields: fields.into() })
     }
 
     /// Bytes of names and values, for the object's size.

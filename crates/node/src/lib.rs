@@ -19,6 +19,7 @@
 
 pub mod client;
 mod config;
+pub mod disk;
 mod entropy;
 mod gso;
 pub mod http;
@@ -30,8 +31,8 @@ mod reload;
 mod system_message;
 
 pub use config::{
-    AdminConfig, AuthorizeConfig, Config, ConfigError, DEFAULT, HttpTable, LogConfig, LogFormat, NdnConfig, Origin,
-    OriginTable, RouteConfig, RouteTarget, Scope, StrategyConfig, TlsTable, UnixSetting,
+    AdminConfig, AuthorizeConfig, Config, ConfigError, DEFAULT, DiskTable, HttpTable, LogConfig, LogFormat, NdnConfig,
+    Origin, OriginTable, RouteConfig, RouteTarget, Scope, StrategyConfig, TlsTable, UnixSetting,
 };
 pub use node::{Node, raise_descriptor_limit};
 pub use system_message::system_message;

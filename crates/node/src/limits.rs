@@ -89,3 +89,12 @@ pub const HOUSEKEEPING: Duration = Duration::from_secs(1);
 
 /// Time between two warnings about what peers do: the first tells what is going on, the counters tell how often.
 pub const WARNINGS: Duration = Duration::from_secs(1);
+
+/// Threads that read from a disk tier. A disk in the page cache needs one; a solid one answers several at once.
+pub const DISK_READERS: usize = 4;
+
+/// Reads that wait for a disk tier. Each may become an object in memory; past it, the origin is asked instead.
+pub const DISK_READS_WAITING: usize = 256;
+
+/// The writer of a disk tier looks for work at least so often: it is woken for all that it knows of.
+pub const DISK_IDLE: Duration = Duration::from_secs(5);

@@ -1,6 +1,7 @@
 //! Starting and stopping the whole node.
 
 use crate::config::{Config, HttpTable, Origin, OriginTable};
+use crate::disk::DiskConfig;
 use crate::http::{Admin, Http, HttpConfig, OriginGroup, Purging, StatusSource, TlsConfig, Upstream};
 use crate::ndn::Ndn;
 use crate::reload::{Changes, ConfigFile};
@@ -190,6 +191,11 @@ fn http_config(table: &HttpTable) -> Option<HttpConfig> {
         slice: table.slice,
         share_cookies: table.share_cookies,
         targets: table.targets.clone(),
+        disk: table.disk.as_ref().map(|table| DiskConfig {
+            path: table.path.clone(),
+            capacity: table.capacity,
+            policy: table.policy.clone(),
+        }),
     })
 }
 

@@ -97,6 +97,7 @@ mod tests {
             slice: ByteSize::from_bytes(0),
             share_cookies: false,
             targets: Vec::new(),
+            disk: None,
         };
         Http::start(&config, || ()).unwrap()
     }

@@ -41,6 +41,26 @@ pub struct HttpTable {
     /// Response fields that speak to this cache, the most telling first.
     #[serde(deserialize_with = "field_names")]
     pub targets: Vec<http::HeaderName>,
+    /// `[http.disk]`; `None` where the cache is in memory alone.
+    pub disk: Option<DiskTable>,
+}
+
+/// `[http.disk]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskTable {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    #[serde(deserialize_with = "parsed")]
+    pub capacity: ByteSize,
+    /// Policy of the disk tier.
+    #[serde(deserialize_with = "parsed", default = "fifo")]
+    pub policy: Spec,
+}
+
+fn fifo() -> Spec {
+    known_spec("fifo")
 }
 
 /// `[http.tls]`
@@ -107,6 +127,7 @@ impl Default for HttpTable {
             slice: ByteSize::from_mib(1),
             share_cookies: false,
             targets: vec![http::HeaderName::from_static("cdn-cache-control")],
+            disk: None,
         }
     }
 }

@@ -6,7 +6,7 @@ mod http;
 mod ndn;
 mod values;
 
-pub use http::{HttpTable, Origin, OriginTable, TlsTable};
+pub use http::{DiskTable, HttpTable, Origin, OriginTable, TlsTable};
 pub use ndn::{AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting};
 
 use crate::system_message::system_message;
@@ -102,10 +102,14 @@ impl Config {
     pub fn parse(text: &str, source: &str) -> Result<Config, ConfigError> {
         let config: Config = toml::from_str(text).map_err(|error| ConfigError(explain(&error, text, source)))?;
         // What a spec's arguments mean together shows only where they meet a capacity.
+        let disk = config.http.disk.as_ref().map(|disk| ("[http.disk] policy", &disk.policy, disk.capacity));
         for (place, policy, capacity) in [
             ("[ndn] policy", &config.ndn.policy, config.ndn.content_store),
             ("[http] policy", &config.http.policy, config.http.cache),
-        ] {
+        ]
+        .into_iter()
+        .chain(disk)
+        {
             Engine::new(policy, capacity, &Streams::new(0))
                 .map_err(|error| ConfigError(format!("{source}: {place}: {error}")))?;
         }
@@ -189,6 +193,7 @@ mod tests {
         assert_eq!((file.http.cache, file.http.max_object), (code.http.cache, code.http.max_object));
         assert_eq!((file.http.slice, file.http.share_cookies), (code.http.slice, code.http.share_cookies));
         assert_eq!(file.http.targets, code.http.targets);
+        assert!(file.http.disk.is_none() && code.http.disk.is_none());
         assert_eq!(file.http.policy.to_string(), code.http.policy.to_string());
         assert_eq!((file.admin.listen, file.admin.token), (code.admin.listen, code.admin.token));
         assert_eq!((file.log.level, file.log.format), (code.log.level, code.log.format));
@@ -227,6 +232,11 @@ mod tests {
             (
                 "[http]\npolicy = \"lookahead+lru\"",
                 &["larder.toml", "[http] policy", "only `larder replay` can run it"],
+            ),
+            ("[http.disk]\npath = \"/a\"", &["larder.toml:1", "capacity"]),
+            (
+                "[http.disk]\npath = \"/a\"\ncapacity = \"1GiB\"\npolicy = \"lookahead+lru\"",
+                &["larder.toml", "[http.disk] policy"],
             ),
             ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
             ("[http]\ntargets = [\"a b\"]", &["larder.toml:2", "a b", "field"]),

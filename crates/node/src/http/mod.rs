@@ -28,6 +28,8 @@
 pub mod admin;
 mod assemble;
 mod body;
+mod disk;
+mod http2;
 pub mod limits;
 mod listen;
 mod max_forwards;
@@ -47,6 +49,7 @@ pub use origin_server::OriginServer;
 pub use purge::Purging;
 pub use tls::TlsConfig;
 
+use crate::disk::DiskConfig;
 use larder_policy::{Spec, SpecError};
 use larder_units::{ByteSize, Streams};
 use std::net::SocketAddr;
@@ -80,6 +83,8 @@ pub struct HttpConfig {
     pub share_cookies: bool,
     /// Response fields that speak to this cache (RFC 9213), the most telling first.
     pub targets: Vec<::http::HeaderName>,
+    /// The disk tier, where there is one.
+    pub disk: Option<DiskConfig>,
 }
 
 /// Where responses come from.
@@ -135,7 +140,28 @@ impl Http {
     /// # Errors
     /// One line that names the setting and what is wrong with it.
     pub fn start(config: &HttpConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Http, String> {
-        let [key_a, key_b, seed] = crate::entropy::words();
+        let listener = listen::bind("[http] listen", config.listen)?;
+        let local = listener.local_addr().map_err(|error| format!("[http] listen: {error}"))?;
+        let origins = origins(config, local)?;
+        let [seed] = crate::entropy::words();
+        let streams = Streams::new(seed);
+        let disk = config.disk.as_ref().map(|config| disk::start(config, &streams)).transpose()?;
+        let started = Http::serve(config, (listener, local), origins, disk.clone(), &streams, on_end);
+        if let (Err(_), Some(disk)) = (&started, disk) {
+            disk.stop();
+        }
+        started
+    }
+
+    fn serve(
+        config: &HttpConfig,
+        (listener, local): (std::net::TcpListener, SocketAddr),
+        origins: Origins,
+        disk: Option<disk::HttpDisk>,
+        streams: &Streams,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Http, String> {
+        let [key_a, key_b] = crate::entropy::words();
         let mut hash_key = [0; 16];
         hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
         hash_key[8..].copy_from_slice(&key_b.to_le_bytes());
@@ -146,13 +172,14 @@ impl Http {
             slice: config.slice,
             share_cookies: config.share_cookies,
             targets: config.targets.clone(),
-            hash_key,
+            // Variants on the disk are told apart by it.
+            hash_key: disk.as_ref().map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),
         };
-        let cache = larder_http::Cache::new(&cache, &Streams::new(seed))
-            .map_err(|error: SpecError| format!("[http] policy: {error}"))?;
-        let listener = listen::bind("[http] listen", config.listen)?;
-        let local = listener.local_addr().map_err(|error| format!("[http] listen: {error}"))?;
-        let origins = origins(config, local)?;
+        let mut cache =
+            larder_http::Cache::new(&cache, streams).map_err(|error: SpecError| format!("[http] policy: {error}"))?;
+        if let Some(disk) = &disk {
+            cache.set_tier(Box::new(disk::Tier(disk.clone())));
+        }
         let mut doors = vec![listen::Door { listener, identity: None }];
         let (mut local_tls, mut tls_identity) = (None, None);
         if let Some(tls) = &config.tls {
@@ -162,7 +189,7 @@ impl Http {
             doors.push(listen::Door { listener, identity: identity.clone() });
             tls_identity = identity;
         }
-        let proxy = Arc::new(proxy::Proxy::new(cache, origins));
+        let proxy = Arc::new(proxy::Proxy::new(cache, origins, disk));
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
         let (stop, stopped) = oneshot::channel();
         let (serving, checking) = (Arc::clone(&proxy), Arc::downgrade(&proxy));
@@ -228,5 +255,8 @@ impl Http {
             let _ = stop.send(());
         }
         let _ = self.thread.join();
+        if let Some(disk) = self.proxy.disk() {
+            disk.stop();
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::assemble::{Way, assemble};
 use super::body::{OriginBody, Outgoing, Timed, Upload, collect};
+use super::disk::{self, HttpDisk};
 use super::upstream::Origins;
 use super::{limits, max_forwards, round_trip};
 use ::http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
@@ -11,8 +12,8 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Stat
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{
-    Answer, Assembled, Assembly, Boarding, Cache, Completion, Exchange, Fill, Follower, Now, Piece, Purge, Reply,
-    RequestHead, ResponseHead, Step, UpstreamFailure,
+    Answer, Assembled, Assembly, Boarding, Cache, Completion, Exchange, Fill, Follower, Now, Piece, Purge, Recall,
+    Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
 };
 use larder_units::Time;
 use std::convert::Infallible;
@@ -23,7 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Fields from which frameworks take a target, a scheme or a method other than the request's. They are not part of the cache key, so a
 /// client could choose with them what others get (web cache poisoning): they do not pass. `X-Forwarded-Host` and `-Proto` are set anew.
@@ -48,6 +50,7 @@ pub(super) struct Proxy {
     state: Mutex<State>,
     /// Replaced as a whole; requests under way keep what they began with.
     origins: Mutex<Arc<Origins>>,
+    disk: Option<HttpDisk>,
     /// Places for [`limits::UNDER_WAY`].
     under_way: Arc<Semaphore>,
     /// Places for [`limits::BACKGROUND`].
@@ -66,11 +69,12 @@ struct State {
 }
 
 impl Proxy {
-    pub(super) fn new(cache: Cache, origins: Origins) -> Proxy {
+    pub(super) fn new(cache: Cache, origins: Origins, disk: Option<HttpDisk>) -> Proxy {
         let state = Mutex::new(State { cache, since_job_check: 0, job_running: false });
         Proxy {
             state,
             origins: Mutex::new(Arc::new(origins)),
+            disk,
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
             started: Instant::now(),
@@ -102,6 +106,22 @@ impl Proxy {
                 Some(next) => from = next,
                 None => return objects,
             }
+        }
+    }
+
+    /// Its disk tier.
+    pub(super) fn disk(&self) -> Option<&HttpDisk> {
+        self.disk.as_ref()
+    }
+
+    /// Returns when no restart brings back what has been removed.
+    ///
+    /// # Errors
+    /// One line where the disk does not let it be.
+    pub(super) async fn settle(&self) -> Result<(), String> {
+        match &self.disk {
+            Some(disk) => disk.settle().await,
+            None => Ok(()),
         }
     }
 
@@ -229,30 +249,22 @@ impl Proxy {
     ) -> Response<Outgoing> {
         let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body) };
         let place = self.place().await;
-        if !exchange.is_shared() {
+        let is_shared = exchange.is_shared();
+        let forwarding = Box::pin(async move {
             let (response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
             if let Some((body, fill)) = rest {
-                tokio::spawn(async move {
+                let mut collecting = Box::pin(async move {
                     let _place = place;
                     collect(body, fill, self).await;
                 });
+                // A small body has come with its head: no task for that.
+                if !poll_fn(|cx| Poll::Ready(collecting.as_mut().poll(cx).is_ready())).await {
+                    tokio::spawn(collecting);
+                }
             }
-            return response;
-        }
-        let (answer, answered) = oneshot::channel();
-        tokio::spawn(async move {
-            let _place = place;
-            let (response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
-            // The client may have gone.
-            let _ = answer.send(response);
-            if let Some((body, fill)) = rest {
-                collect(body, fill, self).await;
-            }
+            response
         });
-        // It ends without an answer only where the runtime ends, or by a panic, which has said so.
-        answered
-            .await
-            .unwrap_or_else(|_| plain_error(StatusCode::INTERNAL_SERVER_ERROR, "larder: the request was lost\n"))
+        if is_shared { GoesOn(Some(forwarding)).await } else { forwarding.await }
     }
 
     /// Validates in the background what has just been served stale.
@@ -269,13 +281,36 @@ impl Proxy {
         });
     }
 
+    /// Asks the disk, where it may know the answer; `Err` is the answer.
+    async fn recall(
+        &self,
+        mut exchange: Box<Exchange>,
+        errand: &Errand,
+    ) -> Result<Box<Exchange>, Box<Response<Outgoing>>> {
+        let mut variant = None;
+        while let (Some(disk), Some(key)) = (&self.disk, exchange.recall_key()) {
+            let recalled = disk::recall(disk, &key, variant).await;
+            let now = self.now();
+            match self.lock().cache.on_recalled(exchange, recalled, &errand.head(false), now) {
+                Recall::Answer(answer) => return Err(Box::new(sent(answer))),
+                Recall::Forward(exchange) => return Ok(exchange),
+                Recall::Variant(again, other) => (exchange, variant) = (again, Some(other)),
+            }
+        }
+        Ok(exchange)
+    }
+
     /// Asks the origin. What comes is for the client; the body, where it may be stored, has to be collected, and the client reads it meanwhile.
     async fn forward(
         self: Arc<Self>,
-        mut exchange: Box<Exchange>,
+        exchange: Box<Exchange>,
         errand: Errand,
         upload: Upload,
     ) -> (Response<Outgoing>, Option<(OriginBody, Box<Fill>)>) {
+        let mut exchange = match self.recall(exchange, &errand).await {
+            Ok(exchange) => exchange,
+            Err(answer) => return (*answer, None),
+        };
         let way = errand.way();
         let Parts { method, headers, .. } = errand.parts;
         let headers = exchange.upstream_headers(headers);
@@ -287,7 +322,14 @@ impl Proxy {
             };
             let head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
             let now = self.now();
-            let reply = self.lock().cache.on_response(exchange, head, now);
+            let (reply, unsettled) = {
+                let mut state = self.lock();
+                (state.cache.on_response(exchange, head, now), state.cache.take_unsettled())
+            };
+            // Who is told that his change was made shall not see the old page after a crash.
+            if unsettled && let Err(error) = self.settle().await {
+                tracing::warn!(error, "an unsafe request's invalidation may be undone by a restart");
+            }
             match reply {
                 Reply::Answer(answer) => return (sent(answer), None),
                 Reply::Relay { status, headers, fill } => {
@@ -304,6 +346,31 @@ impl Proxy {
                     asked = self.ask(method.clone(), &way, exchange.retry_headers(), Upload::empty()).await;
                 }
             }
+        }
+    }
+}
+
+/// What goes on by itself where nobody waits for it any more. A task from the start would do the same, at the cost of one
+/// for every miss.
+struct GoesOn<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
+
+impl<T: Send + 'static> Future for GoesOn<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let polled = self.0.as_mut().map_or(Poll::Pending, |future| future.as_mut().poll(cx));
+        if polled.is_ready() {
+            self.0 = None;
+        }
+        polled
+    }
+}
+
+impl<T: Send + 'static> Drop for GoesOn<T> {
+    fn drop(&mut self) {
+        // None where it is done; without a runtime the node has ended.
+        if let (Some(future), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(future);
         }
     }
 }
@@ -546,7 +613,7 @@ mod tests {
             hash_key: [1; 16],
         };
         let cache = Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
-        Arc::new(Proxy::new(cache, Origins::new(&crate::http::Upstream::Generated, &[]).unwrap()))
+        Arc::new(Proxy::new(cache, Origins::new(&crate::http::Upstream::Generated, &[]).unwrap(), None))
     }
 
     /// The fear: clients that come and go leave requests without end behind them at the origin.

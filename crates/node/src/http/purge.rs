@@ -8,7 +8,7 @@
 //! {"tag": "article-17", "soft": true}     keeps them, stale: they are validated, or serve while the origin is down
 //! ```
 //!
-//! The answer says how many responses it took; when it has come, none of them is served any more.
+//! The answer says how many responses in memory it took; when it has come, none of them is served any more, nor any on disk, nor after a restart.
 
 use super::limits;
 use super::proxy::Proxy;
@@ -73,6 +73,7 @@ impl Purging {
         let text = read.map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the order did not come in time".to_owned()))?;
         let purge = text.and_then(|text| parse(&text)).map_err(|error| (StatusCode::BAD_REQUEST, error))?;
         let objects = self.proxy.purge(&purge);
+        self.proxy.settle().await.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error))?;
         tracing::info!(?purge, objects, "purged");
         Ok(objects)
     }

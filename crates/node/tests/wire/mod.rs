@@ -22,6 +22,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         slice: ByteSize::from_mib(1),
         share_cookies: false,
         targets: vec!["cdn-cache-control".parse().unwrap()],
+        disk: None,
     }
 }
 

@@ -1,0 +1,251 @@
+//! A stored response as bytes that outlast the process; all numbers little-endian.
+//!
+//! ```text
+//! length of all but the body u32 │ version u8 │ status u16 │ freshness │ fields that select: count u16, each name, 0 or 1 and a value
+//! │ header fields: count u16, each flags u8, name, value │ body
+//! ```
+//!
+//! A name has its length before it as u16, a value as u32. Freshness is told by the wall clock, since the monotonic one begins anew: where that
+//! has jumped to before the response was received, nobody knows its age, and it is taken for stale. `Age` and this cache's
+//! `Cache-Status` are left out, other caches' are kept.
+
+use crate::Now;
+use crate::cache_status::CACHE_STATUS;
+use crate::freshness::Freshness;
+use crate::stored::Stored;
+use crate::vary::Selector;
+use bytes::Bytes;
+use http::header::AGE;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+/// Records of other versions are not read.
+const VERSION: u8 = 1;
+
+/// All but the body.
+pub(crate) fn encode(stored: &Stored, now: Now) -> Vec<u8> {
+    let mut record = Writer(vec![0; 4]);
+    record.byte(VERSION);
+    record.u16(stored.status.as_u16());
+    stored.freshness.encode(now, &mut record);
+    stored.selector.encode(&mut record);
+    let own = [AGE, CACHE_STATUS];
+    let fields = || stored.headers().iter().filter(|(name, _)| !own.contains(name));
+    let earlier = stored.earlier();
+    record.u16(fields().count() as u16 + u16::from(!earlier.is_empty()));
+    for (name, value) in fields() {
+        record.byte(u8::from(value.is_sensitive()));
+        record.name(name.as_str());
+        record.value(value.as_bytes());
+    }
+    if !earlier.is_empty() {
+        record.byte(0);
+        record.name(CACHE_STATUS.as_str());
+        record.value(earlier.as_bytes());
+    }
+    let Writer(mut bytes) = record;
+    let length = bytes.len() as u32;
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    bytes
+}
+
+/// The response of a record with its body behind it; `None` for what is no record.
+pub(crate) fn decode(bytes: &Bytes, key: Box<[u8]>, hash: u64, now: Now) -> Option<Stored> {
+    let (mut record, length) = Reader::of(bytes)?;
+    let status = StatusCode::from_u16(record.u16()?).ok()?;
+    let freshness = Freshness::decode(&mut record, now)?;
+    let selector = Selector::decode(&mut record)?;
+    let mut headers = HeaderMap::new();
+    for _ in 0..record.u16()? {
+        let is_sensitive = record.byte()? != 0;
+        let name = record.name()?;
+        let mut value = HeaderValue::from_bytes(record.value()?).ok()?;
+        value.set_sensitive(is_sensitive);
+        headers.append(name, value);
+    }
+    let mut stored = Stored::new(key, hash, selector, status, &headers, freshness);
+    stored.set_body(bytes.slice(length..));
+    Some(stored)
+}
+
+/// Calls `look` with each header field of a record, as far as it can be read.
+pub(crate) fn each_field(bytes: &[u8], mut look: impl FnMut(&str, &[u8])) -> Option<()> {
+    let (mut record, _) = Reader::of(bytes)?;
+    record.u16()?;
+    Freshness::skip(&mut record)?;
+    Selector::decode(&mut record)?;
+    for _ in 0..record.u16()? {
+        record.byte()?;
+        let name = record.text()?;
+        look(name, record.value()?);
+    }
+    Some(())
+}
+
+pub(crate) struct Writer(Vec<u8>);
+
+impl Writer {
+    pub(crate) fn byte(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+
+    pub(crate) fn u16(&mut self, number: u16) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    pub(crate) fn u64(&mut self, number: u64) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    /// Of a field: `HeaderName` has at most 64 KiB less one.
+    pub(crate) fn name(&mut self, name: &str) {
+        self.u16(name.len() as u16);
+        self.0.extend_from_slice(name.as_bytes());
+    }
+
+    pub(crate) fn value(&mut self, value: &[u8]) {
+        self.0.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        self.0.extend_from_slice(value);
+    }
+}
+
+pub(crate) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// After length and version; and the length.
+    fn of(bytes: &'a [u8]) -> Option<(Reader<'a>, usize)> {
+        let (length, _) = bytes.split_first_chunk()?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+        let mut reader = Reader(bytes.get(4..length)?);
+        (reader.byte()? == VERSION).then_some((reader, length))
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (array, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*array)
+    }
+
+    fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    pub(crate) fn byte(&mut self) -> Option<u8> {
+        self.array().map(|[byte]| byte)
+    }
+
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        let length = self.u16()?;
+        std::str::from_utf8(self.bytes(usize::from(length))?).ok()
+    }
+
+    pub(crate) fn name(&mut self) -> Option<HeaderName> {
+        HeaderName::from_bytes(self.text()?.as_bytes()).ok()
+    }
+
+    pub(crate) fn value(&mut self) -> Option<&'a [u8]> {
+        let length = u32::from_le_bytes(self.array()?);
+        self.bytes(usize::try_from(length).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directives::ResponseDirectives;
+    use larder_units::Time;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    const RECEIVED: Now = Now { time: Time::from_secs(100), unix_seconds: 784_111_777 };
+
+    fn stored() -> Stored {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+            ("cache-control", "max-age=60, immutable, stale-if-error=5"),
+            ("age", "3"),
+            ("cache-status", "edge; hit"),
+            ("set-cookie", "a=1"),
+            ("set-cookie", "b=2"),
+            ("vary", "accept, x-none"),
+            ("etag", "\"a\""),
+            ("surrogate-key", "one two"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        let mut request = HeaderMap::new();
+        request.insert("accept", HeaderValue::from_static("text/html"));
+        let says = ResponseDirectives::of(&headers);
+        let freshness = Freshness::of(StatusCode::OK, &headers, &says, RECEIVED.time, RECEIVED);
+        let selector = Selector::of(&headers, &request);
+        let mut stored = Stored::new(b"key"[..].into(), 7, selector, StatusCode::OK, &headers, freshness);
+        stored.set_body(Bytes::from_static(b"body"));
+        stored
+    }
+
+    fn record() -> Bytes {
+        [&encode(&stored(), RECEIVED)[..], b"body"].concat().into()
+    }
+
+    /// The fear: what comes back after a restart is younger, fresher or another variant than what was stored.
+    #[test]
+    fn all_of_it_comes_back() {
+        // Another process, 10 seconds later.
+        let later = Now { time: Time::from_secs(2), unix_seconds: RECEIVED.unix_seconds + 10 };
+        let mut back = decode(&record(), b"key"[..].into(), 7, later).unwrap();
+        let mut same = stored();
+        assert_eq!(back.freshness.age(later.time), Duration::from_secs(13));
+        assert_eq!(back.freshness.ttl_seconds(later.time), 47);
+        assert!(back.selector == same.selector && back.status == same.status && back.body == same.body);
+        let in_this = RECEIVED.time + Duration::from_secs(10);
+        assert_eq!(back.hit_headers(later.time), same.hit_headers(in_this));
+        assert_eq!(back.size(4), same.size(4));
+        // Written and read once more, it is still as old.
+        let again = [&encode(&back, later)[..], b"body"].concat().into();
+        let back = decode(&again, b"key"[..].into(), 7, later).unwrap();
+        assert_eq!(back.freshness.age(later.time), Duration::from_secs(13));
+    }
+
+    #[test]
+    fn a_clock_that_went_back_makes_stale() {
+        let earlier = Now { time: Time::from_secs(2), unix_seconds: RECEIVED.unix_seconds - 1 };
+        let back = decode(&record(), b"key"[..].into(), 7, earlier).unwrap();
+        assert!(!back.freshness.is_fresh(earlier.time));
+    }
+
+    #[test]
+    fn cut_or_of_another_version_it_is_none() {
+        let whole = record();
+        for length in 0..whole.len() - 4 {
+            assert!(decode(&whole.slice(..length), b"key"[..].into(), 7, RECEIVED).is_none(), "{length}");
+        }
+        let mut other = whole.to_vec();
+        other[4] = VERSION + 1;
+        assert!(decode(&other.into(), b"key"[..].into(), 7, RECEIVED).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(at in 0..200_usize, with in proptest::collection::vec(any::<u8>(), 0..8)) {
+            let mut bytes = record().to_vec();
+            let at = at.min(bytes.len() - with.len());
+            bytes[at..at + with.len()].copy_from_slice(&with);
+            let bytes = Bytes::from(bytes);
+            if let Some(mut stored) = decode(&bytes, b"key"[..].into(), 7, RECEIVED) {
+                stored.hit_headers(Time::from_secs(200));
+                let _ = encode(&stored, RECEIVED);
+            }
+            each_field(&bytes, |_, _| ());
+        }
+    }
+}

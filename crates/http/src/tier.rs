@@ -1,0 +1,94 @@
+//! A second tier behind the store, on a disk say: larger, slower, and still there after a restart.
+//!
+//! Everything that may be stored is put there as it is stored, or where the store's own policy does not want it; so a restart finds what was
+//! served, and the tier's own policy decides what stays. A request that the store cannot answer, and the tier may, is recalled
+//! (`recall.rs`) before the origin is asked. Whatever is invalidated, purged or found outdated is removed there too.
+//!
+//! What stands there is written in `record.rs`. Slices of large bodies are not put there, nor their heads.
+
+use crate::cache::Cache;
+use crate::key::Key;
+use crate::purge::Purge;
+use crate::stored::Stored;
+use crate::{Now, record};
+use bytes::Bytes;
+
+/// The host's side: it keeps records by key and variant. Calls come under the cache's lock, so none may wait for a disk.
+pub trait SecondTier: Send {
+    /// A request for this key: whether something may be recalled. The tier's policy counts it either way.
+    fn request(&mut self, key: &[u8]) -> bool;
+
+    /// Stores a response, in two parts; it takes the place of the one with the same variant, also where it is not stored.
+    fn put(&mut self, key: &[u8], variant: u32, response: [Bytes; 2]);
+
+    /// Removes all variants.
+    fn remove(&mut self, key: &[u8]);
+
+    /// Removes this variant.
+    fn remove_variant(&mut self, key: &[u8], variant: u32);
+
+    /// Carries out a purge of more than one key, or a soft one.
+    fn purge(&mut self, purge: &Purge);
+
+    /// Whether what was recalled is still there.
+    fn is_current(&self, key: &[u8], position: u64) -> bool;
+}
+
+/// A response as the second tier gives it back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recalled {
+    /// The two parts, one after the other.
+    pub response: Bytes,
+    /// It was softly purged.
+    pub expired: bool,
+    /// What [`SecondTier::is_current`] knows it by.
+    pub position: u64,
+}
+
+impl Cache {
+    /// Puts a second tier behind the store. Its hash key should last as long as it does: variants are told apart by hashes with it.
+    pub fn set_tier(&mut self, tier: Box<dyn SecondTier>) {
+        self.tier = Some(tier);
+    }
+
+    /// Something was removed from the second tier because of an unsafe request, since this was last asked: the host should let the tier
+    /// settle before it answers, so that no crash brings it back.
+    pub fn take_unsettled(&mut self) -> bool {
+        std::mem::take(&mut self.unsettled)
+    }
+
+    pub(crate) fn may_be_recalled(&mut self, key: &Key<'_>) -> bool {
+        self.tier.as_mut().is_some_and(|tier| tier.request(&key.to_bytes()))
+    }
+
+    pub(crate) fn put_in_tier(&mut self, stored: &Stored, now: Now) {
+        // What slices are made of is known by a number that the next start gives to others.
+        if stored.sliced.is_some() || stored.is_slice() {
+            return;
+        }
+        let variant = stored.selector.variant(&self.hash_key);
+        if let Some(tier) = &mut self.tier {
+            tier.put(&stored.key, variant, [record::encode(stored, now).into(), stored.body.clone()]);
+        }
+    }
+
+    pub(crate) fn remove_from_tier(&mut self, key: &Key<'_>) {
+        if let Some(tier) = &mut self.tier {
+            tier.remove(&key.to_bytes());
+            self.unsettled = true;
+        }
+    }
+
+    pub(crate) fn remove_variant_from_tier(&mut self, stored: &Stored) {
+        let variant = stored.selector.variant(&self.hash_key);
+        if let Some(tier) = &mut self.tier {
+            tier.remove_variant(&stored.key, variant);
+        }
+    }
+
+    pub(crate) fn purge_tier(&mut self, purge: &Purge) {
+        if let Some(tier) = &mut self.tier {
+            tier.purge(purge);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! One file as a log's storage.
+
+use larder_disk::Storage;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+pub(super) struct DiskFile(File);
+
+impl DiskFile {
+    /// Opens the file, or makes an empty one that nobody else may read: it holds what clients get. Nobody else of our kind uses it meanwhile.
+    pub(super) fn open(path: &Path) -> io::Result<DiskFile> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        match file.try_lock() {
+            Ok(()) => Ok(DiskFile(file)),
+            Err(TryLockError::WouldBlock) => Err(io::Error::other("another process uses it")),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Makes it `bytes` long, on blocks that are its own: later, a full disk is no trouble of ours.
+    pub(super) fn reserve(&self, bytes: u64) -> io::Result<()> {
+        self.0.set_len(bytes)?;
+        match fallocate(&self.0, FallocateFlags::empty(), 0, bytes) {
+            // Some file systems cannot; then a full disk shows at a write.
+            Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Forgets everything that it holds.
+    pub(super) fn empty(&self) -> io::Result<()> {
+        self.0.set_len(0)?;
+        self.0.sync_all()
+    }
+}
+
+impl Storage for DiskFile {
+    fn read(&self, mut at: u64, mut into: &mut [u8]) -> io::Result<()> {
+        while !into.is_empty() {
+            match self.0.read_at(into, at) {
+                // Past the end: the file has not got its length yet.
+                Ok(0) => {
+                    into = {
+                        into.fill(0);
+                        &mut []
+                    }
+                }
+                Ok(read) => {
+                    into = &mut into[read..];
+                    at += read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, at)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}

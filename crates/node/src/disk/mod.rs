@@ -1,0 +1,328 @@
+//! The disk tier's host: a log in a file, one thread that writes and syncs, and some that read.
+//!
+//! ```text
+//!  cache ── put, remove, mark ──► Log (a mutex, held for no IO) ◄── job, complete ── thread "disk": write, fdatasync, reclaim
+//!        ── recall ── bounded queue ──► threads "disk-read": pread, checksum ──────► the one who waits
+//! ```
+//!
+//! A disk that fails, at the start or later, is left alone with one line in the log: the tier is empty from then on, and its file is
+//! truncated, since it does not know what was removed meanwhile.
+
+mod file;
+
+use crate::limits;
+use crate::system_message::system_message;
+use file::DiskFile;
+use larder_disk::{Config, Geometry, Identity, Log, Lookup, Marks, OpenError, Opened, Recalled};
+use larder_policy::Spec;
+use larder_units::{ByteSize, Streams, Time};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Where a tier is, and what it keeps.
+#[derive(Clone, Debug)]
+pub struct DiskConfig {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size; objects take up to three quarters of it.
+    pub capacity: ByteSize,
+    /// Its policies.
+    pub policy: Spec,
+}
+
+/// A log in a file, with its threads. Clones are the same one.
+pub struct Disk<M>(Arc<Shared<M>>);
+
+impl<M> Clone for Disk<M> {
+    fn clone(&self) -> Self {
+        Disk(Arc::clone(&self.0))
+    }
+}
+
+struct Shared<M> {
+    state: Mutex<State<M>>,
+    wake: Condvar,
+    file: DiskFile,
+    path: PathBuf,
+    started: Instant,
+}
+
+struct State<M> {
+    log: Log<M>,
+    /// Who waits for what to be synced.
+    settling: Vec<(u64, oneshot::Sender<()>)>,
+    reads: Option<SyncSender<Read>>,
+    /// Reads that found the queue full.
+    reads_refused: u64,
+    /// The log has failed: whether its file is empty.
+    retired: Option<bool>,
+    stopping: bool,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Read {
+    lookup: Lookup,
+    answer: oneshot::Sender<Option<Recalled>>,
+}
+
+/// A tier's figures.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct DiskFigures {
+    pub counters: larder_disk::Counters,
+    pub spec: String,
+    pub used: ByteSize,
+    pub capacity: ByteSize,
+    pub objects: usize,
+    pub queued_bytes: usize,
+    pub state_bytes: usize,
+    pub reads_refused: u64,
+    /// Why it has failed.
+    pub failure: Option<String>,
+}
+
+impl<M: Marks + Send + 'static> Disk<M> {
+    /// Opens the log and starts its threads. `setting` is the table of the configuration, for errors.
+    ///
+    /// # Errors
+    /// One line: what is wrong with the path or the capacity. A disk that fails is none: the tier is empty then.
+    pub fn start(setting: &str, config: &DiskConfig, marks: M, streams: &Streams) -> Result<Disk<M>, String> {
+        let begun = Instant::now();
+        let geometry = Geometry::of(config.capacity).map_err(|error| format!("{setting} capacity: {error}"))?;
+        let of_path = |error: &dyn std::fmt::Display| format!("{setting} path: {}: {error}", config.path.display());
+        let file = DiskFile::open(&config.path).map_err(|error| of_path(&system_message(&error)))?;
+        let log_config = Config { geometry, policy: config.policy.clone() };
+        let opened = Log::open(&file, &log_config, fresh_identity(), marks, streams, Time::ZERO);
+        let (mut log, opened) = opened.map_err(|error| match error {
+            OpenError::Foreign => of_path(&"it holds something else; name a new file, or remove this one"),
+            OpenError::Policy(error) => format!("{setting} policy: {error}"),
+        })?;
+        if let Err(error) = file.reserve(geometry.file_bytes()) {
+            log.fail(error);
+        }
+        report(&config.path, opened, &log, begun.elapsed());
+        let (reads, waiting) = sync_channel(limits::DISK_READS_WAITING);
+        let state = State {
+            log,
+            settling: Vec::new(),
+            reads: Some(reads),
+            reads_refused: 0,
+            retired: None,
+            stopping: false,
+            threads: Vec::new(),
+        };
+        let path = config.path.clone();
+        let shared = Shared { state: Mutex::new(state), wake: Condvar::new(), file, path, started: begun };
+        let disk = Disk(Arc::new(shared));
+        let threads = disk.spawn(waiting).map_err(|error| format!("cannot start a thread: {error}"))?;
+        disk.lock().threads = threads;
+        Ok(disk)
+    }
+
+    fn spawn(&self, waiting: Receiver<Read>) -> std::io::Result<Vec<JoinHandle<()>>> {
+        let mut threads = Vec::new();
+        let writer = self.clone();
+        threads.push(std::thread::Builder::new().name("disk".to_owned()).spawn(move || writer.write())?);
+        let waiting = Arc::new(Mutex::new(waiting));
+        for _ in 0..limits::DISK_READERS {
+            let (reader, waiting) = (self.clone(), Arc::clone(&waiting));
+            let thread = std::thread::Builder::new().name("disk-read".to_owned());
+            threads.push(thread.spawn(move || reader.read(&waiting))?);
+        }
+        Ok(threads)
+    }
+
+    /// Calls the log, and wakes the writer where there is something for it.
+    pub fn with<T>(&self, call: impl FnOnce(&mut Log<M>, Time) -> T) -> T {
+        let mut state = self.lock();
+        let was_idle = state.log.next_timeout().is_none();
+        let result = call(&mut state.log, self.now());
+        let is_due = was_idle && state.log.next_timeout().is_some();
+        if is_due || state.log.queued_bytes() >= larder_disk::limits::WRITE_BYTES || state.log.has_failed() {
+            self.0.wake.notify_one();
+        }
+        result
+    }
+
+    /// Reads the value with this tag, or else the newest one; nothing where the disk has more to do than it can.
+    pub async fn recall(&self, key: &[u8], tag: Option<u32>) -> Option<Recalled> {
+        let answered = {
+            let mut state = self.lock();
+            let lookup = state.log.look_up(key, tag)?;
+            if lookup.is_in_memory() {
+                let found = lookup.run(&self.0.file);
+                return state.log.finish(&lookup, found);
+            }
+            let (answer, answered) = oneshot::channel();
+            let queue = state.reads.as_ref()?;
+            if queue.try_send(Read { lookup, answer }).is_err() {
+                state.reads_refused += 1;
+                return None;
+            }
+            answered
+        };
+        answered.await.ok().flatten()
+    }
+
+    /// Returns when everything before is on the disk.
+    ///
+    /// # Errors
+    /// One line where it cannot be, and the file may still hold what was removed.
+    pub async fn settle(&self) -> Result<(), String> {
+        let (done, waiting) = oneshot::channel();
+        let ticket = {
+            let mut state = self.lock();
+            let ticket = state.log.settle(self.now());
+            state.settling.push((ticket, done));
+            self.answer_settled(&mut state);
+            self.0.wake.notify_one();
+            ticket
+        };
+        // It ends without an answer only where the writer has panicked, which has said so.
+        let _ = waiting.await;
+        let state = self.lock();
+        match state.log.is_settled(ticket) || state.retired == Some(true) {
+            true => Ok(()),
+            false => Err(format!(
+                "{} has failed and cannot be emptied: remove it before the next start",
+                self.0.path.display()
+            )),
+        }
+    }
+
+    /// Writes what is to be written, and ends the threads.
+    pub fn stop(&self) {
+        let threads = {
+            let mut state = self.lock();
+            state.stopping = true;
+            state.reads = None;
+            state.log.settle(self.now());
+            std::mem::take(&mut state.threads)
+        };
+        self.0.wake.notify_one();
+        for thread in threads {
+            // It fails only where the thread has panicked, which has said so.
+            let _ = thread.join();
+        }
+    }
+
+    /// Its figures now.
+    pub fn figures(&self) -> DiskFigures {
+        let state = self.lock();
+        let engine = state.log.engine();
+        DiskFigures {
+            counters: state.log.counters(),
+            spec: engine.spec().to_string(),
+            used: engine.used(),
+            capacity: engine.capacity(),
+            objects: engine.len(),
+            queued_bytes: state.log.queued_bytes(),
+            state_bytes: state.log.state_bytes(),
+            reads_refused: state.reads_refused,
+            failure: state.log.failure().map(system_message),
+        }
+    }
+
+    /// The thread that writes.
+    fn write(&self) {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.log.job(self.now()) {
+                drop(state);
+                let done = job.run(&self.0.file);
+                state = self.lock();
+                state.log.complete(done, self.now());
+                self.answer_settled(&mut state);
+                continue;
+            }
+            if state.log.has_failed() {
+                return self.retire(state);
+            }
+            if state.stopping {
+                return;
+            }
+            let idle = limits::DISK_IDLE;
+            let wait = state.log.next_timeout().map_or(idle, |at| at.since(self.now()).min(idle));
+            state = self.0.wake.wait_timeout(state, wait).map_or_else(|held| held.into_inner().0, |held| held.0);
+        }
+    }
+
+    /// The log has failed: its file does not know what is removed from now on, so it must not be read again.
+    fn retire(&self, mut state: MutexGuard<'_, State<M>>) {
+        let path = self.0.path.display();
+        let reason = state.log.failure().map_or_else(String::new, system_message);
+        let emptied = match self.0.file.empty() {
+            Ok(()) => {
+                tracing::error!(%path, reason, "the disk tier has failed: on without it until the next start");
+                true
+            }
+            Err(error) => {
+                let error = system_message(&error);
+                tracing::error!(%path, reason, error, "the disk tier has failed, and its file cannot be emptied: remove it before the next start");
+                false
+            }
+        };
+        state.retired = Some(emptied);
+        self.answer_settled(&mut state);
+    }
+
+    /// A thread that reads.
+    fn read(&self, waiting: &Mutex<Receiver<Read>>) {
+        loop {
+            let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(Read { lookup, answer }) = next else { return };
+            let found = lookup.run(&self.0.file);
+            let recalled = self.lock().log.finish(&lookup, found);
+            // Who asked may have gone.
+            let _ = answer.send(recalled);
+        }
+    }
+
+    fn answer_settled(&self, state: &mut State<M>) {
+        let State { log, settling, retired, .. } = state;
+        let over = |ticket: u64| log.is_settled(ticket) || retired.is_some();
+        let mut at = 0;
+        while at < settling.len() {
+            if over(settling[at].0) {
+                // Who waited may have gone.
+                let _ = settling.swap_remove(at).1.send(());
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(u64::try_from(self.0.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// The log's methods leave it consistent or do not return: a panic in one of them is a bug, and the log goes on.
+    fn lock(&self) -> MutexGuard<'_, State<M>> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn fresh_identity() -> Identity {
+    let [id, key_a, key_b] = crate::entropy::words();
+    let mut hash_key = [0; 16];
+    hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
+    hash_key[8..].copy_from_slice(&key_b.to_le_bytes());
+    Identity { id, hash_key }
+}
+
+/// A failure is reported by the thread that empties the file.
+fn report<M: Marks>(path: &Path, opened: Opened, log: &Log<M>, took: Duration) {
+    let (path, objects) = (path.display(), log.engine().len());
+    match opened {
+        Opened::New => tracing::info!(%path, "a new disk tier"),
+        Opened::Found => tracing::info!(%path, objects, seconds = took.as_secs_f64(), "the disk tier is back"),
+        Opened::Replaced => {
+            tracing::warn!(%path, "the disk tier is of another size or version, or damaged: it begins empty")
+        }
+        Opened::Failed => {}
+    }
+}

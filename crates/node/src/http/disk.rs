@@ -1,0 +1,107 @@
+//! The HTTP cache's second tier: responses in a log on disk.
+
+use crate::disk::{Disk, DiskConfig, DiskFigures};
+use bytes::Bytes;
+use larder_disk::Verdict;
+use larder_http::{Judgement, Purge, PurgeMarks, Recalled, Scope, SecondTier};
+use larder_units::Streams;
+use serde_json::{Value, json};
+
+pub(super) type HttpDisk = Disk<Marks>;
+
+/// Purges, as the log knows them.
+#[derive(Default)]
+pub(super) struct Marks(PurgeMarks);
+
+impl larder_disk::Marks for Marks {
+    fn add(&mut self, position: u64, mark: &[u8]) {
+        self.0.add(position, mark);
+    }
+
+    fn verdict(&self, position: u64, key: &[u8], value: &[u8]) -> Verdict {
+        match self.0.judge(position, key, value) {
+            Judgement::Kept => Verdict::Untouched,
+            Judgement::Expired => Verdict::Expired,
+            Judgement::Purged => Verdict::Gone,
+        }
+    }
+
+    fn retire(&mut self, before: u64) {
+        self.0.retire(before);
+    }
+
+    fn clear(&mut self) {
+        self.0 = PurgeMarks::default();
+    }
+}
+
+pub(super) fn start(config: &DiskConfig, streams: &Streams) -> Result<HttpDisk, String> {
+    Disk::start("[http.disk]", config, Marks::default(), streams)
+}
+
+/// The cache's side of it.
+pub(super) struct Tier(pub HttpDisk);
+
+impl SecondTier for Tier {
+    fn request(&mut self, key: &[u8]) -> bool {
+        self.0.with(|log, now| log.request(key, now))
+    }
+
+    fn put(&mut self, key: &[u8], variant: u32, response: [Bytes; 2]) {
+        self.0.with(|log, now| log.put(key, variant, response, now));
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        self.0.with(|log, now| log.remove(key, now));
+    }
+
+    fn remove_variant(&mut self, key: &[u8], variant: u32) {
+        self.0.with(|log, now| log.remove_variant(key, variant, now));
+    }
+
+    fn purge(&mut self, purge: &Purge) {
+        let everything = purge.scope == Scope::Everything && !purge.soft;
+        self.0.with(|log, now| match everything || log.marks().0.is_full() {
+            true => log.clear(now),
+            false => log.mark(PurgeMarks::encode(purge).into(), now),
+        });
+    }
+
+    fn is_current(&self, key: &[u8], position: u64) -> bool {
+        self.0.with(|log, _| log.is_current(key, position))
+    }
+}
+
+/// What the disk tier found.
+pub(super) async fn recall(disk: &HttpDisk, key: &[u8], variant: Option<u32>) -> Option<Recalled> {
+    let larder_disk::Recalled { value, expired, position } = disk.recall(key, variant).await?;
+    Some(Recalled { response: value, expired, position })
+}
+
+/// Its figures for the status page.
+pub(super) fn status(figures: &DiskFigures) -> Value {
+    let counters = &figures.counters;
+    json!({
+        "policy": figures.spec,
+        "capacity_bytes": figures.capacity.bytes(),
+        "used_bytes": figures.used.bytes(),
+        "objects": figures.objects,
+        "queued_bytes": figures.queued_bytes,
+        "index_bytes": figures.state_bytes,
+        "stored": counters.stored,
+        "refused": counters.refused,
+        "too_large": counters.too_large,
+        "dropped": counters.dropped,
+        "evicted": counters.evicted,
+        "removed": counters.removed,
+        "rewritten": counters.rewritten,
+        "reclaimed": counters.reclaimed,
+        "recalled": counters.recalled,
+        "reads_refused": figures.reads_refused,
+        "unreadable": counters.unreadable,
+        "corrupt": counters.corrupt,
+        "written_bytes": counters.written_bytes,
+        "syncs": counters.syncs,
+        "failure": figures.failure,
+    })
+}
