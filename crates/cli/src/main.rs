@@ -24,6 +24,8 @@ mod put;
 mod replay;
 mod reproduce;
 mod run;
+mod seeds;
+mod simulate;
 mod testbed;
 mod trace;
 
@@ -57,6 +59,7 @@ enum Command {
     Origin(origin::OriginArgs),
     Policies(policies::PoliciesArgs),
     Reproduce(reproduce::ReproduceArgs),
+    Simulate(simulate::SimulateArgs),
     Testbed(testbed::TestbedArgs),
     Trace(trace::TraceArgs),
 }
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Command::Origin(args) => origin::run(args),
         Command::Policies(args) => policies::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Simulate(args) => simulate::run(args),
         Command::Testbed(args) => testbed::run(args),
         Command::Trace(args) => trace::run(args),
     };

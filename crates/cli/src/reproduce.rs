@@ -41,10 +41,16 @@ pub struct ReproduceArgs {
     /// Directory of traces that stand beside the generated ones, for the papers that use some
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
+
+    /// Experiments to run alone, as listed below; all where none is named
+    #[arg(long, value_name = "EXPERIMENT", num_args = 1..)]
+    only: Vec<String>,
 }
 
 fn papers() -> String {
-    let lines = PAPERS.iter().map(|paper| format!("  {:<10} {}", paper.name, paper.citation));
+    let lines = PAPERS.iter().map(|paper| {
+        format!("  {:<10} {}\n  {:<10} experiments {}", paper.name, paper.citation, "", paper.experiments.join(", "))
+    });
     format!("Papers:\n{}", lines.collect::<Vec<_>>().join("\n"))
 }
 
@@ -52,7 +58,7 @@ fn papers() -> String {
 pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     let paper = Paper::named(&args.paper).map_err(|error| Failure::usage(error.to_string()))?;
     let scale = if args.full { Scale::Full } else { Scale::Quick };
-    let request = Request { paper, scale, seed: args.seed, traces: args.traces.as_deref() };
+    let request = Request { paper, scale, seed: args.seed, traces: args.traces.as_deref(), only: &args.only };
     let out = args.out.unwrap_or_else(|| PathBuf::from(format!("reproduce-{}", args.paper)));
     // Before an hour's work, not after it.
     std::fs::create_dir_all(&out).map_err(|error| unwritable(&out, &error))?;

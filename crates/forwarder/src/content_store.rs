@@ -15,6 +15,7 @@ use larder_packet::{Data, Interest, NameRef};
 use larder_policy::{Engine, Slot, SlotIndex, grow, prefetch};
 use larder_units::{ByteSize, Time};
 use std::ops::Range;
+use std::time::Duration;
 
 /// A cache line.
 #[repr(align(64))]
@@ -72,11 +73,15 @@ pub struct ContentStoreCounters {
     pub rejections: u64,
     /// Data that made room for other Data.
     pub evictions: u64,
+    /// How long all of those were stored, together.
+    pub evicted_ages: Duration,
 }
 
 pub(crate) struct ContentStore {
     hasher: NameHasher,
     engine: Engine,
+    /// Whether a packet takes 1 of the capacity, and not its bytes.
+    counts_packets: bool,
     /// By the engine's slot.
     entries: Vec<Option<Entry>>,
     index: SlotIndex,
@@ -91,10 +96,11 @@ pub(crate) struct ContentStore {
 
 impl ContentStore {
     /// The hasher is the one of the hashes that come with the names.
-    pub(crate) fn new(hasher: NameHasher, engine: Engine) -> Self {
+    pub(crate) fn new(hasher: NameHasher, engine: Engine, counts_packets: bool) -> Self {
         ContentStore {
             hasher,
             engine,
+            counts_packets,
             entries: Vec::new(),
             index: SlotIndex::default(),
             tree: NameTree::default(),
@@ -212,9 +218,10 @@ impl ContentStore {
             self.counters.rejections += 1;
             return false;
         }
+        let weight = self.weight(data.wire);
         let mut wanted = false;
         for id in asked {
-            wanted |= self.engine.admit_or_fill(id, weight(data.wire), now);
+            wanted |= self.engine.admit_or_fill(id, weight, now);
         }
         self.counters.rejections += u64::from(!wanted);
         wanted
@@ -222,7 +229,7 @@ impl ContentStore {
 
     /// Stores the Data, whose name must not be stored, in the place of as many as it needs. False where it can never fit.
     pub(crate) fn store(&mut self, now: Time, hash: u64, data: &Data<'_>) -> bool {
-        let Some(slot) = self.insert_by_force(now, hash, weight(data.wire)) else {
+        let Some(slot) = self.insert_by_force(now, hash, self.weight(data.wire)) else {
             self.counters.rejections += 1;
             return false;
         };
@@ -263,7 +270,7 @@ impl ContentStore {
         self.index = SlotIndex::default();
         self.tree.clear();
         for entry in entries {
-            match self.insert_by_force(now, entry.hash, weight(&entry.wire)) {
+            match self.insert_by_force(now, entry.hash, self.weight(&entry.wire)) {
                 Some(slot) => self.keep(slot, entry),
                 None => self.counters.evictions += 1,
             }
@@ -274,14 +281,16 @@ impl ContentStore {
     fn insert_by_force(&mut self, now: Time, hash: u64, size: u64) -> Option<Slot> {
         let mut victims = std::mem::take(&mut self.victims);
         let slot = self.engine.insert(hash, size, now, &mut victims);
-        self.forget_all(victims);
+        self.forget_all(now, victims);
         slot
     }
 
-    fn forget_all(&mut self, mut victims: Vec<Slot>) {
+    fn forget_all(&mut self, now: Time, mut victims: Vec<Slot>) {
         self.counters.evictions += victims.len() as u64;
         for victim in victims.drain(..) {
-            self.forget(victim);
+            if let Some(stored) = self.forget(victim) {
+                self.counters.evicted_ages += now.since(stored);
+            }
         }
         self.victims = victims;
     }
@@ -297,10 +306,10 @@ impl ContentStore {
     }
 
     /// Makes the capacity `capacity`; what has to leave leaves at once.
-    pub(crate) fn set_capacity(&mut self, capacity: ByteSize) {
+    pub(crate) fn set_capacity(&mut self, now: Time, capacity: ByteSize) {
         let mut victims = std::mem::take(&mut self.victims);
         self.engine.set_capacity(capacity, &mut victims);
-        self.forget_all(victims);
+        self.forget_all(now, victims);
     }
 
     /// Erases up to `most` Data under a prefix; returns how many, and whether there are more.
@@ -317,18 +326,24 @@ impl ContentStore {
         self.forget(slot);
     }
 
-    /// Takes out of the indexes what the engine has given up.
-    fn forget(&mut self, slot: Slot) {
-        let Some(entry) = self.entries[slot.index()].take() else { return };
+    /// What a packet takes of the capacity.
+    fn weight(&self, packet: &[u8]) -> u64 {
+        if self.counts_packets { 1 } else { packet.len() as u64 + CONTENT_STORE_ENTRY_BYTES }
+    }
+
+    /// How long each of the stored has been there.
+    pub(crate) fn ages(&self, now: Time) -> impl Iterator<Item = Duration> {
+        self.entries.iter().flatten().map(move |entry| now.since(entry.stored))
+    }
+
+    /// Takes out of the indexes what the engine has given up; returns when it was stored.
+    fn forget(&mut self, slot: Slot) -> Option<Time> {
+        let entry = self.entries[slot.index()].take()?;
         self.index.remove(entry.hash, slot);
         self.tree.remove(&self.hasher, entry.name(), entry.hash, slot);
         self.spare.put(entry.wire);
+        Some(entry.stored)
     }
-}
-
-/// Bytes of the capacity that a packet takes.
-fn weight(packet: &[u8]) -> u64 {
-    packet.len() as u64 + CONTENT_STORE_ENTRY_BYTES
 }
 
 /// Data looked at under one prefix before the Interest counts as a miss: stale ones before a fresh one cost no more than this.

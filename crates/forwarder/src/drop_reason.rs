@@ -1,6 +1,5 @@
 //! Why a packet was dropped. A drop is a counter with a reason, never an error: nobody but the sender can mend it.
 
-use crate::limits;
 use larder_packet::DecodeError;
 use std::fmt;
 
@@ -112,8 +111,13 @@ pub enum Detail {
     None,
     /// What the decoder found, and where.
     Decode(DecodeError),
-    /// The packet's size.
-    Bytes(usize),
+    /// The packet's size, and the largest that is taken.
+    Bytes {
+        /// Its bytes.
+        found: usize,
+        /// The limit.
+        largest: usize,
+    },
 }
 
 impl Dropped {
@@ -133,8 +137,8 @@ impl fmt::Display for Dropped {
         match self.detail {
             Detail::None => write!(f, "{}", self.reason),
             Detail::Decode(error) => write!(f, "{}: {error}", self.reason),
-            Detail::Bytes(bytes) => {
-                write!(f, "{}: {bytes} bytes, the limit is {}", self.reason, limits::MAX_PACKET_BYTES)
+            Detail::Bytes { found, largest } => {
+                write!(f, "{}: {found} bytes, the limit is {largest}", self.reason)
             }
         }
     }

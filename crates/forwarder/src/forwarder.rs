@@ -45,6 +45,11 @@ pub struct Config {
     pub streams: Streams,
     /// Interests pending at once.
     pub pit_entries: usize,
+    /// Bytes of the largest network-layer packet; management's own stay below [`limits::MAX_PACKET_BYTES`].
+    pub max_packet_bytes: usize,
+    /// Whether the Content Store's capacity is a number of packets, as NFD's and ndnSIM's are, and not of bytes: whoever makes the engine says
+    /// which. Sizes are then 1 to the policy too.
+    pub counts_packets: bool,
     /// What the calendar says at [`Time::ZERO`]: time since 1970. Management tells times of day and names versions by it.
     pub started: Duration,
 }
@@ -52,7 +57,14 @@ pub struct Config {
 impl Config {
     /// The defaults, with this key and these random streams.
     pub fn new(hash_key: [u64; 2], streams: Streams) -> Self {
-        Config { hash_key, streams, pit_entries: limits::PIT_ENTRIES, started: Duration::ZERO }
+        Config {
+            hash_key,
+            streams,
+            pit_entries: limits::PIT_ENTRIES,
+            max_packet_bytes: limits::MAX_PACKET_BYTES,
+            counts_packets: false,
+            started: Duration::ZERO,
+        }
     }
 }
 
@@ -67,6 +79,7 @@ pub struct Forwarder {
     /// Strategies that measure: where there is none, nothing is looked up for them.
     measuring: usize,
     streams: Streams,
+    max_packet_bytes: usize,
     pub(crate) management: Management,
     started: Duration,
     /// The time of the last call that told it.
@@ -110,11 +123,12 @@ impl Forwarder {
             strategies,
             measuring: 0,
             streams: config.streams,
+            max_packet_bytes: config.max_packet_bytes,
             management: Management::new(),
             started: config.started,
             clock: Time::ZERO,
             pit: Pit::new(config.pit_entries),
-            content_store: ContentStore::new(hasher.clone(), engine),
+            content_store: ContentStore::new(hasher.clone(), engine, config.counts_packets),
             dead_nonces: DeadNonces::new(),
             drops: DropCounters::default(),
             satisfied: 0,
@@ -337,6 +351,11 @@ impl Forwarder {
             satisfied: self.satisfied,
             unsatisfied: self.unsatisfied,
         }
+    }
+
+    /// How long each Data of the Content Store has been there; in no order.
+    pub fn ages_of_stored(&self, now: Time) -> impl Iterator<Item = Duration> {
+        self.content_store.ages(now)
     }
 
     /// Every face, by number.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// The largest network-layer packet, bytes (NDN packet specification 0.3, section 1.4: practical limit of 8800).
+/// The largest network-layer packet, bytes (NDN packet specification 0.3, section 1.4: practical limit of 8800). [`crate::Config`] may say
+/// otherwise, for networks in which every node does: simulated ones.
 pub const MAX_PACKET_BYTES: usize = 8800;
 
 /// Interests pending at once. An entry with an ordinary name takes about 400 bytes with its records: near 100 MB at the limit.
@@ -34,7 +35,7 @@ pub const CAN_BE_PREFIX_COMPONENTS: usize = 64;
 /// Bytes of the longest prefix in the FIB: with [`ROUTES`] of them memory must end somewhere.
 pub const PREFIX_BYTES: usize = 2048;
 
-/// Faces that may have incomplete packets in reassembly at once, about 750 kB each at the worst.
+/// Faces that may have incomplete packets in reassembly at once, about 890 kB each at the worst.
 pub const REASSEMBLING_FACES: usize = 128;
 
 /// Nonces remembered after their Interests are gone: the table takes 8 bytes each, 1 MB. A flood shortens the memory, and fills no more.

@@ -206,6 +206,24 @@ mod tests {
         assert_eq!(size_of::<Row<u32>>(), 64);
     }
 
+    #[test]
+    fn a_name_that_collides_in_the_index_is_taken_for_another() {
+        let hasher = NameHasher::new([3, 4]);
+        let mut table = PrefixTable::new();
+        let numbered = |number: u32| {
+            let mut name = Name::root();
+            name.push_generic(&number.to_be_bytes());
+            name
+        };
+        (0..100_000).for_each(|number| _ = table.insert(&hasher, numbered(number).as_name(), number));
+        let mut collisions = 0;
+        for name in (100_000..400_000).map(numbered) {
+            collisions += u32::from(table.index.guess(hasher.hash(name.as_bytes())).is_some());
+            assert_eq!(table.get(&hasher, name.as_name()), None);
+        }
+        assert!(collisions > 0, "nothing was tried");
+    }
+
     proptest! {
         #[test]
         fn longest_match_is_the_longest(

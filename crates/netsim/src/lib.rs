@@ -42,6 +42,7 @@ mod loss;
 mod node;
 mod queue;
 mod routes;
+pub mod scenario;
 mod simulation;
 mod topology;
 
@@ -49,7 +50,7 @@ pub use app::{App, AppId, Received, Sends};
 pub use link::{Channel, ChannelCounters, ChannelId, LinkConfig, LinkId};
 pub use links::Links;
 pub use loss::Loss;
-pub use node::{NodeConfig, NodeId};
+pub use node::{Capacity, NodeConfig, NodeId};
 pub use queue::{CoDel, Depth, Queueing, Red};
 pub use simulation::{ConfigError, Fault, Simulation, Stuck};
 pub use topology::{Edge, Topology};

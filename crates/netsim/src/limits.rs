@@ -12,3 +12,9 @@ pub const LINKS: usize = 1_000_000;
 
 /// Bytes of the largest packet that a node may be told to take: a payload of a megabyte with its name. Real networks have 8800.
 pub const MAX_PACKET_BYTES: usize = (1 << 20) + 8192;
+
+/// Bytes of the least MTU of a link: an NDNLPv2 header and a few bytes of a packet.
+pub const LEAST_MTU: usize = 128;
+
+/// Interests a second of one consumer: one a nanosecond, the clock's resolution.
+pub const FREQUENCY: f64 = 1e9;

@@ -4,6 +4,7 @@
 //! waits in the queue. The sender's clock of each channel is `busy_until`; an event is planned for it only where frames wait.
 
 use crate::events::{Event, EventQueue, Frames};
+use crate::limits::MAX_PACKET_BYTES;
 use crate::loss::Loss;
 use crate::node::NodeId;
 use crate::queue::{Depth, Queue, Queueing};
@@ -114,7 +115,7 @@ impl Channel {
             to_face,
             config,
             queue: Queue::new(config.queue),
-            fragmenter: Fragmenter::new(0),
+            fragmenter: Fragmenter::new(0).for_packets_of(MAX_PACKET_BYTES),
             stream,
             in_bad: false,
             busy_until: Time::ZERO,

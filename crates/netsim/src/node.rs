@@ -1,5 +1,6 @@
 //! Nodes: a forwarder, and what stands behind each of its faces.
 
+use crate::limits::MAX_PACKET_BYTES;
 use crate::simulation::ConfigError;
 use larder_forwarder::{Config, FaceConfig, FaceId, Forwarder, Route};
 use larder_packet::Name;
@@ -15,12 +16,14 @@ pub struct NodeId(pub u32);
 pub struct NodeConfig {
     /// The Content Store's policy.
     pub policy: Spec,
-    /// The Content Store's capacity, bytes; see [`NodeConfig::with_packets`].
-    pub capacity: ByteSize,
+    /// The Content Store's capacity.
+    pub capacity: Capacity,
     /// The strategy under `/`, where it is not the forwarder's own.
     pub strategy: Option<Name>,
     /// Interests pending at once.
     pub pit_entries: usize,
+    /// Bytes of the largest packet that it takes: 8800 in real networks, up to [`crate::limits::MAX_PACKET_BYTES`] here. All nodes' must agree.
+    pub max_packet_bytes: usize,
 }
 
 impl Default for NodeConfig {
@@ -28,20 +31,21 @@ impl Default for NodeConfig {
     fn default() -> Self {
         NodeConfig {
             policy: "lru".parse().expect("a policy of the registry"),
-            capacity: ByteSize::from_mib(16),
+            capacity: Capacity::Bytes(ByteSize::from_mib(16)),
             strategy: None,
             pit_entries: larder_forwarder::limits::PIT_ENTRIES,
+            max_packet_bytes: larder_forwarder::limits::MAX_PACKET_BYTES,
         }
     }
 }
 
-impl NodeConfig {
-    /// A Content Store of so many packets, as ndnSIM and NFD count, where the largest has `packet_bytes`: smaller ones may be more.
-    #[must_use]
-    pub fn with_packets(self, packets: u64, packet_bytes: u64) -> Self {
-        let each = packet_bytes.saturating_add(larder_forwarder::limits::CONTENT_STORE_ENTRY_BYTES);
-        NodeConfig { capacity: ByteSize::from_bytes(packets.saturating_mul(each)), ..self }
-    }
+/// What a Content Store holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capacity {
+    /// So many bytes, as Larder counts: packets and what it takes to keep them.
+    Bytes(ByteSize),
+    /// So many packets, whatever their size, as NFD and ndnSIM count.
+    Packets(u64),
 }
 
 /// Where a face leads.
@@ -127,10 +131,19 @@ impl Node {
 
 fn forwarder(name: &str, config: &NodeConfig, streams: Streams) -> Result<Forwarder, ConfigError> {
     let refuse = |error: &dyn std::fmt::Display| ConfigError::new(format!("node {name}: {error}"));
-    let engine = Engine::new(&config.policy, config.capacity, &streams).map_err(|error| refuse(&error))?;
+    let (capacity, counts_packets) = match config.capacity {
+        Capacity::Bytes(size) => (size, false),
+        Capacity::Packets(packets) => (ByteSize::from_bytes(packets), true),
+    };
+    let engine = Engine::new(&config.policy, capacity, &streams).map_err(|error| refuse(&error))?;
     let mut keys = streams.stream("hash key");
     let key = [keys.bits(), keys.bits()];
-    let mut forwarder = Forwarder::new(Config { pit_entries: config.pit_entries, ..Config::new(key, streams) }, engine);
+    let NodeConfig { pit_entries, max_packet_bytes, .. } = *config;
+    if max_packet_bytes > MAX_PACKET_BYTES {
+        return Err(refuse(&format_args!("packets of {max_packet_bytes} bytes: the most is {MAX_PACKET_BYTES}")));
+    }
+    let mut forwarder =
+        Forwarder::new(Config { pit_entries, max_packet_bytes, counts_packets, ..Config::new(key, streams) }, engine);
     if let Some(strategy) = &config.strategy {
         forwarder.set_strategy(&Name::root(), strategy).map_err(|error| refuse(&error))?;
     }

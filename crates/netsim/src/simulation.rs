@@ -167,7 +167,7 @@ impl Simulation {
             if !config.loss.is_sound() {
                 return refuse("has a loss that is no probability");
             }
-            if config.mtu.is_some_and(|mtu| mtu < 128) {
+            if config.mtu.is_some_and(|mtu| mtu < limits::LEAST_MTU) {
                 return refuse("has an MTU below 128 bytes");
             }
         }
@@ -387,7 +387,7 @@ impl Simulation {
     fn carry_out(&mut self, id: usize, mut input: Vec<u8>) {
         let range = self.outbox.input();
         let mut left = self.outbox.sends().len();
-        for send in self.outbox.drain() {
+        for send in self.outbox.sends() {
             left -= 1;
             let packet = input.get(range.clone()).unwrap_or_default();
             match self.nodes[id].port(send.face) {
@@ -399,7 +399,7 @@ impl Simulation {
                         let frame = std::mem::take(&mut input);
                         channel.send_frame(self.now, frame, &mut self.events, &mut self.frames);
                     } else {
-                        channel.send(self.now, &send, packet, &mut self.events, &mut self.frames);
+                        channel.send(self.now, send, packet, &mut self.events, &mut self.frames);
                     }
                 }
                 Some(Port::App(app)) => {
@@ -411,7 +411,8 @@ impl Simulation {
                 None => {}
             }
         }
-        // There are no sockets here that management could open.
+        // What is sent stands in frames now. There are no sockets here that management could open.
+        self.outbox.drain();
         self.outbox.drain_requests();
         self.plan_wake(id);
     }

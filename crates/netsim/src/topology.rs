@@ -1,8 +1,10 @@
 //! Shapes of networks, by name: which nodes there are and how they are linked.
 
+use crate::limits;
 use crate::link::{LinkConfig, LinkId};
 use crate::node::{NodeConfig, NodeId};
 use crate::simulation::{ConfigError, Simulation};
+use larder_units::Stream;
 
 /// One link of a topology.
 #[derive(Clone, Debug)]
@@ -49,6 +51,74 @@ impl Topology {
             dumbbell.link(r2, producer, edge);
         }
         dumbbell
+    }
+
+    /// A tree with its root `t`, and `levels` levels of `children` below each node: `t.0`, `t.0.1`, …
+    pub fn tree(children: usize, levels: usize, link: &LinkConfig) -> Self {
+        let mut tree = Topology::default();
+        let root = tree.node("t");
+        let mut level = vec![root];
+        for _ in 0..levels {
+            let mut below = Vec::new();
+            for parent in level {
+                for child in 0..children {
+                    if tree.nodes.len() > limits::NODES {
+                        return tree;
+                    }
+                    let node = tree.node(format!("{}.{child}", tree.nodes[parent]));
+                    tree.link(parent, node, link);
+                    below.push(node);
+                }
+            }
+            level = below;
+        }
+        tree
+    }
+
+    /// A grid of `height` rows of `width` nodes, each linked with those beside it: `g0.0` is the corner, `g1.0` the one below it.
+    pub fn grid(width: usize, height: usize, link: &LinkConfig) -> Self {
+        let mut grid = Topology::default();
+        for row in 0..height {
+            for column in 0..width {
+                if grid.nodes.len() > limits::NODES {
+                    return grid;
+                }
+                let node = grid.node(format!("g{row}.{column}"));
+                if column > 0 {
+                    grid.link(node - 1, node, link);
+                }
+                if row > 0 {
+                    grid.link(node - width, node, link);
+                }
+            }
+        }
+        grid
+    }
+
+    /// A scale-free network (Barabási and Albert, Science 286, 1999): node after node is linked to `links` different earlier ones, each with
+    /// a chance that grows with its links; the first `links` + 1 are all linked.
+    pub fn scale_free(nodes: usize, links: usize, link: &LinkConfig, mut stream: Stream) -> Self {
+        let mut network = Topology::default();
+        // Each node once for each of its links: a uniform draw is a draw by degree.
+        let mut ends: Vec<usize> = Vec::new();
+        for number in 0..nodes {
+            let node = network.node(format!("n{number}"));
+            let mut peers: Vec<usize> = if node <= links { (0..node).collect() } else { Vec::new() };
+            while node > links && peers.len() < links {
+                let peer = ends[stream.below(ends.len() as u64) as usize];
+                if !peers.contains(&peer) {
+                    peers.push(peer);
+                }
+            }
+            if network.edges.len() > limits::LINKS {
+                return network;
+            }
+            for peer in peers {
+                network.link(peer, node, link);
+                ends.extend([peer, node]);
+            }
+        }
+        network
     }
 
     /// Adds a node; returns its place.

@@ -5,7 +5,8 @@
 //! after a while the fragments that did arrive are forgotten, and the consumer asks again.
 //!
 //! One [`Reassembler`] serves one sender, as Sequences are the sender's own. Its memory is bounded by [`limits`](crate::limits),
-//! whatever it is fed: at most [`MAX_PARTIAL_PACKETS`] of [`MAX_PACKET_BYTES`], the oldest forgotten first.
+//! whatever it is fed: at most [`MAX_PARTIAL_PACKETS`] of [`MAX_PACKET_BYTES`], the oldest forgotten first. Networks that agree on larger
+//! packets tell both ends so ([`Fragmenter::for_packets_of`], [`Reassembler::for_packets_of`]).
 
 use crate::limits::{MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, REASSEMBLY_TIMEOUT};
 use crate::lp::{LpHeader, encode_lp, lp_overhead};
@@ -14,10 +15,17 @@ use std::collections::VecDeque;
 use std::fmt;
 
 /// Cuts packets to an MTU.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Fragmenter {
     next_sequence: u64,
+    most_fragments: u64,
     wire: Vec<u8>,
+}
+
+impl Default for Fragmenter {
+    fn default() -> Self {
+        Fragmenter::new(0)
+    }
 }
 
 /// A packet cannot be cut to this MTU.
@@ -45,7 +53,13 @@ impl std::error::Error for FragmentError {}
 impl Fragmenter {
     /// The first fragment will be numbered `first_sequence`; the specification asks for a random one.
     pub fn new(first_sequence: u64) -> Self {
-        Fragmenter { next_sequence: first_sequence, wire: Vec::new() }
+        Fragmenter { next_sequence: first_sequence, most_fragments: MAX_FRAGMENTS, wire: Vec::new() }
+    }
+
+    /// The same for packets of up to `largest` bytes: see [`Reassembler::for_packets_of`].
+    #[must_use]
+    pub fn for_packets_of(self, largest: usize) -> Self {
+        Fragmenter { most_fragments: most_fragments(largest), ..self }
     }
 
     /// Hands `packet` with `header` to `emit`, in link packets of at most `mtu` bytes. Where one is enough, it has no number, and where
@@ -71,8 +85,8 @@ impl Fragmenter {
         // Room beside the largest header that a fragment may come to have.
         let numbered = |header: &LpHeader| LpHeader {
             sequence: Some(0),
-            frag_index: MAX_FRAGMENTS,
-            frag_count: MAX_FRAGMENTS,
+            frag_index: self.most_fragments,
+            frag_count: self.most_fragments,
             ..*header
         };
         let room = |header: &LpHeader| mtu.saturating_sub(lp_overhead(&numbered(header), mtu));
@@ -82,7 +96,7 @@ impl Fragmenter {
         }
         let (first, rest) = packet.split_at(first_room.min(packet.len()));
         let count = 1 + rest.len().div_ceil(later_room);
-        if count as u64 > MAX_FRAGMENTS {
+        if count as u64 > self.most_fragments {
             return Err(FragmentError::TooManyFragments);
         }
         for (index, piece) in std::iter::once(first).chain(rest.chunks(later_room)).enumerate() {
@@ -105,9 +119,18 @@ impl Fragmenter {
     }
 }
 
+/// The fragments of the largest packet: as many for its bytes as [`MAX_FRAGMENTS`] for [`MAX_PACKET_BYTES`], as far as a piece's number goes.
+fn most_fragments(largest: usize) -> u64 {
+    let times = largest.div_ceil(MAX_PACKET_BYTES).max(1) as u64;
+    MAX_FRAGMENTS.saturating_mul(times).min(u64::from(u16::MAX))
+}
+
 /// Puts the fragments of one sender together.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Reassembler {
+    /// Bytes of the largest packet, and its fragments.
+    largest: usize,
+    most_fragments: u64,
     /// In the order of their first fragment's arrival.
     partial: VecDeque<Partial>,
     counters: ReassemblyCounters,
@@ -165,10 +188,24 @@ pub struct ReassemblyCounters {
     pub evicted_packets: u64,
 }
 
+impl Default for Reassembler {
+    fn default() -> Self {
+        Reassembler::for_packets_of(MAX_PACKET_BYTES)
+    }
+}
+
 impl Reassembler {
     /// A reassembler that holds nothing.
     pub fn new() -> Self {
         Reassembler::default()
+    }
+
+    /// A reassembler for packets of up to `largest` bytes: memory and fragments grow in proportion. For networks whose nodes all agree on it;
+    /// elsewhere larger packets than [`MAX_PACKET_BYTES`] get nowhere.
+    pub fn for_packets_of(largest: usize) -> Self {
+        let largest = largest.min(u32::MAX as usize);
+        let (partial, counters) = (VecDeque::new(), ReassemblyCounters::default());
+        Reassembler { largest, most_fragments: most_fragments(largest), partial, counters }
     }
 
     /// Takes in the fragment that came with this header.
@@ -211,10 +248,10 @@ impl Reassembler {
         if header.frag_index >= header.frag_count || piece.is_empty() {
             return Err(FragmentDrop::Malformed);
         }
-        if header.frag_count > MAX_FRAGMENTS {
+        if header.frag_count > self.most_fragments {
             return Err(FragmentDrop::TooManyFragments);
         }
-        if piece.len() > MAX_PACKET_BYTES {
+        if piece.len() > self.largest {
             return Err(FragmentDrop::TooLarge);
         }
         let first_sequence = sequence.wrapping_sub(header.frag_index);
@@ -224,10 +261,11 @@ impl Reassembler {
                 self.partial.pop_front();
                 self.counters.evicted_packets += 1;
             }
-            self.partial.push_back(Partial::new(now, first_sequence, header.frag_count, piece.len()));
+            let partial = Partial::new(now, first_sequence, header.frag_count, piece.len(), self.largest);
+            self.partial.push_back(partial);
             self.partial.len() - 1
         });
-        let added = self.partial[position].add(header, piece);
+        let added = self.partial[position].add(header, piece, self.largest);
         if added == Err(FragmentDrop::TooLarge) {
             self.partial.remove(position);
         }
@@ -251,20 +289,18 @@ struct Partial {
     bytes: Vec<u8>,
 }
 
-/// The numbers are below [`MAX_FRAGMENTS`] and [`MAX_PACKET_BYTES`].
+/// The numbers are below `most_fragments` and `largest` of the reassembler.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
+    start: u32,
+    end: u32,
     index: u16,
-    start: u16,
-    end: u16,
 }
 
-const _: () = assert!(MAX_FRAGMENTS <= u16::MAX as u64 && MAX_PACKET_BYTES <= u16::MAX as usize);
-
 impl Partial {
-    fn new(now: Time, first_sequence: u64, count: u64, piece_len: usize) -> Self {
+    fn new(now: Time, first_sequence: u64, count: u64, piece_len: usize, largest: usize) -> Self {
         // Pieces mostly have the same length, but for the last one.
-        let expected = (count as usize).saturating_mul(piece_len).min(MAX_PACKET_BYTES);
+        let expected = (count as usize).saturating_mul(piece_len).min(largest);
         Partial {
             first_sequence,
             started: now,
@@ -276,7 +312,7 @@ impl Partial {
     }
 
     /// Whether the packet is whole now.
-    fn add(&mut self, header: &LpHeader, piece: &[u8]) -> Result<bool, FragmentDrop> {
+    fn add(&mut self, header: &LpHeader, piece: &[u8], largest: usize) -> Result<bool, FragmentDrop> {
         if header.frag_count != self.count {
             return Err(FragmentDrop::CountMismatch);
         }
@@ -285,15 +321,15 @@ impl Partial {
             return Err(FragmentDrop::Duplicate);
         }
         let (start, end) = (self.bytes.len(), self.bytes.len() + piece.len());
-        if end > MAX_PACKET_BYTES {
+        if end > largest {
             return Err(FragmentDrop::TooLarge);
         }
         if end > self.bytes.capacity() {
             // The short last piece came first, or the sender is odd: grow once, and never beyond the limit.
-            self.bytes.reserve_exact(MAX_PACKET_BYTES - start);
+            self.bytes.reserve_exact(largest - start);
         }
         self.bytes.extend_from_slice(piece);
-        self.pieces.push(Piece { index, start: start as u16, end: end as u16 });
+        self.pieces.push(Piece { start: start as u32, end: end as u32, index });
         if index == 0 {
             self.header = LpHeader { sequence: None, frag_index: 0, frag_count: 1, ..*header };
         }
@@ -307,7 +343,7 @@ impl Partial {
         self.pieces.sort_unstable_by_key(|piece| piece.index);
         let mut packet = Vec::with_capacity(self.bytes.len());
         for piece in &self.pieces {
-            packet.extend_from_slice(&self.bytes[usize::from(piece.start)..usize::from(piece.end)]);
+            packet.extend_from_slice(&self.bytes[piece.start as usize..piece.end as usize]);
         }
         (packet, self.header)
     }

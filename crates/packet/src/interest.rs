@@ -45,6 +45,7 @@ pub struct Interest<'a> {
     name_offset: usize,
     parameters_offset: usize,
     signature_value_offset: usize,
+    has_parameters_digest: bool,
 }
 
 impl<'a> Interest<'a> {
@@ -99,6 +100,7 @@ impl<'a> Interest<'a> {
             name_offset: element.value_offset(),
             parameters_offset: 0,
             signature_value_offset: 0,
+            has_parameters_digest: digests > 0,
         })
     }
 
@@ -149,7 +151,15 @@ impl<'a> Interest<'a> {
     ///
     /// # Errors
     /// Which of the two is missing, or that they differ.
+    #[inline]
     pub fn check_parameters_digest(&self) -> Result<(), ParametersDigestError> {
+        match (self.application_parameters, self.has_parameters_digest) {
+            (None, false) => Ok(()),
+            _ => self.compare_parameters_digest(),
+        }
+    }
+
+    fn compare_parameters_digest(&self) -> Result<(), ParametersDigestError> {
         let stated = self.name.components().find(|component| component.typ == types::PARAMETERS_SHA256_DIGEST);
         match (self.application_parameters, stated) {
             (None, None) => Ok(()),

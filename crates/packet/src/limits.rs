@@ -14,7 +14,7 @@ pub const MAX_LP_PACKET_BYTES: usize = MAX_PACKET_BYTES + 1200;
 pub const MAX_FRAGMENTS: u64 = 400;
 
 /// Packets of which a reassembler holds some fragments but not all. A sender's fragments arrive nearly in a row, so few are open at
-/// once; this bounds the memory of one peer at 64 × (8800 bytes + 400 × 6 for the pieces' places + 300) = 736 kB, which only a hostile
+/// once; this bounds the memory of one peer at 64 × (8800 bytes + 400 × 12 for the pieces' places + 300) = 890 kB, which only a hostile
 /// one reaches.
 pub const MAX_PARTIAL_PACKETS: usize = 64;
 

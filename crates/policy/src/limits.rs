@@ -97,8 +97,8 @@ pub const SKETCH_WINDOW_AN_OBJECT: u64 = 10;
 /// Shortest derived window of a frequency sketch: a cache of a few large objects still needs to see a second request.
 pub const SKETCH_MIN_WINDOW: u64 = 640;
 
-/// Longest window of a frequency sketch: 512 MB of counters, for 50 million objects.
-pub const SKETCH_MAX_WINDOW: u64 = 1 << 29;
+/// Longest window of a frequency sketch: 1 GiB of counters. The filter paper's longest is 5.5e8, fifty requests each for a tenth of 1.1e8 packets.
+pub const SKETCH_MAX_WINDOW: u64 = 1 << 30;
 
 /// Smallest table of a frequency sketch, in cache lines: 4 KB, beside which its own header does not count.
 pub const SKETCH_MIN_BLOCKS: usize = 64;
@@ -162,6 +162,6 @@ pub const AGD_MIN_TURN: usize = 64;
 /// small. With 3 Twitter 512 KiB has .2 points more, at two thirds of the speed.
 pub const AGD_LEAST_SAMPLE_SHIFT: u32 = 4;
 
-/// Objects that a shadow of agd should have, to twice as many: the sample gets smaller as the cache grows. Six of these stay in a second-level
+/// Objects that a shadow of agd should have, from a quarter to twice as many: the sample gets smaller as the cache grows, and larger where it shrinks. Six of these stay in a second-level
 /// cache, and differences of half a point show in some thousand requests.
 pub const AGD_SHADOW_OBJECTS: usize = 1024;

@@ -89,6 +89,12 @@ impl Replay {
     /// One request; true at a hit.
     #[inline]
     pub fn request(&mut self, access: &Access) -> bool {
+        self.request_in(access, None)
+    }
+
+    /// As [`Replay::request`], of an object that is probably in the slot `guess`, or not stored.
+    #[inline]
+    fn request_in(&mut self, access: &Access, guess: Option<Slot>) -> bool {
         let Access { id, size, now } = *access;
         self.counts.requests += 1;
         self.counts.bytes = self.counts.bytes.saturating_add(size);
@@ -97,7 +103,11 @@ impl Replay {
         {
             self.engine.complete(job.run());
         }
-        if let Some(slot) = self.index.find(id, |slot| self.engine.holds(slot, id)) {
+        let stored = match guess {
+            Some(slot) if self.engine.holds(slot, id) => guess,
+            _ => self.index.find(id, |slot| self.engine.holds(slot, id)),
+        };
+        if let Some(slot) = stored {
             self.counts.hits += 1;
             self.counts.hit_bytes = self.counts.hit_bytes.saturating_add(size);
             self.engine.hit(slot, id, now);
@@ -119,21 +129,23 @@ impl Replay {
         false
     }
 
-    /// Requests in a row, as [`Replay::request`] one after another, but faster: what the next ones will read is loaded meanwhile.
-    pub fn requests(&mut self, accesses: &[Access]) {
-        let mut guesses = [None; STEP];
+    /// Requests in a row, as [`Replay::request`] one after another, but faster: what the next ones will read is loaded meanwhile. The number of
+    /// hits.
+    pub fn requests(&mut self, accesses: &[Access]) -> u64 {
+        let before = self.counts.hits;
+        // The place of a guess is taken over once its request is made.
+        let mut guesses = [None; 2 * STEP];
         for next in 0..accesses.len() + 3 * STEP {
             let due = |steps: usize| accesses.get(next.wrapping_sub(steps * STEP));
             if let Some(access) = due(3) {
-                self.request(access);
+                self.request_in(access, guesses[next % (2 * STEP)]);
             }
-            // The place of a guess is taken over by that of the request a step later.
             if let Some(access) = due(2) {
-                self.engine.prefetch_further(access.id, guesses[next % STEP]);
+                self.engine.prefetch_further(access.id, guesses[(next - STEP) % (2 * STEP)]);
             }
             if let Some(access) = due(1) {
                 let guess = self.index.guess(access.id);
-                guesses[next % STEP] = guess;
+                guesses[next % (2 * STEP)] = guess;
                 self.engine.prefetch_slot(access.id, guess);
             }
             if let Some(access) = due(0) {
@@ -141,6 +153,7 @@ impl Replay {
                 self.engine.prefetch(access.id);
             }
         }
+        self.counts.hits - before
     }
 
     /// Takes the victims out of the index, but not at once: their places in it are not in the processor's cache yet.

@@ -158,6 +158,28 @@ proptest! {
     }
 
     #[test]
+    fn many_at_once_are_other_requests(bytes in proptest::collection::vec(any::<u8>(), 0..600), most in 1..9_usize) {
+        for (format, text) in [(Format::OracleGeneral, None), (Format::Numbers, None), (Format::Columns, Some("0 1 2\n5 4 3\n2 1"))] {
+            let bytes = text.map_or(bytes.clone(), |text| text.as_bytes().to_vec());
+            let open = || Trace::read(std::io::Cursor::new(bytes.clone()), "x", Some(format)).unwrap();
+            let mut one_by_one = open();
+            let expected: Vec<Access> = one_by_one.by_ref().map_while(Result::ok).collect();
+            let (mut trace, mut found, mut chunk) = (open(), Vec::new(), Vec::new());
+            let is_wrong = loop {
+                let read = trace.read_many(&mut chunk, most);
+                found.extend_from_slice(&chunk);
+                if read.is_err() || chunk.is_empty() {
+                    break read.is_err();
+                }
+            };
+            prop_assert_eq!(&found, &expected);
+            prop_assert_eq!(is_wrong, open().any(|item| item.is_err()));
+            prop_assert_eq!(trace.late_requests(), one_by_one.late_requests());
+            prop_assert!(trace.next().is_none() && trace.read_many(&mut chunk, most).is_ok() && chunk.is_empty());
+        }
+    }
+
+    #[test]
     fn text_that_panics(lines in proptest::collection::vec("[0-9a-z#,\t -]{0,30}|a \\[[0-9]{1,2}/(Jan|Feb)/[0-9]{1,20}:[0-9]{1,2}:0:0 [+-][0-9]{1,5}\\] \"[a-z \"]{0,6}\" [0-9]{3} [0-9-]{1,21}", 0..8)) {
         let text = lines.join("\n");
         for (_, format) in Format::NAMES {

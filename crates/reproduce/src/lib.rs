@@ -22,6 +22,7 @@
 #![deny(unsafe_code)]
 
 mod adaptsize;
+mod chunk_size;
 mod claim;
 mod clock;
 mod experiment;
@@ -36,7 +37,7 @@ pub use claim::{Claim, Judged, Quick, Stated};
 pub use experiment::{Experiment, FigureText};
 pub use report::Report;
 pub use section::{Section, Table};
-pub use work::{Unwatched, Watch, on_all_cores};
+pub use work::{Unwatched, Watch, on_all_cores, thread_time};
 
 use std::fmt;
 use std::path::Path;
@@ -52,7 +53,24 @@ pub struct Request<'a> {
     pub seed: u64,
     /// A directory of traces that stand beside what the paper's experiments generate, for the papers that can use one.
     pub traces: Option<&'a Path>,
+    /// Names of [`Paper::experiments`] that alone are to be run; none: all.
+    pub only: &'a [String],
 }
+
+impl Request<'_> {
+    fn wants(&self, experiment: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == experiment)
+    }
+
+    /// The sections of those that are wanted of `experiments`, which stand in the order of [`Paper::experiments`].
+    fn sections(&self, experiments: &[Run], watch: &dyn Watch) -> Result<Vec<Section>, Error> {
+        let named = self.paper.experiments.iter().zip(experiments);
+        named.filter(|(name, _)| self.wants(name)).map(|(_, run)| run(self, watch)).collect()
+    }
+}
+
+/// An experiment of a paper.
+type Run = fn(&Request<'_>, &dyn Watch) -> Result<Section, Error>;
 
 /// How large the experiments are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,11 +96,13 @@ pub struct Paper {
     pub name: &'static str,
     /// Authors, title, where and when it was published.
     pub citation: &'static str,
+    /// Its experiments, in the order in which they are run: the names of their files.
+    pub experiments: &'static [&'static str],
     run: fn(&Request<'_>, &dyn Watch) -> Result<Vec<Section>, Error>,
 }
 
 /// The papers, in alphabetical order.
-pub const PAPERS: &[Paper] = &[adaptsize::PAPER, clock::PAPER, filter::PAPER, ndn_vs_http::PAPER];
+pub const PAPERS: &[Paper] = &[adaptsize::PAPER, chunk_size::PAPER, clock::PAPER, filter::PAPER, ndn_vs_http::PAPER];
 
 impl Paper {
     /// The paper of this short name.
@@ -106,9 +126,14 @@ impl fmt::Debug for Paper {
 /// Runs the experiments of a paper.
 ///
 /// # Errors
-/// [`Error`] where an experiment could not measure what it claims. A claim that does not hold is no error: see [`Report::failures`].
+/// [`Error`] where there is no such experiment, or one could not measure what it claims. A claim that does not hold is no error: see [`Report::failures`].
 pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Error> {
     let begun = std::time::Instant::now();
+    let known = request.paper.experiments;
+    if let Some(unknown) = request.only.iter().find(|name| !known.contains(&name.as_str())) {
+        let paper = request.paper.name;
+        return Err(Error(format!("`{paper}` has no experiment `{unknown}`; there is {}", known.join(", "))));
+    }
     let sections = (request.paper.run)(request, watch)?;
     Ok(Report::new(request, begun.elapsed(), sections))
 }

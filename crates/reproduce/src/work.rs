@@ -2,6 +2,7 @@
 
 use std::panic::resume_unwind;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// Is told how far the work is: a progress bar. Units are what the experiment says they are, mostly requests.
 pub trait Watch: Sync {
@@ -20,6 +21,12 @@ impl Watch for Unwatched {
     fn begin(&self, _: &str, _: u64) {}
     fn advance(&self, _: u64) {}
     fn warn(&self, _: &str) {}
+}
+
+/// Processor time of this thread: what other programs do on the machine does not count.
+pub fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 /// Runs all `tasks`, a thread a core, and gives their results in the tasks' order. Each thread takes the next task that nobody has, so the

@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::replay::progress::Progress;
 use crate::replay::source::Source;
-use crate::replay::workers::thread_time;
 use larder_replay::{Curve, LruCurve, Miniature, Point, Sample, Sampled};
+use larder_reproduce::thread_time;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;

@@ -67,7 +67,7 @@ impl<'a> Traffic<'a> {
         match &self.origin {
             Origin::Trace(source) => {
                 source.chunks("replaying", &Progress::new(source.units(1)), 1, |chunk| {
-                    take(&mut caches, &chunk);
+                    take(&mut caches, chunk);
                     Ok(true)
                 })?;
             }

@@ -107,7 +107,8 @@ impl<'a> Source<'a> {
         rows as f64 * bytes.min(self.limit.unwrap_or(u64::MAX).saturating_mul(8)) as f64
     }
 
-    /// Hands all requests to `take`, a chunk at a time, until it has enough, and gives the trace back as it is then.
+    /// Hands all requests to `take`, a chunk at a time, until it has enough, and gives the trace back as it is then. `take` may keep a chunk by
+    /// leaving another vector in its place.
     ///
     /// # Errors
     /// Where the trace cannot be read, or has no request.
@@ -116,16 +117,15 @@ impl<'a> Source<'a> {
         verb: &str,
         progress: &Progress,
         rows: usize,
-        mut take: impl FnMut(Vec<Access>) -> Result<bool, Failure>,
+        mut take: impl FnMut(&mut Vec<Access>) -> Result<bool, Failure>,
     ) -> Result<Trace, Failure> {
         let failed = |problem: String| Failure::usage(format!("{}: {problem}", self.path.display()));
         let mut trace = self.layout.open(self.path)?;
         let name = self.name();
-        let mut requests = 0;
+        let (mut requests, mut chunk) = (0, Vec::new());
         loop {
             let left = self.limit.map_or(u64::MAX, |limit| limit - requests).min(CHUNK_REQUESTS as u64);
-            let chunk: Result<Vec<Access>, _> = trace.by_ref().take(left as usize).collect();
-            let chunk = chunk.map_err(|error| Failure::usage(error.to_string()))?;
+            trace.read_many(&mut chunk, left as usize).map_err(|error| Failure::usage(error.to_string()))?;
             requests += chunk.len() as u64;
             if requests == 0 {
                 return Err(failed("no request was read".to_owned()));
@@ -133,7 +133,7 @@ impl<'a> Source<'a> {
             let by_limit = self.limit.map(|limit| requests as f64 / limit as f64);
             let share = trace.progress().map(|share| share.max(by_limit.unwrap_or(0.0))).or(by_limit);
             progress.at(verb, &name, requests, share, self.units(rows));
-            if chunk.is_empty() || !take(chunk)? {
+            if chunk.is_empty() || !take(&mut chunk)? {
                 progress.done(self.units(rows));
                 return Ok(trace);
             }
@@ -164,7 +164,7 @@ impl<'a> Source<'a> {
                 chunk.iter().for_each(|access| survey.count(access));
             }
             if let Some(future) = &mut future {
-                for access in &chunk {
+                for access in chunk {
                     let pushed = future.push(access.id, access.size);
                     pushed.map_err(|error| failed(format!("{error}; replay fewer with --limit")))?;
                 }

@@ -7,6 +7,7 @@ use super::progress::Progress;
 use super::source::Source;
 use crate::failure::Failure;
 use larder_replay::{Access, Replay, Row};
+use larder_reproduce::thread_time;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -39,12 +40,6 @@ impl Cache {
     }
 }
 
-/// Processor time of this thread: what other programs do on the machine does not count.
-pub fn thread_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
-}
-
 /// Replays the trace through all `caches`; `keep` gets the place and the row of each as soon as it is finished.
 ///
 /// # Errors
@@ -63,6 +58,7 @@ pub fn replay(
             waiting: caches.into_iter().enumerate().collect(),
             chunks: VecDeque::new(),
             first: 0,
+            spare: Vec::new(),
             has_ended: false,
             has_failed: false,
         }),
@@ -98,6 +94,8 @@ struct State {
     chunks: VecDeque<Arc<Vec<Access>>>,
     /// The number of the first of them.
     first: u64,
+    /// Vectors of chunks that all have taken, for the next ones: memory fresh from the system costs as much as the reading.
+    spare: Vec<Vec<Access>>,
     has_ended: bool,
     has_failed: bool,
 }
@@ -111,13 +109,14 @@ enum Step {
 }
 
 impl Queue {
-    /// Hands a chunk to all caches; false where nobody will take it.
-    fn push(&self, chunk: Vec<Access>) -> bool {
+    /// Hands a chunk to all caches, and puts another vector in its place; false where nobody will take it.
+    fn push(&self, chunk: &mut Vec<Access>) -> bool {
         let mut state = lock(&self.state);
         while state.chunks.len() >= WAITING_CHUNKS && !state.has_failed {
             state = self.wait(state);
         }
-        state.chunks.push_back(Arc::new(chunk));
+        let next = state.spare.pop().unwrap_or_default();
+        state.chunks.push_back(Arc::new(std::mem::replace(chunk, next)));
         self.changed.notify_all();
         !state.has_failed
     }
@@ -143,6 +142,7 @@ impl Queue {
             match step {
                 Step::Take(place, mut cache, chunk) => {
                     cache.take(&chunk);
+                    drop(chunk);
                     let mut state = lock(&self.state);
                     state.moved_on(place, cache);
                     self.changed.notify_all();
@@ -187,7 +187,7 @@ impl State {
         self.waiting.push((place, cache));
         let least = self.positions.iter().min().copied().unwrap_or(self.first);
         while self.first < least {
-            self.chunks.pop_front();
+            self.spare.extend(self.chunks.pop_front().and_then(Arc::into_inner));
             self.first += 1;
         }
     }

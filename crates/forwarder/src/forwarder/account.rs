@@ -76,7 +76,7 @@ pub fn add_next_hop(forwarder: &mut Forwarder, prefix: NameRef<'_>, face: FaceId
 
 /// Empties the Content Store and runs it under another policy; FIB and PIT stay.
 pub fn replace_content_store(forwarder: &mut Forwarder, engine: Engine) {
-    forwarder.content_store = super::ContentStore::new(forwarder.hasher.clone(), engine);
+    forwarder.content_store = super::ContentStore::new(forwarder.hasher.clone(), engine, false);
 }
 
 /// What the look-ups found, by the number of the exchange.
@@ -219,7 +219,7 @@ impl Forwarder {
 
     fn decode_frame<'a>(&mut self, face: FaceId, frame: &'a mut [u8]) -> Option<Packet<'a>> {
         self.faces.get_mut(face)?.counters.in_bytes += frame.len() as u64;
-        let (_, range) = open(frame).ok()?;
+        let (_, range) = open(frame, self.max_packet_bytes).ok()?;
         Packet::decode(&self.hasher, &frame[range?]).ok()
     }
 

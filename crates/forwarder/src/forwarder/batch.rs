@@ -44,17 +44,16 @@ impl Forwarder {
         let mut prefixes = std::mem::take(&mut self.scratch.ahead);
         for batch in batch.chunks_mut(FRAMES) {
             prefixes.clear();
-            let mut frames = batch.iter_mut();
-            let mut ahead: [Option<Ahead<'_>>; FRAMES] = std::array::from_fn(|_| {
-                let Received { face, frame } = frames.next()?;
-                let frame = Frame::read(&self.hasher, *face, frame);
-                self.ask_for_indexes(&frame);
-                Some(Ahead { frame, stored: None, prefixes: 0..0 })
-            });
+            let mut ahead = [const { None }; FRAMES];
+            for (place, Received { face, frame }) in ahead.iter_mut().zip(batch) {
+                let frame = Frame::read(&self.hasher, self.max_packet_bytes, *face, frame);
+                let known = place.insert(Ahead { frame, stored: None, prefixes: 0..0 });
+                self.ask_for_indexes(&known.frame);
+            }
             ahead.iter_mut().flatten().for_each(|ahead| self.ask_for_entries(ahead, &mut prefixes));
             ahead.iter().flatten().for_each(|ahead| self.ask_for_the_rest(ahead, &prefixes));
-            for Ahead { frame, prefixes: range, .. } in ahead.into_iter().flatten() {
-                let result = self.handle(now, frame, &prefixes[range], out);
+            for Ahead { frame, prefixes: range, .. } in ahead.iter().flatten() {
+                let result = self.handle(now, frame, &prefixes[range.clone()], out);
                 out.end_of_frame(result);
             }
         }

@@ -2,8 +2,8 @@
 
 use super::Forwarder;
 use super::decision::Asked;
-use super::reception::{Arrival, starts_with};
-use crate::drop_reason::{Detail, DropReason, Dropped};
+use super::reception::{Arrival, check_size, starts_with};
+use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::limits;
 use crate::management;
@@ -28,9 +28,7 @@ impl Forwarder {
         let Some(nonce) = interest.nonce else {
             // Applications may leave the nonce to the forwarder (packet specification 0.3, "Nonce").
             let packet = Bytes::from(with_nonce(interest.wire, self.nonces.bits() as u32));
-            if packet.len() > limits::MAX_PACKET_BYTES {
-                return Err(Dropped { reason: DropReason::Oversized, detail: Detail::Bytes(packet.len()) });
-            }
+            check_size(&packet, self.max_packet_bytes)?;
             let interest = Interest::decode(&packet)?;
             return self.on_interest(&arrival.made(packet.clone()), &interest, hash, prefixes, out);
         };

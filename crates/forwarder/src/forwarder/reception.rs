@@ -2,13 +2,15 @@
 
 use super::Forwarder;
 use crate::drop_reason::{Detail, DropReason, Dropped};
-use crate::face::{Face, FaceId};
+use crate::face::{Face, FaceCounters, FaceId};
 use crate::limits;
 use crate::name_hash::{NameHasher, Prefix};
 use crate::outbox::{Body, Outbox};
 use bytes::Bytes;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
-use larder_packet::{Data, Interest, LpHeader, LpPacket, NackReason, NameRef, PitToken, Reassembled, types};
+use larder_packet::{
+    Data, Interest, LpHeader, LpPacket, NackReason, NameRef, PitToken, Reassembled, Reassembler, types,
+};
 use larder_units::Time;
 use std::ops::Range;
 
@@ -21,7 +23,6 @@ pub(super) struct Frame<'a> {
 
 /// What a frame brings.
 pub(super) struct Content<'a> {
-    header: LpHeader,
     /// Where the packet, or a piece of one, stands in the frame.
     range: Range<usize>,
     pub(super) packet: Packet<'a>,
@@ -38,22 +39,26 @@ pub(super) enum Packet<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads a frame; an Interest's HopLimit is spent in place.
-    pub(super) fn read(hasher: &NameHasher, face: FaceId, bytes: &'a mut [u8]) -> Frame<'a> {
-        let opened = open(bytes);
+    /// Reads a frame with a packet of at most `largest` bytes; an Interest's HopLimit is spent in place.
+    pub(super) fn read(hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) -> Frame<'a> {
+        let opened = open(bytes, largest);
         let bytes: &'a [u8] = bytes;
-        let content = opened.and_then(|(header, range)| {
-            let Some(range) = range else {
-                return Ok(Content { header, range: 0..0, packet: Packet::Nothing });
-            };
-            let fragment = &bytes[range.clone()];
-            let packet = match header.frag_count {
-                0 | 1 => Packet::decode(hasher, fragment)?,
-                _ => Packet::Piece(fragment),
-            };
-            Ok(Content { header, range, packet })
-        });
+        let content = match opened {
+            Ok((_, None)) => Ok(Content { range: 0..0, packet: Packet::Nothing }),
+            Ok((header, Some(range))) if header.frag_count > 1 => {
+                Ok(Content { packet: Packet::Piece(&bytes[range.clone()]), range })
+            }
+            Ok((_, Some(range))) => {
+                Packet::decode(hasher, &bytes[range.clone()]).map(|packet| Content { range, packet })
+            }
+            Err(dropped) => Err(dropped),
+        };
         Frame { face, bytes, content }
+    }
+
+    /// The link header, read again: most frames have none, and a batch would carry them all about.
+    fn header(&self) -> LpHeader {
+        LpPacket::decode(self.bytes).map_or_else(|_| LpHeader::default(), |packet| packet.header)
     }
 }
 
@@ -76,21 +81,26 @@ impl<'a> Packet<'a> {
 }
 
 /// The link header, and where what it stands before is.
-pub(super) fn open(frame: &mut [u8]) -> Result<(LpHeader, Option<Range<usize>>), Dropped> {
+pub(super) fn open(frame: &mut [u8], largest: usize) -> Result<(LpHeader, Option<Range<usize>>), Dropped> {
     let packet = LpPacket::decode(frame)?;
     let (header, range) = (packet.header, packet.fragment_range());
     if let Some(range) = range.clone().filter(|_| header.frag_count <= 1) {
-        check_and_age(&mut frame[range], header.nack)?;
+        check_and_age(&mut frame[range], header.nack, largest)?;
     }
     Ok((header, range))
 }
 
+pub(super) fn check_size(packet: &[u8], largest: usize) -> Result<(), Dropped> {
+    match packet.len() > largest {
+        true => Err(Dropped { reason: DropReason::Oversized, detail: Detail::Bytes { found: packet.len(), largest } }),
+        false => Ok(()),
+    }
+}
+
 /// Refuses what is too large, and takes one from an Interest's HopLimit (packet specification 0.3, "HopLimit"). A Nack's Interest goes back
 /// the way that it came, and keeps its own.
-fn check_and_age(packet: &mut [u8], nack: Option<NackReason>) -> Result<(), Dropped> {
-    if packet.len() > limits::MAX_PACKET_BYTES {
-        return Err(Dropped { reason: DropReason::Oversized, detail: Detail::Bytes(packet.len()) });
-    }
+fn check_and_age(packet: &mut [u8], nack: Option<NackReason>, largest: usize) -> Result<(), Dropped> {
+    check_size(packet, largest)?;
     let is_interest = packet.first().map(|first| u32::from(*first)) == Some(types::INTEREST);
     // Most Interests have none: where its type stands nowhere, nothing needs to be decoded to know that.
     if nack.is_some() || !is_interest || !packet.contains(&(types::HOP_LIMIT as u8)) {
@@ -185,50 +195,38 @@ impl Forwarder {
     pub fn on_packet(&mut self, now: Time, face: FaceId, frame: &mut [u8], out: &mut Outbox) -> Result<(), Dropped> {
         out.clear();
         self.clock = now;
-        let frame = Frame::read(&self.hasher, face, frame);
-        self.handle(now, frame, &[], out)
+        let frame = Frame::read(&self.hasher, self.max_packet_bytes, face, frame);
+        self.handle(now, &frame, &[], out)
     }
 
     /// Handles the next frame of what was handed in; `prefixes` are its Interest's, or none where nobody has hashed them yet.
     pub(super) fn handle(
         &mut self,
         now: Time,
-        frame: Frame<'_>,
+        frame: &Frame<'_>,
         prefixes: &[Prefix],
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         let first = out.sends.len();
-        let Frame { face, bytes, content } = frame;
-        let result = match self.faces.get_mut(face) {
-            Some(known) => {
-                known.counters.in_bytes += bytes.len() as u64;
-                content.and_then(|content| self.receive(now, face, &content, prefixes, out))
-            }
-            None => Err(Dropped::new(DropReason::NoFace)),
-        };
+        let result = self.receive(now, frame, prefixes, out);
         if let Err(dropped) = &result {
-            self.count_drop(face, dropped.reason);
+            self.count_drop(frame.face, dropped.reason);
         }
-        self.count_sends(first, bytes, out);
+        self.count_sends(first, frame.bytes, out);
         result
     }
 
-    fn receive(
-        &mut self,
-        now: Time,
-        id: FaceId,
-        content: &Content<'_>,
-        prefixes: &[Prefix],
-        out: &mut Outbox,
-    ) -> Result<(), Dropped> {
-        let Content { header, range, packet } = content;
+    fn receive(&mut self, now: Time, frame: &Frame<'_>, prefixes: &[Prefix], out: &mut Outbox) -> Result<(), Dropped> {
+        let face = self.faces.get_mut(frame.face).ok_or(Dropped::new(DropReason::NoFace))?;
+        face.counters.in_bytes += frame.bytes.len() as u64;
+        let Content { range, packet } = frame.content.as_ref().map_err(|dropped| *dropped)?;
         match packet {
             Packet::Nothing => Ok(()),
-            Packet::Piece(piece) => self.on_piece(now, id, header, piece, out),
+            Packet::Piece(piece) => self.on_piece(now, frame.face, &frame.header(), piece, out),
             packet => {
                 out.next(range.clone());
-                let face = self.faces.get(id).ok_or(Dropped::new(DropReason::NoFace))?;
-                let arrival = Arrival::new(now, id, face, header, Source::Input);
+                let arrival = Arrival::new(now, frame.face, face, &frame.header(), Source::Input);
+                face.counters.count_arrival(packet, arrival.nack);
                 self.on_network_packet(&arrival, packet, prefixes, out)
             }
         }
@@ -250,12 +248,15 @@ impl Forwarder {
             self.reassembling += 1;
             self.next_sweep.get_or_insert(now + REASSEMBLY_TIMEOUT);
         }
-        match face.reassembler.get_or_insert_default().accept(now, header, piece) {
+        let largest = self.max_packet_bytes;
+        let reassembler = face.reassembler.get_or_insert_with(|| Box::new(Reassembler::for_packets_of(largest)));
+        match reassembler.accept(now, header, piece) {
             Reassembled::Done(mut packet, header) => {
-                check_and_age(&mut packet, header.nack)?;
+                check_and_age(&mut packet, header.nack, largest)?;
                 let bytes = Bytes::from(packet);
                 let arrival = Arrival::new(now, id, face, &header, Source::Made(bytes.clone()));
                 let packet = Packet::decode(&self.hasher, &bytes)?;
+                face.counters.count_arrival(&packet, arrival.nack);
                 self.on_network_packet(&arrival, &packet, &[], out)
             }
             Reassembled::Partial | Reassembled::Whole(_) => Ok(()),
@@ -271,20 +272,10 @@ impl Forwarder {
         prefixes: &[Prefix],
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
-        let counters = self.faces.get_mut(arrival.face).map(|face| &mut face.counters);
         match (packet, arrival.nack) {
-            (Packet::Interest(interest, hash), None) => {
-                counters.into_iter().for_each(|counters| counters.in_interests += 1);
-                self.on_interest(arrival, interest, *hash, prefixes, out)
-            }
-            (Packet::Interest(interest, hash), Some(reason)) => {
-                counters.into_iter().for_each(|counters| counters.in_nacks += 1);
-                self.on_nack(arrival, reason, interest, *hash, out)
-            }
-            (Packet::Data(data, hash), None) => {
-                counters.into_iter().for_each(|counters| counters.in_data += 1);
-                self.on_data(arrival, data, *hash, out)
-            }
+            (Packet::Interest(interest, hash), None) => self.on_interest(arrival, interest, *hash, prefixes, out),
+            (Packet::Interest(interest, hash), Some(reason)) => self.on_nack(arrival, reason, interest, *hash, out),
+            (Packet::Data(data, hash), None) => self.on_data(arrival, data, *hash, out),
             _ => Err(Dropped::new(DropReason::Malformed)),
         }
     }
@@ -305,6 +296,17 @@ impl Forwarder {
                 (None, Some(types::INTEREST)) => counters.out_interests += 1,
                 _ => counters.out_data += 1,
             }
+        }
+    }
+}
+
+impl FaceCounters {
+    fn count_arrival(&mut self, packet: &Packet<'_>, nack: Option<NackReason>) {
+        match (packet, nack) {
+            (Packet::Interest(..), None) => self.in_interests += 1,
+            (Packet::Interest(..), Some(_)) => self.in_nacks += 1,
+            (Packet::Data(..), None) => self.in_data += 1,
+            _ => {}
         }
     }
 }

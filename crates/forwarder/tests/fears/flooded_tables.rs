@@ -1,9 +1,10 @@
 //! Floods: of names, of consumers, of prefixes.
 
-use super::world::{World, faces, interest};
+use super::world::{Packet, Sent, World, data, faces, interest};
 use larder_forwarder::{Config, DropReason, Forwarder, Received, Route, limits};
+use larder_packet::LpHeader;
 use larder_policy::Engine;
-use larder_units::{ByteSize, Streams};
+use larder_units::{ByteSize, Streams, Time};
 use std::time::Duration;
 
 #[test]
@@ -116,6 +117,36 @@ fn names_too_deep_to_match_by_prefix_are_dropped() {
     assert_eq!(faces(&world.data(producer, &deep)), [consumer]);
     let route = Route { face: producer, origin: 0, cost: 0, flags: 0, expires: None };
     assert!(world.forwarder.add_route(&deep.parse().unwrap(), route).is_err());
+}
+
+#[test]
+fn a_network_of_larger_packets_says_so() {
+    let streams = Streams::new(1);
+    let engine = Engine::new(&"fifo".parse().unwrap(), ByteSize::from_mib(1), &streams).unwrap();
+    let config = Config { max_packet_bytes: 200_000, ..Config::new([1, 2], streams) };
+    let mut world = World::of(Forwarder::new(config, engine));
+    let (consumer, producer) = (world.local(), world.remote());
+    world.route("/a", producer, 0);
+    world.interest(consumer, "/a/large", 1);
+    let mut fragmenter = larder_packet::Fragmenter::new(5).for_packets_of(200_000);
+    let packet = data("/a/large", &vec![7; 160_000], None);
+    let (mut frames, mut sent) = (Vec::new(), Vec::new());
+    fragmenter.fragment(&LpHeader::default(), &packet, 1500, |frame| frames.push(frame.to_vec())).unwrap();
+    frames.into_iter().for_each(|frame| sent.extend(world.frame(producer, frame).unwrap()));
+    assert!(matches!(&sent[..], [Sent { packet: Packet::Data { content, .. }, .. }] if content.len() == 160_000));
+    // It is stored, and evicted with the time that it was there.
+    world.now = Time::from_secs(3);
+    for number in 0..8 {
+        let name = format!("/a/{number}");
+        world.interest(consumer, &name, 10 + number);
+        world.sent(producer, data(&name, &vec![7; 160_000], None));
+    }
+    let counters = world.forwarder.stats().content_store;
+    assert_eq!((counters.evictions, counters.evicted_ages.as_secs()), (3, 3), "the first, and two of no age");
+    assert_eq!(world.forwarder.ages_of_stored(Time::from_secs(5)).map(|age| age.as_secs()).max(), Some(2));
+    world.interest(consumer, "/a/larger", 2);
+    let dropped = world.frame(producer, data("/a/larger", &vec![7; 200_000], None));
+    assert_eq!(dropped, Err(DropReason::Oversized));
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Accepting connections, TLS on some of them, and serving HTTP/1 or HTTP/2 on them, until told to stop.
 
+use super::http2::http2;
 use super::limits;
-use super::streams::{Streams, Watched};
 use super::tls::{self, Identity};
 use hyper::body::{Body, Incoming};
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use std::future::Future;
 use std::io;
@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::{Instant, Sleep, timeout};
@@ -249,71 +249,8 @@ async fn http1<S, B>(
     said(ended);
 }
 
-/// A connection of HTTP/2: many requests at once, bounded in number and in what they hold.
-async fn http2<S, B>(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    service: S,
-    quiet: Duration,
-    mut stop: watch::Receiver<()>,
-) where
-    S: Service<Request<Incoming>, Response = Response<B>>,
-    S::Future: Send + Unpin + 'static,
-    S::Error: std::error::Error + Send + Sync + 'static,
-    B: Body + Send + Unpin + 'static,
-    B::Data: Send,
-    B::Error: std::error::Error + Send + Sync + 'static,
-{
-    let streams = Streams::new();
-    // h2 writes a frame at a time, and each write would be a record of TLS and a system call.
-    let stream = BufWriter::with_capacity(limits::RECORD_BYTES, stream);
-    let connection = http2::Builder::new(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(limits::STREAMS)
-        .max_header_list_size(limits::HEADER_BYTES as u32)
-        .initial_stream_window_size(limits::BUFFER_BYTES as u32)
-        .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)
-        .max_send_buf_size(limits::BUFFER_BYTES)
-        .max_pending_accept_reset_streams(limits::RESET_STREAMS)
-        .max_local_error_reset_streams(limits::RESET_STREAMS)
-        .serve_connection(TokioIo::new(stream), Watched::new(service, &streams));
-    let mut connection = std::pin::pin!(connection);
-    let over = async {
-        loop {
-            tokio::time::sleep(limits::STREAMS_LOOK).await;
-            if streams.are_quiet(quiet) {
-                break Over::Quiet;
-            }
-            if streams.are_stalled(limits::STREAM_STALL) {
-                break Over::Stalled;
-            }
-        }
-    };
-    let over = tokio::select! {
-        ended = connection.as_mut() => return said(ended),
-        over = over => over,
-        _ = stop.changed() => Over::Stopped,
-    };
-    match over {
-        Over::Stalled => tracing::debug!("a stream's client takes nothing"),
-        Over::Quiet | Over::Stopped => {
-            connection.as_mut().graceful_shutdown();
-            // It waits for the client's answer, which may not come.
-            if let Ok(ended) = timeout(limits::STOP_GRACE, connection).await {
-                said(ended);
-            }
-        }
-    }
-}
-
-/// Why a connection is given up.
-enum Over {
-    Quiet,
-    Stalled,
-    Stopped,
-}
-
 /// Clients go away and send nonsense all day: nothing for the log of an operator.
-fn said(ended: hyper::Result<()>) {
+pub(super) fn said<E: std::fmt::Display>(ended: Result<(), E>) {
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended");
     }
@@ -409,134 +346,5 @@ mod tests {
         let error = near.write_all(&[1; 1]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert_eq!(start.elapsed().as_secs(), limits::WRITE_STALL.as_secs());
-    }
-
-    mod of_http2 {
-        use super::*;
-        use bytes::Bytes;
-        use http_body_util::{BodyExt, Empty, Full};
-        use hyper::client::conn::http2::{Builder, SendRequest};
-        use hyper::service::service_fn;
-        use std::convert::Infallible;
-        use std::sync::atomic::{AtomicUsize, Ordering};
-        use tokio::io::DuplexStream;
-        use tokio::task::JoinHandle;
-
-        const QUIET: Duration = Duration::from_secs(60);
-
-        /// A server of so many bytes, to the other end of the stream, which counts its requests.
-        fn server(bytes: usize) -> (DuplexStream, JoinHandle<()>, Arc<AtomicUsize>, watch::Sender<()>) {
-            let (near, far) = tokio::io::duplex(256 * 1024);
-            let (stopping, stop) = watch::channel(());
-            let asked = Arc::new(AtomicUsize::new(0));
-            let counting = Arc::clone(&asked);
-            let service = service_fn(move |_| {
-                counting.fetch_add(1, Ordering::Relaxed);
-                let body = Full::new(Bytes::from(vec![7; bytes]));
-                Box::pin(async move { Ok::<_, Infallible>(Response::new(body)) })
-            });
-            (far, tokio::spawn(http2(near, service, QUIET, stop)), asked, stopping)
-        }
-
-        async fn client(stream: DuplexStream) -> SendRequest<Empty<Bytes>> {
-            let (sender, connection) = Builder::new(TokioExecutor::new())
-                .initial_stream_window_size(1000)
-                .handshake(TokioIo::new(stream))
-                .await
-                .unwrap();
-            tokio::spawn(connection);
-            sender
-        }
-
-        fn request() -> Request<Empty<Bytes>> {
-            Request::get("http://localhost/").body(Empty::new()).unwrap()
-        }
-
-        /// The fear: ten thousand large objects held in memory by clients that grant no window, while pings show them alive.
-        #[tokio::test(start_paused = true)]
-        async fn a_client_that_takes_nothing_of_a_stream_loses_its_connection() {
-            let (stream, server, _, _stopping) = server(1 << 20);
-            let mut sender = client(stream).await;
-            let stuck = sender.send_request(request()).await.unwrap();
-            let mut moving = sender.send_request(request()).await.unwrap().into_body();
-            let start = Instant::now();
-            // The other stream goes on meanwhile.
-            while !server.is_finished() && moving.frame().await.is_some_and(|frame| frame.is_ok()) {
-                sleep(Duration::from_millis(100)).await;
-            }
-            server.await.unwrap();
-            let took = start.elapsed();
-            assert!(took >= limits::STREAM_STALL, "{took:?}");
-            assert!(took <= limits::STREAM_STALL + 2 * limits::STREAMS_LOOK, "{took:?}");
-            drop(stuck);
-        }
-
-        /// The fear: idle connections take all places; or one that works is closed.
-        #[tokio::test(start_paused = true)]
-        async fn a_quiet_connection_is_closed_and_one_that_asks_now_and_then_is_not() {
-            let (stream, server, asked, _stopping) = server(100);
-            let mut sender = client(stream).await;
-            for _ in 0..5 {
-                let body = sender.send_request(request()).await.unwrap().into_body();
-                assert_eq!(body.collect().await.unwrap().to_bytes().len(), 100);
-                sleep(QUIET * 9 / 10).await;
-            }
-            assert_eq!(asked.load(Ordering::Relaxed), 5);
-            let start = Instant::now();
-            server.await.unwrap();
-            assert!(start.elapsed() <= QUIET / 10 + 2 * limits::STREAMS_LOOK + limits::STOP_GRACE);
-        }
-
-        const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-        /// `:method GET`, `:scheme http`, `:path /`, `:authority a`.
-        const HEADERS: &[u8] = b"\x82\x86\x84\x41\x01a";
-
-        fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-            let length = (payload.len() as u32).to_be_bytes();
-            [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-        }
-
-        /// Writes until the server has had enough, or the attack is over; how many bytes it took.
-        async fn attack(stream: DuplexStream, attack: impl Iterator<Item = Vec<u8>>) -> usize {
-            let (mut read, mut write) = tokio::io::split(stream);
-            tokio::spawn(async move { tokio::io::copy(&mut read, &mut tokio::io::sink()).await });
-            let mut sent = 0;
-            write.write_all(PREFACE).await.unwrap();
-            for frames in attack {
-                if write.write_all(&frames).await.is_err() {
-                    break;
-                }
-                sent += frames.len();
-            }
-            sent
-        }
-
-        /// CVE-2023-44487. The fear: a request costs the attacker two frames, and us all its work.
-        #[tokio::test(start_paused = true)]
-        async fn rapid_resets_end_the_connection() {
-            let (stream, server, asked, _stopping) = server(100);
-            let resets = (0..100_000).map(|number| {
-                let stream = 2 * number + 1;
-                [frame(1, 5, stream, HEADERS), frame(3, 0, stream, &[0, 0, 0, 8])].concat()
-            });
-            let sent = attack(stream, resets).await;
-            server.await.unwrap();
-            // What fits the buffers between, at 28 bytes a request.
-            assert!(sent < 1 << 20, "{sent} bytes were read");
-            assert!(asked.load(Ordering::Relaxed) < 1000, "{asked:?}");
-        }
-
-        /// The fear: a header block without an end fills the memory, or is read for ever.
-        #[tokio::test(start_paused = true)]
-        async fn endless_continuations_end_the_connection() {
-            for piece in [&[][..], &[0x40, 1, b'a', 1, b'b'], &[0; 10_000]] {
-                let (stream, server, asked, _stopping) = server(100);
-                let start = std::iter::once(frame(1, 1, 1, HEADERS));
-                let sent = attack(stream, start.chain((0..200_000).map(|_| frame(9, 0, 1, piece)))).await;
-                server.await.unwrap();
-                assert!(sent < 4 << 20, "{sent} bytes of {} a frame were read", piece.len());
-                assert_eq!(asked.load(Ordering::Relaxed), 0);
-            }
-        }
     }
 }

@@ -29,6 +29,7 @@ pub mod admin;
 mod assemble;
 mod body;
 mod disk;
+mod http2;
 pub mod limits;
 mod listen;
 mod max_forwards;

@@ -24,7 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Fields from which frameworks take a target, a scheme or a method other than the request's. They are not part of the cache key, so a
 /// client could choose with them what others get (web cache poisoning): they do not pass. `X-Forwarded-Host` and `-Proto` are set anew.
@@ -248,30 +249,22 @@ impl Proxy {
     ) -> Response<Outgoing> {
         let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body) };
         let place = self.place().await;
-        if !exchange.is_shared() {
+        let is_shared = exchange.is_shared();
+        let forwarding = Box::pin(async move {
             let (response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
             if let Some((body, fill)) = rest {
-                tokio::spawn(async move {
+                let mut collecting = Box::pin(async move {
                     let _place = place;
                     collect(body, fill, self).await;
                 });
+                // A small body has come with its head: no task for that.
+                if !poll_fn(|cx| Poll::Ready(collecting.as_mut().poll(cx).is_ready())).await {
+                    tokio::spawn(collecting);
+                }
             }
-            return response;
-        }
-        let (answer, answered) = oneshot::channel();
-        tokio::spawn(async move {
-            let _place = place;
-            let (response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
-            // The client may have gone.
-            let _ = answer.send(response);
-            if let Some((body, fill)) = rest {
-                collect(body, fill, self).await;
-            }
+            response
         });
-        // It ends without an answer only where the runtime ends, or by a panic, which has said so.
-        answered
-            .await
-            .unwrap_or_else(|_| plain_error(StatusCode::INTERNAL_SERVER_ERROR, "larder: the request was lost\n"))
+        if is_shared { GoesOn(Some(forwarding)).await } else { forwarding.await }
     }
 
     /// Validates in the background what has just been served stale.
@@ -353,6 +346,31 @@ impl Proxy {
                     asked = self.ask(method.clone(), &way, exchange.retry_headers(), Upload::empty()).await;
                 }
             }
+        }
+    }
+}
+
+/// What goes on by itself where nobody waits for it any more. A task from the start would do the same, at the cost of one
+/// for every miss.
+struct GoesOn<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
+
+impl<T: Send + 'static> Future for GoesOn<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let polled = self.0.as_mut().map_or(Poll::Pending, |future| future.as_mut().poll(cx));
+        if polled.is_ready() {
+            self.0 = None;
+        }
+        polled
+    }
+}
+
+impl<T: Send + 'static> Drop for GoesOn<T> {
+    fn drop(&mut self) {
+        // None where it is done; without a runtime the node has ended.
+        if let (Some(future), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(future);
         }
     }
 }

@@ -141,7 +141,7 @@ impl EventLoop {
 
     fn log_drop(&mut self, face: FaceId, dropped: &Dropped) {
         match dropped.detail {
-            Detail::Bytes(bytes) => self.log_oversized(face, bytes as u64),
+            Detail::Bytes { found, .. } => self.log_oversized(face, found as u64),
             _ => tracing::debug!(face = face.0, "packet dropped: {dropped}"),
         }
     }

@@ -48,6 +48,16 @@ pub struct Trace {
 /// A format's reader. It names the place of what is wrong, [`Trace`] the file.
 trait Requests {
     fn next(&mut self) -> Result<Option<Access>, (Place, String)>;
+
+    /// Adds requests to `accesses` until it has `most`, or the trace ends. One call through the table of methods for many requests.
+    fn read(&mut self, accesses: &mut Vec<Access>, most: usize) -> Result<(), (Place, String)> {
+        while accesses.len() < most
+            && let Some(access) = self.next()?
+        {
+            accesses.push(access);
+        }
+        Ok(())
+    }
 }
 
 impl Trace {
@@ -140,6 +150,34 @@ impl Trace {
         Ok(Trace { name: name.to_owned(), format, requests, position, ended: false, latest, late_requests: 0 })
     }
 
+    /// Replaces what is in `accesses` by the next requests, `most` of them, or as many as there are. Some times faster than one after another
+    /// (`benches/readers.rs`).
+    ///
+    /// # Errors
+    /// As the iterator's, once `accesses` has the requests before the wrong one.
+    pub fn read_many(&mut self, accesses: &mut Vec<Access>, most: usize) -> Result<(), TraceError> {
+        accesses.clear();
+        if self.ended {
+            return Ok(());
+        }
+        accesses.reserve(most);
+        let read = self.requests.read(accesses, most);
+        self.ended = accesses.len() < most;
+        for access in accesses {
+            self.never_back(access);
+        }
+        read.map_err(|(place, problem)| TraceError::new(&self.name, place, problem))
+    }
+
+    #[inline]
+    fn never_back(&mut self, access: &mut Access) {
+        if access.now < self.latest {
+            access.now = self.latest;
+            self.late_requests += 1;
+        }
+        self.latest = access.now;
+    }
+
     /// How much of the file is read, from 0 to 1, for a progress bar; `None` where that is not known, as of a pipe.
     pub fn progress(&self) -> Option<f64> {
         let (read, len) = self.position.as_ref()?;
@@ -172,11 +210,7 @@ impl Iterator for Trace {
         }
         match self.requests.next() {
             Ok(Some(mut access)) => {
-                if access.now < self.latest {
-                    access.now = self.latest;
-                    self.late_requests += 1;
-                }
-                self.latest = access.now;
+                self.never_back(&mut access);
                 Some(Ok(access))
             }
             Ok(None) => {

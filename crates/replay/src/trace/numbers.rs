@@ -40,13 +40,21 @@ pub(super) fn is_oracle_general(start: &[u8]) -> bool {
 
 impl Requests for OracleGeneral {
     fn next(&mut self) -> Result<Option<Access>, (Place, String)> {
-        let Some(record) = self.0.next()? else { return Ok(None) };
-        let [t0, t1, t2, t3, i0, i1, i2, i3, i4, i5, i6, i7, s0, s1, s2, s3, ..] = record;
-        Ok(Some(Access {
-            id: u64::from_le_bytes([i0, i1, i2, i3, i4, i5, i6, i7]),
-            size: u64::from(u32::from_le_bytes([s0, s1, s2, s3])),
-            now: Time::from_secs(u64::from(u32::from_le_bytes([t0, t1, t2, t3]))),
-        }))
+        Ok(self.0.next()?.map(|record| oracle_general(&record)))
+    }
+
+    fn read(&mut self, accesses: &mut Vec<Access>, most: usize) -> Result<(), (Place, String)> {
+        self.0.read(accesses, most, oracle_general)
+    }
+}
+
+#[inline]
+fn oracle_general(record: &[u8; 24]) -> Access {
+    let [t0, t1, t2, t3, i0, i1, i2, i3, i4, i5, i6, i7, s0, s1, s2, s3, ..] = *record;
+    Access {
+        id: u64::from_le_bytes([i0, i1, i2, i3, i4, i5, i6, i7]),
+        size: u64::from(u32::from_le_bytes([s0, s1, s2, s3])),
+        now: Time::from_secs(u64::from(u32::from_le_bytes([t0, t1, t2, t3]))),
     }
 }
 
@@ -86,6 +94,26 @@ impl<const N: usize> Records<N> {
         self.unread.start += N;
         self.at += N as u64;
         Ok(Some(*record))
+    }
+
+    /// Adds records to `accesses` until it has `most`, or the trace ends: all that the buffer has at once.
+    fn read(
+        &mut self,
+        accesses: &mut Vec<Access>,
+        most: usize,
+        decoded: impl Fn(&[u8; N]) -> Access,
+    ) -> Result<(), (Place, String)> {
+        while accesses.len() < most {
+            let records = self.buffer[self.unread.clone()].as_chunks::<N>().0;
+            if records.is_empty() {
+                if self.fill()? { continue } else { break }
+            }
+            let taken = records.len().min(most - accesses.len());
+            accesses.extend(records[..taken].iter().map(&decoded));
+            self.unread.start += taken * N;
+            self.at += (taken * N) as u64;
+        }
+        Ok(())
     }
 
     /// Reads until there is a record; false at the end.

@@ -14,16 +14,26 @@ mod replays;
 mod research;
 mod sensitivity;
 
-use crate::{Error, Paper, Request, Section, Watch};
+use crate::{Error, Paper, Request, Run, Section, Watch};
 
 pub(crate) const PAPER: Paper = Paper {
     name: "adaptsize",
     citation: "Berger, Sitaraman, Harchol-Balter, AdaptSize: orchestrating the hot object memory cache in a content delivery network, NSDI 2017",
+    experiments: &[
+        "production",
+        "research",
+        "sensitivity",
+        "flash-crowd",
+        "flash-chunks",
+        "traffic-mix",
+        "cost",
+        "public",
+    ],
     run,
 };
 
 fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
-    [
+    let experiments: [Run; 8] = [
         production::run,
         research::run,
         sensitivity::run,
@@ -32,8 +42,6 @@ fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> 
         change::traffic_mix,
         cost::run,
         public::run,
-    ]
-    .into_iter()
-    .map(|experiment| experiment(request, watch))
-    .collect()
+    ];
+    request.sections(&experiments, watch)
 }

@@ -120,7 +120,7 @@ mod tests {
         std::fs::write(directory.join("broken.tr"), "1 1 10\n2 2 20\n3 3\n").unwrap();
         std::fs::write(directory.join("whole.tr"), "1 1 10\n2 2 20\n3 1 10\n").unwrap();
         let paper = &super::super::PAPER;
-        let request = Request { paper, scale: crate::Scale::Quick, seed: 1, traces: Some(&directory) };
+        let request = Request { paper, scale: crate::Scale::Quick, seed: 1, traces: Some(&directory), only: &[] };
         let warned = Warned(std::sync::Mutex::new(Vec::new()));
         let section = super::run(&request, &warned);
         std::fs::remove_dir_all(&directory).unwrap();
@@ -134,7 +134,8 @@ mod tests {
     #[test]
     fn nasa_s_day_is_another_than_the_replayer_s() {
         let traffic = nasa().unwrap();
-        let request = Request { paper: &super::super::PAPER, scale: crate::Scale::Quick, seed: 1, traces: None };
+        let request =
+            Request { paper: &super::super::PAPER, scale: crate::Scale::Quick, seed: 1, traces: None, only: &[] };
         let run = Run { traffic: &traffic, spec: "lru".to_owned(), capacity: 10_935_931, warm_up: 0 };
         let found = replay_all(vec![run], &request, &Unwatched).unwrap();
         // As `larder replay` counts.

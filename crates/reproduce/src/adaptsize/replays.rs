@@ -1,6 +1,6 @@
 //! Replays of traffic that is held in memory, with the course of the hit ratio and of c.
 
-use crate::{Error, Request, Watch, on_all_cores};
+use crate::{Error, Request, Watch, on_all_cores, thread_time};
 use larder_policy::{Future, FutureBuilder, Spec, SpecError};
 use larder_replay::{Access, Cdn, Replay};
 use larder_units::{ByteSize, Streams};
@@ -110,16 +110,15 @@ impl Run<'_> {
         let part = traffic.accesses.len().div_ceil(PARTS).max(1);
         let (mut course, mut done, mut busy) = (Vec::new(), 0, 0.0);
         for accesses in traffic.accesses.chunks(part) {
-            let begun = thread_seconds();
-            let mut hits = 0;
-            for access in accesses {
-                if done == warm_up {
-                    replay.reset_counts();
-                }
-                hits += u64::from(replay.request(access));
-                done += 1;
+            let begun = thread_time();
+            let (before, after) = accesses.split_at(warm_up.saturating_sub(done).min(accesses.len()));
+            let mut hits = replay.requests(before);
+            if done <= warm_up {
+                replay.reset_counts();
             }
-            busy += thread_seconds() - begun;
+            hits += replay.requests(after);
+            done += accesses.len();
+            busy += (thread_time() - begun).as_secs_f64();
             let c = replay
                 .engine()
                 .gauges()
@@ -142,12 +141,6 @@ impl Run<'_> {
             nanoseconds: busy * 1e9 / done.max(1) as f64,
         })
     }
-}
-
-/// Processor time of this thread.
-fn thread_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 impl Found {

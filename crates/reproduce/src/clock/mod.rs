@@ -16,11 +16,12 @@ use crate::{Error, Paper, Request, Section, Watch};
 pub(crate) const PAPER: Paper = Paper {
     name: "clock",
     citation: "Kato, Osada, Yamamoto, Ohzahata, Impacts of system clock granularity on performance of NDN rate-based congestion control, Int. J. on Advances in Telecommunications 11(3&4), 2018",
+    experiments: &["linear", "dumbbell", "methods"],
     run,
 };
 
 fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
-    Ok(vec![linear::run(request, watch)?, dumbbell::run(request, watch)?, methods::run(request, watch)?])
+    request.sections(&[linear::run, dumbbell::run, methods::run], watch)
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use super::consumer::{Consumer, Course};
 use crate::{Error, Watch, on_all_cores};
 use larder_netsim::apps::{Payload, Producer, ProducerConfig};
-use larder_netsim::{AppId, CoDel, ConfigError, Depth, LinkConfig, NodeConfig, Queueing, Simulation, Topology};
+use larder_netsim::{
+    AppId, Capacity, CoDel, ConfigError, Depth, LinkConfig, NodeConfig, Queueing, Simulation, Topology,
+};
 use larder_packet::Name;
 use larder_transfer::{Clock, CongestionSpec};
 use larder_units::{BitRate, ByteSize, Time};
@@ -141,7 +143,11 @@ impl Run {
         }
         // Nobody asks for what another has, and ndnSIM's 100 packets are overtaken before anybody asks again: no Content Store.
         let capacity = ByteSize::from_bytes(0);
-        let node = NodeConfig { strategy: Some(self.strategy.clone()), capacity, ..NodeConfig::default() };
+        let node = NodeConfig {
+            strategy: Some(self.strategy.clone()),
+            capacity: Capacity::Bytes(capacity),
+            ..NodeConfig::default()
+        };
         let (nodes, _) = Topology::dumbbell(self.pairs, &link, &link).build(network, |_| node.clone())?;
         let mut consumers = Vec::with_capacity(self.pairs);
         for pair in 0..self.pairs {

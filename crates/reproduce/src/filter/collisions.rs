@@ -1,6 +1,5 @@
 //! False positives of the counter table, and its memory.
 
-use super::replays::STRIDE;
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_policy::{Engine, Spec, SpecError};
 use larder_units::{ByteSize, Streams, Time};
@@ -8,6 +7,9 @@ use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) =
     ("filter/collisions.toml", include_str!("../../../../experiments/filter/collisions.toml"));
+
+/// Names between two words to whoever watches.
+const STRIDE: u64 = 1 << 18;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -27,14 +27,9 @@ pub(super) struct Sweep {
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
-    let Sweep { objects, capacity, ref exponents, warm_up, requests } = *experiment.sweep(request.scale);
-    let mut cells = Vec::new();
-    for &exponent in exponents {
-        for policy in SHOWN {
-            let workload = Workload::Web { objects, exponent };
-            cells.push(Cell { workload, spec: spec(policy, capacity)?, capacity, warm_up, requests });
-        }
-    }
+    let sweep = experiment.sweep(request.scale);
+    let Sweep { objects, capacity, ref exponents, warm_up, requests } = *sweep;
+    let cells = sweep.cells()?;
     watch.begin("hit rates", work(&cells));
     let rates = replay_all(&cells, request, watch)?;
 
@@ -58,6 +53,21 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.table("Hit and insertion rates", header, rows);
     section.named_figure("rates", SHOWN, series);
     section.judged()
+}
+
+impl Sweep {
+    /// All policies at the first exponent, then at the next.
+    pub(super) fn cells(&self) -> Result<Vec<Cell>, Error> {
+        let Sweep { objects, capacity, warm_up, requests, .. } = *self;
+        let mut cells = Vec::new();
+        for &exponent in &self.exponents {
+            let workload = Workload::Web { objects, exponent };
+            for policy in SHOWN {
+                cells.push(Cell { workload, spec: spec(policy, capacity)?, capacity, warm_up, requests });
+            }
+        }
+        Ok(cells)
+    }
 }
 
 /// The claims at 0.8 are about order and ratios, those at 0.81 about values as well.

@@ -14,16 +14,33 @@ use crate::{Error, Paper, Request, Section, Watch};
 pub(crate) const PAPER: Paper = Paper {
     name: "filter",
     citation: "Takemasa, Koizumi, Hasegawa, Lightweight cache admission algorithm for fast NDN software routers, Journal of Information Processing 27, 2019",
+    experiments: &["hit-rates", "sizes", "parameters", "collisions", "cycles"],
     run,
 };
 
 fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
-    let hit_rates = hit_rates::run(request, watch)?;
-    let (sizes, on_web) = sizes::run(request, watch)?;
-    let parameters = parameters::run(request, watch)?;
-    let collisions = collisions::run(request, watch)?;
-    let cycles = cycles::run(request, watch, &on_web)?;
-    Ok(vec![hit_rates, sizes, parameters, collisions, cycles])
+    let (mut sections, mut on_web) = (Vec::new(), Vec::new());
+    if request.wants("hit-rates") {
+        sections.push(hit_rates::run(request, watch)?);
+    }
+    if request.wants("sizes") {
+        let (sizes, rates) = sizes::run(request, watch)?;
+        sections.push(sizes);
+        on_web = rates;
+    }
+    if request.wants("parameters") {
+        sections.push(parameters::run(request, watch)?);
+    }
+    if request.wants("collisions") {
+        sections.push(collisions::run(request, watch)?);
+    }
+    if request.wants("cycles") {
+        if on_web.is_empty() {
+            on_web = sizes::on_web(request, watch)?;
+        }
+        sections.push(cycles::run(request, watch, &on_web)?);
+    }
+    Ok(sections)
 }
 
 #[cfg(test)]
@@ -38,6 +55,27 @@ mod tests {
         let shown = [Scale::Quick, Scale::Full].map(|scale| format!("{:?}", experiment.sweep(scale)));
         assert!(!shown[0].is_empty() && !shown[1].is_empty());
         experiment.claims.len()
+    }
+
+    #[test]
+    fn an_experiment_that_nobody_knows_runs_nothing_in_silence() {
+        let only = ["hit-rate".to_owned()];
+        let request = Request { paper: &PAPER, scale: Scale::Quick, seed: 1, traces: None, only: &only };
+        let error = crate::reproduce(&request, &crate::Unwatched).expect_err("no such experiment").to_string();
+        assert!(error.contains("`hit-rate`; there is hit-rates, sizes"), "{error}");
+    }
+
+    #[test]
+    fn an_hour_ends_with_a_policy_that_refuses_its_size() {
+        let full = |cells: Result<Vec<replays::Cell>, Error>| cells.unwrap_or_else(|error| panic!("{error}")).len();
+        let hit_rates = Experiment::<hit_rates::Sweep>::parse(hit_rates::FILE.0, hit_rates::FILE.1).unwrap();
+        let sizes = Experiment::<sizes::Sweep>::parse(sizes::FILE.0, sizes::FILE.1).unwrap();
+        let parameters = Experiment::<parameters::Sweep>::parse(parameters::FILE.0, parameters::FILE.1).unwrap();
+        for scale in [Scale::Quick, Scale::Full] {
+            assert_eq!(full(hit_rates.sweep(scale).cells()), 14);
+            assert_eq!(full(sizes.sweep(scale).cells()), 72);
+            assert_eq!(full(parameters.sweep(scale).cells()) + full(parameters.sweep(scale).courses()), 6);
+        }
     }
 
     #[test]

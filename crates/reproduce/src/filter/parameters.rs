@@ -50,10 +50,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.condition("workload", format!("web, {} objects, Zipf {}", sweep.objects, sweep.exponent));
     section.condition("cache", format!("{} packets", sweep.capacity));
 
-    let cells = sweep.replays.iter().map(|replayed| sweep.cell(replayed)).collect::<Result<Vec<_>, Error>>()?;
-    let courses =
-        [2, 3].map(|theta| Replayed { window: sweep.capacity, theta, warm_up: 0, requests: sweep.reading.course });
-    let courses = courses.iter().map(|replayed| sweep.cell(replayed)).collect::<Result<Vec<_>, Error>>()?;
+    let (cells, courses) = (sweep.cells()?, sweep.courses()?);
     watch.begin("q and the threshold", work(&cells) + work(&courses));
     let stretch = sweep.reading.stretch;
     let courses = on_all_cores(courses, |cell| cell.course(request.seed, stretch, watch));
@@ -73,6 +70,17 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 }
 
 impl Sweep {
+    pub(super) fn cells(&self) -> Result<Vec<Cell>, Error> {
+        self.replays.iter().map(|replayed| self.cell(replayed)).collect()
+    }
+
+    /// From the empty cache, with the thresholds 2 and 3.
+    pub(super) fn courses(&self) -> Result<Vec<Cell>, Error> {
+        let requests = self.reading.course;
+        let course = |theta| self.cell(&Replayed { window: self.capacity, theta, warm_up: 0, requests });
+        [2, 3].into_iter().map(course).collect()
+    }
+
     fn cell(&self, replayed: &Replayed) -> Result<Cell, Error> {
         let Replayed { window, theta, warm_up, requests } = *replayed;
         let workload = Workload::Web { objects: self.objects, exponent: self.exponent };

@@ -7,7 +7,7 @@ use larder_units::{ByteSize, Streams};
 use serde::Deserialize;
 
 /// The traffic of section 6.1.2. Packets have one size, so capacities count packets.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
 pub(super) enum Workload {
     Web {
@@ -42,28 +42,24 @@ impl Workload {
         }
     }
 
-    fn drive(&self, seed: u64, requests: u64, mut take: impl FnMut(&Access)) -> Result<(), Error> {
+    fn requests(&self, seed: u64) -> Result<Box<dyn Iterator<Item = Access>>, Error> {
         let streams = Streams::new(seed);
         let web = |objects, exponent| Web { objects, exponent, object_bytes: 1, ..Web::default() };
         let video =
             |videos, packets| Video { videos, packets, packet_bytes: 1, exponent: EXPONENT, ..Video::default() };
-        let requests = usize::try_from(requests).unwrap_or(usize::MAX);
         let refused = |error: larder_replay::ParameterError| Error(format!("workload {self:?}: {error}"));
-        match *self {
+        Ok(match *self {
             Workload::Web { objects, exponent } => {
-                let all = web(objects, exponent).requests(&streams).map_err(refused)?;
-                all.take(requests).for_each(|access| take(&access));
+                Box::new(web(objects, exponent).requests(&streams).map_err(refused)?)
             }
             Workload::Video { videos, packets } => {
-                let all = video(videos, packets).requests(&streams).map_err(refused)?;
-                all.take(requests).for_each(|access| take(&access));
+                Box::new(video(videos, packets).requests(&streams).map_err(refused)?)
             }
             Workload::Mix { objects, videos, packets } => {
                 let mix = Mix::of(web(objects, EXPONENT), video(videos, packets), VOLUMES);
-                mix.requests(&streams).map_err(refused)?.take(requests).for_each(|access| take(&access));
+                Box::new(mix.requests(&streams).map_err(refused)?)
             }
-        }
-        Ok(())
+        })
     }
 }
 
@@ -113,58 +109,96 @@ pub(super) struct Rates {
     pub(super) insertion: f64,
 }
 
-/// Requests between two words to whoever watches.
-pub(super) const STRIDE: u64 = 1 << 18;
+/// Requests that are made at once: large against the look ahead of [`Replay::requests`], small against the processor's cache.
+const CHUNK: u64 = 1 << 14;
+
+/// Caches that share a making of their requests, a quarter of the work. With all six, two cores would have some 12 GB of caches of 1.1e7 packets.
+const AT_ONCE: usize = 3;
 
 /// Runs the cells on all cores, the longest first; the rates come in the order of the cells.
 pub(super) fn replay_all(cells: &[Cell], request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Rates>, Error> {
-    let mut order: Vec<usize> = (0..cells.len()).collect();
-    order.sort_by_key(|&at| std::cmp::Reverse(cells[at].warm_up + cells[at].requests));
-    let found = on_all_cores(order, |at| (at, cells[at].replay(request.seed, watch)));
-    let mut rates: Vec<(usize, Rates)> =
-        found.into_iter().map(|(at, rates)| Ok((at, rates?))).collect::<Result<_, Error>>()?;
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (at, cell) in cells.iter().enumerate() {
+        let takes = |group: &&mut Vec<usize>| group.len() < AT_ONCE && cells[group[0]].sees_what(cell);
+        match groups.iter_mut().find(takes) {
+            Some(group) => group.push(at),
+            None => groups.push(vec![at]),
+        }
+    }
+    groups.sort_by_key(|group| std::cmp::Reverse(group.len() as u64 * cells[group[0]].length()));
+    let found = on_all_cores(groups, |group| {
+        let together: Vec<&Cell> = group.iter().map(|at| &cells[*at]).collect();
+        let rates = replay(&together, request.seed, watch)?;
+        Ok(group.into_iter().zip(rates).collect::<Vec<_>>())
+    });
+    let mut rates = found.into_iter().collect::<Result<Vec<_>, Error>>()?.concat();
     rates.sort_by_key(|(at, _)| *at);
     Ok(rates.into_iter().map(|(_, rates)| rates).collect())
 }
 
+/// One making of the requests through all `cells`, which see the same.
+fn replay(cells: &[&Cell], seed: u64, watch: &dyn Watch) -> Result<Vec<Rates>, Error> {
+    let Some(Cell { workload, warm_up, requests, .. }) = cells.first() else { return Ok(Vec::new()) };
+    let mut replays = cells.iter().map(|cell| cell.start(seed)).collect::<Result<Vec<_>, Error>>()?;
+    let mut made = workload.requests(seed)?;
+    for length in [warm_up, requests] {
+        replays.iter_mut().for_each(Replay::reset_counts);
+        in_chunks(&mut *made, *length, |chunk| {
+            for replay in &mut replays {
+                replay.requests(chunk);
+                watch.advance(chunk.len() as u64);
+            }
+        });
+    }
+    let rates = |replay: &Replay| {
+        let row = replay.row("");
+        Rates { hit: row.object_hit_ratio, insertion: row.insertion_ratio }
+    };
+    Ok(replays.iter().map(rates).collect())
+}
+
+/// The next `length` requests.
+fn in_chunks(made: &mut dyn Iterator<Item = Access>, length: u64, mut take: impl FnMut(&[Access])) {
+    let (mut left, mut chunk) = (length, Vec::new());
+    while left > 0 {
+        chunk.clear();
+        chunk.extend(made.take(left.min(CHUNK) as usize));
+        if chunk.is_empty() {
+            return;
+        }
+        take(&chunk);
+        left -= chunk.len() as u64;
+    }
+}
+
 /// The requests of all cells: the units of the work.
 pub(super) fn work(cells: &[Cell]) -> u64 {
-    cells.iter().map(|cell| cell.warm_up + cell.requests).sum()
+    cells.iter().map(Cell::length).sum()
 }
 
 impl Cell {
-    fn replay(&self, seed: u64, watch: &dyn Watch) -> Result<Rates, Error> {
-        let mut replay = self.start(seed)?;
-        let mut number = 0;
-        self.workload.drive(seed, self.warm_up + self.requests, |access| {
-            if number == self.warm_up {
-                replay.reset_counts();
-            }
-            replay.request(access);
-            number += 1;
-            if number % STRIDE == 0 {
-                watch.advance(STRIDE);
-            }
-        })?;
-        watch.advance(number % STRIDE);
-        let row = replay.row("");
-        Ok(Rates { hit: row.object_hit_ratio, insertion: row.insertion_ratio })
+    fn length(&self) -> u64 {
+        self.warm_up + self.requests
+    }
+
+    /// Whether `other` gets the same requests.
+    fn sees_what(&self, other: &Cell) -> bool {
+        (self.workload, self.warm_up, self.requests) == (other.workload, other.warm_up, other.requests)
     }
 
     /// The hit rate in each stretch of `stretch` requests.
     pub(super) fn course(&self, seed: u64, stretch: u64, watch: &dyn Watch) -> Result<Vec<f64>, Error> {
         let mut replay = self.start(seed)?;
-        let (mut course, mut hits, mut number) = (Vec::new(), 0_u64, 0_u64);
-        self.workload.drive(seed, self.requests, |access| {
-            hits += u64::from(replay.request(access));
-            number += 1;
-            if number.is_multiple_of(stretch) {
-                course.push(hits as f64 / stretch as f64);
-                hits = 0;
-                watch.advance(stretch);
-            }
-        })?;
-        Ok(course)
+        let mut made = self.workload.requests(seed)?;
+        let one = |_| {
+            let mut hits = 0;
+            in_chunks(&mut *made, stretch, |chunk| {
+                hits += replay.requests(chunk);
+                watch.advance(chunk.len() as u64);
+            });
+            hits as f64 / stretch as f64
+        };
+        Ok((0..self.requests / stretch).map(one).collect())
     }
 
     fn start(&self, seed: u64) -> Result<Replay, Error> {

@@ -40,18 +40,7 @@ pub(super) struct OnWeb {
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<(Section, Vec<OnWeb>), Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
-    let traffics = [("web", &sweep.web), ("video", &sweep.video), ("mix", &sweep.mix)];
-    let mut cells = Vec::new();
-    for (_, traffic) in traffics {
-        for policy in POLICIES {
-            for share in &sweep.shares {
-                let capacity = (traffic.workload.objects() as f64 * share) as u64;
-                let (warm_up, requests) = (traffic.warm_up * capacity, traffic.requests * capacity);
-                let spec = spec(policy, capacity)?;
-                cells.push(Cell { workload: traffic.workload, spec, capacity, warm_up, requests });
-            }
-        }
-    }
+    let cells = sweep.cells()?;
     watch.begin("cache sizes", work(&cells));
     let rates = replay_all(&cells, request, watch)?;
 
@@ -59,7 +48,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<(Section, 
     let mut on_web = Vec::new();
     let sizes = sweep.shares.len();
     let a_traffic = sizes * POLICIES.len();
-    for (number, (name, traffic)) in traffics.into_iter().enumerate() {
+    for (number, (name, traffic)) in sweep.traffics().into_iter().enumerate() {
         section.condition(
             name,
             format!("{:?}, {} + {} requests a cached packet", traffic.workload, traffic.warm_up, traffic.requests),
@@ -69,12 +58,47 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<(Section, 
         found.report(&mut section, name);
         if let Workload::Web { objects, exponent } = traffic.workload {
             beside_the_model(&mut section, &found, objects, exponent)?;
-            for policy in POLICIES {
-                on_web.extend(found.of(policy).into_iter().map(|(capacity, rates)| OnWeb { policy, capacity, rates }));
-            }
+            on_web = found.on_web();
         }
     }
     Ok((section.judged()?, on_web))
+}
+
+/// The rates on web alone.
+pub(super) fn on_web(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<OnWeb>, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let cells = sweep.cells_of(&sweep.web)?;
+    watch.begin("cache sizes on web", work(&cells));
+    let rates = replay_all(&cells, request, watch)?;
+    Ok(Found { cells: &cells, rates: &rates, sizes: sweep.shares.len() }.on_web())
+}
+
+impl Sweep {
+    fn traffics(&self) -> [(&str, &Traffic); 3] {
+        [("web", &self.web), ("video", &self.video), ("mix", &self.mix)]
+    }
+
+    /// A traffic after the other.
+    pub(super) fn cells(&self) -> Result<Vec<Cell>, Error> {
+        let cells = self.traffics().map(|(_, traffic)| self.cells_of(traffic));
+        Ok(cells.into_iter().collect::<Result<Vec<_>, Error>>()?.concat())
+    }
+
+    /// All sizes of the first policy, then of the next.
+    fn cells_of(&self, traffic: &Traffic) -> Result<Vec<Cell>, Error> {
+        let Traffic { workload, warm_up, requests } = *traffic;
+        let mut cells = Vec::new();
+        for policy in POLICIES {
+            for share in &self.shares {
+                let capacity = (workload.objects() as f64 * share) as u64;
+                let spec = spec(policy, capacity)?;
+                let (warm_up, requests) = (warm_up * capacity, requests * capacity);
+                cells.push(Cell { workload, spec, capacity, warm_up, requests });
+            }
+        }
+        Ok(cells)
+    }
 }
 
 /// The rates on one traffic: all sizes of the first policy, then of the next.
@@ -85,6 +109,11 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
+    fn on_web(&self) -> Vec<OnWeb> {
+        let of = |policy| self.of(policy).into_iter().map(move |(capacity, rates)| OnWeb { policy, capacity, rates });
+        POLICIES.into_iter().flat_map(of).collect()
+    }
+
     fn of(&self, policy: &str) -> Vec<(f64, Rates)> {
         let at = POLICIES.iter().position(|name| *name == policy).unwrap_or_default();
         let span = at * self.sizes..(at + 1) * self.sizes;

@@ -13,12 +13,13 @@ use larder_figure::Series;
 pub(crate) const PAPER: Paper = Paper {
     name: "ndn-vs-http",
     citation: "Yuan, Crowley, Experimental evaluation of content distribution with NDN and HTTP, IEEE INFOCOM Mini-Conference, 2013",
+    experiments: &["clean", "lossy"],
     run,
 };
 
 fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
     programs::check_installed()?;
-    Ok(vec![clean::run(request, watch)?, lossy::run(request, watch)?])
+    request.sections(&[clean::run, lossy::run], watch)
 }
 
 impl From<larder_testbed::Error> for Error {

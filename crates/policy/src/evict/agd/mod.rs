@@ -20,13 +20,18 @@
 //! sketch's count, a victim's count is written back (up to 255). After 128 requests an object of the cache, or one miss a counter of the sketch,
 //! all counts halve; a stored object's at its next request ([`keeper`]).
 //!
+//! A hit moves its object only where the class changes or a quarter of the lifetime has passed since it was moved last: who was hit a moment ago
+//! rests, and most hits count and do no more.
+//!
 //! Order: log2 v, by straight lines between powers of two, is rounded to half octaves. Within such a class all lifetimes are equal, so its list
 //! is in the order of due times; the next victim is the earliest of the tails ([`ranking`]). Each refusal moves the clock 1/n of the way to
 //! the first due time, n objects being stored, so that a hot set that died with high counts is due after some n·ln(its lifetime / the
 //! newcomer's) refusals. When p changes, everyone keeps the share of its lifetime that is left.
 //!
-//! Choice of p: [`tuner`]. A sample of 1/16 of the objects, halved each time that a shadow would hold more than 2,048 of them, and shadow
-//! caches with that share of the capacity. Every 512 sampled requests, each rung's lead over the rung in use grows by the difference of
+//! At p = 8 a newcomer is judged as half an octave less than it is worth: equals do not displace each other, so that a loop is kept in part.
+//!
+//! Choice of p: [`tuner`]. A sample of 1/16 of the objects, halved each time that a shadow would hold more than 2,048 of them, doubled again
+//! where it would hold fewer than 256, and shadow caches with that share of the capacity. Every 512 sampled requests, each rung's lead over the rung in use grows by the difference of
 //! their hits, less 0.0005 of the requests, and never falls below 0; at 60 the rung is taken and all leads start anew.
 //!
 //! # Cost
@@ -43,8 +48,8 @@
 //! LRU .600; under a popularity that drifts .529 and .532: the worst cases found.
 //!
 //! # What falls short
-//! * As fast as S3-FIFO it is not: two thirds to four fifths of it. A hit moves the object from list to list, where S3-FIFO counts.
-//! * A loop slightly larger than the cache: .02, as LRU has 0; LIRS would keep a part of it.
+//! * As fast as S3-FIFO it is not: two thirds of it to all of it, see `docs/agd.md`.
+//! * A loop larger than the cache is kept in part once p = 8 is found (.82 of 1.2 caches); beside other traffic, less of it (`docs/agd.md`).
 //! * Short traces end before p is found: CloudPhysics' 114,000 requests have .273 where p = 8 has .313.
 //! * Objects larger than a shadow are not in the sample's game; with few large objects the shadows are noisy, and p may rest a rung from the best.
 //! * Object hits are bought with byte hits: on web 1 GiB .364 of the bytes, LRU .479. `bytes` is the remedy:

@@ -16,6 +16,15 @@ const CLASS_OF_ONE: f32 = 160.0;
 /// Where the clock is this many times a victim's lifetime, short lifetimes begin to vanish in its rounding: it starts again from zero.
 const CLOCK_RANGE: f64 = (1_u64 << 36) as f64;
 
+/// A hit that would put an object off by less than this share of its lifetime moves nothing: most hits are on what was hit a moment ago. Nobody
+/// is due earlier by more than that. With 1/4 hit ratios are as without to .0002 (web and mix 1 GiB, Twitter 5 MiB), with 1/2 they begin to fall, and
+/// so does the speed: who is due too early comes back.
+const REST: f64 = 0.25;
+
+/// From this power on a newcomer must be worth half an octave more than whom it displaces: else a loop that is larger than the cache, where all
+/// are worth the same, would displace everyone before it is asked for again. A loop of 1.2 caches: .82 of the requests hit, .03 without.
+const STUBBORN_POWER: f64 = 8.0;
+
 /// The stored objects in the order of their leaving.
 pub(super) struct Ranking {
     places: Vec<Stored>,
@@ -111,14 +120,18 @@ impl Ranking {
         self.len += 1;
     }
 
-    /// The object in `slot` was requested, and is in `class` now.
+    /// The object in `slot` was requested, and is in `class` now. It stays where it is as long as it would gain less than [`REST`] of its lifetime.
     pub fn touch(&mut self, slot: Slot, count: f32, era: u16, class: u8) {
+        let place = &mut self.places[slot.index()];
+        place.count = count;
+        place.era = era;
+        if place.class == class && self.clock - place.since <= REST * self.lifetimes[usize::from(class)] {
+            return;
+        }
         self.forget_plan();
         self.unlink(slot);
         let place = &mut self.places[slot.index()];
         place.since = self.clock;
-        place.count = count;
-        place.era = era;
         place.class = class;
         self.link(slot, class);
     }
@@ -180,8 +193,9 @@ impl Ranking {
 
     /// Would a newcomer in `class` be due after everyone who must leave for `short` bytes? So it is where what is due before it has as many
     /// bytes, in whatever order they are counted: from the low classes, where the large objects are. After a number of objects that
-    /// bounds the work, the rest is believed.
+    /// bounds the work, the rest is believed. From [`STUBBORN_POWER`] on, the newcomer counts as one class less.
     pub fn outlasts(&self, class: u8, short: u64) -> bool {
+        let class = if self.power >= STUBBORN_POWER { class.saturating_sub(1) } else { class };
         let due = self.clock + self.lifetimes[usize::from(class)];
         if self.dues.first().is_none_or(|(_, first)| first >= due) {
             return false;
@@ -296,40 +310,50 @@ impl Ranking {
 }
 
 /// When each class is due, in a tree of minima: who is first stands at the root, a change climbs eight levels at most.
-struct Dues(Vec<f64>);
+struct Dues {
+    of: [f64; CLASSES],
+    /// The class that is due first below each node, the lower of two; the root is node 1, the leaves are the last half.
+    first: [u8; 2 * CLASSES],
+}
 
 impl Dues {
     fn new() -> Self {
-        Dues(vec![f64::INFINITY; 2 * CLASSES])
+        let mut dues = Dues { of: [f64::INFINITY; CLASSES], first: [0; 2 * CLASSES] };
+        // All are due never, so the lowest class below a node is its first.
+        for node in (1..2 * CLASSES).rev() {
+            dues.first[node] = if node >= CLASSES { (node - CLASSES) as u8 } else { dues.first[2 * node] };
+        }
+        dues
     }
 
     #[inline]
     fn of(&self, class: usize) -> f64 {
-        self.0[CLASSES + class]
+        self.of[class]
     }
 
     fn set(&mut self, class: usize, due: f64) {
+        self.of[class] = due;
+        let (changed, mut first, mut due) = (class as u8, class as u8, due);
         let mut node = CLASSES + class;
-        self.0[node] = due;
         while node > 1 {
-            let least = self.0[node & !1].min(self.0[node | 1]);
+            let other = self.first[node ^ 1];
+            let other_due = self.of[usize::from(other)];
+            if other_due < due || (other_due == due && other < first) {
+                (first, due) = (other, other_due);
+            }
             node /= 2;
-            if self.0[node] == least {
+            if self.first[node] == first && first != changed {
                 break;
             }
-            self.0[node] = least;
+            self.first[node] = first;
         }
     }
 
     /// The class that is due first, and when; the lower class of two.
     #[inline]
     fn first(&self) -> Option<(usize, f64)> {
-        let due = self.0[1];
-        let mut node = 1;
-        while node < CLASSES {
-            node = 2 * node + usize::from(self.0[2 * node] > due);
-        }
-        (due < f64::INFINITY).then_some((node - CLASSES, due))
+        let class = usize::from(self.first[1]);
+        (self.of[class] < f64::INFINITY).then_some((class, self.of[class]))
     }
 }
 

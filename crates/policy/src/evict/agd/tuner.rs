@@ -88,6 +88,12 @@ impl Tuner {
             self.restart();
             return None;
         }
+        // Traffic of larger objects: a handful of them would decide by chance.
+        if objects >> self.shift < AGD_SHADOW_OBJECTS / 4 && self.shift > AGD_LEAST_SAMPLE_SHIFT {
+            self.shift -= 1;
+            self.restart();
+            return None;
+        }
         let worth = (size as f64).powf(1.0 - f64::from(self.size_exponent));
         let share = self.capacity >> self.shift;
         for shadow in &mut self.shadows {
@@ -170,5 +176,23 @@ impl Shadow {
         self.index.remove(self.keeper.id(slot), slot);
         self.used -= self.sizes[slot.index()];
         self.free.push(slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_large_objects_are_sampled_as_many_small_ones_were() {
+        let mut tuner = Tuner::new(&[1.0, 2.0], 0, 1.0, 1 << 30);
+        let mut shift_beside = |objects: usize| {
+            (0..200_000).for_each(|id| _ = tuner.request(id, 1000, objects));
+            tuner.shift
+        };
+        assert_eq!(shift_beside(1_000_000), 9, "1,953 objects a shadow");
+        assert_eq!(shift_beside(200_000), 9, "390 are enough, and a restart is dear");
+        assert_eq!(shift_beside(100_000), 8);
+        assert_eq!(shift_beside(100), AGD_LEAST_SAMPLE_SHIFT);
     }
 }

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// One seed, or those from the first to the second, both included: `7`, `1..5`.
+#[derive(Clone, Debug)]
 pub struct Seeds(RangeInclusive<u64>);
 
 impl FromStr for Seeds {

@@ -1,0 +1,109 @@
+//! Packet-hops a second of one thread, and what a simulated dumbbell costs: `cargo bench -p larder-netsim`.
+//!
+//! CPU time of the thread, the median of five runs: other programs on the machine count for little.
+
+#![allow(clippy::print_stdout, missing_docs)]
+
+use larder_netsim::apps::{Cbr, CbrConfig, Names, Payload, Producer, ProducerConfig, ZipfMandelbrot};
+use larder_netsim::{Capacity, Depth, LinkConfig, NodeConfig, Queueing, Simulation, Topology};
+use larder_units::{BitRate, ByteSize, Time};
+use std::time::Duration;
+
+fn main() {
+    // First, while the allocator holds nothing to give again.
+    memory();
+    println!("{:<34} {:>9} {:>9} {:>12} {:>12}", "network", "simulated", "CPU s", "packet-hops", "hops a CPU s");
+    report("chain of 8, 1 KB, no hits", 10, || chain(8, 5_000.0, 1_000));
+    report("chain of 8, 5 KB, no hits", 10, || chain(8, 5_000.0, 5_000));
+    report("two nodes, 1 KB, no hits", 10, || chain(2, 20_000.0, 1_000));
+    report("dumbbell, 5 KB, LRU, fragments", 30, || dumbbell(5_000, 900.0, Some(1500)));
+    report("dumbbell, 5 KB, LRU, whole", 30, || dumbbell(5_000, 900.0, None));
+    report("dumbbell, 160 KB, LRU, fragments", 30, || dumbbell(160_000, 28.0, Some(1500)));
+}
+
+fn report(what: &str, seconds: u64, make: impl Fn() -> Simulation) {
+    let mut runs: Vec<(f64, u64)> = (0..5)
+        .map(|_| {
+            let mut network = make();
+            let begun = cpu();
+            network.run_until(Time::from_secs(seconds)).expect("time passes");
+            (cpu() - begun, network.packet_hops())
+        })
+        .collect();
+    runs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (took, hops) = runs[2];
+    println!("{what:<34} {seconds:>7} s {took:>9.3} {hops:>12} {:>12.0}", hops as f64 / took);
+}
+
+/// A consumer at one end, a producer at the other, nothing asked for twice.
+fn chain(nodes: usize, frequency: f64, payload: usize) -> Simulation {
+    let mut network = Simulation::new(1);
+    let link = LinkConfig::new(BitRate::from_bits_per_second(1_000_000_000), Duration::from_millis(2));
+    let config = NodeConfig { capacity: Capacity::Bytes(ByteSize::from_mib(1)), ..NodeConfig::default() };
+    let (nodes, _) = Topology::line(nodes, &link).build(&mut network, |_| config.clone()).expect("a line");
+    let config = CbrConfig { frequency, ..CbrConfig::new("/a".parse().expect("a name")) };
+    let consumer = Cbr::new(config, network.streams().stream("consumer"));
+    network.add_app(nodes[0], Box::new(consumer)).expect("an application");
+    serve(&mut network, nodes[nodes.len() - 1], "/a", payload);
+    network
+}
+
+/// The chunk-size paper's network without congestion.
+fn dumbbell(payload: usize, frequency: f64, mtu: Option<usize>) -> Simulation {
+    let mut network = Simulation::new(1);
+    let link = |mbps: u64| LinkConfig {
+        queue: Queueing::DropTail(Depth::Packets(1000)),
+        mtu,
+        ..LinkConfig::new(BitRate::from_bits_per_second(mbps * 1_000_000), Duration::from_millis(10))
+    };
+    let config = NodeConfig { max_packet_bytes: 200_000, capacity: Capacity::Packets(1000), ..NodeConfig::default() };
+    let topology = Topology::dumbbell(2, &link(40), &link(160));
+    topology.build(&mut network, |_| config.clone()).expect("a dumbbell");
+    for pair in 0..2 {
+        let prefix = format!("/p{pair}");
+        let names = Names::Popularity(ZipfMandelbrot::new(2000, 0.7, 0.7));
+        let config = CbrConfig { frequency, names, ..CbrConfig::new(prefix.parse().expect("a name")) };
+        let consumer = Cbr::new(config, network.streams().stream(&format!("consumer {pair}")));
+        let at = network.node(&format!("c{pair}")).expect("a consumer");
+        network.add_app(at, Box::new(consumer)).expect("an application");
+        let at = network.node(&format!("p{pair}")).expect("a producer");
+        serve(&mut network, at, &prefix, payload);
+    }
+    network
+}
+
+fn serve(network: &mut Simulation, at: larder_netsim::NodeId, prefix: &str, payload: usize) {
+    let config = ProducerConfig { payload: Payload::Content(payload), freshness: None };
+    let producer = network.add_app(at, Box::new(Producer::new(config))).expect("an application");
+    network.serve(&prefix.parse().expect("a name"), producer).expect("routes");
+}
+
+/// Bytes of this process for each Interest under way: 200,000 of them on one long link.
+fn memory() {
+    let mut network = Simulation::new(1);
+    let link = LinkConfig::new(BitRate::from_bits_per_second(10_000_000_000), Duration::from_secs(3));
+    let (nodes, _) = Topology::line(2, &link).build(&mut network, |_| NodeConfig::default()).expect("a line");
+    let config = CbrConfig { frequency: 100_000.0, ..CbrConfig::new("/a".parse().expect("a name")) };
+    let config = CbrConfig { lifetime: Some(Duration::from_secs(100)), ..config };
+    let consumer = Cbr::new(config, network.streams().stream("consumer"));
+    network.add_app(nodes[0], Box::new(consumer)).expect("an application");
+    serve(&mut network, nodes[1], "/a", 1000);
+    let before = resident();
+    network.run_until(Time::from_secs(2)).expect("time passes");
+    let pending = network.events_planned() as f64;
+    println!(
+        "{:.0} bytes a pending Interest, its PIT entry included ({pending:.0} of them)",
+        (resident() - before) / pending
+    );
+}
+
+fn cpu() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Resident bytes, of Linux; 0 elsewhere.
+fn resident() -> f64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<f64>().ok()).unwrap_or(0.0) * 4096.0
+}

@@ -1,0 +1,130 @@
+//! Files: the fetcher and the publisher of `larder get` and `larder put`, under virtual time.
+
+use crate::app::{App, Received, Sends};
+use crate::apps::Unsigned;
+use crate::simulation::ConfigError;
+use larder_packet::{Data, Interest, Name};
+use larder_transfer::{
+    CongestionControl, FetchOptions, FetchStats, Fetcher, PathFeedback, Progress, PublishOptions, Publisher, Source,
+    Stamp,
+};
+use larder_units::{ByteSize, Stream, Time};
+use std::io;
+
+/// Fetches one file.
+pub struct Fetch {
+    fetcher: Fetcher,
+    start: Time,
+    started: bool,
+    finished: Option<Time>,
+}
+
+impl Fetch {
+    /// A transfer of the file `name` that begins at `start`; the stream is its own.
+    pub fn new(name: Name, start: Time, congestion: Box<dyn CongestionControl>, stream: Stream) -> Self {
+        let fetcher = Fetcher::new(name, FetchOptions::default(), congestion, None, stream);
+        Fetch { fetcher, start, started: false, finished: None }
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> &FetchStats {
+        self.fetcher.stats()
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress<'_> {
+        self.fetcher.progress()
+    }
+
+    /// When it began, and when the last byte was there, or it failed.
+    pub fn span(&self) -> (Time, Option<Time>) {
+        (self.start, self.finished)
+    }
+
+    fn poll(&mut self, now: Time, sends: &mut Sends) {
+        loop {
+            let mut interest = Vec::with_capacity(128);
+            if !self.fetcher.poll(now, &mut interest) {
+                break;
+            }
+            sends.push(interest);
+        }
+        if self.finished.is_none() && self.fetcher.progress() != Progress::Running {
+            self.finished = Some(now);
+        }
+    }
+}
+
+impl App for Fetch {
+    fn next_timer(&self) -> Option<Time> {
+        if self.started { self.fetcher.next_timeout() } else { Some(self.start) }
+    }
+
+    fn on_timer(&mut self, now: Time, sends: &mut Sends) {
+        match self.started {
+            true => self.fetcher.on_timeout(now),
+            false => self.started = true,
+        }
+        self.poll(now, sends);
+    }
+
+    fn on_packet(&mut self, now: Time, packet: &Received<'_>, sends: &mut Sends) {
+        if let Some(reason) = packet.header.nack {
+            if let Ok(interest) = Interest::decode(packet.packet) {
+                self.fetcher.on_nack(now, interest.name, reason);
+            }
+        } else if let Ok(data) = Data::decode(packet.packet) {
+            self.fetcher.on_data(now, &data, PathFeedback::from(&packet.header), |_| {});
+        }
+        self.poll(now, sends);
+    }
+}
+
+/// A file of zeros that nobody wrote.
+struct Zeros(u64);
+
+impl Source for Zeros {
+    fn stamp(&mut self) -> io::Result<Stamp> {
+        Ok(Stamp { size_bytes: self.0, modified_ns: 0 })
+    }
+
+    fn read_at(&mut self, _: u64, buffer: &mut [u8]) -> io::Result<()> {
+        buffer.fill(0);
+        Ok(())
+    }
+}
+
+/// Serves one file.
+pub struct Serve {
+    publisher: Publisher<Zeros>,
+}
+
+impl Serve {
+    /// `size` zeros as the file `name`, in segments of `segment_bytes`, unsigned.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where such segments do not fit a packet.
+    pub fn new(name: Name, size: ByteSize, segment_bytes: usize) -> Result<Self, ConfigError> {
+        let options = PublishOptions { segment_bytes, ..PublishOptions::default() };
+        let publisher = Publisher::new(name, 1, Zeros(size.bytes()), Box::new(Unsigned), options);
+        Ok(Serve { publisher: publisher.map_err(|error| ConfigError::new(error.to_string()))? })
+    }
+}
+
+impl App for Serve {
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+
+    fn on_timer(&mut self, _: Time, _: &mut Sends) {}
+
+    fn on_packet(&mut self, _: Time, packet: &Received<'_>, sends: &mut Sends) {
+        let Ok(interest) = Interest::decode(packet.packet) else { return };
+        let mut data = Vec::new();
+        // Zeros never change, and `Unsigned` always signs: what is not answered is not this file's.
+        let answered = self.publisher.on_interest(&interest, &mut data).is_ok();
+        if answered && !data.is_empty() {
+            sends.push(data);
+        }
+    }
+}

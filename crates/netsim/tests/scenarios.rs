@@ -1,0 +1,127 @@
+//! What one fears of a scenario file: that it says something else than what runs, and that what is wrong in it is not found.
+
+use larder_netsim::scenario::{Figure, Scenario};
+
+const DUMBBELL: &str = include_str!("../../../docs/scenarios/dumbbell.toml");
+
+fn value(figures: &[Figure], component: &str, quantity: &str) -> f64 {
+    let mut found = figures.iter().filter(|figure| figure.component == component && figure.quantity == quantity);
+    found.next().unwrap_or_else(|| panic!("no {quantity} of {component}")).value
+}
+
+#[test]
+fn the_documented_scenario_runs_and_feels_its_fault() {
+    let shorter = DUMBBELL.replace("duration = \"10s\"", "duration = \"1500ms\"");
+    let healthy = Scenario::parse(&shorter, "dumbbell.toml").unwrap().run(1).unwrap();
+    assert_eq!(value(&healthy, "cbr c0 /p0", "interests"), 1351.0);
+    let answered = value(&healthy, "cbr c0 /p0", "answered");
+    assert!(answered > 0.9, "{answered}");
+    let hits = value(&healthy, "node c0", "hit ratio");
+    assert!((0.3..0.7).contains(&hits), "{hits}");
+    // The backbone carries both consumers' misses.
+    let (backbone, edge) = (value(&healthy, "channel r2 r1", "frames"), value(&healthy, "channel r1 c0", "frames"));
+    assert!(backbone > 1.8 * edge, "{backbone} and {edge}");
+
+    let cut = shorter.replace("\"8s\"", "\"500ms\"").replace("\"8.5s\"", "\"1s\"");
+    let broken = Scenario::parse(&cut, "dumbbell.toml").unwrap().run(1).unwrap();
+    assert!(value(&broken, "channel r1 r2", "lost") > 100.0);
+    assert!(value(&broken, "cbr c0 /p0", "answered") < answered - 0.05);
+    assert_eq!(value(&healthy, "node r1", "stored"), 1000.0, "packets, whatever their size");
+    let shown = |seed| format!("{:?}", Scenario::parse(&shorter, "dumbbell.toml").unwrap().run(seed).unwrap());
+    assert!(shown(1) == format!("{healthy:?}"));
+    assert!(shown(2) != format!("{healthy:?}"));
+}
+
+#[test]
+fn a_mistake_is_found_with_its_line() {
+    let refusal = |from: &str, to: &str| {
+        assert!(DUMBBELL.contains(from), "{from}");
+        Scenario::parse(&DUMBBELL.replacen(from, to, 1), "d.toml").expect_err(to).to_string()
+    };
+    let cases = [
+        ("frequency = 900", "frequncy = 900", "d.toml:27: unknown field `frequncy`", "did you mean `frequency`?"),
+        ("frequency = 900", "frequency = 0", "d.toml:27: 0 Interests a second", "more than 0"),
+        ("rate = \"40Mbps\", delay", "rate = \"0Mbps\", delay", "d.toml:11: a rate of 0", "leave the key out"),
+        ("delay = \"10ms\"", "delay = \"-10ms\"", "d.toml:11: \"-10ms\" is not a duration", ""),
+        ("mtu = 1500", "mtu = 20", "d.toml:11: an MTU of 20", "128"),
+        ("node = \"c0\"", "node = \"q0\"", "d.toml:25: no node `q0`", "did you mean"),
+        (
+            "prefix = \"/p0\"\nfrequency",
+            "prefix = \"/other\"\nfrequency",
+            "d.toml:25: nobody serves /other",
+            "there is /p0, /p1",
+        ),
+        ("policy = \"lru\"", "policy = \"lrux\"", "d.toml:6: ", "did you mean"),
+        ("\"1000 packets\"    #", "\"many packets\"    #", "d.toml:7: \"many packets\" is not a number of packets", ""),
+        (
+            "payload = \"5kB\"",
+            "payload = \"50kB\"",
+            "d.toml:15: a payload of 50000 bytes",
+            "set largest-packet in [nodes]",
+        ),
+        ("cut = [\"r1\", \"r2\"]", "cut = [\"c0\", \"r2\"]", "d.toml:36: no link between c0 and r2", ""),
+        ("cut = [\"r1\", \"r2\"]", "", "d.toml:36: a fault is one of", ""),
+        ("[dumbbell] ", "[line]\nnodes = 2\nlink = {}\n[dumbbell] ", "d.toml: two shapes", "[dumbbell]"),
+        ("pairs = 2", "pairs = 0", "d.toml:10: 0: expected 1", ""),
+        ("queue = \"1000 packets\", mtu", "loss = 2, mtu", "d.toml:11: 2 is no probability", "\"2%\""),
+    ];
+    for (from, to, starts, contains) in cases {
+        let refusal = refusal(from, to);
+        assert!(refusal.starts_with(starts) && refusal.contains(contains), "{to}: {refusal}");
+        assert!(!refusal.contains('\n'), "{refusal}");
+    }
+    let apart = format!(
+        "{DUMBBELL}\n[[node]]\nname = \"island\"\n[[cbr]]\nnode = \"island\"\nprefix = \"/p0\"\nfrequency = 1\n"
+    );
+    let refusal = Scenario::parse(&apart, "d.toml").unwrap_err().to_string();
+    assert!(refusal.contains("no route from island to /p0"), "{refusal}");
+}
+
+#[test]
+fn a_file_crosses_a_lossy_tree() {
+    let text = r#"
+        duration = "20s"
+        [tree]
+        children = 2
+        levels = 2
+        link = { rate = "20Mbps", delay = "5ms", loss = "1%", discipline = "codel", mark = true }
+        [[file]]
+        node = "t"
+        name = "/file"
+        size = "2MB"
+        [[fetch]]
+        node = "t.0.0"
+        name = "/file"
+        congestion = "cubic"
+        [[fetch]]
+        node = "t.1.1"
+        name = "/file"
+        congestion = "aimd"
+        start = "1s"
+    "#;
+    let figures = Scenario::parse(text, "tree.toml").unwrap().run(4).unwrap();
+    for fetch in ["fetch t.0.0 /file", "fetch t.1.1 /file"] {
+        assert_eq!(value(&figures, fetch, "done"), 1.0, "{fetch}");
+        assert!(value(&figures, fetch, "retransmissions") > 0.0, "{fetch}");
+        assert!(value(&figures, fetch, "goodput") < 20.0, "{fetch}");
+    }
+    // The second one takes from the root's Content Store what the first one brought.
+    assert!(value(&figures, "node t", "hits") > 100.0);
+}
+
+#[test]
+fn shapes_are_what_they_are_called() {
+    let nodes_and_channels = |shape: &str| {
+        let text = format!("duration = \"1ms\"\n{shape}\nlink = {{ delay = \"1ms\" }}\n");
+        let figures = Scenario::parse(&text, "shape.toml").unwrap().run(1).unwrap();
+        let of = |kind: &str| {
+            figures.iter().filter(|f| f.component.starts_with(kind) && ["stored", "rate"].contains(&f.quantity)).count()
+        };
+        (of("node "), of("channel ") / 2)
+    };
+    assert_eq!(nodes_and_channels("[line]\nnodes = 5"), (5, 4));
+    assert_eq!(nodes_and_channels("[tree]\nchildren = 3\nlevels = 2"), (13, 12));
+    assert_eq!(nodes_and_channels("[grid]\nwidth = 4\nheight = 3"), (12, 17));
+    // Three all linked, then two links each.
+    assert_eq!(nodes_and_channels("[scale-free]\nnodes = 50\nlinks = 2"), (50, 3 + 47 * 2));
+}

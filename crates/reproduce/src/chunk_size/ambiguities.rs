@@ -1,0 +1,102 @@
+//! What each thing that the paper leaves open changes.
+
+use super::dumbbell::{BACKBONES, Cell, Outcome, RATES, READING, Reading, run_all};
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_netsim::Depth;
+use larder_netsim::apps::Randomize;
+use serde::Deserialize;
+
+pub(super) const FILE: (&str, &str) =
+    ("chunk-size/ambiguities.toml", include_str!("../../../../experiments/chunk-size/ambiguities.toml"));
+
+/// The readings, each one switch away from the one that is taken.
+const READINGS: [(&str, Reading); 8] = [
+    ("as taken", READING),
+    ("both consumers ask for the same names", Reading { shared: true, ..READING }),
+    ("queues of 100 frames", Reading { queue: Depth::Packets(100), ..READING }),
+    ("queues of 150,000 bytes", Reading { queue: Depth::Bytes(150_000), ..READING }),
+    ("no fragmentation, queues of 100 packets", Reading { mtu: None, queue: Depth::Packets(100), ..READING }),
+    ("Poisson requests", Reading { randomize: Randomize::Exponential, ..READING }),
+    ("a KB of 1024 bytes", Reading { kilobyte: 1024, ..READING }),
+    ("Zipf 1.0 without plateau (q = 0, s = 1)", Reading { skew: (0.0, 1.0), ..READING }),
+];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sweep {
+    seeds: u64,
+    /// Simulated.
+    seconds: u64,
+    /// Indices of Table I.
+    sizes: Vec<usize>,
+    policies: Vec<Policy>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Policy {
+    Fifo,
+    Lfu,
+    Lru,
+    Random,
+    RandomPriority,
+}
+
+impl Policy {
+    fn spec(self) -> &'static str {
+        match self {
+            Policy::Fifo => "fifo",
+            Policy::Lfu => "lfu",
+            Policy::Lru => "lru",
+            Policy::Random => "random",
+            Policy::RandomPriority => "random-priority",
+        }
+    }
+}
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let Sweep { seeds, seconds, ref sizes, ref policies } = *experiment.sweep(request.scale);
+    let mut cells = Vec::new();
+    for (_, reading) in READINGS {
+        for (_, backbone_mbps) in BACKBONES {
+            for policy in policies {
+                for size in sizes.iter().filter_map(|size| RATES.get(*size)) {
+                    let policy = policy.spec();
+                    cells.push(Cell { size: *size, policy, backbone_mbps, reading, seconds, seed: request.seed });
+                }
+            }
+        }
+    }
+    let runs = run_all(&cells, seeds, "readings", watch)?;
+    let mut section = Section::new(&experiment, request.scale);
+    section.condition("runs", format!("{seeds} seeds of {seconds} s"));
+    let header = [
+        "backbone, Mbps",
+        "policy",
+        "packet, KB",
+        "hit ratio",
+        "lifetime, evicted / all, s",
+        "Mbps",
+        "delay, ms",
+        "delivered",
+    ];
+    let a_reading = cells.len() / READINGS.len();
+    for ((label, _), found) in READINGS.into_iter().zip(cells.iter().zip(&runs).collect::<Vec<_>>().chunks(a_reading)) {
+        let row = |(cell, runs): &(&Cell, &Vec<Outcome>)| {
+            let run = Outcome::mean(runs);
+            vec![
+                cell.backbone_mbps.to_string(),
+                cell.policy.to_owned(),
+                cell.size.0.to_string(),
+                format!("{:.4}", run.hit_ratio),
+                format!("{:.2} / {:.2}", run.lifetime, run.lifetime_with_survivors),
+                format!("{:.2}", run.mbps),
+                format!("{:.1}", run.delay_ms),
+                format!("{:.1} %", run.delivered * 100.0),
+            ]
+        };
+        section.table(label, header, found.iter().map(row).collect());
+    }
+    section.judged()
+}

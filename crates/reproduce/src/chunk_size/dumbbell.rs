@@ -1,0 +1,206 @@
+//! One run of the paper's network: two consumers, R1, R2, two producers.
+
+use crate::{Error, Watch, on_all_cores};
+use larder_netsim::apps::{Cbr, CbrConfig, Names, Payload, Producer, ProducerConfig, Randomize, ZipfMandelbrot};
+use larder_netsim::{AppId, Capacity, Depth, LinkConfig, NodeConfig, Queueing, Simulation, Topology};
+use larder_packet::Name;
+use larder_units::{BitRate, Time};
+use std::time::Duration;
+
+/// Table I: packet size in KB, Interests a second of each consumer.
+pub(super) const RATES: [(u64, f64); 7] =
+    [(5, 900.0), (10, 450.0), (20, 225.0), (40, 112.0), (80, 56.0), (120, 42.0), (160, 28.0)];
+
+/// The backbones' rates, Mbps: "congestion-free" and "mild congestion".
+pub(super) const BACKBONES: [(&str, u64); 2] = [("congestion-free", 160), ("mild congestion", 60)];
+
+const CATALOGUE: usize = 2000;
+const CACHED_OBJECTS: u64 = 1000;
+const EDGE_MBPS: u64 = 40;
+const DELAY: Duration = Duration::from_millis(10);
+
+/// What the paper leaves open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Reading {
+    pub(super) queue: Depth,
+    pub(super) mtu: Option<usize>,
+    /// Whether both consumers ask for the same names (of the first producer).
+    pub(super) shared: bool,
+    pub(super) randomize: Randomize,
+    /// Bytes of a KB.
+    pub(super) kilobyte: u64,
+    /// q and s of Zipf–Mandelbrot.
+    pub(super) skew: (f64, f64),
+}
+
+/// The one that ndnSIM 2.8 shares with the paper's text: fragments of 1500 bytes, queues that take them.
+pub(super) const READING: Reading = Reading {
+    queue: Depth::Packets(1000),
+    mtu: Some(1500),
+    shared: false,
+    randomize: Randomize::None,
+    kilobyte: 1000,
+    skew: (0.7, 0.7),
+};
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cell {
+    /// An entry of [`RATES`].
+    pub(super) size: (u64, f64),
+    pub(super) policy: &'static str,
+    pub(super) backbone_mbps: u64,
+    pub(super) reading: Reading,
+    pub(super) seconds: u64,
+    pub(super) seed: u64,
+}
+
+/// What a run, or the mean of some, measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outcome {
+    /// Content Store hits of the consumers' nodes over all their Interests: what ndnSIM's CsTracer counts.
+    pub(super) hit_ratio: f64,
+    /// Hits over look-ups: NFD looks up where nothing is pending only.
+    pub(super) hit_ratio_of_lookups: f64,
+    /// Data that reached an application over Interests sent.
+    pub(super) delivered: f64,
+    /// R1 to a consumer, frames with their headers.
+    pub(super) mbps: f64,
+    /// From the first Interest to the Data, milliseconds.
+    pub(super) delay_ms: f64,
+    /// Seconds that what R1 evicted had been stored, mean; NaN where nothing was evicted.
+    pub(super) lifetime: f64,
+    /// The same with what was still stored at the end.
+    pub(super) lifetime_with_survivors: f64,
+}
+
+impl Outcome {
+    /// The mean over runs, of the figures that are numbers.
+    pub(super) fn mean(runs: &[Outcome]) -> Outcome {
+        let mean = |figure: fn(&Outcome) -> f64| mean(runs.iter().map(figure));
+        Outcome {
+            hit_ratio: mean(|run| run.hit_ratio),
+            hit_ratio_of_lookups: mean(|run| run.hit_ratio_of_lookups),
+            delivered: mean(|run| run.delivered),
+            mbps: mean(|run| run.mbps),
+            delay_ms: mean(|run| run.delay_ms),
+            lifetime: mean(|run| run.lifetime),
+            lifetime_with_survivors: mean(|run| run.lifetime_with_survivors),
+        }
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.filter(|value| value.is_finite()).fold((0.0, 0u32), |(s, n), value| (s + value, n + 1));
+    sum / f64::from(count)
+}
+
+/// Runs each cell with `seeds` seeds, on all cores; the runs of a cell stand together.
+pub(super) fn run_all(cells: &[Cell], seeds: u64, what: &str, watch: &dyn Watch) -> Result<Vec<Vec<Outcome>>, Error> {
+    let work = |cell: &Cell| (cell.size.1 * cell.seconds as f64) as u64;
+    let runs: Vec<Cell> = cells
+        .iter()
+        .flat_map(|cell| (0..seeds).map(|run| Cell { seed: cell.seed.wrapping_add(run), ..*cell }))
+        .collect();
+    watch.begin(what, runs.iter().map(work).sum());
+    let outcomes = on_all_cores(runs, |cell| {
+        let outcome = run(&cell);
+        watch.advance(work(&cell));
+        outcome
+    });
+    let outcomes: Result<Vec<Outcome>, Error> = outcomes.into_iter().collect();
+    Ok(outcomes?.chunks(seeds.max(1) as usize).map(<[Outcome]>::to_vec).collect())
+}
+
+fn run(cell: &Cell) -> Result<Outcome, Error> {
+    let (mut network, consumers) = build(cell)?;
+    let end = Time::from_secs(cell.seconds);
+    network.run_until(end).map_err(refused)?;
+    Ok(measure(&network, &consumers, end))
+}
+
+fn refused(error: impl std::fmt::Display) -> Error {
+    Error(error.to_string())
+}
+
+fn build(cell: &Cell) -> Result<(Simulation, Vec<AppId>), Error> {
+    let Reading { queue, mtu, shared, randomize, kilobyte, skew } = cell.reading;
+    let mut network = Simulation::new(cell.seed);
+    let link = |mbps: u64| LinkConfig {
+        queue: Queueing::DropTail(queue),
+        mtu,
+        ..LinkConfig::new(BitRate::from_bits_per_second(mbps * 1_000_000), DELAY)
+    };
+    let payload = cell.size.0 * kilobyte;
+    let policy = cell.policy.parse::<larder_policy::Spec>().map_err(refused)?;
+    let capacity = Capacity::Packets(CACHED_OBJECTS);
+    let config = NodeConfig { policy, capacity, max_packet_bytes: 1 << 20, ..NodeConfig::default() };
+    let topology = Topology::dumbbell(2, &link(EDGE_MBPS), &link(cell.backbone_mbps));
+    topology.build(&mut network, |_| config.clone()).map_err(refused)?;
+
+    let prefix = |pair: usize| -> Name {
+        let mut prefix = Name::root();
+        prefix.push_generic(format!("p{pair}").as_bytes());
+        prefix
+    };
+    let mut consumers = Vec::new();
+    for pair in 0..2 {
+        let [consumer, producer] = ["c", "p"].map(|kind| network.node(&format!("{kind}{pair}")));
+        let (Some(consumer), Some(producer)) = (consumer, producer) else { continue };
+        let answers = ProducerConfig { payload: Payload::Content(payload as usize), freshness: None };
+        let answers = network.add_app(producer, Box::new(Producer::new(answers))).map_err(refused)?;
+        network.serve(&prefix(pair), answers).map_err(refused)?;
+        let asks = CbrConfig {
+            frequency: cell.size.1,
+            randomize,
+            names: Names::Popularity(ZipfMandelbrot::new(CATALOGUE, skew.0, skew.1)),
+            lifetime: None,
+            ..CbrConfig::new(prefix(if shared { 0 } else { pair }))
+        };
+        let asks = Cbr::new(asks, network.streams().stream(&format!("consumer {pair}")));
+        consumers.push(network.add_app(consumer, Box::new(asks)).map_err(refused)?);
+    }
+    Ok((network, consumers))
+}
+
+fn measure(network: &Simulation, consumers: &[AppId], end: Time) -> Outcome {
+    let (mut hits, mut lookups, mut asked, mut interests, mut data, mut delay) = (0, 0, 0, 0, 0, 0.0);
+    for app in consumers {
+        let (node, face) = network.place_of(*app);
+        let stats = network.forwarder(node).stats();
+        hits += stats.content_store.hits;
+        lookups += stats.content_store.hits + stats.content_store.misses;
+        let faces = network.forwarder(node).face_stats();
+        asked += faces.iter().filter(|stats| stats.id == face).map(|stats| stats.counters.in_interests).sum::<u64>();
+        if let Some(consumer) = network.app::<Cbr>(*app) {
+            let counters = consumer.counters();
+            interests += counters.interests;
+            data += counters.data;
+            delay += counters.full_delay;
+        }
+    }
+    let router = network.node("r1");
+    let to_consumers = network.channels().filter(|(_, channel)| {
+        let (from, to) = channel.ends();
+        Some(from) == router && consumers.iter().any(|app| network.place_of(*app).0 == to)
+    });
+    let bytes: u64 = to_consumers.map(|(_, channel)| channel.counters().bytes).sum();
+    let (lifetime, lifetime_with_survivors) = router.map_or((f64::NAN, f64::NAN), |router| {
+        let forwarder = network.forwarder(router);
+        let counters = forwarder.stats().content_store;
+        let (ages, count) =
+            forwarder.ages_of_stored(end).fold((0.0, 0u64), |(ages, count), age| (ages + age.as_secs_f64(), count + 1));
+        let evicted = counters.evicted_ages.as_secs_f64();
+        (evicted / counters.evictions as f64, (evicted + ages) / (counters.evictions + count) as f64)
+    });
+    let ratio = |part: u64, whole: u64| part as f64 / whole as f64;
+    Outcome {
+        hit_ratio: ratio(hits, asked),
+        hit_ratio_of_lookups: ratio(hits, lookups),
+        delivered: ratio(data, interests),
+        mbps: bytes as f64 * 8.0 / 1e6 / end.as_secs_f64() / consumers.len() as f64,
+        delay_ms: delay / data as f64 * 1e3,
+        lifetime,
+        lifetime_with_survivors,
+    }
+}

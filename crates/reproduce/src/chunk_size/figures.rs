@@ -1,0 +1,201 @@
+//! Figures 1 to 4: hit ratio, lifetime, throughput and delay over the packet's size, both scenarios, every policy.
+
+use super::dumbbell::{BACKBONES, Cell, Outcome, RATES, READING, run_all};
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_figure::Series;
+use serde::Deserialize;
+
+pub(super) const FILE: (&str, &str) =
+    ("chunk-size/figures.toml", include_str!("../../../../experiments/chunk-size/figures.toml"));
+
+/// The paper's policies; RANDOM in both its meanings.
+const POLICIES: [(&str, &str); 5] = [
+    ("FIFO", "fifo"),
+    ("LFU", "lfu"),
+    ("LRU", "lru"),
+    ("RANDOM (uniform)", "random"),
+    ("RANDOM (ndnSIM's)", "random-priority"),
+];
+const FIFO: usize = 0;
+const LFU: usize = 1;
+const LRU: usize = 2;
+const UNIFORM: usize = 3;
+const PRIORITY: usize = 4;
+
+/// The sizes up to 40 KB, and from 80 KB on.
+const SMALL: std::ops::Range<usize> = 0..4;
+const LARGE: std::ops::Range<usize> = 4..7;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sweep {
+    pub(super) seeds: u64,
+    /// Simulated.
+    seconds: u64,
+}
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let Sweep { seeds, seconds } = *experiment.sweep(request.scale);
+    let mut cells = Vec::new();
+    for (_, backbone_mbps) in BACKBONES {
+        for (_, policy) in POLICIES {
+            for size in RATES {
+                cells.push(Cell { size, policy, backbone_mbps, reading: READING, seconds, seed: request.seed });
+            }
+        }
+    }
+    let runs = run_all(&cells, seeds, "figures 1 to 4", watch)?;
+    let found = Found { means: runs.iter().map(|runs| Outcome::mean(runs)).collect(), runs };
+
+    let mut section = Section::new(&experiment, request.scale);
+    section.condition("network", "2 consumers – R1 – R2 – 2 producers, 40 Mbps, 10 ms a link");
+    section.condition("reading", format!("{READING:?}"));
+    section.condition("runs", format!("{seeds} seeds of {seconds} s"));
+    found.draw(&mut section);
+    found.tabulate(&mut section);
+    found.claim(&mut section);
+    section.judged()
+}
+
+struct Found {
+    /// By scenario, then policy, then size; each by seed.
+    runs: Vec<Vec<Outcome>>,
+    means: Vec<Outcome>,
+}
+
+/// What a figure shows.
+type Metric = fn(&Outcome) -> f64;
+
+impl Found {
+    fn at(&self, scenario: usize, policy: usize, size: usize) -> &Outcome {
+        &self.means[(scenario * POLICIES.len() + policy) * RATES.len() + size]
+    }
+
+    fn draw(&self, section: &mut Section) {
+        let metrics: [(&str, Metric); 5] = [
+            ("hits", |run| run.hit_ratio),
+            ("lifetime", |run| run.lifetime),
+            ("lifetime-all", |run| run.lifetime_with_survivors),
+            ("throughput", |run| run.mbps),
+            ("delay", |run| run.delay_ms),
+        ];
+        for (id, metric) in metrics {
+            for (scenario, suffix) in ["free", "congested"].into_iter().enumerate() {
+                let series = (0..POLICIES.len()).map(|policy| self.series(scenario, policy, metric)).collect();
+                section.figure(&format!("{id}-{suffix}"), series);
+            }
+        }
+    }
+
+    /// The means with the 95 % interval of the mean over the seeds (normal).
+    fn series(&self, scenario: usize, policy: usize, metric: Metric) -> Series {
+        let (mut line, mut interval) = (Vec::new(), Vec::new());
+        for (size, (kilobytes, _)) in RATES.into_iter().enumerate() {
+            let mean = metric(self.at(scenario, policy, size));
+            if !mean.is_finite() {
+                continue;
+            }
+            let runs = &self.runs[(scenario * POLICIES.len() + policy) * RATES.len() + size];
+            let values: Vec<f64> = runs.iter().map(metric).filter(|value| value.is_finite()).collect();
+            let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+            let n = values.len() as f64;
+            let half = if n > 1.0 { 1.96 * (squares / (n - 1.0) / n).sqrt() } else { 0.0 };
+            line.push((kilobytes as f64, mean));
+            interval.push((mean - half, mean + half));
+        }
+        Series::line(POLICIES[policy].0, line).with_interval(interval)
+    }
+
+    fn tabulate(&self, section: &mut Section) {
+        let header = ["packet, KB", "hit ratio", "lifetime, evicted / all, s", "Mbps", "delay, ms", "delivered"];
+        for (scenario, (name, _)) in BACKBONES.into_iter().enumerate() {
+            for (policy, (label, _)) in POLICIES.into_iter().enumerate() {
+                let row = |size: usize| {
+                    let run = self.at(scenario, policy, size);
+                    vec![
+                        RATES[size].0.to_string(),
+                        format!("{:.4}", run.hit_ratio),
+                        format!("{:.2} / {:.2}", run.lifetime, run.lifetime_with_survivors),
+                        format!("{:.2}", run.mbps),
+                        format!("{:.1}", run.delay_ms),
+                        format!("{:.1} %", run.delivered * 100.0),
+                    ]
+                };
+                let rows = (0..RATES.len()).map(row).collect();
+                section.table(&format!("{label}, {name}"), header, rows);
+            }
+        }
+    }
+
+    /// Policies, sizes and scenarios for which something does not hold.
+    fn exceptions(&self, sizes: std::ops::Range<usize>, is_off: impl Fn(usize, usize) -> bool) -> f64 {
+        let all = (0..BACKBONES.len()).flat_map(|scenario| sizes.clone().map(move |size| (scenario, size)));
+        all.filter(|(scenario, size)| is_off(*scenario, *size)).count() as f64
+    }
+
+    /// The greatest over the least of a metric among all policies, less one; the greatest of it over sizes and scenarios.
+    fn spread(&self, sizes: std::ops::Range<usize>, metric: Metric) -> f64 {
+        let mut most = 0.0_f64;
+        for (scenario, _) in BACKBONES.iter().enumerate() {
+            for size in sizes.clone() {
+                let values = || (0..POLICIES.len()).map(|policy| metric(self.at(scenario, policy, size)));
+                let (least, greatest) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
+                most = most.max(greatest / least - 1.0);
+            }
+        }
+        most
+    }
+
+    /// Steps to the next size, over policies and scenarios, with which a metric does not do what it should.
+    fn steps(&self, metric: Metric, is_off: fn(f64, f64) -> bool) -> f64 {
+        let policies = 0..POLICIES.len();
+        let off = |policy: usize| {
+            self.exceptions(1..RATES.len(), |scenario, size| {
+                is_off(metric(self.at(scenario, policy, size - 1)), metric(self.at(scenario, policy, size)))
+            })
+        };
+        policies.map(off).sum()
+    }
+
+    fn claim(&self, section: &mut Section) {
+        let [free, congested] = [0, 1];
+        let hits = |s: usize, p: usize, z: usize| self.at(s, p, z).hit_ratio;
+        let others = |than: usize| (0..=UNIFORM).filter(move |policy| *policy != than);
+        section.measured("hits-fall", self.steps(|run| run.hit_ratio, |small, large| large >= small));
+        section.measured(
+            "hits-lfu-best",
+            self.exceptions(SMALL, |s, z| others(LFU).any(|p| hits(s, p, z) >= hits(s, LFU, z))),
+        );
+        let random_is_not_worst = |s: usize, z: usize| {
+            [FIFO, LFU, LRU].iter().any(|p| hits(s, *p, z) <= hits(s, UNIFORM, z).min(hits(s, PRIORITY, z)))
+        };
+        section.measured("hits-random-worst", self.exceptions(SMALL, random_is_not_worst));
+        section.measured("hits-converge", self.spread(LARGE, |run| run.hit_ratio));
+
+        let lifetime = |p: usize, z: usize| self.at(free, p, z).lifetime;
+        let of_others = |z: usize| [FIFO, LFU, LRU].iter().map(|p| lifetime(*p, z)).sum::<f64>() / 3.0;
+        for (id, size) in [("lifetime-random-5", 0), ("lifetime-random-80", 4), ("lifetime-random-160", 6)] {
+            section.measured(id, of_others(size) / lifetime(UNIFORM, size));
+        }
+        section.measured("lifetime-rises", self.steps(|run| run.lifetime, |small, large| large <= small));
+        let apart = (0..POLICIES.len())
+            .flat_map(|p| (0..RATES.len()).map(move |z| (p, z)))
+            .map(|(p, z)| (self.at(congested, p, z).lifetime / self.at(free, p, z).lifetime - 1.0).abs());
+        section.measured("lifetime-scenarios", apart.filter(|apart| apart.is_finite()).fold(0.0, f64::max));
+
+        let mbps = |s: usize, p: usize, z: usize| self.at(s, p, z).mbps;
+        section.measured("throughput-fifo-congested", mbps(congested, FIFO, 5) / mbps(congested, FIFO, 0));
+        section.measured("throughput-lfu-free", mbps(free, LFU, 5) / mbps(free, LFU, 0));
+        let fifo_or_lfu_is_not_at_its_end = |s: usize, z: usize| {
+            others(FIFO).any(|p| mbps(s, p, z) > mbps(s, FIFO, z))
+                || others(LFU).any(|p| mbps(s, p, z) < mbps(s, LFU, z))
+        };
+        section.measured("throughput-order", self.exceptions(SMALL, fifo_or_lfu_is_not_at_its_end));
+        let gain = |z: usize| mbps(free, LRU, z) / mbps(congested, LRU, z);
+        section.measured("throughput-free-160", gain(5).min(gain(6)));
+        section.measured("throughput-converges", self.spread(LARGE, |run| run.mbps));
+        section.measured("delay-rises", self.steps(|run| run.delay_ms, |small, large| large <= small));
+        section.measured("delay-doubles", self.at(congested, LRU, 6).delay_ms / self.at(free, LRU, 6).delay_ms);
+    }
+}

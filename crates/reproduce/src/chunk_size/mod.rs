@@ -1,0 +1,38 @@
+//! `chunk-size`: the dumbbell of figures 1 to 4, ndnSIM 2.8's own run of it, and what each thing that the paper leaves open changes.
+//!
+//! The paper says neither which version of ndnSIM ran nor how long its queues were, whether packets were fragmented, or whether the consumers shared
+//! their names. The readings taken are those with which ndnSIM 2.8 agrees with the paper's text; each experiment's file says which.
+
+mod ambiguities;
+mod dumbbell;
+mod figures;
+mod ndnsim;
+
+use crate::{Error, Paper, Request, Section, Watch};
+
+pub(crate) const PAPER: Paper = Paper {
+    name: "chunk-size",
+    citation: "Natsis, Sarros, Tsaoussidis, The impact of chunk size on Named Data Networking performance, 2020",
+    experiments: &["figures", "ndnsim", "ambiguities"],
+    run,
+};
+
+fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
+    request.sections(&[figures::run, ndnsim::run, ambiguities::run], watch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Experiment, Scale};
+
+    #[test]
+    fn a_minute_ends_with_a_mistake_in_a_file() {
+        let figures = Experiment::<figures::Sweep>::parse(figures::FILE.0, figures::FILE.1).unwrap();
+        let ndnsim = Experiment::<ndnsim::Sweep>::parse(ndnsim::FILE.0, ndnsim::FILE.1).unwrap();
+        let ambiguities = Experiment::<ambiguities::Sweep>::parse(ambiguities::FILE.0, ambiguities::FILE.1).unwrap();
+        let claims = [figures.claims.len(), ndnsim.claims.len(), ambiguities.claims.len()];
+        assert_eq!(claims, [16, 45, 0]);
+        assert!(figures.sweep(Scale::Quick).seeds < figures.sweep(Scale::Full).seeds);
+    }
+}

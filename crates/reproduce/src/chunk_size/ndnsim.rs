@@ -1,0 +1,61 @@
+//! ndnSIM 2.8's figures for this network, and ours.
+
+use super::dumbbell::{BACKBONES, Cell, Outcome, RATES, READING, Reading, run_all};
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_netsim::Depth;
+use serde::Deserialize;
+
+pub(super) const FILE: (&str, &str) =
+    ("chunk-size/ndnsim.toml", include_str!("../../../../experiments/chunk-size/ndnsim.toml"));
+
+const QUEUES: [usize; 2] = [100, 1000];
+/// The sizes that ndnSIM ran, KB.
+const SIZES: [u64; 5] = [5, 40, 80, 120, 160];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sweep {
+    seeds: u64,
+    /// Simulated.
+    seconds: u64,
+}
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let Sweep { seeds, seconds } = *experiment.sweep(request.scale);
+    let mut cells = Vec::new();
+    for packets in QUEUES {
+        for (_, backbone_mbps) in BACKBONES {
+            for size in RATES.into_iter().filter(|(kilobytes, _)| SIZES.contains(kilobytes)) {
+                let reading = Reading { queue: Depth::Packets(packets), ..READING };
+                cells.push(Cell { size, policy: "lru", backbone_mbps, reading, seconds, seed: request.seed });
+            }
+        }
+    }
+    let runs = run_all(&cells, seeds, "ndnSIM's rows", watch)?;
+
+    let mut section = Section::new(&experiment, request.scale);
+    section.condition("runs", format!("{seeds} seeds of {seconds} s"));
+    let mut rows = Vec::new();
+    for (cell, runs) in cells.iter().zip(&runs) {
+        let run = Outcome::mean(runs);
+        let Depth::Packets(queue) = cell.reading.queue else { continue };
+        let (kilobytes, backbone) = (cell.size.0, cell.backbone_mbps);
+        section.measured(format!("delivered-{kilobytes}-{queue}-{backbone}"), run.delivered);
+        section.measured(format!("mbps-{kilobytes}-{queue}-{backbone}"), run.mbps);
+        if queue == 1000 && backbone == 160 {
+            section.measured(format!("hits-{kilobytes}"), run.hit_ratio_of_lookups);
+        }
+        rows.push(vec![
+            queue.to_string(),
+            backbone.to_string(),
+            kilobytes.to_string(),
+            format!("{:.1} %", run.delivered * 100.0),
+            format!("{:.2}", run.mbps),
+            format!("{:.4}", run.hit_ratio_of_lookups),
+        ]);
+    }
+    let header = ["queue, frames", "backbone, Mbps", "packet, KB", "delivered", "Mbps", "hits of look-ups"];
+    section.table("LRU", header, rows);
+    section.judged()
+}
