@@ -1,0 +1,259 @@
+//! A random world from a seed.
+
+use crate::apps::{Answerer, Answering, Asker, Asking};
+use larder_forwarder::strategy::strategy_by_name;
+use larder_netsim::{
+    AppId, Capacity, CoDel, Depth, Fault, LinkConfig, LinkId, Loss, NodeConfig, NodeId, Queueing, Red, Simulation,
+};
+use larder_packet::Name;
+use larder_policy::{Kind, Spec, registry};
+use larder_units::{BitRate, ByteSize, Stream, Streams, Time};
+use std::time::Duration;
+
+/// A network that is ready to run, and what is known of it.
+pub struct World {
+    pub network: Simulation,
+    pub askers: Vec<AppId>,
+    pub answerers: Vec<AppId>,
+    /// The PIT entries of each node.
+    pub pit_entries: Vec<usize>,
+    /// Nodes that are down at the end.
+    pub down: Vec<NodeId>,
+    /// Nothing is lost, nobody fails, everybody answers: every Interest must be.
+    pub is_gentle: bool,
+    /// Some node starts afresh: its counters too.
+    pub restarts: bool,
+    pub crashes: bool,
+    pub fragments: bool,
+    /// In words, for the message of a failure.
+    pub words: String,
+}
+
+/// Applications ask, and faults happen, up to here.
+const BUSY: Duration = Duration::from_secs(6);
+
+impl World {
+    pub fn new(seed: u64) -> World {
+        let mut draw = Draw(Streams::new(seed).stream("world"));
+        let is_gentle = draw.0.chance(0.25);
+        let fragments = draw.0.chance(0.2);
+        let mut world = World {
+            network: Simulation::new(seed),
+            askers: Vec::new(),
+            answerers: Vec::new(),
+            pit_entries: Vec::new(),
+            down: Vec::new(),
+            is_gentle,
+            restarts: false,
+            crashes: false,
+            fragments,
+            words: String::new(),
+        };
+        let nodes = world.nodes(&mut draw);
+        let links = world.links(&mut draw, &nodes);
+        world.apps(&mut draw, &nodes);
+        if !is_gentle {
+            world.faults(&mut draw, &nodes, &links);
+        }
+        world
+    }
+
+    fn nodes(&mut self, draw: &mut Draw) -> Vec<NodeId> {
+        let count = draw.upto(2, 9);
+        let mut nodes = Vec::new();
+        for number in 0..count {
+            let config = draw.node(self.is_gentle);
+            let strategy = config.strategy.as_ref().map_or("default".to_owned(), Name::to_string);
+            let NodeConfig { policy, capacity, pit_entries, .. } = &config;
+            self.words += &format!("node n{number}: {policy}, {capacity:?}, {pit_entries} pending, {strategy}\n");
+            self.pit_entries.push(*pit_entries);
+            nodes.push(self.network.add_node(&format!("n{number}"), config).unwrap());
+        }
+        nodes
+    }
+
+    /// A random tree, and some links more.
+    fn links(&mut self, draw: &mut Draw, nodes: &[NodeId]) -> Vec<LinkId> {
+        let mut ends: Vec<(NodeId, NodeId)> =
+            (1..nodes.len()).map(|node| (nodes[draw.below(node)], nodes[node])).collect();
+        for _ in 0..draw.below(nodes.len()) {
+            let (a, b) = (nodes[draw.below(nodes.len())], nodes[draw.below(nodes.len())]);
+            ends.push((a, b));
+        }
+        ends.retain(|(a, b)| a != b);
+        let mut links = Vec::new();
+        for (a, b) in ends {
+            let [there, back] = [(); 2].map(|()| draw.link(self.is_gentle, self.fragments));
+            self.words += &format!("link {a:?} {b:?}: {there:?}, back {back:?}\n");
+            links.push(self.network.connect_asymmetric(a, b, &there, &back).unwrap());
+        }
+        links
+    }
+
+    fn apps(&mut self, draw: &mut Draw, nodes: &[NodeId]) {
+        let streams = self.network.streams();
+        let mut prefixes: Vec<Name> = Vec::new();
+        for number in 0..draw.upto(1, 3) {
+            let prefix: Name = format!("/p{number}").parse().unwrap();
+            let answering = draw.answering(self.is_gentle);
+            self.words += &format!("{prefix}: {answering:?}\n");
+            let answerer = Answerer::new(answering, streams.stream(&format!("answerer {number}")));
+            let app = self.network.add_app(nodes[draw.below(nodes.len())], Box::new(answerer)).unwrap();
+            assert!(self.network.serve(&prefix, app).unwrap().is_empty(), "the tree reaches everybody");
+            self.answerers.push(app);
+            if !self.is_gentle {
+                // Routes beside the shortest ones, loops among them.
+                let channels: Vec<_> = self.network.channels().map(|(id, channel)| (id, channel.ends().0)).collect();
+                for _ in 0..draw.below(2 * channels.len()) {
+                    let (channel, from) = channels[draw.below(channels.len())];
+                    self.network.route(&prefix, from, channel, draw.below(5) as u64).unwrap();
+                }
+            }
+            prefixes.push(prefix);
+        }
+        if !self.is_gentle && draw.0.chance(0.3) {
+            prefixes.push("/nowhere".parse().unwrap());
+        }
+        for number in 0..draw.upto(1, 4) {
+            let asking = Asking {
+                prefixes: prefixes.clone(),
+                names: draw.upto(1, 40) as u64,
+                pause: Duration::from_millis(draw.upto(20, 400) as u64),
+                until: Time::ZERO + BUSY,
+                gentle: self.is_gentle,
+            };
+            let asker = Asker::new(asking, streams.stream(&format!("asker {number}")));
+            self.askers.push(self.network.add_app(nodes[draw.below(nodes.len())], Box::new(asker)).unwrap());
+        }
+    }
+
+    fn faults(&mut self, draw: &mut Draw, nodes: &[NodeId], links: &[LinkId]) {
+        let mut faults: Vec<(Time, Fault)> = Vec::new();
+        for _ in 0..draw.below(7) {
+            let at = Time::ZERO + BUSY.mul_f64(draw.0.unit());
+            let again = at + Duration::from_millis(draw.below(2000) as u64);
+            let mends = draw.0.chance(0.7);
+            let (breaks, mended) = match draw.0.chance(0.5) {
+                true => {
+                    let link = links[draw.below(links.len())];
+                    (Fault::Cut(link), Fault::Heal(link))
+                }
+                false => {
+                    let node = nodes[draw.below(nodes.len())];
+                    (Fault::Crash(node), Fault::Restart(node))
+                }
+            };
+            faults.push((at, breaks));
+            faults.extend(mends.then_some((again, mended)));
+        }
+        faults.sort_by_key(|(at, _)| *at);
+        for (at, fault) in faults {
+            self.words += &format!("at {at}: {fault:?}\n");
+            self.network.plan_fault(at, fault);
+            match fault {
+                Fault::Crash(node) => {
+                    self.crashes = true;
+                    self.down.push(node);
+                }
+                Fault::Restart(node) => {
+                    self.restarts = true;
+                    self.down.retain(|down| *down != node);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The draws of which a world is made.
+struct Draw(Stream);
+
+impl Draw {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0.below(bound as u64) as usize
+    }
+
+    /// `least` to `most`, both included.
+    fn upto(&mut self, least: usize, most: usize) -> usize {
+        least + self.below(most - least + 1)
+    }
+
+    fn one<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+
+    fn node(&mut self, gentle: bool) -> NodeConfig {
+        let strategies = ["best-route", "multicast", "asf", "random"];
+        let rough =
+            ["stateful/v=1/rate~50/depth~5/mark~2/aimd~halve", "stateful/v=1/rate~50/depth~5/fib~each/report~fair"];
+        // `random` asks again for each consumer, as NFD's does: its Interests do not add up one by one.
+        let strategy = match !gentle && self.0.chance(0.4) {
+            true => self.one(&rough),
+            false => self.one(&strategies),
+        };
+        let capacity = match self.0.chance(0.5) {
+            true => Capacity::Bytes(ByteSize::from_bytes(self.0.below(40_000))),
+            false => Capacity::Packets(self.0.below(30)),
+        };
+        let pit_entries = match !gentle && self.0.chance(0.3) {
+            true => self.upto(1, 10),
+            false => larder_forwarder::limits::PIT_ENTRIES,
+        };
+        let strategy = self.0.chance(0.8).then(|| strategy_by_name(strategy).unwrap());
+        NodeConfig { policy: self.policy(), capacity, strategy, pit_entries, ..NodeConfig::default() }
+    }
+
+    fn policy(&mut self) -> Spec {
+        let of = |kind: Kind| registry().iter().filter(move |entry| entry.kind() == kind && !entry.is_offline());
+        let (admit, evict): (Vec<_>, Vec<_>) = (of(Kind::Admission).collect(), of(Kind::Eviction).collect());
+        // A few have to be told something: others are drawn then.
+        loop {
+            let evict = evict[self.below(evict.len())].name;
+            let admit = admit[self.below(admit.len())].name;
+            let spec = if self.0.chance(0.5) { format!("{admit}+{evict}") } else { evict.to_owned() };
+            if let Ok(spec) = spec.parse() {
+                return spec;
+            }
+        }
+    }
+
+    fn link(&mut self, gentle: bool, fragments: bool) -> LinkConfig {
+        let rate = BitRate::from_bits_per_second(match gentle {
+            true => 100_000_000,
+            false => self.one(&[100_000, 1_000_000, 10_000_000, 1_000_000_000]),
+        });
+        let delay = Duration::from_micros(self.0.below(20_000));
+        let mtu = fragments.then(|| self.upto(150, 3000));
+        let link = LinkConfig { mtu, metric: self.0.below(3), ..LinkConfig::new(rate, delay) };
+        if gentle {
+            return LinkConfig { queue: Queueing::DropTail(Depth::Packets(100_000)), ..link };
+        }
+        let depth = match self.0.chance(0.5) {
+            true => Depth::Packets(self.upto(1, 50)),
+            false => Depth::Bytes(self.0.below(50_000)),
+        };
+        let mark = self.0.chance(0.5);
+        let queue = match self.below(3) {
+            0 => Queueing::DropTail(depth),
+            1 => Queueing::CoDel(CoDel { depth, mark, ..CoDel::default() }),
+            _ => Queueing::Red(Red { weight: 0.1, depth, mark, ..Red::default() }),
+        };
+        let loss = match self.below(3) {
+            0 => Loss::None,
+            1 => Loss::Uniform(0.3 * self.0.unit()),
+            _ => Loss::GilbertElliott { to_bad: 0.05, to_good: 0.3, good: 0.0, bad: 0.9 },
+        };
+        let jitter = Duration::from_micros(self.one(&[0, 5000, 50_000]));
+        let rate = self.0.chance(0.9).then_some(rate);
+        LinkConfig { rate, queue, loss, jitter, reorders: self.0.chance(0.5), ..link }
+    }
+
+    fn answering(&mut self, gentle: bool) -> Answering {
+        let freshness = self.0.chance(0.7).then(|| Duration::from_millis(self.0.below(3000)));
+        if gentle {
+            return Answering { freshness, ..Answering::default() };
+        }
+        let mut share = || 0.2 * self.0.unit();
+        Answering { ignored: share(), refused: share(), late: share(), rubbish: share(), freshness }
+    }
+}
