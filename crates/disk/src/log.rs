@@ -350,7 +350,9 @@ impl<M: Marks> Log<M> {
     fn make_room_keeping(&mut self, length: u32, kept: usize) -> bool {
         if let Some(open) = &self.open {
             let footer = (open.footer.len() as u32 + 1) * ENTRY + TRAILER;
-            if u64::from(open.end) + u64::from(length) + u64::from(footer) <= u64::from(self.geometry.region_bytes()) {
+            let fits =
+                u64::from(open.end) + u64::from(length) + u64::from(footer) <= u64::from(self.geometry.region_bytes());
+            if fits && open.footer.len() < limits::REGION_RECORDS {
                 return true;
             }
         }
