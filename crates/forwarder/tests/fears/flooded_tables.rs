@@ -126,6 +126,21 @@ fn consumers_of_one_name_are_bounded() {
 }
 
 #[test]
+fn upstreams_of_one_name_are_bounded() {
+    let mut world = World::new();
+    let consumer = world.local();
+    world
+        .forwarder
+        .set_strategy(&super::world::name("/"), &super::world::name("/localhost/nfd/strategy/multicast"))
+        .unwrap();
+    for _ in 0..limits::RECORDS_PER_ENTRY + 10 {
+        let upstream = world.remote();
+        world.route("/", upstream, 0);
+    }
+    assert_eq!(world.interest(consumer, "/a", 1).len(), limits::RECORDS_PER_ENTRY);
+}
+
+#[test]
 fn names_too_deep_to_match_by_prefix_are_dropped() {
     let mut world = World::new();
     let consumer = world.local();
