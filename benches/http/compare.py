@@ -23,7 +23,7 @@ import tempfile
 import time
 import urllib.request
 
-# What is asked for, and the least ratio to (nginx, Varnish): requirements of the project, see the README beside this.
+# What is asked for, and the least ratio to (nginx, Varnish): requirements of the project, see ../README.md.
 CELLS = {
     "hit-1k": ("1 KB hits", "/1000/a", (1.5, 2.3)),
     "hit-10k": ("10 KB hits", "/10000/a", (1.35, 2.1)),

@@ -42,7 +42,7 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
 
-    /// Experiments to run alone, as listed below; all where none is named
+    /// Experiments to run alone, as listed below; all where none is named. Their report takes the place of a whole one in the same directory
     #[arg(long, value_name = "EXPERIMENT", num_args = 1..)]
     only: Vec<String>,
 }
@@ -57,6 +57,7 @@ fn papers() -> String {
 /// Runs the experiments and reports.
 pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     let paper = Paper::named(&args.paper).map_err(|error| Failure::usage(error.to_string()))?;
+    paper.check(&args.only).map_err(|error| Failure::usage(error.to_string()))?;
     let scale = if args.full { Scale::Full } else { Scale::Quick };
     let request = Request { paper, scale, seed: args.seed, traces: args.traces.as_deref(), only: &args.only };
     let out = args.out.unwrap_or_else(|| PathBuf::from(format!("reproduce-{}", args.paper)));

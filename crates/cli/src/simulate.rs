@@ -14,8 +14,8 @@ use std::path::PathBuf;
 
 /// Simulate a network of forwarders as a scenario file describes it
 ///
-/// The nodes are the forwarder that `larder run` runs, and packets are real; links and time are modelled. The same seed gives the same figures on any
-/// machine. With many seeds, prints the mean of each figure with the 95 % interval of the mean.
+/// The nodes are the forwarder that `larder run` runs, and packets are real; links and time are modelled. The same seed gives the same figures
+/// again. With many seeds, prints the mean of each figure with the 95 % interval of the mean.
 #[derive(Args, Debug)]
 pub struct SimulateArgs {
     /// The scenario, a TOML file: docs/simulate.md has every key

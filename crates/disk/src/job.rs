@@ -26,7 +26,7 @@ pub(crate) enum Work {
 pub struct Done(pub(crate) Outcome);
 
 pub(crate) enum Outcome {
-    Written { pieces: usize, with_footer: bool, result: io::Result<u64> },
+    Written { pieces: usize, with_boundary: bool, result: io::Result<u64> },
     Synced(io::Result<()>),
     Read(Lookup, Result<(Bytes, Bytes), ReadError>),
 }
@@ -36,7 +36,7 @@ impl Job {
     pub fn run(self, storage: &impl Storage) -> Done {
         Done(match self.0 {
             Work::Write { pieces, geometry, identity } => Outcome::Written {
-                with_footer: pieces.last().is_some_and(|piece| piece.is_footer()),
+                with_boundary: pieces.last().is_some_and(|piece| piece.is_boundary()),
                 result: write(&pieces, geometry, &identity, storage),
                 pieces: pieces.len(),
             },

@@ -25,6 +25,10 @@ pub const REWRITE_SHARE: u32 = 2;
 /// Reclaiming begins when fewer regions are free: one for rewriting, one for new records meanwhile.
 pub const FREE_REGIONS: usize = 2;
 
+/// Records of a region. Their entries, 32 bytes each, are in memory until the footer is written; only a large region of almost nothing but removals
+/// comes to so many, and ends there.
+pub const REGION_RECORDS: usize = 1 << 20;
+
 /// What is appended is on the disk after this, and the time that the disk needs: with a second promised, half of it is the disk's.
 pub const SYNC_AFTER: Duration = Duration::from_millis(500);
 

@@ -225,7 +225,8 @@ impl<M: Marks> Log<M> {
         self.index.of_key(self.identity.hash(key)).any(|slot| self.position_of(slot) == position)
     }
 
-    /// Stores a value, in two parts so that none has to be copied. Whatever becomes of it, the one that it replaces is gone.
+    /// Stores a value, in two parts so that none has to be copied. Whatever becomes of it, the one that could be looked up before is gone; one
+    /// that the policy has let go already may come back at a restart where this one is not stored.
     pub fn put(&mut self, key: &[u8], tag: u32, value: [Bytes; 2], now: Time) -> Put {
         let hash = self.identity.hash(key);
         let put = self.try_put(hash, key, tag, value, now);
@@ -235,8 +236,8 @@ impl<M: Marks> Log<M> {
             Put::TooLarge => self.counters.too_large += 1,
             Put::Dropped => self.counters.dropped += 1,
         }
-        if put != Put::Stored {
-            self.remove_variant_of(hash, tag, now);
+        if put != Put::Stored && self.index.find(hash, tag).is_some() {
+            self.remove_variant(key, tag, now);
         }
         put
     }
@@ -278,17 +279,14 @@ impl<M: Marks> Log<M> {
         self.note(Kind::RemoveKey, hash, 0, Bytes::new(), now);
     }
 
-    /// Removes the value with this tag, if it is there.
+    /// Removes the value with this tag, also where the policy has let it go and a restart might find it.
     pub fn remove_variant(&mut self, key: &[u8], tag: u32, now: Time) {
-        self.remove_variant_of(self.identity.hash(key), tag, now);
-    }
-
-    fn remove_variant_of(&mut self, hash: u64, tag: u32, now: Time) {
+        let hash = self.identity.hash(key);
         if let Some(slot) = self.index.find(hash, tag) {
             self.index.remove(slot);
             self.counters.removed += 1;
-            self.note(Kind::RemoveVariant, hash, tag, Bytes::new(), now);
         }
+        self.note(Kind::RemoveVariant, hash, tag, Bytes::new(), now);
     }
 
     /// Appends a mark: it concerns every record so far. One that is longer than [`limits::MARK_BYTES`] removes everything.
@@ -352,7 +350,9 @@ impl<M: Marks> Log<M> {
     fn make_room_keeping(&mut self, length: u32, kept: usize) -> bool {
         if let Some(open) = &self.open {
             let footer = (open.footer.len() as u32 + 1) * ENTRY + TRAILER;
-            if u64::from(open.end) + u64::from(length) + u64::from(footer) <= u64::from(self.geometry.region_bytes()) {
+            let fits =
+                u64::from(open.end) + u64::from(length) + u64::from(footer) <= u64::from(self.geometry.region_bytes());
+            if fits && open.footer.len() < limits::REGION_RECORDS {
                 return true;
             }
         }

@@ -36,8 +36,9 @@ impl Piece {
         }
     }
 
-    pub(crate) fn is_footer(&self) -> bool {
-        matches!(self.content, Content::Footer(_))
+    /// A region begins or ends with it: it is synced before anything else is written.
+    pub(crate) fn is_boundary(&self) -> bool {
+        matches!(self.content, Content::Header | Content::Footer(_))
     }
 }
 
@@ -59,14 +60,14 @@ impl Queue {
         *self = Queue::default();
     }
 
-    /// The first pieces: so many bytes, or up to a footer, since a sync has to come before the next region begins.
+    /// The first pieces: so many bytes, or up to a boundary of a region, since a sync has to come before anything else is written.
     pub(crate) fn batch(&self, bytes: usize) -> Vec<Arc<Piece>> {
         let mut taken = 0;
         let mut batch = Vec::new();
         for piece in &self.pieces {
             batch.push(Arc::clone(piece));
             taken += piece.bytes();
-            if taken >= bytes || piece.is_footer() {
+            if taken >= bytes || piece.is_boundary() {
                 break;
             }
         }

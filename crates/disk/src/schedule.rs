@@ -1,7 +1,8 @@
 //! What the disk does when: appended pieces are written together, and synced together, before [`limits::SYNC_AFTER`] is over.
 //!
 //! Pieces are counted as they are appended; three counts say how far the disk has come. Between two regions there is always a sync: when a
-//! region begins, everything before it lasts.
+//! region begins, everything before it lasts. And before its first record its header does: else a crash could leave records without it, and
+//! the next start would use the region and its sequence number again, in front of what it never wrote.
 
 use crate::job::{Done, Job, Outcome, Work};
 use crate::limits;
@@ -22,7 +23,7 @@ pub(crate) struct Schedule {
     target_at: Time,
     /// No later than the oldest piece that is not synced.
     unsynced_since: Option<Time>,
-    /// A footer has been written: nothing else before a sync.
+    /// A footer or a header has been written: nothing else before a sync.
     must_sync: bool,
     /// A job is under way.
     busy: bool,
@@ -104,10 +105,10 @@ impl<M: Marks> Log<M> {
         }
         match done.0 {
             Outcome::Written { result: Err(error), .. } | Outcome::Synced(Err(error)) => self.fail(error),
-            Outcome::Written { pieces, with_footer, result: Ok(bytes) } => {
+            Outcome::Written { pieces, with_boundary, result: Ok(bytes) } => {
                 self.queue.drop_front(pieces);
                 self.schedule.written += pieces as u64;
-                self.schedule.must_sync |= with_footer;
+                self.schedule.must_sync |= with_boundary;
                 self.counters.written_bytes += bytes;
             }
             Outcome::Synced(Ok(())) => {

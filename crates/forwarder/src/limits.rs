@@ -12,8 +12,9 @@ pub const PIT_ENTRIES: usize = 1 << 18;
 /// Bytes of names and forwarding hints of pending Interests: 2^18 long ones would take 4.6 GB.
 pub const PIT_BYTES: usize = 128 << 20;
 
-/// Entries of the face that holds the most of a full PIT that are looked at for one that nobody else waits for, before the newcomer is refused.
-pub const LOOKED_AT_TO_MAKE_ROOM: usize = 16;
+/// Entries of the face that holds the most of a full PIT that go over to others who wait for them too, before the newcomer is refused: one
+/// packet's share of the work.
+pub const SHARED_ENTRIES_TO_MAKE_ROOM: usize = 16;
 
 /// Pending Interests of one name that differ in CanBePrefix, MustBeFresh, ForwardingHint or implicit digest: they share one hash, so each
 /// look-up passes them all.

@@ -176,13 +176,19 @@ impl Pit {
         self.index.len() >= self.limit || self.bytes + bytes_of(interest) > limits::PIT_BYTES
     }
 
-    /// The entry that should make room for one of `face`, if one should: see `holders.rs`. Nobody else waits for it.
-    pub(crate) fn take_from(&mut self, face: FaceId) -> Option<(FaceId, u32)> {
-        let (entries, mut candidates) =
-            (&self.entries, self.holders.of_the_greatest(face).take(limits::LOOKED_AT_TO_MAKE_ROOM));
-        let slot = candidates.find(|slot| entries[*slot as usize].in_records.len() == 1)?;
-        drop(candidates);
-        Some((self.holders.face_of(slot), slot))
+    /// Who should make room for an entry of `face`, if somebody should: see `holders.rs`. With the entry that should go, or without one where
+    /// others wait for it too: then it is theirs now, and only who held it does not wait any more.
+    pub(crate) fn take_from(&mut self, face: FaceId) -> Option<(FaceId, Option<u32>)> {
+        let slot = self.holders.oldest_of_the_greatest(face)?;
+        let holder = self.holders.face_of(slot);
+        let waiting = &mut self.entries[slot as usize].in_records;
+        let Some(heir) = waiting.iter().map(|record| record.face).find(|face| *face != holder) else {
+            return Some((holder, Some(slot)));
+        };
+        waiting.retain(|record| record.face != holder);
+        self.holders.remove(slot);
+        self.holders.insert(heir, slot);
+        Some((holder, None))
     }
 
     /// A new entry for an Interest of `face` that [`Pit::find`] did not find; `None` where the table, or its name's share of it, is full.

@@ -205,6 +205,7 @@ impl Cache {
         headers: &HeaderMap,
         now: Now,
     ) -> Result<(), Refusal> {
+        let had_lifetime = stored.freshness.has_lifetime();
         let says = stored.freshen(headers, &self.targets, exchange.asked, now);
         let authorized = exchange.is_authorized();
         let verdict = self.judge(stored.status, stored.headers(), &says, authorized, &stored.freshness);
@@ -217,8 +218,8 @@ impl Cache {
         if self.store.was_invalidated_since(stored.hash, exchange.asked) {
             return Err(Refusal::Invalidated);
         }
-        // Where each request is validated anew, the tier does as well with what it has.
-        if stored.freshness.has_lifetime() {
+        // Where each request is validated anew, as it was before, the tier does as well with what it has.
+        if had_lifetime || stored.freshness.has_lifetime() {
             self.put_in_tier(stored, now);
         }
         self.store.renew(stored.clone(), now.time);

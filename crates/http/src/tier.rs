@@ -80,6 +80,9 @@ impl Cache {
     }
 
     pub(crate) fn remove_variant_from_tier(&mut self, stored: &Stored) {
+        if stored.is_slice() {
+            return;
+        }
         let variant = stored.selector.variant(&self.hash_key);
         if let Some(tier) = &mut self.tier {
             tier.remove_variant(&stored.key, variant);

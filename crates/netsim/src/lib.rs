@@ -3,7 +3,8 @@
 //! A [`Simulation`] owns an event queue with a total order, nodes, links and applications. A node is a real [`larder_forwarder::Forwarder`]
 //! and handles real packets: what crosses a link is the bytes that would cross a cable. Links have a rate, a delay, a queue and losses
 //! ([`LinkConfig`]); applications ([`App`]) stand behind a local face of their node. Chance comes from one random stream a component, named
-//! after it: the same seed gives the same bytes on any machine, and a new node disturbs no other's draws.
+//! after it: the same seed gives the same bytes again, on any machine whose logarithms, powers and roots round alike, and a new node disturbs
+//! no other's draws.
 //!
 //! It is not: a model of hosts (forwarding takes no time, applications neither), of radio, or of TCP.
 //!

@@ -10,6 +10,9 @@ pub const NODES: usize = 100_000;
 /// Links of one simulation.
 pub const LINKS: usize = 1_000_000;
 
+/// Levels of a generated tree below its root: names grow with the level, and a tree of one child a node would be all names.
+pub const TREE_LEVELS: usize = 1000;
+
 /// Bytes of the largest packet that a node may be told to take: a payload of a megabyte with its name. Real networks have 8800.
 pub const MAX_PACKET_BYTES: usize = (1 << 20) + 8192;
 

@@ -194,9 +194,10 @@ impl Queue {
             while self.codel.dropping && now >= self.codel.drop_next {
                 self.codel.count += 1;
                 if codel.mark {
+                    // A frame takes one mark: what else is due is the next one's.
                     verdict.marked += head.as_mut().map_or(0, |head| mark(&mut head.frame));
                     self.codel.drop_next = control_law(self.codel.drop_next, codel, self.codel.count);
-                    continue;
+                    break;
                 }
                 verdict.dropped += 1;
                 (head, late) = self.take_judged(now, codel);
@@ -277,4 +278,73 @@ fn mark(frame: &mut Vec<u8>) -> u64 {
     encode_lp(&LpHeader { congestion_mark: Some(1), ..header }, packet, &mut marked);
     *frame = marked;
     1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_packet::{InterestBuilder, Name};
+    use larder_units::Streams;
+
+    /// Milliseconds at which a queue strikes whose frames have all waited 50 ms, one of which is sent every `every` ms.
+    fn struck(codel: CoDel, every: u64, millis: u64) -> Vec<u64> {
+        let interest = InterestBuilder::new("/a".parse::<Name>().unwrap()).nonce(1).build();
+        let (mut queue, mut stream) = (Queue::new(Queueing::CoDel(codel)), Streams::new(1).stream("none"));
+        let mut struck = Vec::new();
+        for now in (50..millis).step_by(every as usize) {
+            while queue.len() < 4 {
+                queue.push(Time::from_millis(now - 50), interest.clone(), &mut stream);
+            }
+            let (_, verdict) = queue.pop(Time::from_millis(now));
+            assert!(verdict.marked + verdict.dropped <= 1 || !codel.mark, "{} marks on one frame", verdict.marked);
+            struck.extend((0..verdict.marked + verdict.dropped).map(|_| now));
+        }
+        struck
+    }
+
+    #[test]
+    fn codel_strikes_at_other_times_than_its_control_law() {
+        // The first after an interval above the target, the next an interval later, then by the root of the count.
+        let expected = [150.0, 250.0, 250.0 + 70.7, 250.0 + 70.7 + 57.7, 250.0 + 70.7 + 57.7 + 50.0];
+        for mark in [false, true] {
+            let struck = struck(CoDel { mark, ..CoDel::default() }, 1, 500);
+            let close = struck.iter().zip(expected).all(|(at, expected)| (*at as f64 - expected).abs() <= 2.0);
+            assert!(close && struck.len() >= expected.len(), "mark {mark}: {struck:?}");
+        }
+    }
+
+    #[test]
+    fn a_frame_of_a_slow_link_is_marked_twice() {
+        // 80 ms a frame: the law is due more often than there are frames.
+        assert!(struck(CoDel { mark: true, ..CoDel::default() }, 80, 20_000).len() > 200);
+    }
+
+    #[test]
+    fn codel_strikes_short_waits() {
+        let (mut queue, mut stream) = (Queue::new(Queueing::CoDel(CoDel::default())), Streams::new(1).stream("none"));
+        for now in 4..1000 {
+            while queue.len() < 2 {
+                queue.push(Time::from_millis(now - 3), vec![0], &mut stream);
+            }
+            assert_eq!(queue.pop(Time::from_millis(now)).1.dropped, 0, "at {now} ms");
+        }
+    }
+
+    #[test]
+    fn red_drops_in_bursts_or_seldom() {
+        let (mut state, mut stream) = (RedState { average: 10.0, since_last: 0 }, Streams::new(1).stream("red"));
+        let red = Red::default();
+        let (mut gaps, mut gap) = (Vec::new(), 0u32);
+        for _ in 0..200_000 {
+            gap += 1;
+            if state.strikes(&red, 10, &mut stream) {
+                gaps.push(std::mem::take(&mut gap));
+            }
+        }
+        // Half-way between the thresholds 1/100: gaps are uniform between 1 and 100 (Floyd and Jacobson, section 7).
+        let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
+        assert!((mean - 50.5).abs() < 2.0 && gaps.iter().all(|gap| *gap <= 100), "{mean}");
+        assert!(!RedState::default().strikes(&red, 4, &mut stream));
+        assert!(RedState { average: 20.0, since_last: 0 }.strikes(&red, 20, &mut stream));
+    }
 }

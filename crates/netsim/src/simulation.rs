@@ -6,6 +6,8 @@ use crate::limits;
 use crate::link::{Channel, ChannelId, LinkConfig, LinkId};
 use crate::node::{Node, NodeConfig, NodeId, Port};
 use crate::routes;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 use larder_forwarder::{Body, FaceConfig, FaceId, Forwarder, Outbox};
 use larder_packet::{LpPacket, Name, encode_lp};
 use larder_units::{Streams, Time};
@@ -80,7 +82,10 @@ pub struct Simulation {
     events: EventQueue,
     frames: Frames,
     nodes: Vec<Node>,
+    by_name: HashMap<String, NodeId, FixedState>,
     channels: Vec<Channel>,
+    /// Links from one node to another so far.
+    parallel: HashMap<[u32; 2], u32, FixedState>,
     apps: Vec<AppSlot>,
     faults: Vec<Fault>,
     outbox: Outbox,
@@ -99,7 +104,9 @@ impl Simulation {
             events: EventQueue::default(),
             frames: Frames::default(),
             nodes: Vec::new(),
+            by_name: HashMap::default(),
             channels: Vec::new(),
+            parallel: HashMap::default(),
             apps: Vec::new(),
             faults: Vec::new(),
             outbox: Outbox::new(),
@@ -130,6 +137,7 @@ impl Simulation {
         }
         let id = NodeId(self.nodes.len() as u32);
         self.nodes.push(Node::new(name, config, &self.streams)?);
+        self.by_name.insert(name.to_owned(), id);
         Ok(id)
     }
 
@@ -180,10 +188,12 @@ impl Simulation {
         let at_b = self.nodes[b.0 as usize].add_face(uri(&from, back.mtu), Port::Channel(back_id.0));
         let at_a = self.nodes[a.0 as usize].add_face(uri(&to, there.mtu), Port::Channel(there_id.0));
         // Parallel links have streams of their own: the name has the number among the links of these two.
-        let ends = |channel: &Channel| [channel.from, channel.to];
-        let parallel = self.channels.iter().filter(|channel| ends(channel) == [a, b]).count();
+        let parallel = *self.parallel.entry([a.0, b.0]).or_default();
         let stream = |from: &str, to: &str| self.streams.stream(&format!("channel {from} {to} {parallel}"));
         let (there_stream, back_stream) = (stream(&from, &to), stream(&to, &from));
+        for ends in [[a.0, b.0], [b.0, a.0]] {
+            *self.parallel.entry(ends).or_default() += 1;
+        }
         self.channels.push(Channel::new(there_id.0, a, b, at_b, *there, there_stream));
         self.channels.push(Channel::new(back_id.0, b, a, at_a, *back, back_stream));
         Ok(link)
@@ -457,7 +467,7 @@ impl Simulation {
 
     /// The node of this name.
     pub fn node(&self, name: &str) -> Option<NodeId> {
-        self.nodes.iter().position(|node| node.name == name).map(|index| NodeId(index as u32))
+        self.by_name.get(name).copied()
     }
 
     /// All nodes, in the order in which they were made.

@@ -64,6 +64,20 @@ fn a_mistake_is_found_with_its_line() {
         ("[dumbbell] ", "[line]\nnodes = 2\nlink = {}\n[dumbbell] ", "d.toml: two shapes", "[dumbbell]"),
         ("pairs = 2", "pairs = 0", "d.toml:10: 0: expected 1", ""),
         ("queue = \"1000 packets\", mtu", "loss = 2, mtu", "d.toml:11: 2 is no probability", "\"2%\""),
+        ("queue = \"1000 packets\", mtu", "mark = true, mtu", "d.toml:11: a drop-tail queue does not mark", "codel"),
+        (
+            "queue = \"1000 packets\", mtu",
+            "loss = 0.1, bursts = { to-bad = 0.1, to-good = 0.5 }, mtu",
+            "d.toml:11: loss and bursts",
+            "keep one",
+        ),
+        ("[dumbbell] ", "[[node]]\nname = \"r3\"\n[dumbbell] ", "d.toml:10: no [[link]] leads to node r3", ""),
+        (
+            "[dumbbell] ",
+            "[[node]]\nname = \"r1\"\n[[node]]\nname = \"r1\"\n[dumbbell] ",
+            "d.toml:12: a second [[node]] r1",
+            "",
+        ),
     ];
     for (from, to, starts, contains) in cases {
         let refusal = refusal(from, to);
@@ -71,7 +85,7 @@ fn a_mistake_is_found_with_its_line() {
         assert!(!refusal.contains('\n'), "{refusal}");
     }
     let apart = format!(
-        "{DUMBBELL}\n[[node]]\nname = \"island\"\n[[cbr]]\nnode = \"island\"\nprefix = \"/p0\"\nfrequency = 1\n"
+        "{DUMBBELL}\n[[link]]\nends = [\"island\", \"coast\"]\nlike = {{}}\n[[node]]\nname = \"island\"\n[[node]]\nname = \"coast\"\n[[cbr]]\nnode = \"island\"\nprefix = \"/p0\"\nfrequency = 1\n"
     );
     let refusal = Scenario::parse(&apart, "d.toml").unwrap_err().to_string();
     assert!(refusal.contains("no route from island to /p0"), "{refusal}");
@@ -122,6 +136,9 @@ fn shapes_are_what_they_are_called() {
     assert_eq!(nodes_and_channels("[line]\nnodes = 5"), (5, 4));
     assert_eq!(nodes_and_channels("[tree]\nchildren = 3\nlevels = 2"), (13, 12));
     assert_eq!(nodes_and_channels("[grid]\nwidth = 4\nheight = 3"), (12, 17));
+    let deep = "duration = \"1ms\"\n[tree]\nchildren = 1\nlevels = 100000\nlink = {}\n";
+    let refusal = Scenario::parse(deep, "deep.toml").unwrap_err().to_string();
+    assert_eq!(refusal, "deep.toml:4: 100000: expected 1 to 1000");
     // Three all linked, then two links each.
     assert_eq!(nodes_and_channels("[scale-free]\nnodes = 50\nlinks = 2"), (50, 3 + 47 * 2));
 }

@@ -25,7 +25,7 @@ fn main() {
     let config = DiskConfig { path: path.clone(), capacity, policy: "fifo".parse().expect("a policy") };
     let streams = Streams::new(1);
     let start = || Disk::start("bench", &config, (), &streams).expect("a disk");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
 
     let disk = start();
     measured("put, until synced", objects, || {

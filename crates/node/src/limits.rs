@@ -98,3 +98,7 @@ pub const DISK_READS_WAITING: usize = 256;
 
 /// The writer of a disk tier looks for work at least so often: it is woken for all that it knows of.
 pub const DISK_IDLE: Duration = Duration::from_secs(5);
+
+/// A disk tier that has not read or synced for so long is not waited for: the origin is asked, and who removed something is told. A disk under load takes
+/// less than a second; one that repeats what it cannot do takes ten and more.
+pub const DISK_PATIENCE: Duration = Duration::from_secs(5);

@@ -147,6 +147,28 @@ fn purges_and_invalidations_hold_across_restarts() {
     }
 }
 
+/// A 304 may say that from now on nothing is to be served without asking.
+#[test]
+fn a_lifetime_that_was_taken_away_is_not_on_the_disk_any_more() {
+    let origin = Origin::new(|asked: &Asked, stream| {
+        let validated = asked.header("if-none-match").is_some();
+        let answer = match validated {
+            true => "HTTP/1.1 304 Not Modified\r\ncache-control: no-cache\r\netag: \"a\"\r\n\r\n",
+            false => "HTTP/1.1 200 OK\r\ncache-control: max-age=600\r\netag: \"a\"\r\ncontent-length: 4\r\n\r\npage",
+        };
+        say(stream, answer)
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::with(&config(origin.address, folder.path()));
+    let mut client = Client::new(&node);
+    client.get("/page");
+    assert!(client.get("/page").is_hit());
+    assert_eq!(client.send("GET", "/page", &[("cache-control", "no-cache")], b"").text(), "page");
+    drop(node);
+    let node = Node::with(&config(nowhere(), folder.path()));
+    assert_eq!(Client::new(&node).get("/page").status, 502);
+}
+
 /// Softly purged, it may serve while the origin is down, and is validated while it is not.
 #[test]
 fn a_soft_purge_holds_across_a_restart() {

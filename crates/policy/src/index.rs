@@ -66,7 +66,7 @@ impl SlotIndex {
         }
     }
 
-    /// Adds `id`, which has no entry, with its slot.
+    /// Adds `id` with a slot that it does not have yet. It may have others: [`SlotIndex::find`] offers them all.
     #[inline]
     pub fn insert(&mut self, id: u64, slot: Slot) {
         if (self.len + 1) * 4 > self.entries.len() * 3 {

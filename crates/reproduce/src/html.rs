@@ -35,6 +35,9 @@ pub(crate) fn page(report: &Report) -> String {
         std::env::consts::ARCH,
         std::thread::available_parallelism().map_or(1, usize::from),
     );
+    if !report.only.is_empty() {
+        let _ = writeln!(page, "<p>A part of the reproduction: only {}.</p>", escaped(&report.only.join(", ")));
+    }
     for section in &report.sections {
         write_section(&mut page, section);
     }

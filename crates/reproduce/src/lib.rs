@@ -64,6 +64,7 @@ impl Request<'_> {
 
     /// The sections of those that are wanted of `experiments`, which stand in the order of [`Paper::experiments`].
     fn sections(&self, experiments: &[Run], watch: &dyn Watch) -> Result<Vec<Section>, Error> {
+        debug_assert_eq!(self.paper.experiments.len(), experiments.len(), "an experiment without a name never runs");
         let named = self.paper.experiments.iter().zip(experiments);
         named.filter(|(name, _)| self.wants(name)).map(|(_, run)| run(self, watch)).collect()
     }
@@ -115,6 +116,18 @@ impl Paper {
             Error(format!("no reproduction of a paper `{name}`; there is {}", known.join(", ")))
         })
     }
+
+    /// Whether `only` names experiments of it, and nothing else.
+    ///
+    /// # Errors
+    /// [`Error`] with the first that is not, and those that there are.
+    pub fn check(&self, only: &[String]) -> Result<(), Error> {
+        let known = self.experiments;
+        let unknown = only.iter().find(|name| !known.contains(&name.as_str()));
+        unknown.map_or(Ok(()), |unknown| {
+            Err(Error(format!("`{}` has no experiment `{unknown}`; there is {}", self.name, known.join(", "))))
+        })
+    }
 }
 
 impl fmt::Debug for Paper {
@@ -129,11 +142,7 @@ impl fmt::Debug for Paper {
 /// [`Error`] where there is no such experiment, or one could not measure what it claims. A claim that does not hold is no error: see [`Report::failures`].
 pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Error> {
     let begun = std::time::Instant::now();
-    let known = request.paper.experiments;
-    if let Some(unknown) = request.only.iter().find(|name| !known.contains(&name.as_str())) {
-        let paper = request.paper.name;
-        return Err(Error(format!("`{paper}` has no experiment `{unknown}`; there is {}", known.join(", "))));
-    }
+    request.paper.check(request.only)?;
     let sections = (request.paper.run)(request, watch)?;
     Ok(Report::new(request, begun.elapsed(), sections))
 }

@@ -14,6 +14,8 @@ pub struct Report {
     pub scale: Scale,
     /// The seed of every random choice.
     pub seed: u64,
+    /// The experiments that alone were asked for; none: all.
+    pub only: Vec<String>,
     /// Wall time.
     pub took: Duration,
     /// The experiments, in the paper's order.
@@ -22,8 +24,8 @@ pub struct Report {
 
 impl Report {
     pub(crate) fn new(request: &Request<'_>, took: Duration, sections: Vec<Section>) -> Report {
-        let Request { paper, scale, seed, .. } = *request;
-        Report { paper: paper.name, citation: paper.citation, scale, seed, took, sections }
+        let Request { paper, scale, seed, only, .. } = *request;
+        Report { paper: paper.name, citation: paper.citation, scale, seed, only: only.to_vec(), took, sections }
     }
 
     /// Every claim, judged.

@@ -1,7 +1,8 @@
 //! A reproduction that says more than it measured.
 
-use larder_reproduce::{Experiment, Paper, Scale, Section};
+use larder_reproduce::{Experiment, PAPERS, Paper, Scale, Section};
 use serde::Deserialize;
+use std::path::Path;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -118,4 +119,17 @@ fn what_is_expected_is_told_as_published() {
 fn a_paper_is_missing() {
     assert_eq!(Paper::named("filter").unwrap().name, "filter");
     assert!(Paper::named("").is_err());
+}
+
+#[test]
+fn a_file_is_no_experiment_s() {
+    for paper in PAPERS {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments").join(paper.name);
+        let files = std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path());
+        let mut files: Vec<_> = files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+        files.sort_unstable();
+        let mut named = paper.experiments.to_vec();
+        named.sort_unstable();
+        assert_eq!(files, named, "{}", paper.name);
+    }
 }

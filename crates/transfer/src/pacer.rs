@@ -39,22 +39,24 @@ pub(crate) struct Pacer {
     /// Interests that are due.
     due: u64,
     next_tick: Time,
-    /// Now, where a tick or an arrival lets Interests leave.
+    /// The last moment at which a tick or an arrival let Interests leave.
     open_at: Option<Time>,
+    /// Nothing has asked what may leave since: a host's clock goes on between a packet and the Interests that it lets go.
+    opened: bool,
     /// An Interest waits for its time.
     waiting: bool,
 }
 
 impl Pacer {
     pub(crate) fn new(clock: Clock) -> Self {
-        Pacer { clock, next_due: None, due: 0, next_tick: Time::ZERO, open_at: None, waiting: false }
+        Pacer { clock, next_due: None, due: 0, next_tick: Time::ZERO, open_at: None, opened: false, waiting: false }
     }
 
     /// Lets time pass at this rate. To be called before the rate changes.
     pub(crate) fn advance(&mut self, now: Time, rate: Option<f64>) {
         if !self.clock.tick.is_zero() && now >= self.next_tick {
             let tick = self.clock.tick.as_nanos() as u64;
-            self.open_at = Some(now);
+            self.open(now);
             self.next_tick = Time::from_nanos((now.nanos() / tick + 1).saturating_mul(tick));
         }
         let Some(rate) = rate else {
@@ -76,18 +78,23 @@ impl Pacer {
     /// A Data or a Nack arrived.
     pub(crate) fn arrived(&mut self, now: Time) {
         if self.clock.smoothing {
-            self.open_at = Some(now);
+            self.open(now);
         }
+    }
+
+    fn open(&mut self, now: Time) {
+        (self.open_at, self.opened) = (Some(now), true);
     }
 
     /// Whether an Interest that the window allows may leave now. It has then left.
     pub(crate) fn take(&mut self, now: Time, rate: Option<f64>) -> bool {
         self.advance(now, rate);
-        let open = self.clock.tick.is_zero() || self.open_at == Some(now);
+        let open = self.clock.tick.is_zero() || self.opened || self.open_at == Some(now);
         let leaves = open && (rate.is_none() || self.due > 0);
         if leaves {
             self.due = self.due.saturating_sub(1);
         }
+        self.opened &= leaves;
         self.waiting = !leaves;
         leaves
     }
@@ -95,6 +102,7 @@ impl Pacer {
     /// There is nothing that may be sent: what is due is forgotten.
     pub(crate) fn idle(&mut self, now: Time) {
         self.due = 0;
+        self.opened = false;
         self.waiting = false;
         self.next_due = self.next_due.map(|due| due.max(now));
     }
@@ -153,6 +161,23 @@ mod tests {
     }
 
     #[test]
+    fn a_host_that_asks_a_moment_after_the_packet_waits_for_the_tick() {
+        for rate in [None, Some(1000.0)] {
+            let mut pacer = Pacer::new(Clock { tick: Duration::from_millis(50), smoothing: true });
+            while pacer.take(Time::from_millis(1), Some(1000.0)) {}
+            // What came wakes the host at 20 ms, and past the tick at 51 ms; it asks 3 µs later.
+            for millis in [20, 51] {
+                pacer.advance(Time::from_millis(millis), rate);
+                pacer.arrived(Time::from_millis(millis));
+                let later = Time::from_nanos(millis * 1_000_000 + 3000);
+                assert!(pacer.take(later, rate) && pacer.take(later, rate), "{millis} ms, {rate:?}");
+                pacer.idle(later);
+                assert!(!pacer.take(Time::from_millis(millis + 1), rate), "the arrival is over");
+            }
+        }
+    }
+
+    #[test]
     fn an_interval_under_way_follows_a_change_of_the_rate() {
         let mut pacer = Pacer::new(Clock::default());
         assert!(pacer.take(Time::ZERO, Some(1.0)));
@@ -184,6 +209,7 @@ mod tests {
     fn a_window_waits_for_its_tick() {
         let mut pacer = Pacer::new(Clock { tick: Duration::from_millis(10), smoothing: false });
         assert!(pacer.take(Time::ZERO, None) && pacer.take(Time::ZERO, None));
+        pacer.idle(Time::ZERO);
         pacer.arrived(Time::from_millis(3));
         assert!(!pacer.take(Time::from_millis(3), None));
         assert_eq!(pacer.next_timeout(), Some(Time::from_millis(10)));

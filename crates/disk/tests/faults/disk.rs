@@ -4,6 +4,7 @@ use larder_disk::Storage;
 use larder_units::Stream;
 use std::cell::RefCell;
 use std::io;
+use std::ops::Range;
 
 /// What a program sees, what would be left after a crash, and the writes in between.
 pub struct Disk(RefCell<State>);
@@ -56,6 +57,18 @@ impl Disk {
                 _ => (cut(), bytes.len()),
             };
             state.durable[at + from..at + to].copy_from_slice(&bytes[from..to]);
+        }
+        state.view = state.durable.clone();
+    }
+}
+
+impl Disk {
+    /// Power fails: everything has reached the disk, but what was not synced of these bytes.
+    pub fn crash_but(&self, lost: Range<usize>) {
+        let state = &mut *self.0.borrow_mut();
+        for (at, bytes) in std::mem::take(&mut state.unsynced) {
+            let written = (at..).zip(bytes).filter(|(at, _)| !lost.contains(at));
+            written.for_each(|(at, byte)| state.durable[at] = byte);
         }
         state.view = state.durable.clone();
     }

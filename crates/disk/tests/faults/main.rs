@@ -6,6 +6,9 @@
 mod disk;
 mod world;
 
+use disk::Disk;
+use larder_disk::{Config, Geometry, Identity, Log};
+use larder_units::{Streams, Time};
 use world::{KEYS, TAGS, World, key};
 
 /// Seeds a run; a failing one is printed by the panic of its assertion, and becomes a test of its own.
@@ -107,4 +110,75 @@ fn what_rots_is_dropped_with_all_that_is_older() {
         dropped += u64::from(world.log.engine().len() < before);
     }
     assert!(dropped > 0, "{dropped}");
+}
+
+/// The header of a new region is lost in a crash, what was written behind it is not. The fear: the next start begins the same region once more,
+/// and a record that was never there, and has been removed since, stands just behind the removal.
+#[test]
+fn a_region_that_never_began_leaves_nothing_behind() {
+    let geometry = Geometry::new(2048, 8).unwrap();
+    let config = Config { geometry, policy: "fifo".parse().unwrap() };
+    let now = Time::ZERO;
+    for jobs in 0..6 {
+        let disk = Disk::new(geometry.file_bytes(), Streams::new(1).stream("disk"));
+        let open = || {
+            let identity = Identity { id: 77, hash_key: [5; 16] };
+            Log::open(&disk, &config, identity, (), &Streams::new(1), now).unwrap().0
+        };
+        let work = |log: &mut Log<()>, jobs: usize| {
+            log.settle(now);
+            for _ in 0..jobs {
+                let Some(job) = log.job(now) else { return };
+                let done = job.run(&disk);
+                log.complete(done, now);
+            }
+        };
+        let mut log = open();
+        log.remove(b"other", now);
+        log.put(b"key", 0, [b"value".as_slice().into(), b"".as_slice().into()], now);
+        work(&mut log, jobs);
+        // The header, and the first removal.
+        disk.crash_but(4096..4096 + 32 + 40);
+        let mut log = open();
+        log.remove(b"key", now);
+        work(&mut log, usize::MAX);
+        assert!(open().look_up(b"key", None).is_none(), "after {jobs} jobs");
+    }
+}
+
+/// The fear: the policy has let a value go that is still on the disk; its owner removes it, and a restart, where nothing is known of hits, keeps it and
+/// lets another go.
+#[test]
+fn what_had_left_the_index_and_was_removed_stays_away() {
+    let geometry = Geometry::new(2048, 8).unwrap();
+    let disk = Disk::new(geometry.file_bytes(), Streams::new(1).stream("disk"));
+    let config = Config { geometry, policy: "lru".parse().unwrap() };
+    let now = Time::ZERO;
+    let open = || {
+        let identity = Identity { id: 77, hash_key: [5; 16] };
+        Log::open(&disk, &config, identity, (), &Streams::new(1), now).unwrap().0
+    };
+    let work = |log: &mut Log<()>| {
+        log.settle(now);
+        while let Some(job) = log.job(now) {
+            let done = job.run(&disk);
+            log.complete(done, now);
+        }
+    };
+    let mut log = open();
+    let value = || [vec![7; 900].into(), b"".as_slice().into()];
+    log.put(b"hot", 0, value(), now);
+    log.put(b"key", 0, value(), now);
+    for number in 0_u8.. {
+        if log.look_up(b"key", None).is_none() {
+            break;
+        }
+        log.request(b"hot", now);
+        log.put(&[number], 0, value(), now);
+        work(&mut log);
+    }
+    assert!(log.look_up(b"hot", None).is_some() && open().look_up(b"key", None).is_some(), "it is still on the disk");
+    log.remove_variant(b"key", 0, now);
+    work(&mut log);
+    assert!(open().look_up(b"key", None).is_none());
 }

@@ -108,11 +108,8 @@ impl World {
                 self.happened(|(key, _)| *key == number);
             }
             49..52 => {
-                let held = self.log.look_up(&key(number), Some(tag)).is_some();
                 self.log.remove_variant(&key(number), tag, self.now);
-                if held {
-                    self.happened(|name| *name == (number, tag));
-                }
+                self.happened(|name| *name == (number, tag));
             }
             52..55 => {
                 self.log.mark(Bytes::copy_from_slice(key(number).last_chunk::<1>().unwrap()), self.now);

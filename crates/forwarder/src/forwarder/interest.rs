@@ -90,11 +90,15 @@ impl Forwarder {
 
     /// Where the PIT is full, the face that holds the most of it gives way.
     fn make_room(&mut self, arrival: &Arrival, interest: &Interest<'_>) {
-        while self.pit.is_full_for(interest) {
+        let mut shared = 0;
+        while self.pit.is_full_for(interest) && shared < limits::SHARED_ENTRIES_TO_MAKE_ROOM {
             let Some((from, slot)) = self.pit.take_from(arrival.face) else { return };
             self.count_drop(from, DropReason::PitFull);
             self.unsatisfied += 1;
-            self.finish(arrival.now, slot);
+            match slot {
+                Some(slot) => self.finish(arrival.now, slot),
+                None => shared += 1,
+            }
         }
     }
 

@@ -14,6 +14,7 @@ mod suppression;
 mod token_bucket;
 
 use crate::face::{FaceId, Faces};
+use crate::limits::RECORDS_PER_ENTRY;
 use crate::pit::{OutRecord, PitEntry};
 use crate::rib::NextHop;
 use larder_packet::NackReason;
@@ -188,19 +189,22 @@ impl Decision<'_> {
         self.entry.out_records.iter().any(|out| out.nacked.is_none() && out.expires > self.now)
     }
 
-    /// Sends the Interest to this next hop.
+    /// Sends the Interest to this next hop; to no more than [`RECORDS_PER_ENTRY`].
     pub fn send(&mut self, face: FaceId) {
-        self.note(face, self.nonce);
-        self.send_to.push((face, None));
+        if self.note(face, self.nonce) {
+            self.send_to.push((face, None));
+        }
     }
 
     /// Sends the Interest to this next hop with a nonce of its own, so that it is not taken for one that went round.
     pub fn send_with_nonce(&mut self, face: FaceId, nonce: u32) {
-        self.note(face, nonce);
-        self.send_to.push((face, Some(nonce)));
+        if self.note(face, nonce) {
+            self.send_to.push((face, Some(nonce)));
+        }
     }
 
-    fn note(&mut self, face: FaceId, nonce: u32) {
+    /// Whether there was room to remember it: what is not remembered could not be answered.
+    fn note(&mut self, face: FaceId, nonce: u32) -> bool {
         let record = OutRecord {
             face,
             nonce,
@@ -209,10 +213,13 @@ impl Decision<'_> {
             expires: self.now + self.lifetime,
             nacked: None,
         };
-        match self.entry.out_records.iter_mut().find(|out| out.face == face) {
-            Some(old) => *old = record,
-            None => self.entry.out_records.push(record),
+        let records = &mut self.entry.out_records;
+        match records.iter().position(|out| out.face == face) {
+            Some(known) => records[known] = record,
+            None if records.len() < RECORDS_PER_ENTRY => records.push(record),
+            None => return false,
         }
+        true
     }
 
     /// Sends the Interest to the face that the application named, a next hop of its name or not; scope holds all the same.

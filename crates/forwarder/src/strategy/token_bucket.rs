@@ -46,7 +46,10 @@ pub(super) struct TokenBucket {
 impl TokenBucket {
     /// An empty bucket for `depth` Interests, which leaks at most `rate` a second; the first quantum left `phase` after the host's start.
     pub(super) fn new(leak: Leak, rate: f64, depth: f64, now: Time, phase: Duration) -> Self {
-        let at = Time::ZERO + phase;
+        let at = match leak {
+            Leak::Fluid => now,
+            Leak::Quanta => Time::ZERO + phase,
+        };
         let mut bucket = TokenBucket { leak, depth, level: 0.0, rate, most_rate: rate, at, interval: Duration::ZERO };
         bucket.settle(now);
         bucket

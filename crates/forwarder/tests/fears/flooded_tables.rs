@@ -82,14 +82,34 @@ fn a_flooder_takes_from_who_asks_for_the_same() {
     for i in 0..10 {
         world.interest(flooder, &format!("/{i}"), i);
     }
-    // The two oldest have a second consumer: they stay, and the third goes.
+    // The two oldest have a second consumer: they stay for him alone, and the third goes.
     world.interest(other, "/0", 100);
     world.interest(other, "/1", 101);
     world.interest(third, "/new", 102);
-    assert_eq!(faces(&world.data(producer, "/0")).len(), 2);
+    assert_eq!(faces(&world.data(producer, "/0")), [other]);
     assert_eq!(faces(&world.data(producer, "/new")), [third]);
     assert!(world.data(producer, "/2").is_empty());
     assert_eq!(faces(&world.data(producer, "/3")), [flooder]);
+}
+
+#[test]
+fn a_flooder_guards_his_entries_by_a_few_that_he_shares_with_himself() {
+    let streams = Streams::new(1);
+    let engine = Engine::new(&"fifo".parse().unwrap(), ByteSize::from_mib(1), &streams).unwrap();
+    let config = Config { pit_entries: 100, ..Config::new([1, 2], streams) };
+    let mut world = World::of(Forwarder::new(config, engine));
+    let (flooder, accomplice, other, producer) = (world.remote(), world.remote(), world.remote(), world.local());
+    world.route("/", producer, 0);
+    for i in 0..100 {
+        world.interest(flooder, &format!("/{i}"), i);
+        if i < 40 {
+            world.interest(accomplice, &format!("/{i}"), 1000 + i);
+        }
+    }
+    let asked =
+        |world: &mut World, i: u32| faces(&world.interest(other, &format!("/other/{i}"), 2000 + i)) == [producer];
+    let refused = (0..20).filter(|i| !asked(&mut world, *i)).count();
+    assert!(refused <= 3, "{refused} of 20 were refused");
 }
 
 #[test]
@@ -103,6 +123,21 @@ fn consumers_of_one_name_are_bounded() {
     }
     assert_eq!(world.forwarder.stats().drops.get(DropReason::PitFull), 10);
     assert_eq!(world.data(producer, "/a").len(), limits::RECORDS_PER_ENTRY);
+}
+
+#[test]
+fn upstreams_of_one_name_are_bounded() {
+    let mut world = World::new();
+    let consumer = world.local();
+    world
+        .forwarder
+        .set_strategy(&super::world::name("/"), &super::world::name("/localhost/nfd/strategy/multicast"))
+        .unwrap();
+    for _ in 0..limits::RECORDS_PER_ENTRY + 10 {
+        let upstream = world.remote();
+        world.route("/", upstream, 0);
+    }
+    assert_eq!(world.interest(consumer, "/a", 1).len(), limits::RECORDS_PER_ENTRY);
 }
 
 #[test]

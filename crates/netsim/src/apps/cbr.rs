@@ -98,11 +98,12 @@ impl Cbr {
     /// A consumer with a random stream of its own.
     pub fn new(config: CbrConfig, stream: Stream) -> Self {
         let start = config.start;
+        let first = (start < config.stop).then_some(start);
         Cbr {
             retransmission: Retransmission::new(start),
             asked: 0,
-            planned: Some(start),
-            next_timer: Some(start),
+            planned: first,
+            next_timer: first,
             counters: ConsumerCounters::default(),
             config,
             stream,

@@ -71,15 +71,12 @@ fn with(mut config: NodeConfig, table: &NodeTable) -> NodeConfig {
 fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, ScenarioError> {
     let tables = &scenario.tables;
     let shapes = [
-        tables.line.as_ref().map(|line| Topology::line(line.nodes, &line.link.config())),
-        tables
-            .dumbbell
-            .as_ref()
-            .map(|table| Topology::dumbbell(table.pairs, &table.edge.config(), &table.backbone.config())),
-        tables.tree.as_ref().map(|tree| Topology::tree(tree.children, tree.levels, &tree.link.config())),
-        tables.grid.as_ref().map(|grid| Topology::grid(grid.width, grid.height, &grid.link.config())),
+        tables.line.as_ref().map(|line| Topology::line(line.nodes, &line.link.0)),
+        tables.dumbbell.as_ref().map(|table| Topology::dumbbell(table.pairs, &table.edge.0, &table.backbone.0)),
+        tables.tree.as_ref().map(|tree| Topology::tree(tree.children, tree.levels, &tree.link.0)),
+        tables.grid.as_ref().map(|grid| Topology::grid(grid.width, grid.height, &grid.link.0)),
         tables.scale_free.as_ref().map(|table| {
-            Topology::scale_free(table.nodes, table.links, &table.link.config(), network.streams().stream("topology"))
+            Topology::scale_free(table.nodes, table.links, &table.link.0, network.streams().stream("topology"))
         }),
     ];
     let mut shapes = shapes.into_iter().flatten();
@@ -98,9 +95,13 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
             crate::limits::NODES
         )));
     }
-    for one in &tables.node {
-        if !topology.nodes.contains(one.name.get_ref()) {
-            topology.node(one.name.get_ref().clone());
+    for (at, one) in tables.node.iter().enumerate() {
+        let name = one.name.get_ref();
+        if tables.node[..at].iter().any(|earlier| earlier.name.get_ref() == name) {
+            return Err(scenario.fault(&one.name.span(), format_args!("a second [[node]] {name}")));
+        }
+        if !topology.nodes.contains(name) {
+            topology.node(name.clone());
         }
     }
     for link in &tables.link {
@@ -113,7 +114,15 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
         if a == b {
             return Err(scenario.fault(&span, format_args!("a link from {} to itself", topology.nodes[a])));
         }
-        topology.link(a, b, &link.like.config());
+        topology.link(a, b, &link.like.0);
+    }
+    // Mostly a name with a slip of the pen, which is not of the shape then.
+    let is_linked =
+        |name: &String| topology.edges.iter().any(|edge| edge.ends.iter().any(|end| topology.nodes[*end] == *name));
+    if let Some(alone) = tables.node.iter().find(|one| topology.nodes.len() > 1 && !is_linked(one.name.get_ref())) {
+        let name = alone.name.get_ref();
+        return Err(scenario
+            .fault(&alone.name.span(), format_args!("no [[link]] leads to node {name}, which the shape has not")));
     }
     if topology.nodes.is_empty() {
         return Err(ScenarioError(format!(

@@ -75,8 +75,12 @@ pub(super) struct StoreTable(pub(super) Capacity);
 
 /// What a link is like.
 #[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "WrittenLink")]
+pub(super) struct LinkTable(pub(super) LinkConfig);
+
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct LinkTable {
+struct WrittenLink {
     #[serde(default, deserialize_with = "rate")]
     rate: Option<BitRate>,
     #[serde(default, deserialize_with = "duration")]
@@ -103,7 +107,7 @@ pub(super) struct LinkTable {
     metric: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Discipline {
     #[default]
@@ -129,29 +133,37 @@ struct BurstTable {
 #[derive(Clone, Copy, Debug)]
 struct QueueDepth(Depth);
 
-impl LinkTable {
-    pub(super) fn config(&self) -> LinkConfig {
-        let QueueDepth(depth) = self.queue;
-        let mark = self.mark;
-        LinkConfig {
-            rate: self.rate,
-            delay: self.delay,
-            jitter: self.jitter,
-            reorders: self.reorders,
-            queue: match self.discipline {
+impl TryFrom<WrittenLink> for LinkTable {
+    type Error = &'static str;
+
+    fn try_from(written: WrittenLink) -> Result<Self, Self::Error> {
+        let QueueDepth(depth) = written.queue;
+        let mark = written.mark;
+        if mark && written.discipline == Discipline::DropTail {
+            return Err("a drop-tail queue does not mark: state discipline = \"codel\" or \"red\", or leave mark out");
+        }
+        if written.bursts.is_some() && written.loss > 0.0 {
+            return Err("loss and bursts: keep one; good and bad are what bursts lose in each state");
+        }
+        Ok(LinkTable(LinkConfig {
+            rate: written.rate,
+            delay: written.delay,
+            jitter: written.jitter,
+            reorders: written.reorders,
+            queue: match written.discipline {
                 Discipline::DropTail => Queueing::DropTail(depth),
                 Discipline::Codel => Queueing::CoDel(CoDel { depth, mark, ..CoDel::default() }),
                 Discipline::Red => Queueing::Red(Red { depth, mark, ..Red::default() }),
             },
-            loss: match self.bursts {
+            loss: match written.bursts {
                 Some(BurstTable { to_bad, to_good, good, bad }) => Loss::GilbertElliott { to_bad, to_good, good, bad },
-                None if self.loss > 0.0 => Loss::Uniform(self.loss),
+                None if written.loss > 0.0 => Loss::Uniform(written.loss),
                 None => Loss::None,
             },
-            overhead_bytes: self.overhead,
-            mtu: self.mtu,
-            metric: self.metric,
-        }
+            overhead_bytes: written.overhead,
+            mtu: written.mtu,
+            metric: written.metric,
+        }))
     }
 }
 
@@ -188,7 +200,7 @@ pub(super) struct DumbbellTable {
 pub(super) struct TreeTable {
     #[serde(deserialize_with = "count")]
     pub(super) children: usize,
-    #[serde(deserialize_with = "count")]
+    #[serde(deserialize_with = "levels")]
     pub(super) levels: usize,
     pub(super) link: LinkTable,
 }
@@ -389,10 +401,18 @@ fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::E
 }
 
 fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    up_to(limits::NODES, deserializer)
+}
+
+fn levels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    up_to(limits::TREE_LEVELS, deserializer)
+}
+
+fn up_to<'de, D: Deserializer<'de>>(most: usize, deserializer: D) -> Result<usize, D::Error> {
     let found = usize::deserialize(deserializer)?;
-    match (1..=limits::NODES).contains(&found) {
+    match (1..=most).contains(&found) {
         true => Ok(found),
-        false => Err(D::Error::custom(format!("{found}: expected 1 to {}", limits::NODES))),
+        false => Err(D::Error::custom(format!("{found}: expected 1 to {most}"))),
     }
 }
 

@@ -24,6 +24,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 /// Where a tier is, and what it keeps.
 #[derive(Clone, Debug)]
@@ -58,7 +59,7 @@ struct State<M> {
     /// Who waits for what to be synced.
     settling: Vec<(u64, oneshot::Sender<()>)>,
     reads: Option<SyncSender<Read>>,
-    /// Reads that found the queue full.
+    /// Reads that found the queue full, or were not answered in time.
     reads_refused: u64,
     /// The log has failed: whether its file is empty.
     retired: Option<bool>,
@@ -150,7 +151,7 @@ impl<M: Marks + Send + 'static> Disk<M> {
         result
     }
 
-    /// Reads the value with this tag, or else the newest one; nothing where the disk has more to do than it can.
+    /// Reads the value with this tag, or else the newest one; nothing where the disk has more to do than it can, or hangs.
     pub async fn recall(&self, key: &[u8], tag: Option<u32>) -> Option<Recalled> {
         let answered = {
             let mut state = self.lock();
@@ -167,7 +168,13 @@ impl<M: Marks + Send + 'static> Disk<M> {
             }
             answered
         };
-        answered.await.ok().flatten()
+        match timeout(limits::DISK_PATIENCE, answered).await {
+            Ok(answer) => answer.ok().flatten(),
+            Err(_) => {
+                self.lock().reads_refused += 1;
+                None
+            }
+        }
     }
 
     /// Returns when everything before is on the disk.
@@ -179,20 +186,25 @@ impl<M: Marks + Send + 'static> Disk<M> {
         let ticket = {
             let mut state = self.lock();
             let ticket = state.log.settle(self.now());
+            if state.settling.len() == state.settling.capacity() {
+                // Those that were not answered in time.
+                state.settling.retain(|(_, done)| !done.is_closed());
+            }
             state.settling.push((ticket, done));
             self.answer_settled(&mut state);
             self.0.wake.notify_one();
             ticket
         };
-        // It ends without an answer only where the writer has panicked, which has said so.
-        let _ = waiting.await;
-        let state = self.lock();
+        // What came of it, if anything, is read below.
+        let _ = timeout(limits::DISK_PATIENCE, waiting).await;
+        let (state, path) = (self.lock(), self.0.path.display());
         match state.log.is_settled(ticket) || state.retired == Some(true) {
             true => Ok(()),
-            false => Err(format!(
-                "{} has failed and cannot be emptied: remove it before the next start",
-                self.0.path.display()
-            )),
+            false if state.retired.is_none() => {
+                let patience = limits::DISK_PATIENCE;
+                Err(format!("{path} has not synced within {patience:?}: a crash now may bring back what was removed"))
+            }
+            false => Err(format!("{path} has failed and cannot be emptied: remove it before the next start")),
         }
     }
 
@@ -326,5 +338,29 @@ fn report<M: Marks>(path: &Path, opened: Opened, log: &Log<M>, took: Duration) {
             tracing::warn!(%path, "the disk tier is of another size or version, or damaged: it begins empty")
         }
         Opened::Failed => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fear: a disk that hangs, and every request for what it holds, and every unsafe one, hangs with it.
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_disk_that_hangs() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, policy) = (folder.path().join("tier"), "fifo".parse().unwrap());
+        let config = DiskConfig { path, capacity: ByteSize::from_mib(8), policy };
+        let disk = Disk::start("[http.disk]", &config, (), &Streams::new(1)).unwrap();
+        disk.with(|log, now| log.put(b"key", 0, [b"value".as_slice().into(), b"".as_slice().into()], now));
+        disk.stop();
+        let (reads, nobody) = sync_channel(1);
+        disk.lock().reads = Some(reads);
+        assert!(disk.recall(b"key", None).await.is_none());
+        drop(nobody);
+        disk.with(|log, now| log.remove(b"key", now));
+        let error = disk.settle().await.unwrap_err();
+        assert!(error.contains("tier") && error.contains("not synced"), "{error}");
+        assert_eq!(disk.figures().reads_refused, 1);
     }
 }

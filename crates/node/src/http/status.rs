@@ -136,7 +136,7 @@ fn disk_metrics(metrics: &mut Metrics<'_, '_>, figures: &DiskFigures) {
     metrics.counters("larder_http_disk_gone", "Responses that have left the disk tier", "reason", gone.into_iter());
     metrics.counter("larder_http_disk_recalled", "Responses read from the disk tier", counters.recalled);
     let failed =
-        [("unreadable", counters.unreadable), ("corrupt", counters.corrupt), ("queue-full", figures.reads_refused)];
+        [("unreadable", counters.unreadable), ("corrupt", counters.corrupt), ("not-in-time", figures.reads_refused)];
     metrics.counters("larder_http_disk_read_failures", "Reads in vain", "reason", failed.into_iter());
     metrics.counter("larder_http_disk_written_bytes", "Bytes written to the disk tier", counters.written_bytes);
     metrics.counter("larder_http_disk_rewritten_bytes", "Of these, while reclaiming", counters.rewritten_bytes);

@@ -13,6 +13,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use larder_http::UpstreamFailure;
 use larder_units::Time;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -120,14 +121,16 @@ impl Origins {
         }
     }
 
-    /// Every server, and whether requests go there as they should.
-    pub(super) fn servers(&self) -> Vec<(String, bool)> {
-        let all = self.groups.iter().flat_map(|group| {
+    /// Every server once, and whether requests go there as they should, of all origins that have it.
+    pub(super) fn servers(&self) -> BTreeMap<String, bool> {
+        let mut all = BTreeMap::new();
+        for group in &self.groups {
             let (state, now) = (group.state(), group.now());
-            let one = |(at, server): (usize, &Known)| (server.authority.to_string(), state.is_usable(at, now));
-            group.servers.iter().enumerate().map(one).collect::<Vec<_>>()
-        });
-        all.collect()
+            for (at, server) in group.servers.iter().enumerate() {
+                *all.entry(server.authority.to_string()).or_insert(true) &= state.is_usable(at, now);
+            }
+        }
+        all
     }
 }
 
@@ -248,12 +251,13 @@ async fn ask_http(
     let response = tokio::time::timeout(limits::RESPONSE, client.request(request)).await;
     match response {
         Ok(Ok(response)) => Ok(response.map(OriginBody::Received)),
-        Ok(Err(error)) => Err(classify(&error)),
+        Ok(Err(error)) => Err(classify(&error, error.is_connect())),
         Err(_) => Err((UpstreamFailure::TimedOut, format!("no response within {:?}", limits::RESPONSE))),
     }
 }
 
-fn classify(error: &(dyn Error + 'static)) -> Failed {
+/// `unconnected`: there was no connection, so that nothing was sent. A host that says nothing to a SYN counts as any other that is not there.
+fn classify(error: &(dyn Error + 'static), unconnected: bool) -> Failed {
     let causes = || std::iter::successors(Some(error), |error: &&(dyn Error + 'static)| (*error).source());
     let text = causes().map(ToString::to_string).collect::<Vec<_>>().join(": ");
     let timed_out = |cause: &(dyn Error + 'static)| {
@@ -264,7 +268,7 @@ fn classify(error: &(dyn Error + 'static)) -> Failed {
     // Before the head of the response, only the request's body can break off: the client did, the origin did nothing wrong.
     let failure = if causes().any(|cause| cause.is::<BodyError>()) {
         UpstreamFailure::Upload
-    } else if causes().any(timed_out) {
+    } else if !unconnected && causes().any(timed_out) {
         UpstreamFailure::TimedOut
     } else if causes().any(malformed) {
         UpstreamFailure::Malformed
@@ -289,5 +293,36 @@ fn report(authority: &Authority, failures: &AtomicU64, failed: Option<&Failed>) 
                 tracing::info!(origin = %authority, failed_requests = failed, "an origin answers again");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use socket2::{Domain, Socket, Type};
+    use std::net::SocketAddr;
+
+    /// The fear: a server whose host is off, so that nothing comes back at all, costs clients their answers, where one that refuses costs nothing.
+    #[tokio::test]
+    async fn who_says_nothing_to_a_connection_is_not_there_and_another_may_be_asked() {
+        let socket = || Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        let listener = socket();
+        listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        listener.listen(0).unwrap();
+        let address = listener.local_addr().unwrap();
+        // Nobody accepts: its queue is soon full, and what comes then is not answered.
+        let waiting = [(); 8].map(|()| socket());
+        for socket in &waiting {
+            socket.set_nonblocking(true).unwrap();
+            let _ = socket.connect(&address);
+        }
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(Duration::from_millis(50)));
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        let authority = address.as_socket().unwrap().to_string().parse().unwrap();
+        let target = PathAndQuery::from_static("/");
+        let asked = ask_http(&client, &authority, Method::GET, target, HeaderMap::new(), Upload::empty()).await;
+        let (failure, text) = asked.err().unwrap();
+        assert_eq!(failure, UpstreamFailure::Unreachable, "{text}");
     }
 }

@@ -47,6 +47,8 @@ pub(super) struct EventLoop {
     pub(super) websocket: Option<TcpListener>,
     pub(super) udp: Option<UdpListener>,
     pub(super) udp_mtu: Option<usize>,
+    /// Where the UDP socket is bound, as a FaceUri.
+    pub(super) udp_uri: String,
     pub(super) upstreams: Vec<Upstream>,
     /// Faces to other machines.
     pub(super) remote: HashSet<FaceId>,
@@ -104,6 +106,7 @@ impl EventLoop {
             websocket: None,
             udp: None,
             udp_mtu: config.udp_mtu,
+            udp_uri: String::new(),
             upstreams: Vec::new(),
             remote: HashSet::new(),
             links: HashMap::default(),

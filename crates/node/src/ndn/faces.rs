@@ -158,9 +158,8 @@ impl EventLoop {
     ) -> Option<FaceId> {
         let [first_sequence] = crate::entropy::words();
         let mtu = datagram::mtu_to(address, self.udp_mtu);
-        let local = self.udp.as_ref().and_then(|udp| udp.socket.local_addr().ok());
-        let local_uri = local.map_or(String::new(), |local| listen::face_uri("udp", local));
-        let config = FaceConfig::remote(listen::face_uri("udp", address)).with_local_uri(local_uri).with_mtu(mtu);
+        let uri = listen::face_uri("udp", address);
+        let config = FaceConfig::remote(uri).with_local_uri(self.udp_uri.clone()).with_mtu(mtu);
         let config = adapt(config);
         let permanent = config.persistency != Persistency::OnDemand;
         let mtu = config.mtu.unwrap_or(mtu);

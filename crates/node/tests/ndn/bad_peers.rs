@@ -1,6 +1,7 @@
 //! Peers that send what is no packet, or too large a one.
 
 use super::{Stage, data, interest, is_refusal};
+use larder_packet::InterestBuilder;
 use std::io::Write;
 
 #[test]
@@ -74,6 +75,20 @@ fn a_datagram_that_is_no_packet_makes_no_face() {
     peer.send(&interest("/no/route", 1)).unwrap();
     peer.recv(&mut [0; 9000]).unwrap();
     assert_eq!((stage.figure("/ndn/drops/malformed"), stage.figure("/ndn/faces/0/id")), (5, 256));
+}
+
+#[test]
+fn nobody_can_tell_which_socket_a_udp_peer_came_to() {
+    let stage = Stage::new();
+    let peer = stage.udp();
+    peer.send(&interest("/no/route", 1)).unwrap();
+    peer.recv(&mut [0; 9000]).unwrap();
+    let mut app = stage.unix();
+    let faces = InterestBuilder::new("/localhost/nfd/faces/list".parse::<larder_packet::Name>().unwrap());
+    app.send(&faces.can_be_prefix(true).must_be_fresh(true).nonce(2).build());
+    let list = app.receive().unwrap();
+    let ours = format!("udp4://{}", peer.peer_addr().unwrap());
+    assert!(list.windows(ours.len()).any(|part| part == ours.as_bytes()), "no {ours}");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! `ndn-vs-http`: a file to many clients, over NDN and over HTTP, on clean and on lossy links; real programs on the testbed's links.
 //!
 //! It needs root, and lighttpd, Squid and wget as Debian packages them. Rates, file and clients are scaled to one machine; each experiment says how.
+//!
+//! Missing: the peak throughput of the top node, and what keeping names decoded gains (fig. 8); Squid and lighttpd tuned; the same network in
+//! the simulator; HTTP at both ends and NDN between.
 
 mod clean;
 mod lossy;

@@ -45,12 +45,12 @@
 //!
 //! κ = 0.75 with p fixed gave no more object hits to speak of (NASA .910, caffeine's trace .425 for .425, CloudPhysics .264 for .265): κ is no rung of its
 //! own. Where recency is all that counts (40 % new objects, the rest uniformly from the last 20,000 requests, 20,000 stored) agd has .598 and
-//! LRU .600; under a popularity that drifts .529 and .532: the worst cases found.
+//! LRU .600, with 10,000 stored .523 and .530. Worst: where all that is asked for is replaced at once, again and again, .536 and .554 (`docs/agd.md`).
 //!
 //! # What falls short
-//! * As fast as S3-FIFO it is not: two thirds of it to all of it, see `docs/agd.md`.
+//! * As fast as S3-FIFO it is not: three fifths of it to nine tenths, see `docs/agd.md`.
 //! * A loop larger than the cache is kept in part once p = 8 is found (.82 of 1.2 caches); beside other traffic, less of it (`docs/agd.md`).
-//! * Short traces end before p is found: CloudPhysics' 114,000 requests have .273 where p = 8 has .313.
+//! * Short traces end before p is found: CloudPhysics' 114,000 requests have .273 where p = 8 has .312.
 //! * Objects larger than a shadow are not in the sample's game; with few large objects the shadows are noisy, and p may rest a rung from the best.
 //! * Object hits are bought with byte hits: on web 1 GiB .364 of the bytes, LRU .479. `bytes` is the remedy:
 //!   50 has .797 of the objects and .579 of the bytes, 100 has .583 and .617.

@@ -1,7 +1,7 @@
 //! The order of eviction: GreedyDual with a power, over lists by class of value.
 //!
 //! A value v = f / size^κ is rounded to half an octave, its class. Every object of a class gets the same lifetime v^p on a common clock, so
-//! that within a class who was touched first is also due first: one list each, and the next victim is the earliest of at most 256 tails
+//! that within a class who was moved first is also due first: one list each, and the next victim is the earliest of at most 256 tails
 //! (the lists of CAMP, Ghandeharizadeh et al., Middleware 2014). The clock jumps to the due time of each victim. Nothing is ever sorted.
 
 use crate::Slot;
@@ -51,7 +51,7 @@ pub(super) struct Ranking {
 pub(super) struct Stored {
     pub id: u64,
     pub size: u64,
-    /// The clock at the last touch.
+    /// The clock when it was last moved.
     pub since: f64,
     /// Requests, as of the era.
     pub count: f32,
