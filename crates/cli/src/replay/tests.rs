@@ -57,7 +57,8 @@ fn mistakes_that_are_not_explained() {
         (["-p", "lru", "-s", "10%", "--format", "columns"], "must name the columns"),
         (["-p", "lru", "-s", "10%", "--format", "cvs"], "columns"),
         (["-p", "lru", "-s", "10", "--seed", "5..1"], "such as \"1..5\""),
-        (["-p", "lru", "-s", "10", "--seed", "0..18446744073709551615"], "1001 rows, more than 1000"),
+        (["-p", "lru", "-s", "10", "--seed", "0..18446744073709551615"], "more than 100000 seeds"),
+        (["-p", "lru", "-s", "10", "--seed", "1..100000"], "1001 rows, more than 1000"),
         (["-p", "lru", "-s", "10", "--limit", "0"], "web07.trace.xz: no request was read"),
         (["-p", "belady", "-s", "10", "--limit", "0"], "web07.trace.xz: no request was read"),
     ] {
