@@ -27,6 +27,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Namespaces, devices and a running emulator. It is taken down when this is dropped.
 pub struct Testbed {
     spec: Spec,
+    /// The namespaces that were made here: another who builds a testbed of this name at the same moment keeps his.
+    made: Vec<String>,
     stop: Arc<AtomicBool>,
     emulator: Option<JoinHandle<Result<LatenessReport, Error>>>,
 }
@@ -48,7 +50,7 @@ impl Testbed {
             )));
         }
         allow(&spec.congestion)?;
-        let mut bed = Testbed { stop: Arc::default(), emulator: None, spec };
+        let mut bed = Testbed { made: Vec::new(), stop: Arc::default(), emulator: None, spec };
         // From here on a failure drops `bed`, which takes down what stands.
         let mut devices = Vec::new();
         for node in 0..bed.spec.nodes.len() {
@@ -88,14 +90,15 @@ impl Testbed {
     /// What the emulator ended with, or what cannot be taken away.
     pub fn down(mut self) -> Result<LatenessReport, Error> {
         let report = self.stop_emulator();
-        down(&self.spec.name)?;
+        take_down(&self.spec.name, &std::mem::take(&mut self.made))?;
         report
     }
 
-    fn make_host(&self, node: usize) -> Result<Tun, Error> {
-        let spec = &self.spec;
-        let namespace = spec.namespace(node);
+    fn make_host(&mut self, node: usize) -> Result<Tun, Error> {
+        let namespace = self.spec.namespace(node);
         run("ip", &["netns", "add", &namespace])?;
+        self.made.push(namespace.clone());
+        let spec = &self.spec;
         let device = open_device(&namespace, &spec.congestion)?;
         let address = format!("{}/16", spec.address(node));
         let mtu = spec.mtu.to_string();
@@ -118,7 +121,7 @@ impl Testbed {
 impl Drop for Testbed {
     fn drop(&mut self) {
         let _ = self.stop_emulator();
-        let _ = down(&self.spec.name);
+        let _ = take_down(&self.spec.name, &self.made);
     }
 }
 
@@ -136,9 +139,18 @@ pub fn command(namespace: &str, program: &str) -> Command {
 /// What cannot be removed.
 pub fn down(name: &str) -> Result<usize, Error> {
     let namespaces = left(name)?;
+    take_down(name, &namespaces)?;
+    Ok(namespaces.len())
+}
+
+/// Ends the processes in these namespaces, and removes them; one that is gone already is no failure.
+fn take_down(name: &str, namespaces: &[String]) -> Result<(), Error> {
+    let standing = || -> Result<Vec<String>, Error> {
+        Ok(left(name)?.into_iter().filter(|namespace| namespaces.contains(namespace)).collect())
+    };
     let running = || -> Result<Vec<String>, Error> {
         let mut pids = Vec::new();
-        for namespace in &namespaces {
+        for namespace in &standing()? {
             pids.extend(run("ip", &["netns", "pids", namespace])?.split_whitespace().map(str::to_owned));
         }
         Ok(pids)
@@ -160,10 +172,10 @@ pub fn down(name: &str) -> Result<usize, Error> {
             return Err(Error(format!("processes of the testbed {name} do not end: {}", pids.join(" "))));
         }
     }
-    for namespace in &namespaces {
+    for namespace in &standing()? {
         run("ip", &["netns", "delete", namespace])?;
     }
-    Ok(namespaces.len())
+    Ok(())
 }
 
 /// The namespaces of this testbed.
