@@ -4,6 +4,10 @@
 /// packets of a 100 Gb/s link has fewer.
 pub const EVENTS_AN_INSTANT: u64 = 20_000_000;
 
+/// Events that are planned, the frames under way among them: with more, something sends faster than its links and queues let go, and only grows.
+/// Half a gigabyte of events, and their packets; the packets of a second at 100 Gb/s over a link to the moon are fewer.
+pub const EVENTS_PLANNED: usize = 16_000_000;
+
 /// Nodes of one simulation, each a forwarder of some 100 kB.
 pub const NODES: usize = 100_000;
 

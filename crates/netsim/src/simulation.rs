@@ -33,21 +33,39 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Time does not pass any more: [`limits::EVENTS_AN_INSTANT`] events happened at one instant.
+/// A simulation that would not end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stuck {
-    /// When.
-    pub at: Time,
+pub enum Stuck {
+    /// [`limits::EVENTS_AN_INSTANT`] events happened at one instant.
+    StandsStill {
+        /// When.
+        at: Time,
+    },
+    /// More than [`limits::EVENTS_PLANNED`] events are planned.
+    Grows {
+        /// When.
+        at: Time,
+    },
 }
 
 impl fmt::Display for Stuck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let most = limits::EVENTS_AN_INSTANT;
-        write!(
-            f,
-            "time stands still at {}: {most} events at one instant; look for an application whose next timer has always passed",
-            self.at
-        )
+        match self {
+            Stuck::StandsStill { at } => {
+                let most = limits::EVENTS_AN_INSTANT;
+                write!(
+                    f,
+                    "time stands still at {at}: {most} events at one instant; look for an application whose next timer has always passed"
+                )
+            }
+            Stuck::Grows { at } => {
+                let most = limits::EVENTS_PLANNED;
+                write!(
+                    f,
+                    "the network only grows: more than {most} events are planned at {at}; look for a consumer that sends more than its link has room for"
+                )
+            }
+        }
     }
 }
 
@@ -93,6 +111,9 @@ pub struct Simulation {
     events_at_once: u64,
     events_done: u64,
     packet_hops: u64,
+    /// [`limits::EVENTS_AN_INSTANT`] and [`limits::EVENTS_PLANNED`], but in tests.
+    most_at_once: u64,
+    most_planned: usize,
 }
 
 impl Simulation {
@@ -114,6 +135,8 @@ impl Simulation {
             events_at_once: 0,
             events_done: 0,
             packet_hops: 0,
+            most_at_once: limits::EVENTS_AN_INSTANT,
+            most_planned: limits::EVENTS_PLANNED,
         }
     }
 
@@ -280,7 +303,7 @@ impl Simulation {
     /// Lets everything happen that happens up to `end`, `end` included.
     ///
     /// # Errors
-    /// [`Stuck`] where time does not pass.
+    /// [`Stuck`] where time does not pass, or what is planned only grows.
     pub fn run_until(&mut self, end: Time) -> Result<(), Stuck> {
         while let Some((at, event)) = self.events.next(end) {
             if at > self.now {
@@ -289,8 +312,11 @@ impl Simulation {
             }
             self.events_at_once += 1;
             self.events_done += 1;
-            if self.events_at_once > limits::EVENTS_AN_INSTANT {
-                return Err(Stuck { at });
+            if self.events_at_once > self.most_at_once {
+                return Err(Stuck::StandsStill { at });
+            }
+            if self.events.len() > self.most_planned {
+                return Err(Stuck::Grows { at });
             }
             self.happen(event);
         }
@@ -528,4 +554,62 @@ fn on_tick(at: Time, tick: Option<Duration>) -> Time {
     let Some(tick) = tick else { return at };
     let tick = u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX);
     Time::from_nanos(at.nanos().div_ceil(tick).saturating_mul(tick))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apps::{Cbr, CbrConfig};
+
+    struct Restless;
+
+    impl App for Restless {
+        fn next_timer(&self) -> Option<Time> {
+            Some(Time::ZERO)
+        }
+
+        fn on_timer(&mut self, _: Time, _: &mut Sends) {}
+
+        fn on_packet(&mut self, _: Time, _: &Received<'_>, _: &mut Sends) {}
+    }
+
+    struct Silent;
+
+    impl App for Silent {
+        fn next_timer(&self) -> Option<Time> {
+            None
+        }
+
+        fn on_timer(&mut self, _: Time, _: &mut Sends) {}
+
+        fn on_packet(&mut self, _: Time, _: &Received<'_>, _: &mut Sends) {}
+    }
+
+    #[test]
+    fn a_run_that_cannot_end_takes_all_time() {
+        let mut network = Simulation::new(1);
+        network.most_at_once = 1000;
+        let node = network.add_node("a", NodeConfig::default()).unwrap();
+        network.add_app(node, Box::new(Restless)).unwrap();
+        let stuck = network.run_until(Time::from_secs(1)).unwrap_err();
+        assert_eq!(stuck, Stuck::StandsStill { at: Time::ZERO });
+        assert!(stuck.to_string().contains("time stands still"));
+    }
+
+    #[test]
+    fn a_run_that_only_grows_takes_all_memory() {
+        let mut network = Simulation::new(1);
+        network.most_planned = 1000;
+        let [a, b] = ["a", "b"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
+        // A link that sends in no time, to a place an hour away.
+        let far = LinkConfig { rate: None, ..LinkConfig::new("1Gbps".parse().unwrap(), Duration::from_secs(3600)) };
+        network.connect(a, b, &far).unwrap();
+        let prefix: Name = "/p".parse().unwrap();
+        let config = CbrConfig { frequency: 10_000.0, ..CbrConfig::new(prefix.clone()) };
+        network.add_app(a, Box::new(Cbr::new(config, network.streams().stream("app")))).unwrap();
+        let nobody = network.add_app(b, Box::new(Silent)).unwrap();
+        network.serve(&prefix, nobody).unwrap();
+        let stuck = network.run_until(Time::from_secs(1)).unwrap_err();
+        assert!(matches!(stuck, Stuck::Grows { .. }) && stuck.to_string().contains("only grows"), "{stuck}");
+    }
 }

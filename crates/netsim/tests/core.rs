@@ -198,24 +198,3 @@ fn what_cannot_be_is_refused_by_name() {
     let app = network.add_app(b, Burst::boxed(0)).unwrap();
     assert_eq!(network.serve(&name("/p"), app).unwrap(), [a], "no link: a cannot reach it");
 }
-
-struct Restless;
-
-impl App for Restless {
-    fn next_timer(&self) -> Option<Time> {
-        Some(Time::ZERO)
-    }
-
-    fn on_timer(&mut self, _: Time, _: &mut Sends) {}
-
-    fn on_packet(&mut self, _: Time, _: &Received<'_>, _: &mut Sends) {}
-}
-
-#[test]
-#[ignore = "20 million events: seconds without optimisation"]
-fn time_that_stands_still_is_an_error() {
-    let mut network = Simulation::new(1);
-    let node = network.add_node("a", NodeConfig::default()).unwrap();
-    network.add_app(node, Box::new(Restless)).unwrap();
-    assert_eq!(network.run_until(Time::from_secs(1)).unwrap_err().at, Time::ZERO);
-}
