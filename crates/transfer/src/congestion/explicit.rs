@@ -33,8 +33,9 @@ pub struct Explicit {
 }
 
 impl Explicit {
-    /// Sends `start` Interests a second until the path has said; never more than `most`.
+    /// Sends `start` Interests a second until the path has said; never more than `most`, which is at least one.
     pub fn new(start: f64, most: f64) -> Self {
+        let most = most.max(LEAST);
         Explicit { rate: start.min(most), most, event: OncePerRoundTrip::default() }
     }
 }
