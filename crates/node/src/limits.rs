@@ -102,3 +102,6 @@ pub const DISK_IDLE: Duration = Duration::from_secs(5);
 /// A disk tier that has not read or synced for so long is not waited for: the origin is asked, and who removed something is told. A disk under load takes
 /// less than a second; one that repeats what it cannot do takes ten and more.
 pub const DISK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often a node that stops looks whether its disk tier has: nobody notices so much more.
+pub const DISK_STOP_LOOK: Duration = Duration::from_millis(5);

@@ -8,6 +8,9 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+/// Of a new log: its superblock.
+const FIRST_WRITE_BYTES: usize = 4096;
+
 pub(super) struct DiskFile(File);
 
 impl DiskFile {
@@ -18,6 +21,9 @@ impl DiskFile {
             return Err(io::Error::other("it is not a regular file"));
         }
         match file.try_lock() {
+            Ok(()) if is_foreign(&file)? => Err(io::Error::other(
+                "it holds something else, which begins with zeros; name a new file, or remove this one",
+            )),
             Ok(()) => Ok(DiskFile(file)),
             Err(TryLockError::WouldBlock) => Err(io::Error::other("another process uses it")),
             Err(TryLockError::Error(error)) => Err(error),
@@ -39,6 +45,16 @@ impl DiskFile {
         self.0.set_len(0)?;
         self.0.sync_all()
     }
+}
+
+/// Whether it is longer than a log's first write and begins with zeros: a disk image, say. Ours gets its length only after that write is synced.
+fn is_foreign(file: &File) -> io::Result<bool> {
+    let mut first = [0; FIRST_WRITE_BYTES];
+    if file.metadata()?.len() <= first.len() as u64 {
+        return Ok(false);
+    }
+    file.read_exact_at(&mut first, 0)?;
+    Ok(first.iter().all(|byte| *byte == 0))
 }
 
 impl Storage for DiskFile {
@@ -69,5 +85,29 @@ impl Storage for DiskFile {
 
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// The fear: `path` names a disk image, and a cache is written over it.
+    #[test]
+    fn a_file_that_begins_with_zeros_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("image");
+        let mut image = vec![0; 40_000];
+        image[32_769] = b'C';
+        fs::write(&path, &image).unwrap();
+        let error = DiskFile::open(&path).err().expect("somebody else's").to_string();
+        assert!(error.contains("something else"), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), image);
+        // What a crash in the first write of ours may leave.
+        for ours in [0, 100, FIRST_WRITE_BYTES] {
+            fs::write(&path, vec![0; ours]).unwrap();
+            assert!(DiskFile::open(&path).is_ok(), "{ours} bytes");
+        }
     }
 }

@@ -208,7 +208,7 @@ impl<M: Marks + Send + 'static> Disk<M> {
         }
     }
 
-    /// Writes what is to be written, and ends the threads.
+    /// Writes what is to be written, and ends the threads; does not wait for ever for a disk that hangs.
     pub fn stop(&self) {
         let threads = {
             let mut state = self.lock();
@@ -218,7 +218,16 @@ impl<M: Marks + Send + 'static> Disk<M> {
             std::mem::take(&mut state.threads)
         };
         self.0.wake.notify_one();
+        let begun = Instant::now();
         for thread in threads {
+            while !thread.is_finished() && begun.elapsed() < limits::DISK_PATIENCE {
+                std::thread::sleep(limits::DISK_STOP_LOOK);
+            }
+            if !thread.is_finished() {
+                let path = self.0.path.display();
+                tracing::error!(%path, "the disk tier hangs: what it has not synced is lost");
+                return;
+            }
             // It fails only where the thread has panicked, which has said so.
             let _ = thread.join();
         }
