@@ -28,7 +28,9 @@ fn only_who_has_the_token() {
         (&open, "Bearer ", everything, 401),
         (&open, "Bearer 0123456789abcdee", everything, 401),
         (&open, TOKEN, everything, 401),
+        (&open, &format!("Basic {TOKEN}"), everything, 401),
         (&open, &bearer, "{}", 400),
+        (&open, &format!("bEARER {TOKEN}"), "{}", 400),
         (&open, &bearer, &" ".repeat(40_000), 400),
         (&shut, &bearer, everything, 403),
     ] {
