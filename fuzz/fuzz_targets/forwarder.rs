@@ -1,10 +1,11 @@
 //! The forwarder as a whole: any frames, from any of four faces, at any times. What it sends decodes, nothing of `/localhost`
 //! leaves the machine, its tables keep their limits, and an hour later nothing is pending.
 //!
-//! The input is a list of: a control byte (low two bits: the face; the others: how long since the last frame), a frame (one TLV).
+//! The input is a list of: a control byte (low two bits: the face; the highest: together with the next frame, in a batch; the others: how
+//! long since the last batch), a frame (one TLV). `/a` is forwarded by best-route, `/s` by the strategy that limits rates.
 #![no_main]
 
-use larder_forwarder::{Authorized, Config, FaceConfig, FaceId, Forwarder, Outbox, Route, Rule};
+use larder_forwarder::{Authorized, Config, FaceConfig, FaceId, Forwarder, Outbox, Received, Route, Rule};
 use larder_packet::{Data, Interest, NameRef, tlv};
 use larder_policy::Engine;
 use larder_units::{ByteSize, Streams, Time};
@@ -15,14 +16,18 @@ const STORE_BYTES: u64 = 8 << 10;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut node = Node::new();
-    let mut rest = bytes;
+    let (mut rest, mut batch) = (bytes, Vec::new());
     while let Some((&control, after)) = rest.split_first() {
         let Ok(Some(length)) = tlv::frame(after, 10_000) else { break };
         let (frame, after) = after.split_at(length);
         rest = after;
-        node.now = Time::from_nanos(node.now.nanos() + (1 << (control >> 2).min(33)));
-        node.receive(usize::from(control & 3), frame);
+        node.now = Time::from_nanos(node.now.nanos() + (8 << (control >> 2 & 31)));
+        batch.push((usize::from(control & 3), frame.to_vec()));
+        if control < 128 {
+            node.receive(std::mem::take(&mut batch));
+        }
     }
+    node.receive(batch);
     node.an_hour_later();
 });
 
@@ -55,14 +60,26 @@ impl Node {
             let route = Route { face, origin: 255, cost: 0, flags: 1, expires: None };
             forwarder.add_route(&prefix.parse().expect("a name"), route).expect("room for a route");
         }
+        let [limited, strategy] = ["/s", "/localhost/nfd/strategy/stateful"].map(|name| name.parse().expect("a name"));
+        forwarder.set_strategy(&limited, &strategy).expect("a strategy");
         Node { forwarder, faces, outbox: Outbox::new(), now: Time::from_secs(1) }
     }
 
-    fn receive(&mut self, from: usize, frame: &[u8]) {
+    /// One frame by itself, several as a batch.
+    fn receive(&mut self, mut frames: Vec<(usize, Vec<u8>)>) {
         self.on_time();
-        let mut frame = frame.to_vec();
-        let _ = self.forwarder.on_packet(self.now, self.faces[from], &mut frame, &mut self.outbox);
-        self.check_sends(&frame);
+        if let [(from, frame)] = &mut frames[..] {
+            let _ = self.forwarder.on_packet(self.now, self.faces[*from], frame, &mut self.outbox);
+        } else {
+            let received = |(from, frame): &mut (usize, Vec<u8>)| (self.faces[*from], std::mem::take(frame));
+            let mut taken: Vec<(FaceId, Vec<u8>)> = frames.iter_mut().map(received).collect();
+            let mut batch: Vec<Received<'_>> =
+                taken.iter_mut().map(|(face, frame)| Received { face: *face, frame }).collect();
+            self.forwarder.on_packets(self.now, &mut batch, &mut self.outbox);
+            assert!(self.outbox.drops().iter().all(|(index, _)| *index < batch.len()));
+            frames = taken.into_iter().map(|(_, frame)| (0, frame)).collect();
+        }
+        self.check_sends(&frames);
         let stats = self.forwarder.stats();
         assert!(stats.pit_entries <= PIT_ENTRIES && stats.content_store_bytes <= STORE_BYTES, "{stats:?}");
     }
@@ -74,10 +91,13 @@ impl Node {
         }
     }
 
-    fn check_sends(&mut self, frame: &[u8]) {
-        let input = self.outbox.input();
-        for send in self.outbox.drain() {
-            let packet = send.packet(frame.get(input.clone()).unwrap_or_default());
+    fn check_sends(&mut self, frames: &[(usize, Vec<u8>)]) {
+        let mut sends = Vec::new();
+        self.outbox.swap(&mut sends);
+        for send in sends {
+            let input = self.outbox.input_of(&send);
+            let frame = frames.get(send.index).and_then(|(_, frame)| frame.get(input));
+            let packet = send.packet(frame.unwrap_or_default());
             let name = match packet.first() {
                 Some(5) => Interest::decode(packet).expect("a forwarded Interest decodes").name,
                 Some(6) => Data::decode(packet).expect("a forwarded Data decodes").name,
