@@ -15,7 +15,7 @@ mod reception;
 
 pub use batch::Received;
 use path::Paths;
-pub(crate) use reception::Arrival;
+pub(crate) use reception::{Arrival, is_localhop, is_localhost};
 
 use crate::content_store::ContentStore;
 use crate::dead_nonces::DeadNonces;
