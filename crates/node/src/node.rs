@@ -185,6 +185,8 @@ fn http_config(table: &HttpTable) -> Option<HttpConfig> {
             Origin::Http(uri) => Upstream::Http(uri.clone()),
         },
         origins: table.origins.iter().map(origin_group).collect(),
+        origin_ca: table.origin_ca.clone(),
+        threads: table.threads,
         capacity: table.cache,
         policy: table.policy.clone(),
         max_object: table.max_object,

@@ -6,6 +6,9 @@ use std::time::Duration;
 /// bound on them there is none on memory. Past it, new ones wait in the kernel's queue.
 pub const CONNECTIONS: usize = 10_000;
 
+/// Request threads. They share one cache, which each of them holds for a twentieth of a hit: past this many, they would wait for it.
+pub const THREADS: usize = 16;
+
 /// A client has this long to send a whole header block, counted from the end of the response before: so it also ends idle connections.
 pub const HEADER_READ: Duration = Duration::from_secs(60);
 
