@@ -2,9 +2,11 @@
 
 use crate::config::{Config, HttpTable, Origin, OriginTable};
 use crate::disk::DiskConfig;
+use crate::http::limits::DISK_QUEUE_SHARE;
 use crate::http::{Admin, Http, HttpConfig, OriginGroup, Purging, StatusSource, TlsConfig, Upstream};
 use crate::ndn::Ndn;
 use crate::reload::{Changes, ConfigFile};
+use larder_units::ByteSize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -193,10 +195,11 @@ fn http_config(table: &HttpTable) -> Option<HttpConfig> {
         slice: table.slice,
         share_cookies: table.share_cookies,
         targets: table.targets.clone(),
-        disk: table.disk.as_ref().map(|table| DiskConfig {
-            path: table.path.clone(),
-            capacity: table.capacity,
-            policy: table.policy.clone(),
+        disk: table.disk.as_ref().map(|disk| DiskConfig {
+            path: disk.path.clone(),
+            capacity: disk.capacity,
+            policy: disk.policy.clone(),
+            queue: ByteSize::from_bytes((table.cache.bytes() / DISK_QUEUE_SHARE).clamp(1 << 20, 1 << 30)),
         }),
     })
 }

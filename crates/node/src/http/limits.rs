@@ -20,6 +20,9 @@ pub const HEADER_BYTES: usize = 64 * 1024;
 /// gains nothing that a benchmark shows, and ten thousand connections multiply it.
 pub const BUFFER_BYTES: usize = 64 * 1024;
 
+/// A head and a body of up to so many bytes together are copied into one piece: for the kernel, one is less work than several, by more than the copy costs.
+pub const JOINED_BYTES: usize = 2 * 1024;
+
 /// A client that takes nothing of its response for so long is given up: it holds the object, and perhaps a connection of the origin.
 pub const WRITE_STALL: Duration = Duration::from_secs(30);
 
@@ -79,6 +82,10 @@ pub const PROBE: Duration = Duration::from_secs(5);
 
 /// Between two looks whether probes are due.
 pub const PROBE_LOOK: Duration = Duration::from_secs(1);
+
+/// What waits to be written to the disk tier takes up to this share of the cache's capacity (an eighth) beside it, from a MiB to a GiB: half a second
+/// of a disk's throughput, and less than the memory that may be used beside what is configured.
+pub const DISK_QUEUE_SHARE: u64 = 8;
 
 /// Idle connections kept to the origin: as many as bursts need, and far below a server's own limit.
 pub const ORIGIN_IDLE_CONNECTIONS: usize = 128;

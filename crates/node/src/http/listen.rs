@@ -9,6 +9,7 @@ use hyper::service::Service;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
+use std::cell::RefCell;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -269,6 +270,11 @@ pub(super) fn said<E: std::fmt::Display>(ended: Result<(), E>) {
     }
 }
 
+thread_local! {
+    /// Where small pieces are put together, so that they are one piece for the kernel.
+    static JOINED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 /// A stream whose writes fail after [`limits::WRITE_STALL`] without progress.
 struct Patient<S> {
     stream: S,
@@ -305,7 +311,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let write = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        let write = match slices.iter().map(|slice| slice.len()).sum::<usize>() <= limits::JOINED_BYTES {
+            true => JOINED.with_borrow_mut(|joined| {
+                joined.clear();
+                slices.iter().for_each(|slice| joined.extend_from_slice(slice));
+                Pin::new(&mut self.stream).poll_write(cx, joined)
+            }),
+            false => Pin::new(&mut self.stream).poll_write_vectored(cx, slices),
+        };
         self.patiently(cx, write)
     }
 
