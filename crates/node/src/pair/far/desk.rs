@@ -502,7 +502,7 @@ impl Desk {
             last_segment: length.map(|length| length.div_ceil(segment_bytes).max(1) - 1),
             segment_bytes: length.map(|_| segment_bytes),
             size_bytes: *length,
-            modified_ns: None,
+            ..Metadata::default()
         };
         let mut content = Vec::new();
         metadata.encode(&mut content);
