@@ -3,6 +3,7 @@
 use super::assemble::Pieces;
 use super::connections::Lease;
 use super::limits;
+use super::named::Named;
 use super::origin::Content;
 use super::proxy::Proxy;
 use bytes::Bytes;
@@ -112,6 +113,7 @@ pub(super) enum OriginBody {
     /// With its connection, until it has been read to its end.
     Received(Incoming, Option<Box<Lease>>),
     Generated(Content),
+    Named(Box<Named>),
 }
 
 impl OriginBody {
@@ -139,6 +141,7 @@ impl Body for OriginBody {
                 Poll::Ready(frame.map(|frame| frame.map_err(BodyError::new)))
             }
             OriginBody::Generated(content) => Poll::Ready(content.next_piece().map(|piece| piece.map(Frame::data))),
+            OriginBody::Named(body) => body.poll_piece(cx).map(|piece| piece.map(|piece| piece.map(Frame::data))),
         }
     }
 
@@ -146,6 +149,7 @@ impl Body for OriginBody {
         match self {
             OriginBody::Received(body, _) => body.is_end_stream(),
             OriginBody::Generated(content) => content.is_at_end(),
+            OriginBody::Named(body) => body.left() == Some(0),
         }
     }
 
@@ -153,6 +157,7 @@ impl Body for OriginBody {
         match self {
             OriginBody::Received(body, _) => body.size_hint(),
             OriginBody::Generated(content) => content.size_hint(),
+            OriginBody::Named(body) => body.left().map_or_else(SizeHint::default, SizeHint::with_exact),
         }
     }
 }

@@ -5,7 +5,8 @@ use super::body::{OriginBody, Upload};
 use super::connections::{Failed, Server};
 use super::servers::{self, Servers, Tried};
 use super::trust::Trust;
-use super::{HttpConfig, OriginGroup, Upstream, limits, origin};
+use super::{HttpConfig, OriginGroup, Upstream, limits, named, origin};
+use crate::pair::edge::Handle;
 use ::http::header::HOST;
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response};
@@ -25,6 +26,8 @@ pub(super) struct Origins {
     authority: String,
     /// Where some server speaks TLS.
     trust: Option<Trust>,
+    /// What the last group is where it has no servers: the generated origin where there is none.
+    named: Option<Arc<Handle>>,
 }
 
 /// One origin and its servers. Without servers, it is the generated one.
@@ -53,7 +56,7 @@ impl Origins {
             return Err(format!("[[http.origins]] servers: expected 1 to {}", limits::SERVERS));
         }
         let rest = match &config.upstream {
-            Upstream::Generated => Vec::new(),
+            Upstream::Generated | Upstream::Named(_) => Vec::new(),
             Upstream::Http(uri) => vec![uri.clone()],
         };
         let rest = OriginGroup { host: None, path: "/".to_owned(), servers: rest, check: None };
@@ -78,14 +81,18 @@ impl Origins {
             });
         }
         let authority = rest.servers.first().and_then(Uri::authority).map_or("localhost", Authority::as_str).to_owned();
-        Ok(Origins { groups, authority, trust })
+        let named = match &config.upstream {
+            Upstream::Named(edge) => Some(Arc::clone(edge)),
+            _ => None,
+        };
+        Ok(Origins { groups, authority, named, trust })
     }
 
     #[cfg(test)]
     pub(super) fn generated() -> Origins {
         let config = OriginGroup { host: None, path: "/".to_owned(), servers: Vec::new(), check: None };
         let group = Arc::new(Group::new(&config, "[http] origin", None).unwrap());
-        Origins { groups: vec![group], authority: "localhost".to_owned(), trust: None }
+        Origins { groups: vec![group], authority: "localhost".to_owned(), named: None, trust: None }
     }
 
     /// Whom a request without `Host` (HTTP/1.0) is for.
@@ -108,6 +115,7 @@ impl Origins {
         };
         match self.groups.iter().find(fits) {
             Some(group) if !group.servers.is_empty() => group.ask(method, host, target, headers, body).await,
+            _ if let Some(edge) = &self.named => named::ask(edge, method, host, target, headers, body).await,
             _ => Ok(origin::respond(&method, &target, &headers).await.map(OriginBody::Generated)),
         }
     }
