@@ -354,7 +354,7 @@ impl Fetcher {
     fn check_signature(&mut self, data: &Data<'_>) -> Result<(), VerifyError> {
         match &self.verifier {
             Some(verifier) => data.verify(verifier.as_ref()),
-            None if data.signature_info.signature_type == types::DIGEST_SHA256 => data.verify(&DigestVerifier),
+            None if data.signature_info().signature_type == types::DIGEST_SHA256 => data.verify(&DigestVerifier),
             None => {
                 self.stats.unverified += 1;
                 Ok(())
