@@ -22,7 +22,7 @@ pub fn times_passed(headers: &HeaderMap) -> usize {
 /// Removes what belongs to one connection (RFC 9110 §7.6.1): an intermediary MUST remove the fields that `Connection` names, and
 /// SHOULD remove these well-known ones even unnamed. The proxy's own authentication fields go too (RFC 9111 §3.1 forbids storing them,
 /// and no client of a reverse proxy has use for them). `Host` stays, whatever `Connection` says: the target is made of it.
-pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
+pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     const ALWAYS: [&str; 10] = [
         "connection",
         "keep-alive",

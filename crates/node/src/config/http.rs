@@ -1,5 +1,6 @@
 //! `[http]` of the configuration: the listener, the origin, and the cache between them.
 
+use super::gateway::UpstreamTable;
 use super::values::{address, from_text, known_spec, loopback, parsed};
 use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
@@ -22,6 +23,8 @@ pub struct HttpTable {
     /// `generated`, or `http://host:port`.
     #[serde(deserialize_with = "origin")]
     pub origin: Origin,
+    /// `[http.upstream]`; `None` where the origin is reached by HTTP.
+    pub upstream: Option<UpstreamTable>,
     /// `[[http.origins]]`
     pub origins: Vec<OriginTable>,
     /// Capacity of the cache.
@@ -120,6 +123,7 @@ impl Default for HttpTable {
             listen: Some(loopback(8080)),
             tls: None,
             origin: Origin::Generated,
+            upstream: None,
             origins: Vec::new(),
             cache: ByteSize::from_mib(256),
             policy: known_spec("agd"),
@@ -147,7 +151,7 @@ fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error
 }
 
 /// `http://HOST[:PORT]`
-fn server(text: &str) -> Option<http::Uri> {
+pub(super) fn server(text: &str) -> Option<http::Uri> {
     let uri: Option<http::Uri> = text.parse().ok();
     uri.filter(|uri| {
         let authority = uri.authority().map_or("", |authority| authority.as_str());

@@ -2,10 +2,12 @@
 //!
 //! One file a table; the defaults stand in code beside each, and the embedded file states them again key by key, which a test compares.
 
+mod gateway;
 mod http;
 mod ndn;
 mod values;
 
+pub use gateway::{GatewayTable, UpstreamTable};
 pub use http::{DiskTable, HttpTable, Origin, OriginTable, TlsTable};
 pub use ndn::{AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting};
 
@@ -101,6 +103,7 @@ impl Config {
     /// As [`Config::read`].
     pub fn parse(text: &str, source: &str) -> Result<Config, ConfigError> {
         let config: Config = toml::from_str(text).map_err(|error| ConfigError(explain(&error, text, source)))?;
+        gateway::check(&config).map_err(|error| ConfigError(format!("{source}: {error}")))?;
         // What a spec's arguments mean together shows only where they meet a capacity.
         let disk = config.http.disk.as_ref().map(|disk| ("[http.disk] policy", &disk.policy, disk.capacity));
         for (place, policy, capacity) in [
@@ -241,6 +244,14 @@ mod tests {
             ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
             ("[http]\ntargets = [\"a b\"]", &["larder.toml:2", "a b", "field"]),
             ("[admin]\ntoken = \"secret\"", &["larder.toml:2", "16 or more", "openssl rand -hex 16"]),
+            ("[http.upstream]\nndn = \"far\"", &["larder.toml:2", "far", "a name starts with"]),
+            ("[http.upstream]\nndn = \"/far\"\ntrsut = \"/a\"", &["larder.toml:3", "trsut", "did you mean `trust`?"]),
+            ("[http]\norigin = \"http://a\"\n[http.upstream]\nndn = \"/far\"", &["[http.upstream]", "origin"]),
+            ("[ndn]\nunix = \"\"\n[http.upstream]\nndn = \"/far\"", &["[http.upstream]", "[ndn] unix"]),
+            ("[ndn.gateway]\nprefix = \"/far\"", &["larder.toml:1", "origin"]),
+            ("[ndn.gateway]\nprefix = \"/\"\norigin = \"http://a\"", &["[ndn.gateway]", "prefix"]),
+            ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"https://a\"", &["larder.toml:3", "http://HOST:PORT"]),
+            ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"http://a\"\nmemory = \"1MiB\"", &["[ndn.gateway]", "memory"]),
             ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
             ("[ndn", &["larder.toml:1"]),
         ] {

@@ -2,6 +2,7 @@
 
 use super::assemble::Pieces;
 use super::limits;
+use super::named::Named;
 use super::origin::Content;
 use super::proxy::Proxy;
 use bytes::Bytes;
@@ -110,6 +111,7 @@ pub(super) async fn collect(body: OriginBody, mut fill: Box<Fill>, proxy: Arc<Pr
 pub(super) enum OriginBody {
     Received(Incoming),
     Generated(Content),
+    Named(Box<Named>),
 }
 
 impl Body for OriginBody {
@@ -120,6 +122,7 @@ impl Body for OriginBody {
         match self.get_mut() {
             OriginBody::Received(body) => Pin::new(body).poll_frame(cx).map_err(BodyError::new),
             OriginBody::Generated(content) => Poll::Ready(content.next_piece().map(|piece| piece.map(Frame::data))),
+            OriginBody::Named(body) => body.poll_piece(cx).map(|piece| piece.map(|piece| piece.map(Frame::data))),
         }
     }
 
@@ -127,6 +130,7 @@ impl Body for OriginBody {
         match self {
             OriginBody::Received(body) => body.is_end_stream(),
             OriginBody::Generated(content) => content.is_at_end(),
+            OriginBody::Named(body) => body.left() == Some(0),
         }
     }
 
@@ -134,6 +138,7 @@ impl Body for OriginBody {
         match self {
             OriginBody::Received(body) => body.size_hint(),
             OriginBody::Generated(content) => content.size_hint(),
+            OriginBody::Named(body) => body.left().map_or_else(SizeHint::default, SizeHint::with_exact),
         }
     }
 }

@@ -33,6 +33,7 @@ mod http2;
 pub mod limits;
 mod listen;
 mod max_forwards;
+mod named;
 mod origin;
 mod origin_server;
 mod proxy;
@@ -94,6 +95,8 @@ pub enum Upstream {
     Generated,
     /// `http://host:port`.
     Http(::http::Uri),
+    /// A far node, over NDN.
+    Named(Arc<crate::pair::edge::Handle>),
 }
 
 /// `[[http.origins]]`: servers that have the same, for a host and the paths under a prefix.
@@ -123,7 +126,7 @@ pub struct Http {
 /// The way to the origins of a cache that listens there.
 fn origins(config: &HttpConfig, local: SocketAddr) -> Result<Origins, String> {
     let fallback = match &config.upstream {
-        Upstream::Generated => None,
+        Upstream::Generated | Upstream::Named(_) => None,
         Upstream::Http(origin) => Some(("[http] origin", origin)),
     };
     let servers = config.origins.iter().flat_map(|origin| &origin.servers);

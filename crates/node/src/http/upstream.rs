@@ -3,7 +3,8 @@
 
 use super::body::{BodyError, OriginBody, Upload};
 use super::servers::{self, Servers, Tried};
-use super::{OriginGroup, Upstream, limits, origin};
+use super::{OriginGroup, Upstream, limits, named, origin};
+use crate::pair::edge::Handle;
 use ::http::header::HOST;
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
@@ -26,6 +27,8 @@ pub(super) struct Origins {
     groups: Vec<Arc<Group>>,
     /// Whom a request without `Host` (HTTP/1.0) is for.
     authority: String,
+    /// What the last group is where it has no servers: the generated origin where there is none.
+    named: Option<Arc<Handle>>,
 }
 
 /// One origin and its servers. Without servers, it is the generated one.
@@ -71,14 +74,18 @@ impl Origins {
             groups.push(Arc::new(Group::new(group, "[[http.origins]] servers", &client)?));
         }
         let servers = match upstream {
-            Upstream::Generated => Vec::new(),
+            Upstream::Generated | Upstream::Named(_) => Vec::new(),
             Upstream::Http(uri) => vec![uri.clone()],
         };
         let rest = OriginGroup { host: None, path: "/".to_owned(), servers, check: None };
         let rest = Group::new(&rest, "[http] origin", &client)?;
         let authority = rest.servers.first().map_or("localhost", |server| server.authority.as_str()).to_owned();
         groups.push(Arc::new(rest));
-        Ok(Origins { groups, authority })
+        let named = match upstream {
+            Upstream::Named(edge) => Some(Arc::clone(edge)),
+            _ => None,
+        };
+        Ok(Origins { groups, authority, named })
     }
 
     /// Whom a request without `Host` (HTTP/1.0) is for.
@@ -101,6 +108,7 @@ impl Origins {
         };
         match self.groups.iter().find(fits) {
             Some(group) if !group.servers.is_empty() => group.ask(method, host, target, headers, body).await,
+            _ if let Some(edge) = &self.named => named::ask(edge, method, host, target, headers, body).await,
             _ => Ok(origin::respond(&method, &target, &headers).await.map(OriginBody::Generated)),
         }
     }
