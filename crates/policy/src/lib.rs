@@ -61,7 +61,7 @@ mod traits;
 pub use cache::{Cache, Victim};
 pub use engine::Engine;
 pub use future::{Future, FutureBuilder, FutureTooLong};
-pub use index::SlotIndex;
+pub use index::{AnyIds, Ids, KeyedHashes, SlotIndex};
 pub use job::{Job, JobDone};
 pub use parameters::{Parameter, Preset, Values};
 pub use path::Path;
