@@ -1,6 +1,7 @@
 //! The simulation: nodes, channels and applications around one queue of events.
 
 use crate::app::{App, AppId, Received, Sends};
+use crate::centrality;
 use crate::events::{Event, EventQueue, Frames};
 use crate::limits;
 use crate::link::{Channel, ChannelId, LinkConfig, LinkId};
@@ -292,6 +293,15 @@ impl Simulation {
         self.nodes[node.0 as usize].add_route(prefix, face, cost)
     }
 
+    /// From now on the caches tell each other their places on the paths, for the policies `lcd`, `probcache` and `betweenness`. Call it when all
+    /// links are made: it finds each node's betweenness, in time that grows with nodes times links.
+    pub fn tell_paths(&mut self) {
+        let centralities = centrality::betweenness(self.nodes.len(), &self.channels);
+        for (node, centrality) in self.nodes.iter_mut().zip(centralities) {
+            node.set_centrality(centrality);
+        }
+    }
+
     /// Plans a fault. One that is planned for the past happens at once.
     pub fn plan_fault(&mut self, at: Time, fault: Fault) {
         self.faults.push(fault);
@@ -526,6 +536,11 @@ impl Simulation {
         &self.channels[channel.0 as usize]
     }
 
+    #[cfg(test)]
+    pub(crate) fn into_channels(self) -> Vec<Channel> {
+        self.channels
+    }
+
     /// All channels: two a link.
     pub fn channels(&self) -> impl Iterator<Item = (ChannelId, &Channel)> {
         self.channels.iter().map(|channel| (ChannelId(channel.id), channel))
@@ -540,6 +555,17 @@ impl Simulation {
     pub fn place_of(&self, app: AppId) -> (NodeId, FaceId) {
         let slot = &self.apps[app.0 as usize];
         (slot.node, slot.face)
+    }
+
+    /// The same, to be set up before the run.
+    pub(crate) fn app_mut<A: App>(&mut self, app: AppId) -> Option<&mut A> {
+        let app: &mut dyn Any = &mut *self.apps[app.0 as usize].app;
+        app.downcast_mut()
+    }
+
+    /// Whether a node runs.
+    pub fn is_up(&self, node: NodeId) -> bool {
+        self.nodes[node.0 as usize].is_up
     }
 
     /// An application; `None` where it is not an `A`.

@@ -211,14 +211,14 @@ impl World {
         if let [exchange] = batch {
             let _ = self.forwarder.on_packet(now, self.consumer, &mut exchange.interest, &mut self.outbox);
             let input = &exchange.interest[self.outbox.input()];
-            for send in self.outbox.drain() {
+            for send in self.outbox.sends() {
                 exchange.is_forwarded |= matches!(send.body, Body::Input);
                 send.write_stream(input, &mut self.wire);
             }
             if exchange.is_forwarded {
                 let _ = self.forwarder.on_packet(now, self.producer, &mut exchange.data, &mut self.outbox);
                 let input = &exchange.data[self.outbox.input()];
-                self.outbox.drain().for_each(|send| send.write_stream(input, &mut self.wire));
+                self.outbox.sends().iter().for_each(|send| send.write_stream(input, &mut self.wire));
             }
         } else {
             let interests = batch.iter_mut().map(|exchange| &mut exchange.interest);
@@ -241,12 +241,15 @@ fn pass<'a>(
     outbox: &mut Outbox,
     wire: &mut Vec<u8>,
 ) -> Vec<usize> {
-    let mut batch: Vec<Received<'_>> = frames.map(|frame| Received { face, frame }).collect();
+    let mut batch = Vec::with_capacity(ROUND);
+    batch.extend(frames.map(|frame| Received { face, frame: frame.as_mut_slice() }));
     forwarder.on_packets(now, &mut batch, outbox);
     for send in outbox.sends() {
         send.write_stream(&batch[send.index].frame[outbox.input_of(send)], wire);
     }
-    outbox.drain().filter(|send| matches!(send.body, Body::Input)).map(|send| send.index).collect()
+    let mut sent_on = Vec::with_capacity(batch.len());
+    sent_on.extend(outbox.sends().iter().filter(|send| matches!(send.body, Body::Input)).map(|send| send.index));
+    sent_on
 }
 
 /// Of prefix `number`: 4 on average.

@@ -1,6 +1,6 @@
 //! The way of Data: who waits for it, whether it is kept, and out to all who wait.
 
-use super::reception::{Arrival, starts_with};
+use super::reception::{Arrival, is_localhost};
 use super::{Forwarder, Scratch, header_to};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
@@ -16,7 +16,7 @@ impl Forwarder {
         hash: u64,
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
-        let is_localhost = starts_with(data.name, b"localhost");
+        let is_localhost = is_localhost(data.name);
         if !arrival.local && is_localhost {
             return Err(Dropped::new(DropReason::Scope));
         }
@@ -31,8 +31,10 @@ impl Forwarder {
         }
         asked.clear();
         asked.extend(found.iter().map(|slot| self.pit.entry(*slot).name_hash()));
+        let place = self.paths.as_ref().and_then(|paths| Some(paths.of_data(arrival.path, *found.first()?)));
         if !arrival.no_cache && !is_localhost {
-            self.content_store.insert(now, hash, data, asked.drain(..));
+            let path = place.as_ref().map(|place| &place.path);
+            self.content_store.insert(now, hash, data, asked.drain(..), path);
         }
         let found = std::mem::take(&mut self.scratch.found);
         for slot in &found {
@@ -45,6 +47,7 @@ impl Forwarder {
                     self.satisfied += 1;
                     let mut header = self.header_for(consumer.face, consumer.token, mark, arrival.face);
                     header.interest_rate = rate;
+                    header.path = self.path_to(consumer.face, place.as_ref().map(|place| place.told));
                     out.push(consumer.face, header, arrival.source.body());
                 }
             }

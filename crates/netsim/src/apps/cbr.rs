@@ -5,8 +5,9 @@
 //! refused goes first, the lowest number first, in the place of a new one.
 
 use super::names::Names;
-use super::retransmission::Retransmission;
+use super::retransmission::{Answered, Retransmission};
 use crate::app::{App, Received, Sends};
+use crate::limits::DELAY_ROWS;
 use larder_packet::{Data, Interest, InterestBuilder, Name, types};
 use larder_units::{Stream, Time};
 use std::time::Duration;
@@ -26,8 +27,10 @@ pub enum Randomize {
 /// What a [`Cbr`] asks for, and how often.
 #[derive(Clone, Debug)]
 pub struct CbrConfig {
-    /// Of all names; a sequence number follows.
-    pub prefix: Name,
+    /// Before the sequence number. Of several, each number has one by its hash: contents of several producers.
+    pub prefixes: Vec<Name>,
+    /// Where there are any, hash routing: before the whole name, the one of them that the number's hash says ([`super::Custodian`]).
+    pub custodians: Vec<Name>,
     /// Interests a second, above 0.
     pub frequency: f64,
     /// The time between them.
@@ -46,7 +49,8 @@ impl CbrConfig {
     /// One Interest a second under `prefix`, by sequence numbers, with ndnSIM's lifetime of 2 s.
     pub fn new(prefix: Name) -> Self {
         CbrConfig {
-            prefix,
+            prefixes: vec![prefix],
+            custodians: Vec::new(),
             frequency: 1.0,
             randomize: Randomize::None,
             names: Names::Sequence { end: None },
@@ -82,6 +86,21 @@ pub struct ConsumerCounters {
     pub last_delay: f64,
 }
 
+/// One Data of a consumer: what ndnSIM's AppDelayTracer tells of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DelayRow {
+    /// When it came.
+    pub at: Time,
+    /// The sequence number.
+    pub number: u64,
+    /// Since the Interest was last sent.
+    pub last: Duration,
+    /// Since it was first sent.
+    pub full: Duration,
+    /// How often it was sent.
+    pub sends: u32,
+}
+
 /// A consumer at a constant rate.
 pub struct Cbr {
     config: CbrConfig,
@@ -92,19 +111,23 @@ pub struct Cbr {
     planned: Option<Time>,
     next_timer: Option<Time>,
     counters: ConsumerCounters,
+    /// Where somebody wants them.
+    delays: Option<Vec<DelayRow>>,
 }
 
 impl Cbr {
     /// A consumer with a random stream of its own.
     pub fn new(config: CbrConfig, stream: Stream) -> Self {
         let start = config.start;
-        let first = (start < config.stop).then_some(start);
+        let first = config.names.time(0).map_or(start, |time| start + time.since(Time::ZERO));
+        let first = (first < config.stop).then_some(first);
         Cbr {
             retransmission: Retransmission::new(start),
             asked: 0,
             planned: first,
             next_timer: first,
             counters: ConsumerCounters::default(),
+            delays: None,
             config,
             stream,
         }
@@ -113,6 +136,16 @@ impl Cbr {
     /// What it has seen.
     pub fn counters(&self) -> &ConsumerCounters {
         &self.counters
+    }
+
+    /// Notes each Data's delay from now on, [`crate::limits::DELAY_ROWS`] at most.
+    pub fn note_delays(&mut self) {
+        self.delays = Some(Vec::new());
+    }
+
+    /// What was noted.
+    pub fn delays(&self) -> &[DelayRow] {
+        self.delays.as_deref().unwrap_or_default()
     }
 
     /// Numbers that wait for their Data.
@@ -134,8 +167,7 @@ impl Cbr {
                 number
             }
         };
-        let mut name = self.config.prefix.clone();
-        name.push_sequence(number);
+        let name = self.name(number);
         let interest = InterestBuilder::new(name).nonce(self.stream.bits() as u32);
         let interest = match self.config.lifetime {
             Some(lifetime) => interest.lifetime(lifetime),
@@ -147,9 +179,31 @@ impl Cbr {
         self.plan(now);
     }
 
+    fn name(&self, number: u64) -> Name {
+        let prefix = spread(number, 0, &self.config.prefixes).cloned().unwrap_or_default();
+        let mut name = match spread(number, 1, &self.config.custodians) {
+            Some(custodian) => {
+                let mut name = custodian.clone();
+                name.append(prefix.as_name());
+                name
+            }
+            None => prefix,
+        };
+        name.push_sequence(number);
+        name
+    }
+
     fn plan(&mut self, now: Time) {
         if self.planned.is_none() {
-            let at = now + self.interval();
+            let at = match &self.config.names {
+                // After the last one there is room for what is to be sent again.
+                Names::Trace(trace) if trace.timed => {
+                    let next =
+                        self.config.names.time(self.asked).map(|time| self.config.start + time.since(Time::ZERO));
+                    next.unwrap_or(now).max(now)
+                }
+                _ => now + self.interval(),
+            };
             self.planned = (at < self.config.stop).then_some(at);
         }
     }
@@ -179,6 +233,15 @@ impl Cbr {
     }
 }
 
+/// The one of these that a number belongs to; `salt` tells one choice from another. The finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+fn spread(number: u64, salt: u64, among: &[Name]) -> Option<&Name> {
+    let mut hash = number.wrapping_add(salt << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    hash ^= hash >> 31;
+    among.get(hash.checked_rem(among.len() as u64)? as usize)
+}
+
 impl App for Cbr {
     fn next_timer(&self) -> Option<Time> {
         self.next_timer
@@ -204,7 +267,8 @@ impl App for Cbr {
                 self.plan(now);
             }
         } else if let Ok(data) = Data::decode(packet.packet) {
-            let answered = self.number(data.name).and_then(|number| self.retransmission.answered(now, number));
+            let number = self.number(data.name).unwrap_or(u64::MAX);
+            let answered = self.retransmission.answered(now, number);
             self.counters.marks += u64::from(packet.header.congestion_mark.is_some_and(|mark| mark > 0));
             match answered {
                 Some(answered) => {
@@ -212,6 +276,10 @@ impl App for Cbr {
                     self.counters.bytes += data.content.len() as u64;
                     self.counters.full_delay += answered.full.as_secs_f64();
                     self.counters.last_delay += answered.last.as_secs_f64();
+                    if let Some(delays) = self.delays.as_mut().filter(|delays| delays.len() < DELAY_ROWS) {
+                        let Answered { full, last, sends } = answered;
+                        delays.push(DelayRow { at: now, number, last, full, sends });
+                    }
                 }
                 None => self.counters.unexpected += 1,
             }

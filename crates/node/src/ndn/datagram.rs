@@ -5,7 +5,7 @@
 //! frame's size they are lost, so `udp_mtu` must fit the path.
 
 use super::codel::CoDel;
-use super::link::Refused;
+use super::link::{Refused, SpareBuffers};
 use crate::gso;
 use crate::limits::{LOOPBACK_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
 use larder_forwarder::{FaceId, Send};
@@ -79,7 +79,7 @@ impl UdpListener {
 
     /// Sends what a peer has queued, as far as the kernel has room; what it refuses for other reasons is lost, as on any datagram link, and
     /// the number of lost frames is returned.
-    pub(super) fn flush(&self, peer: &mut Peer) -> usize {
+    pub(super) fn flush(&self, peer: &mut Peer, spare: &mut SpareBuffers) -> usize {
         let mut lost = 0;
         let destination = self.destination(peer.address);
         let most = self.state.max_gso_segments();
@@ -100,6 +100,9 @@ impl UdpListener {
         }
         peer.out.drain(..from);
         peer.lengths.drain(..first);
+        if peer.out.is_empty() {
+            spare.take_back(&mut peer.out);
+        }
         lost
     }
 
@@ -170,7 +173,8 @@ impl Peer {
         self.out.len()
     }
 
-    pub(super) fn queue(&mut self, send: &Send, input: &[u8]) -> Result<(), Refused> {
+    pub(super) fn queue(&mut self, send: &Send, input: &[u8], spare: &mut SpareBuffers) -> Result<(), Refused> {
+        spare.provide(&mut self.out);
         let Peer { out, lengths, mtu, fragmenter, .. } = self;
         let frame = |frame: &[u8]| {
             out.extend_from_slice(frame);
