@@ -2,11 +2,13 @@
 
 use crate::config::{Config, HttpTable, Origin, OriginTable};
 use crate::disk::DiskConfig;
+use crate::http::limits::DISK_QUEUE_SHARE;
 use crate::http::{Admin, Http, HttpConfig, OriginGroup, Purging, StatusSource, TlsConfig, Upstream};
 use crate::ndn::Ndn;
 use crate::pair::edge::{Edge, EdgeConfig};
 use crate::pair::far::{Far, FarConfig};
 use crate::reload::{Changes, ConfigFile};
+use larder_units::ByteSize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -235,16 +237,19 @@ fn http_config(table: &HttpTable, edge: Option<&Edge>) -> Option<HttpConfig> {
             Origin::Http(uri) => Upstream::Http(uri.clone()),
         },
         origins: table.origins.iter().map(origin_group).collect(),
+        origin_ca: table.origin_ca.clone(),
+        threads: table.threads,
         capacity: table.cache,
         policy: table.policy.clone(),
         max_object: table.max_object,
         slice: table.slice,
         share_cookies: table.share_cookies,
         targets: table.targets.clone(),
-        disk: table.disk.as_ref().map(|table| DiskConfig {
-            path: table.path.clone(),
-            capacity: table.capacity,
-            policy: table.policy.clone(),
+        disk: table.disk.as_ref().map(|disk| DiskConfig {
+            path: disk.path.clone(),
+            capacity: disk.capacity,
+            policy: disk.policy.clone(),
+            queue: ByteSize::from_bytes((table.cache.bytes() / DISK_QUEUE_SHARE).clamp(1 << 20, 1 << 30)),
         }),
     })
 }

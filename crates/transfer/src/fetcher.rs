@@ -359,7 +359,9 @@ impl Fetcher {
         }
         match &self.verifier {
             Some(verifier) => data.verify(verifier.as_ref()).is_ok(),
-            None if data.signature_info.signature_type == types::DIGEST_SHA256 => data.verify(&DigestVerifier).is_ok(),
+            None if data.signature_info().signature_type == types::DIGEST_SHA256 => {
+                data.verify(&DigestVerifier).is_ok()
+            }
             None => {
                 self.stats.unverified += 1;
                 true

@@ -100,7 +100,9 @@ fn shared_for() -> Duration {
 }
 
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<http::Uri, D::Error> {
-    from_text(deserializer, |text| server(text).ok_or_else(|| "expected \"http://HOST:PORT\"".to_owned()))
+    // By HTTPS it is not asked yet.
+    let plain = |text: &str| server(text).filter(|uri| uri.scheme_str() == Some("http"));
+    from_text(deserializer, |text| plain(text).ok_or_else(|| "expected \"http://HOST:PORT\"".to_owned()))
 }
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

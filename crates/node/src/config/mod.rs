@@ -196,6 +196,7 @@ mod tests {
         assert_eq!((file.http.cache, file.http.max_object), (code.http.cache, code.http.max_object));
         assert_eq!((file.http.slice, file.http.share_cookies), (code.http.slice, code.http.share_cookies));
         assert_eq!(file.http.targets, code.http.targets);
+        assert_eq!((file.http.origin_ca, file.http.threads), (code.http.origin_ca, code.http.threads));
         assert!(file.http.disk.is_none() && code.http.disk.is_none());
         assert_eq!(file.http.policy.to_string(), code.http.policy.to_string());
         assert_eq!((file.admin.listen, file.admin.token), (code.admin.listen, code.admin.token));
@@ -223,7 +224,8 @@ mod tests {
                 &["larder.toml:3", "facets", "strategy-choice"],
             ),
             ("[[ndn.authorize]]\ncertificate = \"any\"\nfrom = \"mars\"", &["larder.toml:3", "mars", "localhop"]),
-            ("[http]\norigin = \"https://a/\"", &["larder.toml:2", "https://a/", "generated"]),
+            ("[http]\norigin = \"https://a/b\"", &["larder.toml:2", "https://a/b", "generated"]),
+            ("[http]\nthreads = 17", &["larder.toml:2", "up to 16"]),
             ("[http]\norigin = \"http://a:99999\"", &["larder.toml:2", "http://a:99999", "http://HOST:PORT"]),
             ("[http]\norigin = \"http://u:p@a\"", &["larder.toml:2", "http://HOST:PORT"]),
             ("[[http.origins]]\nservers = []", &["larder.toml:2", "servers", "1 to 64"]),

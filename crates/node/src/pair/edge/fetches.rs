@@ -480,7 +480,7 @@ impl Asking {
 fn verify(data: &Data<'_>, trust: Option<&Trust>) -> bool {
     match trust {
         Some(trust) => data.verify(trust).is_ok(),
-        None if data.signature_info.signature_type == types::DIGEST_SHA256 => data.verify(&DigestVerifier).is_ok(),
+        None if data.signature_info().signature_type == types::DIGEST_SHA256 => data.verify(&DigestVerifier).is_ok(),
         None => true,
     }
 }
