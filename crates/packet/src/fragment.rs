@@ -19,6 +19,7 @@ use std::fmt;
 pub struct Fragmenter {
     next_sequence: u64,
     most_fragments: u64,
+    numbers_all: bool,
     wire: Vec<u8>,
 }
 
@@ -53,7 +54,18 @@ impl std::error::Error for FragmentError {}
 impl Fragmenter {
     /// The first fragment will be numbered `first_sequence`; the specification asks for a random one.
     pub fn new(first_sequence: u64) -> Self {
-        Fragmenter { next_sequence: first_sequence, most_fragments: MAX_FRAGMENTS, wire: Vec::new() }
+        Fragmenter {
+            next_sequence: first_sequence,
+            most_fragments: MAX_FRAGMENTS,
+            numbers_all: false,
+            wire: Vec::new(),
+        }
+    }
+
+    /// The same with a Sequence in packets that need one frame only too: where a frame may come twice, it tells that it does.
+    #[must_use]
+    pub fn numbering_all(self) -> Self {
+        Fragmenter { numbers_all: true, ..self }
     }
 
     /// The same for packets of up to `largest` bytes: see [`Reassembler::for_packets_of`].
@@ -74,7 +86,15 @@ impl Fragmenter {
         mtu: usize,
         mut emit: impl FnMut(&[u8]),
     ) -> Result<usize, FragmentError> {
-        if packet.len() + lp_overhead(header, packet.len()) <= mtu {
+        if self.numbers_all
+            && packet.len() + lp_overhead(&LpHeader { sequence: Some(0), ..*header }, packet.len()) <= mtu
+        {
+            let numbered = LpHeader { sequence: Some(self.next_sequence), ..*header };
+            self.next_sequence = self.next_sequence.wrapping_add(1);
+            self.emit_one(&numbered, packet, &mut emit);
+            return Ok(1);
+        }
+        if !self.numbers_all && packet.len() + lp_overhead(header, packet.len()) <= mtu {
             if header.is_empty() {
                 emit(packet);
             } else {
