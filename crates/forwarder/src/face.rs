@@ -88,6 +88,8 @@ pub struct FaceConfig {
     pub persistency: Persistency,
     /// Whether IncomingFaceId and NextHopFaceId pass (NDNLPv2, "Consumer Controlled Forwarding"). CachePolicy is everybody's, as in NFD.
     pub local_fields: bool,
+    /// Whether frames are acknowledged and sent again (NDNLPv2, "Link Reliability"). The host does it.
+    pub link_reliability: bool,
     /// Whether the host marks packets that come to a long send queue of this face.
     pub congestion_marking: bool,
     /// Bytes from which on the queue is long.
@@ -105,6 +107,7 @@ impl FaceConfig {
             link_type: LinkType::PointToPoint,
             persistency: Persistency::Persistent,
             local_fields: false,
+            link_reliability: false,
             congestion_marking: true,
             default_congestion_threshold: limits::CONGESTION_THRESHOLD_BYTES,
         }
@@ -133,7 +136,8 @@ impl FaceConfig {
     /// The flag bits of the management protocol.
     pub(crate) fn flags(&self) -> u64 {
         let local_fields = u64::from(self.local_fields) * nfd::FLAG_LOCAL_FIELDS;
-        local_fields + u64::from(self.congestion_marking) * nfd::FLAG_CONGESTION_MARKING
+        let reliability = u64::from(self.link_reliability) * nfd::FLAG_LP_RELIABILITY;
+        local_fields + reliability + u64::from(self.congestion_marking) * nfd::FLAG_CONGESTION_MARKING
     }
 
     /// Whether there is one peer only, to whom Nacks may be sent.

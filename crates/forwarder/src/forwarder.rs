@@ -187,6 +187,13 @@ impl Forwarder {
         self.faces.get(id).map(|face| &face.config)
     }
 
+    /// The largest frame that the face's link takes has changed.
+    pub fn set_mtu(&mut self, id: FaceId, mtu: usize) {
+        if let Some(face) = self.faces.get_mut(id) {
+            face.config.mtu = Some(mtu);
+        }
+    }
+
     fn tell_of_face(&mut self, event: FaceEvent, id: FaceId) {
         if let Some(face) = self.faces.get(id) {
             self.management.events.push(self.clock, event, id, &face.config);

@@ -15,7 +15,7 @@
 //! let config = Config::parse("[ndn]\ncontent_store = \"1GiB\"\n", "example").unwrap();
 //! assert_eq!(config.ndn.content_store.to_string(), "1GiB");
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod client;
 mod config;

@@ -9,7 +9,7 @@ use larder_policy::Spec;
 use larder_units::ByteSize;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -32,6 +32,15 @@ pub struct NdnConfig {
     /// WebSocket address; `None` where it is off.
     #[serde(deserialize_with = "address")]
     pub websocket: Option<SocketAddr>,
+    /// Interfaces with UDP multicast faces.
+    pub udp_multicast: Vec<String>,
+    /// Their groups.
+    #[serde(deserialize_with = "groups")]
+    pub udp_multicast_groups: Vec<SocketAddr>,
+    /// Interfaces with Ethernet faces.
+    pub ethernet: Vec<String>,
+    /// Interfaces whose neighbours may not hear each other.
+    pub ad_hoc: Vec<String>,
     /// Capacity of the Content Store.
     #[serde(deserialize_with = "parsed")]
     pub content_store: ByteSize,
@@ -206,6 +215,10 @@ impl Default for NdnConfig {
             udp: Some(everywhere(6363)),
             udp_mtu: None,
             websocket: Some(everywhere(9696)),
+            udp_multicast: Vec::new(),
+            udp_multicast_groups: nfd_groups(),
+            ethernet: Vec::new(),
+            ad_hoc: Vec::new(),
             content_store: ByteSize::from_mib(64),
             policy: known_spec("filter(theta=2)+fifo"),
             localhop_registration: false,
@@ -231,6 +244,23 @@ fn udp_mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, 
         0 => Ok(None),
         576..=65_507 => Ok(Some(bytes as usize)),
         _ => Err(serde::de::Error::custom(format!("{bytes} is not between 576 and 65507, nor 0 for the default"))),
+    }
+}
+
+/// NFD's groups.
+fn nfd_groups() -> Vec<SocketAddr> {
+    let ipv4 = Ipv4Addr::new(224, 0, 23, 170);
+    let ipv6 = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1234);
+    vec![(ipv4, 56363).into(), (ipv6, 56363).into()]
+}
+
+fn groups<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SocketAddr>, D::Error> {
+    let groups = Vec::<SocketAddr>::deserialize(deserializer)?;
+    match groups.iter().find(|group| !group.ip().is_multicast() || group.port() == 0) {
+        Some(wrong) => {
+            Err(serde::de::Error::custom(format!("{wrong} is no multicast group and port, such as 224.0.23.170:56363")))
+        }
+        None => Ok(groups),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The event loop: sockets in, packets through the forwarder, queues out.
 
 use super::datagram::UdpListener;
+use super::ethernet::{self, Port};
 use super::face_requests::Connecting;
 use super::link::{Connection, Link};
 use super::stream::Framed;
@@ -49,6 +50,12 @@ pub(super) struct EventLoop {
     pub(super) udp_mtu: Option<usize>,
     /// Where the UDP socket is bound, as a FaceUri.
     pub(super) udp_uri: String,
+    /// Interfaces with NDN on Ethernet.
+    pub(super) ethernet: Vec<Port>,
+    /// Faces with link reliability.
+    pub(super) reliable: Vec<FaceId>,
+    /// The UDP peer whose path's MTU was looked at last.
+    pub(super) path_looked_at: FaceId,
     pub(super) upstreams: Vec<Upstream>,
     /// Faces to other machines.
     pub(super) remote: HashSet<FaceId>,
@@ -56,7 +63,7 @@ pub(super) struct EventLoop {
     pub(super) links: HashMap<FaceId, Link, FixedState>,
     /// Faces with something queued in this turn.
     pub(super) dirty: Vec<FaceId>,
-    /// UDP faces that wait until the socket can be written.
+    /// UDP and Ethernet faces that wait until the socket, which they share, can be written.
     pub(super) udp_blocked: Vec<FaceId>,
     /// Datagrams wait too long for us: see [`UdpListener::receive`].
     pub(super) mark_next_data: bool,
@@ -107,6 +114,9 @@ impl EventLoop {
             udp: None,
             udp_mtu: config.udp_mtu,
             udp_uri: String::new(),
+            ethernet: Vec::new(),
+            reliable: Vec::new(),
+            path_looked_at: FaceId(0),
             upstreams: Vec::new(),
             remote: HashSet::new(),
             links: HashMap::default(),
@@ -179,17 +189,18 @@ impl EventLoop {
         }
     }
 
-    fn timeout(&self) -> Duration {
+    fn timeout(&mut self) -> Duration {
         if !self.ready.is_empty() {
             return Duration::ZERO;
         }
         let now = self.now();
-        let next = self.forwarder.next_timeout().map_or(limits::HOUSEKEEPING, |at| at.since(now));
+        let next = [self.forwarder.next_timeout(), self.next_reliable()].into_iter().flatten().min();
+        let next = next.map_or(limits::HOUSEKEEPING, |at| at.since(now));
         next.min(limits::HOUSEKEEPING)
     }
 
     fn writable(&mut self, now: Time, token: Token) {
-        if token == UDP {
+        if token == UDP || ethernet::port_of(token).is_some() {
             for face in std::mem::take(&mut self.udp_blocked) {
                 self.unblock(face);
             }
@@ -220,11 +231,15 @@ impl EventLoop {
             UNIX | TCP | WEBSOCKET => self.accept(now, token),
             UDP => self.read_udp(now),
             Token(face) => {
+                if let Some(port) = ethernet::port_of(token) {
+                    return self.read_ethernet(now, port);
+                }
                 let face = FaceId(face as u64);
                 match self.links.get(&face).map(|link| &link.connection) {
                     Some(Connection::Stream(_)) => self.read_stream(now, face),
                     Some(Connection::WebSocket(_)) => self.read_websocket(now, face),
-                    Some(Connection::Udp(_)) | None => {}
+                    Some(Connection::Multicast(_)) => self.read_multicast(now, face),
+                    Some(Connection::Udp(_) | Connection::Ethernet(_)) | None => {}
                 }
             }
         }
@@ -253,6 +268,9 @@ impl EventLoop {
             self.forwarder.on_timeout(now, &mut self.outbox);
             self.post(now, &[]);
         }
+        if !self.reliable.is_empty() {
+            self.keep_reliable(now);
+        }
         if let Some((job, handle)) = self.forwarder.job().zip(self.handle.clone()) {
             let work = move || handle.command(Command::JobDone(job.run()));
             if let Err(error) = std::thread::Builder::new().name("tuning".to_owned()).spawn(work) {
@@ -267,6 +285,7 @@ impl EventLoop {
 
     fn keep_house(&mut self, now: Time) {
         self.connect_upstreams(now);
+        self.look_at_paths();
         for token in std::mem::take(&mut self.accept_again) {
             self.accept(now, token);
         }
@@ -275,7 +294,8 @@ impl EventLoop {
         let idle = |link: &Link| match &link.connection {
             Connection::Udp(peer) => !peer.permanent && now.since(peer.last_heard) >= udp_idle,
             Connection::WebSocket(socket) => !socket.is_open() && now.since(socket.accepted) >= limits::HANDSHAKE,
-            Connection::Stream(_) => false,
+            Connection::Ethernet(peer) => !peer.permanent && now.since(peer.last_heard) >= limits::UDP_IDLE,
+            Connection::Stream(_) | Connection::Multicast(_) => false,
         };
         self.give_up_connecting(now);
         let over: Vec<FaceId> = self.links.iter().filter(|(_, link)| idle(link)).map(|(face, _)| *face).collect();

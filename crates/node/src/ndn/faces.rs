@@ -110,7 +110,7 @@ impl EventLoop {
         Some(face)
     }
 
-    fn add_face(
+    pub(super) fn add_face(
         &mut self,
         config: FaceConfig,
         register: impl FnOnce(&mio::Registry, Token) -> io::Result<()>,
@@ -156,7 +156,6 @@ impl EventLoop {
         address: SocketAddr,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Option<FaceId> {
-        let [first_sequence] = crate::entropy::words();
         let mtu = datagram::mtu_to(address, self.udp_mtu);
         let uri = listen::face_uri("udp", address);
         let config = FaceConfig::remote(uri).with_local_uri(self.udp_uri.clone()).with_mtu(mtu);
@@ -164,7 +163,7 @@ impl EventLoop {
         let permanent = config.persistency != Persistency::OnDemand;
         let mtu = config.mtu.unwrap_or(mtu);
         let face = self.add_face(config, |_, _| Ok(()))?;
-        let peer = Peer::new(address, permanent, now, mtu, first_sequence);
+        let peer = Peer::new(address, permanent, now, mtu);
         self.links.insert(face, Link::new(Connection::Udp(peer)));
         Some(face)
     }
@@ -185,7 +184,12 @@ impl EventLoop {
                     udp.peers.remove(&peer.address);
                 }
             }
+            Connection::Multicast(multicast) => {
+                let _ = self.poll.registry().deregister(&mut multicast.socket);
+            }
+            Connection::Ethernet(peer) => self.forget_ethernet(peer),
         }
+        self.reliable.retain(|other| *other != face);
         self.forwarder.remove_face(face);
         self.remote.remove(&face);
         let now = self.now();

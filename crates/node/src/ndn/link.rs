@@ -6,6 +6,9 @@
 
 use super::codel::CoDel;
 use super::datagram::{Peer, UdpListener};
+use super::ethernet::EthernetPeer;
+use super::frames::Frames;
+use super::multicast::Multicast;
 use super::stream::StreamConnection;
 use super::websocket::WebSocketConnection;
 use crate::limits::{ARRIVALS_APART, WRITE_BYTES};
@@ -29,6 +32,20 @@ pub(super) enum Connection {
     Stream(StreamConnection),
     WebSocket(Box<WebSocketConnection>),
     Udp(Peer),
+    Multicast(Box<Multicast>),
+    Ethernet(Box<EthernetPeer>),
+}
+
+impl Connection {
+    /// What waits on a link of frames; `None` on a stream.
+    pub(super) fn frames(&mut self) -> Option<&mut Frames> {
+        match self {
+            Connection::Stream(_) | Connection::WebSocket(_) => None,
+            Connection::Udp(peer) => Some(&mut peer.frames),
+            Connection::Multicast(multicast) => Some(&mut multicast.frames),
+            Connection::Ethernet(peer) => Some(&mut peer.frames),
+        }
+    }
 }
 
 /// Why a packet could not be queued.
@@ -50,7 +67,9 @@ impl Link {
         match &self.connection {
             Connection::Stream(stream) => stream.queued(),
             Connection::WebSocket(socket) => socket.queued(),
-            Connection::Udp(peer) => peer.queued(),
+            Connection::Udp(peer) => peer.frames.bytes.len(),
+            Connection::Multicast(multicast) => multicast.frames.bytes.len(),
+            Connection::Ethernet(peer) => peer.frames.bytes.len(),
         }
     }
 
@@ -74,7 +93,9 @@ impl Link {
                 Ok(())
             }
             Connection::WebSocket(socket) => socket.queue(send, input),
-            Connection::Udp(peer) => peer.queue(send, input),
+            Connection::Udp(peer) => peer.frames.queue(now, send, input),
+            Connection::Multicast(multicast) => multicast.frames.queue(now, send, input),
+            Connection::Ethernet(peer) => peer.frames.queue(now, send, input),
         };
         self.arrivals.note(now, self.queued().saturating_sub(before));
         queued
@@ -98,6 +119,8 @@ impl Link {
             Connection::Stream(stream) => stream.flush()?,
             Connection::WebSocket(socket) => socket.flush()?,
             Connection::Udp(peer) => lost = udp.map_or(0, |udp| udp.flush(peer)),
+            Connection::Multicast(multicast) => lost = multicast.flush(),
+            Connection::Ethernet(peer) => lost = peer.flush(),
         }
         self.blocked = self.queued() > 0;
         Ok(lost)

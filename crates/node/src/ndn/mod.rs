@@ -1,7 +1,7 @@
 //! The NDN side of the node: one thread, one [`Forwarder`], every socket, no lock.
 //!
 //! ```text
-//!  Unix, TCP, WebSocket, UDP ──► event loop (epoll through mio) ─► Forwarder::on_packets ──► Outbox ──► send queues ──► sockets
+//!  Unix, TCP, WebSocket, UDP, Ethernet ──► event loop (epoll through mio) ─► Forwarder::on_packets ──► Outbox ──► send queues ──► sockets
 //!                                      ▲                                                                 (once a turn)
 //!  other threads ── Handle: snapshot, finished jobs, stop
 //! ```
@@ -12,12 +12,19 @@
 
 mod codel;
 mod datagram;
+mod ethernet;
 mod event_loop;
 mod face_requests;
 mod faces;
+mod frames;
+mod interfaces;
 mod link;
 mod listen;
+mod multicast;
+mod packet_socket;
 mod packets;
+mod path_mtu;
+mod reliable;
 mod status;
 mod stream;
 mod upstream;
