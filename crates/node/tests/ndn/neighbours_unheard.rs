@@ -18,6 +18,7 @@ struct Cable {
 const ENDS: [&str; 2] = ["left", "right"];
 
 impl Cable {
+    #[expect(clippy::print_stderr, reason = "what was skipped must be said")]
     fn new(test: &str) -> Option<Cable> {
         let names = ENDS.map(|end| format!("larder-{}-{test}-{end}", std::process::id()));
         let cable = Cable { names };
