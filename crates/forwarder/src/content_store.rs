@@ -1,13 +1,13 @@
 //! The Content Store: Data packets by name, in bytes, under the policy engine.
 //!
 //! The engine decides what is stored and what goes; this is the index over it. Exact names are found by keyed hash, Interests with CanBePrefix
-//! by a tree that keeps together what shares a prefix (`name_tree.rs`). One Data a name is kept, the last that came: an Interest with another
-//! implicit digest is a miss, and brings that Data in its place.
+//! by a tree that keeps together what shares a prefix (`name_tree.rs`), into which names come when somebody asks for a prefix. One Data a name
+//! is kept, the last that came: an Interest with another implicit digest is a miss, and brings that Data in its place.
 //!
 //! Admission judges the *request*: Data that came for a prefix Interest is judged by how often that prefix was asked for. While there is
 //! free room everything is stored ([`Engine::admit_or_fill`]).
 
-use crate::limits::CONTENT_STORE_ENTRY_BYTES;
+use crate::limits::{CONTENT_STORE_ENTRY_BYTES, NAMES_ENTERED_AT_ONCE};
 use crate::name_hash::NameHasher;
 use crate::name_tree::NameTree;
 use crate::stored_packet::{Spare, StoredPacket};
@@ -168,10 +168,18 @@ impl ContentStore {
     }
 
     fn under_prefix(&mut self, prefix: NameRef<'_>, fits: impl Fn(&Entry) -> bool) -> Option<Slot> {
+        self.enter_names(NAMES_ENTERED_AT_ONCE);
         let entries = &self.entries;
         let is_under = |entry: &Entry| entry.name_bytes().starts_with(prefix.as_bytes()) && fits(entry);
         let mut near = self.tree.near(&self.hasher, prefix).take(MOST_UNDER_PREFIX);
         near.find(|slot| entries[slot.index()].as_ref().is_some_and(is_under))
+    }
+
+    /// Enters up to `most` of the names that wait for it into the tree.
+    fn enter_names(&mut self, most: usize) {
+        let entries = &self.entries;
+        let named = |slot: Slot| entries[slot.index()].as_ref().map(|entry| (entry.name(), entry.hash));
+        self.tree.enter(&self.hasher, most, named);
     }
 
     /// A name of this hash will be looked up soon: begins to load its line of the index, and what the policy will read of it.
@@ -250,7 +258,7 @@ impl ContentStore {
     }
 
     fn keep(&mut self, slot: Slot, entry: Entry) {
-        self.tree.insert(&self.hasher, entry.name(), entry.hash, slot);
+        self.tree.add(slot);
         self.index.insert(entry.hash, slot);
         if self.entries.len() <= slot.index() {
             if self.entries.capacity() <= slot.index() {
@@ -314,6 +322,7 @@ impl ContentStore {
 
     /// Erases up to `most` Data under a prefix; returns how many, and whether there are more.
     pub(crate) fn erase(&mut self, prefix: NameRef<'_>, most: usize) -> (usize, bool) {
+        self.enter_names(usize::MAX);
         let found: Vec<Slot> = self.slots_under(prefix).take(most.saturating_add(1)).collect();
         let more = found.len() > most;
         let erased = &found[..found.len().min(most)];

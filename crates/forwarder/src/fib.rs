@@ -3,7 +3,7 @@
 //! Millions of prefixes lead to few different sets of next hops, so each set is kept once, and a prefix refers to it by number: four bytes
 //! a prefix, and the sets in use stay in the processor's caches while the prefixes do not.
 
-use crate::name_hash::{NameHasher, Prefix};
+use crate::name_hash::{Lengths, NameHasher, Prefix};
 use crate::prefix_table::PrefixTable;
 use crate::rib::NextHop;
 use foldhash::fast::FixedState;
@@ -26,13 +26,13 @@ impl Fib {
         self.prefixes.len()
     }
 
-    /// The greatest number of components of a prefix.
+    /// The numbers of components of the prefixes.
     #[inline]
-    pub(crate) fn longest(&self) -> usize {
-        self.prefixes.longest()
+    pub(crate) fn lengths(&self) -> Lengths {
+        self.prefixes.lengths()
     }
 
-    /// The next hops of the longest prefix of `name`, and that prefix's hash; `prefixes` are the name's from the root on.
+    /// The next hops of the longest prefix of `name`, and that prefix's hash; `prefixes` are the name's of these lengths, or of more.
     #[inline]
     pub(crate) fn longest_match(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(u64, &[NextHop])> {
         let (hash, number) = self.prefixes.longest_match(name, prefixes)?;

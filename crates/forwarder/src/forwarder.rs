@@ -13,7 +13,7 @@ mod interest;
 mod reception;
 
 pub use batch::Received;
-pub(crate) use reception::Arrival;
+pub(crate) use reception::{Arrival, is_localhop, is_localhost};
 
 use crate::content_store::ContentStore;
 use crate::dead_nonces::DeadNonces;

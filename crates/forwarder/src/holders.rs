@@ -57,7 +57,7 @@ impl Holders {
         if link.older != NONE {
             self.links[link.older as usize].newer = entry;
         }
-        if self.greatest.is_none_or(|greatest| entries > self.held(greatest)) {
+        if self.greatest.is_none_or(|greatest| greatest != face && entries > self.held(greatest)) {
             self.greatest = Some(face);
         }
     }

@@ -66,9 +66,13 @@ pub const SIGNATURE_TIME_GRACE: Duration = Duration::from_secs(120);
 /// Commands remembered of each certificate within twice that time, 16 bytes each; with more, the oldest times are refused.
 pub const SIGNED_COMMANDS: usize = 1 << 16;
 
-/// Bytes that one cached Data takes besides its packet: the entry (64), its places in the two indexes (about 16 and 60), the policy's share
+/// Bytes that one cached Data takes besides its packet: the entry (64), its places in the two indexes (about 16 and 64), the policy's share
 /// (24), and of the buffer its head (16), its rounding up (32 on average) and the allocator's (8).
 pub const CONTENT_STORE_ENTRY_BYTES: u64 = 224;
+
+/// Names that one CanBePrefix Interest enters into the Content Store's tree, where so many came since the last: some 50 microseconds. With
+/// more, it finds only those that came last.
+pub const NAMES_ENTERED_AT_ONCE: usize = 256;
 
 /// Buffers of Data that left the Content Store are used again for the next: so many bytes of them wait, which a burst of evictions would exceed.
 pub const SPARE_BUFFER_BYTES: usize = 1 << 20;

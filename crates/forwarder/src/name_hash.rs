@@ -4,8 +4,8 @@
 //! compare names whole all the same.
 //!
 //! SipHash-1-3 (Aumasson and Bernstein, SipHash: a fast short-input PRF, INDOCRYPT 2012). Its state after the whole words of a prefix is on the
-//! way to every longer one, so one pass gives them all: a prefix costs its last word and the finish. The siphasher crate, which buffers
-//! what is written, is the oracle in the tests.
+//! way to every longer one, so one pass gives them all: a prefix costs its last word and the finish, and those of lengths that no table has
+//! cost nothing ([`Lengths`]). The siphasher crate, which buffers what is written, is the oracle in the tests.
 
 use larder_packet::NameRef;
 
@@ -13,6 +13,8 @@ use larder_packet::NameRef;
 #[derive(Clone)]
 pub struct NameHasher {
     keyed: State,
+    /// Of the empty name.
+    root: u64,
 }
 
 /// One prefix of a name: its length in bytes of TLV-VALUE and its hash.
@@ -20,8 +22,80 @@ pub struct NameHasher {
 pub struct Prefix {
     /// Length of the prefix in bytes of the name's TLV-VALUE.
     pub end: usize,
+    /// Its number of components, at most [`Lengths::MOST`].
+    pub components: u8,
     /// The keyed hash of these bytes.
     pub hash: u64,
+}
+
+/// Some numbers of components, of 1 to [`Lengths::MOST`]: those of the prefixes in a table, say. The root belongs to every set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lengths(u64);
+
+impl Lengths {
+    /// The greatest of them.
+    pub const MOST: usize = u64::BITS as usize;
+
+    /// All up to `most`.
+    pub const fn up_to(most: usize) -> Lengths {
+        match most {
+            0 => Lengths(0),
+            most @ 1..Lengths::MOST => Lengths((1 << most) - 1),
+            _ => Lengths(u64::MAX),
+        }
+    }
+
+    /// Adds one.
+    pub fn insert(&mut self, components: usize) {
+        self.0 |= bit(components);
+    }
+
+    /// Takes one out.
+    pub fn remove(&mut self, components: usize) {
+        self.0 &= !bit(components);
+    }
+
+    /// Whether it is one of them.
+    #[inline]
+    pub fn contains(self, components: usize) -> bool {
+        components == 0 || self.0 & bit(components) != 0
+    }
+
+    /// Whether all of `others` are among them.
+    #[inline]
+    pub fn contain(self, others: Lengths) -> bool {
+        others.0 & !self.0 == 0
+    }
+
+    /// These and the others.
+    #[inline]
+    pub fn and(self, others: Lengths) -> Lengths {
+        Lengths(self.0 | others.0)
+    }
+}
+
+/// Of 1 to [`Lengths::MOST`] components; of others none.
+#[inline]
+const fn bit(components: usize) -> u64 {
+    match components {
+        1..=Lengths::MOST => 1 << (components - 1),
+        _ => 0,
+    }
+}
+
+/// Prefixes of a name that somebody has hashed already, or none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hashed<'a> {
+    pub(crate) prefixes: &'a [Prefix],
+    pub(crate) lengths: Lengths,
+}
+
+impl<'a> Hashed<'a> {
+    /// The prefixes, where they are all of these lengths that the name has.
+    #[inline]
+    pub(crate) fn of(self, lengths: Lengths) -> Option<&'a [Prefix]> {
+        (!self.prefixes.is_empty() && self.lengths.contain(lengths)).then_some(self.prefixes)
+    }
 }
 
 impl NameHasher {
@@ -30,7 +104,8 @@ impl NameHasher {
         // "somepseudorandomlygeneratedbytes", the paper's initialisation.
         let constants = [0x736f_6d65_7073_6575, 0x646f_7261_6e64_6f6d, 0x6c79_6765_6e65_7261, 0x7465_6462_7974_6573];
         let [c0, c1, c2, c3] = constants;
-        NameHasher { keyed: State { v0: k0 ^ c0, v1: k1 ^ c1, v2: k0 ^ c2, v3: k1 ^ c3 } }
+        let keyed = State { v0: k0 ^ c0, v1: k1 ^ c1, v2: k0 ^ c2, v3: k1 ^ c3 };
+        NameHasher { keyed, root: keyed.finish(0) }
     }
 
     /// The hash of a name's TLV-VALUE.
@@ -42,20 +117,32 @@ impl NameHasher {
         state.finish(last_word(tail, name.len()))
     }
 
-    /// The hashes of the prefixes of 0, 1, 2, … components, at most `most` components long, into `out` (cleared first).
-    pub fn prefixes(&self, name: NameRef<'_>, most: usize, out: &mut Vec<Prefix>) {
+    /// The hashes of the name's prefixes of these lengths, the root's first, into `out` (cleared first).
+    pub fn prefixes(&self, name: NameRef<'_>, lengths: Lengths, out: &mut Vec<Prefix>) {
         out.clear();
-        self.append_prefixes(name, most, out);
+        self.append_prefixes(name, lengths, out);
     }
 
     /// As [`NameHasher::prefixes`], behind what is in `out`.
-    pub fn append_prefixes(&self, name: NameRef<'_>, most: usize, out: &mut Vec<Prefix>) {
+    #[inline]
+    pub fn append_prefixes(&self, name: NameRef<'_>, lengths: Lengths, out: &mut Vec<Prefix>) {
+        out.push(Prefix { end: 0, components: 0, hash: self.root });
         let mut state = self.keyed;
-        out.push(Prefix { end: 0, hash: state.finish(0) });
         let bytes = name.as_bytes();
-        let mut absorbed = 0;
-        for end in name.prefix_ends().take(most) {
-            while let Some(word) = bytes[absorbed..end].first_chunk::<8>() {
+        let (mut absorbed, mut wanted, mut components) = (0, lengths.0, 0);
+        for end in name.prefix_ends() {
+            if wanted == 0 {
+                break;
+            }
+            components += 1;
+            let is_wanted = wanted & 1 == 1;
+            wanted >>= 1;
+            if !is_wanted {
+                continue;
+            }
+            while end - absorbed >= 8
+                && let Some(word) = bytes[absorbed..].first_chunk::<8>()
+            {
                 state.absorb(u64::from_le_bytes(*word));
                 absorbed += 8;
             }
@@ -67,7 +154,7 @@ impl NameHasher {
                 }
                 None => last_word(&bytes[absorbed..end], end),
             };
-            out.push(Prefix { end, hash: state.finish(last) });
+            out.push(Prefix { end, components, hash: state.finish(last) });
         }
     }
 }
@@ -133,7 +220,7 @@ mod tests {
         fn hashes_of_names_and_prefixes_are_those_of_siphash(
             key in any::<[u64; 2]>(),
             components in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..12),
-            most in 0usize..14,
+            wanted in prop::collection::btree_set(1usize..14, 0..14),
         ) {
             let mut name = Name::root();
             for component in &components {
@@ -142,10 +229,15 @@ mod tests {
             let (hasher, oracle) = (NameHasher::new(key), SipHasher13::new_with_keys(key[0], key[1]));
             prop_assert_eq!(hasher.hash(name.as_bytes()), oracle.hash(name.as_bytes()));
             let mut prefixes = Vec::new();
-            hasher.prefixes(name.as_name(), most, &mut prefixes);
-            prop_assert_eq!(prefixes.len(), components.len().min(most) + 1);
-            for (length, prefix) in prefixes.iter().enumerate() {
-                let expected = name.as_name().prefix(length).to_name();
+            let mut lengths = Lengths::default();
+            wanted.iter().for_each(|length| lengths.insert(*length));
+            prop_assert!((1..14).all(|length| lengths.contains(length) == wanted.contains(&length)));
+            hasher.prefixes(name.as_name(), lengths, &mut prefixes);
+            let there: Vec<usize> = prefixes.iter().map(|prefix| usize::from(prefix.components)).collect();
+            let expected: Vec<usize> = (0..=components.len()).filter(|length| *length == 0 || wanted.contains(length)).collect();
+            prop_assert_eq!(there, expected);
+            for prefix in &prefixes {
+                let expected = name.as_name().prefix(usize::from(prefix.components)).to_name();
                 prop_assert_eq!(prefix.end, expected.as_bytes().len());
                 prop_assert_eq!(prefix.hash, oracle.hash(expected.as_bytes()));
             }

@@ -4,9 +4,13 @@
 //! another name somewhere in memory. Here a B-tree is ordered by what the hashes of a name's prefixes give: 16 bits for each of the first
 //! [`LEVELS`] components, then the hash of the whole name. Names that share a prefix share these bits; other names may, so that the owner
 //! compares what he is given. Below the level a range holds the siblings of the prefix too, which costs Interests under such deep prefixes more
-//! steps. The keys stand in the tree's nodes: no name is read on the way. O(log n), 32 bytes a key in nodes about two thirds full.
+//! steps. The keys stand in the tree's nodes: no name is read on the way. O(log n), 32 bytes a key in nodes about two thirds full, and 4 a slot.
+//!
+//! A name's key costs as much as all else that storing a Data takes, and most names leave a busy store without anybody having asked for a
+//! prefix of theirs. So a name that is stored waits, and who asks for a prefix enters the latest that wait ([`NameTree::enter`]), a bounded
+//! number: names that are still waiting then are not found, which is a miss of the cache, and the next who asks enters more.
 
-use crate::name_hash::{NameHasher, Prefix};
+use crate::name_hash::{Lengths, NameHasher, Prefix};
 use larder_packet::NameRef;
 use larder_policy::Slot;
 use std::collections::BTreeMap;
@@ -17,48 +21,90 @@ const LEVELS_A_WORD: usize = 4;
 /// Words of 16-bit levels, then the hash.
 type Key = [u64; LEVELS / LEVELS_A_WORD + 1];
 const HASH: usize = LEVELS / LEVELS_A_WORD;
+const HASHED: Lengths = Lengths::up_to(LEVELS);
 
 #[derive(Default)]
 pub(crate) struct NameTree {
     tree: BTreeMap<Key, Slot>,
+    /// Names that are in no tree yet, the latest last, but that a name which leaves is replaced by the last.
+    waiting: Vec<Slot>,
+    /// By slot: where it is among those, or [`ENTERED`].
+    places: Vec<u32>,
     /// Of the name that was last hashed.
     prefixes: Vec<Prefix>,
 }
 
+/// The place of a slot that is in the tree, or of none.
+const ENTERED: u32 = u32::MAX;
+
 impl NameTree {
-    /// Adds a name, whose whole hash is `hash`.
-    pub(crate) fn insert(&mut self, hasher: &NameHasher, name: NameRef<'_>, hash: u64, slot: Slot) {
-        let key = self.key(hasher, name, hash);
-        self.tree.insert(key, slot);
+    /// The name of this slot was stored.
+    #[inline]
+    pub(crate) fn add(&mut self, slot: Slot) {
+        if self.places.len() <= slot.index() {
+            self.places.resize(slot.index() + 1, ENTERED);
+        }
+        self.places[slot.index()] = self.waiting.len() as u32;
+        self.waiting.push(slot);
     }
 
-    /// Takes the name out again.
+    /// The slot's name, whose whole hash is `hash`, is not stored any more.
+    #[inline]
     pub(crate) fn remove(&mut self, hasher: &NameHasher, name: NameRef<'_>, hash: u64, slot: Slot) {
-        let key = self.key(hasher, name, hash);
-        if self.tree.get(&key) == Some(&slot) {
-            self.tree.remove(&key);
+        match std::mem::replace(&mut self.places[slot.index()], ENTERED) {
+            ENTERED => {
+                let key = self.key(hasher, name, hash);
+                if self.tree.get(&key) == Some(&slot) {
+                    self.tree.remove(&key);
+                }
+            }
+            place => {
+                self.waiting.swap_remove(place as usize);
+                if let Some(moved) = self.waiting.get(place as usize) {
+                    self.places[moved.index()] = place;
+                }
+            }
         }
     }
 
-    /// What may be under `prefix`: all that is, and perhaps some that is not.
+    /// Enters up to `most` of the names that wait; `named` tells the name of a slot, and its hash.
+    pub(crate) fn enter<'a>(
+        &mut self,
+        hasher: &NameHasher,
+        most: usize,
+        named: impl Fn(Slot) -> Option<(NameRef<'a>, u64)>,
+    ) {
+        for _ in 0..most.min(self.waiting.len()) {
+            let Some(slot) = self.waiting.pop() else { return };
+            self.places[slot.index()] = ENTERED;
+            if let Some((name, hash)) = named(slot) {
+                let key = self.key(hasher, name, hash);
+                self.tree.insert(key, slot);
+            }
+        }
+    }
+
+    /// What may be under `prefix` of what was entered: all that is, and perhaps some that is not.
     pub(crate) fn near(&mut self, hasher: &NameHasher, prefix: NameRef<'_>) -> impl Iterator<Item = Slot> {
-        hasher.prefixes(prefix, LEVELS, &mut self.prefixes);
+        hasher.prefixes(prefix, HASHED, &mut self.prefixes);
         self.tree.range(range(&self.prefixes)).map(|(_, slot)| *slot)
     }
 
-    /// As [`NameTree::near`], for who may not change anything and does not mind an allocation.
+    /// As [`NameTree::near`], with all that waits, for who may not change anything and does not mind an allocation.
     pub(crate) fn under(&self, hasher: &NameHasher, prefix: NameRef<'_>) -> impl Iterator<Item = Slot> {
         let mut prefixes = Vec::new();
-        hasher.prefixes(prefix, LEVELS, &mut prefixes);
-        self.tree.range(range(&prefixes)).map(|(_, slot)| *slot)
+        hasher.prefixes(prefix, HASHED, &mut prefixes);
+        self.tree.range(range(&prefixes)).map(|(_, slot)| *slot).chain(self.waiting.iter().copied())
     }
 
     pub(crate) fn clear(&mut self) {
         self.tree.clear();
+        self.waiting.clear();
+        self.places.clear();
     }
 
     fn key(&mut self, hasher: &NameHasher, name: NameRef<'_>, hash: u64) -> Key {
-        hasher.prefixes(name, LEVELS, &mut self.prefixes);
+        hasher.prefixes(name, HASHED, &mut self.prefixes);
         let mut key = *range(&self.prefixes).start();
         key[HASH] = hash;
         key
@@ -95,26 +141,35 @@ mod tests {
         #[test]
         fn nothing_under_a_prefix_is_missing_and_what_is_removed_is_gone(
             stored in prop::collection::btree_set(prop::collection::vec(0u8..3, 1..16), 1..40),
-            removed in prop::collection::vec(any::<bool>(), 40),
+            removed in prop::collection::vec(0u8..4, 40),
+            entered in 0usize..50,
             asked in prop::collection::vec(0u8..3, 0..16),
         ) {
             let hasher = NameHasher::new([7, 8]);
             let mut tree = NameTree::default();
             let names: Vec<Name> = stored.iter().map(|components| name(components)).collect();
             let hash = |name: &Name| hasher.hash(name.as_bytes());
-            for (i, name) in names.iter().enumerate() {
-                tree.insert(&hasher, name.as_name(), hash(name), Slot::new(i as u32));
-            }
-            for (i, name) in names.iter().enumerate().filter(|(i, _)| removed[*i]) {
-                tree.remove(&hasher, name.as_name(), hash(name), Slot::new(i as u32));
-            }
+            let named = |slot: Slot| Some((names[slot.index()].as_name(), hash(&names[slot.index()])));
+            let remove = |tree: &mut NameTree, when: u8| {
+                for (i, name) in names.iter().enumerate().filter(|(i, _)| removed[*i] == when) {
+                    tree.remove(&hasher, name.as_name(), hash(name), Slot::new(i as u32));
+                }
+            };
+            (0..names.len()).for_each(|i| tree.add(Slot::new(i as u32)));
+            // Some leave while they wait, some afterwards, and half of the others stay.
+            remove(&mut tree, 0);
+            tree.enter(&hasher, entered, named);
+            remove(&mut tree, 1);
             let prefix = name(&asked);
             let is_under = |slot: &Slot| names[slot.index()].as_name().starts_with(prefix.as_name());
             let mut found: Vec<usize> = tree.under(&hasher, prefix.as_name()).filter(is_under).map(Slot::index).collect();
-            let near: Vec<usize> = tree.near(&hasher, prefix.as_name()).filter(is_under).map(Slot::index).collect();
-            prop_assert_eq!(&found, &near);
+            tree.enter(&hasher, 50, named);
+            prop_assert!(tree.waiting.is_empty());
+            let mut near: Vec<usize> = tree.near(&hasher, prefix.as_name()).filter(is_under).map(Slot::index).collect();
             found.sort();
-            let expected = names.iter().enumerate().filter(|(i, n)| !removed[*i] && n.as_name().starts_with(prefix.as_name()));
+            near.sort();
+            prop_assert_eq!(&found, &near);
+            let expected = names.iter().enumerate().filter(|(i, n)| removed[*i] > 1 && n.as_name().starts_with(prefix.as_name()));
             prop_assert_eq!(found, expected.map(|(i, _)| i).collect::<Vec<_>>());
         }
     }
@@ -123,11 +178,27 @@ mod tests {
     fn a_look_under_a_prefix_passes_its_neighbours() {
         let hasher = NameHasher::new([7, 8]);
         let mut tree = NameTree::default();
-        for i in 0..2000u32 {
-            let name: Name = format!("/a/{}/{i}", i % 100).parse().unwrap();
-            tree.insert(&hasher, name.as_name(), hasher.hash(name.as_bytes()), Slot::new(i));
-        }
+        let names: Vec<Name> = (0..2000).map(|i| format!("/a/{}/{i}", i % 100).parse().unwrap()).collect();
+        (0..2000).for_each(|i| tree.add(Slot::new(i)));
+        let named = |slot: Slot| Some((names[slot.index()].as_name(), hasher.hash(names[slot.index()].as_bytes())));
+        tree.enter(&hasher, 2000, named);
         let prefix: Name = "/a/7".parse().unwrap();
         assert!((20..60).contains(&tree.near(&hasher, prefix.as_name()).count()));
+    }
+
+    #[test]
+    fn one_who_asks_for_a_prefix_pays_for_all_that_was_stored() {
+        let hasher = NameHasher::new([7, 8]);
+        let mut tree = NameTree::default();
+        let names: Vec<Name> = (0..100).map(|i| format!("/a/{i}").parse().unwrap()).collect();
+        (0..100).for_each(|i| tree.add(Slot::new(i)));
+        let named = |slot: Slot| Some((names[slot.index()].as_name(), hasher.hash(names[slot.index()].as_bytes())));
+        let prefix: Name = "/a".parse().unwrap();
+        for entered in [30, 60, 90, 100] {
+            tree.enter(&hasher, 30, named);
+            let near: Vec<usize> = tree.near(&hasher, prefix.as_name()).map(Slot::index).collect();
+            assert_eq!(near.len(), entered);
+            assert!(near.iter().all(|slot| *slot >= 100 - entered), "the latest first");
+        }
     }
 }

@@ -9,7 +9,7 @@
 use crate::face::FaceId;
 use crate::holders::Holders;
 use crate::limits;
-use crate::name_hash::{NameHasher, Prefix};
+use crate::name_hash::{Lengths, NameHasher, Prefix};
 use crate::timer_wheel::TimerWheel;
 use larder_packet::{Data, Interest, NackReason, NameRef, PitToken, types};
 use larder_policy::{Slot, SlotIndex, prefetch};
@@ -51,6 +51,7 @@ pub struct OutRecord {
 pub struct PitEntry {
     hash: u64,
     name: Vec<u8>,
+    /// Of a CanBePrefix Interest's name; nobody else's is asked for.
     components: usize,
     hint: Vec<u8>,
     can_be_prefix: bool,
@@ -95,12 +96,12 @@ impl PitEntry {
         self.hash = hash;
         self.name.clear();
         self.name.extend_from_slice(interest.name.as_bytes());
-        self.components = interest.name.component_count();
+        self.components = if interest.can_be_prefix { interest.name.component_count() } else { 0 };
         self.hint.clear();
         self.hint.extend_from_slice(interest.forwarding_hint.unwrap_or_default());
         self.can_be_prefix = interest.can_be_prefix;
         self.must_be_fresh = interest.must_be_fresh;
-        self.has_digest = interest.name.last().is_some_and(|last| last.typ == types::IMPLICIT_SHA256_DIGEST);
+        self.has_digest = interest.name.strip_implicit_digest().1.is_some();
         self.suppression = Duration::ZERO;
     }
 
@@ -132,8 +133,9 @@ pub(crate) struct Pit {
     wheel: TimerWheel,
     holders: Holders,
     /// Pending CanBePrefix Interests by their number of components.
-    prefix_lengths: Box<[u32; limits::CAN_BE_PREFIX_COMPONENTS + 1]>,
-    longest_prefix: usize,
+    prefix_counts: Box<[u32; limits::CAN_BE_PREFIX_COMPONENTS + 1]>,
+    /// Those lengths of which there are some.
+    prefix_lengths: Lengths,
     limit: usize,
     /// Bytes of the pending Interests' names and hints.
     bytes: usize,
@@ -147,8 +149,8 @@ impl Pit {
             free: Vec::new(),
             wheel: TimerWheel::new(),
             holders: Holders::default(),
-            prefix_lengths: Box::new([0; limits::CAN_BE_PREFIX_COMPONENTS + 1]),
-            longest_prefix: 0,
+            prefix_counts: Box::new([0; limits::CAN_BE_PREFIX_COMPONENTS + 1]),
+            prefix_lengths: Lengths::default(),
             limit,
             bytes: 0,
         }
@@ -209,8 +211,8 @@ impl Pit {
         let entry = &mut self.entries[slot as usize];
         entry.fill(hash, interest);
         if entry.can_be_prefix {
-            self.prefix_lengths[entry.components] += 1;
-            self.longest_prefix = self.longest_prefix.max(entry.components);
+            self.prefix_counts[entry.components] += 1;
+            self.prefix_lengths.insert(entry.components);
         }
         self.index.insert(hash, Slot::new(slot));
         self.holders.insert(face, slot);
@@ -223,9 +225,9 @@ impl Pit {
         let entry = &mut self.entries[slot as usize];
         self.index.remove(entry.hash, Slot::new(slot));
         if entry.can_be_prefix {
-            self.prefix_lengths[entry.components] -= 1;
-            while self.longest_prefix > 0 && self.prefix_lengths[self.longest_prefix] == 0 {
-                self.longest_prefix -= 1;
+            self.prefix_counts[entry.components] -= 1;
+            if self.prefix_counts[entry.components] == 0 {
+                self.prefix_lengths.remove(entry.components);
             }
         }
         self.bytes -= entry.name.len() + entry.hint.len();
@@ -256,14 +258,13 @@ impl Pit {
             false => entry.name == name,
             true => full_name(entry, digest.get_or_insert_with(|| data.implicit_digest())),
         });
-        if self.longest_prefix > 0 {
-            hasher.prefixes(data.name, self.longest_prefix, prefixes);
-            for (length, prefix) in prefixes.iter().enumerate() {
-                if self.prefix_lengths[length] > 0 && prefix.end < name.len() {
-                    self.collect(prefix.hash, found, |entry| {
-                        entry.can_be_prefix && !entry.has_digest && entry.name == name[..prefix.end]
-                    });
-                }
+        if self.prefix_lengths != Lengths::default() {
+            hasher.prefixes(data.name, self.prefix_lengths, prefixes);
+            // Interests of the whole name were found above, and none has the root's.
+            for prefix in prefixes.iter().filter(|prefix| (1..name.len()).contains(&prefix.end)) {
+                self.collect(prefix.hash, found, |entry| {
+                    entry.can_be_prefix && !entry.has_digest && entry.name == name[..prefix.end]
+                });
             }
         }
     }

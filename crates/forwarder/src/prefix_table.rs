@@ -1,15 +1,15 @@
 //! A table of name prefixes with longest-prefix match: the FIB and the strategy choice are two of these.
 //!
 //! One index over all prefixes by keyed hash, probed from the longest length in use to the shortest (So et al., "Named data networking on a
-//! router", ANCS 2013, start from the middle; lengths in use are few here, and a count a length skips the empty ones). O(lengths in use)
-//! a look-up.
+//! router", ANCS 2013, start from the middle; lengths in use are few here, and a count a length skips the empty ones: they are not even
+//! hashed). O(lengths in use) a look-up.
 //!
 //! Built for tables that no cache holds: a length that has no match costs one line of the index, the match one line more, its row, which holds
 //! a name of up to [`INLINE_BYTES`] bytes and the value; longer names stand on the heap. All these lines are known from the hashes alone, so that
 //! a batch asks for them ahead ([`PrefixTable::prefetch`]). A prefix takes 64 bytes and 11 to 21 of the index.
 
 use crate::limits::PREFIX_COMPONENTS;
-use crate::name_hash::{NameHasher, Prefix};
+use crate::name_hash::{Lengths, NameHasher, Prefix};
 use larder_packet::{Name, NameRef};
 use larder_policy::{Slot, SlotIndex, grow, prefetch};
 
@@ -19,9 +19,9 @@ pub(crate) struct PrefixTable<T> {
     rows: Vec<Row<T>>,
     free: Vec<Slot>,
     /// Prefixes in the table by their number of components.
-    lengths: [usize; PREFIX_COMPONENTS + 1],
-    /// The greatest length in use.
-    longest: usize,
+    counts: [usize; PREFIX_COMPONENTS + 1],
+    /// Those that are in use.
+    lengths: Lengths,
 }
 
 /// Bytes of a name that a row holds itself: with a value of four bytes it fills a cache line.
@@ -75,8 +75,8 @@ impl<T> PrefixTable<T> {
             index: SlotIndex::default(),
             rows: Vec::new(),
             free: Vec::new(),
-            lengths: [0; PREFIX_COMPONENTS + 1],
-            longest: 0,
+            counts: [0; PREFIX_COMPONENTS + 1],
+            lengths: Lengths::default(),
         }
     }
 
@@ -85,13 +85,15 @@ impl<T> PrefixTable<T> {
         self.index.len()
     }
 
-    /// The greatest number of components of a prefix in the table.
+    /// The numbers of components of the prefixes in the table.
     #[inline]
-    pub(crate) fn longest(&self) -> usize {
-        self.longest
+    pub(crate) fn lengths(&self) -> Lengths {
+        self.lengths
     }
 
-    /// The value of the longest prefix of `name` in the table, and that prefix's hash; `prefixes` are the name's from the root on.
+    /// The value of the longest prefix of `name` in the table, and that prefix's hash; `prefixes` are the name's of [`PrefixTable::lengths`], or of
+    /// more.
+    #[inline]
     pub(crate) fn longest_match(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(u64, &T)> {
         let (slot, hash) = self.longest_slot(name, prefixes)?;
         self.rows[slot.index()].get().map(|(_, value)| (hash, value))
@@ -107,14 +109,18 @@ impl<T> PrefixTable<T> {
     fn longest_slot(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(Slot, u64)> {
         let bytes = name.as_bytes();
         self.in_use(prefixes)
-            .find_map(|Prefix { end, hash }| self.find(*hash, &bytes[..*end]).map(|slot| (slot, *hash)))
+            .find_map(|Prefix { end, hash, .. }| self.find(*hash, &bytes[..*end]).map(|slot| (slot, *hash)))
     }
 
     /// The prefixes whose lengths are in use, from the longest on.
     #[inline]
     fn in_use<'a>(&'a self, prefixes: &'a [Prefix]) -> impl Iterator<Item = &'a Prefix> {
-        let lengths = self.lengths[..=self.longest].iter().zip(prefixes);
-        lengths.rev().filter(|(count, _)| **count > 0).map(|(_, prefix)| prefix)
+        let root = self.counts[0] > 0;
+        let is_in_use = move |prefix: &&Prefix| match prefix.components {
+            0 => root,
+            length => self.lengths.contains(usize::from(length)),
+        };
+        prefixes.iter().rev().filter(is_in_use)
     }
 
     #[inline]
@@ -155,8 +161,8 @@ impl<T> PrefixTable<T> {
             return Some(std::mem::replace(old, value));
         }
         let length = prefix.component_count();
-        self.lengths[length] += 1;
-        self.longest = self.longest.max(length);
+        self.counts[length] += 1;
+        self.lengths.insert(length);
         let slot = self.free.pop().unwrap_or_else(|| {
             if self.rows.len() == self.rows.capacity() {
                 let length = (2 * self.rows.len()).max(4);
@@ -177,8 +183,11 @@ impl<T> PrefixTable<T> {
         let slot = self.find(hash, name)?;
         self.index.remove(hash, slot);
         self.free.push(slot);
-        self.lengths[prefix.component_count()] -= 1;
-        self.longest = self.lengths.iter().rposition(|count| *count > 0).unwrap_or(0);
+        let length = prefix.component_count();
+        self.counts[length] -= 1;
+        if self.counts[length] == 0 {
+            self.lengths.remove(length);
+        }
         match std::mem::replace(&mut self.rows[slot.index()], Row::Free) {
             Row::Free => None,
             Row::Short { value, .. } | Row::Long { value, .. } => Some(value),
@@ -242,14 +251,15 @@ mod tests {
                 }
             }
             prop_assert_eq!(table.len(), model.len());
-            prop_assert_eq!(table.longest(), model.keys().map(Vec::len).max().unwrap_or(0));
+            let in_use = |length| model.keys().any(|components| components.len() == length);
+            prop_assert!((1..6).all(|length| table.lengths().contains(length) == in_use(length)));
             let all: BTreeMap<Name, usize> = table.iter().map(|(name, value)| (name, *value)).collect();
             prop_assert_eq!(all, model.iter().map(|(components, value)| (name(components), *value)).collect());
             let expected = (0..=asked.len()).rev().find_map(|n| model.get(&asked[..n]));
             let asked = name(&asked);
             prop_assert_eq!(table.get(&hasher, asked.as_name()), model.iter().find(|(c, _)| name(c) == asked).map(|(_, v)| v));
             let mut prefixes = Vec::new();
-            hasher.prefixes(asked.as_name(), table.longest(), &mut prefixes);
+            hasher.prefixes(asked.as_name(), table.lengths(), &mut prefixes);
             table.prefetch(&prefixes);
             table.prefetch_rows(&prefixes);
             prop_assert_eq!(table.longest_match(asked.as_name(), &prefixes).map(|(_, value)| value), expected);

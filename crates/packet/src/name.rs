@@ -81,8 +81,17 @@ impl<'a> NameRef<'a> {
     /// The same with offsets counted from `offset`; tells how many ParametersSha256DigestComponents there are.
     #[inline]
     pub(crate) fn validate(value: &'a [u8], offset: usize) -> Result<(Self, usize), DecodeError> {
+        let rest = skip_ordinary(value);
+        match rest {
+            [] => Ok((NameRef { value }, 0)),
+            _ => NameRef::validate_rest(value, rest, offset + value.len() - rest.len()),
+        }
+    }
+
+    /// The same from the first component on that is none of the ordinary ones.
+    fn validate_rest(value: &'a [u8], rest: &'a [u8], offset: usize) -> Result<(Self, usize), DecodeError> {
         let mut parameters_digests = 0;
-        for element in TlvReader::at(value, offset) {
+        for element in TlvReader::at(rest, offset) {
             let element = element?;
             match u16::try_from(element.typ) {
                 Err(_) => return Err(DecodeErrorKind::TypeOutOfRange.at(element.offset)),
@@ -118,7 +127,7 @@ impl<'a> NameRef<'a> {
 
     /// How many components there are.
     pub fn component_count(&self) -> usize {
-        self.components().count()
+        self.prefix_ends().count()
     }
 
     /// The component with `index` others before it.
@@ -135,10 +144,10 @@ impl<'a> NameRef<'a> {
     #[inline]
     pub fn prefix_ends(&self) -> impl Iterator<Item = usize> + use<'a> {
         let whole = self.value.len();
-        let mut components = self.components();
+        let mut rest = self.value;
         std::iter::from_fn(move || {
-            components.next()?;
-            Some(whole - components.rest.len())
+            rest = after_first(rest)?;
+            Some(whole - rest.len())
         })
     }
 
@@ -163,6 +172,7 @@ impl<'a> NameRef<'a> {
     }
 
     /// The name without a digest of the whole Data at its end, and that digest.
+    #[inline]
     pub fn strip_implicit_digest(&self) -> (NameRef<'a>, Option<[u8; 32]>) {
         // 34 bytes from the end stands "1, 32" in such a name, but other components may hold these bytes: look before walking.
         let tail = self.value.len().checked_sub(34).map(|start| (start, &self.value[start..]));
@@ -176,6 +186,30 @@ impl<'a> NameRef<'a> {
     /// An owned copy.
     pub fn to_name(&self) -> Name {
         Name { value: self.value.to_vec() }
+    }
+}
+
+/// What follows the components at the start of `rest` that are ordinary, as nearly all are: one byte of type, above those of the digests, and
+/// one of length. All names are walked so; whoever decodes the others must find the same components.
+#[inline]
+fn skip_ordinary(mut rest: &[u8]) -> &[u8] {
+    while let [3..=252, length @ 0..=252, after @ ..] = rest
+        && let Some(next) = after.get(usize::from(*length)..)
+    {
+        rest = next;
+    }
+    rest
+}
+
+/// What follows the first component of what is left of a name.
+#[inline]
+fn after_first(rest: &[u8]) -> Option<&[u8]> {
+    match rest {
+        [1..=252, length @ 0..=252, after @ ..] => after.get(usize::from(*length)..),
+        _ => {
+            let element = TlvReader::new(rest).next()?.ok()?;
+            rest.get(element.wire.len()..)
+        }
     }
 }
 

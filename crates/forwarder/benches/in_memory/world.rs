@@ -211,14 +211,14 @@ impl World {
         if let [exchange] = batch {
             let _ = self.forwarder.on_packet(now, self.consumer, &mut exchange.interest, &mut self.outbox);
             let input = &exchange.interest[self.outbox.input()];
-            for send in self.outbox.drain() {
+            for send in self.outbox.sends() {
                 exchange.is_forwarded |= matches!(send.body, Body::Input);
                 send.write_stream(input, &mut self.wire);
             }
             if exchange.is_forwarded {
                 let _ = self.forwarder.on_packet(now, self.producer, &mut exchange.data, &mut self.outbox);
                 let input = &exchange.data[self.outbox.input()];
-                self.outbox.drain().for_each(|send| send.write_stream(input, &mut self.wire));
+                self.outbox.sends().iter().for_each(|send| send.write_stream(input, &mut self.wire));
             }
         } else {
             let interests = batch.iter_mut().map(|exchange| &mut exchange.interest);
@@ -246,7 +246,7 @@ fn pass<'a>(
     for send in outbox.sends() {
         send.write_stream(&batch[send.index].frame[outbox.input_of(send)], wire);
     }
-    outbox.drain().filter(|send| matches!(send.body, Body::Input)).map(|send| send.index).collect()
+    outbox.sends().iter().filter(|send| matches!(send.body, Body::Input)).map(|send| send.index).collect()
 }
 
 /// Of prefix `number`: 4 on average.

@@ -6,9 +6,10 @@
 //! Information Processing 27, 2019, tables 1 and 2. Not for forwarding: it knows one consumer, one producer and plain exchanges.
 
 use super::decision::{Asked, next_hops};
-use super::reception::{Arrival, Packet, Source, open};
+use super::reception::{Arrival, Opened, Packet, Source, open};
 use super::{Forwarder, header_to};
 use crate::face::FaceId;
+use crate::name_hash::Hashed;
 use crate::outbox::{Body, Outbox};
 use crate::pit::InRecord;
 use crate::rib::NextHop;
@@ -166,7 +167,7 @@ pub fn run(
         for (each, _) in &missed {
             let (interest, nonce) = (&each.interest, each.interest.nonce.unwrap_or_default());
             let lifetime = interest.lifetime_or_default();
-            let asked = Asked { slot: each.pending, interest, prefixes: &[], nonce, lifetime };
+            let asked = Asked { slot: each.pending, interest, hashed: Hashed::default(), nonce, lifetime };
             forwarder.decide(&arrival, &asked, out, |strategy, decision| strategy.on_interest(decision));
         }
         forwarder.count_sends(0, &[], out);
@@ -219,8 +220,10 @@ impl Forwarder {
 
     fn decode_frame<'a>(&mut self, face: FaceId, frame: &'a mut [u8]) -> Option<Packet<'a>> {
         self.faces.get_mut(face)?.counters.in_bytes += frame.len() as u64;
-        let (_, range) = open(frame, self.max_packet_bytes).ok()?;
-        Packet::decode(&self.hasher, &frame[range?]).ok()
+        match open(frame, self.max_packet_bytes) {
+            Opened::Whole(range) => Some(Packet::decode(&self.hasher, &frame[range])),
+            _ => None,
+        }
     }
 
     fn await_answer(&mut self, now: Time, face: FaceId, found: &mut Found<'_>) {
@@ -235,9 +238,9 @@ impl Forwarder {
     }
 
     fn look_up_routes(&mut self, interest: &Interest<'_>) {
+        let lengths = self.prefix_lengths();
         let super::Scratch { prefixes, hinted, .. } = &mut self.scratch;
-        let longest = self.fib.longest().max(self.strategies.longest());
-        self.hasher.prefixes(interest.name, longest, prefixes);
+        self.hasher.prefixes(interest.name, lengths, prefixes);
         black_box(self.strategies.longest_match(interest.name, prefixes).is_some());
         black_box(next_hops(&self.hasher, &self.fib, interest, prefixes, hinted).1.len());
     }

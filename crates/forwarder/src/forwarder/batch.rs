@@ -8,7 +8,7 @@
 use super::Forwarder;
 use super::reception::{Frame, Packet};
 use crate::face::FaceId;
-use crate::name_hash::Prefix;
+use crate::name_hash::{Hashed, Lengths, Prefix};
 use crate::outbox::Outbox;
 use larder_policy::Slot;
 use larder_units::Time;
@@ -42,6 +42,7 @@ impl Forwarder {
         out.clear();
         self.clock = now;
         let mut prefixes = std::mem::take(&mut self.scratch.ahead);
+        let lengths = self.prefix_lengths();
         for batch in batch.chunks_mut(FRAMES) {
             prefixes.clear();
             let mut ahead = [const { None }; FRAMES];
@@ -50,10 +51,11 @@ impl Forwarder {
                 let known = place.insert(Ahead { frame, stored: None, prefixes: 0..0 });
                 self.ask_for_indexes(&known.frame);
             }
-            ahead.iter_mut().flatten().for_each(|ahead| self.ask_for_entries(ahead, &mut prefixes));
+            ahead.iter_mut().flatten().for_each(|ahead| self.ask_for_entries(ahead, lengths, &mut prefixes));
             ahead.iter().flatten().for_each(|ahead| self.ask_for_the_rest(ahead, &prefixes));
             for Ahead { frame, prefixes: range, .. } in ahead.iter().flatten() {
-                let result = self.handle(now, frame, &prefixes[range.clone()], out);
+                let hashed = Hashed { prefixes: &prefixes[range.clone()], lengths };
+                let result = self.handle(now, frame, hashed, out);
                 out.end_of_frame(result);
             }
         }
@@ -61,48 +63,41 @@ impl Forwarder {
     }
 
     fn ask_for_indexes(&self, frame: &Frame<'_>) {
-        match frame.packet() {
-            Some(Packet::Interest(interest, hash)) => {
+        match &frame.packet {
+            Packet::Interest(interest, hash) => {
                 self.pit.prefetch(*hash);
                 self.content_store.prefetch(*hash);
                 self.dead_nonces.prefetch(*hash, interest.nonce.unwrap_or_default());
             }
-            Some(Packet::Data(_, hash)) => self.pit.prefetch(*hash),
+            Packet::Data(_, hash) => self.pit.prefetch(*hash),
             _ => {}
         }
     }
 
-    fn ask_for_entries(&self, ahead: &mut Ahead<'_>, prefixes: &mut Vec<Prefix>) {
-        match ahead.frame.packet() {
-            Some(Packet::Interest(interest, hash)) => {
+    fn ask_for_entries(&self, ahead: &mut Ahead<'_>, lengths: Lengths, prefixes: &mut Vec<Prefix>) {
+        match &ahead.frame.packet {
+            Packet::Interest(interest, hash) => {
                 let stored = self.content_store.prefetch_entry(*hash);
                 self.pit.prefetch_entry(*hash);
                 if stored.is_none() {
                     let from = prefixes.len();
-                    let longest = self.fib.longest().max(self.strategies.longest());
-                    self.hasher.append_prefixes(interest.name, longest, prefixes);
+                    self.hasher.append_prefixes(interest.name, lengths, prefixes);
                     self.fib.prefetch(&prefixes[from..]);
                     ahead.prefixes = from..prefixes.len();
                 }
                 ahead.stored = stored;
             }
-            Some(Packet::Data(_, hash)) => self.pit.prefetch_entry(*hash),
+            Packet::Data(_, hash) => self.pit.prefetch_entry(*hash),
             _ => {}
         }
     }
 
     fn ask_for_the_rest(&self, ahead: &Ahead<'_>, prefixes: &[Prefix]) {
-        if let Some(Packet::Interest(_, hash)) = ahead.frame.packet() {
+        if let Packet::Interest(_, hash) = &ahead.frame.packet {
             match ahead.stored {
                 Some(slot) => self.content_store.prefetch_packet(*hash, slot),
                 None => self.fib.prefetch_rows(&prefixes[ahead.prefixes.clone()]),
             }
         }
-    }
-}
-
-impl Frame<'_> {
-    fn packet(&self) -> Option<&Packet<'_>> {
-        self.content.as_ref().ok().map(|content| &content.packet)
     }
 }

@@ -1,6 +1,6 @@
 //! The way of Data: who waits for it, whether it is kept, and out to all who wait.
 
-use super::reception::{Arrival, starts_with};
+use super::reception::{Arrival, is_localhost};
 use super::{Forwarder, Scratch, header_to};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
@@ -16,7 +16,7 @@ impl Forwarder {
         hash: u64,
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
-        let is_localhost = starts_with(data.name, b"localhost");
+        let is_localhost = is_localhost(data.name);
         if !arrival.local && is_localhost {
             return Err(Dropped::new(DropReason::Scope));
         }

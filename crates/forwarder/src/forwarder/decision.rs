@@ -1,16 +1,16 @@
 //! Where a pending Interest goes: the FIB and the strategy of its name, and what comes of their decision; and Nacks, in both directions.
 
-use super::reception::{Arrival, starts_with};
+use super::reception::{Arrival, is_localhop, is_localhost};
 use super::{Forwarder, Scratch, header_to};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::fib::Fib;
-use crate::name_hash::{NameHasher, Prefix};
+use crate::name_hash::{Hashed, Lengths, NameHasher, Prefix};
 use crate::outbox::{Body, Outbox};
 use crate::pit::{InRecord, PitEntry};
 use crate::rib::NextHop;
 use crate::strategy::{Decision, Strategy};
 use larder_packet::tlv::Tlv;
-use larder_packet::{Interest, LpHeader, NackReason, NameRef, types};
+use larder_packet::{Interest, LpHeader, NackReason, types};
 use std::time::Duration;
 
 /// The pending Interest that a strategy decides about.
@@ -18,8 +18,8 @@ use std::time::Duration;
 pub(super) struct Asked<'a> {
     pub(super) slot: u32,
     pub(super) interest: &'a Interest<'a>,
-    /// The prefixes of its name, from the root on, as many as somebody has hashed already.
-    pub(super) prefixes: &'a [Prefix],
+    /// The prefixes of its name.
+    pub(super) hashed: Hashed<'a>,
     /// The nonce with which it goes upstream.
     pub(super) nonce: u32,
     /// How long an answer is waited for.
@@ -35,15 +35,15 @@ impl Forwarder {
         out: &mut Outbox,
         ask: impl FnOnce(&mut dyn Strategy, &mut Decision<'_>),
     ) {
-        let Asked { slot, interest, prefixes, nonce, lifetime } = *asked;
-        let Scratch { prefixes: hashed, hinted, send_to, .. } = &mut self.scratch;
+        let Asked { slot, interest, hashed, nonce, lifetime } = *asked;
+        let lengths = self.prefix_lengths();
+        let Scratch { prefixes, hinted, send_to, .. } = &mut self.scratch;
         send_to.clear();
-        let longest = self.fib.longest().max(self.strategies.longest());
-        let prefixes = match reaches(prefixes, longest, interest.name) {
-            true => prefixes,
-            false => {
-                self.hasher.prefixes(interest.name, longest, hashed);
-                hashed
+        let prefixes = match hashed.of(lengths) {
+            Some(prefixes) => prefixes,
+            None => {
+                self.hasher.prefixes(interest.name, lengths, prefixes);
+                prefixes
             }
         };
         // The root has one always.
@@ -53,7 +53,8 @@ impl Forwarder {
         let is_local = |record: &InRecord| faces.get(record.face).is_some_and(|face| face.is_local());
         let entry = self.pit.entry_mut(slot);
         entry.namespace = namespace;
-        let from_afar = !entry.in_records.iter().any(is_local);
+        let stays_here =
+            is_localhost(interest.name) || (is_localhop(interest.name) && !entry.in_records.iter().any(is_local));
         let mut refused = None;
         let mut decision = Decision {
             now: arrival.now,
@@ -65,9 +66,7 @@ impl Forwarder {
             hop_limit: interest.hop_limit,
             lifetime,
             // HopLimit 0 after the decrement: the Interest may reach applications here, and nobody else.
-            local_only: interest.hop_limit == Some(0)
-                || starts_with(interest.name, b"localhost")
-                || (from_afar && starts_with(interest.name, b"localhop")),
+            local_only: interest.hop_limit == Some(0) || stays_here,
             send_to,
             refused: &mut refused,
         };
@@ -86,6 +85,12 @@ impl Forwarder {
         if let Some(reason) = refused {
             self.refuse(arrival, asked, reason, out);
         }
+    }
+
+    /// The lengths of prefixes that an Interest's name is looked up with.
+    #[inline]
+    pub(super) fn prefix_lengths(&self) -> Lengths {
+        self.fib.lengths().and(self.strategies.lengths())
     }
 
     /// Tells everyone who waits for the entry that nobody can be asked, and forgets it.
@@ -126,7 +131,7 @@ impl Forwarder {
         let entry = self.pit.entry(slot);
         let name = entry.name();
         let prefixes = &mut self.scratch.prefixes;
-        self.hasher.prefixes(name, self.strategies.longest(), prefixes);
+        self.hasher.prefixes(name, self.strategies.lengths(), prefixes);
         let instance = self.strategies.longest_match_mut(name, prefixes)?;
         Some(tell(&mut *instance.strategy, entry))
     }
@@ -149,15 +154,10 @@ impl Forwarder {
             record.nacked = Some(reason);
         }
         let lifetime = entry.last_expiry().since(arrival.now);
-        let asked = Asked { slot, interest, prefixes: &[], nonce, lifetime };
+        let asked = Asked { slot, interest, hashed: Hashed::default(), nonce, lifetime };
         self.decide(arrival, &asked, out, |strategy, decision| strategy.on_nack(decision));
         Ok(())
     }
-}
-
-/// Whether these prefixes of the name are as many as a table with prefixes of up to `longest` components may want.
-fn reaches(prefixes: &[Prefix], longest: usize, name: NameRef<'_>) -> bool {
-    prefixes.len() > longest || prefixes.last().is_some_and(|last| last.end == name.as_bytes().len())
 }
 
 /// The next hops of the Interest's name, or of its first delegation that has a route (packet specification 0.3, "ForwardingHint"); and the
@@ -175,7 +175,7 @@ pub(super) fn next_hops<'a>(
         Some(_) => interest
             .forwarding_hints()
             .find_map(|delegation| {
-                hasher.prefixes(delegation, fib.longest(), hinted);
+                hasher.prefixes(delegation, fib.lengths(), hinted);
                 fib.longest_match(delegation, hinted)
             })
             .or(direct),

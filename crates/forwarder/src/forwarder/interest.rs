@@ -2,12 +2,12 @@
 
 use super::Forwarder;
 use super::decision::Asked;
-use super::reception::{Arrival, check_size, starts_with};
+use super::reception::{Arrival, check_size, is_localhost};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::limits;
 use crate::management;
-use crate::name_hash::Prefix;
+use crate::name_hash::Hashed;
 use crate::outbox::{Body, Outbox};
 use crate::pit::{InRecord, PitEntry};
 use bytes::Bytes;
@@ -16,13 +16,13 @@ use larder_units::Time;
 use std::time::Duration;
 
 impl Forwarder {
-    /// An Interest; `hash` is of its name ([`Forwarder::hash_of`]), `prefixes` are the name's, or none where nobody has hashed them yet.
+    /// An Interest; `hash` is of its name ([`Forwarder::hash_of`]), `hashed` are the name's prefixes.
     pub(super) fn on_interest(
         &mut self,
         arrival: &Arrival,
         interest: &Interest<'_>,
         hash: u64,
-        prefixes: &[Prefix],
+        hashed: Hashed<'_>,
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         let Some(nonce) = interest.nonce else {
@@ -30,11 +30,11 @@ impl Forwarder {
             let packet = Bytes::from(with_nonce(interest.wire, self.nonces.bits() as u32));
             check_size(&packet, self.max_packet_bytes)?;
             let interest = Interest::decode(&packet)?;
-            return self.on_interest(&arrival.made(packet.clone()), &interest, hash, prefixes, out);
+            return self.on_interest(&arrival.made(packet.clone()), &interest, hash, hashed, out);
         };
         let Arrival { now, face, token, .. } = *arrival;
         let name = interest.name;
-        if !arrival.local && starts_with(name, b"localhost") {
+        if !arrival.local && is_localhost(name) {
             return Err(Dropped::new(DropReason::Scope));
         }
         if interest.check_parameters_digest().is_err() {
@@ -61,7 +61,7 @@ impl Forwarder {
         }
         let (slot, lifetime) = self.pend(arrival, hash, interest, pending)?;
         self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token })?;
-        let asked = Asked { slot, interest, prefixes, nonce, lifetime };
+        let asked = Asked { slot, interest, hashed, nonce, lifetime };
         match arrival.next_hop {
             // The application has chosen: no strategy is asked (NDNLPv2, "Consumer Controlled Forwarding").
             Some(chosen) => self.decide(arrival, &asked, out, |_, decision| decision.send_to_chosen(chosen)),

@@ -4,10 +4,11 @@ use super::Forwarder;
 use crate::drop_reason::{Detail, DropReason, Dropped};
 use crate::face::{Face, FaceCounters, FaceId};
 use crate::limits;
-use crate::name_hash::{NameHasher, Prefix};
+use crate::name_hash::{Hashed, NameHasher};
 use crate::outbox::{Body, Outbox};
 use bytes::Bytes;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
+use larder_packet::tlv::Tlv;
 use larder_packet::{
     Data, Interest, LpHeader, LpPacket, NackReason, NameRef, PitToken, Reassembled, Reassembler, types,
 };
@@ -18,11 +19,6 @@ use std::ops::Range;
 pub(super) struct Frame<'a> {
     pub(super) face: FaceId,
     bytes: &'a [u8],
-    pub(super) content: Result<Content<'a>, Dropped>,
-}
-
-/// What a frame brings.
-pub(super) struct Content<'a> {
     /// Where the packet, or a piece of one, stands in the frame.
     range: Range<usize>,
     pub(super) packet: Packet<'a>,
@@ -31,6 +27,8 @@ pub(super) struct Content<'a> {
 pub(super) enum Packet<'a> {
     /// Something for the link only.
     Nothing,
+    /// Nothing that can be read, or may pass.
+    Bad(Dropped),
     Piece(&'a [u8]),
     /// With the hash of its name without an implicit digest.
     Interest(Interest<'a>, u64),
@@ -40,23 +38,21 @@ pub(super) enum Packet<'a> {
 
 impl<'a> Frame<'a> {
     /// Reads a frame with a packet of at most `largest` bytes; an Interest's HopLimit is spent in place.
+    #[inline]
     pub(super) fn read(hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) -> Frame<'a> {
         let opened = open(bytes, largest);
         let bytes: &'a [u8] = bytes;
-        let content = match opened {
-            Ok((_, None)) => Ok(Content { range: 0..0, packet: Packet::Nothing }),
-            Ok((header, Some(range))) if header.frag_count > 1 => {
-                Ok(Content { packet: Packet::Piece(&bytes[range.clone()]), range })
-            }
-            Ok((_, Some(range))) => {
-                Packet::decode(hasher, &bytes[range.clone()]).map(|packet| Content { range, packet })
-            }
-            Err(dropped) => Err(dropped),
-        };
-        Frame { face, bytes, content }
+        let nothing = |packet| Frame { face, bytes, range: 0..0, packet };
+        match opened {
+            Opened::Whole(range) => Frame { face, bytes, packet: Packet::decode(hasher, &bytes[range.clone()]), range },
+            Opened::Piece(range) => Frame { face, bytes, packet: Packet::Piece(&bytes[range.clone()]), range },
+            Opened::Empty => nothing(Packet::Nothing),
+            Opened::Bad(dropped) => nothing(Packet::Bad(dropped)),
+        }
     }
 
     /// The link header, read again: most frames have none, and a batch would carry them all about.
+    #[inline]
     fn header(&self) -> LpHeader {
         LpPacket::decode(self.bytes).map_or_else(|_| LpHeader::default(), |packet| packet.header)
     }
@@ -64,32 +60,51 @@ impl<'a> Frame<'a> {
 
 impl<'a> Packet<'a> {
     /// Reads an Interest or a Data.
-    pub(super) fn decode(hasher: &NameHasher, packet: &'a [u8]) -> Result<Packet<'a>, Dropped> {
+    #[inline]
+    pub(super) fn decode(hasher: &NameHasher, packet: &'a [u8]) -> Packet<'a> {
         match packet.first().map_or(0, |first| u32::from(*first)) {
-            types::INTEREST => {
-                let interest = Interest::decode(packet)?;
-                let (name, _) = interest.name.strip_implicit_digest();
-                Ok(Packet::Interest(interest, hasher.hash(name.as_bytes())))
-            }
-            types::DATA => {
-                let data = Data::decode(packet)?;
-                Ok(Packet::Data(data, hasher.hash(data.name.as_bytes())))
-            }
-            _ => Err(Dropped::new(DropReason::Malformed)),
+            types::INTEREST => match Interest::decode(packet) {
+                Ok(interest) => {
+                    let (name, _) = interest.name.strip_implicit_digest();
+                    Packet::Interest(interest, hasher.hash(name.as_bytes()))
+                }
+                Err(error) => Packet::Bad(error.into()),
+            },
+            types::DATA => match Data::decode(packet) {
+                Ok(data) => Packet::Data(data, hasher.hash(data.name.as_bytes())),
+                Err(error) => Packet::Bad(error.into()),
+            },
+            _ => Packet::Bad(Dropped::new(DropReason::Malformed)),
         }
     }
 }
 
-/// The link header, and where what it stands before is.
-pub(super) fn open(frame: &mut [u8], largest: usize) -> Result<(LpHeader, Option<Range<usize>>), Dropped> {
-    let packet = LpPacket::decode(frame)?;
-    let (header, range) = (packet.header, packet.fragment_range());
-    if let Some(range) = range.clone().filter(|_| header.frag_count <= 1) {
-        check_and_age(&mut frame[range], header.nack, largest)?;
-    }
-    Ok((header, range))
+/// Where in a frame stands what it brings.
+pub(super) enum Opened {
+    Empty,
+    Whole(Range<usize>),
+    Piece(Range<usize>),
+    Bad(Dropped),
 }
 
+/// Takes the link header off; an Interest's HopLimit is spent.
+#[inline]
+pub(super) fn open(frame: &mut [u8], largest: usize) -> Opened {
+    let (range, nack) = match LpPacket::decode(frame) {
+        Ok(packet) => match packet.fragment_range() {
+            None => return Opened::Empty,
+            Some(range) if packet.header.frag_count > 1 => return Opened::Piece(range),
+            Some(range) => (range, packet.header.nack),
+        },
+        Err(error) => return Opened::Bad(error.into()),
+    };
+    match check_and_age(&mut frame[range.clone()], nack, largest) {
+        Ok(()) => Opened::Whole(range),
+        Err(dropped) => Opened::Bad(dropped),
+    }
+}
+
+#[inline]
 pub(super) fn check_size(packet: &[u8], largest: usize) -> Result<(), Dropped> {
     match packet.len() > largest {
         true => Err(Dropped { reason: DropReason::Oversized, detail: Detail::Bytes { found: packet.len(), largest } }),
@@ -99,13 +114,24 @@ pub(super) fn check_size(packet: &[u8], largest: usize) -> Result<(), Dropped> {
 
 /// Refuses what is too large, and takes one from an Interest's HopLimit (packet specification 0.3, "HopLimit"). A Nack's Interest goes back
 /// the way that it came, and keeps its own.
+#[inline]
 fn check_and_age(packet: &mut [u8], nack: Option<NackReason>, largest: usize) -> Result<(), Dropped> {
     check_size(packet, largest)?;
-    let is_interest = packet.first().map(|first| u32::from(*first)) == Some(types::INTEREST);
-    // Most Interests have none: where its type stands nowhere, nothing needs to be decoded to know that.
-    if nack.is_some() || !is_interest || !packet.contains(&(types::HOP_LIMIT as u8)) {
-        return Ok(());
+    match nack.is_none() && may_have_hop_limit(packet) {
+        true => age(packet),
+        false => Ok(()),
     }
+}
+
+/// Whether these bytes may be an Interest with a HopLimit. Most have none, and are decoded once, when nothing of them changes any more.
+#[inline]
+fn may_have_hop_limit(packet: &[u8]) -> bool {
+    let is_interest = packet.first().map(|first| u32::from(*first)) == Some(types::INTEREST);
+    let is_hop_limit = |element: Result<Tlv<'_>, _>| element.is_ok_and(|element| element.typ == types::HOP_LIMIT);
+    is_interest && Tlv::only(packet, types::INTEREST).is_ok_and(|interest| interest.children().any(is_hop_limit))
+}
+
+fn age(packet: &mut [u8]) -> Result<(), Dropped> {
     let interest = Interest::decode(packet)?;
     let Some((limit, at)) = interest.hop_limit.zip(interest.hop_limit_offset) else { return Ok(()) };
     packet[at] = limit.checked_sub(1).ok_or(Dropped::new(DropReason::HopLimit))?;
@@ -149,6 +175,7 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
+    #[inline]
     fn new(now: Time, id: FaceId, face: &Face, header: &LpHeader, source: Source) -> Arrival {
         Arrival {
             now,
@@ -196,19 +223,20 @@ impl Forwarder {
         out.clear();
         self.clock = now;
         let frame = Frame::read(&self.hasher, self.max_packet_bytes, face, frame);
-        self.handle(now, &frame, &[], out)
+        self.handle(now, &frame, Hashed::default(), out)
     }
 
-    /// Handles the next frame of what was handed in; `prefixes` are its Interest's, or none where nobody has hashed them yet.
+    /// Handles the next frame of what was handed in; `hashed` are its Interest's prefixes.
+    #[inline]
     pub(super) fn handle(
         &mut self,
         now: Time,
         frame: &Frame<'_>,
-        prefixes: &[Prefix],
+        hashed: Hashed<'_>,
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         let first = out.sends.len();
-        let result = self.receive(now, frame, prefixes, out);
+        let result = self.receive(now, frame, hashed, out);
         if let Err(dropped) = &result {
             self.count_drop(frame.face, dropped.reason);
         }
@@ -216,18 +244,19 @@ impl Forwarder {
         result
     }
 
-    fn receive(&mut self, now: Time, frame: &Frame<'_>, prefixes: &[Prefix], out: &mut Outbox) -> Result<(), Dropped> {
+    #[inline]
+    fn receive(&mut self, now: Time, frame: &Frame<'_>, hashed: Hashed<'_>, out: &mut Outbox) -> Result<(), Dropped> {
         let face = self.faces.get_mut(frame.face).ok_or(Dropped::new(DropReason::NoFace))?;
         face.counters.in_bytes += frame.bytes.len() as u64;
-        let Content { range, packet } = frame.content.as_ref().map_err(|dropped| *dropped)?;
-        match packet {
+        match &frame.packet {
             Packet::Nothing => Ok(()),
+            Packet::Bad(dropped) => Err(*dropped),
             Packet::Piece(piece) => self.on_piece(now, frame.face, &frame.header(), piece, out),
             packet => {
-                out.next(range.clone());
+                out.next(frame.range.clone());
                 let arrival = Arrival::new(now, frame.face, face, &frame.header(), Source::Input);
                 face.counters.count_arrival(packet, arrival.nack);
-                self.on_network_packet(&arrival, packet, prefixes, out)
+                self.on_network_packet(&arrival, packet, hashed, out)
             }
         }
     }
@@ -255,9 +284,9 @@ impl Forwarder {
                 check_and_age(&mut packet, header.nack, largest)?;
                 let bytes = Bytes::from(packet);
                 let arrival = Arrival::new(now, id, face, &header, Source::Made(bytes.clone()));
-                let packet = Packet::decode(&self.hasher, &bytes)?;
+                let packet = Packet::decode(&self.hasher, &bytes);
                 face.counters.count_arrival(&packet, arrival.nack);
-                self.on_network_packet(&arrival, &packet, &[], out)
+                self.on_network_packet(&arrival, &packet, Hashed::default(), out)
             }
             Reassembled::Partial | Reassembled::Whole(_) => Ok(()),
             Reassembled::Dropped(_) => Err(Dropped::new(DropReason::Reassembly)),
@@ -265,15 +294,17 @@ impl Forwarder {
     }
 
     /// Tells apart Interest, Data and Nack.
+    #[inline]
     fn on_network_packet(
         &mut self,
         arrival: &Arrival,
         packet: &Packet<'_>,
-        prefixes: &[Prefix],
+        hashed: Hashed<'_>,
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         match (packet, arrival.nack) {
-            (Packet::Interest(interest, hash), None) => self.on_interest(arrival, interest, *hash, prefixes, out),
+            (Packet::Bad(dropped), _) => Err(*dropped),
+            (Packet::Interest(interest, hash), None) => self.on_interest(arrival, interest, *hash, hashed, out),
             (Packet::Interest(interest, hash), Some(reason)) => self.on_nack(arrival, reason, interest, *hash, out),
             (Packet::Data(data, hash), None) => self.on_data(arrival, data, *hash, out),
             _ => Err(Dropped::new(DropReason::Malformed)),
@@ -301,6 +332,7 @@ impl Forwarder {
 }
 
 impl FaceCounters {
+    #[inline]
     fn count_arrival(&mut self, packet: &Packet<'_>, nack: Option<NackReason>) {
         match (packet, nack) {
             (Packet::Interest(..), None) => self.in_interests += 1,
@@ -311,7 +343,14 @@ impl FaceCounters {
     }
 }
 
-/// Whether the first component of the name is this.
-pub(super) fn starts_with(name: NameRef<'_>, first: &[u8]) -> bool {
-    name.components().next().is_some_and(|component| component.value == first)
+/// Whether the name is one of this node's only: under `/localhost`.
+#[inline]
+pub(crate) fn is_localhost(name: NameRef<'_>) -> bool {
+    name.as_bytes().first_chunk() == Some(b"\x08\x09localhost")
+}
+
+/// Whether the name is one of this link's only: under `/localhop`.
+#[inline]
+pub(crate) fn is_localhop(name: NameRef<'_>) -> bool {
+    name.as_bytes().first_chunk() == Some(b"\x08\x08localhop")
 }

@@ -34,7 +34,7 @@ pub(crate) use faces::PendingFaces;
 
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
-use crate::forwarder::{Arrival, Forwarder, header_to};
+use crate::forwarder::{Arrival, Forwarder, header_to, is_localhop, is_localhost};
 use crate::outbox::{Body, Outbox};
 use crate::pit::{InRecord, OutRecord};
 use bytes::Bytes;
@@ -147,9 +147,7 @@ static VERBS: &[Verb] = &[
 
 /// Whether the name is one of the forwarder's own: `/localhost/nfd/…` or `/localhop/nfd/…`.
 pub(crate) fn is_management(name: NameRef<'_>) -> bool {
-    let mut components = name.components();
-    let first = components.next().is_some_and(|c| c.value == b"localhost" || c.value == b"localhop");
-    first && components.next().is_some_and(|c| c.value == b"nfd")
+    (is_localhost(name) || is_localhop(name)) && name.component(1).is_some_and(|c| c.value == b"nfd")
 }
 
 /// Components before a verb's own: `/localhost/nfd/MODULE/VERB`.
