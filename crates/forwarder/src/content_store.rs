@@ -12,7 +12,7 @@ use crate::name_hash::NameHasher;
 use crate::name_tree::NameTree;
 use crate::stored_packet::{Spare, StoredPacket};
 use larder_packet::{Data, Interest, NameRef};
-use larder_policy::{Engine, Slot, SlotIndex, grow, prefetch};
+use larder_policy::{Engine, Path, Slot, SlotIndex, grow, prefetch};
 use larder_units::{ByteSize, Time};
 use std::ops::Range;
 use std::time::Duration;
@@ -209,19 +209,33 @@ impl ContentStore {
         self.engine.prefetch_further(hash, Some(slot));
     }
 
-    /// Stores the Data if the policy wants it; `asked` are the hashes of the Interests' names that it answers.
-    pub(crate) fn insert(&mut self, now: Time, hash: u64, data: &Data<'_>, asked: impl Iterator<Item = u64>) -> bool {
+    /// Stores the Data if the policy wants it; `asked` are the hashes of the Interests' names that it answers, `path` is its way, where known.
+    pub(crate) fn insert(
+        &mut self,
+        now: Time,
+        hash: u64,
+        data: &Data<'_>,
+        asked: impl Iterator<Item = u64>,
+        path: Option<&Path>,
+    ) -> bool {
         if let Some(slot) = self.exact(hash, data.name) {
             if self.refresh(now, slot, data) {
                 return true;
             }
             self.remove(slot);
         }
-        self.is_wanted(now, data, asked) && self.store(now, hash, data)
+        self.is_wanted(now, data, asked, path) && self.store(now, hash, data)
     }
 
-    /// Whether the policy wants the Data, or there is room that was never used.
-    pub(crate) fn is_wanted(&mut self, now: Time, data: &Data<'_>, asked: impl Iterator<Item = u64>) -> bool {
+    /// Whether the policy wants the Data, or there is room that was never used. Where the path is known, empty room is no reason: which cache
+    /// of the path has the copy is what such policies decide.
+    pub(crate) fn is_wanted(
+        &mut self,
+        now: Time,
+        data: &Data<'_>,
+        asked: impl Iterator<Item = u64>,
+        path: Option<&Path>,
+    ) -> bool {
         if !self.admits {
             self.counters.rejections += 1;
             return false;
@@ -229,7 +243,10 @@ impl ContentStore {
         let weight = self.weight(data.wire);
         let mut wanted = false;
         for id in asked {
-            wanted |= self.engine.admit_or_fill(id, weight, now);
+            wanted |= match path {
+                Some(path) => self.engine.admit_from(id, weight, now, path),
+                None => self.engine.admit_or_fill(id, weight, now),
+            };
         }
         self.counters.rejections += u64::from(!wanted);
         wanted

@@ -31,8 +31,10 @@ impl Forwarder {
         }
         asked.clear();
         asked.extend(found.iter().map(|slot| self.pit.entry(*slot).name_hash()));
+        let place = self.paths.as_ref().and_then(|paths| Some(paths.of_data(arrival.path, *found.first()?)));
         if !arrival.no_cache && !is_localhost {
-            self.content_store.insert(now, hash, data, asked.drain(..));
+            let path = place.as_ref().map(|place| &place.path);
+            self.content_store.insert(now, hash, data, asked.drain(..), path);
         }
         let found = std::mem::take(&mut self.scratch.found);
         for slot in &found {
@@ -45,6 +47,7 @@ impl Forwarder {
                     self.satisfied += 1;
                     let mut header = self.header_for(consumer.face, consumer.token, mark, arrival.face);
                     header.interest_rate = rate;
+                    header.path = self.path_to(consumer.face, place.as_ref().map(|place| place.told));
                     out.push(consumer.face, header, arrival.source.body());
                 }
             }
