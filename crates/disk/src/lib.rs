@@ -26,7 +26,8 @@
 //! use larder_disk::{Config, Geometry, Identity, Log, MemoryStorage};
 //! use larder_units::{ByteSize, Streams, Time};
 //!
-//! let config = Config { geometry: Geometry::of(ByteSize::from_mib(16)).unwrap(), policy: "fifo".parse().unwrap() };
+//! let geometry = Geometry::of(ByteSize::from_mib(16)).unwrap();
+//! let config = Config { geometry, policy: "fifo".parse().unwrap(), queue_bytes: 1 << 20 };
 //! let storage = MemoryStorage::default();
 //! let identity = Identity { id: 1, hash_key: [7; 16] }; // from the host's entropy
 //! let (mut log, _) = Log::open(&storage, &config, identity, (), &Streams::new(1), Time::ZERO).unwrap();

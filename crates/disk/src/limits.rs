@@ -35,10 +35,6 @@ pub const SYNC_AFTER: Duration = Duration::from_millis(500);
 /// Appended bytes that are worth a write before that: disks reach their throughput with a MiB at once.
 pub const WRITE_BYTES: usize = 1 << 20;
 
-/// Appended bytes that wait for the disk. Past it, new records are dropped and counted: a disk that is too slow must not fill the memory. Two
-/// of the largest objects of the default configuration.
-pub const QUEUE_BYTES: usize = 128 << 20;
-
 /// Removals and marks that find no room wait for it, at most so many: a MiB or two. They cannot be dropped, so past it the log is given up.
 pub const NOTES: usize = 1 << 14;
 

@@ -25,6 +25,8 @@ pub struct Config {
     pub geometry: Geometry,
     /// Which records are stored, and which leave for others.
     pub policy: Spec,
+    /// Appended bytes that wait for the disk; past it, new records are dropped and counted: a disk that is too slow must not fill the memory.
+    pub queue_bytes: usize,
 }
 
 /// Records on a disk, by key, and the index over them; see the crate's documentation.
@@ -44,6 +46,7 @@ pub struct Log<M> {
     pub(crate) open: Option<OpenRegion>,
     pub(crate) next_sequence: u64,
     pub(crate) queue: Queue,
+    pub(crate) queue_bytes: usize,
     /// Removals and marks that wait for room. Nothing else is appended before them.
     notes: VecDeque<Note>,
     pub(crate) reclaim: Option<Reclaim>,
@@ -166,7 +169,8 @@ impl Lookup {
 }
 
 impl<M: Marks> Log<M> {
-    pub(crate) fn empty(geometry: Geometry, identity: Identity, engine: Engine, marks: M) -> Log<M> {
+    pub(crate) fn empty(config: &Config, identity: Identity, engine: Engine, marks: M) -> Log<M> {
+        let geometry = config.geometry;
         Log {
             geometry,
             identity,
@@ -178,6 +182,7 @@ impl<M: Marks> Log<M> {
             open: None,
             next_sequence: 1,
             queue: Queue::default(),
+            queue_bytes: config.queue_bytes,
             notes: VecDeque::new(),
             reclaim: None,
             schedule: Schedule::default(),
@@ -255,7 +260,8 @@ impl<M: Marks> Log<M> {
             return Put::Refused;
         }
         let queued = self.queue.bytes() + length as usize;
-        if queued > limits::QUEUE_BYTES || !self.make_room(length, 1) {
+        // One that is larger than all room goes alone.
+        if queued > self.queue_bytes.max(length as usize) || !self.make_room(length, 1) {
             return Put::Dropped;
         }
         match self.index.find(hash, tag) {

@@ -26,7 +26,7 @@ pub enum Opened {
     New,
     /// A log, which goes on.
     Found,
-    /// A log of another size or version, or a damaged one: it begins empty.
+    /// A log of another size or version, a damaged one, or one that the disk does not give back: it begins empty.
     Replaced,
     /// Nobody knows: the disk refused to say, and the log has failed before it began ([`Log::failure`]).
     Failed,
@@ -68,13 +68,17 @@ impl<M: Marks> Log<M> {
         let geometry = config.geometry;
         let capacity = ByteSize::from_bytes(geometry.live_bytes());
         let engine = Engine::new(&config.policy, capacity, streams).map_err(OpenError::Policy)?;
-        let mut log = Log::empty(geometry, fresh, engine, marks);
+        let mut log = Log::empty(config, fresh, engine, marks);
         let mut bytes = vec![0; SUPERBLOCK];
         let result = match storage.read(0, &mut bytes).map(|()| Superblock::read(&bytes)) {
             Ok(Superblock::Foreign) => return Err(OpenError::Foreign),
             Ok(Superblock::Ours(found, identity)) if found == geometry => {
                 log.identity = identity;
-                log.restore(storage, now).map(|()| Opened::Found)
+                log.restore(storage, now).map(|()| Opened::Found).or_else(|_| {
+                    // Which region it is that cannot be read is not known, and it may hold removals.
+                    log.identity = fresh;
+                    log.begin(storage).map(|()| Opened::Replaced)
+                })
             }
             Ok(Superblock::Blank) => log.begin(storage).map(|()| Opened::New),
             Ok(Superblock::Ours(..) | Superblock::Unusable) => log.begin(storage).map(|()| Opened::Replaced),
@@ -93,6 +97,7 @@ impl<M: Marks> Log<M> {
         storage.sync()
     }
 
+    /// An error is that of a region's header; nothing has been restored then.
     fn restore(&mut self, storage: &impl Storage, now: Time) -> io::Result<()> {
         let reader = Reader { storage, geometry: self.geometry, identity: self.identity };
         let mut found = Vec::new();
@@ -104,7 +109,7 @@ impl<M: Marks> Log<M> {
         }
         found.sort_unstable();
         self.next_sequence = found.last().map_or(1, |(newest, _)| newest + 1);
-        let contents = reader.unbroken(&mut found)?;
+        let contents = reader.unbroken(&mut found);
         self.free.extend(found.into_iter().map(|(_, region)| region));
         for content in contents {
             self.replay(content, now);
@@ -189,20 +194,21 @@ struct Reader<'a, S> {
 const WINDOW_BYTES: u32 = 1 << 20;
 
 impl<S: Storage> Reader<'_, S> {
-    /// The longest unbroken sequence of regions up to the newest, oldest first; what is older stays in `found`.
-    fn unbroken(&self, found: &mut Vec<(u64, u32)>) -> io::Result<Vec<Content>> {
+    /// The longest unbroken sequence of regions up to the newest, oldest first; what is older stays in `found`. What the disk does not give back is
+    /// as good as rotten.
+    fn unbroken(&self, found: &mut Vec<(u64, u32)>) -> Vec<Content> {
         let mut contents: Vec<Content> = Vec::new();
         while let Some((sequence, region)) = found.last().copied() {
             let follows = contents.last().is_none_or(|newer| newer.sequence == sequence + 1);
             if !follows {
                 break;
             }
-            let Some(content) = self.content(region, sequence, contents.is_empty())? else { break };
+            let Ok(Some(content)) = self.content(region, sequence, contents.is_empty()) else { break };
             contents.push(content);
             found.pop();
         }
         contents.reverse();
-        Ok(contents)
+        contents
     }
 
     fn sequence(&self, region: u32) -> io::Result<Option<u64>> {

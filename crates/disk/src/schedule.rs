@@ -86,7 +86,7 @@ impl<M: Marks> Log<M> {
                 return Some(Work::Write { pieces, geometry: self.geometry, identity: self.identity });
             }
             let free = self.free.len();
-            if self.queue.bytes() < limits::QUEUE_BYTES
+            if self.queue.bytes() < self.queue_bytes
                 && let Some(lookup) = self.next_to_rewrite()
             {
                 return Some(Work::Read(lookup));

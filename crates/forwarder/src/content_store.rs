@@ -12,7 +12,7 @@ use crate::name_hash::NameHasher;
 use crate::name_tree::NameTree;
 use crate::stored_packet::{Spare, StoredPacket};
 use larder_packet::{Data, Interest, NameRef};
-use larder_policy::{Engine, Path, Slot, SlotIndex, grow, prefetch};
+use larder_policy::{Engine, KeyedHashes, Path, Slot, SlotIndex, grow, prefetch};
 use larder_units::{ByteSize, Time};
 use std::ops::Range;
 use std::time::Duration;
@@ -84,7 +84,7 @@ pub(crate) struct ContentStore {
     counts_packets: bool,
     /// By the engine's slot.
     entries: Vec<Option<Entry>>,
-    index: SlotIndex,
+    index: SlotIndex<KeyedHashes>,
     tree: NameTree,
     spare: Spare,
     victims: Vec<Slot>,

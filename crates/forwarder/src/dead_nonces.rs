@@ -1,8 +1,8 @@
 //! Nonces of Interests that are no longer pending, so that one that loops back late is recognised.
 //!
 //! NFD keeps a queue with an adaptive length. Here 52 bits of a keyed hash of name and nonce stand with the time in a table of buckets, a
-//! cache line each: a nonce is looked for, and put in the place of the oldest, in one line that a batch can ask for ahead. The table doubles with
-//! the load, up to [`DEAD_NONCES`] places. O(1); 8 bytes a nonce. At the limit, one Interest in 2^35 is taken for one that came round, and
+//! cache line each, the latest first: a nonce is looked for, and pushes out the oldest, in one line that a batch can ask for ahead. The table doubles
+//! with the load, up to [`DEAD_NONCES`] places. O(1); 8 bytes a nonce. At the limit, one Interest in 2^35 is taken for one that came round, and
 //! its consumer gets a Nack.
 
 use crate::limits::{DEAD_NONCE_AGE, DEAD_NONCES};
@@ -21,7 +21,7 @@ pub(crate) struct DeadNonces {
     swept: usize,
 }
 
-/// The hash in the high bits, the tick in the low ones; 0 where there is none.
+/// The hash in the high bits, the tick in the low ones, the latest first; 0 where there is none.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Bucket([u64; 8]);
@@ -52,14 +52,9 @@ impl DeadNonces {
         }
         let key = key(name_hash, nonce);
         let place = self.place(key);
-        let tick = self.tick;
-        let oldest = self.buckets[place].0.iter_mut().max_by_key(|entry| match **entry {
-            0 => u64::MAX,
-            entry => age(entry, tick),
-        });
-        if let Some(oldest) = oldest {
-            *oldest = entry(key, tick);
-        }
+        let bucket = &mut self.buckets[place].0;
+        bucket.copy_within(..7, 1);
+        bucket[0] = entry(key, self.tick);
     }
 
     pub(crate) fn contains(&mut self, now: Time, name_hash: u64, nonce: u32) -> bool {

@@ -55,10 +55,10 @@ impl Lengths {
         self.0 &= !bit(components);
     }
 
-    /// Whether it is one of them.
+    /// Whether it is one of them; the root's is not told.
     #[inline]
     pub fn contains(self, components: usize) -> bool {
-        components == 0 || self.0 & bit(components) != 0
+        self.0 & bit(components) != 0
     }
 
     /// Whether all of `others` are among them.
@@ -112,9 +112,9 @@ impl NameHasher {
     #[inline]
     pub fn hash(&self, name: &[u8]) -> u64 {
         let mut state = self.keyed;
-        let (words, tail) = name.as_chunks::<8>();
+        let (words, _) = name.as_chunks::<8>();
         words.iter().for_each(|word| state.absorb(u64::from_le_bytes(*word)));
-        state.finish(last_word(tail, name.len()))
+        state.finish(last_word(name))
     }
 
     /// The hashes of the name's prefixes of these lengths, the root's first, into `out` (cleared first).
@@ -152,19 +152,23 @@ impl NameHasher {
                     let tail = u64::from_le_bytes(*word) & !(u64::MAX << (8 * (end - absorbed)));
                     tail | (end as u64) << 56
                 }
-                None => last_word(&bytes[absorbed..end], end),
+                None => last_word(&bytes[..end]),
             };
             out.push(Prefix { end, components, hash: state.finish(last) });
         }
     }
 }
 
-/// Fewer than eight bytes at the end, with the lowest byte of the whole length above them.
+/// The bytes after the last whole word, with the lowest byte of the whole length above them.
 #[inline]
-fn last_word(tail: &[u8], length: usize) -> u64 {
-    let mut bytes = [0; 8];
-    bytes[..tail.len()].copy_from_slice(tail);
-    u64::from_le_bytes(bytes) | (length as u64) << 56
+fn last_word(name: &[u8]) -> u64 {
+    let length = name.len() as u64;
+    let tail = match name.last_chunk::<8>() {
+        // They are the last of these eight; the shift is by 8 bytes where there are none.
+        Some(word) => u64::from_le_bytes(*word).checked_shr(64 - 8 * (length % 8) as u32).unwrap_or(0),
+        None => name.iter().rev().fold(0, |tail, byte| tail << 8 | u64::from(*byte)),
+    };
+    tail | length << 56
 }
 
 #[derive(Clone, Copy)]

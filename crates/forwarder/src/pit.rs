@@ -12,7 +12,7 @@ use crate::limits;
 use crate::name_hash::{Lengths, NameHasher, Prefix};
 use crate::timer_wheel::TimerWheel;
 use larder_packet::{Data, Interest, NackReason, NameRef, PitToken, types};
-use larder_policy::{Slot, SlotIndex, prefetch};
+use larder_policy::{KeyedHashes, Slot, SlotIndex, prefetch};
 use larder_units::Time;
 use std::time::Duration;
 
@@ -127,7 +127,7 @@ fn bytes_of(interest: &Interest<'_>) -> usize {
 const DIGEST_HEADER: &[u8] = &[types::IMPLICIT_SHA256_DIGEST as u8, 32];
 
 pub(crate) struct Pit {
-    index: SlotIndex,
+    index: SlotIndex<KeyedHashes>,
     entries: Vec<PitEntry>,
     free: Vec<u32>,
     wheel: TimerWheel,

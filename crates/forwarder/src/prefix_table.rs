@@ -11,13 +11,15 @@
 use crate::limits::PREFIX_COMPONENTS;
 use crate::name_hash::{Lengths, NameHasher, Prefix};
 use larder_packet::{Name, NameRef};
-use larder_policy::{Slot, SlotIndex, grow, prefetch};
+use larder_policy::{KeyedHashes, Slot, SlotIndex, grow, prefetch};
 
 /// Values by name prefix. Prefixes have at most [`PREFIX_COMPONENTS`] components.
 pub(crate) struct PrefixTable<T> {
-    index: SlotIndex,
+    index: SlotIndex<KeyedHashes>,
     rows: Vec<Row<T>>,
     free: Vec<Slot>,
+    /// The root's, which every name has and nobody needs to look for.
+    root: Option<Slot>,
     /// Prefixes in the table by their number of components.
     counts: [usize; PREFIX_COMPONENTS + 1],
     /// Those that are in use.
@@ -75,6 +77,7 @@ impl<T> PrefixTable<T> {
             index: SlotIndex::default(),
             rows: Vec::new(),
             free: Vec::new(),
+            root: None,
             counts: [0; PREFIX_COMPONENTS + 1],
             lengths: Lengths::default(),
         }
@@ -108,19 +111,15 @@ impl<T> PrefixTable<T> {
     #[inline]
     fn longest_slot(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(Slot, u64)> {
         let bytes = name.as_bytes();
-        self.in_use(prefixes)
-            .find_map(|Prefix { end, hash, .. }| self.find(*hash, &bytes[..*end]).map(|slot| (slot, *hash)))
+        let find = |Prefix { end, hash, .. }: &Prefix| Some((self.find(*hash, &bytes[..*end])?, *hash));
+        let found = self.in_use(prefixes).find_map(find);
+        found.or_else(|| Some((self.root?, prefixes.first()?.hash)))
     }
 
-    /// The prefixes whose lengths are in use, from the longest on.
+    /// The prefixes whose lengths are in use, from the longest on, without the root.
     #[inline]
     fn in_use<'a>(&'a self, prefixes: &'a [Prefix]) -> impl Iterator<Item = &'a Prefix> {
-        let root = self.counts[0] > 0;
-        let is_in_use = move |prefix: &&Prefix| match prefix.components {
-            0 => root,
-            length => self.lengths.contains(usize::from(length)),
-        };
-        prefixes.iter().rev().filter(is_in_use)
+        prefixes.iter().rev().filter(|prefix| self.lengths.contains(usize::from(prefix.components)))
     }
 
     #[inline]
@@ -173,6 +172,9 @@ impl<T> PrefixTable<T> {
         });
         self.rows[slot.index()] = Row::new(name, value);
         self.index.insert(hash, slot);
+        if length == 0 {
+            self.root = Some(slot);
+        }
         None
     }
 
@@ -187,6 +189,9 @@ impl<T> PrefixTable<T> {
         self.counts[length] -= 1;
         if self.counts[length] == 0 {
             self.lengths.remove(length);
+        }
+        if length == 0 {
+            self.root = None;
         }
         match std::mem::replace(&mut self.rows[slot.index()], Row::Free) {
             Row::Free => None,

@@ -53,7 +53,7 @@ impl ForwardReason {
 }
 
 /// One member of the list: ours.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheStatus {
     /// Answered from the store.
     Hit { ttl_seconds: i64 },
@@ -111,6 +111,20 @@ impl CacheStatus {
 
     /// The whole field: what caches nearer to the origin said (RFC 9211 §2: in order, the one nearest to the client last), then ours.
     pub(crate) fn after(self, earlier: &str) -> HeaderValue {
+        // What most misses say, ready made.
+        const STORED: CacheStatus = CacheStatus::Forwarded {
+            reason: ForwardReason::UriMiss,
+            status: Some(StatusCode::OK),
+            stored: true,
+            collapsed: false,
+            refusal: None,
+        };
+        if earlier.is_empty() && self == STORED {
+            return HeaderValue::from_static("larder; fwd=uri-miss; fwd-status=200; stored");
+        }
+        if earlier.is_empty() && self == (CacheStatus::Hit { ttl_seconds: 0 }) {
+            return HeaderValue::from_static("larder; hit; ttl=0");
+        }
         let mut text = String::with_capacity(earlier.len() + 48);
         if !earlier.is_empty() {
             text.push_str(earlier);
@@ -129,6 +143,9 @@ impl CacheStatus {
 
 /// What other caches said, as one line; what is not visible ASCII is left out.
 pub(crate) fn earlier(headers: &HeaderMap) -> String {
+    if !headers.contains_key(CACHE_STATUS) {
+        return String::new();
+    }
     let lines: Vec<&str> = headers.get_all(CACHE_STATUS).into_iter().filter_map(|line| line.to_str().ok()).collect();
     lines.join(", ")
 }

@@ -83,12 +83,13 @@ pub(crate) fn strong_validator(headers: &HeaderMap) -> Option<(HeaderName, &Head
 
 /// Whether the request has preconditions that only the origin can judge (RFC 9110 §13.1.1, §13.1.4).
 pub(crate) fn asks_the_origin(request: &HeaderMap) -> bool {
-    request.contains_key(IF_MATCH) || request.contains_key(IF_UNMODIFIED_SINCE)
+    request.keys().any(|name| [IF_MATCH, IF_UNMODIFIED_SINCE].contains(name))
 }
 
 /// Whether the request asks for something other than the whole current representation.
 pub(crate) fn asks_for_less(request: &HeaderMap) -> bool {
-    [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_SINCE].iter().any(|name| request.contains_key(name))
+    // Few requests have more than a dozen fields: to go through them costs less than four look-ups.
+    request.keys().any(|name| [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_SINCE].contains(name))
 }
 
 /// Puts the stored response's validators in the place of the client's conditions (RFC 9111 §4.3.1). The range goes too: the answer

@@ -80,6 +80,9 @@ pub(crate) struct RequestDirectives {
 impl RequestDirectives {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut found = RequestDirectives::default();
+        if !headers.keys().any(|name| [CACHE_CONTROL, PRAGMA].contains(name)) {
+            return found;
+        }
         if !headers.contains_key(CACHE_CONTROL) {
             // HTTP/1.0's way; RFC 9111 §5.4 deprecates it, clients still send it with a reload.
             found.no_cache = crate::fields::has_token(headers, &PRAGMA, b"no-cache");

@@ -22,7 +22,7 @@ pub fn times_passed(headers: &HeaderMap) -> usize {
 /// Removes what belongs to one connection (RFC 9110 §7.6.1): an intermediary MUST remove the fields that `Connection` names, and
 /// SHOULD remove these well-known ones even unnamed. The proxy's own authentication fields go too (RFC 9111 §3.1 forbids storing them,
 /// and no client of a reverse proxy has use for them). `Host` stays, whatever `Connection` says: the target is made of it.
-pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
+pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     const ALWAYS: [&str; 10] = [
         "connection",
         "keep-alive",
@@ -46,7 +46,8 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
     }
-    for name in ALWAYS {
+    // Most messages have none of them: one look at the names costs less than ten look-ups.
+    while let Some(name) = headers.keys().find(|name| ALWAYS.contains(&name.as_str())).cloned() {
         headers.remove(name);
     }
 }
@@ -66,14 +67,13 @@ pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &[u8]) ->
 
 /// RFC 9110 §7.6.3: a proxy MUST append itself to `Via`, with the version of the protocol that it received.
 pub(crate) fn append_via(headers: &mut HeaderMap, version: Version) {
-    let received = match version {
-        Version::HTTP_10 => "1.0",
-        Version::HTTP_2 => "2",
-        Version::HTTP_3 => "3",
-        _ => "1.1",
+    let own = match version {
+        Version::HTTP_10 => "1.0 larder",
+        Version::HTTP_2 => "2 larder",
+        Version::HTTP_3 => "3 larder",
+        _ => "1.1 larder",
     };
-    let own = HeaderValue::try_from(format!("{received} {NAME}")).expect("digits and a token");
-    headers.append(VIA, own);
+    headers.append(VIA, HeaderValue::from_static(own));
 }
 
 /// RFC 9110 §6.6.1: a recipient with a clock that stores or forwards a response without a (valid) `Date` records the time of receipt.
@@ -109,12 +109,13 @@ pub(crate) fn compact(headers: &HeaderMap) -> HeaderMap {
         buffer.extend_from_slice(value.as_bytes());
     }
     let mut rest: Bytes = buffer.freeze();
-    // Room for Age and Cache-Status, so that neither a look-up nor a copy grows the map.
-    let mut copy = HeaderMap::with_capacity(headers.keys_len() + 2);
-    for (name, value) in headers {
+    // Copied whole: no name is hashed again. Room for Age and Cache-Status, so that neither a look-up nor a copy grows the map.
+    let mut copy = headers.clone();
+    copy.reserve(2);
+    for value in copy.values_mut() {
         let mut own = HeaderValue::from_maybe_shared(rest.split_to(value.len())).expect("was a header value");
         own.set_sensitive(value.is_sensitive());
-        copy.append(name, own);
+        *value = own;
     }
     copy
 }

@@ -59,7 +59,9 @@ impl Stored {
             rendered: 0,
         };
         // Only to hold their places: no response is as old as this, so the first hit renders.
-        stored.render(NEVER, 0);
+        stored.headers.insert(AGE, HeaderValue::from_static("18446744073709551615"));
+        stored.headers.insert(CACHE_STATUS, CacheStatus::Hit { ttl_seconds: 0 }.after(&stored.earlier));
+        stored.rendered = NEVER;
         stored
     }
 

@@ -23,7 +23,12 @@ fn main() {
     let objects: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
     let path = folder.join(format!("larder-bench-{}", std::process::id()));
     let capacity = ByteSize::from_bytes((objects * 1000 * 2).max(8 << 20));
-    let config = DiskConfig { path: path.clone(), capacity, policy: "fifo".parse().expect("a policy") };
+    let config = DiskConfig {
+        path: path.clone(),
+        capacity,
+        policy: "fifo".parse().expect("a policy"),
+        queue: ByteSize::from_mib(128),
+    };
     let streams = Streams::new(1);
     let start = || Disk::start("bench", &config, (), &streams).expect("a disk");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");

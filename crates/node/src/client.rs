@@ -230,6 +230,14 @@ impl Client {
         Ok(self.socket.stop_on_signals()?)
     }
 
+    /// What ends the waiting of [`Client::receive`] from another thread; wake-ups before it are remembered. There is one.
+    ///
+    /// # Errors
+    /// Where the system has no descriptor left.
+    pub fn waker(&mut self) -> Result<mio::Waker, ClientError> {
+        Ok(self.socket.waker()?)
+    }
+
     /// Packets to be sent by the next [`Client::receive`].
     pub fn output(&mut self) -> &mut Output {
         &mut self.output
@@ -247,7 +255,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sends what waits, then waits until a packet comes, `deadline` passes or a signal arrives. Hands every packet that came at once to
+    /// Sends what waits, then waits until a packet comes, `deadline` passes, a signal arrives or the [`Client::waker`] is called. Hands every packet that came at once to
     /// `handle`, with the means to answer.
     ///
     /// # Errors
@@ -278,7 +286,8 @@ impl Client {
                 continue;
             }
             let now = self.now();
-            if self.interrupted() || deadline.is_some_and(|deadline| deadline <= now) {
+            let woken = self.socket.take_woken();
+            if woken || self.interrupted() || deadline.is_some_and(|deadline| deadline <= now) {
                 return Ok(());
             }
             self.socket.wait(deadline.map(|deadline| deadline.since(now)))?;
@@ -450,7 +459,11 @@ impl Output {
     /// Takes the packet that `write` appends (none where it appends nothing), to be sent with the token of the Interest that it answers.
     /// Returns what `write` returns.
     pub fn send<R>(&mut self, token: Option<PitToken>, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-        let header = LpHeader { pit_token: token, ..LpHeader::default() };
+        self.send_with(&LpHeader { pit_token: token, ..LpHeader::default() }, write)
+    }
+
+    /// The same with a link header of the caller's.
+    pub fn send_with<R>(&mut self, header: &LpHeader, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let Output { bytes, packet, .. } = self;
         match &mut self.datagrams {
             None if header.is_empty() => write(bytes),
@@ -458,7 +471,7 @@ impl Output {
                 packet.clear();
                 let result = write(packet);
                 if !packet.is_empty() {
-                    encode_lp(&header, packet, bytes);
+                    encode_lp(header, packet, bytes);
                 }
                 result
             }
@@ -467,7 +480,7 @@ impl Output {
                 let result = write(packet);
                 if !packet.is_empty() {
                     // An MTU too small for a header is not one that this module chooses.
-                    let _ = fragmenter.fragment(&header, packet, *mtu, |wire| {
+                    let _ = fragmenter.fragment(header, packet, *mtu, |wire| {
                         bytes.extend_from_slice(wire);
                         lengths.push_back(wire.len());
                     });

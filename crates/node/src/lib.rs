@@ -27,12 +27,14 @@ pub mod limits;
 pub mod log;
 mod ndn;
 mod node;
+pub mod pair;
 mod reload;
 mod system_message;
 
 pub use config::{
-    AdminConfig, AuthorizeConfig, Config, ConfigError, DEFAULT, DiskTable, HttpTable, LogConfig, LogFormat, NdnConfig,
-    Origin, OriginTable, RouteConfig, RouteTarget, Scope, StrategyConfig, TlsTable, UnixSetting,
+    AdminConfig, AuthorizeConfig, Config, ConfigError, DEFAULT, DiskTable, GatewayTable, HttpTable, LogConfig,
+    LogFormat, NdnConfig, Origin, OriginTable, RouteConfig, RouteTarget, Scope, StrategyConfig, TlsTable, UnixSetting,
+    UpstreamTable,
 };
 pub use node::{Node, raise_descriptor_limit};
 pub use system_message::system_message;

@@ -2,9 +2,13 @@
 
 use crate::config::{Config, HttpTable, Origin, OriginTable};
 use crate::disk::DiskConfig;
+use crate::http::limits::DISK_QUEUE_SHARE;
 use crate::http::{Admin, Http, HttpConfig, OriginGroup, Purging, StatusSource, TlsConfig, Upstream};
 use crate::ndn::Ndn;
+use crate::pair::edge::{Edge, EdgeConfig};
+use crate::pair::far::{Far, FarConfig};
 use crate::reload::{Changes, ConfigFile};
+use larder_units::ByteSize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -14,6 +18,8 @@ use std::sync::{Arc, mpsc};
 /// A running node.
 pub struct Node {
     ndn: Ndn,
+    far: Option<Far>,
+    edge: Option<Edge>,
     http: Option<Http>,
     admin: Option<Admin>,
     purging: Option<Arc<Purging>>,
@@ -39,8 +45,17 @@ impl Node {
         raise_descriptor_limit();
         let of_ndn = end.clone();
         let ndn = Ndn::start(&config.ndn, move || drop(of_ndn.send(End::Thread("ndn"))))?;
-        let mut node = Node { ndn, http: None, admin: None, purging: None, origin: config.http.origin.clone(), ends };
-        match node.start_http(config, end) {
+        let mut node = Node {
+            ndn,
+            far: None,
+            edge: None,
+            http: None,
+            admin: None,
+            purging: None,
+            origin: config.http.origin.clone(),
+            ends,
+        };
+        match node.start_pair(config, &end).and_then(|()| node.start_http(config, end)) {
             Ok(()) => Ok(node),
             Err(error) => {
                 node.stop();
@@ -49,12 +64,37 @@ impl Node {
         }
     }
 
+    /// The ends of HTTP over NDN that this node is.
+    fn start_pair(&mut self, config: &Config, end: &mpsc::Sender<End>) -> Result<(), String> {
+        let forwarder = || self.ndn.unix.clone().unwrap_or_default();
+        if let Some(table) = &config.ndn.gateway {
+            let config = FarConfig {
+                prefix: table.prefix.clone(),
+                origin: table.origin.clone(),
+                key: table.key(),
+                memory: table.memory,
+                shared_for: table.shared_for,
+                forwarder: forwarder(),
+            };
+            let end = end.clone();
+            self.far = Some(Far::start(&config, move || drop(end.send(End::Thread("gateway"))))?);
+        }
+        if let Some(table) = config.http.upstream.as_ref().filter(|_| config.http.listen.is_some()) {
+            let config = EdgeConfig { prefix: table.ndn.clone(), trust: table.trust(), forwarder: forwarder() };
+            let end = end.clone();
+            self.edge = Some(Edge::start(&config, move || drop(end.send(End::Thread("edge"))))?);
+        }
+        Ok(())
+    }
+
     fn start_http(&mut self, config: &Config, end: mpsc::Sender<End>) -> Result<(), String> {
-        if let Some(http) = http_config(&config.http) {
+        if let Some(http) = http_config(&config.http, self.edge.as_ref()) {
             self.http = Some(Http::start(&http, move || drop(end.send(End::Thread("http"))))?);
         }
         if let Some(listen) = config.admin.listen {
             let mut sources: Vec<Arc<dyn StatusSource>> = vec![Arc::new(self.ndn.handle.clone())];
+            sources.extend(self.far.as_ref().map(Far::source));
+            sources.extend(self.edge.as_ref().map(Edge::source));
             sources.extend(self.http.as_ref().map(Http::source));
             let token = config.admin.token.as_deref();
             self.purging = self.http.as_ref().map(|http| http.purging(token));
@@ -74,6 +114,9 @@ impl Node {
         if let Some(http) = &self.http {
             let address = http.local_addr();
             let _ = match &self.origin {
+                Origin::Generated if let Some(edge) = &self.edge => {
+                    writeln!(text, "HTTP   http://{address}/  in front of ndn:{}", edge.handle().prefix())
+                }
                 Origin::Generated => {
                     writeln!(text, "HTTP   http://{address}/  try: curl -sv -o /dev/null http://{address}/10KiB/hello")
                 }
@@ -82,6 +125,9 @@ impl Node {
         }
         if let Some(address) = self.http.as_ref().and_then(Http::local_tls_addr) {
             let _ = writeln!(text, "HTTPS  https://{address}/  HTTP/2 and HTTP/1.1");
+        }
+        if let Some(far) = &self.far {
+            let _ = writeln!(text, "HTTP   under ndn:{}  try: larder get {0}/HOST/PATH", far.prefix());
         }
         if let Some(admin) = &self.admin {
             let _ = writeln!(text, "admin  http://{}/status  and /metrics", admin.local_addr());
@@ -116,7 +162,7 @@ impl Node {
             return tracing::warn!("not reloaded: the node runs without a configuration file");
         };
         let applied = file.reread(|config| {
-            if let (Some(http), Some(config)) = (&self.http, http_config(&config.http)) {
+            if let (Some(http), Some(config)) = (&self.http, http_config(&config.http, self.edge.as_ref())) {
                 http.reload(&config)?;
             }
             if let Some(purging) = &self.purging {
@@ -149,6 +195,12 @@ impl Node {
         if let Some(http) = self.http {
             http.stop();
         }
+        if let Some(edge) = self.edge {
+            edge.stop();
+        }
+        if let Some(far) = self.far {
+            far.stop();
+        }
         self.ndn.stop();
         if let Some(admin) = self.admin {
             admin.stop();
@@ -173,7 +225,7 @@ fn watch_signals(end: mpsc::Sender<End>) -> Result<(), String> {
     thread.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-fn http_config(table: &HttpTable) -> Option<HttpConfig> {
+fn http_config(table: &HttpTable, edge: Option<&Edge>) -> Option<HttpConfig> {
     Some(HttpConfig {
         listen: table.listen?,
         tls: table.tls.as_ref().and_then(|tls| {
@@ -181,20 +233,23 @@ fn http_config(table: &HttpTable) -> Option<HttpConfig> {
             Some(TlsConfig { listen: tls.listen?, certificate, key })
         }),
         upstream: match &table.origin {
-            Origin::Generated => Upstream::Generated,
+            Origin::Generated => edge.map_or(Upstream::Generated, |edge| Upstream::Named(edge.handle())),
             Origin::Http(uri) => Upstream::Http(uri.clone()),
         },
         origins: table.origins.iter().map(origin_group).collect(),
+        origin_ca: table.origin_ca.clone(),
+        threads: table.threads,
         capacity: table.cache,
         policy: table.policy.clone(),
         max_object: table.max_object,
         slice: table.slice,
         share_cookies: table.share_cookies,
         targets: table.targets.clone(),
-        disk: table.disk.as_ref().map(|table| DiskConfig {
-            path: table.path.clone(),
-            capacity: table.capacity,
-            policy: table.policy.clone(),
+        disk: table.disk.as_ref().map(|disk| DiskConfig {
+            path: disk.path.clone(),
+            capacity: disk.capacity,
+            policy: disk.policy.clone(),
+            queue: ByteSize::from_bytes((table.cache.bytes() / DISK_QUEUE_SHARE).clamp(1 << 20, 1 << 30)),
         }),
     })
 }

@@ -44,7 +44,12 @@ fn nowhere() -> SocketAddr {
 
 fn config(origin: SocketAddr, path: &Path) -> HttpConfig {
     let upstream = Upstream::Http(format!("http://{origin}").parse().unwrap());
-    let disk = DiskConfig { path: path.join("tier"), capacity: ByteSize::from_mib(8), policy: "fifo".parse().unwrap() };
+    let disk = DiskConfig {
+        path: path.join("tier"),
+        capacity: ByteSize::from_mib(8),
+        policy: "fifo".parse().unwrap(),
+        queue: ByteSize::from_mib(8),
+    };
     HttpConfig { disk: Some(disk), ..wire::config(upstream) }
 }
 

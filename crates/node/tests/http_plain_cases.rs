@@ -175,7 +175,7 @@ fn bad_settings_are_one_line_that_names_them() {
     for (config, parts) in [
         (config(node.address, "http://a"), ["[http] listen", "in use"]),
         (config(([192, 0, 2, 1], 1).into(), "http://a"), ["[http] listen", "192.0.2.1:1"]),
-        (config(free, "https://a"), ["[http] origin", "https://a"]),
+        (config(free, "ftp://a"), ["[http] origin", "ftp://a"]),
         (config(free, "http://a/path"), ["[http] origin", "/path"]),
         (config(vacant, &format!("http://localhost:{}", vacant.port())), ["[http] origin", "is [http] listen itself"]),
     ] {

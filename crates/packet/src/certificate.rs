@@ -76,7 +76,7 @@ impl Certificate {
         if key.is_none_or(|key| key.value != b"KEY") || data.content_type != Some(types::CONTENT_KEY) {
             return Err(CertificateError::NotACertificate);
         }
-        let validity = validity(data.signature_info.wire).ok_or(CertificateError::Validity)?;
+        let validity = validity(data.signature_info().wire).ok_or(CertificateError::Validity)?;
         let verifier = PublicKeyVerifier::from_spki(data.content).map_err(CertificateError::Key)?;
         Ok(Certificate { name: data.name.to_name(), verifier, validity })
     }

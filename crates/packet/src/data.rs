@@ -26,10 +26,10 @@ pub struct Data<'a> {
     pub final_block_id: Option<Component<'a>>,
     /// The content; empty where there is none.
     pub content: &'a [u8],
-    /// How it is signed.
-    pub signature_info: SignatureInfo<'a>,
     /// The signature.
     pub signature_value: &'a [u8],
+    /// Validated; see [`signature_info`](Self::signature_info).
+    signature_info: &'a [u8],
     name_offset: usize,
     signature_value_offset: usize,
 }
@@ -39,6 +39,7 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// Where it is none, with the offset in `wire`.
+    #[inline]
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let mut elements = Tlv::only(wire, types::DATA)?.children();
         let name_element = elements.require(types::NAME, "Name")?;
@@ -59,7 +60,7 @@ impl<'a> Data<'a> {
             match element.typ {
                 types::META_INFO => meta_info = MetaInfo::of_element(&element)?,
                 types::CONTENT => content = element.value,
-                types::SIGNATURE_INFO => signature_info = Some(SignatureInfo::of_element(&element)?),
+                types::SIGNATURE_INFO => signature_info = Some(SignatureInfo::of_element(&element)?.wire),
                 types::SIGNATURE_VALUE => signature_value = Some(element),
                 _ => {}
             }
@@ -73,8 +74,8 @@ impl<'a> Data<'a> {
             freshness: meta_info.freshness,
             final_block_id: meta_info.final_block_id,
             content,
-            signature_info: signature_info.ok_or(missing("SignatureInfo"))?,
             signature_value: signature_value.value,
+            signature_info: signature_info.ok_or(missing("SignatureInfo"))?,
             name_offset: name_element.value_offset(),
             signature_value_offset: signature_value.offset,
         })
@@ -83,6 +84,11 @@ impl<'a> Data<'a> {
     /// Where in `wire` the TLV-VALUE of the name stands: a store that keeps the packet needs no copy of the name.
     pub fn name_range(&self) -> Range<usize> {
         self.name_offset..self.name_offset + self.name.as_bytes().len()
+    }
+
+    /// How it is signed.
+    pub fn signature_info(&self) -> SignatureInfo<'a> {
+        SignatureInfo::decode(self.signature_info).expect("it was read when the packet was")
     }
 
     /// The SHA-256 digest of the whole packet, which as a component completes its full name.
@@ -101,7 +107,7 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`VerifyError`] where it is not that key's.
     pub fn verify(&self, verifier: &dyn Verifier) -> Result<(), VerifyError> {
-        verifier.verify(self.signature_info.signature_type, &[self.signed_portion()], self.signature_value)
+        verifier.verify(self.signature_info().signature_type, &[self.signed_portion()], self.signature_value)
     }
 }
 

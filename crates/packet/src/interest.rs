@@ -38,10 +38,10 @@ pub struct Interest<'a> {
     pub hop_limit_offset: Option<usize>,
     /// Opaque bytes for the producer.
     pub application_parameters: Option<&'a [u8]>,
-    /// How it is signed, where it is.
-    pub signature_info: Option<SignatureInfo<'a>>,
     /// The signature, where it is signed.
     pub signature_value: Option<&'a [u8]>,
+    /// Validated; see [`signature_info`](Self::signature_info).
+    signature_info: Option<&'a [u8]>,
     name_offset: usize,
     parameters_offset: usize,
     signature_value_offset: usize,
@@ -53,6 +53,7 @@ impl<'a> Interest<'a> {
     ///
     /// # Errors
     /// Where it is none, with the offset in `wire`.
+    #[inline]
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let mut elements = Tlv::only(wire, types::INTEREST)?.children();
         let mut interest = Interest::of_name(wire, &elements.require(types::NAME, "Name")?)?;
@@ -95,8 +96,8 @@ impl<'a> Interest<'a> {
             hop_limit: None,
             hop_limit_offset: None,
             application_parameters: None,
-            signature_info: None,
             signature_value: None,
+            signature_info: None,
             name_offset: element.value_offset(),
             parameters_offset: 0,
             signature_value_offset: 0,
@@ -121,7 +122,7 @@ impl<'a> Interest<'a> {
                 self.application_parameters = Some(element.value);
                 self.parameters_offset = element.offset;
             }
-            types::INTEREST_SIGNATURE_INFO => self.signature_info = Some(SignatureInfo::of_element(element)?),
+            types::INTEREST_SIGNATURE_INFO => self.signature_info = Some(SignatureInfo::of_element(element)?.wire),
             types::INTEREST_SIGNATURE_VALUE => {
                 self.signature_value = Some(element.value);
                 self.signature_value_offset = element.offset;
@@ -129,6 +130,12 @@ impl<'a> Interest<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// How it is signed, where it is.
+    pub fn signature_info(&self) -> Option<SignatureInfo<'a>> {
+        // It was read when the packet was.
+        self.signature_info.and_then(|wire| SignatureInfo::decode(wire).ok())
     }
 
     /// The lifetime, or the four seconds that hold where there is none.
@@ -190,7 +197,7 @@ impl<'a> Interest<'a> {
     /// [`VerifyError`] where it is not signed, or not by that key.
     pub fn verify(&self, verifier: &dyn Verifier) -> Result<(), VerifyError> {
         let (Some(portions), Some(info), Some(value)) =
-            (self.signed_portion(), &self.signature_info, self.signature_value)
+            (self.signed_portion(), self.signature_info(), self.signature_value)
         else {
             return Err(VerifyError::NotSigned);
         };

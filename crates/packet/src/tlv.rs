@@ -261,12 +261,17 @@ struct Header {
 /// `None` where the bytes start no element.
 #[inline]
 fn read_header(bytes: &[u8]) -> Option<Header> {
-    // Nearly every element has a type and a length below 253.
+    // Nearly every element has a type below 253, and a length below 253 or, around and in Data, below 65,536.
     match bytes {
         [typ @ 1..=252, length @ 0..=252, ..] => Some(Header {
             typ: u32::from(*typ),
             size: const { NonZeroU32::new(2).unwrap() },
             length: u64::from(*length),
+        }),
+        [typ @ 1..=252, 0xFD, high, low, ..] if (*high, *low) >= (0, 253) => Some(Header {
+            typ: u32::from(*typ),
+            size: const { NonZeroU32::new(4).unwrap() },
+            length: u64::from(u16::from_be_bytes([*high, *low])),
         }),
         _ => read_long_header(bytes),
     }

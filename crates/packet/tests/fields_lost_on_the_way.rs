@@ -28,7 +28,7 @@ proptest! {
         prop_assert_eq!(interest.hop_limit, fields.hop_limit);
         let parameters = fields.parameters.or(fields.signed.then(Vec::new));
         prop_assert_eq!(interest.application_parameters, parameters.as_deref());
-        let info = interest.signature_info;
+        let info = interest.signature_info();
         prop_assert_eq!(info.map(|info| (info.signature_type, info.time, info.seq_num)), fields.signed.then_some((0, Some(1_700_000_000_000), Some(9))));
         prop_assert_eq!(interest.verify(&DigestVerifier).is_ok(), fields.signed);
     }

@@ -51,10 +51,10 @@ fn after_any_flipped_bit_of_a_data() {
         let mut wire =
             DataBuilder::new(&name).freshness(Duration::from_secs(1)).content(b"content").build(&*signer).unwrap();
         let data = Data::decode(&wire).unwrap();
-        assert_eq!(data.signature_info.signature_type, signature_type);
+        assert_eq!(data.signature_info().signature_type, signature_type);
         let key_name = key_name();
         let locator = (signature_type != types::DIGEST_SHA256).then(|| KeyLocator::Name(key_name.as_name()));
-        assert_eq!(data.signature_info.key_locator, locator);
+        assert_eq!(data.signature_info().key_locator, locator);
         assert_eq!(data.verify(&*verifier), Ok(()), "type {signature_type}");
         for bit in 0..wire.len() * 8 {
             wire[bit / 8] ^= 1 << (bit % 8);
@@ -73,7 +73,7 @@ fn after_any_flipped_bit_of_an_interest() {
         let builder = InterestBuilder::new(&name).nonce(7).application_parameters(b"parameters");
         let mut wire = builder.sign(&*signer, freshness).unwrap();
         let interest = Interest::decode(&wire).unwrap();
-        let info = interest.signature_info.unwrap();
+        let info = interest.signature_info().unwrap();
         assert_eq!(
             (info.signature_type, info.nonce, info.time, info.seq_num),
             (signature_type, Some(&[1, 2, 3, 4][..]), Some(1_700_000_000_000), None)
@@ -179,7 +179,7 @@ fn python_ndn_makes_the_same_bytes() {
     );
     let interest = Interest::decode(&wire).unwrap();
     assert_eq!((interest.check_parameters_digest(), interest.verify(&DigestVerifier)), (Ok(()), Ok(())));
-    let info = interest.signature_info.unwrap();
+    let info = interest.signature_info().unwrap();
     let freshness = SignatureFreshness { nonce: info.nonce, time: info.time, seq_num: None };
     let register: Name = "/localhost/nfd/rib/register".parse().unwrap();
     let builder =

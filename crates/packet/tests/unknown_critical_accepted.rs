@@ -83,7 +83,7 @@ fn a_signature_without_parameters_is_no_signature() {
     let wire = interest(&[44, 3, 27, 1, 0, 46, 1, 0]);
     let decoded = Interest::decode(&wire).unwrap();
     assert!(
-        decoded.signature_info.is_none() && decoded.signature_value.is_none() && decoded.signed_portion().is_none()
+        decoded.signature_info().is_none() && decoded.signature_value.is_none() && decoded.signed_portion().is_none()
     );
 }
 

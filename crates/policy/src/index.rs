@@ -5,18 +5,48 @@
 //! An entry holds a slot and 32 bits of its id's hash, whose high bits are its home: so neither a search nor growth reads an id,
 //! and the owner compares the whole id once, in memory that a hit reads anyway. At most three quarters full: 11 to 21 bytes an entry.
 //!
-//! No defence against chosen ids, see [`mix`].
+//! No defence against chosen ids, see [`mix`], unless they are hashes under a key ([`KeyedHashes`]).
 
 use crate::Slot;
 use crate::hash::mix;
 use crate::prefetch::{grow, prefetch};
+use std::marker::PhantomData;
 
 /// Which slot an id has. The owner knows the id of each slot.
-#[derive(Clone, Debug, Default)]
-pub struct SlotIndex {
+#[derive(Clone, Debug)]
+pub struct SlotIndex<I: Ids = AnyIds> {
     /// The tag in the high half, the slot in the low one; a power of two of them.
     entries: Vec<u64>,
     len: usize,
+    ids: PhantomData<I>,
+}
+
+/// What the ids of an index are.
+pub trait Ids {
+    /// A hash of the id, whose high bits are uniform.
+    fn hash(id: u64) -> u64;
+}
+
+/// Ids that may be in any order: the numbers of a trace's objects.
+#[derive(Clone, Copy, Debug)]
+pub struct AnyIds;
+
+impl Ids for AnyIds {
+    #[inline]
+    fn hash(id: u64) -> u64 {
+        mix(id)
+    }
+}
+
+/// Ids that are uniform hashes already, under a key that nobody outside knows.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyedHashes;
+
+impl Ids for KeyedHashes {
+    #[inline]
+    fn hash(id: u64) -> u64 {
+        id
+    }
 }
 
 /// No slot has this number.
@@ -24,7 +54,13 @@ const EMPTY: u64 = u64::MAX;
 
 const MIN_ENTRIES: usize = 16;
 
-impl SlotIndex {
+impl<I: Ids> Default for SlotIndex<I> {
+    fn default() -> Self {
+        SlotIndex { entries: Vec::new(), len: 0, ids: PhantomData }
+    }
+}
+
+impl<I: Ids> SlotIndex<I> {
     /// Entries.
     pub fn len(&self) -> usize {
         self.len
@@ -39,7 +75,7 @@ impl SlotIndex {
     #[inline]
     pub fn prefetch(&self, id: u64) {
         if !self.entries.is_empty() {
-            prefetch(&self.entries, self.home(tag(id)));
+            prefetch(&self.entries, self.home(Self::tag(id)));
         }
     }
 
@@ -55,7 +91,7 @@ impl SlotIndex {
         if self.entries.is_empty() {
             return None;
         }
-        let tag = tag(id);
+        let tag = Self::tag(id);
         let mut place = self.home(tag);
         loop {
             match self.entries[place] {
@@ -72,7 +108,7 @@ impl SlotIndex {
         if (self.len + 1) * 4 > self.entries.len() * 3 {
             self.grow();
         }
-        self.put(tag(id) << 32 | u64::from(slot.raw()));
+        self.put(Self::tag(id) << 32 | u64::from(slot.raw()));
         self.len += 1;
     }
 
@@ -82,7 +118,7 @@ impl SlotIndex {
         if self.entries.is_empty() {
             return false;
         }
-        let sought = tag(id) << 32 | u64::from(slot.raw());
+        let sought = Self::tag(id) << 32 | u64::from(slot.raw());
         let mut gap = self.home(sought >> 32);
         while self.entries[gap] != sought {
             if self.entries[gap] == EMPTY {
@@ -133,6 +169,11 @@ impl SlotIndex {
     }
 
     #[inline]
+    fn tag(id: u64) -> u64 {
+        I::hash(id) >> 32
+    }
+
+    #[inline]
     fn home(&self, tag: u64) -> usize {
         // Up to 2^32 places the product fits; beyond, all homes are in the lower half, and the probing finds the rest.
         (tag.wrapping_mul(self.entries.len() as u64) >> 32) as usize
@@ -142,11 +183,6 @@ impl SlotIndex {
     fn after(&self, place: usize) -> usize {
         (place + 1) & (self.entries.len() - 1)
     }
-}
-
-#[inline]
-fn tag(id: u64) -> u64 {
-    mix(id) >> 32
 }
 
 #[inline]
@@ -163,7 +199,7 @@ mod tests {
     proptest! {
         #[test]
         fn an_entry_is_lost(steps in proptest::collection::vec((0u8..2, 0u64..60), 0..500)) {
-            let (mut index, mut model) = (SlotIndex::default(), HashMap::<u64, u32>::new());
+            let (mut index, mut model) = (SlotIndex::<AnyIds>::default(), HashMap::<u64, u32>::new());
             let mut ids = Vec::new();
             for (operation, id) in steps {
                 let slot = model.get(&id).copied();

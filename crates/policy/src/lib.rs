@@ -40,6 +40,7 @@ pub mod adaptsize_model {
 }
 mod admit;
 mod bloom;
+mod cache;
 mod engine;
 mod evict;
 mod future;
@@ -57,9 +58,10 @@ mod sketch;
 mod spec;
 mod traits;
 
-pub use engine::{Cache, Engine, Victim};
+pub use cache::{Cache, Victim};
+pub use engine::Engine;
 pub use future::{Future, FutureBuilder, FutureTooLong};
-pub use index::SlotIndex;
+pub use index::{AnyIds, Ids, KeyedHashes, SlotIndex};
 pub use job::{Job, JobDone};
 pub use parameters::{Parameter, Preset, Values};
 pub use path::Path;

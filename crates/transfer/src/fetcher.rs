@@ -163,6 +163,13 @@ impl Fetcher {
         }
     }
 
+    /// The same, with round trips that were measured on the way before: the first time-out need not be guessed.
+    #[must_use]
+    pub fn with_rtt(mut self, rtt: RttEstimator) -> Self {
+        self.rtt = rtt;
+        self
+    }
+
     /// Appends the next Interest to `out`; false where none is to be sent now. Call it until then, after every event.
     pub fn poll(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         let last = match &self.target {
@@ -352,7 +359,9 @@ impl Fetcher {
         }
         match &self.verifier {
             Some(verifier) => data.verify(verifier.as_ref()).is_ok(),
-            None if data.signature_info.signature_type == types::DIGEST_SHA256 => data.verify(&DigestVerifier).is_ok(),
+            None if data.signature_info().signature_type == types::DIGEST_SHA256 => {
+                data.verify(&DigestVerifier).is_ok()
+            }
             None => {
                 self.stats.unverified += 1;
                 true

@@ -90,6 +90,8 @@ mod tests {
             listen: ([127, 0, 0, 1], 0).into(),
             tls: None,
             origins: Vec::new(),
+            origin_ca: None,
+            threads: 1,
             upstream: Upstream::Http(format!("http://{}", origin.local_addr()).parse().unwrap()),
             capacity,
             policy: "lru".parse().unwrap(),

@@ -16,6 +16,8 @@ struct State {
     stream: Stream,
     /// Reads of records fail, or return something else.
     lies: bool,
+    /// Reads of any of these bytes fail.
+    broken: Range<usize>,
     /// How many more writes and syncs succeed.
     writes_left: Option<u32>,
 }
@@ -24,11 +26,16 @@ impl Disk {
     pub fn new(bytes: u64, stream: Stream) -> Disk {
         let empty = vec![0; bytes as usize];
         let (view, durable, unsynced) = (empty.clone(), empty, Vec::new());
-        Disk(RefCell::new(State { view, durable, unsynced, stream, lies: false, writes_left: None }))
+        Disk(RefCell::new(State { view, durable, unsynced, stream, lies: false, broken: 0..0, writes_left: None }))
     }
 
     pub fn set_lies(&self, lies: bool) {
         self.0.borrow_mut().lies = lies;
+    }
+
+    /// A sector can be read no more.
+    pub fn set_broken(&self, bytes: Range<usize>) {
+        self.0.borrow_mut().broken = bytes;
     }
 
     pub fn fail_after(&self, writes: u32) {
@@ -90,6 +97,9 @@ impl State {
 impl Storage for Disk {
     fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         let state = &mut *self.0.borrow_mut();
+        if state.broken.start < at as usize + into.len() && (at as usize) < state.broken.end {
+            return Err(io::Error::other("a sector cannot be read"));
+        }
         into.copy_from_slice(&state.view[at as usize..at as usize + into.len()]);
         if state.lies && !into.is_empty() {
             match state.stream.below(4) {

@@ -7,7 +7,7 @@ mod disk;
 mod world;
 
 use disk::Disk;
-use larder_disk::{Config, Geometry, Identity, Log};
+use larder_disk::{Config, Geometry, Identity, Log, Opened, Put};
 use larder_units::{Streams, Time};
 use world::{KEYS, TAGS, World, key};
 
@@ -117,7 +117,7 @@ fn what_rots_is_dropped_with_all_that_is_older() {
 #[test]
 fn a_region_that_never_began_leaves_nothing_behind() {
     let geometry = Geometry::new(2048, 8).unwrap();
-    let config = Config { geometry, policy: "fifo".parse().unwrap() };
+    let config = Config { geometry, policy: "fifo".parse().unwrap(), queue_bytes: 1 << 20 };
     let now = Time::ZERO;
     for jobs in 0..6 {
         let disk = Disk::new(geometry.file_bytes(), Streams::new(1).stream("disk"));
@@ -152,7 +152,7 @@ fn a_region_that_never_began_leaves_nothing_behind() {
 fn what_had_left_the_index_and_was_removed_stays_away() {
     let geometry = Geometry::new(2048, 8).unwrap();
     let disk = Disk::new(geometry.file_bytes(), Streams::new(1).stream("disk"));
-    let config = Config { geometry, policy: "lru".parse().unwrap() };
+    let config = Config { geometry, policy: "lru".parse().unwrap(), queue_bytes: 1 << 20 };
     let now = Time::ZERO;
     let open = || {
         let identity = Identity { id: 77, hash_key: [5; 16] };
@@ -181,4 +181,44 @@ fn what_had_left_the_index_and_was_removed_stays_away() {
     log.remove_variant(b"key", 0, now);
     work(&mut log);
     assert!(open().look_up(b"key", None).is_none());
+}
+
+/// The fear: one sector that cannot be read, and a disk of terabytes is no tier any more; or what it hid is believed not to have been.
+#[test]
+fn a_broken_sector_costs_what_is_older_and_not_the_tier() {
+    let geometry = Geometry::new(2048, 8).unwrap();
+    let disk = Disk::new(geometry.file_bytes(), Streams::new(1).stream("disk"));
+    let config = Config { geometry, policy: "fifo".parse().unwrap(), queue_bytes: 1 << 20 };
+    let now = Time::ZERO;
+    let open = || {
+        let identity = Identity { id: 77, hash_key: [5; 16] };
+        Log::open(&disk, &config, identity, (), &Streams::new(1), now).unwrap()
+    };
+    let work = |log: &mut Log<()>| {
+        log.settle(now);
+        while let Some(job) = log.job(now) {
+            let done = job.run(&disk);
+            log.complete(done, now);
+        }
+    };
+    // A record and some a region: 0 to 3, in regions of their own.
+    let (mut log, _) = open();
+    for number in 0..4 {
+        log.put(&[number], 0, [vec![number; 1200].into(), b"".as_slice().into()], now);
+        work(&mut log);
+    }
+    let found = |log: &Log<()>| (0..4).filter(|number| log.look_up(&[*number], None).is_some()).collect::<Vec<u8>>();
+    assert_eq!(found(&open().0), [0, 1, 2, 3]);
+    // The footer of the second region, at its end.
+    let end = |region: usize| 4096 + 2048 * (region + 1);
+    disk.set_broken(end(1) - 8..end(1));
+    let (log, opened) = open();
+    assert_eq!((found(&log), opened), (vec![2, 3], Opened::Found));
+    // A header: nobody knows how new the region is.
+    disk.set_broken(end(0)..end(0) + 8);
+    let (mut log, opened) = open();
+    assert_eq!((found(&log), opened), (vec![], Opened::Replaced));
+    assert_eq!(log.put(b"key", 0, [b"value".as_slice().into(), b"".as_slice().into()], now), Put::Stored);
+    work(&mut log);
+    assert!(log.failure().is_none());
 }

@@ -78,7 +78,7 @@ impl World {
     pub fn new(seed: u64, policy: &str, longest: u64) -> World {
         let mut stream = Streams::new(seed).stream("world");
         let geometry = Geometry::new(2048 + 64 * stream.below(20) as u32, 8 + stream.below(4) as u32).unwrap();
-        let config = Config { geometry, policy: policy.parse().unwrap() };
+        let config = Config { geometry, policy: policy.parse().unwrap(), queue_bytes: 128 << 20 };
         let disk = Disk::new(geometry.file_bytes(), Streams::new(seed).stream("disk"));
         let (log, opened) = open(&disk, &config, Time::ZERO);
         assert_eq!(opened, Opened::New);

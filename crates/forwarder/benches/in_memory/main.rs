@@ -1,12 +1,14 @@
-//! The forwarder in memory: decode, tables, encode; no sockets. The filter paper's conditions, and what happens as its tables and names grow.
+//! The forwarder in memory: decode, tables, encode; no sockets. The filter paper's conditions, and what happens as its tables and names grow and as
+//! cores are added.
 //!
 //! `cargo bench -p larder-forwarder` runs it whole (4 GB of memory, some minutes); `cargo bench -p larder-forwarder -- --quick` with tables a
 //! hundredth as large. Times are processor time of one thread. A packet is an Interest or a Data that was sent, as in the paper.
 #![allow(clippy::print_stdout, reason = "it prints tables")]
-#![allow(clippy::disallowed_methods, reason = "a program with arguments")]
+#![allow(clippy::disallowed_methods, reason = "a program with arguments and threads")]
 
 mod world;
 
+use std::sync::Barrier;
 use world::{Speed, World};
 
 /// Table sizes, and how long is measured.
@@ -38,6 +40,10 @@ fn main() {
     for components in [6, 7, 10, 14, 20] {
         alone(&scale, &format!("{components} components"), scale.prefixes / 100, components);
     }
+    println!("\nFilter as cores are added, each with tables of its own: {} prefixes", scale.prefixes / 100);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let powers = std::iter::successors(Some(1), |threads| Some(threads * 2));
+    powers.take_while(|threads| *threads <= cores).for_each(|threads| together(&scale, threads));
     flood(&scale);
 }
 
@@ -47,6 +53,25 @@ fn alone(scale: &Scale, what: &str, prefixes: u64, components: usize) {
     world.with_policy(&spec("filter", scale), scale.capacity);
     world.run(10 * scale.capacity as usize, 64);
     println!("{what:<18}  {}", columns(&world.run(scale.exchanges, 64)));
+}
+
+/// Filter in as many worlds at once, a thread each: what they take of each other's caches and memory. Time is each thread's own.
+fn together(scale: &Scale, threads: usize) {
+    let barrier = Barrier::new(threads);
+    let one = || {
+        let mut world = World::new(scale.objects, scale.prefixes / 100, 7);
+        world.with_policy(&spec("filter", scale), scale.capacity);
+        world.run(10 * scale.capacity as usize, 64);
+        barrier.wait();
+        world.run(scale.exchanges, 64)
+    };
+    let speeds: Vec<Speed> = std::thread::scope(|scope| {
+        let spawned: Vec<_> = (0..threads).map(|_| scope.spawn(one)).collect();
+        spawned.into_iter().map(|thread| thread.join().expect("a world")).collect()
+    });
+    let nanos = speeds.iter().map(|speed| speed.nanos).sum::<f64>() / threads as f64;
+    let packets = speeds.iter().map(Speed::packets_a_second).sum::<f64>();
+    println!("{threads:>3} cores   {nanos:>6.0} ns an exchange on each   {:>6.2} M packets/s together", packets / 1e6);
 }
 
 /// What another face loses while one asks for names without end.

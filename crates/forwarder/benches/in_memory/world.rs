@@ -241,12 +241,15 @@ fn pass<'a>(
     outbox: &mut Outbox,
     wire: &mut Vec<u8>,
 ) -> Vec<usize> {
-    let mut batch: Vec<Received<'_>> = frames.map(|frame| Received { face, frame }).collect();
+    let mut batch = Vec::with_capacity(ROUND);
+    batch.extend(frames.map(|frame| Received { face, frame: frame.as_mut_slice() }));
     forwarder.on_packets(now, &mut batch, outbox);
     for send in outbox.sends() {
         send.write_stream(&batch[send.index].frame[outbox.input_of(send)], wire);
     }
-    outbox.sends().iter().filter(|send| matches!(send.body, Body::Input)).map(|send| send.index).collect()
+    let mut sent_on = Vec::with_capacity(batch.len());
+    sent_on.extend(outbox.sends().iter().filter(|send| matches!(send.body, Body::Input)).map(|send| send.index));
+    sent_on
 }
 
 /// Of prefix `number`: 4 on average.

@@ -38,7 +38,8 @@ pub(super) enum Packet<'a> {
 
 impl<'a> Frame<'a> {
     /// Reads a frame with a packet of at most `largest` bytes; an Interest's HopLimit is spent in place.
-    #[inline]
+    // Inlined into the batch with the decoders, a frame is written where it stays.
+    #[inline(always)]
     pub(super) fn read(hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) -> Frame<'a> {
         let opened = open(bytes, largest);
         let bytes: &'a [u8] = bytes;
@@ -60,7 +61,7 @@ impl<'a> Frame<'a> {
 
 impl<'a> Packet<'a> {
     /// Reads an Interest or a Data.
-    #[inline]
+    #[inline(always)]
     pub(super) fn decode(hasher: &NameHasher, packet: &'a [u8]) -> Packet<'a> {
         match packet.first().map_or(0, |first| u32::from(*first)) {
             types::INTEREST => match Interest::decode(packet) {

@@ -106,7 +106,7 @@ struct Signed<'a> {
 
 impl<'a> Signed<'a> {
     fn of(interest: &Interest<'a>) -> Result<Self, Refusal> {
-        if let (Some(info), Some(value)) = (interest.signature_info, interest.signature_value) {
+        if let (Some(info), Some(value)) = (interest.signature_info(), interest.signature_value) {
             let portions = interest
                 .signed_portion()
                 .ok_or_else(|| forbidden("the digest of the command's parameters is not at the end of its name"))?;

@@ -3,7 +3,7 @@
 use super::limits;
 use super::transport::{Endpoint, Transport};
 use mio::net::{TcpStream, UdpSocket, UnixStream};
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Interest, Poll, Token, Waker};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, IoSliceMut, Read as _, Write};
@@ -12,6 +12,7 @@ use std::time::Duration;
 
 const SOCKET: Token = Token(0);
 const SIGNALS: Token = Token(1);
+const WAKER: Token = Token(2);
 
 /// A connected socket. mio tells of changes only, so both readiness flags are kept until a call would block.
 pub(super) struct Socket {
@@ -23,6 +24,7 @@ pub(super) struct Socket {
     /// The end of a pipe that signal handlers write to.
     signals: Option<UnixStream>,
     interrupted: bool,
+    woken: bool,
 }
 
 enum Stream {
@@ -64,6 +66,7 @@ impl Socket {
             writable: true,
             signals: None,
             interrupted: false,
+            woken: false,
         })
     }
 
@@ -109,6 +112,15 @@ impl Socket {
         }
         self.signals = Some(reader);
         Ok(())
+    }
+
+    pub(super) fn waker(&self) -> io::Result<Waker> {
+        Waker::new(self.poll.registry(), WAKER)
+    }
+
+    /// Whether the waker was called since this was last asked.
+    pub(super) fn take_woken(&mut self) -> bool {
+        std::mem::take(&mut self.woken)
     }
 
     pub(super) fn interrupted(&self) -> bool {
@@ -167,12 +179,14 @@ impl Socket {
             _ => {}
         }
         for event in &self.events {
-            if event.token() == SIGNALS {
-                self.interrupted = true;
-                continue;
+            match event.token() {
+                SIGNALS => self.interrupted = true,
+                WAKER => self.woken = true,
+                _ => {
+                    self.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+                    self.writable |= event.is_writable() || event.is_write_closed() || event.is_error();
+                }
             }
-            self.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
-            self.writable |= event.is_writable() || event.is_write_closed() || event.is_error();
         }
         Ok(())
     }

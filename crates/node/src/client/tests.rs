@@ -209,7 +209,7 @@ fn a_registration_is_signed_as_forwarders_ask() {
     let interest = Interest::decode(&command).unwrap();
     assert!(interest.name.to_string().starts_with("/localhost/nfd/rib/register/"), "{}", interest.name);
     assert!(interest.check_parameters_digest().is_ok() && interest.verify(&DigestVerifier).is_ok());
-    let info = interest.signature_info.unwrap();
+    let info = interest.signature_info().unwrap();
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
     assert!(info.time.unwrap().abs_diff(now_ms) < 60_000 && info.nonce.unwrap().len() == 8);
     let parameters = ControlParameters::decode(interest.name.component(4).unwrap().value).unwrap();

@@ -1,5 +1,6 @@
 //! `[http]` of the configuration: the listener, the origin, and the cache between them.
 
+use super::gateway::UpstreamTable;
 use super::values::{address, from_text, known_spec, loopback, parsed};
 use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
@@ -19,11 +20,19 @@ pub struct HttpTable {
     pub listen: Option<SocketAddr>,
     /// `[http.tls]`
     pub tls: Option<TlsTable>,
-    /// `generated`, or `http://host:port`.
+    /// `generated`, `http://host:port` or `https://host:port`.
     #[serde(deserialize_with = "origin")]
     pub origin: Origin,
+    /// `[http.upstream]`; `None` where the origin is reached by HTTP.
+    pub upstream: Option<UpstreamTable>,
     /// `[[http.origins]]`
     pub origins: Vec<OriginTable>,
+    /// PEM file of the certificates that lead to those of `https://` origins; `None` for the system's.
+    #[serde(deserialize_with = "optional_path")]
+    pub origin_ca: Option<PathBuf>,
+    /// Request threads; 0: one a core.
+    #[serde(deserialize_with = "threads")]
+    pub threads: usize,
     /// Capacity of the cache.
     #[serde(deserialize_with = "parsed")]
     pub cache: ByteSize,
@@ -86,7 +95,7 @@ pub struct OriginTable {
     /// Requests whose path begins so.
     #[serde(default = "root", deserialize_with = "path")]
     pub path: String,
-    /// `http://host:port`, one or more.
+    /// `http://host:port` or `https://host:port`, one or more.
     #[serde(deserialize_with = "servers")]
     pub servers: Vec<http::Uri>,
     /// What is asked for to see whether a server is well; `None` for no checks.
@@ -120,7 +129,10 @@ impl Default for HttpTable {
             listen: Some(loopback(8080)),
             tls: None,
             origin: Origin::Generated,
+            upstream: None,
             origins: Vec::new(),
+            origin_ca: None,
+            threads: 0,
             cache: ByteSize::from_mib(256),
             policy: known_spec("agd"),
             max_object: ByteSize::from_mib(64),
@@ -139,21 +151,35 @@ fn field_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::H
     names.into_iter().map(name).collect()
 }
 
+fn optional_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+    Ok(Some(PathBuf::deserialize(deserializer)?).filter(|path| !path.as_os_str().is_empty()))
+}
+
+fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    let (threads, most) = (usize::deserialize(deserializer)?, crate::http::limits::THREADS);
+    if threads > most {
+        return Err(D::Error::custom(format!("expected up to {most}, or 0 for one a core")));
+    }
+    Ok(threads)
+}
+
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error> {
     from_text(deserializer, |text| match text {
         "generated" => Ok(Origin::Generated),
-        _ => server(text).map(Origin::Http).ok_or_else(|| "expected \"generated\" or \"http://HOST:PORT\"".to_owned()),
+        _ => server(text)
+            .map(Origin::Http)
+            .ok_or_else(|| "expected \"generated\", \"http://HOST:PORT\" or \"https://HOST:PORT\"".to_owned()),
     })
 }
 
-/// `http://HOST[:PORT]`
-fn server(text: &str) -> Option<http::Uri> {
+/// `http://HOST[:PORT]`, or with `https`.
+pub(super) fn server(text: &str) -> Option<http::Uri> {
     let uri: Option<http::Uri> = text.parse().ok();
     uri.filter(|uri| {
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         let (_, after_host) = authority.rsplit_once(']').unwrap_or(("", authority));
         let port_is_right = !after_host.contains(':') || uri.port_u16().is_some();
-        uri.scheme_str() == Some("http")
+        matches!(uri.scheme_str(), Some("http" | "https"))
             && uri.host().is_some_and(|host| !host.is_empty())
             && !authority.contains('@')
             && port_is_right
@@ -169,7 +195,9 @@ fn servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::Uri>,
         return Err(D::Error::custom(format!("servers: expected 1 to {most}, not {}", texts.len())));
     }
     let one = |text: &String| {
-        server(text).ok_or_else(|| D::Error::custom(format!("{text:?}: expected \"http://HOST:PORT\"")))
+        server(text).ok_or_else(|| {
+            D::Error::custom(format!("{text:?}: expected \"http://HOST:PORT\" or \"https://HOST:PORT\""))
+        })
     };
     texts.iter().map(one).collect()
 }

@@ -2,10 +2,12 @@
 //!
 //! One file a table; the defaults stand in code beside each, and the embedded file states them again key by key, which a test compares.
 
+mod gateway;
 mod http;
 mod ndn;
 mod values;
 
+pub use gateway::{GatewayTable, UpstreamTable};
 pub use http::{DiskTable, HttpTable, Origin, OriginTable, TlsTable};
 pub use ndn::{AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting};
 
@@ -101,6 +103,7 @@ impl Config {
     /// As [`Config::read`].
     pub fn parse(text: &str, source: &str) -> Result<Config, ConfigError> {
         let config: Config = toml::from_str(text).map_err(|error| ConfigError(explain(&error, text, source)))?;
+        gateway::check(&config).map_err(|error| ConfigError(format!("{source}: {error}")))?;
         // What a spec's arguments mean together shows only where they meet a capacity.
         let disk = config.http.disk.as_ref().map(|disk| ("[http.disk] policy", &disk.policy, disk.capacity));
         for (place, policy, capacity) in [
@@ -193,6 +196,7 @@ mod tests {
         assert_eq!((file.http.cache, file.http.max_object), (code.http.cache, code.http.max_object));
         assert_eq!((file.http.slice, file.http.share_cookies), (code.http.slice, code.http.share_cookies));
         assert_eq!(file.http.targets, code.http.targets);
+        assert_eq!((file.http.origin_ca, file.http.threads), (code.http.origin_ca, code.http.threads));
         assert!(file.http.disk.is_none() && code.http.disk.is_none());
         assert_eq!(file.http.policy.to_string(), code.http.policy.to_string());
         assert_eq!((file.admin.listen, file.admin.token), (code.admin.listen, code.admin.token));
@@ -220,7 +224,8 @@ mod tests {
                 &["larder.toml:3", "facets", "strategy-choice"],
             ),
             ("[[ndn.authorize]]\ncertificate = \"any\"\nfrom = \"mars\"", &["larder.toml:3", "mars", "localhop"]),
-            ("[http]\norigin = \"https://a/\"", &["larder.toml:2", "https://a/", "generated"]),
+            ("[http]\norigin = \"https://a/b\"", &["larder.toml:2", "https://a/b", "generated"]),
+            ("[http]\nthreads = 17", &["larder.toml:2", "up to 16"]),
             ("[http]\norigin = \"http://a:99999\"", &["larder.toml:2", "http://a:99999", "http://HOST:PORT"]),
             ("[http]\norigin = \"http://u:p@a\"", &["larder.toml:2", "http://HOST:PORT"]),
             ("[[http.origins]]\nservers = []", &["larder.toml:2", "servers", "1 to 64"]),
@@ -241,6 +246,14 @@ mod tests {
             ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
             ("[http]\ntargets = [\"a b\"]", &["larder.toml:2", "a b", "field"]),
             ("[admin]\ntoken = \"secret\"", &["larder.toml:2", "16 or more", "openssl rand -hex 16"]),
+            ("[http.upstream]\nndn = \"far\"", &["larder.toml:2", "far", "a name starts with"]),
+            ("[http.upstream]\nndn = \"/far\"\ntrsut = \"/a\"", &["larder.toml:3", "trsut", "did you mean `trust`?"]),
+            ("[http]\norigin = \"http://a\"\n[http.upstream]\nndn = \"/far\"", &["[http.upstream]", "origin"]),
+            ("[ndn]\nunix = \"\"\n[http.upstream]\nndn = \"/far\"", &["[http.upstream]", "[ndn] unix"]),
+            ("[ndn.gateway]\nprefix = \"/far\"", &["larder.toml:1", "origin"]),
+            ("[ndn.gateway]\nprefix = \"/\"\norigin = \"http://a\"", &["[ndn.gateway]", "prefix"]),
+            ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"https://a\"", &["larder.toml:3", "http://HOST:PORT"]),
+            ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"http://a\"\nmemory = \"1MiB\"", &["[ndn.gateway]", "memory"]),
             ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
             ("[ndn", &["larder.toml:1"]),
         ] {

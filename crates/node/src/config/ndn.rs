@@ -1,5 +1,6 @@
 //! `[ndn]` of the configuration: listeners, the Content Store, routes, strategies, and who may command.
 
+use super::gateway::GatewayTable;
 use super::values::{address, everywhere, from_text, known_spec, parsed};
 use crate::system_message::system_message;
 use larder_forwarder::strategy::strategy_by_name;
@@ -54,6 +55,8 @@ pub struct NdnConfig {
     /// `[[ndn.route]]`
     #[serde(rename = "route")]
     pub routes: Vec<RouteConfig>,
+    /// `[ndn.gateway]`
+    pub gateway: Option<GatewayTable>,
     /// `[[ndn.strategy]]`
     #[serde(rename = "strategy")]
     pub strategies: Vec<StrategyConfig>,
@@ -224,6 +227,7 @@ impl Default for NdnConfig {
             localhop_registration: false,
             authorize: Vec::new(),
             routes: Vec::new(),
+            gateway: None,
             strategies: Vec::new(),
         }
     }

@@ -35,6 +35,8 @@ pub struct DiskConfig {
     pub capacity: ByteSize,
     /// Its policies.
     pub policy: Spec,
+    /// Memory for what waits to be written; past it, what comes is not put there.
+    pub queue: ByteSize,
 }
 
 /// A log in a file, with its threads. Clones are the same one.
@@ -98,7 +100,11 @@ impl<M: Marks + Send + 'static> Disk<M> {
         let geometry = Geometry::of(config.capacity).map_err(|error| format!("{setting} capacity: {error}"))?;
         let of_path = |error: &dyn std::fmt::Display| format!("{setting} path: {}: {error}", config.path.display());
         let file = DiskFile::open(&config.path).map_err(|error| of_path(&system_message(&error)))?;
-        let log_config = Config { geometry, policy: config.policy.clone() };
+        let log_config = Config {
+            geometry,
+            policy: config.policy.clone(),
+            queue_bytes: usize::try_from(config.queue.bytes()).unwrap_or(usize::MAX),
+        };
         let opened = Log::open(&file, &log_config, fresh_identity(), marks, streams, Time::ZERO);
         let (mut log, opened) = opened.map_err(|error| match error {
             OpenError::Foreign => of_path(&"it holds something else; name a new file, or remove this one"),
@@ -157,8 +163,9 @@ impl<M: Marks + Send + 'static> Disk<M> {
             let mut state = self.lock();
             let lookup = state.log.look_up(key, tag)?;
             if lookup.is_in_memory() {
+                drop(state);
                 let found = lookup.run(&self.0.file);
-                return state.log.finish(&lookup, found);
+                return self.lock().log.finish(&lookup, found);
             }
             let (answer, answered) = oneshot::channel();
             let queue = state.reads.as_ref()?;
@@ -359,7 +366,7 @@ mod tests {
     async fn nobody_waits_for_a_disk_that_hangs() {
         let folder = tempfile::tempdir().unwrap();
         let (path, policy) = (folder.path().join("tier"), "fifo".parse().unwrap());
-        let config = DiskConfig { path, capacity: ByteSize::from_mib(8), policy };
+        let config = DiskConfig { path, capacity: ByteSize::from_mib(8), policy, queue: ByteSize::from_mib(1) };
         let disk = Disk::start("[http.disk]", &config, (), &Streams::new(1)).unwrap();
         disk.with(|log, now| log.put(b"key", 0, [b"value".as_slice().into(), b"".as_slice().into()], now));
         disk.stop();

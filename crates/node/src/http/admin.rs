@@ -137,13 +137,12 @@ impl Admin {
         registry.register_collector(Box::new(Arc::clone(&sources)));
         let pages = Arc::new(Pages { sources, registry, purging });
         let (stop, stopped) = oneshot::channel();
-        const BOUNDS: listen::Bounds =
-            listen::Bounds { connections: limits::ADMIN_CONNECTIONS, header_read: limits::ADMIN_HEADER_READ };
+        let bounds = listen::Bounds::new(limits::ADMIN_CONNECTIONS, limits::ADMIN_HEADER_READ);
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {
                 let doors = vec![listen::Door { listener, identity: None }];
-                listen::serve(doors, BOUNDS, stopped, std::future::ready(()), move |_peer, _secure| {
+                listen::serve(doors, bounds, stopped, std::future::ready(()), move |_peer, _secure| {
                     let pages = Arc::clone(&pages);
                     service_fn(move |request| {
                         let pages = Arc::clone(&pages);

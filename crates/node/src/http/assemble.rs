@@ -9,14 +9,14 @@ use ::http::{HeaderValue, Method};
 use bytes::Bytes;
 use larder_http::{Assembly, BrokenOff, Exchange, Piece, Reader, ResponseHead};
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// Where slices are asked for, and on whose behalf.
 pub(super) struct Way {
     pub(super) target: PathAndQuery,
-    pub(super) peer: SocketAddr,
+    /// As `X-Forwarded-For` has it.
+    pub(super) peer: HeaderValue,
     /// `http` or `https`: how the client came.
     pub(super) scheme: &'static str,
     /// As it is keyed.

@@ -1,7 +1,9 @@
 //! Bodies: what is sent to clients, and what is sent to the origin.
 
 use super::assemble::Pieces;
+use super::connections::Lease;
 use super::limits;
+use super::named::Named;
 use super::origin::Content;
 use super::proxy::Proxy;
 use bytes::Bytes;
@@ -108,8 +110,20 @@ pub(super) async fn collect(body: OriginBody, mut fill: Box<Fill>, proxy: Arc<Pr
 
 /// A body from the origin.
 pub(super) enum OriginBody {
-    Received(Incoming),
+    /// With its connection, until it has been read to its end.
+    Received(Incoming, Option<Box<Lease>>),
     Generated(Content),
+    Named(Box<Named>),
+}
+
+impl OriginBody {
+    pub(super) fn received(body: Incoming, lease: Lease) -> OriginBody {
+        if body.is_end_stream() {
+            lease.give_back();
+            return OriginBody::Received(body, None);
+        }
+        OriginBody::Received(body, Some(Box::new(lease)))
+    }
 }
 
 impl Body for OriginBody {
@@ -118,22 +132,32 @@ impl Body for OriginBody {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
-            OriginBody::Received(body) => Pin::new(body).poll_frame(cx).map_err(BodyError::new),
+            OriginBody::Received(body, lease) => {
+                let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+                let at_end = frame.is_none() || body.is_end_stream() && matches!(frame, Some(Ok(_)));
+                if at_end && let Some(lease) = lease.take() {
+                    lease.give_back();
+                }
+                Poll::Ready(frame.map(|frame| frame.map_err(BodyError::new)))
+            }
             OriginBody::Generated(content) => Poll::Ready(content.next_piece().map(|piece| piece.map(Frame::data))),
+            OriginBody::Named(body) => body.poll_piece(cx).map(|piece| piece.map(|piece| piece.map(Frame::data))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            OriginBody::Received(body) => body.is_end_stream(),
+            OriginBody::Received(body, _) => body.is_end_stream(),
             OriginBody::Generated(content) => content.is_at_end(),
+            OriginBody::Named(body) => body.left() == Some(0),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            OriginBody::Received(body) => body.size_hint(),
+            OriginBody::Received(body, _) => body.size_hint(),
             OriginBody::Generated(content) => content.size_hint(),
+            OriginBody::Named(body) => body.left().map_or_else(SizeHint::default, SizeHint::with_exact),
         }
     }
 }

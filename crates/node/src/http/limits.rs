@@ -6,6 +6,9 @@ use std::time::Duration;
 /// bound on them there is none on memory. Past it, new ones wait in the kernel's queue.
 pub const CONNECTIONS: usize = 10_000;
 
+/// Request threads. They share one cache, which each of them holds for a twentieth of a hit: past this many, they would wait for it.
+pub const THREADS: usize = 16;
+
 /// A client has this long to send a whole header block, counted from the end of the response before: so it also ends idle connections.
 pub const HEADER_READ: Duration = Duration::from_secs(60);
 
@@ -16,6 +19,9 @@ pub const HEADER_BYTES: usize = 64 * 1024;
 /// Bytes that a connection reads ahead or holds back, each way. It also bounds the head of the origin's responses, at up to twice this. Larger
 /// gains nothing that a benchmark shows, and ten thousand connections multiply it.
 pub const BUFFER_BYTES: usize = 64 * 1024;
+
+/// A head and a body of up to so many bytes together are copied into one piece: for the kernel, one is less work than several, by more than the copy costs.
+pub const JOINED_BYTES: usize = 2 * 1024;
 
 /// A client that takes nothing of its response for so long is given up: it holds the object, and perhaps a connection of the origin.
 pub const WRITE_STALL: Duration = Duration::from_secs(30);
@@ -76,6 +82,10 @@ pub const PROBE: Duration = Duration::from_secs(5);
 
 /// Between two looks whether probes are due.
 pub const PROBE_LOOK: Duration = Duration::from_secs(1);
+
+/// What waits to be written to the disk tier takes up to this share of the cache's capacity (an eighth) beside it, from a MiB to a GiB: half a second
+/// of a disk's throughput, and less than the memory that may be used beside what is configured.
+pub const DISK_QUEUE_SHARE: u64 = 8;
 
 /// Idle connections kept to the origin: as many as bursts need, and far below a server's own limit.
 pub const ORIGIN_IDLE_CONNECTIONS: usize = 128;

@@ -9,6 +9,7 @@ use hyper::service::Service;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
+use std::cell::RefCell;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -49,13 +50,26 @@ pub(super) struct Door {
     pub(super) identity: Option<Arc<Identity>>,
 }
 
+impl Door {
+    /// The same one for another thread: whichever is free accepts.
+    pub(super) fn again(&self) -> io::Result<Door> {
+        Ok(Door { listener: self.listener.try_clone()?, identity: self.identity.clone() })
+    }
+}
+
 /// What a server grants its clients.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Bounds {
-    /// Connections at once, through all doors.
-    pub(super) connections: usize,
+    /// Connections at once, through all doors and on all threads.
+    places: Arc<Semaphore>,
     /// Time for a header block, from the end of the response before.
-    pub(super) header_read: Duration,
+    header_read: Duration,
+}
+
+impl Bounds {
+    pub(super) fn new(connections: usize, header_read: Duration) -> Bounds {
+        Bounds { places: Arc::new(Semaphore::new(connections)), header_read }
+    }
 }
 
 /// Serves every connection with a service of its own, on this thread, until `stopped` fires or its sender is gone. Then requests under way
@@ -100,10 +114,9 @@ async fn accept_all<S, B>(
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let (stopping, stop) = watch::channel(());
-    let places = Arc::new(Semaphore::new(bounds.connections));
     let service = Arc::new(service);
     for door in doors {
-        tokio::spawn(accept(door, bounds, Arc::clone(&places), stop.clone(), Arc::clone(&service)));
+        tokio::spawn(accept(door, bounds.clone(), stop.clone(), Arc::clone(&service)));
     }
     let _ = stopped.await;
     drop(stop);
@@ -119,7 +132,6 @@ async fn accept_all<S, B>(
 async fn accept<S, B>(
     door: Door,
     bounds: Bounds,
-    places: Arc<Semaphore>,
     mut stop: watch::Receiver<()>,
     service: Arc<impl Fn(SocketAddr, bool) -> S>,
 ) where
@@ -137,7 +149,7 @@ async fn accept<S, B>(
     let mut failing = Failing::default();
     loop {
         let accepted = async {
-            let place = Arc::clone(&places).acquire_owned().await;
+            let place = Arc::clone(&bounds.places).acquire_owned().await;
             (place, listener.accept().await)
         };
         let (place, accepted) = tokio::select! {
@@ -157,6 +169,8 @@ async fn accept<S, B>(
                     connection.await;
                     drop(place);
                 });
+                // Of many that come at once, other threads get theirs.
+                tokio::task::yield_now().await;
             }
             Err(error) => {
                 if let Some(times) = failing.again() {
@@ -256,6 +270,11 @@ pub(super) fn said<E: std::fmt::Display>(ended: Result<(), E>) {
     }
 }
 
+thread_local! {
+    /// Where small pieces are put together, so that they are one piece for the kernel.
+    static JOINED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 /// A stream whose writes fail after [`limits::WRITE_STALL`] without progress.
 struct Patient<S> {
     stream: S,
@@ -292,7 +311,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let write = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        let write = match slices.iter().map(|slice| slice.len()).sum::<usize>() <= limits::JOINED_BYTES {
+            true => JOINED.with_borrow_mut(|joined| {
+                joined.clear();
+                slices.iter().for_each(|slice| joined.extend_from_slice(slice));
+                Pin::new(&mut self.stream).poll_write(cx, joined)
+            }),
+            false => Pin::new(&mut self.stream).poll_write_vectored(cx, slices),
+        };
         self.patiently(cx, write)
     }
 

@@ -1,4 +1,4 @@
-//! The HTTP side of the node: a caching reverse proxy on one thread, and the admin server on another.
+//! The HTTP side of the node: a caching reverse proxy, a thread a core, and the admin server on one more.
 //!
 //! ```text
 //!  clients ──► listen ──► proxy ──► larder_http::Cache (one look-up; a hit copies no body)
@@ -8,8 +8,10 @@
 //!                           └─ the same miss once more: follow
 //! ```
 //!
-//! Each thread runs a single-threaded runtime. The cache stands behind a mutex that nobody holds across an await, for the admin thread's sake
-//! and for more request threads later. Long work of the policy (AdaptSize's search) runs on the runtime's blocking threads.
+//! Each thread runs a single-threaded runtime: a connection stays with the thread that accepted it, and so do the connections to the origin that its
+//! requests use (`threads.rs`, `connections.rs`). The cache is one, behind a mutex that nobody holds across an await or while a body is copied: so
+//! purges, tags, the disk tier, followers and the policy are the same for any number of threads. Long work of the policy (AdaptSize's search) runs on
+//! the runtime's blocking threads.
 //!
 //! # Towards the origin
 //! The client's `Host` is passed on as it is keyed: in small letters, without port 80. `X-Forwarded-For` gets the client's address
@@ -21,27 +23,33 @@
 //! TRACE is counted (`max_forwards.rs`).
 //!
 //! # What is missing
-//! HTTP/2 without TLS, TLS towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass),
+//! HTTP/2 without TLS, and towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass),
 //! refusing requests with both `Content-Length` and `Transfer-Encoding` (hyper drops the former and closes the connection after the answer, as RFC 9112
 //! §6.3 allows), and interim responses towards clients (hyper sends none).
 
 pub mod admin;
 mod assemble;
 mod body;
+mod connections;
 mod disk;
+mod errand;
 mod http2;
 pub mod limits;
 mod listen;
 mod max_forwards;
+mod named;
 mod origin;
 mod origin_server;
 mod proxy;
 mod purge;
 mod round_trip;
 mod servers;
+mod service;
 mod status;
 mod streams;
+mod threads;
 mod tls;
+mod trust;
 mod upstream;
 
 pub use admin::{Admin, Metrics, StatusSource};
@@ -53,7 +61,8 @@ use crate::disk::DiskConfig;
 use larder_policy::{Spec, SpecError};
 use larder_units::{ByteSize, Streams};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tls::Identity;
@@ -71,6 +80,10 @@ pub struct HttpConfig {
     pub upstream: Upstream,
     /// Origins for some hosts and paths; the first that fits is asked.
     pub origins: Vec<OriginGroup>,
+    /// PEM file of the certificates that lead to those of `https://` origins; `None` for the system's.
+    pub origin_ca: Option<PathBuf>,
+    /// Request threads, up to [`limits::THREADS`]; 0: one a core.
+    pub threads: usize,
     /// Capacity of the cache.
     pub capacity: ByteSize,
     /// Its policies.
@@ -92,8 +105,10 @@ pub struct HttpConfig {
 pub enum Upstream {
     /// Objects made on the fly, in this process.
     Generated,
-    /// `http://host:port`.
+    /// `http://host:port`, or with `https`.
     Http(::http::Uri),
+    /// A far node, over NDN.
+    Named(Arc<crate::pair::edge::Handle>),
 }
 
 /// `[[http.origins]]`: servers that have the same, for a host and the paths under a prefix.
@@ -103,7 +118,7 @@ pub struct OriginGroup {
     pub host: Option<String>,
     /// Paths begin so, as they are sent: nothing is decoded.
     pub path: String,
-    /// `http://host:port`, 1 to 64 of them.
+    /// `http://host:port` or `https://host:port`, 1 to 64 of them.
     pub servers: Vec<::http::Uri>,
     /// A path that healthy servers answer with a status below 400, and how often it is asked for.
     pub check: Option<(::http::uri::PathAndQuery, Duration)>,
@@ -113,36 +128,41 @@ pub struct OriginGroup {
 pub struct Http {
     local: SocketAddr,
     local_tls: Option<SocketAddr>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: JoinHandle<()>,
+    /// One of each thread.
+    stops: Vec<oneshot::Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
     source: Arc<status::CacheSource>,
     proxy: Arc<proxy::Proxy>,
     tls_identity: Option<Arc<Identity>>,
 }
 
-/// The way to the origins of a cache that listens there.
-fn origins(config: &HttpConfig, local: SocketAddr) -> Result<Origins, String> {
+/// The way to the origins of a cache that listens there; what is as it was in `before` is taken over.
+fn origins(config: &HttpConfig, local: SocketAddr, before: Option<&Origins>) -> Result<Origins, String> {
     let fallback = match &config.upstream {
-        Upstream::Generated => None,
+        Upstream::Generated | Upstream::Named(_) => None,
         Upstream::Http(origin) => Some(("[http] origin", origin)),
     };
     let servers = config.origins.iter().flat_map(|origin| &origin.servers);
     let servers = servers.map(|server| ("[[http.origins]] servers", server));
-    if let Some((setting, origin)) = servers.chain(fallback).find(|(_, origin)| round_trip::leads_to(origin, local)) {
-        return Err(format!("{setting}: {origin} is [http] listen itself; set it to the server behind this cache"));
+    let doors =
+        || [Some(("[http]", local)), config.tls.as_ref().map(|tls| ("[http.tls]", tls.listen))].into_iter().flatten();
+    for (setting, origin) in servers.chain(fallback) {
+        if let Some((door, _)) = doors().find(|(_, door)| round_trip::leads_to(origin, *door)) {
+            return Err(format!("{setting}: {origin} is {door} listen itself; set it to the server behind this cache"));
+        }
     }
-    Origins::new(&config.upstream, &config.origins)
+    Origins::new(config, before)
 }
 
 impl Http {
-    /// Listens, and serves on a thread of its own. `on_end` is called when that thread ends, for whatever reason.
+    /// Listens, and serves on threads of its own. `on_end` is called when the first of them ends, for whatever reason.
     ///
     /// # Errors
     /// One line that names the setting and what is wrong with it.
     pub fn start(config: &HttpConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Http, String> {
         let listener = listen::bind("[http] listen", config.listen)?;
         let local = listener.local_addr().map_err(|error| format!("[http] listen: {error}"))?;
-        let origins = origins(config, local)?;
+        let origins = origins(config, local, None)?;
         let [seed] = crate::entropy::words();
         let streams = Streams::new(seed);
         let disk = config.disk.as_ref().map(|config| disk::start(config, &streams)).transpose()?;
@@ -191,27 +211,28 @@ impl Http {
         }
         let proxy = Arc::new(proxy::Proxy::new(cache, origins, disk));
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
-        let (stop, stopped) = oneshot::channel();
-        let (serving, checking) = (Arc::clone(&proxy), Arc::downgrade(&proxy));
-        const BOUNDS: listen::Bounds =
-            listen::Bounds { connections: limits::CONNECTIONS, header_read: limits::HEADER_READ };
-        let thread = std::thread::Builder::new()
-            .name("http".to_owned())
-            .spawn(move || {
-                let checks = async move {
-                    while let Some(proxy) = checking.upgrade() {
-                        proxy.origins().check();
-                        drop(proxy);
-                        tokio::time::sleep(limits::PROBE_LOOK).await;
-                    }
-                };
-                listen::serve(doors, BOUNDS, stopped, checks, move |peer, secure| {
-                    proxy::Service::new(&serving, peer, if secure { "https" } else { "http" })
+        let bounds = listen::Bounds::new(limits::CONNECTIONS, limits::HEADER_READ);
+        let on_end = Arc::new(Mutex::new(Some(on_end)));
+        let (mut stops, mut running) = (Vec::new(), Vec::new());
+        for number in 0..request_threads(config.threads) {
+            let doors = doors.iter().map(listen::Door::again).collect::<Result<_, _>>();
+            let doors = doors.map_err(|error| format!("[http] listen: {error}"))?;
+            let (stop, stopped) = oneshot::channel();
+            stops.push(stop);
+            let (serving, bounds, on_end) = (Arc::clone(&proxy), bounds.clone(), Arc::clone(&on_end));
+            let serve = move || {
+                threads::enter(number);
+                let checks = check_origins(Arc::downgrade(&serving), number == 0);
+                listen::serve(doors, bounds, stopped, checks, move |peer, secure| {
+                    service::Service::new(&serving, peer, if secure { "https" } else { "http" })
                 });
-                on_end();
-            })
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Http { local, local_tls, stop: Some(stop), thread, source, proxy, tls_identity })
+                let first = on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
+                first.into_iter().for_each(|on_end| on_end());
+            };
+            let thread = std::thread::Builder::new().name(format!("http{number}")).spawn(serve);
+            running.push(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
+        }
+        Ok(Http { local, local_tls, stops, threads: running, source, proxy, tls_identity })
     }
 
     /// Where it listens.
@@ -240,7 +261,7 @@ impl Http {
     /// # Errors
     /// One line that names the setting and what is wrong with it.
     pub fn reload(&self, config: &HttpConfig) -> Result<(), String> {
-        let origins = origins(config, self.local)?;
+        let origins = origins(config, self.local, Some(&self.proxy.origins()))?;
         if let (Some(identity), Some(tls)) = (&self.tls_identity, &config.tls) {
             identity.reload(tls)?;
         }
@@ -248,15 +269,32 @@ impl Http {
         Ok(())
     }
 
-    /// Stops accepting, gives requests under way [`limits::STOP_GRACE`], and returns when the thread has ended.
+    /// Stops accepting, gives requests under way [`limits::STOP_GRACE`], and returns when the threads have ended.
     pub fn stop(mut self) {
         // Either fails only where the thread has ended before.
-        if let Some(stop) = self.stop.take() {
+        for stop in self.stops.drain(..) {
             let _ = stop.send(());
         }
-        let _ = self.thread.join();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
         if let Some(disk) = self.proxy.disk() {
             disk.stop();
         }
+    }
+}
+
+/// How many to start.
+fn request_threads(configured: usize) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    (if configured == 0 { cores() } else { configured }).min(limits::THREADS)
+}
+
+/// What one thread does for the origins beside requests, as long as there is a proxy.
+async fn check_origins(proxy: Weak<proxy::Proxy>, is_first: bool) {
+    while is_first && let Some(proxy) = proxy.upgrade() {
+        proxy.origins().check();
+        drop(proxy);
+        tokio::time::sleep(limits::PROBE_LOOK).await;
     }
 }

@@ -27,13 +27,12 @@ impl OriginServer {
         let thread = |_| {
             let listener = listener.try_clone().map_err(|error| format!("--listen: {error}"))?;
             let (stop, stopped) = oneshot::channel();
-            const BOUNDS: listen::Bounds =
-                listen::Bounds { connections: limits::CONNECTIONS, header_read: limits::HEADER_READ };
+            let bounds = listen::Bounds::new(limits::CONNECTIONS, limits::HEADER_READ);
             let thread = std::thread::Builder::new()
                 .name("origin".to_owned())
                 .spawn(move || {
                     let doors = vec![listen::Door { listener, identity: None }];
-                    listen::serve(doors, BOUNDS, stopped, std::future::ready(()), |_peer, _secure| {
+                    listen::serve(doors, bounds, stopped, std::future::ready(()), |_peer, _secure| {
                         service_fn(|request| Box::pin(respond(request)))
                     });
                 })

@@ -3,12 +3,12 @@
 use super::assemble::{Way, assemble};
 use super::body::{OriginBody, Outgoing, Timed, Upload, collect};
 use super::disk::{self, HttpDisk};
+use super::errand::{Errand, introduce};
+use super::limits;
 use super::upstream::Origins;
-use super::{limits, max_forwards, round_trip};
-use ::http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
+use ::http::header::CONTENT_LENGTH;
 use ::http::request::Parts;
-use ::http::uri::{Authority, PathAndQuery};
-use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
+use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{
@@ -16,9 +16,7 @@ use larder_http::{
     Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
 };
 use larder_units::Time;
-use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,24 +24,6 @@ use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-/// Fields from which frameworks take a target, a scheme or a method other than the request's. They are not part of the cache key, so a
-/// client could choose with them what others get (web cache poisoning): they do not pass. `X-Forwarded-Host` and `-Proto` are set anew.
-const UNKEYED: [HeaderName; 10] = [
-    HeaderName::from_static("forwarded"),
-    HeaderName::from_static("x-forwarded-port"),
-    HeaderName::from_static("x-forwarded-prefix"),
-    HeaderName::from_static("x-forwarded-scheme"),
-    HeaderName::from_static("x-forwarded-server"),
-    HeaderName::from_static("x-host"),
-    HeaderName::from_static("x-original-url"),
-    HeaderName::from_static("x-rewrite-url"),
-    HeaderName::from_static("x-http-method-override"),
-    HeaderName::from_static("x-method-override"),
-];
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The cache and the way to the origin, shared by all connections.
 pub(super) struct Proxy {
@@ -163,12 +143,12 @@ impl Proxy {
         mut headers: HeaderMap,
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
-        introduce(&mut headers, way.peer, way.scheme, &way.host);
+        introduce(&mut headers, way);
         self.origins().ask(method, &way.host, way.target.clone(), headers, body).await
     }
 
     /// A response whose body is put together from slices.
-    fn assembled(self: &Arc<Self>, assembled: Assembled, way: Way) -> Response<Outgoing> {
+    pub(super) fn assembled(self: &Arc<Self>, assembled: Assembled, way: Way) -> Response<Outgoing> {
         let Assembled { status, headers, body } = assembled;
         response(status, headers, assemble(Arc::clone(self), body, way))
     }
@@ -185,7 +165,7 @@ impl Proxy {
     }
 
     /// Asks the cache, and now and then the policy whether it has long work.
-    fn step(self: &Arc<Self>, head: &RequestHead<'_>) -> Step {
+    pub(super) fn step(self: &Arc<Self>, head: &RequestHead<'_>) -> Step {
         let now = self.now();
         let mut state = self.lock();
         let step = state.cache.on_request(head, now);
@@ -206,7 +186,7 @@ impl Proxy {
     }
 
     /// A request that has come round too often is not sent round again; one line says so, since the others would all be the same.
-    fn refuse_circle(&self, exchange: &Exchange) -> Response<Outgoing> {
+    pub(super) fn refuse_circle(&self, exchange: &Exchange) -> Response<Outgoing> {
         if !self.circle_logged.swap(true, Ordering::Relaxed) {
             let host = exchange.authority();
             tracing::warn!(host, "[http] origin leads back to this cache: requests that go round in a circle get 508");
@@ -215,7 +195,12 @@ impl Proxy {
     }
 
     /// A request that somebody else asks the origin already.
-    async fn follow(self: Arc<Self>, mut follower: Follower, errand: Errand, body: Incoming) -> Response<Outgoing> {
+    pub(super) async fn follow(
+        self: Arc<Self>,
+        mut follower: Follower,
+        errand: Errand,
+        body: Incoming,
+    ) -> Response<Outgoing> {
         loop {
             let boarding = poll_fn(|cx| follower.poll_boarding(&errand.parts.headers, cx)).await;
             match boarding {
@@ -241,7 +226,7 @@ impl Proxy {
     }
 
     /// A request that the store does not answer. Where others may wait for what comes, it goes on without its client.
-    async fn send_forward(
+    pub(super) async fn send_forward(
         self: Arc<Self>,
         exchange: Box<Exchange>,
         errand: Errand,
@@ -268,7 +253,7 @@ impl Proxy {
     }
 
     /// Validates in the background what has just been served stale.
-    fn refresh(self: &Arc<Self>, exchange: Box<Exchange>, mut errand: Errand) {
+    pub(super) fn refresh(self: &Arc<Self>, exchange: Box<Exchange>, mut errand: Errand) {
         let Ok(place) = Arc::clone(&self.background).try_acquire_owned() else { return };
         errand.parts.method = Method::GET;
         let proxy = Arc::clone(self);
@@ -375,40 +360,6 @@ impl<T: Send + 'static> Drop for GoesOn<T> {
     }
 }
 
-/// A request on its way to the origin, with whom it is from and whom it is for.
-struct Errand {
-    parts: Parts,
-    peer: SocketAddr,
-    scheme: &'static str,
-    /// As it is keyed: what `EXAMPLE.com:80` gets is stored for `example.com`.
-    host: HeaderValue,
-}
-
-impl Errand {
-    fn way(&self) -> Way {
-        let target = self.parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-        Way { target, peer: self.peer, scheme: self.scheme, host: self.host.clone() }
-    }
-
-    /// Its head, for the cache.
-    fn head(&self, has_body: bool) -> RequestHead<'_> {
-        // It was made of a text.
-        head(&self.parts, self.scheme, self.host.to_str().unwrap_or_default(), has_body)
-    }
-}
-
-fn head<'a>(parts: &'a Parts, scheme: &'a str, authority: &'a str, has_body: bool) -> RequestHead<'a> {
-    RequestHead {
-        method: &parts.method,
-        scheme,
-        authority,
-        target: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
-        version: parts.version,
-        headers: &parts.headers,
-        has_body,
-    }
-}
-
 /// Long work of the policy, under way until this is dropped: also where it panics, so that the next may run.
 struct JobRunning(Arc<Proxy>);
 
@@ -418,152 +369,7 @@ impl Drop for JobRunning {
     }
 }
 
-/// One connection's service.
-pub(super) struct Service {
-    proxy: Arc<Proxy>,
-    peer: SocketAddr,
-    /// `http` or `https`.
-    scheme: &'static str,
-}
-
-impl Service {
-    pub(super) fn new(proxy: &Arc<Proxy>, peer: SocketAddr, scheme: &'static str) -> Service {
-        Service { proxy: Arc::clone(proxy), peer, scheme }
-    }
-}
-
-impl hyper::service::Service<Request<Incoming>> for Service {
-    type Response = Response<Outgoing>;
-    type Error = Infallible;
-    type Future = Responding;
-
-    fn call(&self, request: Request<Incoming>) -> Responding {
-        let (mut parts, body) = request.into_parts();
-        if parts.version == Version::HTTP_2 {
-            join_cookies(&mut parts.headers);
-        }
-        let scheme = self.scheme;
-        let origins = (parts.version == Version::HTTP_10).then(|| self.proxy.origins());
-        let fallback = origins.as_ref().map_or("", |origins| origins.authority());
-        let own_answer = max_forwards::spend(&mut parts);
-        let authority = match coding(&parts.headers).and_then(|()| authority(&parts, scheme, fallback)) {
-            Err(refusal) => return Responding::Now(Some(refuse(refusal))),
-            Ok(_) if own_answer.is_some() => return Responding::Now(own_answer),
-            Ok(authority) => authority,
-        };
-        let step = match self.proxy.step(&head(&parts, scheme, authority, !body.is_end_stream())) {
-            Step::Answer(answer) => return Responding::Now(Some(sent(answer))),
-            other => other,
-        };
-        // As it is keyed: an authority is visible ASCII.
-        let Ok(host) = HeaderValue::from_str(larder_http::keyed_authority(scheme, authority).as_ref()) else {
-            return Responding::Now(Some(refuse("the host has odd characters")));
-        };
-        let goes_round = round_trip::goes_round(&parts.headers);
-        parts.headers.remove(EXPECT);
-        let (proxy, errand) = (Arc::clone(&self.proxy), Errand { parts, peer: self.peer, scheme, host });
-        match step {
-            Step::Answer(answer) => Responding::Now(Some(sent(answer))),
-            Step::Assemble(_) if goes_round => {
-                let text = "larder: the request goes round in a circle\n";
-                Responding::Now(Some(plain_error(StatusCode::LOOP_DETECTED, text)))
-            }
-            Step::Assemble(assembled) => Responding::Now(Some(proxy.assembled(assembled, errand.way()))),
-            Step::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(&exchange))),
-            Step::Forward(exchange) => Responding::Later(Box::pin(proxy.send_forward(exchange, errand, body))),
-            Step::Follow(follower) => Responding::Later(Box::pin(proxy.follow(follower, errand, body))),
-            Step::Refresh(answer, exchange) => {
-                if !goes_round {
-                    proxy.refresh(exchange, errand);
-                }
-                Responding::Now(Some(sent(answer)))
-            }
-        }
-    }
-}
-
-/// A hit needs no boxed future.
-pub(super) enum Responding {
-    Now(Option<Response<Outgoing>>),
-    Later(Pin<Box<dyn Future<Output = Response<Outgoing>> + Send>>),
-}
-
-impl Future for Responding {
-    type Output = Result<Response<Outgoing>, Infallible>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.get_mut() {
-            Responding::Now(response) => response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
-            Responding::Later(future) => future.as_mut().poll(cx).map(Ok),
-        }
-    }
-}
-
-/// RFC 9112 §6.1: `chunked` is the one transfer coding that is understood here. With another one below it, what is sent on would be encoded
-/// without saying so.
-fn coding(headers: &HeaderMap) -> Result<(), &'static str> {
-    let mut lines = headers.get_all(TRANSFER_ENCODING).into_iter();
-    let plain = lines.next().is_none_or(|line| line.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
-    if plain && lines.next().is_none() { Ok(()) } else { Err("its transfer coding is not just chunked") }
-}
-
-/// Whom the request is for. RFC 9112 §3.2: a request with no `Host`, several or an invalid one is answered with 400; a target in absolute
-/// form overrules it (§3.2.2). HTTP/2 names it in `:authority`, and a `Host` beside that says the same (RFC 9113 §8.3.1).
-fn authority<'a>(parts: &'a Parts, scheme: &str, fallback: &'a str) -> Result<&'a str, &'static str> {
-    if parts.method == Method::CONNECT {
-        return Err("this is no tunnel");
-    }
-    let mut hosts = parts.headers.get_all(HOST).into_iter();
-    let host = match (hosts.next(), hosts.next()) {
-        (Some(host), None) => host.to_str().map_err(|_| "the host has odd characters")?,
-        (None, _) if parts.version == Version::HTTP_10 => fallback,
-        (None, _) if parts.version == Version::HTTP_2 => parts.uri.authority().map_or("", Authority::as_str),
-        (None, _) => return Err("there is no Host"),
-        (Some(_), Some(_)) => return Err("there are several Hosts"),
-    };
-    let named = match parts.uri.authority() {
-        Some(_) if parts.uri.scheme_str() != Some(scheme) => return Err("another scheme is served here"),
-        Some(authority) if parts.version == Version::HTTP_2 && authority.as_str() != host => {
-            return Err("Host is not :authority");
-        }
-        Some(authority) => authority.as_str(),
-        None => host,
-    };
-    let sound = |text: &str| !text.contains('@') && text.parse::<Authority>().is_ok();
-    if sound(host) && (named == host || sound(named)) { Ok(named) } else { Err("the host is not a host") }
-}
-
-/// RFC 9113 §8.2.3: HTTP/2 may bring the cookies in several fields; HTTP/1.1 has one.
-fn join_cookies(headers: &mut HeaderMap) {
-    let mut crumbs = headers.get_all(COOKIE).into_iter().map(HeaderValue::as_bytes);
-    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else { return };
-    let mut cookie = [first, second].join(&b"; "[..]);
-    crumbs.for_each(|crumb| cookie.extend([b"; ", crumb].concat()));
-    if let Ok(cookie) = HeaderValue::from_maybe_shared(Bytes::from(cookie)) {
-        headers.insert(COOKIE, cookie);
-    }
-}
-
-/// Tells the origin who asks whom, and nothing else of the kind.
-fn introduce(headers: &mut HeaderMap, peer: SocketAddr, scheme: &'static str, host: &HeaderValue) {
-    for name in UNKEYED {
-        headers.remove(name);
-    }
-    let mut path: Vec<u8> = Vec::new();
-    for line in headers.get_all(X_FORWARDED_FOR) {
-        path.extend_from_slice(line.as_bytes());
-        path.extend_from_slice(b", ");
-    }
-    path.extend_from_slice(peer.ip().to_canonical().to_string().as_bytes());
-    if let Ok(path) = HeaderValue::from_maybe_shared(Bytes::from(path)) {
-        headers.insert(X_FORWARDED_FOR, path);
-    }
-    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
-    headers.insert(X_FORWARDED_HOST, host.clone());
-    headers.insert(HOST, host.clone());
-}
-
-fn sent(answer: Answer) -> Response<Outgoing> {
+pub(super) fn sent(answer: Answer) -> Response<Outgoing> {
     let Answer { status, headers, body, mut more } = answer;
     if more.is_empty() {
         return response(status, headers, Outgoing::whole(body));
@@ -580,23 +386,16 @@ fn response(status: StatusCode, headers: HeaderMap, body: Outgoing) -> Response<
 }
 
 /// An error of our own, in one line.
-fn plain_error(status: StatusCode, text: impl Into<Bytes>) -> Response<Outgoing> {
+pub(super) fn plain_error(status: StatusCode, text: impl Into<Bytes>) -> Response<Outgoing> {
     let text = text.into();
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
     response(status, headers, Outgoing::whole(text))
 }
 
-/// A 400 that closes the connection: after a malformed request, nobody knows where the next one starts.
-fn refuse(reason: &'static str) -> Response<Outgoing> {
-    let text = format!("larder: bad request: {reason}\n");
-    let mut response = plain_error(StatusCode::BAD_REQUEST, text);
-    response.headers_mut().insert(::http::header::CONNECTION, HeaderValue::from_static("close"));
-    response
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::service::Service;
     use super::*;
     use hyper_util::rt::TokioIo;
     use std::time::Duration;
@@ -613,7 +412,7 @@ mod tests {
             hash_key: [1; 16],
         };
         let cache = Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
-        Arc::new(Proxy::new(cache, Origins::new(&crate::http::Upstream::Generated, &[]).unwrap(), None))
+        Arc::new(Proxy::new(cache, Origins::generated(), None))
     }
 
     /// The fear: clients that come and go leave requests without end behind them at the origin.

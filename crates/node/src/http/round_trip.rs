@@ -19,7 +19,8 @@ pub(super) fn leads_to(origin: &Uri, local: SocketAddr) -> bool {
         let (target, local) = (connected(target), local.ip().to_canonical());
         target == local || target.is_loopback() && local.is_unspecified() && (local.is_ipv6() || target.is_ipv4())
     };
-    origin.port_u16().unwrap_or(80) == local.port() && targets.into_iter().any(reaches)
+    let own = if origin.scheme_str() == Some("https") { 443 } else { 80 };
+    origin.port_u16().unwrap_or(own) == local.port() && targets.into_iter().any(reaches)
 }
 
 fn is_localhost(host: &str) -> bool {

@@ -22,6 +22,7 @@ impl CacheSource {
         let origin = match &config.upstream {
             Upstream::Generated => "generated".to_owned(),
             Upstream::Http(uri) => uri.to_string(),
+            Upstream::Named(edge) => format!("ndn:{}", edge.prefix()),
         };
         CacheSource { proxy, listen, origin }
     }

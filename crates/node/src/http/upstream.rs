@@ -1,24 +1,22 @@
-//! The way to the origins: which of them a request is for, hyper's client with its pools, or the generated origin. Which server of an origin is
+//! The way to the origins: which of them a request is for, the connections to its servers, or the generated origin. Which server of an origin is
 //! asked is decided in `servers.rs`; here it is asked, and asked elsewhere where that may be done twice.
 
-use super::body::{BodyError, OriginBody, Upload};
+use super::body::{OriginBody, Upload};
+use super::connections::{Failed, Server};
 use super::servers::{self, Servers, Tried};
-use super::{OriginGroup, Upstream, limits, origin};
+use super::trust::Trust;
+use super::{HttpConfig, OriginGroup, Upstream, limits, named, origin};
+use crate::pair::edge::Handle;
 use ::http::header::HOST;
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
-use ::http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
+use ::http::{HeaderMap, HeaderValue, Method, Request, Response};
 use hyper::body::Body;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use larder_http::UpstreamFailure;
 use larder_units::Time;
 use std::collections::BTreeMap;
-use std::error::Error;
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Everything that can be asked.
 pub(super) struct Origins {
@@ -26,59 +24,75 @@ pub(super) struct Origins {
     groups: Vec<Arc<Group>>,
     /// Whom a request without `Host` (HTTP/1.0) is for.
     authority: String,
+    /// Where some server speaks TLS.
+    trust: Option<Trust>,
+    /// What the last group is where it has no servers: the generated origin where there is none.
+    named: Option<Arc<Handle>>,
 }
 
 /// One origin and its servers. Without servers, it is the generated one.
 struct Group {
-    /// `None` for all hosts.
-    host: Option<String>,
-    /// Paths begin so.
-    path: String,
-    client: Client<HttpConnector, Upload>,
+    config: OriginGroup,
     servers: Vec<Known>,
     state: Mutex<Servers>,
-    check: Option<(PathAndQuery, Duration)>,
     /// When the next probes are due.
     check_at: AtomicU64,
     started: Instant,
 }
 
 struct Known {
-    authority: Authority,
+    server: Arc<Server>,
     /// Since it last answered.
     failures: AtomicU64,
 }
 
 impl Origins {
+    /// Of a configuration. What is as it was in `before` is taken over, with its connections and what is known of its servers.
+    ///
     /// # Errors
-    /// One line where a server is not `http://HOST[:PORT]`.
-    pub(super) fn new(upstream: &Upstream, configured: &[OriginGroup]) -> Result<Origins, String> {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(limits::CONNECT));
-        connector.set_nodelay(true);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(limits::ORIGIN_IDLE)
-            .pool_max_idle_per_host(limits::ORIGIN_IDLE_CONNECTIONS)
-            .http1_max_buf_size(limits::BUFFER_BYTES)
-            .set_host(false)
-            .build(connector);
-        let mut groups = Vec::new();
-        for group in configured {
-            if group.servers.is_empty() || group.servers.len() > limits::SERVERS {
-                return Err(format!("[[http.origins]] servers: expected 1 to {}", limits::SERVERS));
-            }
-            groups.push(Arc::new(Group::new(group, "[[http.origins]] servers", &client)?));
+    /// One line where a server is not `http://HOST[:PORT]` or `https://HOST[:PORT]`, or no certificate to believe can be read.
+    pub(super) fn new(config: &HttpConfig, before: Option<&Origins>) -> Result<Origins, String> {
+        if config.origins.iter().any(|origin| origin.servers.is_empty()) {
+            return Err(format!("[[http.origins]] servers: expected 1 to {}", limits::SERVERS));
         }
-        let servers = match upstream {
-            Upstream::Generated => Vec::new(),
+        let rest = match &config.upstream {
+            Upstream::Generated | Upstream::Named(_) => Vec::new(),
             Upstream::Http(uri) => vec![uri.clone()],
         };
-        let rest = OriginGroup { host: None, path: "/".to_owned(), servers, check: None };
-        let rest = Group::new(&rest, "[http] origin", &client)?;
-        let authority = rest.servers.first().map_or("localhost", |server| server.authority.as_str()).to_owned();
-        groups.push(Arc::new(rest));
-        Ok(Origins { groups, authority })
+        let rest = OriginGroup { host: None, path: "/".to_owned(), servers: rest, check: None };
+        let all = || config.origins.iter().chain([&rest]);
+        let is_secret = |server: &Uri| server.scheme() == Some(&Scheme::HTTPS);
+        let speaks_tls = all().any(|group| group.servers.iter().any(is_secret));
+        let trust = speaks_tls.then(|| Trust::read(config.origin_ca.as_deref())).transpose()?;
+        let trusts_as_before = match (&trust, before.and_then(|before| before.trust.as_ref())) {
+            (Some(trust), Some(before)) => trust.is_same(before),
+            (trust, before) => trust.is_none() && before.is_none(),
+        };
+        let mut groups = Vec::new();
+        for group in all() {
+            let known = before.and_then(|before| before.groups.iter().find(|known| known.config == *group));
+            let known = known.filter(|_| trusts_as_before || !group.servers.iter().any(is_secret));
+            groups.push(match known {
+                Some(known) => Arc::clone(known),
+                None => {
+                    let setting = if std::ptr::eq(group, &rest) { "[http] origin" } else { "[[http.origins]] servers" };
+                    Arc::new(Group::new(group, setting, trust.as_ref())?)
+                }
+            });
+        }
+        let authority = rest.servers.first().and_then(Uri::authority).map_or("localhost", Authority::as_str).to_owned();
+        let named = match &config.upstream {
+            Upstream::Named(edge) => Some(Arc::clone(edge)),
+            _ => None,
+        };
+        Ok(Origins { groups, authority, named, trust })
+    }
+
+    #[cfg(test)]
+    pub(super) fn generated() -> Origins {
+        let config = OriginGroup { host: None, path: "/".to_owned(), servers: Vec::new(), check: None };
+        let group = Arc::new(Group::new(&config, "[http] origin", None).unwrap());
+        Origins { groups: vec![group], authority: "localhost".to_owned(), named: None, trust: None }
     }
 
     /// Whom a request without `Host` (HTTP/1.0) is for.
@@ -96,19 +110,21 @@ impl Origins {
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
         let fits = |group: &&Arc<Group>| {
-            group.host.as_ref().is_none_or(|wanted| wanted.as_bytes() == host.as_bytes())
-                && target.path().starts_with(&group.path)
+            group.config.host.as_ref().is_none_or(|wanted| wanted.as_bytes() == host.as_bytes())
+                && target.path().starts_with(&group.config.path)
         };
         match self.groups.iter().find(fits) {
             Some(group) if !group.servers.is_empty() => group.ask(method, host, target, headers, body).await,
+            _ if let Some(edge) = &self.named => named::ask(edge, method, host, target, headers, body).await,
             _ => Ok(origin::respond(&method, &target, &headers).await.map(OriginBody::Generated)),
         }
     }
 
-    /// Starts the probes that are due.
+    /// Starts the probes that are due, and closes connections that nobody needs.
     pub(super) fn check(&self) {
         for group in &self.groups {
-            let Some((path, every)) = &group.check else { continue };
+            group.servers.iter().for_each(|known| known.server.sweep());
+            let Some((path, every)) = &group.config.check else { continue };
             let now = group.now();
             if now.nanos() < group.check_at.load(Ordering::Relaxed) {
                 continue;
@@ -126,8 +142,8 @@ impl Origins {
         let mut all = BTreeMap::new();
         for group in &self.groups {
             let (state, now) = (group.state(), group.now());
-            for (at, server) in group.servers.iter().enumerate() {
-                *all.entry(server.authority.to_string()).or_insert(true) &= state.is_usable(at, now);
+            for (at, known) in group.servers.iter().enumerate() {
+                *all.entry(known.server.authority.to_string()).or_insert(true) &= state.is_usable(at, now);
             }
         }
         all
@@ -135,22 +151,22 @@ impl Origins {
 }
 
 impl Group {
-    fn new(config: &OriginGroup, setting: &str, client: &Client<HttpConnector, Upload>) -> Result<Group, String> {
+    fn new(config: &OriginGroup, setting: &str, trust: Option<&Trust>) -> Result<Group, String> {
+        if config.servers.len() > limits::SERVERS {
+            return Err(format!("[[http.origins]] servers: expected 1 to {}", limits::SERVERS));
+        }
         let known = |uri: &Uri| {
-            let plain = uri.scheme() == Some(&Scheme::HTTP) && matches!(uri.path(), "" | "/") && uri.query().is_none();
-            let authority = uri.authority().filter(|authority| plain && !authority.as_str().contains('@'));
-            let authority = authority.ok_or_else(|| format!("{setting}: expected http://HOST:PORT, not {uri}"))?;
-            Ok::<_, String>(Known { authority: authority.clone(), failures: AtomicU64::new(0) })
+            let server = Server::new(uri, trust.map(|trust| &trust.config));
+            let server = server
+                .ok_or_else(|| format!("{setting}: expected http://HOST:PORT or https://HOST:PORT, not {uri}"))?;
+            Ok::<_, String>(Known { server: Arc::new(server), failures: AtomicU64::new(0) })
         };
         let servers = config.servers.iter().map(known).collect::<Result<Vec<_>, _>>()?;
-        let state = Servers::new(servers.iter().map(|server| server.authority.as_str()));
+        let state = Servers::new(servers.iter().map(|known| known.server.authority.as_str()));
         Ok(Group {
-            host: config.host.clone(),
-            path: config.path.clone(),
-            client: client.clone(),
+            config: config.clone(),
             servers,
             state: Mutex::new(state),
-            check: config.check.clone(),
             check_at: AtomicU64::new(0),
             started: Instant::now(),
         })
@@ -180,9 +196,8 @@ impl Group {
         while let Some(at) = self.next(key, &mut tried) {
             let fields = if may_repeat { headers.clone() } else { headers.take() };
             let body = body.take().unwrap_or_else(Upload::empty);
-            let server = &self.servers[at];
             let fields = fields.unwrap_or_default();
-            let asked = ask_http(&self.client, &server.authority, method.clone(), target.clone(), fields, body).await;
+            let asked = ask_http(&self.servers[at].server, method.clone(), target.clone(), fields, body).await;
             // A client that breaks off its upload says nothing of the origin.
             if !matches!(&asked, Err((UpstreamFailure::Upload, _))) {
                 self.learn(at, asked.as_ref().err());
@@ -211,17 +226,18 @@ impl Group {
             Some(_) => self.state().on_failure(at, now),
             None => self.state().on_answer(at),
         }
-        report(&self.servers[at].authority, &self.servers[at].failures, failed);
+        report(&self.servers[at].server.authority, &self.servers[at].failures, failed);
     }
 
     /// Asks for the path of the health checks.
     async fn probe(&self, at: usize, path: PathAndQuery) {
-        let authority = &self.servers[at].authority;
+        let server = &self.servers[at].server;
+        let authority = &server.authority;
         let mut headers = HeaderMap::new();
         if let Ok(host) = HeaderValue::from_str(authority.as_str()) {
             headers.insert(HOST, host);
         }
-        let asked = ask_http(&self.client, authority, Method::GET, path, headers, Upload::empty());
+        let asked = ask_http(server, Method::GET, path, headers, Upload::empty());
         let answer = tokio::time::timeout(limits::PROBE, asked).await;
         let well = matches!(&answer, Ok(Ok(response)) if response.status().as_u16() < 400);
         if self.state().on_probe(at, well) {
@@ -231,51 +247,19 @@ impl Group {
     }
 }
 
-type Failed = (UpstreamFailure, String);
-
 async fn ask_http(
-    client: &Client<HttpConnector, Upload>,
-    authority: &Authority,
+    server: &Arc<Server>,
     method: Method,
     target: PathAndQuery,
     headers: HeaderMap,
     body: Upload,
 ) -> Result<Response<OriginBody>, Failed> {
-    let uri = Uri::builder().scheme(Scheme::HTTP).authority(authority.clone()).path_and_query(target).build();
-    let uri = uri.map_err(|error| (UpstreamFailure::Malformed, error.to_string()))?;
     let mut request = Request::new(body);
     *request.method_mut() = method;
-    *request.uri_mut() = uri;
-    *request.version_mut() = Version::HTTP_11;
+    *request.uri_mut() = Uri::from(target);
     *request.headers_mut() = headers;
-    let response = tokio::time::timeout(limits::RESPONSE, client.request(request)).await;
-    match response {
-        Ok(Ok(response)) => Ok(response.map(OriginBody::Received)),
-        Ok(Err(error)) => Err(classify(&error, error.is_connect())),
-        Err(_) => Err((UpstreamFailure::TimedOut, format!("no response within {:?}", limits::RESPONSE))),
-    }
-}
-
-/// `unconnected`: there was no connection, so that nothing was sent. A host that says nothing to a SYN counts as any other that is not there.
-fn classify(error: &(dyn Error + 'static), unconnected: bool) -> Failed {
-    let causes = || std::iter::successors(Some(error), |error: &&(dyn Error + 'static)| (*error).source());
-    let text = causes().map(ToString::to_string).collect::<Vec<_>>().join(": ");
-    let timed_out = |cause: &(dyn Error + 'static)| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
-    };
-    let malformed =
-        |cause: &(dyn Error + 'static)| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse);
-    // Before the head of the response, only the request's body can break off: the client did, the origin did nothing wrong.
-    let failure = if causes().any(|cause| cause.is::<BodyError>()) {
-        UpstreamFailure::Upload
-    } else if !unconnected && causes().any(timed_out) {
-        UpstreamFailure::TimedOut
-    } else if causes().any(malformed) {
-        UpstreamFailure::Malformed
-    } else {
-        UpstreamFailure::Unreachable
-    };
-    (failure, text)
+    let late = || (UpstreamFailure::TimedOut, format!("no response within {:?}", limits::RESPONSE));
+    tokio::time::timeout(limits::RESPONSE, server.ask(request)).await.unwrap_or_else(|_| Err(late()))
 }
 
 /// One line when the origin stops answering, one when it answers again: not one a request.
@@ -293,36 +277,5 @@ fn report(authority: &Authority, failures: &AtomicU64, failed: Option<&Failed>) 
                 tracing::info!(origin = %authority, failed_requests = failed, "an origin answers again");
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use socket2::{Domain, Socket, Type};
-    use std::net::SocketAddr;
-
-    /// The fear: a server whose host is off, so that nothing comes back at all, costs clients their answers, where one that refuses costs nothing.
-    #[tokio::test]
-    async fn who_says_nothing_to_a_connection_is_not_there_and_another_may_be_asked() {
-        let socket = || Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        let listener = socket();
-        listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
-        listener.listen(0).unwrap();
-        let address = listener.local_addr().unwrap();
-        // Nobody accepts: its queue is soon full, and what comes then is not answered.
-        let waiting = [(); 8].map(|()| socket());
-        for socket in &waiting {
-            socket.set_nonblocking(true).unwrap();
-            let _ = socket.connect(&address);
-        }
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(Duration::from_millis(50)));
-        let client = Client::builder(TokioExecutor::new()).build(connector);
-        let authority = address.as_socket().unwrap().to_string().parse().unwrap();
-        let target = PathAndQuery::from_static("/");
-        let asked = ask_http(&client, &authority, Method::GET, target, HeaderMap::new(), Upload::empty()).await;
-        let (failure, text) = asked.err().unwrap();
-        assert_eq!(failure, UpstreamFailure::Unreachable, "{text}");
     }
 }

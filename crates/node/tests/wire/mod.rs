@@ -15,6 +15,8 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         listen: ([127, 0, 0, 1], 0).into(),
         tls: None,
         origins: Vec::new(),
+        origin_ca: None,
+        threads: 1,
         upstream,
         capacity: ByteSize::from_mib(64),
         policy: "lru".parse().unwrap(),

@@ -1,0 +1,83 @@
+//! May one client's response be given to others, and for how long? For who stands in a cache's place without being one: a gateway to a network
+//! whose nodes keep what passes, and give the same to all who ask at the same moment.
+
+use crate::freshness::Freshness;
+use crate::{Now, fields, storability, targeted};
+use http::{HeaderMap, HeaderName, StatusCode};
+use std::time::Duration;
+
+/// To whom a response may be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// To the client that asked, and to nobody else (RFC 9111 §3).
+    Never,
+    /// To others only after the origin was asked again (§5.2.2.4, §4.2).
+    WhenValidated,
+    /// To everybody who asks the same, for so long from now.
+    For(Duration),
+}
+
+/// Judges a response that came `now` to a GET or HEAD without credentials, and without wishes about its age. A 304 is judged by what it says of
+/// the whole, a 206 as the whole would be; `targets` are response fields that speak to this cache (RFC 9213).
+pub fn sharing(status: StatusCode, headers: &HeaderMap, targets: &[HeaderName], now: Now) -> Sharing {
+    let whole = matches!(status, StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT);
+    let status = if whole { StatusCode::OK } else { status };
+    let says = targeted::directives(headers, targets);
+    let mut dated = headers.clone();
+    fields::ensure_date(&mut dated, now);
+    let freshness = Freshness::of(status, &dated, &says, now.time, now);
+    // What could never be reused is shared with nobody, but nothing forbids that it is public.
+    match storability::judge(status, &dated, &says, false, freshness.has_lifetime(), false) {
+        Err(storability::Refusal::Useless) => return Sharing::WhenValidated,
+        Err(_) => return Sharing::Never,
+        Ok(()) => {}
+    }
+    match u64::try_from(freshness.ttl_seconds(now.time)) {
+        Ok(seconds @ 1..) if freshness.is_reusable(now.time) => Sharing::For(Duration::from_secs(seconds)),
+        _ => Sharing::WhenValidated,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+    use larder_units::Time;
+
+    /// The fear: one user's session, or a page of yesterday, for everybody on the other side of the network.
+    #[test]
+    fn only_what_a_shared_cache_may_reuse_is_shared() {
+        let now = Now { time: Time::from_secs(1000), unix_seconds: 784_111_777 };
+        let of = |status: u16, fields: &[(&'static str, &'static str)]| {
+            let mut headers = HeaderMap::new();
+            fields.iter().for_each(|(name, value)| {
+                headers.append(*name, HeaderValue::from_static(value));
+            });
+            sharing(
+                StatusCode::from_u16(status).unwrap(),
+                &headers,
+                &[HeaderName::from_static("cdn-cache-control")],
+                now,
+            )
+        };
+        let seconds = |seconds| Sharing::For(Duration::from_secs(seconds));
+        assert_eq!(of(200, &[("cache-control", "max-age=60")]), seconds(60));
+        assert_eq!(of(206, &[("cache-control", "max-age=60"), ("age", "50")]), seconds(10));
+        assert_eq!(of(304, &[("cache-control", "max-age=60")]), seconds(60));
+        assert_eq!(of(404, &[("cache-control", "s-maxage=5, max-age=60")]), seconds(5));
+        assert_eq!(of(200, &[("cdn-cache-control", "max-age=7"), ("cache-control", "no-store")]), seconds(7));
+        assert_eq!(of(200, &[("last-modified", "Sun, 06 Nov 1994 08:47:57 GMT")]), seconds(10), "by the heuristic");
+        for validated in [&[][..], &[("etag", "\"a\"")], &[("cache-control", "no-cache"), ("etag", "\"a\"")]] {
+            assert_eq!(of(200, validated), Sharing::WhenValidated, "{validated:?}");
+        }
+        for never in [
+            ("cache-control", "private, max-age=60"),
+            ("cache-control", "no-store"),
+            ("vary", "*"),
+            ("set-cookie", "session=1"),
+        ] {
+            assert_eq!(of(200, &[never, ("etag", "\"a\"")]), Sharing::Never, "{never:?}");
+        }
+        assert_eq!(of(401, &[("cache-control", "max-age=60")]), Sharing::Never);
+    }
+}

@@ -1,0 +1,110 @@
+//! `[http.upstream]` and `[ndn.gateway]`: the two ends of HTTP over NDN (`pair/mod.rs`).
+
+use super::Config;
+use super::http::{Origin, server};
+use super::values::{from_text, parsed};
+use crate::pair::KeyFiles;
+use crate::pair::far::LEAST_MEMORY;
+use larder_packet::Name;
+use larder_units::ByteSize;
+use serde::{Deserialize, Deserializer};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `[http.upstream]`
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct UpstreamTable {
+    /// The far node's prefix.
+    #[serde(deserialize_with = "parsed")]
+    pub ndn: Name,
+    /// The far node's public key or certificate.
+    pub trust: Option<PathBuf>,
+    /// What both ends know.
+    pub secret: Option<PathBuf>,
+}
+
+/// `[ndn.gateway]`
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayTable {
+    /// What it answers for.
+    #[serde(deserialize_with = "parsed")]
+    pub prefix: Name,
+    /// `http://host:port`.
+    #[serde(deserialize_with = "origin")]
+    pub origin: http::Uri,
+    /// Its private key.
+    pub key: Option<PathBuf>,
+    /// What both ends know.
+    pub secret: Option<PathBuf>,
+    /// Bytes of answers and bodies at once.
+    #[serde(deserialize_with = "parsed", default = "memory")]
+    pub memory: ByteSize,
+    /// The longest freshness of answers for caches on the way.
+    #[serde(deserialize_with = "duration", default = "shared_for")]
+    pub shared_for: Duration,
+}
+
+impl UpstreamTable {
+    /// The files of what the edge trusts.
+    pub fn trust(&self) -> KeyFiles {
+        KeyFiles { key: self.trust.clone(), secret: self.secret.clone() }
+    }
+}
+
+impl GatewayTable {
+    /// The files of what the far node signs with.
+    pub fn key(&self) -> KeyFiles {
+        KeyFiles { key: self.key.clone(), secret: self.secret.clone() }
+    }
+}
+
+/// What the tables mean together with others.
+pub(super) fn check(config: &Config) -> Result<(), String> {
+    let tables = [
+        ("[http.upstream]", config.http.upstream.as_ref().map(|table| ("ndn", &table.ndn))),
+        ("[ndn.gateway]", config.ndn.gateway.as_ref().map(|table| ("prefix", &table.prefix))),
+    ];
+    for (table, found) in tables {
+        let Some((key, name)) = found else { continue };
+        if config.ndn.unix.is_none() {
+            return Err(format!(
+                "{table}: it reaches this node's forwarder by [ndn] unix, which is off: leave that out, or set a path"
+            ));
+        }
+        if name.as_bytes().is_empty() || name.as_bytes().len() > LONGEST_PREFIX {
+            return Err(format!("{table} {key}: expected a name of 1 to {LONGEST_PREFIX} bytes, such as \"/far\""));
+        }
+    }
+    if config.http.upstream.is_some() && config.http.origin != Origin::Generated {
+        return Err("[http.upstream]: [http] origin names another way to the same: keep one".to_owned());
+    }
+    match &config.ndn.gateway {
+        Some(gateway) if gateway.memory < LEAST_MEMORY => {
+            Err(format!("[ndn.gateway] memory: expected {LEAST_MEMORY} or more, the room of two large bodies"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of a prefix: every name under it has to carry it.
+const LONGEST_PREFIX: usize = 500;
+
+fn memory() -> ByteSize {
+    ByteSize::from_mib(256)
+}
+
+fn shared_for() -> Duration {
+    Duration::from_secs(10)
+}
+
+fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<http::Uri, D::Error> {
+    // By HTTPS it is not asked yet.
+    let plain = |text: &str| server(text).filter(|uri| uri.scheme_str() == Some("http"));
+    from_text(deserializer, |text| plain(text).ok_or_else(|| "expected \"http://HOST:PORT\"".to_owned()))
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    from_text(deserializer, |text| larder_units::parse_duration(text).map_err(|error| error.to_string()))
+}

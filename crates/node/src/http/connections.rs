@@ -1,0 +1,251 @@
+//! Connections to one server of an origin: opened where there is none, kept for a while where nobody needs them.
+//!
+//! Each request thread keeps its own, so that a connection is driven by the thread whose requests it carries. A request takes the one that was given
+//! back last; what hyper had not written when the server closed it comes back, and goes to another.
+
+use super::body::{BodyError, OriginBody, Upload};
+use super::{limits, threads};
+use ::http::uri::{Authority, Scheme, Uri};
+use ::http::{Request, Response};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use larder_http::UpstreamFailure;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use std::error::Error;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+/// One server of an origin, and the connections to it.
+pub(super) struct Server {
+    pub(super) authority: Authority,
+    /// A name, or an address without brackets.
+    host: String,
+    port: u16,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    /// By thread; those given back last at the end.
+    idle: Box<[Mutex<Vec<Idle>>]>,
+}
+
+struct Idle {
+    sender: SendRequest<Upload>,
+    since: Instant,
+}
+
+/// Why a server gave no response, and in words.
+pub(super) type Failed = (UpstreamFailure, String);
+
+impl Server {
+    /// Of `http://HOST[:PORT]`, or with `https`, whose certificate has to be one that `trust` leads to. `None` for what is neither.
+    pub(super) fn new(uri: &Uri, trust: Option<&Arc<ClientConfig>>) -> Option<Server> {
+        let is_bare = matches!(uri.path(), "" | "/") && uri.query().is_none();
+        let authority = uri.authority().filter(|authority| is_bare && !authority.as_str().contains('@'))?.clone();
+        let host = authority.host();
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).to_owned();
+        let (port, tls) = if uri.scheme() == Some(&Scheme::HTTPS) {
+            let name = ServerName::try_from(host.clone()).ok()?;
+            (443, Some((TlsConnector::from(Arc::clone(trust?)), name)))
+        } else {
+            (80, None)
+        };
+        let port = authority.port_u16().unwrap_or(port);
+        let idle = (0..limits::THREADS).map(|_| Mutex::default()).collect();
+        (tls.is_some() || uri.scheme() == Some(&Scheme::HTTP)).then_some(Server { authority, host, port, tls, idle })
+    }
+
+    /// Asks. The fields are complete, `Host` among them; the target is in origin form.
+    pub(super) async fn ask(self: &Arc<Self>, mut request: Request<Upload>) -> Result<Response<OriginBody>, Failed> {
+        loop {
+            let (mut sender, is_fresh) = match self.take() {
+                Some(sender) => (sender, false),
+                None => (self.connect().await?, true),
+            };
+            match sender.try_send_request(request).await {
+                Ok(response) => {
+                    let lease = Lease { sender, server: Arc::clone(self) };
+                    return Ok(response.map(|body| OriginBody::received(body, lease)));
+                }
+                // Closed from the other side, and nothing has been sent. A fresh one fails for a reason.
+                Err(mut error) => match error.take_message() {
+                    Some(again) if !is_fresh => request = again,
+                    _ => return Err(classify(error.error())),
+                },
+            }
+        }
+    }
+
+    /// Closes what nobody has needed for [`limits::ORIGIN_IDLE`].
+    pub(super) fn sweep(&self) {
+        for idle in &self.idle {
+            lock(idle).retain(|one| !one.sender.is_closed() && one.since.elapsed() < limits::ORIGIN_IDLE);
+        }
+    }
+
+    fn take(&self) -> Option<SendRequest<Upload>> {
+        let mut idle = lock(&self.idle[threads::current()]);
+        let at = idle.iter().rposition(|one| one.sender.is_ready())?;
+        let one = idle.remove(at);
+        (one.since.elapsed() < limits::ORIGIN_IDLE).then_some(one.sender)
+    }
+
+    fn give_back(&self, sender: SendRequest<Upload>) {
+        let mut idle = lock(&self.idle[threads::current()]);
+        if idle.len() < limits::ORIGIN_IDLE_CONNECTIONS && !sender.is_closed() {
+            idle.push(Idle { sender, since: Instant::now() });
+        }
+    }
+
+    async fn connect(&self) -> Result<SendRequest<Upload>, Failed> {
+        let late = || (UpstreamFailure::Unreachable, format!("no connection within {:?}", limits::CONNECT));
+        let unreachable = |error: io::Error| (UpstreamFailure::Unreachable, error.to_string());
+        let opened = async {
+            let stream = self.open().await?;
+            stream.set_nodelay(true)?;
+            match &self.tls {
+                None => speak(stream).await,
+                Some((connector, name)) => speak(connector.connect(name.clone(), stream).await?).await,
+            }
+        };
+        timeout(limits::CONNECT, opened).await.map_err(|_| late())?.map_err(unreachable)
+    }
+
+    /// To the first of its addresses that answers; each but the last has its share of the time.
+    async fn open(&self) -> io::Result<TcpStream> {
+        let addresses: Vec<_> = tokio::net::lookup_host((self.host.as_str(), self.port)).await?.collect();
+        let share = limits::CONNECT / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
+        let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for address in addresses {
+            match timeout(share, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => failed = error,
+                Err(_) => failed = io::ErrorKind::TimedOut.into(),
+            }
+        }
+        Err(failed)
+    }
+}
+
+/// The connection runs by itself until either side ends it.
+async fn speak(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> io::Result<SendRequest<Upload>> {
+    let shaken = http1::Builder::new().max_buf_size(limits::BUFFER_BYTES).handshake(TokioIo::new(stream)).await;
+    let (sender, connection) = shaken.map_err(io::Error::other)?;
+    tokio::spawn(async move {
+        // Whoever waits for a response hears of it.
+        let _ = connection.await;
+    });
+    Ok(sender)
+}
+
+fn lock(idle: &Mutex<Vec<Idle>>) -> MutexGuard<'_, Vec<Idle>> {
+    idle.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A connection whose response is being read.
+pub(super) struct Lease {
+    sender: SendRequest<Upload>,
+    server: Arc<Server>,
+}
+
+impl Lease {
+    /// The response has been read to its end.
+    pub(super) fn give_back(self) {
+        self.server.give_back(self.sender);
+    }
+}
+
+/// There was a connection. A client that breaks off its upload, before the head of the response, says nothing of the origin.
+fn classify(error: &hyper::Error) -> Failed {
+    let causes = || {
+        let first: &(dyn Error + 'static) = error;
+        std::iter::successors(Some(first), |error: &&(dyn Error + 'static)| (*error).source())
+    };
+    let text = causes().map(ToString::to_string).collect::<Vec<_>>().join(": ");
+    let timed_out = |cause: &(dyn Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+    };
+    let failure = if causes().any(|cause| cause.is::<BodyError>()) {
+        UpstreamFailure::Upload
+    } else if causes().any(timed_out) {
+        UpstreamFailure::TimedOut
+    } else if error.is_parse() {
+        UpstreamFailure::Malformed
+    } else {
+        UpstreamFailure::Unreachable
+    };
+    (failure, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::body::Body;
+    use socket2::{Domain, Socket, Type};
+    use std::net::SocketAddr;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    fn server(address: SocketAddr) -> Arc<Server> {
+        Arc::new(Server::new(&format!("http://{address}").parse().unwrap(), None).unwrap())
+    }
+
+    /// The fear: a server whose host is off, so that nothing comes back at all, costs clients their answers, where one that refuses costs nothing.
+    #[tokio::test(start_paused = true)]
+    async fn who_says_nothing_to_a_connection_is_not_there_and_another_may_be_asked() {
+        let socket = || Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        let listener = socket();
+        listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        listener.listen(0).unwrap();
+        let address = listener.local_addr().unwrap();
+        // Nobody accepts: its queue is soon full, and what comes then is not answered.
+        let waiting = [(); 8].map(|()| socket());
+        for socket in &waiting {
+            socket.set_nonblocking(true).unwrap();
+            let _ = socket.connect(&address);
+        }
+        let asked = server(address.as_socket().unwrap()).ask(Request::new(Upload::empty())).await;
+        let (failure, text) = asked.err().unwrap();
+        assert_eq!(failure, UpstreamFailure::Unreachable, "{text}");
+    }
+
+    /// The fears: every request costs a handshake; one that the server has closed fails the next request; idle ones stay for ever.
+    #[tokio::test]
+    async fn connections_serve_again_and_closed_ones_do_not() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = server(listener.local_addr().unwrap());
+        let count = tokio::spawn(async move {
+            // Two responses on the first, then one on each.
+            let mut buffer = [0; 1000];
+            for (connections, responses) in [(1, 2), (2, 1)] {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                for _ in 0..responses {
+                    let _ = stream.read(&mut buffer).await.unwrap();
+                    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await.unwrap();
+                }
+                if connections == 2 {
+                    // Still open when the test looks.
+                    return stream;
+                }
+            }
+            unreachable!()
+        });
+        for _ in 0..3 {
+            let mut body = server.ask(Request::new(Upload::empty())).await.ok().unwrap().into_body();
+            while std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx)).await.is_some() {}
+            drop(body);
+            // The other side may close meanwhile.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let _open = count.await.unwrap();
+        let kept = || lock(&server.idle[threads::current()]).len();
+        server.sweep();
+        assert_eq!(kept(), 1);
+        lock(&server.idle[threads::current()])[0].since -= limits::ORIGIN_IDLE;
+        server.sweep();
+        assert_eq!(kept(), 0);
+    }
+}

@@ -1,0 +1,165 @@
+//! The door: what a client's request must be before anybody looks at it, and what is done with it then.
+
+use super::body::Outgoing;
+use super::errand::{Errand, head};
+use super::proxy::{Proxy, plain_error, sent};
+use super::{max_forwards, round_trip};
+use ::http::header::{COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
+use ::http::request::Parts;
+use ::http::uri::Authority;
+use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
+use bytes::Bytes;
+use hyper::body::{Body, Incoming};
+use larder_http::Step;
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// One connection's service.
+pub(super) struct Service {
+    proxy: Arc<Proxy>,
+    /// As `X-Forwarded-For` has it.
+    peer: HeaderValue,
+    /// `http` or `https`.
+    scheme: &'static str,
+}
+
+impl Service {
+    pub(super) fn new(proxy: &Arc<Proxy>, peer: SocketAddr, scheme: &'static str) -> Service {
+        let peer = HeaderValue::try_from(peer.ip().to_canonical().to_string()).expect("an address is visible ASCII");
+        Service { proxy: Arc::clone(proxy), peer, scheme }
+    }
+}
+
+impl hyper::service::Service<Request<Incoming>> for Service {
+    type Response = Response<Outgoing>;
+    type Error = Infallible;
+    type Future = Responding;
+
+    fn call(&self, request: Request<Incoming>) -> Responding {
+        let (mut parts, body) = request.into_parts();
+        if parts.version == Version::HTTP_2 {
+            join_cookies(&mut parts.headers);
+        }
+        let scheme = self.scheme;
+        let origins = (parts.version == Version::HTTP_10).then(|| self.proxy.origins());
+        let fallback = origins.as_ref().map_or("", |origins| origins.authority());
+        let own_answer = max_forwards::spend(&mut parts);
+        let authority = match coding(&parts.headers).and_then(|()| authority(&parts, scheme, fallback)) {
+            Err(refusal) => return Responding::Now(Some(refuse(refusal))),
+            Ok(_) if own_answer.is_some() => return Responding::Now(own_answer),
+            Ok(authority) => authority,
+        };
+        let step = match self.proxy.step(&head(&parts, scheme, authority, !body.is_end_stream())) {
+            Step::Answer(answer) => return Responding::Now(Some(sent(answer))),
+            other => other,
+        };
+        // As it is keyed: an authority is visible ASCII.
+        let Ok(host) = HeaderValue::from_str(larder_http::keyed_authority(scheme, authority).as_ref()) else {
+            return Responding::Now(Some(refuse("the host has odd characters")));
+        };
+        let goes_round = round_trip::goes_round(&parts.headers);
+        parts.headers.remove(EXPECT);
+        let (proxy, errand) = (Arc::clone(&self.proxy), Errand { parts, peer: self.peer.clone(), scheme, host });
+        match step {
+            Step::Answer(answer) => Responding::Now(Some(sent(answer))),
+            Step::Assemble(_) if goes_round => {
+                let text = "larder: the request goes round in a circle\n";
+                Responding::Now(Some(plain_error(StatusCode::LOOP_DETECTED, text)))
+            }
+            Step::Assemble(assembled) => Responding::Now(Some(proxy.assembled(assembled, errand.way()))),
+            Step::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(&exchange))),
+            Step::Forward(exchange) => Responding::Later(Box::pin(proxy.send_forward(exchange, errand, body))),
+            Step::Follow(follower) => Responding::Later(Box::pin(proxy.follow(follower, errand, body))),
+            Step::Refresh(answer, exchange) => {
+                if !goes_round {
+                    proxy.refresh(exchange, errand);
+                }
+                Responding::Now(Some(sent(answer)))
+            }
+        }
+    }
+}
+
+/// A hit needs no boxed future.
+pub(super) enum Responding {
+    Now(Option<Response<Outgoing>>),
+    Later(Pin<Box<dyn Future<Output = Response<Outgoing>> + Send>>),
+}
+
+impl Future for Responding {
+    type Output = Result<Response<Outgoing>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Responding::Now(response) => response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
+            Responding::Later(future) => future.as_mut().poll(cx).map(Ok),
+        }
+    }
+}
+
+/// RFC 9112 §6.1: `chunked` is the one transfer coding that is understood here. With another one below it, what is sent on would be encoded
+/// without saying so.
+fn coding(headers: &HeaderMap) -> Result<(), &'static str> {
+    let mut lines = headers.get_all(TRANSFER_ENCODING).into_iter();
+    let plain = lines.next().is_none_or(|line| line.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    if plain && lines.next().is_none() { Ok(()) } else { Err("its transfer coding is not just chunked") }
+}
+
+/// Whom the request is for. RFC 9112 §3.2: a request with no `Host`, several or an invalid one is answered with 400; a target in absolute
+/// form overrules it (§3.2.2). HTTP/2 names it in `:authority`, and a `Host` beside that says the same (RFC 9113 §8.3.1).
+fn authority<'a>(parts: &'a Parts, scheme: &str, fallback: &'a str) -> Result<&'a str, &'static str> {
+    if parts.method == Method::CONNECT {
+        return Err("this is no tunnel");
+    }
+    let mut hosts = parts.headers.get_all(HOST).into_iter();
+    let host = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.to_str().map_err(|_| "the host has odd characters")?,
+        (None, _) if parts.version == Version::HTTP_10 => fallback,
+        (None, _) if parts.version == Version::HTTP_2 => parts.uri.authority().map_or("", Authority::as_str),
+        (None, _) => return Err("there is no Host"),
+        (Some(_), Some(_)) => return Err("there are several Hosts"),
+    };
+    let named = match parts.uri.authority() {
+        Some(_) if parts.uri.scheme_str() != Some(scheme) => return Err("another scheme is served here"),
+        Some(authority) if parts.version == Version::HTTP_2 && authority.as_str() != host => {
+            return Err("Host is not :authority");
+        }
+        Some(authority) => authority.as_str(),
+        None => host,
+    };
+    let sound = |text: &str| is_plain(text) || !text.contains('@') && text.parse::<Authority>().is_ok();
+    if sound(host) && (named == host || sound(named)) { Ok(named) } else { Err("the host is not a host") }
+}
+
+/// A name or an IPv4 address, with a port or without: what nearly all hosts are, so that the grammar need not be gone through for each request.
+fn is_plain(host: &str) -> bool {
+    let (name, port) = host.split_once(':').unwrap_or((host, "80"));
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
+    !name.is_empty()
+        && name.bytes().all(is_name)
+        && (1..=5).contains(&port.len())
+        && port.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// RFC 9113 §8.2.3: HTTP/2 may bring the cookies in several fields; HTTP/1.1 has one.
+fn join_cookies(headers: &mut HeaderMap) {
+    let mut crumbs = headers.get_all(COOKIE).into_iter().map(HeaderValue::as_bytes);
+    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else { return };
+    let mut cookie = [first, second].join(&b"; "[..]);
+    crumbs.for_each(|crumb| cookie.extend([b"; ", crumb].concat()));
+    if let Ok(cookie) = HeaderValue::from_maybe_shared(Bytes::from(cookie)) {
+        headers.insert(COOKIE, cookie);
+    }
+}
+
+/// A 400 that closes the connection: after a malformed request, nobody knows where the next one starts.
+fn refuse(reason: &'static str) -> Response<Outgoing> {
+    let text = format!("larder: bad request: {reason}\n");
+    let mut response = plain_error(StatusCode::BAD_REQUEST, text);
+    response.headers_mut().insert(::http::header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}

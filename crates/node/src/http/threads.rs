@@ -1,0 +1,17 @@
+//! The request threads: each knows its number, by which it finds what is its own.
+
+use std::cell::Cell;
+
+thread_local! {
+    static CURRENT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The number of this request thread; 0 on every other thread.
+pub(super) fn current() -> usize {
+    CURRENT.get()
+}
+
+/// Makes this thread the request thread of that number, below [`super::limits::THREADS`].
+pub(super) fn enter(number: usize) {
+    CURRENT.set(number);
+}

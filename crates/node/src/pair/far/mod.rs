@@ -1,0 +1,174 @@
+//! The far node: answers questions under its prefix with what an HTTP origin says. One thread owns a connection to this node's forwarder and the
+//! [`Desk`], another runs the requests to the origin.
+
+mod body;
+mod desk;
+mod origin;
+mod status;
+
+pub use desk::{Desk, DeskOptions, Figures, Order, OriginHead, Outcome, Reply};
+
+use super::keys::KeyFiles;
+use crate::client::{Client, ClientError, Output, Received, Transport};
+use ::http::Uri;
+use larder_packet::{LpHeader, Name};
+use larder_units::ByteSize;
+use origin::{FromOrigin, Requests};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// `[ndn.gateway]`
+#[derive(Clone, Debug)]
+pub struct FarConfig {
+    /// What it answers for.
+    pub prefix: Name,
+    /// `http://HOST:PORT`.
+    pub origin: Uri,
+    /// What it signs with.
+    pub key: KeyFiles,
+    /// Bytes of answers and bodies at once.
+    pub memory: ByteSize,
+    /// The longest freshness of an answer for caches on the way.
+    pub shared_for: Duration,
+    /// This node's forwarder.
+    pub forwarder: PathBuf,
+}
+
+/// A running far node.
+pub struct Far {
+    stop: Arc<AtomicBool>,
+    waker: Arc<mio::Waker>,
+    thread: JoinHandle<()>,
+    figures: Arc<Mutex<Figures>>,
+    prefix: Name,
+}
+
+/// The room of two bodies of unknown length, and some answers.
+pub const LEAST_MEMORY: ByteSize = ByteSize::from_mib(20);
+
+impl Far {
+    /// Registers the prefix and starts the threads; `on_end` is called when they have ended.
+    ///
+    /// # Errors
+    /// One line that names the setting and what is wrong.
+    pub fn start(config: &FarConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Far, String> {
+        const TABLE: &str = "[ndn.gateway]";
+        let prefix = &config.prefix;
+        let signer = config.key.signer(TABLE, prefix)?;
+        if config.key == KeyFiles::default() {
+            tracing::warn!(%prefix, "[ndn.gateway] has neither key nor secret: whoever is on the way can answer in this node's name");
+        }
+        let failed = |error: ClientError| format!("{TABLE}: {error}");
+        let mut client = Client::connect_to(Transport::unix(config.forwarder.clone())).map_err(failed)?;
+        client.register(prefix).map_err(|error| {
+            format!("{TABLE} prefix: {error}; where [[ndn.authorize]] says who may register, it must let this node's own applications")
+        })?;
+        let waker = Arc::new(client.waker().map_err(failed)?);
+        let options = DeskOptions {
+            memory: usize::try_from(config.memory.bytes()).unwrap_or(usize::MAX),
+            shared_for: config.shared_for,
+            targets: vec![::http::HeaderName::from_static("cdn-cache-control")],
+        };
+        let version = u64::try_from(since_1970().as_micros()).unwrap_or(u64::MAX);
+        let desk = Desk::new(prefix.clone(), signer, options, version);
+        let (events, receiver) = channel();
+        let requests = Requests::start(&config.origin, events, Arc::clone(&waker))?;
+        let (stop, figures) = (Arc::new(AtomicBool::new(false)), Arc::default());
+        let worker =
+            Worker { client, desk, requests, events: receiver, stop: Arc::clone(&stop), figures: Arc::clone(&figures) };
+        let thread = std::thread::Builder::new()
+            .name("gateway".to_owned())
+            .spawn(move || {
+                worker.run();
+                on_end();
+            })
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Far { stop, waker, thread, figures, prefix: prefix.clone() })
+    }
+
+    /// What it answers for.
+    pub fn prefix(&self) -> &Name {
+        &self.prefix
+    }
+
+    /// Its figures, for the admin server.
+    pub fn source(&self) -> Arc<dyn crate::http::StatusSource> {
+        Arc::new(status::FarSource(Arc::clone(&self.figures)))
+    }
+
+    /// Ends the threads; what is under way breaks off.
+    pub fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.waker.wake();
+        let _ = self.thread.join();
+    }
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// What the thread owns.
+struct Worker {
+    client: Client,
+    desk: Desk,
+    requests: Requests,
+    events: Receiver<(u64, FromOrigin)>,
+    stop: Arc<AtomicBool>,
+    figures: Arc<Mutex<Figures>>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        while !self.stop.load(Ordering::Relaxed) {
+            if let Err(error) = self.turn() {
+                if !self.stop.load(Ordering::Relaxed) {
+                    tracing::error!(%error, "[ndn.gateway] is cut off from this node's forwarder");
+                }
+                break;
+            }
+        }
+        self.requests.stop();
+    }
+
+    fn turn(&mut self) -> Result<(), ClientError> {
+        let now = self.client.now();
+        let mut out = Outcome::default();
+        while let Ok((id, event)) = self.events.try_recv() {
+            match event {
+                FromOrigin::Head(head) => self.desk.on_head(now, since_1970().as_secs(), id, *head, &mut out),
+                FromOrigin::Failed { timed_out } => self.desk.on_failure(now, id, timed_out, &mut out),
+                FromOrigin::Piece(bytes) => self.desk.on_piece(now, id, &bytes, &mut out),
+                FromOrigin::End { is_whole } => {
+                    self.desk.on_end(id, is_whole, &mut out);
+                    self.requests.forget(id);
+                }
+            }
+            send(&mut out, self.client.output());
+        }
+        self.desk.on_timeout(now, &mut out);
+        send(&mut out, self.client.output());
+        self.requests.obey(&mut out);
+        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = self.desk.figures();
+        let desk = &mut self.desk;
+        self.client.receive(desk.next_timeout(), |now, received, output| {
+            if let Received::Interest { interest, token } = received {
+                desk.on_interest(now, &interest, token, &mut out);
+                send(&mut out, output);
+            }
+        })?;
+        self.requests.obey(&mut out);
+        Ok(())
+    }
+}
+
+fn send(out: &mut Outcome, output: &mut Output) {
+    for Reply { token, wire, no_cache } in out.replies.drain(..) {
+        let header = LpHeader { pit_token: token, no_cache, ..LpHeader::default() };
+        output.send_with(&header, |out| out.extend_from_slice(&wire));
+    }
+}

@@ -1,0 +1,66 @@
+//! The fears: an origin's HTTPS that anybody can answer, a trust that a reload does not renew, an origin that is believed for another's name.
+
+mod wire;
+
+use larder_node::http::{Http, HttpConfig, TlsConfig, Upstream};
+use std::path::PathBuf;
+use wire::{Client, Node};
+
+fn data(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+/// A node that makes its objects, with HTTPS for `localhost` by our own authority.
+fn origin() -> Node {
+    let tls = TlsConfig {
+        listen: ([127, 0, 0, 1], 0).into(),
+        certificate: data("localhost.pem"),
+        key: data("localhost.key"),
+    };
+    Node::with(&HttpConfig { tls: Some(tls), ..wire::config(Upstream::Generated) })
+}
+
+fn edge(of: &Node, host: &str, ca: Option<&str>) -> HttpConfig {
+    let port = of.http.as_ref().unwrap().local_tls_addr().unwrap().port();
+    let upstream = Upstream::Http(format!("https://{host}:{port}").parse().unwrap());
+    HttpConfig { origin_ca: ca.map(data), ..wire::config(upstream) }
+}
+
+#[test]
+fn an_origin_by_https_is_asked_over_connections_that_stay() {
+    let origin = origin();
+    let node = Node::with(&edge(&origin, "localhost", Some("authority.pem")));
+    let mut client = Client::new(&node);
+    for size in [1, 10_000, 3_000_000] {
+        let first = client.get(&format!("/{size}/a"));
+        assert_eq!((first.status, first.body.len(), first.cut), (200, size, false));
+        let again = client.get(&format!("/{size}/a"));
+        // The origin's own word stands before it.
+        assert!(again.header("cache-status").contains(", larder; hit"), "{}", again.header("cache-status"));
+        assert_eq!(again.body, first.body);
+    }
+    assert_eq!(origin.status()["requests"], 3);
+}
+
+#[test]
+fn a_certificate_of_nobody_or_for_another_name_is_a_502_and_a_reload_brings_trust() {
+    let origin = origin();
+    // Its certificate names localhost and no address.
+    let node = Node::with(&edge(&origin, "127.0.0.2", Some("authority.pem")));
+    assert_eq!(Client::new(&node).get("/10/a").status, 502);
+    let node = Node::with(&edge(&origin, "localhost", Some("localhost.pem")));
+    let mut client = Client::new(&node);
+    assert_eq!(client.get("/10/a").status, 502);
+    assert_eq!(origin.status()["requests"], 0, "nothing was said to whom nobody believes");
+    node.http.as_ref().unwrap().reload(&edge(&origin, "localhost", Some("authority.pem"))).unwrap();
+    assert_eq!(client.get("/10/a").status, 200);
+}
+
+#[test]
+fn a_file_of_certificates_that_cannot_be_read_is_one_line_with_the_file() {
+    let origin = origin();
+    for file in ["missing.pem", "README.md"] {
+        let said = Http::start(&edge(&origin, "localhost", Some(file)), || ()).err().expect("a refusal");
+        assert!(said.starts_with("[http] origin_ca") && said.contains(file) && !said.contains('\n'), "{said}");
+    }
+}

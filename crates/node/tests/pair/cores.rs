@@ -1,0 +1,245 @@
+//! Both ends without sockets, in virtual time: what a day of bad luck looks like in a millisecond.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use larder_node::pair::edge::{Ask, Event, Failure, Fetches};
+use larder_node::pair::far::{Desk, DeskOptions, OriginHead, Outcome};
+use larder_node::pair::message::{Content, Head};
+use larder_node::pair::naming::Object;
+use larder_node::pair::{form, limits};
+use larder_packet::{Data, DataBuilder, DigestSigner, HmacSigner, Interest, Name};
+use larder_transfer::PathFeedback;
+use larder_units::{Streams, Time};
+use proptest::prelude::*;
+use std::time::Duration;
+
+fn prefix() -> Name {
+    "/far".parse().unwrap()
+}
+
+fn ask(method: Method, target: &str) -> Ask {
+    let object = Object::new(prefix().as_name(), "example.test", target).unwrap();
+    let headers = HeaderMap::new();
+    let shared = form::shared(&method, false, &headers);
+    Ask { object, method, shared, headers, body: Bytes::new(), unique: 7 }
+}
+
+fn fetches() -> Fetches {
+    Fetches::new(None, Streams::new(1))
+}
+
+fn desk(memory: usize) -> Desk {
+    let options = DeskOptions { memory, shared_for: Duration::from_secs(10), targets: Vec::new() };
+    Desk::new(prefix(), Box::new(DigestSigner), options, 1000)
+}
+
+fn head(fields: &[(&'static str, &'static str)], body: Option<&[u8]>, length: Option<u64>) -> OriginHead {
+    let mut headers = HeaderMap::new();
+    fields.iter().for_each(|(name, value)| _ = headers.append(*name, HeaderValue::from_static(value)));
+    OriginHead { status: StatusCode::OK, headers, unframed: false, body: body.map(Bytes::copy_from_slice), length }
+}
+
+/// What the edge wants to send now.
+fn interests(fetches: &mut Fetches, now: Time) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    loop {
+        let mut wire = Vec::new();
+        if !fetches.poll(now, &mut wire) {
+            return all;
+        }
+        all.push(wire);
+    }
+}
+
+fn hand_in(desk: &mut Desk, now: Time, wires: &[Vec<u8>], out: &mut Outcome) {
+    wires.iter().for_each(|wire| desk.on_interest(now, &Interest::decode(wire).unwrap(), None, out));
+}
+
+fn hand_back(fetches: &mut Fetches, now: Time, out: &mut Outcome) -> Vec<Event> {
+    let mut events = Vec::new();
+    for reply in out.replies.drain(..) {
+        assert!(reply.wire.len() <= limits::MAX_PACKET_BYTES);
+        fetches.on_data(now, &Data::decode(&reply.wire).unwrap(), PathFeedback::default(), &mut events);
+    }
+    events.into_iter().map(|(_, event)| event).collect()
+}
+
+#[test]
+fn a_far_node_that_says_nothing_is_given_up_in_time_and_not_before() {
+    let mut fetches = fetches();
+    fetches.begin(Time::ZERO, 1, ask(Method::GET, "/a"));
+    let (mut now, mut sent, mut events) = (Time::ZERO, 0, Vec::new());
+    while events.is_empty() {
+        sent += interests(&mut fetches, now).len();
+        now = fetches.next_timeout().expect("it waits for something");
+        fetches.on_timeout(now, &mut events);
+    }
+    assert!(matches!(events[..], [(1, Event::Failed(Failure::NoAnswer))]), "{events:?}");
+    assert_eq!(now, Time::ZERO + limits::ANSWER);
+    assert!((10..30).contains(&sent), "{sent} Interests");
+    assert_eq!((fetches.next_timeout(), fetches.figures().under_way), (None, 0));
+}
+
+#[test]
+fn forgeries_end_a_question_and_the_right_answer_after_one_does() {
+    let trust = larder_packet::HmacVerifier::new(&[1; 32]);
+    let mut fetches = Fetches::new(Some(larder_node::pair::Trust::new(trust)), Streams::new(1));
+    let content = larder_node::pair::message::Answer::Head(Head {
+        status: StatusCode::OK,
+        headers: HeaderMap::new(),
+        body: Content::Inline(Bytes::from_static(b"x")),
+        unframed: false,
+    });
+    let signed = |name: &Name, key: u8| {
+        DataBuilder::new(name).content(&content.encode()).build(&HmacSigner::new(&[key; 32], prefix())).unwrap()
+    };
+    for forgeries in [1, limits::FORGERIES] {
+        fetches.begin(Time::ZERO, u64::from(forgeries), ask(Method::GET, "/a"));
+        let mut events = Vec::new();
+        let mut asked = interests(&mut fetches, Time::ZERO);
+        let name = Interest::decode(&asked[0]).unwrap().name.to_name();
+        for _ in 0..forgeries {
+            assert_eq!(asked.len(), 1, "asked again after a forgery");
+            fetches.on_data(
+                Time::ZERO,
+                &Data::decode(&signed(&name, 2)).unwrap(),
+                PathFeedback::default(),
+                &mut events,
+            );
+            asked = interests(&mut fetches, Time::ZERO);
+        }
+        fetches.on_data(Time::ZERO, &Data::decode(&signed(&name, 1)).unwrap(), PathFeedback::default(), &mut events);
+        let is_forged = |(_, event): &(u64, Event)| matches!(event, Event::Failed(Failure::Forged));
+        assert_eq!(events.iter().any(is_forged), forgeries == limits::FORGERIES, "{events:?}");
+        assert_eq!(events.iter().any(|(_, event)| matches!(event, Event::Head(_))), forgeries == 1);
+    }
+}
+
+/// The fear: an order that is placed twice because the word that it was placed is lost.
+#[test]
+fn what_is_lost_is_said_again_and_not_done_again() {
+    let (mut fetches, mut desk) = (fetches(), desk(1 << 20));
+    fetches.begin(Time::ZERO, 1, Ask { shared: None, body: Bytes::from_static(b"buy"), ..ask(Method::POST, "/order") });
+    let mut out = Outcome::default();
+    let mut now = Time::ZERO;
+    for round in 0..5 {
+        let asked = interests(&mut fetches, now);
+        assert_eq!(asked.len(), 1);
+        hand_in(&mut desk, now, &asked, &mut out);
+        if round == 1 {
+            desk.on_head(now, 1, 1, head(&[], Some(b"bought"), None), &mut out);
+        }
+        if round < 4 {
+            out.replies.clear();
+            now = fetches.next_timeout().unwrap();
+            fetches.on_timeout(now, &mut Vec::new());
+            desk.on_timeout(now, &mut out);
+        }
+    }
+    assert_eq!(out.orders.len(), 1);
+    assert_eq!(out.orders[0].body, &b"buy"[..]);
+    let events = hand_back(&mut fetches, now, &mut out);
+    assert!(
+        matches!(&events[..], [Event::Head(Head { body: Content::Inline(body), .. }), Event::End] if body == "bought"),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn a_body_comes_as_it_is_made_and_is_let_go() {
+    let (mut fetches, mut desk) = (fetches(), desk(20 << 20));
+    let mut out = Outcome::default();
+    fetches.begin(Time::ZERO, 1, ask(Method::GET, "/a"));
+    hand_in(&mut desk, Time::ZERO, &interests(&mut fetches, Time::ZERO), &mut out);
+    let id = out.orders[0].id;
+    desk.on_head(Time::ZERO, 1, id, head(&[("cache-control", "max-age=9")], None, None), &mut out);
+    assert!(matches!(&hand_back(&mut fetches, Time::ZERO, &mut out)[..], [Event::Head(_)]));
+    let mut now = Time::from_millis(1);
+    hand_in(&mut desk, now, &interests(&mut fetches, now), &mut out);
+    let mut got = Vec::new();
+    for piece in [&b"first"[..], b"second", &[7; 20_000]] {
+        desk.on_piece(now, id, piece, &mut out);
+        now += limits::FLUSH;
+        desk.on_timeout(now, &mut out);
+        for event in hand_back(&mut fetches, now, &mut out) {
+            let Event::Piece(bytes) = event else { panic!("{event:?}") };
+            got.extend_from_slice(&bytes);
+        }
+        hand_in(&mut desk, now, &interests(&mut fetches, now), &mut out);
+    }
+    assert_eq!(got, [&b"firstsecond"[..], &[7; 20_000]].concat(), "each piece before the next is sent");
+    desk.on_end(id, true, &mut out);
+    assert!(matches!(&hand_back(&mut fetches, now, &mut out)[..], [Event::Piece(last), Event::End] if last.is_empty()));
+    assert!(desk.figures().reserved_bytes < 40_000, "{}", desk.figures().reserved_bytes);
+    for _ in 0..200 {
+        now += Duration::from_secs(1);
+        desk.on_timeout(now, &mut out);
+    }
+    assert_eq!((desk.figures().reserved_bytes, desk.next_timeout()), (0, None));
+}
+
+/// The fear: who asks for what nobody has made takes the memory, or ends the node.
+#[test]
+fn a_crowd_of_questions_ends_where_the_room_does() {
+    let mut desk = desk(1 << 20);
+    let mut out = Outcome::default();
+    for number in 0..500 {
+        let mut fetches = fetches();
+        fetches.begin(Time::ZERO, 1, ask(Method::GET, &format!("/{number}")));
+        hand_in(&mut desk, Time::ZERO, &interests(&mut fetches, Time::ZERO), &mut out);
+    }
+    assert!(desk.figures().reserved_bytes <= 1 << 20 && desk.figures().no_room > 300);
+    assert!(out.orders.len() > 50);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The fear: an Interest, an origin or a Data that ends a node.
+    #[test]
+    fn nothing_that_comes_panics(
+        steps in proptest::collection::vec((0u8..9, any::<u16>(), proptest::collection::vec(any::<u8>(), 0..40)), 0..60),
+    ) {
+        let (mut fetches, mut desk) = (fetches(), desk(1 << 20));
+        let (mut out, mut events, mut now, mut next) = (Outcome::default(), Vec::new(), Time::ZERO, 0);
+        let mut wires = Vec::new();
+        for (step, number, bytes) in steps {
+            let id = u64::from(number % 8);
+            match step {
+                0 => {
+                    next += 1;
+                    fetches.begin(now, next, ask(if number % 2 == 0 { Method::GET } else { Method::HEAD }, &format!("/{}", number % 5)));
+                }
+                1 => {
+                    let mut name = prefix();
+                    name.push_generic(&bytes);
+                    if number % 2 == 0 { name.push_keyword(b"metadata"); } else { name.push_version(id).push_segment(number.into()); }
+                    let wire = larder_packet::InterestBuilder::new(name).application_parameters(&bytes).build();
+                    desk.on_interest(now, &Interest::decode(&wire).unwrap(), None, &mut out);
+                }
+                2 => desk.on_head(now, 1, id, head(&[("cache-control", "max-age=5")], (number % 3 == 0).then_some(&bytes), (number % 3 == 1).then_some(number.into())), &mut out),
+                3 => desk.on_piece(now, id, &bytes.repeat(1 + usize::from(number % 400)), &mut out),
+                4 => desk.on_end(id, number % 2 == 0, &mut out),
+                5 => desk.on_failure(now, id, number % 2 == 0, &mut out),
+                6 => fetches.cancel(id),
+                7 => {
+                    now += Duration::from_millis(number.into());
+                    desk.on_timeout(now, &mut out);
+                    fetches.on_timeout(now, &mut events);
+                }
+                _ => {
+                    wires.extend(interests(&mut fetches, now));
+                    for wire in &wires {
+                        desk.on_interest(now, &Interest::decode(wire).unwrap(), None, &mut out);
+                    }
+                    for reply in out.replies.drain(..) {
+                        let data = Data::decode(&reply.wire).unwrap();
+                        fetches.on_data(now, &data, PathFeedback::default(), &mut events);
+                        fetches.taken(id, bytes.len());
+                    }
+                }
+            }
+            prop_assert!(desk.figures().reserved_bytes <= 1 << 20);
+        }
+    }
+}
