@@ -252,19 +252,24 @@ impl Faces {
         self.table.iter().map(|(id, face)| (*id, face))
     }
 
-    /// Forgets incomplete packets that are too old, and the reassemblers that hold nothing then; returns how many are left.
-    pub(crate) fn sweep_reassemblers(&mut self, now: Time) -> usize {
-        let mut left = 0;
+    /// Forgets incomplete packets that are too old, and the reassemblers that hold nothing then; returns how many reassemblers are left, and how many
+    /// packets were given up.
+    pub(crate) fn sweep_reassemblers(&mut self, now: Time) -> (usize, u64) {
+        let (mut left, mut given_up) = (0, 0);
         for face in self.table.values_mut() {
             if let Some(reassembler) = &mut face.reassembler {
+                let before = reassembler.counters().incomplete_packets();
                 reassembler.forget_old(now);
+                let lost = reassembler.counters().incomplete_packets() - before;
+                face.counters.dropped += lost;
+                given_up += lost;
                 match reassembler.held_bytes() {
                     0 => face.reassembler = None,
                     _ => left += 1,
                 }
             }
         }
-        left
+        (left, given_up)
     }
 
     pub(crate) fn len(&self) -> usize {

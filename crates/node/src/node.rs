@@ -3,7 +3,7 @@
 use crate::config::{Config, HttpTable, Origin, OriginTable};
 use crate::disk::DiskConfig;
 use crate::http::{Admin, Http, HttpConfig, OriginGroup, Purging, StatusSource, TlsConfig, Upstream};
-use crate::ndn::Ndn;
+use crate::ndn::{Ndn, Reload};
 use crate::reload::{Changes, ConfigFile};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fmt::Write;
@@ -116,9 +116,11 @@ impl Node {
             return tracing::warn!("not reloaded: the node runs without a configuration file");
         };
         let applied = file.reread(|config| {
+            let ndn = Reload::new(&config.ndn)?;
             if let (Some(http), Some(config)) = (&self.http, http_config(&config.http)) {
                 http.reload(&config)?;
             }
+            self.ndn.handle.reload(ndn)?;
             if let Some(purging) = &self.purging {
                 purging.set_token(config.admin.token.as_deref());
             }

@@ -5,7 +5,9 @@ use super::{Forwarder, Scratch, header_to};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::outbox::Outbox;
+use crate::verification::Verdict;
 use larder_packet::{Data, LpHeader, PitToken};
+use larder_units::Time;
 
 impl Forwarder {
     /// Data that may be wanted; `hash` is of its name.
@@ -32,16 +34,26 @@ impl Forwarder {
         asked.clear();
         asked.extend(found.iter().map(|slot| self.pit.entry(*slot).name_hash()));
         if !arrival.no_cache && !is_localhost {
-            self.content_store.insert(now, hash, data, asked.drain(..));
+            let (rules, started) = (&mut self.verification, self.started);
+            let judge = || match rules {
+                None => Verdict::Trusted,
+                Some(rules) => rules.judge(now, (started + now.since(Time::ZERO)).as_secs(), data),
+            };
+            self.content_store.insert(now, hash, data, asked.drain(..), judge);
         }
         let found = std::mem::take(&mut self.scratch.found);
-        for slot in &found {
+        let first = out.sends.len();
+        for (number, slot) in found.iter().enumerate() {
             let told = self.measure(*slot, |strategy, entry| strategy.on_data(now, arrival.face, entry));
             let told = told.unwrap_or_default();
             let mark = arrival.mark.or(told.mark.then_some(1));
             let rate = [arrival.rate, told.rate].into_iter().flatten().min();
             for consumer in &self.pit.entry(*slot).in_records {
-                if consumer.expires > now && consumer.face != arrival.face {
+                // Who asked twice, with selectors and without, gets one.
+                let again = number > 0
+                    && (out.sends[first..].iter())
+                        .any(|sent| sent.face == consumer.face && sent.header.pit_token == consumer.token);
+                if consumer.expires > now && consumer.face != arrival.face && !again {
                     self.satisfied += 1;
                     let mut header = self.header_for(consumer.face, consumer.token, mark, arrival.face);
                     header.interest_rate = rate;

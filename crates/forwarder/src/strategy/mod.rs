@@ -45,6 +45,9 @@ pub trait Strategy: Send {
     /// Nobody answered it in time.
     fn on_expiry(&mut self, _now: Time, _entry: &PitEntry) {}
 
+    /// The face is gone, and its number never comes again.
+    fn forget(&mut self, _face: FaceId) {}
+
     /// What an operator may want to see of it.
     fn gauges(&self, _now: Time) -> Vec<StrategyGauge> {
         Vec::new()
