@@ -28,7 +28,8 @@ pub struct GetArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Accept only what this Ed25519, ECDSA P-256 or RSA key signed (PEM); otherwise only SHA-256 digests are checked
+    /// Accept only what this Ed25519, ECDSA P-256 or RSA key signed (PEM), each segment or once for all (`larder put --manifest`, for which NAME must
+    /// have no version); otherwise only SHA-256 digests are checked
     #[arg(long, value_name = "PUBLIC.pem")]
     trust: Option<PathBuf>,
 
@@ -163,7 +164,7 @@ fn report(args: &GetArgs, fetcher: &Fetcher, took: Duration, path: Option<&std::
                 "megabits_per_second": megabits, "mean_rtt_ms": rtt_ms, "interests": stats.interests,
                 "retransmissions": stats.retransmissions, "time_outs": stats.time_outs, "nacks": stats.nacks,
                 "congestion_marks": stats.marks, "window_reductions": stats.reductions, "rejected": stats.rejected,
-                "unverified": stats.unverified,
+                "unverified": stats.unverified, "manifest_packets": stats.manifest_packets,
             })
         );
         return;

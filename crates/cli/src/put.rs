@@ -48,6 +48,11 @@ pub struct PutArgs {
     #[arg(long, value_name = "NAME", requires = "key")]
     key_name: Option<Name>,
 
+    /// Sign once for the whole file: the segments carry digests, and the signed metadata leads to a manifest of them, which `larder get --trust` checks.
+    /// The file is read once at the beginning
+    #[arg(long, requires = "key")]
+    manifest: bool,
+
     /// Print JSON: one object when ready, one at the end
     #[arg(long)]
     json: bool,
@@ -86,9 +91,10 @@ fn publisher(args: &PutArgs) -> Result<Publisher<OpenFile>, Failure> {
     });
     // A size beyond every packet is beyond usize where that is small: the publisher says what fits.
     let segment_bytes = usize::try_from(args.segment_size.bytes()).unwrap_or(usize::MAX);
-    let options = PublishOptions { segment_bytes, freshness: args.freshness };
+    let options = PublishOptions { segment_bytes, freshness: args.freshness, manifest: args.manifest };
     Publisher::new(args.name.clone(), version, OpenFile(file), signer(args)?, options).map_err(|error| match error {
         PublishError::SegmentSize { .. } => Failure::usage(format!("--segment-size: {error}")),
+        PublishError::ManifestTooLarge { .. } => Failure::usage(format!("--manifest: {error}")),
         error => Failure::runtime(format!("{}: {error}", args.file.display())),
     })
 }
@@ -148,11 +154,11 @@ fn announce(args: &PutArgs, publisher: &Publisher<OpenFile>) {
 }
 
 fn report(args: &PutArgs, stats: &PublishStats) {
-    let PublishStats { segments, bytes, metadata, past_end, not_ours } = *stats;
+    let PublishStats { segments, bytes, metadata, manifest, past_end, not_ours } = *stats;
     if args.json {
         line!(
             "{}",
-            json!({ "segments": segments, "bytes": bytes, "metadata": metadata, "past_end": past_end, "not_ours": not_ours })
+            json!({ "segments": segments, "bytes": bytes, "metadata": metadata, "manifest": manifest, "past_end": past_end, "not_ours": not_ours })
         );
     } else {
         line!(

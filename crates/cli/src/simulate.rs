@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use larder_netsim::scenario::{Figure, Scenario};
 use larder_reproduce::on_all_cores;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Simulate a network of forwarders as a scenario file describes it
 ///
@@ -43,7 +43,10 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
     let source = args.scenario.display().to_string();
     let text = std::fs::read_to_string(&args.scenario)
         .map_err(|error| Failure::usage(format!("cannot read {source}: {}", larder_node::system_message(&error))))?;
-    let scenario = Scenario::parse(&text, &source).map_err(|error| Failure::usage(error.to_string()))?;
+    // Files that a scenario names stand beside it.
+    let beside = args.scenario.parent().map(Path::to_owned).unwrap_or_default();
+    let read = |name: &str| std::fs::read(beside.join(name)).map_err(|error| larder_node::system_message(&error));
+    let scenario = Scenario::parse_with(&text, &source, &read).map_err(|error| Failure::usage(error.to_string()))?;
     let seeds: Vec<u64> = args.seeds.into_iter().collect();
     let bar = progress(seeds.len() as u64);
     let runs: Result<Vec<Vec<Figure>>, _> = on_all_cores(seeds.clone(), |seed| {

@@ -156,6 +156,28 @@ fn json_is_for_programs() {
 }
 
 #[test]
+fn one_signature_for_a_file_is_checked_by_who_has_the_key() {
+    let home = Home::new();
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../packet/tests/keys");
+    let (key, public) = (format!("{keys}/ed25519.pem"), format!("{keys}/ed25519.pub.pem"));
+    let file = home.file("file", 3_000_000);
+    let (_server, _) = home.serve(&["put", "/signed", "file", "--key", &key, "--manifest"]);
+    let output = home.run(&["get", "/signed", "-o", "out", "--json", "--trust", &public]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_same(&home.path("out"), &file);
+    let got: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    // 375 segments, of which a packet holds the digests of 249.
+    assert_eq!((&got["manifest_packets"], &got["unverified"], &got["segments"]), (&2.into(), &0.into(), &375.into()));
+
+    let strangers = format!("{keys}/p256.pub.pem");
+    let output = home.run(&["get", "/signed", "-o", "never", "--retries", "0", "--trust", &strangers]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("wrong digest or signature"), "{}", stderr(&output));
+    assert!(!home.path("never").exists());
+    assert_eq!(home.run(&["put", "/x", "file", "--manifest"]).status.code(), Some(2), "nothing to sign with");
+}
+
+#[test]
 fn a_file_that_changes_ends_both_sides() {
     let home = Home::new();
     let file = home.file("file", 100_000);

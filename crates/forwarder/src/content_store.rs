@@ -13,7 +13,7 @@ use crate::name_tree::NameTree;
 use crate::stored_packet::{Spare, StoredPacket};
 use crate::verification::Verdict;
 use larder_packet::{Data, Interest, NameRef};
-use larder_policy::{Engine, Slot, SlotIndex, grow, prefetch};
+use larder_policy::{Engine, Path, Slot, SlotIndex, grow, prefetch};
 use larder_units::{ByteSize, Time};
 use std::ops::Range;
 use std::time::Duration;
@@ -214,13 +214,15 @@ impl ContentStore {
         self.engine.prefetch_further(hash, Some(slot));
     }
 
-    /// Stores the Data if the policy wants it, and it can be trusted; `asked` are the hashes of the Interests' names that it answers.
+    /// Stores the Data if the policy wants it, and it can be trusted; `asked` are the hashes of the Interests' names that it answers, `path` is its
+    /// way, where known.
     pub(crate) fn insert(
         &mut self,
         now: Time,
         hash: u64,
         data: &Data<'_>,
         asked: impl Iterator<Item = u64>,
+        path: Option<&Path>,
         judge: impl FnOnce() -> Verdict,
     ) -> bool {
         if let Some(slot) = self.exact(hash, data.name) {
@@ -232,9 +234,9 @@ impl ContentStore {
                 return false;
             }
             self.remove(slot);
-            return self.is_wanted(now, data, asked) && self.store(now, hash, data);
+            return self.is_wanted(now, data, asked, path) && self.store(now, hash, data);
         }
-        self.is_wanted(now, data, asked) && self.trusts(judge()) && self.store(now, hash, data)
+        self.is_wanted(now, data, asked, path) && self.trusts(judge()) && self.store(now, hash, data)
     }
 
     fn trusts(&mut self, verdict: Verdict) -> bool {
@@ -246,8 +248,15 @@ impl ContentStore {
         false
     }
 
-    /// Whether the policy wants the Data, or there is room that was never used.
-    pub(crate) fn is_wanted(&mut self, now: Time, data: &Data<'_>, asked: impl Iterator<Item = u64>) -> bool {
+    /// Whether the policy wants the Data, or there is room that was never used. Where the path is known, empty room is no reason: which cache
+    /// of the path has the copy is what such policies decide.
+    pub(crate) fn is_wanted(
+        &mut self,
+        now: Time,
+        data: &Data<'_>,
+        asked: impl Iterator<Item = u64>,
+        path: Option<&Path>,
+    ) -> bool {
         if !self.admits {
             self.counters.rejections += 1;
             return false;
@@ -255,7 +264,10 @@ impl ContentStore {
         let weight = self.weight(data.wire);
         let mut wanted = false;
         for id in asked {
-            wanted |= self.engine.admit_or_fill(id, weight, now);
+            wanted |= match path {
+                Some(path) => self.engine.admit_from(id, weight, now, path),
+                None => self.engine.admit_or_fill(id, weight, now),
+            };
         }
         self.counters.rejections += u64::from(!wanted);
         wanted

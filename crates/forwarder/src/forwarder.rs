@@ -10,9 +10,11 @@ mod batch;
 mod data;
 mod decision;
 mod interest;
+mod path;
 mod reception;
 
 pub use batch::Received;
+use path::Paths;
 pub(crate) use reception::{Arrival, is_localhop, is_localhost};
 
 use crate::content_store::ContentStore;
@@ -96,6 +98,7 @@ pub struct Forwarder {
     pub(crate) drops: DropCounters,
     pub(crate) satisfied: u64,
     pub(crate) unsatisfied: u64,
+    paths: Option<Box<Paths>>,
     /// Faces with a reassembler, and when they are next looked at for packets that will not be complete any more.
     reassembling: usize,
     next_sweep: Option<Time>,
@@ -141,6 +144,7 @@ impl Forwarder {
             drops: DropCounters::default(),
             satisfied: 0,
             unsatisfied: 0,
+            paths: None,
             reassembling: 0,
             next_sweep: None,
             scratch: Scratch::default(),
@@ -345,6 +349,9 @@ impl Forwarder {
         let capacity = capacity.unwrap_or(self.content_store.engine().capacity());
         let engine = Engine::new(policy, capacity, &self.streams)?;
         self.content_store.set_engine(now, engine);
+        if let Some(paths) = &mut self.paths {
+            paths.set_capacity(capacity);
+        }
         Ok(())
     }
 

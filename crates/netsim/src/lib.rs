@@ -35,6 +35,7 @@
 
 mod app;
 pub mod apps;
+mod centrality;
 mod events;
 pub mod limits;
 mod link;
@@ -54,4 +55,4 @@ pub use loss::Loss;
 pub use node::{Capacity, NodeConfig, NodeId};
 pub use queue::{CoDel, Depth, Queueing, Red};
 pub use simulation::{ConfigError, Fault, Simulation, Stuck};
-pub use topology::{Edge, Topology};
+pub use topology::{Edge, FileFormat, Topology, TopologyError};

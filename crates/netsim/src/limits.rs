@@ -14,6 +14,9 @@ pub const NODES: usize = 100_000;
 /// Links of one simulation.
 pub const LINKS: usize = 1_000_000;
 
+/// Requests of a trace that a scenario's consumers make, 16 bytes each in memory.
+pub const TRACE_REQUESTS: usize = 50_000_000;
+
 /// Levels of a generated tree below its root: names grow with the level, and a tree of one child a node would be all names.
 pub const TREE_LEVELS: usize = 1000;
 

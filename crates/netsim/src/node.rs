@@ -68,6 +68,7 @@ pub(crate) struct Node {
     pub(crate) is_up: bool,
     streams: Streams,
     restarts: u32,
+    centrality: Option<u64>,
     /// Frames that came while it was down.
     pub(crate) missed: u64,
 }
@@ -86,6 +87,7 @@ impl Node {
             is_up: true,
             streams,
             restarts: 0,
+            centrality: None,
             missed: 0,
         })
     }
@@ -112,11 +114,20 @@ impl Node {
         Ok(())
     }
 
+    /// The caches of a path tell each other their places, this one's betweenness among them.
+    pub(crate) fn set_centrality(&mut self, centrality: u64) {
+        self.centrality = Some(centrality);
+        self.forwarder.set_centrality(centrality);
+    }
+
     /// A fresh forwarder with the faces and routes of the one before: what was pending and stored is gone.
     pub(crate) fn restart(&mut self) -> Result<(), ConfigError> {
         self.restarts += 1;
         let seed = self.streams.stream(&format!("restart {}", self.restarts)).bits();
         self.forwarder = forwarder(&self.name, &self.config, Streams::new(seed))?;
+        if let Some(centrality) = self.centrality {
+            self.forwarder.set_centrality(centrality);
+        }
         for (config, _) in &self.ports {
             self.forwarder.add_face(config.clone());
         }

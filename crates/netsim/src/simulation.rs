@@ -1,6 +1,7 @@
 //! The simulation: nodes, channels and applications around one queue of events.
 
 use crate::app::{App, AppId, Received, Sends};
+use crate::centrality;
 use crate::events::{Event, EventQueue, Frames};
 use crate::limits;
 use crate::link::{Channel, ChannelId, LinkConfig, LinkId};
@@ -292,6 +293,15 @@ impl Simulation {
         self.nodes[node.0 as usize].add_route(prefix, face, cost)
     }
 
+    /// From now on the caches tell each other their places on the paths, for the policies `lcd`, `probcache` and `betweenness`. Call it when all
+    /// links are made: it finds each node's betweenness, in time that grows with nodes times links.
+    pub fn tell_paths(&mut self) {
+        let centralities = centrality::betweenness(self.nodes.len(), &self.channels);
+        for (node, centrality) in self.nodes.iter_mut().zip(centralities) {
+            node.set_centrality(centrality);
+        }
+    }
+
     /// Plans a fault. One that is planned for the past happens at once.
     pub fn plan_fault(&mut self, at: Time, fault: Fault) {
         self.faults.push(fault);
@@ -524,6 +534,11 @@ impl Simulation {
     /// One direction of a link.
     pub fn channel(&self, channel: ChannelId) -> &Channel {
         &self.channels[channel.0 as usize]
+    }
+
+    #[cfg(test)]
+    pub(crate) fn into_channels(self) -> Vec<Channel> {
+        self.channels
     }
 
     /// All channels: two a link.

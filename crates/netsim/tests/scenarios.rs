@@ -12,7 +12,8 @@ fn value(figures: &[Figure], component: &str, quantity: &str) -> f64 {
 #[test]
 fn the_documented_scenario_runs_and_feels_its_fault() {
     let shorter = DUMBBELL.replace("duration = \"10s\"", "duration = \"1500ms\"");
-    let healthy = Scenario::parse(&shorter, "dumbbell.toml").unwrap().run(1).unwrap();
+    let shorter = shorter.split("[[fault]]").next().unwrap();
+    let healthy = Scenario::parse(shorter, "dumbbell.toml").unwrap().run(1).unwrap();
     assert_eq!(value(&healthy, "cbr c0 /p0", "interests"), 1351.0);
     let answered = value(&healthy, "cbr c0 /p0", "answered");
     assert!(answered > 0.9, "{answered}");
@@ -22,12 +23,13 @@ fn the_documented_scenario_runs_and_feels_its_fault() {
     let (backbone, edge) = (value(&healthy, "channel r2 r1", "frames"), value(&healthy, "channel r1 c0", "frames"));
     assert!(backbone > 1.8 * edge, "{backbone} and {edge}");
 
-    let cut = shorter.replace("\"8s\"", "\"500ms\"").replace("\"8.5s\"", "\"1s\"");
+    let faults = "[[fault]]\nat = \"500ms\"\ncut = [\"r1\", \"r2\"]\n[[fault]]\nat = \"1s\"\nheal = [\"r1\", \"r2\"]\n";
+    let cut = format!("{shorter}{faults}");
     let broken = Scenario::parse(&cut, "dumbbell.toml").unwrap().run(1).unwrap();
     assert!(value(&broken, "channel r1 r2", "lost") > 100.0);
     assert!(value(&broken, "cbr c0 /p0", "answered") < answered - 0.05);
     assert_eq!(value(&healthy, "node r1", "stored"), 1000.0, "packets, whatever their size");
-    let shown = |seed| format!("{:?}", Scenario::parse(&shorter, "dumbbell.toml").unwrap().run(seed).unwrap());
+    let shown = |seed| format!("{:?}", Scenario::parse(shorter, "dumbbell.toml").unwrap().run(seed).unwrap());
     assert!(shown(1) == format!("{healthy:?}"));
     assert!(shown(2) != format!("{healthy:?}"));
 }
@@ -61,6 +63,12 @@ fn a_mistake_is_found_with_its_line() {
         ),
         ("cut = [\"r1\", \"r2\"]", "cut = [\"c0\", \"r2\"]", "d.toml:36: no link between c0 and r2", ""),
         ("cut = [\"r1\", \"r2\"]", "", "d.toml:36: a fault is one of", ""),
+        ("at = \"8s\"", "at = \"11s\"", "d.toml:36: a fault at 11s, after the end at 10s", ""),
+        ("policy = \"lru\"", "strategy = \"best-rout\"\npolicy = \"lru\"", "d.toml:6: ", "best-rout"),
+        ("policy = \"lru\"", "largest-packet = \"2MiB\"\npolicy = \"lru\"", "d.toml:6: packets of 2MiB", "the most is"),
+        ("duration = \"10s\"", "duration = \"10s\"\nwarm-up = \"10s\"", "d.toml: the warm-up", ""),
+        ("[nodes]  ", "[caching]\nat = [\"q*\"]\n[nodes]  ", "d.toml:5: no node `q*`", ""),
+        ("[dumbbell] ", "[topology]\nfile = \"x.txt\"\nlink = {}\n[dumbbell] ", "d.toml:9: cannot read x.txt", ""),
         ("[dumbbell] ", "[line]\nnodes = 2\nlink = {}\n[dumbbell] ", "d.toml: two shapes", "[dumbbell]"),
         ("pairs = 2", "pairs = 0", "d.toml:10: 0: expected 1", ""),
         ("queue = \"1000 packets\", mtu", "loss = 2, mtu", "d.toml:11: 2 is no probability", "\"2%\""),
@@ -141,4 +149,40 @@ fn shapes_are_what_they_are_called() {
     assert_eq!(refusal, "deep.toml:4: 100000: expected 1 to 1000");
     // Three all linked, then two links each.
     assert_eq!(nodes_and_channels("[scale-free]\nnodes = 50\nlinks = 2"), (50, 3 + 47 * 2));
+}
+
+#[test]
+fn consumers_by_a_window_and_by_a_trace() {
+    let text = r#"
+        duration = "10s"
+        [line]
+        nodes = 3
+        link = { rate = "10Mbps", delay = "5ms" }
+        [[producer]]
+        node = "n2"
+        prefix = "/w"
+        [[producer]]
+        node = "n2"
+        prefix = "/t"
+        [[window]]
+        node = "n0"
+        prefix = "/w"
+        congestion = "fixed(window=4)"
+        [[trace]]
+        node = "n*"
+        prefix = "/t"
+        file = "three.csv"
+    "#;
+    let trace = "time,id,size\n100,7,1\n101,7,1\n102,8,1\n105,7,1\n";
+    let read = |name: &str| if name == "three.csv" { Ok(trace.as_bytes().to_vec()) } else { Err("gone".to_owned()) };
+    let figures = Scenario::parse_with(text, "both.toml", &read).unwrap().run(1).unwrap();
+    // Four in each round trip, of 20 ms and what two hops take to send.
+    let data = value(&figures, "window n0 /w", "data");
+    assert!((1500.0..2000.0).contains(&data), "{data}");
+    // Dealt in turn: n0 has the first and the fourth, and the second one is in n0's Content Store.
+    let of = |node: &str| value(&figures, &format!("trace {node} /t"), "data");
+    assert_eq!([of("n0"), of("n1"), of("n2")], [2.0, 1.0, 1.0]);
+    assert!(value(&figures, "node n0", "hits") >= 1.0);
+    let refusal = Scenario::parse_with(text, "both.toml", &|_| Err("gone".to_owned())).unwrap_err().to_string();
+    assert_eq!(refusal, "both.toml:19: cannot read three.csv: gone");
 }

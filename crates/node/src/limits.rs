@@ -23,6 +23,12 @@ pub const SEND_QUEUE_LEAST_BYTES: usize = 64 << 10;
 /// Waiting bytes from which on they are written before the turn is over: what one system call may well carry, and UDP's GSO at most does.
 pub const WRITE_BYTES: usize = 64 << 10;
 
+/// Buffers of written queues that are kept: as many as are likely to be in use at once.
+pub const SPARE_BUFFERS: usize = 32;
+
+/// The largest of them: a queue that is written at [`WRITE_BYTES`] needs little more, which doubling makes this. 8 MB in all.
+pub const SPARE_BUFFER_BYTES: usize = 256 << 10;
+
 /// How long packets may wait in a send queue that stands: RFC 8289, section 4.2 (TARGET).
 pub const CODEL_TARGET: Duration = Duration::from_millis(5);
 

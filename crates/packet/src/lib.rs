@@ -61,7 +61,7 @@ pub use keys::{
     EcdsaSigner, Ed25519Signer, HmacSigner, HmacVerifier, KeyError, PublicKeyVerifier, signer_from_pem,
     verifier_from_pem,
 };
-pub use lp::{LpHeader, LpPacket, NackReason, PitToken, encode_lp, lp_overhead};
+pub use lp::{LpHeader, LpPacket, NackReason, PathRecord, PitToken, encode_lp, lp_overhead};
 pub use mgmt::{ControlParameters, ControlResponse};
 pub use name::{Component, Components, Name, NameRef};
 pub use reliability::{Reliability, ReliabilityCounters};

@@ -95,6 +95,40 @@ impl fmt::Debug for PitToken {
     }
 }
 
+/// What the caches of a path tell each other along with a packet, for admissions that depend on a cache's place (ProbCache's "time since
+/// inception" and "time since birth", the betweenness of Cache less for more). Larder's own field; forwarders that do not know it ignore it.
+///
+/// On the wire 20 bytes: caches, capacity and centrality, big-endian.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathRecord {
+    /// Caches that the packet has passed: an Interest since its consumer, a Data since whoever answered.
+    pub caches: u32,
+    /// Of an Interest, bytes that those caches may store together; 0 of a Data.
+    pub capacity: u64,
+    /// The greatest betweenness centrality of the caches between the consumer and whoever answered, in any unit that all of them share; of an
+    /// Interest, of those that it has passed.
+    pub centrality: u64,
+}
+
+impl PathRecord {
+    const BYTES: usize = 20;
+
+    fn from_bytes(bytes: [u8; PathRecord::BYTES]) -> PathRecord {
+        let (caches, rest) = bytes.split_at(4);
+        let (capacity, centrality) = rest.split_at(8);
+        let number = |bytes: &[u8]| bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte));
+        PathRecord { caches: number(caches) as u32, capacity: number(capacity), centrality: number(centrality) }
+    }
+
+    fn to_bytes(self) -> [u8; PathRecord::BYTES] {
+        let mut bytes = [0; PathRecord::BYTES];
+        bytes[..4].copy_from_slice(&self.caches.to_be_bytes());
+        bytes[4..12].copy_from_slice(&self.capacity.to_be_bytes());
+        bytes[12..].copy_from_slice(&self.centrality.to_be_bytes());
+        bytes
+    }
+}
+
 /// The header fields of a link packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LpHeader {
@@ -115,6 +149,8 @@ pub struct LpHeader {
     /// Interests a second that the forwarders between the Data's source and here would grant its consumer: the least of theirs. Larder's own
     /// field; forwarders that do not know it ignore it.
     pub interest_rate: Option<u64>,
+    /// The caches of the path.
+    pub path: Option<PathRecord>,
     /// Number of this fragment.
     pub sequence: Option<u64>,
     /// Position of this fragment in its packet, below `frag_count`.
@@ -134,6 +170,7 @@ impl Default for LpHeader {
             no_cache: false,
             non_discovery: false,
             interest_rate: None,
+            path: None,
             sequence: None,
             frag_index: 0,
             frag_count: 1,
@@ -166,6 +203,7 @@ impl LpHeader {
             types::LP_CONGESTION_MARK => self.congestion_mark = Some(field.number()?),
             types::LP_NON_DISCOVERY => self.non_discovery = true,
             types::LP_INTEREST_RATE => self.interest_rate = Some(field.number()?),
+            types::LP_PATH_RECORD => self.path = Some(PathRecord::from_bytes(field.array()?)),
             800..=959 if field.typ.is_multiple_of(4) => {}
             unknown => return Err(DecodeErrorKind::UnknownCritical(unknown).at(field.offset)),
         }
@@ -253,6 +291,7 @@ fn field_bit(typ: u32) -> u32 {
         types::LP_CONGESTION_MARK => 1 << 9,
         types::LP_NON_DISCOVERY => 1 << 10,
         types::LP_INTEREST_RATE => 1 << 11,
+        types::LP_PATH_RECORD => 1 << 12,
         _ => 0,
     }
 }
@@ -320,6 +359,9 @@ fn write_fields(header: &LpHeader, out: &mut Vec<u8>) {
     if let Some(rate) = header.interest_rate {
         tlv::write_nni(out, types::LP_INTEREST_RATE, rate);
     }
+    if let Some(path) = header.path {
+        tlv::write_tlv(out, types::LP_PATH_RECORD, &path.to_bytes());
+    }
 }
 
 /// Bytes that [`write_fields`] writes.
@@ -349,6 +391,9 @@ fn fields_len(header: &LpHeader) -> usize {
     }
     if header.non_discovery {
         len += tlv::tlv_len(types::LP_NON_DISCOVERY, 0);
+    }
+    if header.path.is_some() {
+        len += tlv::tlv_len(types::LP_PATH_RECORD, PathRecord::BYTES);
     }
     len
 }

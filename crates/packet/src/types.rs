@@ -138,6 +138,8 @@ pub const LP_TX_SEQUENCE: u32 = 840;
 pub const LP_NON_DISCOVERY: u32 = 844;
 /// Larder's own, from the range that NDNLPv2 leaves to be ignored: how many Interests a second the path of this Data can take.
 pub const LP_INTEREST_RATE: u32 = 928;
+/// Larder's own, from the same range: the caches of a path.
+pub const LP_PATH_RECORD: u32 = 932;
 
 /// Numbers of the NFD Management Protocol that commands use.
 pub mod nfd {

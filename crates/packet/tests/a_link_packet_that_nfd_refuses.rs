@@ -1,6 +1,6 @@
 //! Link packets and commands byte by byte, as NFD and its clients write them.
 
-use larder_packet::{ControlParameters, ControlResponse, LpHeader, NackReason, Name, PitToken, encode_lp};
+use larder_packet::{ControlParameters, ControlResponse, LpHeader, NackReason, Name, PathRecord, PitToken, encode_lp};
 use std::time::Duration;
 
 #[test]
@@ -14,6 +14,7 @@ fn every_field_once_in_ascending_order() {
         no_cache: true,
         non_discovery: true,
         interest_rate: Some(4),
+        path: Some(PathRecord { caches: 1, capacity: 2, centrality: 3 }),
         sequence: Some(3),
         frag_index: 1,
         frag_count: 2,
@@ -21,7 +22,7 @@ fn every_field_once_in_ascending_order() {
     let mut wire = Vec::new();
     encode_lp(&header, &[5, 0], &mut wire);
     let expected = [
-        &[100, 67][..],
+        &[100, 91][..],
         &[81, 8, 0, 0, 0, 0, 0, 0, 0, 3],
         &[82, 1, 1],
         &[83, 1, 2],
@@ -33,6 +34,7 @@ fn every_field_once_in_ascending_order() {
         &[0xFD, 3, 0x40, 1, 1],
         &[0xFD, 3, 0x4C, 0],
         &[0xFD, 3, 0xA0, 1, 4],
+        &[0xFD, 3, 0xA4, 20, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3],
         &[80, 2, 5, 0],
     ];
     assert_eq!(wire, expected.concat());

@@ -49,6 +49,11 @@ impl Spec {
         &self.stages
     }
 
+    /// A stage depends on the cache's place on the path of an answer: see [`crate::Engine::admit_from`].
+    pub fn needs_path(&self) -> bool {
+        self.stages.iter().any(|stage| matches!(stage.entry().name, "lcd" | "probcache" | "betweenness"))
+    }
+
     /// A stage knows the trace ahead: see [`crate::Engine::foreseeing`].
     pub fn is_offline(&self) -> bool {
         self.stages.iter().any(|stage| stage.entry().is_offline())

@@ -73,6 +73,9 @@ pub enum MetadataProblem {
     TooLong,
     /// The versioned name does not consist of the object's name and a version.
     ForeignName,
+    /// Its manifest is none that can be: too many segments or none ([`crate::limits::MAX_MANIFEST_SEGMENTS`]), a fan-out beyond a packet, or a packet that
+    /// holds another number of digests than it should.
+    Manifest,
 }
 
 /// How segments contradict each other.
@@ -140,6 +143,7 @@ impl fmt::Display for MetadataProblem {
         match self {
             MetadataProblem::Malformed(error) => write!(f, "{error} of the content"),
             MetadataProblem::TooLong => write!(f, "more than {} bytes of content", crate::limits::MAX_METADATA_BYTES),
+            MetadataProblem::Manifest => f.write_str("its manifest of digests is malformed or too large"),
             MetadataProblem::ForeignName => f.write_str("it names something else than a version of the object"),
         }
     }
@@ -173,6 +177,11 @@ pub enum PublishError {
         /// The most that fits with this name and signature; 0 where not even an empty segment does.
         largest: usize,
     },
+    /// The object has more segments than a manifest may.
+    ManifestTooLarge {
+        /// Segments of the object.
+        segments: u64,
+    },
     /// The object changed while it was being served. Nothing more is answered, so that no consumer gets a mixture.
     Changed,
     /// The object cannot be read any more.
@@ -191,6 +200,13 @@ impl fmt::Display for PublishError {
                 write!(
                     f,
                     "segments of {asked} bytes do not fit a packet; with this name and signature 1 to {largest} do"
+                )
+            }
+            PublishError::ManifestTooLarge { segments } => {
+                let most = crate::limits::MAX_MANIFEST_SEGMENTS;
+                write!(
+                    f,
+                    "{segments} segments are too many for one signature: at most {most}; make them larger, or sign each"
                 )
             }
             PublishError::Changed => f.write_str("the file changed while it was being served"),

@@ -2,7 +2,8 @@
 //!
 //! First it asks `<name>/32=metadata` for the current version (RDR; skipped where the name ends in a version), then for `<version>/seg=0`, `seg=1`, …
 //! as many at once as congestion control allows, until FinalBlockId tells the end. Every Data is checked: its name must be one that was asked
-//! for, its digest or signature must hold, and what it says of the end must fit what arrived before.
+//! for, its digest or signature must hold, and what it says of the end must fit what arrived before. Where the metadata, signed with a key that is
+//! asked for, names a [manifest](crate::manifest), that is fetched first, and its digests take the place of the segments' signatures.
 //!
 //! The rules for FinalBlockId: it may come with any segment, or only with the last; it may move while the end is still ahead (a producer that
 //! learns its length late), but never before a segment that arrived, and never once a segment has called itself the last.
@@ -14,12 +15,14 @@
 use crate::congestion::{Answer, Congestion, CongestionControl, PathFeedback, Signal};
 use crate::error::{EndProblem, FetchError, MetadataProblem, Refusal};
 use crate::limits;
+use crate::manifest::Digest;
 use crate::metadata::{METADATA_KEYWORD, Metadata};
+use crate::object::{End, Object, segment_under};
 use crate::pacer::{Clock, Pacer};
 use crate::rtt::RttEstimator;
 use crate::window::{Sent, Window};
-use larder_packet::tlv::{Tlv, nni_len, tlv_len, write_header, write_nni, write_tlv};
-use larder_packet::{Component, Data, DigestVerifier, NackReason, Name, NameRef, Verifier, VerifyError, types};
+use larder_packet::tlv::{nni_len, tlv_len, write_header, write_nni, write_tlv};
+use larder_packet::{Data, DigestVerifier, NackReason, Name, NameRef, Verifier, types};
 use larder_units::{Stream, Time};
 use std::time::Duration;
 
@@ -82,6 +85,8 @@ pub struct FetchStats {
     pub retransmissions: u64,
     /// Retransmission time-outs.
     pub time_outs: u64,
+    /// Packets of the manifest that arrived and were right; 0 where there is none, or no key to check it.
+    pub manifest_packets: u64,
     /// Segments that arrived and were right.
     pub segments: u64,
     /// Bytes delivered, in order.
@@ -125,24 +130,6 @@ enum Target {
     Failed(FetchError),
 }
 
-/// What is known of the versioned object.
-struct Object {
-    prefix: Name,
-    end: Option<End>,
-    highest_arrived: Option<u64>,
-    first_segment_bytes: Option<u64>,
-    announced_bytes: Option<u64>,
-    /// Everything was delivered.
-    done: bool,
-}
-
-#[derive(Clone, Copy)]
-struct End {
-    last: u64,
-    /// The segment itself said so.
-    firm: bool,
-}
-
 impl Fetcher {
     /// A transfer of the object `name`. Without a `verifier`, digests are checked and other signatures are counted as unverified; with one, it
     /// must accept every Data. `nonces` must differ from transfer to transfer.
@@ -180,7 +167,7 @@ impl Fetcher {
     pub fn poll(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         let last = match &self.target {
             Target::Metadata { .. } => Some(0),
-            Target::Segments(object) if !object.done => object.end.map(|end| end.last),
+            Target::Segments(object) if !object.done => object.last_to_ask_for(),
             _ => return false,
         };
         self.window_limited = false;
@@ -210,7 +197,7 @@ impl Fetcher {
             self.stats.unexpected += 1;
             return;
         };
-        if self.check_signature(data).is_err() {
+        if !self.is_genuine(sent.segment, data) {
             self.stats.rejected += 1;
             self.give_back(sent, Refusal::BadSignature);
             return;
@@ -222,6 +209,10 @@ impl Fetcher {
         }
         let outcome = match self.target {
             Target::Metadata { .. } => self.on_metadata(data),
+            Target::Segments(ref mut object) if object.reads_manifest() => {
+                self.stats.manifest_packets += 1;
+                object.on_manifest(sent.segment, data, &mut self.window)
+            }
             Target::Segments(_) => self.on_segment(sent.segment, data, &mut sink),
             Target::Failed(_) => Ok(()),
         };
@@ -345,21 +336,33 @@ impl Fetcher {
         let segment = match &self.target {
             Target::Metadata { name: asked, .. } if data => name.starts_with(asked.as_name()).then_some(0)?,
             Target::Metadata { name: asked, .. } => (name == asked.as_name()).then_some(0)?,
-            Target::Segments(object) => object.segment_of(name)?,
+            // A Nack's Interest may be one that asked by its digest.
+            Target::Segments(object) => {
+                segment_under(object.asked_under(), if data { name } else { name.strip_implicit_digest().0 })?
+            }
             Target::Failed(_) => return None,
         };
         self.window.pending(segment)
     }
 
-    fn check_signature(&mut self, data: &Data<'_>) -> Result<(), VerifyError> {
+    /// Whether this is what the producer made, as far as anything tells.
+    fn is_genuine(&mut self, segment: u64, data: &Data<'_>) -> bool {
+        if let Some(digest) = self.digest_of(segment) {
+            return data.implicit_digest() == *digest;
+        }
         match &self.verifier {
-            Some(verifier) => data.verify(verifier.as_ref()),
-            None if data.signature_info.signature_type == types::DIGEST_SHA256 => data.verify(&DigestVerifier),
+            Some(verifier) => data.verify(verifier.as_ref()).is_ok(),
+            None if data.signature_info.signature_type == types::DIGEST_SHA256 => data.verify(&DigestVerifier).is_ok(),
             None => {
                 self.stats.unverified += 1;
-                Ok(())
+                true
             }
         }
+    }
+
+    /// The implicit digest of what the Interest for this segment asks for, where a manifest tells it.
+    fn digest_of(&self, segment: u64) -> Option<&Digest> {
+        self.object()?.digest_of(segment)
     }
 
     /// Round trip and congestion control for an answer.
@@ -402,6 +405,10 @@ impl Fetcher {
         }
         let mut object = Object::new(metadata.name, metadata.size_bytes);
         object.end = metadata.last_segment.map(|last| End { last, firm: false });
+        // Without a key to check the metadata, its manifest proves no more than the segments' own digests do.
+        if let Some(root) = metadata.manifest.filter(|_| self.verifier.is_some()) {
+            object.expect_manifest(root).ok_or_else(|| bad(MetadataProblem::Manifest))?;
+        }
         self.window = Window::default();
         self.target = Target::Segments(object);
         Ok(())
@@ -449,7 +456,7 @@ impl Fetcher {
         match &self.target {
             Target::Metadata { name, .. } => name.clone(),
             Target::Segments(object) => {
-                let mut name = object.prefix.clone();
+                let mut name = object.asked_under().clone();
                 name.push_segment(segment);
                 name
             }
@@ -459,13 +466,17 @@ impl Fetcher {
 
     /// Written by hand in one pass: this and the check of the digest are all the work that a segment is.
     fn encode_interest(&mut self, segment: u64, out: &mut Vec<u8>) {
+        // Asked for again, it is asked for by its digest, where that is known: a cache that holds something else under the name is passed by.
+        let again = self.window.pending(segment).is_some();
+        let digest = self.digest_of(segment).filter(|_| again).copied();
         let (prefix, segment) = match &self.target {
             Target::Metadata { name, .. } => (name, None),
-            Target::Segments(object) => (&object.prefix, Some(segment)),
+            Target::Segments(object) => (object.asked_under(), Some(segment)),
             Target::Failed(_) => return,
         };
         let prefix = prefix.as_name().as_bytes();
-        let name_len = prefix.len() + segment.map_or(0, |n| tlv_len(types::SEGMENT.into(), nni_len(n)));
+        let digest_len = digest.map_or(0, |digest| tlv_len(types::IMPLICIT_SHA256_DIGEST.into(), digest.len()));
+        let name_len = prefix.len() + segment.map_or(0, |n| tlv_len(types::SEGMENT.into(), nni_len(n))) + digest_len;
         let lifetime_ms = u64::try_from(self.options.lifetime.as_millis()).unwrap_or(u64::MAX);
         let selectors: &[u8] = match segment {
             None => &[types::CAN_BE_PREFIX as u8, 0, types::MUST_BE_FRESH as u8, 0],
@@ -478,50 +489,11 @@ impl Fetcher {
         if let Some(segment) = segment {
             write_nni(out, types::SEGMENT.into(), segment);
         }
+        if let Some(digest) = digest {
+            write_tlv(out, types::IMPLICIT_SHA256_DIGEST.into(), &digest);
+        }
         out.extend_from_slice(selectors);
         write_tlv(out, types::NONCE, &(self.nonces.bits() as u32).to_be_bytes());
         write_nni(out, types::INTEREST_LIFETIME, lifetime_ms);
     }
-}
-
-impl Object {
-    fn new(prefix: Name, announced_bytes: Option<u64>) -> Self {
-        Object { prefix, end: None, highest_arrived: None, first_segment_bytes: None, announced_bytes, done: false }
-    }
-
-    /// The number of the segment with this name.
-    fn segment_of(&self, name: NameRef<'_>) -> Option<u64> {
-        // Components delimit themselves, so a byte prefix that ends with a component is a name prefix.
-        let component = name.as_bytes().strip_prefix(self.prefix.as_name().as_bytes())?;
-        let component = Tlv::only(component, types::SEGMENT.into()).ok()?;
-        let segment = component.number().ok()?;
-        (component.value.len() == nni_len(segment)).then_some(segment)
-    }
-
-    /// Notes a segment and what it says of the end.
-    fn arrived(&mut self, segment: u64, data: &Data<'_>) -> Result<(), EndProblem> {
-        let highest = self.highest_arrived.map_or(segment, |highest| highest.max(segment));
-        self.highest_arrived = Some(highest);
-        if segment == 0 {
-            self.first_segment_bytes = Some(data.content.len() as u64);
-        }
-        let Some(component) = data.final_block_id else { return Ok(()) };
-        let last = final_segment(component)?;
-        if last < highest {
-            return Err(EndProblem::Shrank { last, arrived: highest });
-        }
-        match self.end {
-            Some(End { last: was, firm: true }) if was != last => Err(EndProblem::Moved { last, was }),
-            Some(End { firm: true, .. }) => Ok(()),
-            _ => {
-                self.end = Some(End { last, firm: last == segment });
-                Ok(())
-            }
-        }
-    }
-}
-
-fn final_segment(component: Component<'_>) -> Result<u64, EndProblem> {
-    let number = (component.typ == types::SEGMENT).then(|| component.as_number()).flatten();
-    number.ok_or(EndProblem::NotASegment)
 }

@@ -47,15 +47,17 @@
 //! ```
 //!
 //! Missing still: losses are found by time-out only (no fast retransmission), Interests are sent in bursts as a window opens (only a rate is
-//! paced), and a signed object costs one signature a segment (no manifests).
+//! paced); and a manifest is asked for only where the version is (a name that ends in a version has no metadata asked for).
 #![forbid(unsafe_code)]
 
 pub mod congestion;
 pub mod limits;
+pub mod manifest;
 
 mod error;
 mod fetcher;
 mod metadata;
+mod object;
 mod pacer;
 mod publisher;
 mod rtt;

@@ -50,3 +50,9 @@ pub const METADATA_FRESHNESS: Duration = Duration::from_millis(100);
 
 /// Most bytes of Content in a metadata packet: a Name and six numbers fit into a fraction.
 pub const MAX_METADATA_BYTES: usize = 4096;
+
+/// Most segments under one manifest: 8 GB in segments of 8000 bytes. Its digests are held at both ends: 32 MB.
+pub const MAX_MANIFEST_SEGMENTS: u64 = 1 << 20;
+
+/// Most digests in a packet of a manifest: 8000 bytes, the default segment.
+pub const LARGEST_FAN_OUT: u64 = 250;

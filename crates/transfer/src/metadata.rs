@@ -1,8 +1,10 @@
 //! The Content of an RDR metadata packet: which version of an object is the current one.
 //!
 //! Source: Realtime Data Retrieval (RDR) as `ndnputchunks`, `ndncatchunks` and ndn6-file-server speak it. `<name>/32=metadata/v=<n>/seg=0` holds
-//! the Name of the versioned object; ndn6-file-server adds the last segment, sizes and times, each optional.
+//! the Name of the versioned object; ndn6-file-server adds the last segment, sizes and times, each optional. Larder's own addition, which others skip, is
+//! the root of a [manifest](crate::manifest).
 
+use crate::manifest::ManifestRoot;
 use larder_packet::tlv::{TlvReader, write_nested, write_nni, write_tlv};
 use larder_packet::{DecodeError, Name, NameRef, types};
 
@@ -13,6 +15,11 @@ pub const METADATA_KEYWORD: &[u8] = b"metadata";
 const SEGMENT_SIZE: u32 = 0xF500;
 const SIZE: u32 = 0xF502;
 const MODIFIED: u32 = 0xF50C;
+
+/// Larder's own TLV-TYPE, of application range and not critical: the digest of the manifest's root, and its fan-out as a NonNegativeInteger element of
+/// the type behind it.
+const MANIFEST_DIGEST: u32 = 0xF580;
+const MANIFEST_FAN_OUT: u32 = 0xF582;
 
 /// What a producer tells of an object before its segments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +34,8 @@ pub struct Metadata {
     pub size_bytes: Option<u64>,
     /// When it was last modified, nanoseconds since 1970.
     pub modified_ns: Option<u64>,
+    /// What proves the segments, where one signature is to do for all of them.
+    pub manifest: Option<ManifestRoot>,
 }
 
 impl Metadata {
@@ -38,6 +47,7 @@ impl Metadata {
         let mut reader = TlvReader::new(content);
         let name = reader.require(types::NAME, "Name")?;
         let mut metadata = Metadata { name: NameRef::from_value(name.value)?.to_name(), ..Metadata::default() };
+        let (mut digest, mut fan_out) = (None, None);
         for element in reader {
             let element = element?;
             match element.typ {
@@ -48,9 +58,13 @@ impl Metadata {
                 SEGMENT_SIZE => metadata.segment_bytes = Some(element.number()?),
                 SIZE => metadata.size_bytes = Some(element.number()?),
                 MODIFIED => metadata.modified_ns = Some(element.number()?),
+                // Of another length it is nobody's digest, and matches nothing.
+                MANIFEST_DIGEST => digest = Some(element.value.try_into().unwrap_or_default()),
+                MANIFEST_FAN_OUT => fan_out = Some(element.number()?),
                 _ => element.skip(false)?,
             }
         }
+        metadata.manifest = digest.zip(fan_out).map(|(digest, fan_out)| ManifestRoot { digest, fan_out });
         Ok(metadata)
     }
 
@@ -65,6 +79,10 @@ impl Metadata {
             if let Some(number) = number {
                 write_nni(out, typ, number);
             }
+        }
+        if let Some(ManifestRoot { digest, fan_out }) = &self.manifest {
+            write_tlv(out, MANIFEST_DIGEST, digest);
+            write_nni(out, MANIFEST_FAN_OUT, *fan_out);
         }
     }
 }
@@ -100,9 +118,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(last: Option<u64>, size: Option<u64>, modified_ns: Option<u64>) {
+        fn what_is_written_reads_back(
+            last: Option<u64>, size: Option<u64>, modified_ns: Option<u64>, root: Option<([u8; 32], u64)>,
+        ) {
             let name = "/a/b/v=17".parse().unwrap();
-            let metadata = Metadata { name, last_segment: last, segment_bytes: size, size_bytes: size, modified_ns };
+            let manifest = root.map(|(digest, fan_out)| ManifestRoot { digest, fan_out });
+            let metadata =
+                Metadata { name, last_segment: last, segment_bytes: size, size_bytes: size, modified_ns, manifest };
             let mut out = Vec::new();
             metadata.encode(&mut out);
             prop_assert_eq!(Metadata::decode(&out), Ok(metadata));

@@ -3,10 +3,12 @@
 //! It answers
 //! * `<name>/v=<n>/seg=<i>`: that segment, with FinalBlockId in every one; an empty object is one empty segment;
 //! * `<name>/32=metadata` (CanBePrefix) and the full metadata name: which version there is, how many segments, how large, as ndn6-file-server;
+//! * `<name>/v=<n>/32=manifest/seg=<i>`, where one signature, the metadata's, is to do for all: the [manifest](crate::manifest) that leads from there to
+//!   the segments, which then carry digests only;
 //! * `<name>` and `<name>/v=<n>` with CanBePrefix: segment 0, from whose name older consumers learn the version.
 //!
 //! Everything else, a segment past the end too, is met with silence and counted (ndn6-file-server's choice: a Nack would be cached).
-//! A few segments are in memory at a time: those read ahead. The source is asked for its stamp (size and time of modification) after every read:
+//! A few segments are in memory at a time: those read ahead. A manifest is made at the beginning, by reading the whole source once. The source is asked for its stamp (size and time of modification) after every read:
 //! once it differs from the first one, nothing more is answered, so that no consumer gets a mixture of two files under one version. What this
 //! misses: a write of the same length within the tick of the file system's clock (4 ms on Linux) in which the file was last modified before.
 
@@ -14,9 +16,11 @@ use crate::error::PublishError;
 use crate::limits::{
     DEFAULT_FRESHNESS, DEFAULT_SEGMENT_BYTES, MAX_PACKET_BYTES, METADATA_FRESHNESS, READ_AHEAD_SEGMENTS,
 };
+use crate::manifest::{MANIFEST_KEYWORD, Manifest, Tree};
 use crate::metadata::{METADATA_KEYWORD, Metadata};
-use larder_packet::tlv::{Tlv, nni_len};
-use larder_packet::{Component, Data, DataBuilder, Interest, Name, NameRef, Signer, types};
+use crate::object::segment_number;
+use larder_packet::tlv::nni_len;
+use larder_packet::{Component, Data, DataBuilder, DigestSigner, Interest, Name, NameRef, Signer, types};
 use std::io;
 use std::ops::Range;
 use std::time::Duration;
@@ -68,11 +72,13 @@ pub struct PublishOptions {
     pub segment_bytes: usize,
     /// FreshnessPeriod of segments.
     pub freshness: Duration,
+    /// Whether one signature, the metadata's, does for the whole object.
+    pub manifest: bool,
 }
 
 impl Default for PublishOptions {
     fn default() -> Self {
-        PublishOptions { segment_bytes: DEFAULT_SEGMENT_BYTES, freshness: DEFAULT_FRESHNESS }
+        PublishOptions { segment_bytes: DEFAULT_SEGMENT_BYTES, freshness: DEFAULT_FRESHNESS, manifest: false }
     }
 }
 
@@ -83,6 +89,8 @@ pub enum Reply {
     Segment(u64),
     /// The metadata.
     Metadata,
+    /// This packet of the manifest.
+    Manifest(u64),
     /// Nothing: the object ends before this segment.
     PastEnd,
     /// Nothing: the name is not one of this object's.
@@ -98,6 +106,8 @@ pub struct PublishStats {
     pub bytes: u64,
     /// Metadata packets sent.
     pub metadata: u64,
+    /// Packets of the manifest sent.
+    pub manifest: u64,
     /// Interests for segments past the end.
     pub past_end: u64,
     /// Interests for other names.
@@ -108,8 +118,10 @@ pub struct PublishStats {
 pub struct Publisher<S> {
     name: Name,
     versioned: Name,
+    manifest_name: Name,
     metadata_name: Name,
     metadata: Vec<u8>,
+    manifest: Option<Manifest>,
     source: S,
     stamp: Stamp,
     changed: bool,
@@ -142,7 +154,8 @@ impl<S: Source> Publisher<S> {
     /// Serves `source` as `name` in version `version`.
     ///
     /// # Errors
-    /// Where the source cannot be looked at, or segments of this size do not fit a packet (the error tells which do).
+    /// Where the source cannot be looked at, or segments of this size do not fit a packet (the error tells which do). With a manifest also where
+    /// the source cannot be read, or has too many segments.
     pub fn new(
         name: Name,
         version: u64,
@@ -157,20 +170,15 @@ impl<S: Source> Publisher<S> {
         versioned.push_version(version);
         let mut metadata_name = name.clone();
         metadata_name.push_keyword(METADATA_KEYWORD).push_version(version).push_segment(0);
-        let mut metadata = Vec::new();
-        Metadata {
-            name: versioned.clone(),
-            last_segment: Some(last_segment),
-            segment_bytes: Some(segment_bytes as u64),
-            size_bytes: Some(stamp.size_bytes),
-            modified_ns: (stamp.modified_ns > 0).then_some(stamp.modified_ns),
-        }
-        .encode(&mut metadata);
-        let publisher = Publisher {
+        let mut manifest_name = versioned.clone();
+        manifest_name.push_keyword(MANIFEST_KEYWORD);
+        let mut publisher = Publisher {
             name,
             versioned,
+            manifest_name,
             metadata_name,
-            metadata,
+            metadata: Vec::new(),
+            manifest: None,
             source,
             stamp,
             changed: false,
@@ -181,7 +189,48 @@ impl<S: Source> Publisher<S> {
             stats: PublishStats::default(),
         };
         publisher.check_segment_size()?;
+        if options.manifest {
+            publisher.make_manifest()?;
+        }
+        publisher.encode_metadata();
         Ok(publisher)
+    }
+
+    fn encode_metadata(&mut self) {
+        let Stamp { size_bytes, modified_ns } = self.stamp;
+        let metadata = Metadata {
+            name: self.versioned.clone(),
+            last_segment: Some(self.last_segment),
+            segment_bytes: Some(self.options.segment_bytes as u64),
+            size_bytes: Some(size_bytes),
+            modified_ns: (modified_ns > 0).then_some(modified_ns),
+            manifest: self.manifest.as_ref().map(Manifest::root),
+        };
+        metadata.encode(&mut self.metadata);
+    }
+
+    /// Makes every segment, for its digest, and then the packets above them.
+    fn make_manifest(&mut self) -> Result<(), PublishError> {
+        let segments = self.last_segment + 1;
+        let tree = Tree::new(segments, Tree::fan_out(self.options.segment_bytes));
+        let mut manifest = Manifest::new(tree.ok_or(PublishError::ManifestTooLarge { segments })?);
+        let mut packet = Vec::new();
+        for segment in 0..segments {
+            packet.clear();
+            self.write_segment(segment, &mut packet)?;
+            if let Ok(data) = Data::decode(&packet) {
+                manifest.note_segment(segment, &data);
+            }
+        }
+        for number in (0..manifest.tree().packets()).rev() {
+            packet.clear();
+            self.encode_manifest(&manifest, number, &mut packet)?;
+            if let Ok(data) = Data::decode(&packet) {
+                manifest.note_packet(number, &data);
+            }
+        }
+        self.manifest = Some(manifest);
+        Ok(())
     }
 
     /// The name with its version: what consumers get when they ask for the current one.
@@ -217,6 +266,7 @@ impl<S: Source> Publisher<S> {
         match reply {
             Reply::Segment(segment) => self.write_segment(segment, out)?,
             Reply::Metadata => self.write_metadata(out)?,
+            Reply::Manifest(number) => self.write_manifest(number, out)?,
             Reply::PastEnd => self.stats.past_end += 1,
             Reply::NotOurs => self.stats.not_ours += 1,
         }
@@ -234,12 +284,21 @@ impl<S: Source> Publisher<S> {
                 self.stats.bytes += self.extent(segment).1 as u64;
             }
             Reply::Metadata => self.stats.metadata += 1,
+            Reply::Manifest(_) => self.stats.manifest += 1,
             Reply::PastEnd | Reply::NotOurs => {}
         }
         Ok(reply)
     }
 
     fn find(&self, name: NameRef<'_>, prefix: bool) -> Reply {
+        if let Some(rest) = name.as_bytes().strip_prefix(self.manifest_name.as_name().as_bytes()) {
+            let packets = self.manifest.as_ref().map(|manifest| manifest.tree().packets());
+            return match segment_number(rest).zip(packets) {
+                Some((number, packets)) if number < packets => Reply::Manifest(number),
+                Some(_) => Reply::PastEnd,
+                None => Reply::NotOurs,
+            };
+        }
         if let Some(rest) = name.as_bytes().strip_prefix(self.versioned.as_name().as_bytes()) {
             return match segment_number(rest) {
                 Some(segment) if segment <= self.last_segment => Reply::Segment(segment),
@@ -303,15 +362,41 @@ impl<S: Source> Publisher<S> {
     }
 
     fn encode_segment(&self, segment: u64, content: &[u8], out: &mut Vec<u8>) -> Result<(), PublishError> {
-        let mut name = self.versioned.clone();
-        name.push_segment(segment);
+        self.encode(&self.versioned, segment, self.last_segment, content, out)
+    }
+
+    fn write_manifest(&self, number: u64, out: &mut Vec<u8>) -> Result<(), PublishError> {
+        self.manifest.as_ref().map_or(Ok(()), |manifest| self.encode_manifest(manifest, number, out))
+    }
+
+    fn encode_manifest(&self, manifest: &Manifest, number: u64, out: &mut Vec<u8>) -> Result<(), PublishError> {
+        let last = manifest.tree().packets() - 1;
+        self.encode(&self.manifest_name, number, last, manifest.content(number), out)
+    }
+
+    /// Segment `number` of those under `prefix`.
+    fn encode(
+        &self,
+        prefix: &Name,
+        number: u64,
+        last: u64,
+        content: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), PublishError> {
+        let mut name = prefix.clone();
+        name.push_segment(number);
         let mut digits = [0; 8];
         DataBuilder::new(&name)
             .freshness(self.options.freshness)
-            .final_block_id(segment_component(self.last_segment, &mut digits))
+            .final_block_id(segment_component(last, &mut digits))
             .content(content)
-            .build_into(self.signer.as_ref(), out)
+            .build_into(self.segment_signer(), out)
             .map_err(PublishError::Sign)
+    }
+
+    /// Who signs segments: below a manifest, digests serve those who do not read it.
+    fn segment_signer(&self) -> &dyn Signer {
+        if self.options.manifest { &DigestSigner } else { self.signer.as_ref() }
     }
 
     fn write_metadata(&self, out: &mut Vec<u8>) -> Result<(), PublishError> {
@@ -331,7 +416,7 @@ impl<S: Source> Publisher<S> {
         let mut packet = Vec::new();
         self.encode_segment(self.last_segment, &trial, &mut packet)?;
         let signature = Data::decode(&packet).map_or(0, |data| data.signature_value.len());
-        let may_grow = if self.signer.signature_type() == types::SHA256_WITH_ECDSA {
+        let may_grow = if self.segment_signer().signature_type() == types::SHA256_WITH_ECDSA {
             MAX_ECDSA_BYTES.saturating_sub(signature)
         } else {
             0
@@ -348,11 +433,4 @@ impl<S: Source> Publisher<S> {
 fn segment_component(number: u64, digits: &mut [u8; 8]) -> Component<'_> {
     *digits = number.to_be_bytes();
     Component { typ: types::SEGMENT, value: &digits[8 - nni_len(number)..] }
-}
-
-/// The number, where `components` is one segment component in its shortest form.
-fn segment_number(components: &[u8]) -> Option<u64> {
-    let component = Tlv::only(components, types::SEGMENT.into()).ok()?;
-    let number = component.number().ok()?;
-    (component.value.len() == nni_len(number)).then_some(number)
 }

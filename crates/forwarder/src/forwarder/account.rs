@@ -159,6 +159,7 @@ pub fn run(
         nack: None,
         rate: None,
         mark: None,
+        path: None,
         no_cache: false,
         next_hop: None,
         source: Source::Input,
@@ -190,7 +191,7 @@ pub fn run(
     });
     let matched = answers.len();
     time(Stage::Admission, &mut || {
-        answers.retain(|(data, hash)| forwarder.content_store.is_wanted(now, data, std::iter::once(*hash)));
+        answers.retain(|(data, hash)| forwarder.content_store.is_wanted(now, data, std::iter::once(*hash), None));
         matched
     });
     time(Stage::Insertion, &mut || {

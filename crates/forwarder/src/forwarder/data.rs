@@ -33,13 +33,15 @@ impl Forwarder {
         }
         asked.clear();
         asked.extend(found.iter().map(|slot| self.pit.entry(*slot).name_hash()));
+        let place = self.paths.as_ref().and_then(|paths| Some(paths.of_data(arrival.path, *found.first()?)));
         if !arrival.no_cache && !is_localhost {
+            let path = place.as_ref().map(|place| &place.path);
             let (rules, started) = (&mut self.verification, self.started);
             let judge = || match rules {
                 None => Verdict::Trusted,
                 Some(rules) => rules.judge(now, (started + now.since(Time::ZERO)).as_secs(), data),
             };
-            self.content_store.insert(now, hash, data, asked.drain(..), judge);
+            self.content_store.insert(now, hash, data, asked.drain(..), path, judge);
         }
         let found = std::mem::take(&mut self.scratch.found);
         let first = out.sends.len();
@@ -53,10 +55,14 @@ impl Forwarder {
                 let again = number > 0
                     && (out.sends[first..].iter())
                         .any(|sent| sent.face == consumer.face && sent.header.pit_token == consumer.token);
-                if consumer.expires > now && consumer.face != arrival.face && !again {
-                    self.satisfied += 1;
+                if consumer.expires <= now || consumer.face == arrival.face {
+                    continue;
+                }
+                self.satisfied += 1;
+                if !again {
                     let mut header = self.header_for(consumer.face, consumer.token, mark, arrival.face);
                     header.interest_rate = rate;
+                    header.path = self.path_to(consumer.face, place.as_ref().map(|place| place.told));
                     out.push(consumer.face, header, arrival.source.body());
                 }
             }

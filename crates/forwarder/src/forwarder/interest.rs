@@ -2,6 +2,7 @@
 
 use super::Forwarder;
 use super::decision::Asked;
+use super::path::answered;
 use super::reception::{Arrival, check_size, is_localhost};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
@@ -60,13 +61,17 @@ impl Forwarder {
             }
             if let Some(data) = found {
                 self.satisfied += 1;
-                let header = self.header_for(face, token, None, FaceId::CONTENT_STORE);
+                let mut header = self.header_for(face, token, None, FaceId::CONTENT_STORE);
+                header.path = self.path_to(face, self.paths.as_ref().map(|_| answered(arrival.path)));
                 out.push(face, header, Body::Cached(data));
                 return Ok(());
             }
         }
         let (slot, lifetime) = self.pend(arrival, hash, interest, pending)?;
         self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token })?;
+        if let Some(paths) = self.paths.as_mut().filter(|_| pending.is_none()) {
+            paths.remember(slot, arrival.path);
+        }
         let asked = Asked { slot, interest, hashed, nonce, lifetime };
         match arrival.next_hop {
             // The application has chosen: no strategy is asked (NDNLPv2, "Consumer Controlled Forwarding").

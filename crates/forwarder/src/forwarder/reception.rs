@@ -10,7 +10,7 @@ use bytes::Bytes;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
 use larder_packet::tlv::Tlv;
 use larder_packet::{
-    Data, Interest, LpHeader, LpPacket, NackReason, NameRef, PitToken, Reassembled, Reassembler, types,
+    Data, Interest, LpHeader, LpPacket, NackReason, NameRef, PathRecord, PitToken, Reassembled, Reassembler, types,
 };
 use larder_units::Time;
 use std::ops::Range;
@@ -168,6 +168,8 @@ pub(crate) struct Arrival {
     pub(crate) mark: Option<u64>,
     /// What the path so far grants the consumer, Interests a second.
     pub(crate) rate: Option<u64>,
+    /// The caches that it has passed, where neighbours tell.
+    pub(crate) path: Option<PathRecord>,
     pub(crate) no_cache: bool,
     /// Where an application with local fields wants its Interest to go.
     pub(crate) next_hop: Option<FaceId>,
@@ -186,6 +188,7 @@ impl Arrival {
             nack: header.nack,
             mark: header.congestion_mark,
             rate: header.interest_rate,
+            path: header.path,
             no_cache: header.no_cache,
             next_hop: header.next_hop_face.filter(|_| face.config.local_fields).map(FaceId),
             source,
@@ -203,6 +206,7 @@ impl Arrival {
             nack: None,
             mark: None,
             rate: None,
+            path: None,
             no_cache: true,
             next_hop: None,
             source: Source::Made(packet),

@@ -10,6 +10,7 @@ mod management;
 mod nfdc_refused;
 mod notifications;
 mod pit_leak;
+mod place_on_the_path;
 mod poisoned_cache;
 mod rate_limits;
 mod registration;

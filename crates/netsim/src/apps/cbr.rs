@@ -26,8 +26,10 @@ pub enum Randomize {
 /// What a [`Cbr`] asks for, and how often.
 #[derive(Clone, Debug)]
 pub struct CbrConfig {
-    /// Of all names; a sequence number follows.
-    pub prefix: Name,
+    /// Before the sequence number. Of several, each number has one by its hash: contents of several producers.
+    pub prefixes: Vec<Name>,
+    /// Where there are any, hash routing: before the whole name, the one of them that the number's hash says ([`super::Custodian`]).
+    pub custodians: Vec<Name>,
     /// Interests a second, above 0.
     pub frequency: f64,
     /// The time between them.
@@ -46,7 +48,8 @@ impl CbrConfig {
     /// One Interest a second under `prefix`, by sequence numbers, with ndnSIM's lifetime of 2 s.
     pub fn new(prefix: Name) -> Self {
         CbrConfig {
-            prefix,
+            prefixes: vec![prefix],
+            custodians: Vec::new(),
             frequency: 1.0,
             randomize: Randomize::None,
             names: Names::Sequence { end: None },
@@ -98,7 +101,8 @@ impl Cbr {
     /// A consumer with a random stream of its own.
     pub fn new(config: CbrConfig, stream: Stream) -> Self {
         let start = config.start;
-        let first = (start < config.stop).then_some(start);
+        let first = config.names.time(0).map_or(start, |time| start + time.since(Time::ZERO));
+        let first = (first < config.stop).then_some(first);
         Cbr {
             retransmission: Retransmission::new(start),
             asked: 0,
@@ -134,8 +138,7 @@ impl Cbr {
                 number
             }
         };
-        let mut name = self.config.prefix.clone();
-        name.push_sequence(number);
+        let name = self.name(number);
         let interest = InterestBuilder::new(name).nonce(self.stream.bits() as u32);
         let interest = match self.config.lifetime {
             Some(lifetime) => interest.lifetime(lifetime),
@@ -147,9 +150,31 @@ impl Cbr {
         self.plan(now);
     }
 
+    fn name(&self, number: u64) -> Name {
+        let prefix = spread(number, 0, &self.config.prefixes).cloned().unwrap_or_default();
+        let mut name = match spread(number, 1, &self.config.custodians) {
+            Some(custodian) => {
+                let mut name = custodian.clone();
+                name.append(prefix.as_name());
+                name
+            }
+            None => prefix,
+        };
+        name.push_sequence(number);
+        name
+    }
+
     fn plan(&mut self, now: Time) {
         if self.planned.is_none() {
-            let at = now + self.interval();
+            let at = match &self.config.names {
+                // After the last one there is room for what is to be sent again.
+                Names::Trace(trace) if trace.timed => {
+                    let next =
+                        self.config.names.time(self.asked).map(|time| self.config.start + time.since(Time::ZERO));
+                    next.unwrap_or(now).max(now)
+                }
+                _ => now + self.interval(),
+            };
             self.planned = (at < self.config.stop).then_some(at);
         }
     }
@@ -177,6 +202,15 @@ impl Cbr {
     fn update_timer(&mut self) {
         self.next_timer = [self.planned, self.retransmission.next_scan()].into_iter().flatten().min();
     }
+}
+
+/// The one of these that a number belongs to; `salt` tells one choice from another. The finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+fn spread(number: u64, salt: u64, among: &[Name]) -> Option<&Name> {
+    let mut hash = number.wrapping_add(salt << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    hash ^= hash >> 31;
+    among.get(hash.checked_rem(among.len() as u64)? as usize)
 }
 
 impl App for Cbr {

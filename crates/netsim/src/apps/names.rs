@@ -1,6 +1,7 @@
 //! Which name a consumer asks for next.
 
-use larder_units::Stream;
+use larder_units::{Stream, Time};
+use std::sync::Arc;
 
 /// The last component of the names that a consumer asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +13,28 @@ pub enum Names {
     },
     /// A rank drawn anew each time.
     Popularity(ZipfMandelbrot),
+    /// What was asked for once, in that order.
+    Trace(TraceShare),
+}
+
+/// The requests of a trace that one consumer makes: the one with number `first`, and each `step`th after it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceShare {
+    /// When, since the trace's first request, and for which object.
+    pub requests: Arc<[(Time, u64)]>,
+    /// From 0.
+    pub first: usize,
+    /// At least 1.
+    pub step: usize,
+    /// Whether they are made at the trace's times, or at the consumer's frequency.
+    pub timed: bool,
+}
+
+impl TraceShare {
+    fn get(&self, number: u64) -> Option<(Time, u64)> {
+        let at = usize::try_from(number).ok()?.checked_mul(self.step)?.checked_add(self.first)?;
+        self.requests.get(at).copied()
+    }
 }
 
 /// Zipf–Mandelbrot popularity: rank k of 1 … `count` has the weight (k + q)^-s (Mandelbrot, 1953), as ndnSIM's `ConsumerZipfMandelbrot` draws it:
@@ -57,6 +80,15 @@ impl Names {
         match self {
             Names::Sequence { end } => end.is_none_or(|end| asked < end).then_some(asked),
             Names::Popularity(popularity) => Some(popularity.draw(stream)),
+            Names::Trace(trace) => trace.get(asked).map(|(_, number)| number),
+        }
+    }
+
+    /// When the trace has the request after `asked` others; `None` where there is none, or it is not made by the trace's times.
+    pub(crate) fn time(&self, asked: u64) -> Option<Time> {
+        match self {
+            Names::Trace(trace) if trace.timed => trace.get(asked).map(|(time, _)| time),
+            _ => None,
         }
     }
 }

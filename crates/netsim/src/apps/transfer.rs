@@ -5,8 +5,8 @@ use crate::apps::Unsigned;
 use crate::simulation::ConfigError;
 use larder_packet::{Data, Interest, Name};
 use larder_transfer::{
-    CongestionControl, FetchOptions, FetchStats, Fetcher, PathFeedback, Progress, PublishOptions, Publisher, Source,
-    Stamp,
+    Clock, CongestionControl, FetchOptions, FetchStats, Fetcher, Naming, PathFeedback, Progress, PublishOptions,
+    Publisher, Source, Stamp,
 };
 use larder_units::{ByteSize, Stream, Time};
 use std::io;
@@ -23,6 +23,26 @@ impl Fetch {
     /// A transfer of the file `name` that begins at `start`; the stream is its own.
     pub fn new(name: Name, start: Time, congestion: Box<dyn CongestionControl>, stream: Stream) -> Self {
         let fetcher = Fetcher::new(name, FetchOptions::default(), congestion, None, stream);
+        Fetch { fetcher, start, started: false, finished: None }
+    }
+
+    /// Asks for the segments of `prefix` from `start` on and without end, over and over where one is lost: a consumer by a window
+    /// (ndnSIM's `ConsumerWindow`), or a rate, as the congestion control says. The clock may be coarse.
+    pub fn endless(
+        prefix: Name,
+        start: Time,
+        congestion: Box<dyn CongestionControl>,
+        clock: Clock,
+        stream: Stream,
+    ) -> Self {
+        let options = FetchOptions {
+            retries: u32::MAX,
+            naming: Naming::Exact,
+            clock,
+            max_bytes: u64::MAX,
+            ..FetchOptions::default()
+        };
+        let fetcher = Fetcher::new(prefix, options, congestion, None, stream);
         Fetch { fetcher, start, started: false, finished: None }
     }
 

@@ -1,14 +1,14 @@
-//! What became of a run: a value for each quantity of each component.
+//! What became of a run: a value for each quantity of each component, over a span of time.
 
 use super::build::Built;
-use crate::apps::{Cbr, Fetch};
-use crate::{ChannelId, NodeId, Simulation};
-use larder_units::Time;
+use super::record::{ConsumerRecord, FetchRecord, NodeRecord, Record};
+use crate::apps::{ConsumerCounters, CustodianCounters};
+use crate::{ChannelCounters, ChannelId, NodeId, Simulation};
 
 /// One value of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// `cbr c0 /p0`, `fetch c0 /file`, `node r1`, `channel r1 r2`.
+    /// `network`, `cbr c0 /p0`, `fetch c0 /file`, `custodian r1`, `node r1`, `channel r1 r2`.
     pub component: String,
     /// What was measured, such as `data` or `hit ratio`.
     pub quantity: &'static str,
@@ -18,24 +18,29 @@ pub struct Figure {
     pub value: f64,
 }
 
-pub(super) fn figures(built: &Built, end: Time) -> Vec<Figure> {
+/// The figures of the span between two records.
+pub(super) fn figures(built: &Built, before: &Record, after: &Record) -> Vec<Figure> {
     let network = &built.network;
-    let mut all = Vec::new();
-    for (label, app) in &built.consumers {
-        let figures = match (network.app::<Cbr>(*app), network.app::<Fetch>(*app)) {
-            (Some(consumer), _) => of_cbr(consumer, end),
-            (_, Some(fetch)) => of_fetch(fetch, end),
-            _ => Vec::new(),
+    let span = after.since(before);
+    let seconds = after.at.since(before.at).as_secs_f64();
+    let mut all: Vec<Figure> = named("network", of_network(&span)).collect();
+    for ((label, _), record) in built.consumers.iter().zip(&span.consumers) {
+        let figures = match record {
+            ConsumerRecord::Rate(counters) => of_cbr(counters, seconds),
+            ConsumerRecord::Fetch(fetch) => of_fetch(fetch, seconds),
         };
         all.extend(named(label, figures));
     }
-    for node in network.nodes() {
-        all.extend(named(&format!("node {}", network.node_name(node)), of_node(network, node, end)));
+    for ((label, _), counters) in built.custodians.iter().zip(&span.custodians) {
+        all.extend(named(label, of_custodian(counters)));
     }
-    for (id, channel) in network.channels() {
+    for (node, record) in network.nodes().zip(&span.nodes) {
+        all.extend(named(&format!("node {}", network.node_name(node)), of_node(network, node, record, after)));
+    }
+    for ((id, channel), counters) in network.channels().zip(&span.channels) {
         let (from, to) = channel.ends();
         let label = format!("channel {} {}", network.node_name(from), network.node_name(to));
-        all.extend(named(&label, of_channel(network, id, end)));
+        all.extend(named(&label, of_channel(network, id, counters, seconds)));
     }
     all
 }
@@ -51,14 +56,31 @@ fn named(component: &str, values: Vec<Value>) -> impl Iterator<Item = Figure> {
     })
 }
 
-fn of_cbr(consumer: &Cbr, end: Time) -> Vec<Value> {
-    let counters = consumer.counters();
+/// What Icarus tells of a network of caches.
+fn of_network(span: &Record) -> Vec<Value> {
+    let rates = span.consumers.iter().filter_map(|record| match record {
+        ConsumerRecord::Rate(counters) => Some(*counters),
+        ConsumerRecord::Fetch(_) => None,
+    });
+    let (data, delay) = rates.fold((0, 0.0), |(data, delay), one| (data + one.data, delay + one.full_delay));
+    let answered = span.consumers.iter().map(ConsumerRecord::data).sum::<u64>() as f64;
+    let frames: u64 = span.channels.iter().map(|channel| channel.frames).sum();
+    vec![
+        ("data", "", answered),
+        // What no producer had to answer: from caches, and by joining an Interest that was on its way.
+        ("hit ratio", "", 1.0 - span.produced as f64 / answered),
+        ("delay", "ms", delay / data as f64 * 1e3),
+        ("frames a data", "", frames as f64 / answered),
+    ]
+}
+
+fn of_cbr(counters: &ConsumerCounters, seconds: f64) -> Vec<Value> {
     let data = counters.data as f64;
     vec![
         ("interests", "", counters.interests as f64),
         ("data", "", data),
         ("answered", "", data / counters.interests as f64),
-        ("goodput", "Mbps", mbps(counters.bytes, end)),
+        ("goodput", "Mbps", mbps(counters.bytes, seconds)),
         ("delay", "ms", counters.full_delay / data * 1e3),
         ("retransmissions", "", counters.retransmissions as f64),
         ("timeouts", "", counters.timeouts as f64),
@@ -67,17 +89,16 @@ fn of_cbr(consumer: &Cbr, end: Time) -> Vec<Value> {
     ]
 }
 
-fn of_fetch(fetch: &Fetch, end: Time) -> Vec<Value> {
-    let stats = fetch.stats();
-    let (start, finished) = fetch.span();
-    let took = finished.unwrap_or(end).since(start).as_secs_f64();
-    let done = fetch.progress() == larder_transfer::Progress::Done;
+fn of_fetch(fetch: &FetchRecord, seconds: f64) -> Vec<Value> {
+    let stats = &fetch.stats;
+    // A transfer takes its own time, whatever the span.
+    let took = fetch.took.map_or(seconds, |took| took.as_secs_f64());
     vec![
         ("interests", "", stats.interests as f64),
         ("data", "", stats.segments as f64),
-        ("done", "", f64::from(u8::from(done))),
-        ("goodput", "Mbps", stats.bytes as f64 * 8.0 / 1e6 / took),
-        ("time", "s", if done { took } else { f64::NAN }),
+        ("done", "", f64::from(u8::from(fetch.is_done))),
+        ("goodput", "Mbps", mbps(stats.bytes, took)),
+        ("time", "s", if fetch.is_done { took } else { f64::NAN }),
         ("retransmissions", "", stats.retransmissions as f64),
         ("timeouts", "", stats.time_outs as f64),
         ("nacks", "", stats.nacks as f64),
@@ -85,35 +106,43 @@ fn of_fetch(fetch: &Fetch, end: Time) -> Vec<Value> {
     ]
 }
 
-fn of_node(network: &Simulation, node: NodeId, end: Time) -> Vec<Value> {
+fn of_custodian(counters: &CustodianCounters) -> Vec<Value> {
+    let asked = counters.hits + counters.misses;
+    vec![
+        ("interests", "", asked as f64),
+        ("hits", "", counters.hits as f64),
+        ("hit ratio", "", counters.hits as f64 / asked as f64),
+        ("evictions", "", counters.evictions as f64),
+    ]
+}
+
+fn of_node(network: &Simulation, node: NodeId, record: &NodeRecord, after: &Record) -> Vec<Value> {
     let forwarder = network.forwarder(node);
+    let store = &record.content_store;
     let stats = forwarder.stats();
-    let store = stats.content_store;
     let evicted = store.evicted_ages.as_secs_f64();
-    let ages: f64 = forwarder.ages_of_stored(end).map(|age| age.as_secs_f64()).sum();
+    let ages: f64 = forwarder.ages_of_stored(after.at).map(|age| age.as_secs_f64()).sum();
     let stored = stats.content_store_entries as f64;
     vec![
-        ("interests", "", stats.packets.in_interests as f64),
+        ("interests", "", record.interests as f64),
         ("hits", "", store.hits as f64),
         // Of all Interests, those that joined a pending one included: ndnSIM's CsTracer. NFD divides by its look-ups.
-        ("hit ratio", "", store.hits as f64 / stats.packets.in_interests as f64),
+        ("hit ratio", "", store.hits as f64 / record.interests as f64),
         ("hit ratio of lookups", "", store.hits as f64 / (store.hits + store.misses) as f64),
         ("stored", "", stored),
         ("evictions", "", store.evictions as f64),
         ("lifetime of evicted", "s", evicted / store.evictions as f64),
         ("lifetime with survivors", "s", (evicted + ages) / (store.evictions as f64 + stored)),
         ("pending", "", stats.pit_entries as f64),
-        ("unsatisfied", "", stats.unsatisfied as f64),
-        ("drops", "", stats.drops.iter().map(|(_, count)| count).sum::<u64>() as f64),
-        ("missed", "", network.missed(node) as f64),
+        ("unsatisfied", "", record.unsatisfied as f64),
+        ("drops", "", record.drops as f64),
+        ("missed", "", record.missed as f64),
     ]
 }
 
-fn of_channel(network: &Simulation, id: ChannelId, end: Time) -> Vec<Value> {
-    let channel = network.channel(id);
-    let counters = channel.counters();
-    let rate = channel.config().rate.map_or(f64::NAN, |rate| rate.bits_per_second() as f64 / 1e6);
-    let used = mbps(counters.bytes, end);
+fn of_channel(network: &Simulation, id: ChannelId, counters: &ChannelCounters, seconds: f64) -> Vec<Value> {
+    let rate = network.channel(id).config().rate.map_or(f64::NAN, |rate| rate.bits_per_second() as f64 / 1e6);
+    let used = mbps(counters.bytes, seconds);
     vec![
         ("frames", "", counters.frames as f64),
         ("rate", "Mbps", used),
@@ -124,6 +153,6 @@ fn of_channel(network: &Simulation, id: ChannelId, end: Time) -> Vec<Value> {
     ]
 }
 
-fn mbps(bytes: u64, end: Time) -> f64 {
-    bytes as f64 * 8.0 / 1e6 / end.as_secs_f64()
+pub(super) fn mbps(bytes: u64, seconds: f64) -> f64 {
+    bytes as f64 * 8.0 / 1e6 / seconds
 }

@@ -26,21 +26,38 @@
 //! assert!(error.to_string().starts_with("three.toml:12: unknown field `frequenzy`") && error.to_string().ends_with("did you mean `frequency`?"));
 //! ```
 
+mod apps;
 mod build;
+mod caching;
 mod figures;
+mod record;
 mod tables;
+mod values;
 
 pub use figures::Figure;
 
+use crate::limits::TRACE_REQUESTS;
+use crate::topology::{FileFormat, Topology};
+use larder_units::Time;
+use record::Record;
 use std::fmt;
+use std::io::Cursor;
+use std::sync::Arc;
 
 /// A network and what happens in it, as its file says.
 #[derive(Debug)]
 pub struct Scenario {
     tables: tables::Tables,
+    /// Of the file that `[topology]` names.
+    topology: Option<Topology>,
+    /// Of each `[[trace]]`.
+    traces: Vec<Requests>,
     text: String,
     source: String,
 }
+
+/// When, since the trace's first request, and for which object.
+type Requests = Arc<[(Time, u64)]>;
 
 /// A scenario that cannot be run. One line: the file, the line, what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,26 +72,90 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 impl Scenario {
-    /// Reads a scenario; `source` is the file's name, for errors. Its network is built once, so that what cannot be shows here.
+    /// Reads a scenario that names no other files; `source` is the file's name, for errors. Its network is built once, so that what cannot be
+    /// shows here.
     ///
     /// # Errors
     /// [`ScenarioError`] as the module says.
     pub fn parse(text: &str, source: &str) -> Result<Scenario, ScenarioError> {
+        Scenario::parse_with(text, source, &|_| Err("no files here".to_owned()))
+    }
+
+    /// As [`Scenario::parse`]; `read` gives the bytes of the files that the scenario names (topologies, traces), by their names as they are
+    /// written there, or says why it cannot.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] as the module says.
+    pub fn parse_with(
+        text: &str,
+        source: &str,
+        read: &dyn Fn(&str) -> Result<Vec<u8>, String>,
+    ) -> Result<Scenario, ScenarioError> {
         let tables = toml::from_str(text).map_err(|error| ScenarioError(tables::explain(&error, text, source)))?;
-        let scenario = Scenario { tables, text: text.to_owned(), source: source.to_owned() };
+        let mut scenario =
+            Scenario { tables, topology: None, traces: Vec::new(), text: text.to_owned(), source: source.to_owned() };
+        if scenario.tables.warm_up >= scenario.tables.duration {
+            return Err(ScenarioError(format!("{source}: the warm-up is as long as the whole run")));
+        }
+        scenario.topology = scenario.read_topology(read)?;
+        let traces: Result<_, _> = scenario.tables.trace.iter().map(|table| scenario.read_trace(table, read)).collect();
+        scenario.traces = traces?;
         build::build(&scenario, 0)?;
         Ok(scenario)
     }
 
-    /// Runs it with a seed, and tells what became of it.
+    fn read_topology(&self, read: &dyn Fn(&str) -> Result<Vec<u8>, String>) -> Result<Option<Topology>, ScenarioError> {
+        let Some(spanned) = &self.tables.topology else { return Ok(None) };
+        let table = spanned.get_ref();
+        let fault = |what: String| self.fault(&spanned.span(), what);
+        let bytes = read(&table.file).map_err(|error| fault(format!("cannot read {}: {error}", table.file)))?;
+        // Names in Rocketfuel's files are in Latin-1 here and there.
+        let text = String::from_utf8_lossy(&bytes);
+        let format = table.format.unwrap_or_else(|| FileFormat::of(&table.file, &text));
+        let topology = Topology::read(&text, format, &table.link.0);
+        topology.map(Some).map_err(|error| fault(format!("{}: {error}", table.file)))
+    }
+
+    fn read_trace(
+        &self,
+        table: &tables::TraceTable,
+        read: &dyn Fn(&str) -> Result<Vec<u8>, String>,
+    ) -> Result<Requests, ScenarioError> {
+        let file = table.file.get_ref();
+        let fault = |what: String| self.fault(&table.file.span(), what);
+        let bytes = read(file).map_err(|error| fault(format!("cannot read {file}: {error}")))?;
+        let trace =
+            larder_replay::Trace::read(Cursor::new(bytes), file, None).map_err(|error| fault(error.to_string()))?;
+        let mut requests = Vec::new();
+        let mut first = None;
+        for access in trace {
+            let access = access.map_err(|error| fault(error.to_string()))?;
+            let first = *first.get_or_insert(access.now);
+            if requests.len() >= TRACE_REQUESTS {
+                return Err(fault(format!("{file} has more than {TRACE_REQUESTS} requests")));
+            }
+            requests.push((Time::ZERO + access.now.since(first), access.id));
+        }
+        Ok(requests.into())
+    }
+
+    /// Runs it with a seed, and tells what became of it: from the end of the warm-up on.
     ///
     /// # Errors
     /// [`ScenarioError`] where time stands still.
     pub fn run(&self, seed: u64) -> Result<Vec<Figure>, ScenarioError> {
         let mut built = build::build(self, seed)?;
-        let end = larder_units::Time::ZERO + self.tables.duration;
-        built.network.run_until(end).map_err(|stuck| ScenarioError(format!("{}: {stuck}", self.source)))?;
-        Ok(figures::figures(&built, end))
+        let until = |built: &mut build::Built, after| {
+            let ran = built.network.run_until(Time::ZERO + after);
+            ran.map_err(|stuck| ScenarioError(format!("{}: {stuck}", self.source)))?;
+            Ok(Record::take(built))
+        };
+        let mut before = Record::take(&built);
+        if !self.tables.warm_up.is_zero() {
+            before = until(&mut built, self.tables.warm_up)?;
+        }
+        let after = until(&mut built, self.tables.duration)?;
+        Ok(figures::figures(&built, &before, &after))
     }
 
     /// The error at this place of the file.

@@ -1,18 +1,18 @@
 //! The tables of a scenario file, as they are written.
 
+use super::values::*;
 use crate::loss::Loss;
 use crate::queue::{CoDel, Depth, Queueing, Red};
-use crate::{Capacity, LinkConfig, limits};
+use crate::{Capacity, LinkConfig};
 use larder_packet::Name;
 use larder_policy::Spec;
 use larder_transfer::CongestionSpec;
-use larder_units::{BitRate, ByteSize, Ratio, parse_duration};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
-use std::fmt::Display;
-use std::str::FromStr;
+use larder_units::{BitRate, ByteSize};
+use serde::Deserialize;
 use std::time::Duration;
 use toml::Spanned;
+
+pub(super) use crate::topology::FileFormat;
 
 /// The whole file.
 #[derive(Debug, Deserialize)]
@@ -20,9 +20,14 @@ use toml::Spanned;
 pub(super) struct Tables {
     #[serde(deserialize_with = "duration")]
     pub(super) duration: Duration,
+    /// Figures count from then on.
+    #[serde(default, deserialize_with = "duration")]
+    pub(super) warm_up: Duration,
     /// What every node is like, where `[[node]]` does not say otherwise.
     #[serde(default)]
     pub(super) nodes: NodeTable,
+    pub(super) caching: Option<Spanned<CachingTable>>,
+    pub(super) topology: Option<Spanned<TopologyTable>>,
     pub(super) line: Option<LineTable>,
     pub(super) dumbbell: Option<DumbbellTable>,
     pub(super) tree: Option<TreeTable>,
@@ -41,6 +46,10 @@ pub(super) struct Tables {
     #[serde(default)]
     pub(super) fetch: Vec<FetchTable>,
     #[serde(default)]
+    pub(super) window: Vec<WindowTable>,
+    #[serde(default)]
+    pub(super) trace: Vec<TraceTable>,
+    #[serde(default)]
     pub(super) fault: Vec<Spanned<FaultTable>>,
 }
 
@@ -51,9 +60,9 @@ pub(super) struct NodeTable {
     #[serde(deserialize_with = "some")]
     pub(super) policy: Option<Spec>,
     pub(super) content_store: Option<StoreTable>,
-    #[serde(deserialize_with = "some")]
+    #[serde(deserialize_with = "strategy")]
     pub(super) strategy: Option<Name>,
-    #[serde(deserialize_with = "some")]
+    #[serde(deserialize_with = "largest")]
     pub(super) largest_packet: Option<ByteSize>,
 }
 
@@ -65,8 +74,45 @@ pub(super) struct OneNodeTable {
     #[serde(default, deserialize_with = "some")]
     pub(super) policy: Option<Spec>,
     pub(super) content_store: Option<StoreTable>,
-    #[serde(default, deserialize_with = "some")]
+    #[serde(default, deserialize_with = "strategy")]
     pub(super) strategy: Option<Name>,
+}
+
+/// `[caching]`: which nodes have caches, and how Interests find them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct CachingTable {
+    #[serde(default)]
+    pub(super) at: CachesAt,
+    /// Shared evenly among the caches, in place of `content-store`.
+    pub(super) total: Option<StoreTable>,
+    #[serde(default)]
+    pub(super) routing: RoutingTable,
+}
+
+/// Which nodes have caches.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum CachesAt {
+    #[default]
+    Everywhere,
+    /// Where consumers stand.
+    Edge,
+    /// Where no application stands.
+    Core,
+    #[serde(untagged)]
+    Nodes(Vec<String>),
+}
+
+/// How Interests find caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum RoutingTable {
+    /// On the way to the producer.
+    #[default]
+    OnPath,
+    /// By a hash of the content's number, at one cache of the network.
+    Hash,
 }
 
 /// A Content Store's capacity: `"64MiB"` or `"1000 packets"`.
@@ -131,7 +177,7 @@ struct BurstTable {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct QueueDepth(Depth);
+pub(super) struct QueueDepth(pub(super) Depth);
 
 impl TryFrom<WrittenLink> for LinkTable {
     type Error = &'static str;
@@ -173,6 +219,16 @@ impl TryFrom<WrittenLink> for LinkTable {
 pub(super) struct OneLinkTable {
     pub(super) ends: Spanned<[String; 2]>,
     pub(super) like: LinkTable,
+}
+
+/// `[topology]`: nodes and links from a file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TopologyTable {
+    pub(super) file: String,
+    pub(super) format: Option<FileFormat>,
+    /// What the file does not say of its links.
+    pub(super) link: LinkTable,
 }
 
 /// `[line]`: nodes `n0`, `n1`, …
@@ -259,9 +315,10 @@ pub(super) struct FileTable {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CbrTable {
+    /// A node's name, or a pattern with `*`: a consumer at each.
     pub(super) node: Spanned<String>,
-    #[serde(deserialize_with = "parsed")]
-    pub(super) prefix: Name,
+    /// A prefix, or a pattern with `*` of the producers' prefixes: contents are spread over them.
+    pub(super) prefix: Spanned<String>,
     #[serde(deserialize_with = "frequency")]
     pub(super) frequency: f64,
     #[serde(default)]
@@ -312,6 +369,37 @@ pub(super) struct FetchTable {
     pub(super) start: Duration,
 }
 
+/// `[[window]]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WindowTable {
+    pub(super) node: Spanned<String>,
+    #[serde(deserialize_with = "parsed")]
+    pub(super) prefix: Name,
+    #[serde(default, deserialize_with = "some")]
+    pub(super) congestion: Option<CongestionSpec>,
+    #[serde(default, deserialize_with = "duration")]
+    pub(super) start: Duration,
+    #[serde(default, deserialize_with = "optional_duration")]
+    pub(super) tick: Option<Duration>,
+}
+
+/// `[[trace]]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TraceTable {
+    pub(super) node: Spanned<String>,
+    pub(super) prefix: Spanned<String>,
+    pub(super) file: Spanned<String>,
+    /// Requests a second, in place of the trace's times.
+    #[serde(default, deserialize_with = "optional_frequency")]
+    pub(super) frequency: Option<f64>,
+    #[serde(default, deserialize_with = "optional_duration")]
+    pub(super) lifetime: Option<Duration>,
+    #[serde(default, deserialize_with = "duration")]
+    pub(super) start: Duration,
+}
+
 /// `[[fault]]`: `at`, and one of the others.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -322,147 +410,6 @@ pub(super) struct FaultTable {
     pub(super) heal: Option<[String; 2]>,
     pub(super) crash: Option<String>,
     pub(super) restart: Option<String>,
-}
-
-// ---- Values ----
-
-impl<'de> Deserialize<'de> for StoreTable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        match packets(&text) {
-            Some(count) => count.map(Capacity::Packets),
-            None => text.parse().map(Capacity::Bytes).map_err(|error| error.to_string()),
-        }
-        .map(StoreTable)
-        .map_err(D::Error::custom)
-    }
-}
-
-impl<'de> Deserialize<'de> for QueueDepth {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        match packets(&text) {
-            Some(count) => count.map(|count| Depth::Packets(count as usize)),
-            None => text.parse::<ByteSize>().map(|size| Depth::Bytes(size.bytes())).map_err(|error| error.to_string()),
-        }
-        .map(QueueDepth)
-        .map_err(D::Error::custom)
-    }
-}
-
-impl Default for QueueDepth {
-    fn default() -> Self {
-        QueueDepth(Depth::Packets(100))
-    }
-}
-
-/// The number of `"1000 packets"`; `None` where it is no such text.
-fn packets(text: &str) -> Option<Result<u64, String>> {
-    let number = text.trim().strip_suffix("packets").or_else(|| text.trim().strip_suffix("packet"))?;
-    Some(number.trim().parse().map_err(|_| format!("{text:?} is not a number of packets such as \"1000 packets\"")))
-}
-
-fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<T, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-}
-
-fn some<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    parsed(deserializer).map(Some)
-}
-
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)
-}
-
-fn optional_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let found = duration(deserializer)?;
-    match found.is_zero() {
-        true => Err(D::Error::custom("a duration of 0: leave the key out")),
-        false => Ok(Some(found)),
-    }
-}
-
-fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BitRate>, D::Error> {
-    let rate: BitRate = parsed(deserializer)?;
-    match rate.bits_per_second() {
-        0 => Err(D::Error::custom(
-            "a rate of 0: leave the key out for a link that sends in no time, or cut it by a [[fault]]",
-        )),
-        _ => Ok(Some(rate)),
-    }
-}
-
-fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
-    let bytes = usize::deserialize(deserializer)?;
-    match bytes < limits::LEAST_MTU {
-        true => Err(D::Error::custom(format!("an MTU of {bytes}: the least is {} bytes", limits::LEAST_MTU))),
-        false => Ok(Some(bytes)),
-    }
-}
-
-fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    up_to(limits::NODES, deserializer)
-}
-
-fn levels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    up_to(limits::TREE_LEVELS, deserializer)
-}
-
-fn up_to<'de, D: Deserializer<'de>>(most: usize, deserializer: D) -> Result<usize, D::Error> {
-    let found = usize::deserialize(deserializer)?;
-    match (1..=most).contains(&found) {
-        true => Ok(found),
-        false => Err(D::Error::custom(format!("{found}: expected 1 to {most}"))),
-    }
-}
-
-fn frequency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    let found = f64::deserialize(deserializer)?;
-    match found > 0.0 && found <= limits::FREQUENCY {
-        true => Ok(found),
-        false => Err(D::Error::custom(format!(
-            "{found} Interests a second: expected more than 0, {:e} at most",
-            limits::FREQUENCY
-        ))),
-    }
-}
-
-fn non_negative<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    let found = f64::deserialize(deserializer)?;
-    match (0.0..=100.0).contains(&found) {
-        true => Ok(found),
-        false => Err(D::Error::custom(format!("{found}: expected 0 to 100"))),
-    }
-}
-
-/// `"2%"` or `0.02`.
-fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Written {
-        Number(f64),
-        Text(String),
-    }
-    let found = match Written::deserialize(deserializer)? {
-        Written::Number(number) => number,
-        Written::Text(text) => text.parse::<Ratio>().map_err(D::Error::custom)?.value(),
-    };
-    match (0.0..=1.0).contains(&found) {
-        true => Ok(found),
-        false => Err(D::Error::custom(format!("{found} is no probability: expected 0 to 1, or \"2%\""))),
-    }
-}
-
-fn one() -> u64 {
-    1
-}
-
-fn certain() -> f64 {
-    1.0
-}
-
-fn zipf_default() -> f64 {
-    0.7
 }
 
 // ---- Errors ----

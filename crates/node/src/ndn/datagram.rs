@@ -7,6 +7,7 @@
 
 use super::codel::CoDel;
 use super::frames::Frames;
+use super::link::SpareBuffers;
 use super::path_mtu::path_to;
 use crate::gso;
 use crate::limits::{LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
@@ -80,7 +81,7 @@ impl UdpListener {
 
     /// Sends what a peer has queued, as far as the kernel has room; what it refuses for other reasons is lost, as on any datagram link, and
     /// the number of lost frames is returned.
-    pub(super) fn flush(&self, peer: &mut Peer) -> usize {
+    pub(super) fn flush(&self, peer: &mut Peer, spare: &mut SpareBuffers) -> usize {
         let mut lost = 0;
         let destination = self.destination(peer.address);
         let most = self.state.max_gso_segments();
@@ -99,7 +100,7 @@ impl UdpListener {
             }
             (from, first) = (end, last);
         }
-        peer.frames.sent(first, from);
+        peer.frames.sent(first, from, spare);
         lost
     }
 

@@ -7,7 +7,7 @@
 use super::event_loop::EventLoop;
 use super::frames::Frames;
 use super::interfaces;
-use super::link::{Connection, Link};
+use super::link::{Connection, Link, SpareBuffers};
 use super::multicast::link_type;
 use super::packet_socket::{Mac, PacketSocket};
 use crate::config::NdnConfig;
@@ -57,10 +57,10 @@ pub(super) struct EthernetPeer {
 
 impl EthernetPeer {
     /// Sends what is queued; returns how many frames were lost.
-    pub(super) fn flush(&mut self) -> usize {
+    pub(super) fn flush(&mut self, spare: &mut SpareBuffers) -> usize {
         let EthernetPeer { socket, address, frames, .. } = self;
         let mut whole = Vec::with_capacity(HEADER_BYTES + frames.mtu());
-        frames.flush_each(|frame| {
+        frames.flush_each(spare, |frame| {
             whole.clear();
             whole.extend_from_slice(address);
             whole.extend_from_slice(&socket.mac);

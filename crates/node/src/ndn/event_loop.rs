@@ -3,7 +3,7 @@
 use super::datagram::UdpListener;
 use super::ethernet::{self, Port};
 use super::face_requests::Connecting;
-use super::link::{Connection, Link};
+use super::link::{Connection, Link, SpareBuffers};
 use super::reload::Settings;
 use super::stream::Framed;
 use super::upstream::Upstream;
@@ -67,6 +67,8 @@ pub(super) struct EventLoop {
     pub(super) remote: HashSet<FaceId>,
     /// By face; the numbers are our own, so an unkeyed hash does.
     pub(super) links: HashMap<FaceId, Link, FixedState>,
+    /// Of queues that are empty.
+    pub(super) spare: SpareBuffers,
     /// Faces with something queued in this turn.
     pub(super) dirty: Vec<FaceId>,
     /// UDP and Ethernet faces that wait until the socket, which they share, can be written.
@@ -133,6 +135,7 @@ impl EventLoop {
             upstreams: Vec::new(),
             remote: HashSet::new(),
             links: HashMap::default(),
+            spare: SpareBuffers::default(),
             dirty: Vec::new(),
             udp_blocked: Vec::new(),
             mark_next_data: false,

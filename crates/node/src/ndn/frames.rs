@@ -1,6 +1,6 @@
 //! What a link of frames has queued: packets cut to its MTU, with link reliability where the face wants it.
 
-use super::link::Refused;
+use super::link::{Refused, SpareBuffers};
 use larder_forwarder::Send;
 use larder_packet::{Fragmenter, Reliability};
 use larder_units::Time;
@@ -52,7 +52,14 @@ impl Frames {
         }
     }
 
-    pub(super) fn queue(&mut self, now: Time, send: &Send, input: &[u8]) -> Result<(), Refused> {
+    pub(super) fn queue(
+        &mut self,
+        now: Time,
+        send: &Send,
+        input: &[u8],
+        spare: &mut SpareBuffers,
+    ) -> Result<(), Refused> {
+        spare.provide(&mut self.bytes);
         let Frames { mtu, fragmenter, reliability, bytes, lengths, .. } = self;
         let frame = |frame: &[u8]| {
             bytes.extend_from_slice(frame);
@@ -85,7 +92,11 @@ impl Frames {
     }
 
     /// Sends what is queued one frame a call, as far as the link takes it; returns how many frames were lost on the way.
-    pub(super) fn flush_each(&mut self, mut send: impl FnMut(&[u8]) -> std::io::Result<usize>) -> usize {
+    pub(super) fn flush_each(
+        &mut self,
+        spare: &mut SpareBuffers,
+        mut send: impl FnMut(&[u8]) -> std::io::Result<usize>,
+    ) -> usize {
         let (mut lost, mut sent, mut from) = (0, 0, 0);
         for length in &self.lengths {
             match send(&self.bytes[from..from + length]) {
@@ -95,14 +106,17 @@ impl Frames {
             }
             (sent, from) = (sent + 1, from + length);
         }
-        self.sent(sent, from);
+        self.sent(sent, from, spare);
         lost
     }
 
     /// So many frames, of so many bytes together, have left.
-    pub(super) fn sent(&mut self, frames: usize, bytes: usize) {
+    pub(super) fn sent(&mut self, frames: usize, bytes: usize, spare: &mut SpareBuffers) {
         self.bytes.drain(..bytes);
         self.lengths.drain(..frames);
+        if self.bytes.is_empty() {
+            spare.take_back(&mut self.bytes);
+        }
     }
 }
 

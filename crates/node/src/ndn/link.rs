@@ -11,7 +11,7 @@ use super::frames::Frames;
 use super::multicast::Multicast;
 use super::stream::StreamConnection;
 use super::websocket::WebSocketConnection;
-use crate::limits::{ARRIVALS_APART, WRITE_BYTES};
+use crate::limits::{ARRIVALS_APART, SPARE_BUFFER_BYTES, SPARE_BUFFERS, WRITE_BYTES};
 use larder_forwarder::{FaceConfig, Send};
 use larder_units::Time;
 use std::collections::VecDeque;
@@ -81,7 +81,13 @@ impl Link {
     }
 
     /// Queues a packet.
-    pub(super) fn queue(&mut self, now: Time, send: &Send, input: &[u8]) -> Result<(), Refused> {
+    pub(super) fn queue(
+        &mut self,
+        now: Time,
+        send: &Send,
+        input: &[u8],
+        spare: &mut SpareBuffers,
+    ) -> Result<(), Refused> {
         let before = self.queued();
         if before == 0 {
             self.arrivals.forget();
@@ -89,13 +95,13 @@ impl Link {
         }
         let queued = match &mut self.connection {
             Connection::Stream(stream) => {
-                stream.queue(send, input);
+                stream.queue(send, input, spare);
                 Ok(())
             }
             Connection::WebSocket(socket) => socket.queue(send, input),
-            Connection::Udp(peer) => peer.frames.queue(now, send, input),
-            Connection::Multicast(multicast) => multicast.frames.queue(now, send, input),
-            Connection::Ethernet(peer) => peer.frames.queue(now, send, input),
+            Connection::Udp(peer) => peer.frames.queue(now, send, input, spare),
+            Connection::Multicast(multicast) => multicast.frames.queue(now, send, input, spare),
+            Connection::Ethernet(peer) => peer.frames.queue(now, send, input, spare),
         };
         self.arrivals.note(now, self.queued().saturating_sub(before));
         queued
@@ -113,14 +119,14 @@ impl Link {
     }
 
     /// Writes what is queued, as far as the socket takes it; returns the number of frames that were lost. `Err` where the peer is gone.
-    pub(super) fn flush(&mut self, udp: Option<&UdpListener>) -> io::Result<usize> {
+    pub(super) fn flush(&mut self, udp: Option<&UdpListener>, spare: &mut SpareBuffers) -> io::Result<usize> {
         let mut lost = 0;
         match &mut self.connection {
-            Connection::Stream(stream) => stream.flush()?,
+            Connection::Stream(stream) => stream.flush(spare)?,
             Connection::WebSocket(socket) => socket.flush()?,
-            Connection::Udp(peer) => lost = udp.map_or(0, |udp| udp.flush(peer)),
-            Connection::Multicast(multicast) => lost = multicast.flush(),
-            Connection::Ethernet(peer) => lost = peer.flush(),
+            Connection::Udp(peer) => lost = udp.map_or(0, |udp| udp.flush(peer, spare)),
+            Connection::Multicast(multicast) => lost = multicast.flush(spare),
+            Connection::Ethernet(peer) => lost = peer.flush(spare),
         }
         self.blocked = self.queued() > 0;
         Ok(lost)
@@ -129,6 +135,32 @@ impl Link {
     /// Whether something waits until the socket can be written.
     pub(super) fn is_blocked(&self) -> bool {
         self.blocked
+    }
+}
+
+/// Buffers of queues that were written, for the next ones to have something to say: a queue that is empty holds no memory, and one that fills and empties at
+/// every turn allocates none.
+#[derive(Debug, Default)]
+pub(super) struct SpareBuffers(Vec<Vec<u8>>);
+
+impl SpareBuffers {
+    /// Gives a queue that has no room a buffer.
+    #[inline]
+    pub(super) fn provide(&mut self, queue: &mut Vec<u8>) {
+        if queue.capacity() == 0
+            && let Some(spare) = self.0.pop()
+        {
+            *queue = spare;
+        }
+    }
+
+    /// Takes the buffer of a queue that was written; one that a crowd left large is freed.
+    pub(super) fn take_back(&mut self, queue: &mut Vec<u8>) {
+        let mut buffer = std::mem::take(queue);
+        if self.0.len() < SPARE_BUFFERS && buffer.capacity() <= SPARE_BUFFER_BYTES {
+            buffer.clear();
+            self.0.push(buffer);
+        }
     }
 }
 
@@ -179,6 +211,18 @@ mod tests {
         assert_eq!(wait(200), 20);
         assert_eq!(wait(1), 10);
         assert_eq!(wait(0), 0);
+    }
+
+    #[test]
+    fn empty_queues_hold_memory_and_spare_buffers_without_end() {
+        let mut spare = SpareBuffers::default();
+        let mut queues: Vec<Vec<u8>> = (0..100).map(|n| vec![1; 1000 + n]).collect();
+        queues.push(vec![1; SPARE_BUFFER_BYTES + 1]);
+        queues.iter_mut().rev().for_each(|queue| spare.take_back(queue));
+        assert!(queues.iter().all(|queue| queue.capacity() == 0));
+        assert!(spare.0.len() == SPARE_BUFFERS && spare.0.iter().all(|buffer| buffer.capacity() < 2000));
+        spare.provide(&mut queues[0]);
+        assert!(queues[0].is_empty() && queues[0].capacity() >= 1000, "used again, without what it held");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use super::event_loop::{EventLoop, token};
 use super::frames::Frames;
 use super::interfaces;
-use super::link::{Connection, Link};
+use super::link::{Connection, Link, SpareBuffers};
 use super::listen;
 use super::path_mtu::path_to;
 use crate::config::NdnConfig;
@@ -61,9 +61,9 @@ impl Multicast {
     }
 
     /// Sends what is queued; returns how many frames were lost.
-    pub(super) fn flush(&mut self) -> usize {
+    pub(super) fn flush(&mut self, spare: &mut SpareBuffers) -> usize {
         let Multicast { socket, group, frames, .. } = self;
-        frames.flush_each(|frame| socket.send_to(frame, *group))
+        frames.flush_each(spare, |frame| socket.send_to(frame, *group))
     }
 }
 

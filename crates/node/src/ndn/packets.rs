@@ -195,12 +195,12 @@ impl EventLoop {
             }
             let result = match queued > most {
                 true => Err(Refused::QueueFull),
-                false => link.queue(now, &send, input),
+                false => link.queue(now, &send, input, &mut self.spare),
             };
             match result {
                 // An error shows again at the end of the turn, and closes the face.
                 Ok(()) if link.is_worth_writing() => {
-                    let lost = link.flush(self.udp.as_ref()).unwrap_or(0);
+                    let lost = link.flush(self.udp.as_ref(), &mut self.spare).unwrap_or(0);
                     (0..lost).for_each(|_| self.forwarder.count_drop(send.face, DropReason::QueueFull));
                 }
                 Ok(()) => {}
@@ -215,7 +215,7 @@ impl EventLoop {
         let mut dirty = std::mem::take(&mut self.dirty);
         for face in dirty.drain(..) {
             let Some(link) = self.links.get_mut(&face) else { continue };
-            match link.flush(self.udp.as_ref()) {
+            match link.flush(self.udp.as_ref(), &mut self.spare) {
                 Ok(lost) => (0..lost).for_each(|_| self.forwarder.count_drop(face, DropReason::QueueFull)),
                 Err(error) => {
                     self.close(face, Some(error.to_string()));

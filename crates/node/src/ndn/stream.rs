@@ -1,5 +1,6 @@
 //! Unix and TCP streams: packets back to back, read in large pieces and written in large pieces.
 
+use super::link::SpareBuffers;
 use crate::limits::SKIP_BYTES;
 use larder_forwarder::Send;
 use larder_packet::tlv::{FrameError, frame};
@@ -129,12 +130,13 @@ impl StreamConnection {
         self.out.len() - self.written
     }
 
-    pub(super) fn queue(&mut self, send: &Send, input: &[u8]) {
+    pub(super) fn queue(&mut self, send: &Send, input: &[u8], spare: &mut SpareBuffers) {
+        spare.provide(&mut self.out);
         send.write_stream(input, &mut self.out);
     }
 
     /// Writes what is queued, as far as the peer takes it. `Err` where the peer is gone.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    pub(super) fn flush(&mut self, spare: &mut SpareBuffers) -> io::Result<()> {
         while self.written < self.out.len() {
             match self.socket.write(&self.out[self.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -151,8 +153,7 @@ impl StreamConnection {
                 Err(error) => return Err(error),
             }
         }
-        self.out.clear();
-        self.out.shrink_to(64 << 10);
+        spare.take_back(&mut self.out);
         self.written = 0;
         Ok(())
     }

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses some of them")]
 
 use larder_packet::{
-    DataBuilder, DigestSigner, InterestBuilder, LpHeader, NackReason, Name, PitToken, SignatureFreshness,
+    DataBuilder, DigestSigner, InterestBuilder, LpHeader, NackReason, Name, PathRecord, PitToken, SignatureFreshness,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -142,6 +142,8 @@ impl DataFields {
 /// A header without the numbers of fragments.
 pub fn header() -> impl Strategy<Value = LpHeader> {
     let nack = option::of(any::<u64>().prop_map(NackReason::from_code));
+    let path =
+        any::<(u32, u64, u64)>().prop_map(|(caches, capacity, centrality)| PathRecord { caches, capacity, centrality });
     let numbers = (any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<u64>>());
     (
         option::of(bytes(32)),
@@ -149,18 +151,22 @@ pub fn header() -> impl Strategy<Value = LpHeader> {
         nack,
         numbers,
         any::<[bool; 2]>(),
+        option::of(path),
     )
-        .prop_map(|(token, usual, odd, (congestion_mark, incoming_face, next_hop_face, interest_rate), flags)| {
-            LpHeader {
-                pit_token: token.and_then(|token| PitToken::new(&token)),
-                nack: usual.or(odd),
-                congestion_mark,
-                incoming_face,
-                next_hop_face,
-                interest_rate,
-                no_cache: flags[0],
-                non_discovery: flags[1],
-                ..LpHeader::default()
-            }
-        })
+        .prop_map(
+            |(token, usual, odd, (congestion_mark, incoming_face, next_hop_face, interest_rate), flags, path)| {
+                LpHeader {
+                    pit_token: token.and_then(|token| PitToken::new(&token)),
+                    nack: usual.or(odd),
+                    congestion_mark,
+                    incoming_face,
+                    next_hop_face,
+                    interest_rate,
+                    no_cache: flags[0],
+                    non_discovery: flags[1],
+                    path,
+                    ..LpHeader::default()
+                }
+            },
+        )
 }

@@ -1,5 +1,6 @@
 //! What could go wrong between a consumer and a producer, one file a fear.
 
+mod forged_segments;
 mod hostile_producer;
 mod link;
 mod lost_bytes;

@@ -1,5 +1,11 @@
 //! Shapes of networks, by name: which nodes there are and how they are linked.
 
+mod files;
+mod graphml;
+mod lines;
+
+pub use files::{FileFormat, TopologyError};
+
 use crate::limits;
 use crate::link::{LinkConfig, LinkId};
 use crate::node::{NodeConfig, NodeId};
@@ -22,6 +28,8 @@ pub struct Topology {
     pub nodes: Vec<String>,
     /// The links.
     pub edges: Vec<Edge>,
+    /// Where a node is drawn, if that is known: to the right, and downwards, in any unit.
+    pub positions: Vec<Option<(f64, f64)>>,
 }
 
 impl Topology {
@@ -124,6 +132,7 @@ impl Topology {
     /// Adds a node; returns its place.
     pub fn node(&mut self, name: impl Into<String>) -> usize {
         self.nodes.push(name.into());
+        self.positions.push(None);
         self.nodes.len() - 1
     }
 

@@ -1,0 +1,79 @@
+//! A cache that is told a wrong place on the path, or tells where nobody asked it to.
+
+use crate::world::World;
+use larder_forwarder::{CHILD_INHERIT, FaceId, Route};
+use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, LpHeader, LpPacket, Name, PathRecord, encode_lp};
+
+/// What the forwarder sends to `face` for this frame tells of the path.
+fn told(world: &mut World, from: FaceId, to: FaceId, packet: &[u8], path: Option<PathRecord>) -> Option<PathRecord> {
+    let mut frame = Vec::new();
+    encode_lp(&LpHeader { path, ..LpHeader::default() }, packet, &mut frame);
+    world.forwarder.on_packet(world.now, from, &mut frame, &mut world.outbox).expect("taken");
+    let input = frame[world.outbox.input()].to_vec();
+    let send = world.outbox.drain().next().expect("sent on");
+    assert_eq!(send.face, to);
+    let mut wire = Vec::new();
+    send.write_stream(&input, &mut wire);
+    LpPacket::decode(&wire).expect("well-formed").header.path
+}
+
+struct Place {
+    world: World,
+    consumer: FaceId,
+    producer: FaceId,
+}
+
+fn place(centrality: Option<u64>) -> Place {
+    let mut world = World::new();
+    let (consumer, producer) = (world.remote(), world.remote());
+    let route = Route { face: producer, origin: 0, cost: 0, flags: CHILD_INHERIT, expires: None };
+    world.forwarder.add_route(&"/a".parse().unwrap(), route).unwrap();
+    if let Some(centrality) = centrality {
+        world.forwarder.set_centrality(centrality);
+    }
+    Place { world, consumer, producer }
+}
+
+fn interest(name: &Name) -> Vec<u8> {
+    InterestBuilder::new(name).nonce(name.to_string().len() as u32).build()
+}
+
+#[test]
+fn the_place_is_counted_on_both_ways_and_from_a_hit() {
+    let Place { mut world, consumer, producer } = place(Some(5));
+    let (name, mib) = ("/a/1".parse::<Name>().unwrap(), 1 << 20);
+    let asked = Some(PathRecord { caches: 2, capacity: 10, centrality: 3 });
+    let up = told(&mut world, consumer, producer, &interest(&name), asked);
+    assert_eq!(up, Some(PathRecord { caches: 3, capacity: 10 + mib, centrality: 5 }));
+    let data = DataBuilder::new(&name).build(&DigestSigner).unwrap();
+    let answered = Some(PathRecord { caches: 1, capacity: 0, centrality: 9 });
+    let down = told(&mut world, producer, consumer, &data, answered);
+    assert_eq!(down, Some(PathRecord { caches: 2, capacity: 0, centrality: 9 }));
+    // Stored now: the path begins here, and its greatest centrality is of those behind.
+    let mut again = interest(&name);
+    let nonce = again.len() - 1;
+    again[nonce] ^= 1;
+    let hit = told(&mut world, consumer, consumer, &again, asked);
+    assert_eq!(hit, Some(PathRecord { caches: 0, capacity: 0, centrality: 3 }));
+}
+
+#[test]
+fn absurd_records_are_no_harm() {
+    let Place { mut world, consumer, producer } = place(Some(1));
+    let most = PathRecord { caches: u32::MAX, capacity: u64::MAX, centrality: u64::MAX };
+    let name = "/a/1".parse::<Name>().unwrap();
+    assert_eq!(told(&mut world, consumer, producer, &interest(&name), Some(most)), Some(most));
+    let data = DataBuilder::new(&name).build(&DigestSigner).unwrap();
+    let down = told(&mut world, producer, consumer, &data, Some(most)).unwrap();
+    assert_eq!(down.caches, u32::MAX);
+}
+
+#[test]
+fn who_was_not_told_to_tells_nothing() {
+    let Place { mut world, consumer, producer } = place(None);
+    let record = Some(PathRecord { caches: 2, capacity: 10, centrality: 3 });
+    let name = "/a/1".parse::<Name>().unwrap();
+    assert_eq!(told(&mut world, consumer, producer, &interest(&name), record), None);
+    let data = DataBuilder::new(&name).build(&DigestSigner).unwrap();
+    assert_eq!(told(&mut world, producer, consumer, &data, record), None);
+}

@@ -1,0 +1,293 @@
+//! The applications of a scenario.
+
+use super::build::{find, no_node};
+use super::caching::Placed;
+use super::tables::{CbrTable, RandomizeTable, TraceTable};
+use super::{Scenario, ScenarioError};
+use crate::apps::{
+    Cbr, CbrConfig, Fetch, Names, Payload, Producer, ProducerConfig, Randomize, Serve, TraceShare, ZipfMandelbrot,
+};
+use crate::{App, AppId, NodeId, Simulation};
+use larder_packet::Name;
+use larder_transfer::Clock;
+use larder_units::{ByteSize, Time};
+use std::collections::HashSet;
+use std::time::Duration;
+use toml::Spanned;
+
+/// Bytes of a Data beside its content: name, length fields, signature.
+const AROUND_CONTENT: u64 = 256;
+
+/// InterestLifetime where the scenario says none: ndnSIM's.
+const LIFETIME: Duration = Duration::from_secs(2);
+
+/// A prefix, who serves it, and the nodes that cannot reach him.
+pub(super) struct Served {
+    pub(super) prefix: Name,
+    pub(super) app: AppId,
+    unreachable: HashSet<NodeId>,
+}
+
+pub(super) fn make_producers(scenario: &Scenario, network: &mut Simulation) -> Result<Vec<Served>, ScenarioError> {
+    let mut served = Vec::new();
+    let largest =
+        scenario.tables.nodes.largest_packet.map_or(larder_forwarder::limits::MAX_PACKET_BYTES as u64, ByteSize::bytes);
+    let mut serve = |network: &mut Simulation, at: &Spanned<String>, prefix: &Name, app: Box<dyn App>| {
+        let node = find(scenario, network, at)?;
+        let refuse = |error: crate::ConfigError| scenario.fault(&at.span(), error);
+        let app = network.add_app(node, app).map_err(refuse)?;
+        let unreachable = network.serve(prefix, app).map_err(refuse)?.into_iter().collect();
+        served.push(Served { prefix: prefix.clone(), app, unreachable });
+        Ok(())
+    };
+    for table in &scenario.tables.producer {
+        let payload = table.payload.map_or(1024, ByteSize::bytes);
+        if payload.saturating_add(AROUND_CONTENT) > largest {
+            let what = format!(
+                "a payload of {payload} bytes does not fit into packets of {largest}: set largest-packet in [nodes]"
+            );
+            return Err(scenario.fault(&table.node.span(), what));
+        }
+        let config = ProducerConfig { payload: Payload::Content(payload as usize), freshness: table.freshness };
+        serve(network, &table.node, &table.prefix, Box::new(Producer::new(config)))?;
+    }
+    for table in &scenario.tables.file {
+        let segment = table.segment.map_or(larder_transfer::limits::DEFAULT_SEGMENT_BYTES as u64, ByteSize::bytes);
+        let file = Serve::new(table.name.clone(), table.size, segment as usize);
+        let file = file.map_err(|error| scenario.fault(&table.node.span(), error))?;
+        serve(network, &table.node, &table.name, Box::new(file))?;
+    }
+    Ok(served)
+}
+
+pub(super) fn make_consumers(
+    scenario: &Scenario,
+    network: &mut Simulation,
+    served: &[Served],
+    custodians: &[Placed],
+) -> Result<Vec<(String, AppId)>, ScenarioError> {
+    let custodians: Vec<Name> = custodians.iter().map(|custodian| custodian.name.clone()).collect();
+    let mut making = Making { scenario, network, served, custodians, consumers: Vec::new(), labels: HashSet::new() };
+    for table in &scenario.tables.cbr {
+        making.cbr(table)?;
+    }
+    for (table, requests) in scenario.tables.trace.iter().zip(&scenario.traces) {
+        making.trace(table, requests)?;
+    }
+    for table in &scenario.tables.fetch {
+        let node = making.node_that_reaches(&table.node, &table.name)?;
+        let label = making.unused(format!("fetch {} {}", table.node.get_ref(), table.name));
+        let congestion = table.congestion.clone().unwrap_or_default().build();
+        let stream = making.network.streams().stream(&label);
+        let app = Fetch::new(table.name.clone(), Time::ZERO + table.start, congestion, stream);
+        making.add(&table.node, node, label, Box::new(app), None)?;
+    }
+    for table in &scenario.tables.window {
+        let node = making.node_that_reaches(&table.node, &table.prefix)?;
+        let label = making.unused(format!("window {} {}", table.node.get_ref(), table.prefix));
+        let congestion = table.congestion.clone().unwrap_or_default().build();
+        let clock = Clock { tick: table.tick.unwrap_or_default(), ..Clock::default() };
+        let stream = making.network.streams().stream(&label);
+        let app = Fetch::endless(table.prefix.clone(), Time::ZERO + table.start, congestion, clock, stream);
+        making.add(&table.node, node, label, Box::new(app), None)?;
+    }
+    Ok(making.consumers)
+}
+
+struct Making<'a> {
+    scenario: &'a Scenario,
+    network: &'a mut Simulation,
+    served: &'a [Served],
+    custodians: Vec<Name>,
+    consumers: Vec<(String, AppId)>,
+    labels: HashSet<String>,
+}
+
+impl Making<'_> {
+    fn cbr(&mut self, table: &CbrTable) -> Result<(), ScenarioError> {
+        let (nodes, prefixes) = self.places(&table.node, &table.prefix)?;
+        // One table for all: it may be long.
+        let names = table.zipf.map_or(Names::Sequence { end: None }, |zipf| {
+            Names::Popularity(ZipfMandelbrot::new(zipf.contents, zipf.q, zipf.s))
+        });
+        for node in nodes {
+            let config = CbrConfig {
+                prefixes: prefixes.clone(),
+                custodians: self.custodians.clone(),
+                frequency: table.frequency,
+                randomize: match table.randomize {
+                    RandomizeTable::None => Randomize::None,
+                    RandomizeTable::Uniform => Randomize::Uniform,
+                    RandomizeTable::Exponential => Randomize::Exponential,
+                },
+                names: names.clone(),
+                lifetime: Some(table.lifetime.unwrap_or(LIFETIME)),
+                start: Time::ZERO + table.start,
+                stop: table.stop.map_or(Time::MAX, |stop| Time::ZERO + stop),
+            };
+            self.add_cbr("cbr", &table.node, node, table.prefix.get_ref(), config, table.tick)?;
+        }
+        Ok(())
+    }
+
+    /// The trace's requests, dealt in turn to the nodes.
+    fn trace(&mut self, table: &TraceTable, requests: &super::Requests) -> Result<(), ScenarioError> {
+        let (nodes, prefixes) = self.places(&table.node, &table.prefix)?;
+        let step = nodes.len();
+        for (first, node) in nodes.into_iter().enumerate() {
+            let share = TraceShare { requests: requests.clone(), first, step, timed: table.frequency.is_none() };
+            let config = CbrConfig {
+                prefixes: prefixes.clone(),
+                custodians: self.custodians.clone(),
+                frequency: table.frequency.unwrap_or(1.0) / step as f64,
+                randomize: Randomize::None,
+                names: Names::Trace(share),
+                lifetime: Some(table.lifetime.unwrap_or(LIFETIME)),
+                start: Time::ZERO + table.start,
+                stop: Time::MAX,
+            };
+            self.add_cbr("trace", &table.node, node, table.prefix.get_ref(), config, None)?;
+        }
+        Ok(())
+    }
+
+    fn add_cbr(
+        &mut self,
+        kind: &str,
+        at: &Spanned<String>,
+        node: NodeId,
+        prefix: &str,
+        config: CbrConfig,
+        tick: Option<Duration>,
+    ) -> Result<(), ScenarioError> {
+        let label = self.unused(format!("{kind} {} {prefix}", self.network.node_name(node)));
+        let app = Cbr::new(config, self.network.streams().stream(&label));
+        self.add(at, node, label, Box::new(app), tick)
+    }
+
+    fn add(
+        &mut self,
+        at: &Spanned<String>,
+        node: NodeId,
+        label: String,
+        app: Box<dyn App>,
+        tick: Option<Duration>,
+    ) -> Result<(), ScenarioError> {
+        let added = self.network.add_app_with_tick(node, app, tick);
+        self.consumers.push((label, added.map_err(|error| self.scenario.fault(&at.span(), error))?));
+        Ok(())
+    }
+
+    /// The label, with a number where there is one like it already: each has a random stream of its own.
+    fn unused(&mut self, label: String) -> String {
+        let mut numbered = label.clone();
+        let mut number = 2;
+        while !self.labels.insert(numbered.clone()) {
+            numbered = format!("{label} ({number})");
+            number += 1;
+        }
+        numbered
+    }
+
+    /// The nodes and the prefixes that are meant, each of which every node reaches.
+    fn places(
+        &self,
+        at: &Spanned<String>,
+        prefix: &Spanned<String>,
+    ) -> Result<(Vec<NodeId>, Vec<Name>), ScenarioError> {
+        let Making { scenario, network, served, .. } = self;
+        let all = || network.nodes().map(|node| (node, network.node_name(node)));
+        let pattern = at.get_ref().as_str();
+        let nodes: Vec<NodeId> = match pattern.contains('*') {
+            true => all().filter(|(_, name)| matches(pattern, name)).map(|(node, _)| node).collect(),
+            false => vec![find(scenario, network, at)?],
+        };
+        if nodes.is_empty() {
+            return Err(no_node(scenario, &at.span(), pattern, all().map(|(_, name)| name)));
+        }
+        let pattern = prefix.get_ref().as_str();
+        let prefixes: Vec<Name> = match pattern.contains('*') {
+            true => {
+                let prefixes = served.iter().map(|served| &served.prefix);
+                prefixes.filter(|name| matches(pattern, &name.to_string())).cloned().collect()
+            }
+            false => {
+                let parsed = pattern.parse::<Name>();
+                vec![parsed.map_err(|error| scenario.fault(&prefix.span(), error))?]
+            }
+        };
+        if prefixes.is_empty() {
+            return Err(self.nobody_serves(at, pattern));
+        }
+        for node in &nodes {
+            prefixes.iter().try_for_each(|prefix| self.check_route(at, *node, prefix))?;
+        }
+        Ok((nodes, prefixes))
+    }
+
+    fn node_that_reaches(&self, at: &Spanned<String>, name: &Name) -> Result<NodeId, ScenarioError> {
+        let node = find(self.scenario, self.network, at)?;
+        self.check_route(at, node, name)?;
+        Ok(node)
+    }
+
+    fn check_route(&self, at: &Spanned<String>, node: NodeId, name: &Name) -> Result<(), ScenarioError> {
+        let mut serving =
+            self.served.iter().filter(|served| name.as_name().starts_with(served.prefix.as_name())).peekable();
+        if serving.peek().is_none() {
+            return Err(self.nobody_serves(at, name));
+        }
+        match serving.any(|served| !served.unreachable.contains(&node)) {
+            true => Ok(()),
+            false => {
+                let from = self.network.node_name(node);
+                let what = format!("no route from {from} to {name}: no links lead to its producer");
+                Err(self.scenario.fault(&at.span(), what))
+            }
+        }
+    }
+
+    fn nobody_serves(&self, at: &Spanned<String>, name: impl std::fmt::Display) -> ScenarioError {
+        let known: Vec<String> = self.served.iter().take(20).map(|served| served.prefix.to_string()).collect();
+        let known = if known.is_empty() {
+            "nobody serves anything".to_owned()
+        } else {
+            format!("there is {}", known.join(", "))
+        };
+        self.scenario.fault(&at.span(), format_args!("nobody serves {name}; {known}"))
+    }
+}
+
+/// Whether a name is as the pattern says: `*` stands for any text, none included.
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let parts: Vec<&str> = rest.split('*').collect();
+    let Some((last, middle)) = parts.split_last() else { return true };
+    for part in middle {
+        let Some(at) = name.find(part) else { return false };
+        name = &name[at + part.len()..];
+    }
+    name.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name, expected) in [
+            ("c*", "c1", true),
+            ("c*", "d1", false),
+            ("*", "", true),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-b", false),
+            ("a*a", "a", false),
+            ("c1", "c1", true),
+            ("c1", "c11", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Which nodes have caches, how large each is, and hash routing's custodians.
+
+use super::apps::matches;
+use super::build::{no_node, node_config};
+use super::tables::{CachesAt, CachingTable, RoutingTable, StoreTable};
+use super::{Scenario, ScenarioError};
+use crate::apps::Custodian;
+use crate::{AppId, Capacity, Simulation, Topology};
+use larder_packet::Name;
+use larder_units::{ByteSize, Streams};
+use std::collections::HashSet;
+use toml::Spanned;
+
+/// The caches that `[caching]` places.
+pub(super) struct Caches {
+    /// `None`: every node as `content-store` says.
+    at: Option<HashSet<String>>,
+    each: Option<Capacity>,
+    routing: RoutingTable,
+}
+
+impl Caches {
+    /// The capacity of a node's Content Store, where it is not what the node's own table says.
+    pub(super) fn of_node(&self, name: &str) -> Option<Capacity> {
+        let is_cache = self.at.as_ref().is_none_or(|at| at.contains(name));
+        match is_cache && self.routing == RoutingTable::OnPath {
+            true => self.each,
+            false => Some(Capacity::Packets(0)),
+        }
+    }
+}
+
+/// A custodian of hash routing.
+pub(super) struct Placed {
+    pub(super) label: String,
+    pub(super) name: Name,
+    pub(super) app: AppId,
+}
+
+/// Says where caches are.
+pub(super) fn place(scenario: &Scenario, topology: &Topology) -> Result<Caches, ScenarioError> {
+    let Some(spanned) = &scenario.tables.caching else {
+        return Ok(Caches { at: None, each: None, routing: RoutingTable::OnPath });
+    };
+    let CachingTable { at, total, routing } = spanned.get_ref();
+    let at = match at {
+        CachesAt::Everywhere => topology.nodes.iter().cloned().collect(),
+        CachesAt::Edge => with_apps(scenario, topology, true, false),
+        CachesAt::Core => {
+            let apps = with_apps(scenario, topology, true, true);
+            topology.nodes.iter().filter(|name| !apps.contains(*name)).cloned().collect()
+        }
+        CachesAt::Nodes(patterns) => named(scenario, spanned, topology, patterns)?,
+    };
+    if at.is_empty() {
+        return Err(scenario.fault(&spanned.span(), "[caching] finds no node to put a cache at"));
+    }
+    let each = total.map(|StoreTable(total)| match total {
+        Capacity::Bytes(size) => Capacity::Bytes(ByteSize::from_bytes(size.bytes() / at.len() as u64)),
+        Capacity::Packets(packets) => Capacity::Packets(packets / at.len() as u64),
+    });
+    if matches!(each, Some(Capacity::Packets(0))) {
+        let what = format!("[caching] shares less than one packet a cache: total is below the {} caches", at.len());
+        return Err(scenario.fault(&spanned.span(), what));
+    }
+    Ok(Caches { at: Some(at), each, routing: *routing })
+}
+
+fn named(
+    scenario: &Scenario,
+    table: &Spanned<CachingTable>,
+    topology: &Topology,
+    patterns: &[String],
+) -> Result<HashSet<String>, ScenarioError> {
+    let mut found = HashSet::new();
+    for pattern in patterns {
+        let before = found.len();
+        found.extend(topology.nodes.iter().filter(|name| matches(pattern, name)).cloned());
+        if found.len() == before && !topology.nodes.iter().any(|name| matches(pattern, name)) {
+            return Err(no_node(scenario, &table.span(), pattern, topology.nodes.iter()));
+        }
+    }
+    Ok(found)
+}
+
+/// The nodes where applications stand.
+fn with_apps(scenario: &Scenario, topology: &Topology, consumers: bool, producers: bool) -> HashSet<String> {
+    let tables = &scenario.tables;
+    let asking = tables.cbr.iter().map(|table| &table.node).chain(tables.fetch.iter().map(|table| &table.node));
+    let asking = asking.chain(tables.window.iter().map(|table| &table.node));
+    let asking = asking.chain(tables.trace.iter().map(|table| &table.node)).filter(|_| consumers);
+    let serving = tables.producer.iter().map(|table| &table.node).chain(tables.file.iter().map(|table| &table.node));
+    let patterns: HashSet<&str> =
+        asking.chain(serving.filter(|_| producers)).map(|node| node.get_ref().as_str()).collect();
+    let is_meant = |name: &&String| {
+        patterns.contains(name.as_str())
+            || patterns.iter().any(|pattern| pattern.contains('*') && matches(pattern, name))
+    };
+    topology.nodes.iter().filter(is_meant).cloned().collect()
+}
+
+/// With hash routing, a custodian at each cache.
+pub(super) fn make_custodians(
+    scenario: &Scenario,
+    caches: &Caches,
+    network: &mut Simulation,
+) -> Result<Vec<Placed>, ScenarioError> {
+    let (Some(at), RoutingTable::Hash) = (&caches.at, caches.routing) else { return Ok(Vec::new()) };
+    let mut placed = Vec::new();
+    let nodes: Vec<_> = network.nodes().filter(|node| at.contains(network.node_name(*node))).collect();
+    for node in nodes {
+        let own = network.node_name(node).to_owned();
+        let config = node_config(scenario, &own);
+        let mut name: Name = Name::root();
+        name.push_generic(b"custodian").push_generic(own.as_bytes());
+        let label = format!("custodian {own}");
+        let streams = Streams::new(network.streams().stream(&label).bits());
+        let refuse = |error: crate::ConfigError| ScenarioError(format!("{}: {error}", scenario.source));
+        let app = Custodian::new(&name, &config.policy, caches.each.unwrap_or(config.capacity), &streams);
+        let app = network.add_app(node, Box::new(app.map_err(refuse)?)).map_err(refuse)?;
+        network.serve(&name, app).map_err(refuse)?;
+        placed.push(Placed { label, name, app });
+    }
+    Ok(placed)
+}

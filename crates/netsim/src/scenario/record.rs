@@ -1,0 +1,179 @@
+//! What every component has counted up to a moment: two of them make the figures of the span between, many of them a course.
+
+use super::build::Built;
+use crate::apps::{Cbr, ConsumerCounters, Custodian, CustodianCounters, Fetch, Producer};
+use crate::{AppId, ChannelCounters, Simulation};
+use larder_forwarder::ContentStoreCounters;
+use larder_transfer::{FetchStats, Progress};
+use larder_units::Time;
+use std::time::Duration;
+
+/// The counters of a network at a moment, or of a span.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) at: Time,
+    pub(super) consumers: Vec<ConsumerRecord>,
+    pub(super) custodians: Vec<CustodianCounters>,
+    /// Interests that producers answered.
+    pub(super) produced: u64,
+    pub(super) nodes: Vec<NodeRecord>,
+    pub(super) channels: Vec<ChannelCounters>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum ConsumerRecord {
+    Rate(ConsumerCounters),
+    Fetch(FetchRecord),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct FetchRecord {
+    pub(super) stats: FetchStats,
+    pub(super) is_done: bool,
+    /// From its start to its end, or so far; `None` of a span.
+    pub(super) took: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NodeRecord {
+    pub(super) interests: u64,
+    pub(super) content_store: ContentStoreCounters,
+    pub(super) unsatisfied: u64,
+    pub(super) drops: u64,
+    pub(super) missed: u64,
+}
+
+impl Record {
+    /// Everything as it is now.
+    pub(super) fn take(built: &Built) -> Record {
+        let network = &built.network;
+        let custodians = built.custodians.iter().filter_map(|(_, app)| network.app::<Custodian>(*app));
+        let produced = built.producers.iter().filter_map(|app| network.app::<Producer>(*app));
+        Record {
+            at: network.now(),
+            consumers: built.consumers.iter().map(|(_, app)| consumer(network, *app)).collect(),
+            custodians: custodians.map(Custodian::counters).collect(),
+            produced: produced.map(Producer::interests).sum(),
+            nodes: network.nodes().map(|node| node_record(network, node)).collect(),
+            channels: network.channels().map(|(_, channel)| channel.counters()).collect(),
+        }
+    }
+
+    /// What was counted since `before`. A node that restarted meanwhile counts from its restart.
+    pub(super) fn since(&self, before: &Record) -> Record {
+        let consumers = self.consumers.iter().zip(&before.consumers);
+        let custodians = self.custodians.iter().zip(&before.custodians);
+        let nodes = self.nodes.iter().zip(&before.nodes);
+        let channels = self.channels.iter().zip(&before.channels);
+        Record {
+            at: self.at,
+            consumers: consumers.map(|(after, before)| after.since(before)).collect(),
+            custodians: custodians
+                .map(|(after, before)| CustodianCounters {
+                    hits: after.hits - before.hits,
+                    misses: after.misses - before.misses,
+                    evictions: after.evictions - before.evictions,
+                })
+                .collect(),
+            produced: self.produced - before.produced,
+            nodes: nodes.map(|(after, before)| after.since(before)).collect(),
+            channels: channels
+                .map(|(after, before)| ChannelCounters {
+                    frames: after.frames - before.frames,
+                    bytes: after.bytes - before.bytes,
+                    dropped: after.dropped - before.dropped,
+                    marked: after.marked - before.marked,
+                    lost: after.lost - before.lost,
+                    uncut: after.uncut - before.uncut,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl ConsumerRecord {
+    pub(super) fn data(&self) -> u64 {
+        match self {
+            ConsumerRecord::Rate(counters) => counters.data,
+            ConsumerRecord::Fetch(fetch) => fetch.stats.segments,
+        }
+    }
+
+    fn since(&self, before: &ConsumerRecord) -> ConsumerRecord {
+        match (self, before) {
+            (ConsumerRecord::Rate(after), ConsumerRecord::Rate(before)) => ConsumerRecord::Rate(ConsumerCounters {
+                interests: after.interests - before.interests,
+                retransmissions: after.retransmissions - before.retransmissions,
+                data: after.data - before.data,
+                bytes: after.bytes - before.bytes,
+                unexpected: after.unexpected - before.unexpected,
+                nacks: after.nacks - before.nacks,
+                timeouts: after.timeouts - before.timeouts,
+                marks: after.marks - before.marks,
+                full_delay: after.full_delay - before.full_delay,
+                last_delay: after.last_delay - before.last_delay,
+            }),
+            (ConsumerRecord::Fetch(after), ConsumerRecord::Fetch(before)) => {
+                let (stats, earlier) = (after.stats, before.stats);
+                let stats = FetchStats {
+                    interests: stats.interests - earlier.interests,
+                    retransmissions: stats.retransmissions - earlier.retransmissions,
+                    segments: stats.segments - earlier.segments,
+                    bytes: stats.bytes - earlier.bytes,
+                    time_outs: stats.time_outs - earlier.time_outs,
+                    nacks: stats.nacks - earlier.nacks,
+                    marks: stats.marks - earlier.marks,
+                    ..stats
+                };
+                // From the very beginning its own time counts.
+                let took = after.took.filter(|_| earlier.interests == 0);
+                ConsumerRecord::Fetch(FetchRecord { stats, took, ..after.clone() })
+            }
+            _ => self.clone(),
+        }
+    }
+}
+
+fn consumer(network: &Simulation, app: AppId) -> ConsumerRecord {
+    let Some(fetch) = network.app::<Fetch>(app) else {
+        return ConsumerRecord::Rate(network.app::<Cbr>(app).map(|cbr| *cbr.counters()).unwrap_or_default());
+    };
+    let (start, finished) = fetch.span();
+    let took = finished.unwrap_or(network.now()).max(start).since(start);
+    let is_done = fetch.progress() == Progress::Done;
+    ConsumerRecord::Fetch(FetchRecord { stats: *fetch.stats(), is_done, took: Some(took) })
+}
+
+fn node_record(network: &Simulation, node: crate::NodeId) -> NodeRecord {
+    let stats = network.forwarder(node).stats();
+    NodeRecord {
+        interests: stats.packets.in_interests,
+        content_store: stats.content_store,
+        unsatisfied: stats.unsatisfied,
+        drops: stats.drops.iter().map(|(_, count)| count).sum(),
+        missed: network.missed(node),
+    }
+}
+
+impl NodeRecord {
+    fn since(&self, before: &NodeRecord) -> NodeRecord {
+        if self.interests < before.interests {
+            return *self;
+        }
+        let (store, earlier) = (self.content_store, before.content_store);
+        NodeRecord {
+            interests: self.interests - before.interests,
+            content_store: ContentStoreCounters {
+                hits: store.hits.saturating_sub(earlier.hits),
+                misses: store.misses.saturating_sub(earlier.misses),
+                insertions: store.insertions.saturating_sub(earlier.insertions),
+                rejections: store.rejections.saturating_sub(earlier.rejections),
+                evictions: store.evictions.saturating_sub(earlier.evictions),
+                evicted_ages: store.evicted_ages.saturating_sub(earlier.evicted_ages),
+            },
+            unsatisfied: self.unsatisfied.saturating_sub(before.unsatisfied),
+            drops: self.drops.saturating_sub(before.drops),
+            missed: self.missed.saturating_sub(before.missed),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! How values are written in a scenario file: quantities with units, probabilities, counts within bounds.
+
+use super::tables::{QueueDepth, StoreTable};
+use crate::queue::Depth;
+use crate::{Capacity, limits};
+use larder_packet::Name;
+use larder_units::{BitRate, ByteSize, Ratio, parse_duration};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use std::fmt::Display;
+use std::str::FromStr;
+use std::time::Duration;
+
+impl<'de> Deserialize<'de> for StoreTable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match packets(&text) {
+            Some(count) => count.map(Capacity::Packets),
+            None => text.parse().map(Capacity::Bytes).map_err(|error| error.to_string()),
+        }
+        .map(StoreTable)
+        .map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for QueueDepth {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match packets(&text) {
+            Some(count) => count.map(|count| Depth::Packets(count as usize)),
+            None => text.parse::<ByteSize>().map(|size| Depth::Bytes(size.bytes())).map_err(|error| error.to_string()),
+        }
+        .map(QueueDepth)
+        .map_err(D::Error::custom)
+    }
+}
+
+impl Default for QueueDepth {
+    fn default() -> Self {
+        QueueDepth(Depth::Packets(100))
+    }
+}
+
+/// The number of `"1000 packets"`; `None` where it is no such text.
+fn packets(text: &str) -> Option<Result<u64, String>> {
+    let number = text.trim().strip_suffix("packets").or_else(|| text.trim().strip_suffix("packet"))?;
+    Some(number.trim().parse().map_err(|_| format!("{text:?} is not a number of packets such as \"1000 packets\"")))
+}
+
+pub(super) fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<T, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+}
+
+pub(super) fn some<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    parsed(deserializer).map(Some)
+}
+
+/// A strategy of the forwarder, by its name.
+pub(super) fn strategy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Name>, D::Error> {
+    let found = larder_forwarder::strategy::strategy_by_name(&String::deserialize(deserializer)?);
+    found.map(Some).map_err(D::Error::custom)
+}
+
+pub(super) fn largest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteSize>, D::Error> {
+    let size: ByteSize = parsed(deserializer)?;
+    match size.bytes() <= limits::MAX_PACKET_BYTES as u64 {
+        true => Ok(Some(size)),
+        false => Err(D::Error::custom(format!("packets of {size}: the most is {} bytes", limits::MAX_PACKET_BYTES))),
+    }
+}
+
+pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+pub(super) fn optional_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let found = duration(deserializer)?;
+    match found.is_zero() {
+        true => Err(D::Error::custom("a duration of 0: leave the key out")),
+        false => Ok(Some(found)),
+    }
+}
+
+pub(super) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BitRate>, D::Error> {
+    let rate: BitRate = parsed(deserializer)?;
+    match rate.bits_per_second() {
+        0 => Err(D::Error::custom(
+            "a rate of 0: leave the key out for a link that sends in no time, or cut it by a [[fault]]",
+        )),
+        _ => Ok(Some(rate)),
+    }
+}
+
+pub(super) fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    let bytes = usize::deserialize(deserializer)?;
+    match bytes < limits::LEAST_MTU {
+        true => Err(D::Error::custom(format!("an MTU of {bytes}: the least is {} bytes", limits::LEAST_MTU))),
+        false => Ok(Some(bytes)),
+    }
+}
+
+pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    up_to(limits::NODES, deserializer)
+}
+
+pub(super) fn levels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    up_to(limits::TREE_LEVELS, deserializer)
+}
+
+fn up_to<'de, D: Deserializer<'de>>(most: usize, deserializer: D) -> Result<usize, D::Error> {
+    let found = usize::deserialize(deserializer)?;
+    match (1..=most).contains(&found) {
+        true => Ok(found),
+        false => Err(D::Error::custom(format!("{found}: expected 1 to {most}"))),
+    }
+}
+
+pub(super) fn frequency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let found = f64::deserialize(deserializer)?;
+    match found > 0.0 && found <= limits::FREQUENCY {
+        true => Ok(found),
+        false => Err(D::Error::custom(format!(
+            "{found} Interests a second: expected more than 0, {:e} at most",
+            limits::FREQUENCY
+        ))),
+    }
+}
+
+pub(super) fn optional_frequency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    frequency(deserializer).map(Some)
+}
+
+pub(super) fn non_negative<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let found = f64::deserialize(deserializer)?;
+    match (0.0..=100.0).contains(&found) {
+        true => Ok(found),
+        false => Err(D::Error::custom(format!("{found}: expected 0 to 100"))),
+    }
+}
+
+/// `"2%"` or `0.02`.
+pub(super) fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Number(f64),
+        Text(String),
+    }
+    let found = match Written::deserialize(deserializer)? {
+        Written::Number(number) => number,
+        Written::Text(text) => text.parse::<Ratio>().map_err(D::Error::custom)?.value(),
+    };
+    match (0.0..=1.0).contains(&found) {
+        true => Ok(found),
+        false => Err(D::Error::custom(format!("{found} is no probability: expected 0 to 1, or \"2%\""))),
+    }
+}
+
+pub(super) fn one() -> u64 {
+    1
+}
+
+pub(super) fn certain() -> f64 {
+    1.0
+}
+
+pub(super) fn zipf_default() -> f64 {
+    0.7
+}

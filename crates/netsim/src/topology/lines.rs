@@ -1,0 +1,176 @@
+//! Topology files of lines: ndnSIM's and Rocketfuel's.
+
+use super::Topology;
+use super::files::TopologyError;
+use crate::link::LinkConfig;
+use crate::queue::{Depth, Queueing};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use larder_units::{BitRate, parse_duration};
+use std::time::Duration;
+
+/// Nodes by name, while a file is read.
+#[derive(Default)]
+pub(super) struct Places {
+    by_name: HashMap<String, usize, FixedState>,
+    linked: HashMap<[usize; 2], usize, FixedState>,
+}
+
+impl Places {
+    /// The node of this name, a new one where there is none.
+    pub(super) fn of(&mut self, topology: &mut Topology, name: &str) -> usize {
+        match self.by_name.get(name) {
+            Some(place) => *place,
+            None => {
+                let place = topology.node(name);
+                self.by_name.insert(name.to_owned(), place);
+                place
+            }
+        }
+    }
+
+    fn known(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The link that these two have already, many files have each twice, once from each end; else it is to be `link` from now on.
+    pub(super) fn linked(&mut self, a: usize, b: usize, link: usize) -> Option<usize> {
+        let ends = [a.min(b), a.max(b)];
+        let known = self.linked.get(&ends).copied();
+        if known.is_none() {
+            self.linked.insert(ends, link);
+        }
+        known
+    }
+}
+
+/// The lines with something in them, with their numbers from 1.
+fn with_numbers(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// ndnSIM: `router`, then `name comment y x` lines; `link`, then `node node rate metric delay queue` lines, of which the last three may be left
+/// out. The queue is a number of packets.
+pub(super) fn annotated(text: &str, link: &LinkConfig) -> Result<Topology, TopologyError> {
+    let mut topology = Topology::default();
+    let mut places = Places::default();
+    let mut section = "";
+    for (number, line) in with_numbers(text) {
+        if matches!(line, "router" | "link") {
+            section = line;
+            continue;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let fault = |problem: String| TopologyError::new(number, problem);
+        match section {
+            "router" => {
+                if places.known(words[0]).is_some() {
+                    return Err(fault(format!("a second router {}", words[0])));
+                }
+                let place = places.of(&mut topology, words[0]);
+                // ndnSIM draws y downwards.
+                let [y, x] = [2, 3].map(|at| words.get(at).and_then(|word| word.parse::<f64>().ok()));
+                topology.positions[place] = x.zip(y).filter(|(x, y)| x.is_finite() && y.is_finite());
+            }
+            "link" => {
+                let [a, b] = ends(&words, &places).map_err(fault)?;
+                let config = annotated_link(&words, link).map_err(fault)?;
+                topology.link(a, b, &config);
+            }
+            _ => return Err(fault(format!("{line:?} stands before the first section: expected `router`"))),
+        }
+    }
+    Ok(topology)
+}
+
+fn ends(words: &[&str], places: &Places) -> Result<[usize; 2], String> {
+    let end = |at: usize| {
+        let name = words.get(at).ok_or("a link has two nodes".to_owned())?;
+        places.known(name).ok_or_else(|| format!("no router {name}"))
+    };
+    let (a, b) = (end(0)?, end(1)?);
+    if a == b { Err(format!("a link from {} to itself", words[0])) } else { Ok([a, b]) }
+}
+
+fn annotated_link(words: &[&str], link: &LinkConfig) -> Result<LinkConfig, String> {
+    let mut config = *link;
+    if let Some(rate) = words.get(2) {
+        let rate: BitRate = ns3_rate(rate).ok_or_else(|| format!("{rate:?} is not a rate such as 10Mbps"))?;
+        config.rate = Some(rate);
+    }
+    if let Some(metric) = words.get(3) {
+        config.metric = metric.parse().map_err(|_| format!("{metric:?} is not a metric: expected a whole number"))?;
+    }
+    if let Some(delay) = words.get(4) {
+        config.delay = parse_duration(delay).map_err(|error| error.to_string())?;
+    }
+    if let Some(queue) = words.get(5) {
+        let packets: usize = queue.parse().map_err(|_| format!("{queue:?} is not a number of packets"))?;
+        config.queue = Queueing::DropTail(Depth::Packets(packets));
+    }
+    Ok(config)
+}
+
+/// A rate as ns-3 writes it, which takes Kbps and Kb/s too; not zero.
+fn ns3_rate(text: &str) -> Option<BitRate> {
+    let text = text.replace("b/s", "bps").replace("Kbps", "kbps");
+    text.parse::<BitRate>().ok().filter(|rate| rate.bits_per_second() > 0)
+}
+
+/// Rocketfuel's `.cch`: `uid @place [+] [bb] (neighbours) [&outside] -> <uid> … {-euid} … =name[!] rN`. A link that only one end's line has is a
+/// link; lines that begin with `-` are other networks' routers.
+pub(super) fn rocketfuel(text: &str, link: &LinkConfig) -> Result<Topology, TopologyError> {
+    let mut topology = Topology::default();
+    let mut places = Places::default();
+    for (number, line) in with_numbers(text) {
+        let fault = |problem: String| TopologyError::new(number, problem);
+        let (head, tail) = line.split_once("->").unwrap_or((line, ""));
+        let uid = head.split_whitespace().next().unwrap_or_default();
+        if uid.starts_with('-') && uid.len() > 1 {
+            continue;
+        }
+        if uid.parse::<u32>().is_err() {
+            return Err(fault(format!("{uid:?} is not a router's number")));
+        }
+        let from = places.of(&mut topology, uid);
+        for word in tail.split_whitespace() {
+            let Some(peer) = word.strip_prefix('<').and_then(|word| word.strip_suffix('>')) else { continue };
+            if peer.parse::<u32>().is_err() {
+                return Err(fault(format!("{peer:?} is not a router's number")));
+            }
+            let to = places.of(&mut topology, peer);
+            if from != to && places.linked(from, to, topology.edges.len()).is_none() {
+                topology.link(from, to, link);
+            }
+        }
+    }
+    Ok(topology)
+}
+
+/// Rocketfuel's weights and latencies: `node node number`. Metrics are whole numbers: a weight counts in tenths.
+pub(super) fn triples(text: &str, link: &LinkConfig, are_latencies: bool) -> Result<Topology, TopologyError> {
+    let mut topology = Topology::default();
+    let mut places = Places::default();
+    for (number, line) in with_numbers(text) {
+        let fault = |problem: String| TopologyError::new(number, problem);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [a, b, value] = words[..] else {
+            return Err(fault(format!("{} words: expected node, node and a number", words.len())));
+        };
+        let value: f64 = value.parse().map_err(|_| fault(format!("{value:?} is not a number")))?;
+        if !(0.0..=1e9).contains(&value) {
+            return Err(fault(format!("{value} is out of range")));
+        }
+        let (a, b) = (places.of(&mut topology, a), places.of(&mut topology, b));
+        if a == b || places.linked(a, b, topology.edges.len()).is_some() {
+            continue;
+        }
+        let config = match are_latencies {
+            true => LinkConfig { delay: Duration::from_secs_f64(value / 1e3), ..*link },
+            false => LinkConfig { metric: (value * 10.0).round() as u64, ..*link },
+        };
+        topology.link(a, b, &config);
+    }
+    Ok(topology)
+}
