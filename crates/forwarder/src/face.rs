@@ -240,6 +240,11 @@ impl Faces {
         self.with_local_fields > 0 && self.get(id).is_some_and(|face| face.config.local_fields)
     }
 
+    /// Whether not all behind this face hear each other: then what came from there may be sent there.
+    pub(crate) fn is_ad_hoc(&self, id: FaceId) -> bool {
+        self.get(id).is_some_and(|face| face.config.link_type == LinkType::AdHoc)
+    }
+
     /// Changes the face's configuration.
     pub(crate) fn configure(&mut self, id: FaceId, config: FaceConfig) {
         let Some(face) = self.table.get_mut(&id) else { return };

@@ -404,6 +404,12 @@ impl Forwarder {
         }
     }
 
+    /// Consumers that wait, over all pending Interests: for tests.
+    #[doc(hidden)]
+    pub fn waiting(&self) -> u64 {
+        self.pit.waiting()
+    }
+
     /// How long each Data of the Content Store has been there; in no order.
     pub fn ages_of_stored(&self, now: Time) -> impl Iterator<Item = Duration> {
         self.content_store.ages(now)

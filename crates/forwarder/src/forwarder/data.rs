@@ -55,7 +55,10 @@ impl Forwarder {
                 let again = number > 0
                     && (out.sends[first..].iter())
                         .any(|sent| sent.face == consumer.face && sent.header.pit_token == consumer.token);
-                if consumer.expires <= now || consumer.face == arrival.face {
+                // Who sent it has it, but for those on its link who did not hear.
+                let has_it = consumer.face == arrival.face && !self.faces.is_ad_hoc(consumer.face);
+                if consumer.expires <= now || has_it {
+                    self.unsatisfied += 1;
                     continue;
                 }
                 self.satisfied += 1;
