@@ -234,7 +234,8 @@ impl Reassembler {
     pub fn for_packets_of(largest: usize) -> Self {
         let largest = largest.min(u32::MAX as usize);
         let (partial, counters) = (VecDeque::new(), ReassemblyCounters::default());
-        let most_partial = (MAX_PARTIAL_PACKETS * MAX_PACKET_BYTES / largest.max(1)).clamp(LEAST_PARTIAL_PACKETS, MAX_PARTIAL_PACKETS);
+        let most_partial =
+            (MAX_PARTIAL_PACKETS * MAX_PACKET_BYTES / largest.max(1)).clamp(LEAST_PARTIAL_PACKETS, MAX_PARTIAL_PACKETS);
         Reassembler { largest, most_fragments: most_fragments(largest), most_partial, partial, counters }
     }
 

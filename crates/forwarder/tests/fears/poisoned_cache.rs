@@ -9,7 +9,8 @@ use std::time::Duration;
 /// A key of its own for each number, and the name that it signs with.
 fn key(seed: u8, locator: &str) -> Ed25519Signer {
     // PKCS#8 of Ed25519 (RFC 8410, section 7).
-    let mut pkcs8 = vec![0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+    let mut pkcs8 =
+        vec![0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
     pkcs8.extend_from_slice(&[seed; 32]);
     Ed25519Signer::from_pkcs8(&pkcs8, name(locator)).unwrap()
 }
@@ -24,7 +25,9 @@ fn certificate(of: &str, seed: u8, issuer: &Ed25519Signer, until: &str) -> Vec<u
     write_tlv(&mut signed, types::CONTENT, &spki);
     write_nested(&mut signed, types::SIGNATURE_INFO, 0, |out| {
         write_nni(out, types::SIGNATURE_TYPE, types::ED25519);
-        write_nested(out, types::KEY_LOCATOR, 0, |out| write_tlv(out, types::NAME, issuer.key_locator().unwrap().as_bytes()));
+        write_nested(out, types::KEY_LOCATOR, 0, |out| {
+            write_tlv(out, types::NAME, issuer.key_locator().unwrap().as_bytes())
+        });
         write_nested(out, types::VALIDITY_PERIOD, 0, |out| {
             write_tlv(out, types::NOT_BEFORE, b"19700101T000000");
             write_tlv(out, types::NOT_AFTER, until.as_bytes());
@@ -63,7 +66,7 @@ fn answered(world: &mut World, (consumer, producer): (FaceId, FaceId), of: &str,
     let data = DataBuilder::new(&name(of)).content(&nonce.to_be_bytes()).build(signer).unwrap();
     let sent = world.sent(producer, data);
     world.pass(Duration::from_millis(1));
-    let delivered = sent.iter().any(|sent| sent.face == consumer && matches!(sent.packet, Packet::Data(_)));
+    let delivered = sent.iter().any(|sent| sent.face == consumer && matches!(sent.packet, Packet::Data { .. }));
     (delivered, world.forwarder.stats().content_store.insertions > before)
 }
 
@@ -74,7 +77,11 @@ fn what_nobody_trusted_has_signed_is_passed_on_and_not_stored() {
     assert_eq!(answered(&mut world, ends, "/v/a", &key(1, ANCHOR)), (true, true));
     assert_eq!(answered(&mut world, ends, "/v/b", &DigestSigner), (true, false), "a bare digest");
     assert_eq!(answered(&mut world, ends, "/v/c", &key(2, "/x/KEY/2")), (true, false), "another key");
-    assert_eq!(answered(&mut world, ends, "/v/d", &key(2, ANCHOR)), (true, false), "another key under the anchor's name");
+    assert_eq!(
+        answered(&mut world, ends, "/v/d", &key(2, ANCHOR)),
+        (true, false),
+        "another key under the anchor's name"
+    );
     assert_eq!(answered(&mut world, ends, "/w/a", &DigestSigner), (true, true), "no rule is about it");
     assert_eq!(world.forwarder.stats().content_store.untrusted, 3);
 

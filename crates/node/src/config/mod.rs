@@ -241,7 +241,10 @@ mod tests {
                 &["larder.toml", "[http.disk] policy"],
             ),
             ("[ndn]\nlargest_packet = \"1MiB\"", &["larder.toml:2", "64KiB"]),
-            ("[ndn]\nudp_multicast_groups = [\"192.0.2.1:6363\"]", &["larder.toml:2", "192.0.2.1", "224.0.23.170:56363"]),
+            (
+                "[ndn]\nudp_multicast_groups = [\"192.0.2.1:6363\"]",
+                &["larder.toml:2", "192.0.2.1", "224.0.23.170:56363"],
+            ),
             ("[[ndn.verify]]\nprefix = \"/a\"", &["larder.toml:1", "anchor"]),
             ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
             ("[http]\ntargets = [\"a b\"]", &["larder.toml:2", "a b", "field"]),

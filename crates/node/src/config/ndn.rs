@@ -124,7 +124,8 @@ impl NdnConfig {
             let signers = match table.certificate.as_str() {
                 "any" => vec![Authorized::Anybody],
                 path => {
-                    let trusted = certificates("ndn.authorize", "certificate", Path::new(path), table.chain.as_deref())?;
+                    let trusted =
+                        certificates("ndn.authorize", "certificate", Path::new(path), table.chain.as_deref())?;
                     trusted.into_iter().map(|certificate| Authorized::Certificate(Box::new(certificate))).collect()
                 }
             };
@@ -172,7 +173,11 @@ fn certificates(table: &str, key: &str, anchor: &Path, chain: Option<&Path>) -> 
     let (there, trusted) = trusted.map_err(|error| wrong("chain", chain, &error))?;
     match trusted.len() - 1 == there {
         true => Ok(trusted),
-        false => Err(wrong("chain", chain, &format!("{} of {there} certificates do not lead to {anchor:?}", there + 1 - trusted.len()))),
+        false => Err(wrong(
+            "chain",
+            chain,
+            &format!("{} of {there} certificates do not lead to {anchor:?}", there + 1 - trusted.len()),
+        )),
     }
 }
 

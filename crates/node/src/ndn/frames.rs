@@ -48,7 +48,8 @@ impl Frames {
     /// With reliability, or without.
     pub(super) fn set_reliable(&mut self, reliable: bool) {
         if reliable != self.is_reliable() {
-            self.reliability = reliable.then(|| Box::new(Reliability::new(first_sequence()).for_packets_of(self.largest)));
+            self.reliability =
+                reliable.then(|| Box::new(Reliability::new(first_sequence()).for_packets_of(self.largest)));
         }
     }
 

@@ -57,7 +57,12 @@ impl StatusSource for Handle {
         let names: Vec<String> = by_prefix.iter().map(|figures| figures.name().to_string()).collect();
         let of = |count: fn(&PrefixFigures) -> u64| names.iter().map(String::as_str).zip(by_prefix.iter().map(count));
         let (hits, misses) = (of(|figures| figures.hits), of(|figures| figures.misses));
-        metrics.counters("larder_ndn_prefix_hits", "Interests answered by the Content Store, by prefix", "prefix", hits);
+        metrics.counters(
+            "larder_ndn_prefix_hits",
+            "Interests answered by the Content Store, by prefix",
+            "prefix",
+            hits,
+        );
         metrics.counters("larder_ndn_prefix_misses", "Interests looked up there in vain, by prefix", "prefix", misses);
         metrics.counter("larder_ndn_content_store_evictions", "Data that made room for others", store.evictions);
         metrics.gauge("larder_ndn_content_store_bytes", "Bytes stored", stats.content_store_bytes as f64);

@@ -81,7 +81,10 @@ impl EventLoop {
                 let old = before.swap_remove(at);
                 (upstream.face, upstream.retry, upstream.wait) = (old.face, old.retry, old.wait);
                 if let Some(face) = upstream.face {
-                    let gone = old.routes.iter().filter(|(prefix, _)| !upstream.routes.iter().any(|(still, _)| still == prefix));
+                    let gone = old
+                        .routes
+                        .iter()
+                        .filter(|(prefix, _)| !upstream.routes.iter().any(|(still, _)| still == prefix));
                     gone.for_each(|(prefix, _)| self.forwarder.remove_route(prefix, face, ORIGIN_STATIC));
                     self.add_routes_of(&upstream, face);
                 }

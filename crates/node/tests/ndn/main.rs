@@ -2,8 +2,8 @@
 
 mod bad_peers;
 mod bad_starts;
-mod lost_frames;
 mod large_packets;
+mod lost_frames;
 mod neighbours_unheard;
 mod slow_reader;
 
