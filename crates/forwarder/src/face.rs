@@ -240,6 +240,11 @@ impl Faces {
         self.with_local_fields > 0 && self.get(id).is_some_and(|face| face.config.local_fields)
     }
 
+    /// Whether not all behind this face hear each other: then what came from there may be sent there.
+    pub(crate) fn is_ad_hoc(&self, id: FaceId) -> bool {
+        self.get(id).is_some_and(|face| face.config.link_type == LinkType::AdHoc)
+    }
+
     /// Changes the face's configuration.
     pub(crate) fn configure(&mut self, id: FaceId, config: FaceConfig) {
         let Some(face) = self.table.get_mut(&id) else { return };
@@ -252,19 +257,24 @@ impl Faces {
         self.table.iter().map(|(id, face)| (*id, face))
     }
 
-    /// Forgets incomplete packets that are too old, and the reassemblers that hold nothing then; returns how many are left.
-    pub(crate) fn sweep_reassemblers(&mut self, now: Time) -> usize {
-        let mut left = 0;
+    /// Forgets incomplete packets that are too old, and the reassemblers that hold nothing then; returns how many reassemblers are left, and how many
+    /// packets were given up.
+    pub(crate) fn sweep_reassemblers(&mut self, now: Time) -> (usize, u64) {
+        let (mut left, mut given_up) = (0, 0);
         for face in self.table.values_mut() {
             if let Some(reassembler) = &mut face.reassembler {
+                let before = reassembler.counters().incomplete_packets();
                 reassembler.forget_old(now);
+                let lost = reassembler.counters().incomplete_packets() - before;
+                face.counters.dropped += lost;
+                given_up += lost;
                 match reassembler.held_bytes() {
                     0 => face.reassembler = None,
                     _ => left += 1,
                 }
             }
         }
-        left
+        (left, given_up)
     }
 
     pub(crate) fn len(&self) -> usize {

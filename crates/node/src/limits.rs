@@ -112,6 +112,12 @@ pub const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How often the loop looks for idle peers and overdue handshakes, and tries again to accept after running out of descriptors.
 pub const HOUSEKEEPING: Duration = Duration::from_secs(1);
 
+/// How long a reload waits for the event loop: a large Content Store under another policy is entered anew in one go.
+pub const RELOAD_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Prefixes in the metrics and on the status page: each is a label.
+pub const PREFIXES_SHOWN: usize = 32;
+
 /// Time between two warnings about what peers do: the first tells what is going on, the counters tell how often.
 pub const WARNINGS: Duration = Duration::from_secs(1);
 

@@ -18,6 +18,9 @@ pub const MAX_FRAGMENTS: u64 = 400;
 /// one reaches.
 pub const MAX_PARTIAL_PACKETS: usize = 64;
 
+/// And at least so many however large they are: two senders' packets, or a few out of order.
+pub const LEAST_PARTIAL_PACKETS: usize = 8;
+
 /// How long a reassembler waits for the rest of a packet: NFD's 500 ms. An Interest asked again is cheaper than a longer wait.
 pub const REASSEMBLY_TIMEOUT: Duration = Duration::from_millis(500);
 

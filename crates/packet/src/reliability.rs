@@ -56,6 +56,12 @@ pub struct ReliabilityCounters {
 }
 
 impl Reliability {
+    /// The same for packets of up to `largest` bytes: see [`Fragmenter::for_packets_of`].
+    #[must_use]
+    pub fn for_packets_of(self, largest: usize) -> Self {
+        Reliability { fragmenter: self.fragmenter.for_packets_of(largest), ..self }
+    }
+
     /// The first frame will be numbered by `first_sequence`, which should be random: Acks for who was here before must not fit.
     pub fn new(first_sequence: u64) -> Self {
         Reliability {

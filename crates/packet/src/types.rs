@@ -270,6 +270,10 @@ pub mod nfd {
 
     /// A cached Data of `cs/query`.
     pub const LARDER_CS_OBJECT: u32 = 64_000;
+    /// A prefix of `cs/prefixes`.
+    pub const LARDER_CS_PREFIX: u32 = 64_012;
+    /// Requests among those counted that may have been others'.
+    pub const LARDER_OVERCOUNT: u32 = 64_014;
     /// A policy spec.
     pub const LARDER_POLICY: u32 = 64_002;
     /// A number of bytes.

@@ -139,6 +139,7 @@ static VERBS: &[Verb] = &[
     command("cs", "erase", cs::erase),
     dataset("cs", "info", cs::info),
     dataset("cs", "query", cs::query),
+    dataset("cs", "prefixes", cs::prefixes),
     command("strategy-choice", "set", strategy_choice::set),
     command("strategy-choice", "unset", strategy_choice::unset),
     dataset("strategy-choice", "list", strategy_choice::list),

@@ -10,7 +10,7 @@ use super::frames::Frames;
 use super::link::SpareBuffers;
 use super::path_mtu::path_to;
 use crate::gso;
-use crate::limits::{LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MOST_BYTES, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
+use crate::limits::{LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
 use larder_forwarder::FaceId;
 use larder_units::Time;
 use mio::net::UdpSocket;
@@ -150,8 +150,8 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(address: SocketAddr, permanent: bool, now: Time, mtu: usize) -> Self {
-        Peer { address, permanent, last_heard: now, local: None, frames: Frames::new(mtu, UDP_MOST_BYTES) }
+    pub(super) fn new(address: SocketAddr, permanent: bool, now: Time, frames: Frames) -> Self {
+        Peer { address, permanent, last_heard: now, local: None, frames }
     }
 }
 

@@ -125,7 +125,7 @@ impl EventLoop {
         let mut config = adapt(FaceConfig::remote(uri(address)).with_local_uri(device).with_mtu(socket.mtu));
         config.mtu = config.mtu.map(|mtu| mtu.min(socket.mtu));
         let permanent = config.persistency != Persistency::OnDemand;
-        let frames = Frames::new(config.mtu.unwrap_or(socket.mtu), socket.mtu);
+        let frames = Frames::new(config.mtu.unwrap_or(socket.mtu), socket.mtu, self.largest_packet);
         let face = self.add_face(config, |_, _| Ok(()))?;
         let peer = EthernetPeer { socket, port, address, permanent, last_heard: now, frames };
         self.links.insert(face, Link::new(Connection::Ethernet(Box::new(peer))));

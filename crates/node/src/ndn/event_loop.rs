@@ -4,6 +4,7 @@ use super::datagram::UdpListener;
 use super::ethernet::{self, Port};
 use super::face_requests::Connecting;
 use super::link::{Connection, Link, SpareBuffers};
+use super::reload::Settings;
 use super::stream::Framed;
 use super::upstream::Upstream;
 use super::{Command, Handle, Snapshot};
@@ -48,6 +49,11 @@ pub(super) struct EventLoop {
     pub(super) websocket: Option<TcpListener>,
     pub(super) udp: Option<UdpListener>,
     pub(super) udp_mtu: Option<usize>,
+    pub(super) largest_packet: usize,
+    /// Bytes of the largest packet with its NDNLPv2 header.
+    pub(super) largest_frame: usize,
+    /// What the configuration said last of what can change.
+    pub(super) said: Settings,
     /// Where the UDP socket is bound, as a FaceUri.
     pub(super) udp_uri: String,
     /// Interfaces with NDN on Ethernet.
@@ -94,13 +100,17 @@ impl EventLoop {
         let engine =
             Engine::new(&config.policy, config.content_store, &streams).map_err(|error| format!("policy: {error}"))?;
         let mut forwarder_config = Config::new([key0, key1], streams);
+        forwarder_config.max_packet_bytes = config.largest_packet;
         forwarder_config.started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut forwarder = Forwarder::new(forwarder_config, engine);
         forwarder.set_rules(config.rules()?);
+        forwarder.set_verification(config.verification()?);
+        forwarder.set_figures_by_prefix(config.count_by);
         for choice in &config.strategies {
             (forwarder.set_strategy(&choice.prefix, &choice.strategy))
                 .map_err(|error| format!("strategy of {}: {error}", choice.prefix))?;
         }
+        let largest_frame = config.largest_packet + limits::FRAME_BYTES - larder_forwarder::limits::MAX_PACKET_BYTES;
         Ok(EventLoop {
             start: Instant::now(),
             poll,
@@ -115,6 +125,9 @@ impl EventLoop {
             websocket: None,
             udp: None,
             udp_mtu: config.udp_mtu,
+            largest_packet: config.largest_packet,
+            largest_frame,
+            said: Settings::of(config),
             udp_uri: String::new(),
             ethernet: Vec::new(),
             reliable: Vec::new(),
@@ -128,7 +141,7 @@ impl EventLoop {
             mark_next_data: false,
             ready: Vec::new(),
             accept_again: Vec::new(),
-            buffer: vec![0; limits::READ_BYTES + limits::FRAME_BYTES],
+            buffer: vec![0; limits::READ_BYTES + largest_frame],
             frames: Vec::new(),
             housekeeping: Time::ZERO,
             next_warning: Time::ZERO,
@@ -253,12 +266,17 @@ impl EventLoop {
             match command {
                 Command::Stop => self.stopping = true,
                 Command::JobDone(done) => self.forwarder.complete(done),
+                Command::Reload(reload, reply) => {
+                    let now = self.now();
+                    let _ = reply.send(self.reload(now, *reload));
+                }
                 Command::Snapshot(reply) => {
                     let snapshot = Snapshot {
                         stats: self.forwarder.stats(),
                         faces: self.forwarder.face_stats(),
                         policy: self.forwarder.policy().to_string(),
                         gauges: self.forwarder.gauges(),
+                        by_prefix: self.forwarder.figures_by_prefix(limits::PREFIXES_SHOWN),
                     };
                     let _ = reply.send(snapshot);
                 }

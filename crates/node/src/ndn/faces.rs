@@ -2,6 +2,7 @@
 
 use super::datagram::{self, Peer};
 use super::event_loop::{EventLoop, TCP, UNIX, token};
+use super::frames::Frames;
 use super::link::{Connection, Link};
 use super::listen;
 use super::stream::{Socket, StreamConnection};
@@ -88,7 +89,7 @@ impl EventLoop {
         let face = self.add_face(config, |registry, token| {
             registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
         })?;
-        self.links.insert(face, Link::new(Connection::Stream(StreamConnection::new(socket))));
+        self.links.insert(face, Link::new(Connection::Stream(StreamConnection::new(socket, self.largest_frame))));
         Some(face)
     }
 
@@ -163,7 +164,8 @@ impl EventLoop {
         let permanent = config.persistency != Persistency::OnDemand;
         let mtu = config.mtu.unwrap_or(mtu);
         let face = self.add_face(config, |_, _| Ok(()))?;
-        let peer = Peer::new(address, permanent, now, mtu);
+        let frames = Frames::new(mtu, limits::UDP_MOST_BYTES, self.largest_packet);
+        let peer = Peer::new(address, permanent, now, frames);
         self.links.insert(face, Link::new(Connection::Udp(peer)));
         Some(face)
     }

@@ -10,6 +10,8 @@ pub(super) struct Frames {
     mtu: usize,
     /// What the link itself can carry.
     most: usize,
+    /// Bytes of the largest packet.
+    largest: usize,
     fragmenter: Fragmenter,
     reliability: Option<Box<Reliability>>,
     /// The frames back to back, and the length of each.
@@ -18,12 +20,13 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// For frames of at most `mtu` bytes, which will never be more than `most`.
-    pub(super) fn new(mtu: usize, most: usize) -> Self {
+    /// For frames of at most `mtu` bytes, which will never be more than `most`, of packets of up to `largest`.
+    pub(super) fn new(mtu: usize, most: usize, largest: usize) -> Self {
         Frames {
             mtu: mtu.min(most),
             most,
-            fragmenter: Fragmenter::new(first_sequence()),
+            largest,
+            fragmenter: Fragmenter::new(first_sequence()).for_packets_of(largest),
             reliability: None,
             bytes: Vec::new(),
             lengths: Vec::new(),
@@ -45,7 +48,8 @@ impl Frames {
     /// With reliability, or without.
     pub(super) fn set_reliable(&mut self, reliable: bool) {
         if reliable != self.is_reliable() {
-            self.reliability = reliable.then(|| Box::new(Reliability::new(first_sequence())));
+            self.reliability =
+                reliable.then(|| Box::new(Reliability::new(first_sequence()).for_packets_of(self.largest)));
         }
     }
 

@@ -30,7 +30,7 @@ pub(super) struct Multicast {
 
 impl Multicast {
     /// Joins the group on this interface.
-    fn join(interface: &str, group: SocketAddr, udp_mtu: Option<usize>) -> io::Result<Self> {
+    fn join(interface: &str, group: SocketAddr, config: &NdnConfig) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(group), Type::DGRAM, None)?;
         let index = rustix::net::netdevice::name_to_index(&socket, interface)?;
         // Other forwarders on this machine may have joined too.
@@ -55,8 +55,9 @@ impl Multicast {
         let group = in_scope(group, index);
         let path = path_to(group, Some(interface))?;
         let local = SocketAddr::new(path.local.ip(), group.port());
-        let mtu = udp_mtu.unwrap_or(limits::UDP_MTU);
-        Ok(Multicast { socket: UdpSocket::from_std(socket.into()), group, local, frames: Frames::new(mtu, path.mtu) })
+        let mtu = config.udp_mtu.unwrap_or(limits::UDP_MTU);
+        let frames = Frames::new(mtu, path.mtu, config.largest_packet);
+        Ok(Multicast { socket: UdpSocket::from_std(socket.into()), group, local, frames })
     }
 
     /// Sends what is queued; returns how many frames were lost.
@@ -90,7 +91,7 @@ impl EventLoop {
     pub(super) fn join_groups(&mut self, config: &NdnConfig) -> Result<Vec<String>, String> {
         let mut joined = Vec::new();
         let mut open = |interface: &str| {
-            let join = |group: &SocketAddr| Multicast::join(interface, *group, config.udp_mtu);
+            let join = |group: &SocketAddr| Multicast::join(interface, *group, config);
             let results: Vec<_> = config.udp_multicast_groups.iter().map(join).collect();
             // An interface may well speak only one version of IP.
             match results.iter().any(Result::is_ok) {

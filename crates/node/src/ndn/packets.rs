@@ -156,8 +156,8 @@ impl EventLoop {
             tracing::warn!(
                 face = face.0,
                 bytes,
-                limit = larder_forwarder::limits::MAX_PACKET_BYTES,
-                "a packet is larger than the NDN limit; it was dropped, the face stays: send smaller segments"
+                limit = self.largest_packet,
+                "a packet is larger than the limit; it was dropped, the face stays: send smaller segments"
             );
         }
     }

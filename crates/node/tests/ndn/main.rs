@@ -2,6 +2,7 @@
 
 mod bad_peers;
 mod bad_starts;
+mod large_packets;
 mod lost_frames;
 mod neighbours_unheard;
 mod slow_reader;
@@ -35,8 +36,13 @@ pub(crate) fn config(socket: &Path, more: &str) -> Config {
 
 impl Stage {
     pub(crate) fn new() -> Stage {
+        Stage::with("")
+    }
+
+    /// With more settings of `[ndn]`.
+    pub(crate) fn with(more: &str) -> Stage {
         let directory = tempfile::tempdir().unwrap();
-        let node = Node::start(&config(&directory.path().join("nfd.sock"), "")).unwrap();
+        let node = Node::start(&config(&directory.path().join("nfd.sock"), more)).unwrap();
         Stage { node, directory }
     }
 
@@ -97,7 +103,7 @@ impl<S: Read + Write> App<S> {
     /// The next frame; `None` where the node has closed the connection.
     pub(crate) fn receive(&mut self) -> Option<Vec<u8>> {
         loop {
-            if let Some(length) = larder_packet::tlv::frame(&self.received, 10_000).unwrap() {
+            if let Some(length) = larder_packet::tlv::frame(&self.received, 70_000).unwrap() {
                 return Some(self.received.drain(..length).collect());
             }
             let mut buffer = [0; 65_536];
