@@ -48,7 +48,7 @@ impl Verification {
         let Some(rule) = self.rules.iter().find(|rule| data.name.starts_with(rule.prefix.as_name())) else {
             return Verdict::Trusted;
         };
-        let Some(KeyLocator::Name(locator)) = data.signature_info.key_locator else { return Verdict::Untrusted };
+        let Some(KeyLocator::Name(locator)) = data.signature_info().key_locator else { return Verdict::Untrusted };
         let may_sign = |(index, certificate): &(usize, &Certificate)| {
             certificate.is_meant_by(locator)
                 && certificate.holds_at(unix_seconds)

@@ -107,8 +107,7 @@ impl Certificate {
         let mut next = 0;
         while let Some(issuer) = trusted.get(next) {
             let signed = |(certificate, data): &(Certificate, Data<'_>)| {
-                let named =
-                    matches!(data.signature_info.key_locator, Some(KeyLocator::Name(name)) if issuer.is_meant_by(name));
+                let named = matches!(data.signature_info().key_locator, Some(KeyLocator::Name(name)) if issuer.is_meant_by(name));
                 named && certificate.identity().starts_with(issuer.identity()) && data.verify(issuer).is_ok()
             };
             let (of_issuer, others): (Vec<_>, Vec<_>) = left.into_iter().partition(signed);
