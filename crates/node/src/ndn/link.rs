@@ -6,9 +6,12 @@
 
 use super::codel::CoDel;
 use super::datagram::{Peer, UdpListener};
+use super::ethernet::EthernetPeer;
+use super::frames::Frames;
+use super::multicast::Multicast;
 use super::stream::StreamConnection;
 use super::websocket::WebSocketConnection;
-use crate::limits::{ARRIVALS_APART, SPARE_BUFFER_BYTES, SPARE_BUFFERS, WRITE_BYTES};
+use crate::limits::{ARRIVALS_APART, SPARE_BUFFER_BYTES, SPARE_BUFFERS, WRITE_BYTES, WRITE_PACKETS};
 use larder_forwarder::{FaceConfig, Send};
 use larder_units::Time;
 use std::collections::VecDeque;
@@ -20,6 +23,8 @@ pub(super) struct Link {
     pub(super) connection: Connection,
     arrivals: Arrivals,
     codel: CoDel,
+    /// Queued since the last write.
+    packets: usize,
     /// The socket took no more; it is written again when it says that it can be.
     blocked: bool,
 }
@@ -29,6 +34,20 @@ pub(super) enum Connection {
     Stream(StreamConnection),
     WebSocket(Box<WebSocketConnection>),
     Udp(Peer),
+    Multicast(Box<Multicast>),
+    Ethernet(Box<EthernetPeer>),
+}
+
+impl Connection {
+    /// What waits on a link of frames; `None` on a stream.
+    pub(super) fn frames(&mut self) -> Option<&mut Frames> {
+        match self {
+            Connection::Stream(_) | Connection::WebSocket(_) => None,
+            Connection::Udp(peer) => Some(&mut peer.frames),
+            Connection::Multicast(multicast) => Some(&mut multicast.frames),
+            Connection::Ethernet(peer) => Some(&mut peer.frames),
+        }
+    }
 }
 
 /// Why a packet could not be queued.
@@ -42,7 +61,7 @@ pub(super) enum Refused {
 
 impl Link {
     pub(super) fn new(connection: Connection) -> Self {
-        Link { connection, arrivals: Arrivals::default(), codel: CoDel::default(), blocked: false }
+        Link { connection, arrivals: Arrivals::default(), codel: CoDel::default(), packets: 0, blocked: false }
     }
 
     /// Bytes that wait to be sent.
@@ -50,7 +69,9 @@ impl Link {
         match &self.connection {
             Connection::Stream(stream) => stream.queued(),
             Connection::WebSocket(socket) => socket.queued(),
-            Connection::Udp(peer) => peer.queued(),
+            Connection::Udp(peer) => peer.frames.bytes.len(),
+            Connection::Multicast(multicast) => multicast.frames.bytes.len(),
+            Connection::Ethernet(peer) => peer.frames.bytes.len(),
         }
     }
 
@@ -70,6 +91,7 @@ impl Link {
         spare: &mut SpareBuffers,
     ) -> Result<(), Refused> {
         let before = self.queued();
+        self.packets += 1;
         if before == 0 {
             self.arrivals.forget();
             self.codel.on_empty();
@@ -80,7 +102,9 @@ impl Link {
                 Ok(())
             }
             Connection::WebSocket(socket) => socket.queue(send, input),
-            Connection::Udp(peer) => peer.queue(send, input, spare),
+            Connection::Udp(peer) => peer.frames.queue(now, send, input, spare),
+            Connection::Multicast(multicast) => multicast.frames.queue(now, send, input, spare),
+            Connection::Ethernet(peer) => peer.frames.queue(now, send, input, spare),
         };
         self.arrivals.note(now, self.queued().saturating_sub(before));
         queued
@@ -89,7 +113,7 @@ impl Link {
     /// Whether there is enough to be worth a write before the turn is over: so the reader begins while the rest is made, and what waits
     /// waits for the reader and not for us.
     pub(super) fn is_worth_writing(&self) -> bool {
-        !self.blocked && self.queued() >= WRITE_BYTES
+        !self.blocked && (self.packets >= WRITE_PACKETS || self.queued() >= WRITE_BYTES)
     }
 
     /// The socket can be written again.
@@ -100,10 +124,13 @@ impl Link {
     /// Writes what is queued, as far as the socket takes it; returns the number of frames that were lost. `Err` where the peer is gone.
     pub(super) fn flush(&mut self, udp: Option<&UdpListener>, spare: &mut SpareBuffers) -> io::Result<usize> {
         let mut lost = 0;
+        self.packets = 0;
         match &mut self.connection {
             Connection::Stream(stream) => stream.flush(spare)?,
             Connection::WebSocket(socket) => socket.flush()?,
             Connection::Udp(peer) => lost = udp.map_or(0, |udp| udp.flush(peer, spare)),
+            Connection::Multicast(multicast) => lost = multicast.flush(spare),
+            Connection::Ethernet(peer) => lost = peer.flush(spare),
         }
         self.blocked = self.queued() > 0;
         Ok(lost)
