@@ -23,9 +23,12 @@ const MAX_POINTS: usize = 200;
 /// The least of the sizes that `--points` chooses is the bytes of all objects ÷ this.
 const POINTS_SPAN: f64 = 1_000.0;
 
+/// Objects that a bounded curve follows at least: each of the eight sets that tell the error has its share of them.
+const MIN_OBJECTS: i64 = 1_000;
+
 /// Draw the hit ratio of cache policies over the size of the cache
 ///
-/// LRU's is computed at all sizes at once, by stack distances; other policies run a cache for each size. With --sample, all look at a share of the
+/// LRU's is computed at all sizes at once; other policies run a cache for each size. With --sample, all look at a share of the
 /// objects only, chosen by a hash (SHARDS, miniature simulation), and state the error.
 #[derive(Args, Debug)]
 #[command(
@@ -50,6 +53,10 @@ pub struct CurveArgs {
     /// Share of the objects to look at, 0.01 or 1%; the error is stated with 95 % of confidence
     #[arg(long, value_name = "RATE", default_value = "1")]
     sample: String,
+
+    /// Objects that lru's curve may follow, and as many again for the error: bounds the memory, the share falls as there are more (fixed-size SHARDS)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(MIN_OBJECTS..))]
+    objects: Option<u32>,
 
     /// Seed of the sample and of every random choice
     #[arg(long, default_value_t = 1)]
@@ -80,7 +87,7 @@ pub struct CurveArgs {
 struct CurveRow {
     trace: String,
     policy: String,
-    /// Share of the objects that was looked at.
+    /// Share of the objects that was looked at to the end.
     sample: f64,
     /// Of the whole trace.
     requests: u64,
@@ -107,14 +114,20 @@ fn rows(args: &CurveArgs) -> Result<Vec<CurveRow>, Failure> {
     let usage = |error: String| Failure::usage(error);
     let specs = args.policy.iter().map(|text| text.parse::<Spec>().map_err(|error| usage(error.to_string())));
     let specs: Vec<Spec> = specs.collect::<Result<_, _>>()?;
+    if let (Some(_), Some(spec)) = (args.objects, specs.iter().find(|spec| spec.to_string() != "lru")) {
+        return Err(usage(format!(
+            "--objects: only lru can leave objects out on the way; give --sample 0.01 for {spec}"
+        )));
+    }
     let mut sample = sample(&args.sample, args.seed)?;
     let source = Source::new(&args.trace, &args.layout, args.limit);
     let progress = Progress::new(source.units(1));
     let capacities = capacities(args, &source, &progress)?;
     let mut lines = Vec::new();
     for spec in &specs {
-        lines.push(match spec.to_string().as_str() {
-            "lru" => vec![Line::Lru(Curve::lru(&capacities, &sample))],
+        lines.push(match (spec.to_string().as_str(), args.objects) {
+            ("lru", None) => vec![Line::Lru(Curve::lru(&capacities, &sample))],
+            ("lru", Some(objects)) => vec![Line::Lru(Curve::bounded_lru(&capacities, &sample, objects as usize))],
             _ => {
                 let cache = |capacity: &u64| {
                     let capacity = ByteSize::from_bytes(*capacity);
@@ -128,11 +141,11 @@ fn rows(args: &CurveArgs) -> Result<Vec<CurveRow>, Failure> {
     let mut lines = Lines::new(lines);
     lines.read(&source, &progress, &mut sample)?;
     let mut rows = Vec::new();
-    for (spec, (points, seconds)) in specs.iter().zip(lines.points(&sample)) {
+    for (spec, (points, rate, seconds)) in specs.iter().zip(lines.points(&sample)) {
         rows.extend(points.into_iter().map(|point| CurveRow {
             trace: source.name(),
             policy: spec.to_string(),
-            sample: sample.rate(),
+            sample: rate,
             requests: sample.requests(),
             point,
             requests_per_second: if seconds > 0.0 { (sample.requests() as f64 / seconds).round() } else { 0.0 },
@@ -203,6 +216,7 @@ mod tests {
             (&["--points", "201"], "201 sizes: from 1 to 200"),
             (&["--points", "0"], "from 1 to 200"),
             (&["--sample", "0"], "nothing would be looked at"),
+            (&["-p", "lru", "fifo", "--objects", "5000"], "give --sample 0.01 for fifo"),
             (&["--sample", "2"], "sample "),
             (&["--size", "5 parsecs"], "such as \"64MiB\""),
             (&["--limit", "0"], "no request was read"),
@@ -229,6 +243,14 @@ mod tests {
         let expected =
             [("lru", 1000, 38_368.0), ("lru", 2000, 42_245.0), ("fifo", 1000, 36_300.0), ("fifo", 2000, 40_288.0)];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_bounded_curve_calls_itself_exact() {
+        let rows = rows(&args(&["--size", "2000", "1000", "--objects", "1000"])).unwrap();
+        assert!(rows.iter().all(|row| row.sample < 0.3 && row.point.object_error > 0.0), "{rows:?}");
+        let off = rows[1].point.object_hit_ratio - 42_245.0 / 76_118.0;
+        assert!(off.abs() < 0.1, "{rows:?}");
     }
 
     #[test]

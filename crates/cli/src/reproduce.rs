@@ -1,17 +1,20 @@
 //! `larder reproduce`: a paper's experiments, published beside measured.
 
+use crate::destination::write_whole;
 use crate::failure::Failure;
 use crate::output::line;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use larder_reproduce::{PAPERS, Paper, Report, Request, Scale, Watch, reproduce};
+use larder_reproduce::{Error, PAPERS, Paper, Report, Request, Rows, Scale, Watch, reproduce};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Run a paper's experiments again, and print each published figure beside the measured one
 ///
-/// Writes report.html and claims.json into a directory. Exits with 1 if a claim does not hold.
+/// Writes report.html and claims.json into a directory, anew after each experiment, and the replays that are finished into rows.jsonl. Exits with 1 if
+/// a claim does not hold.
 #[derive(Args, Debug)]
 #[command(after_help = papers())]
 pub struct ReproduceArgs {
@@ -26,9 +29,13 @@ pub struct ReproduceArgs {
     #[arg(long)]
     full: bool,
 
-    /// Directory of report.html and claims.json, made where there is none [default: reproduce-PAPER]
+    /// Directory of report.html, claims.json and rows.jsonl, made where there is none [default: reproduce-PAPER]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
+
+    /// Go on where the last run into this directory ended: what stands in rows.jsonl is not computed again
+    #[arg(long)]
+    resume: bool,
 
     /// Print the claims as one JSON array instead of a table
     #[arg(long)]
@@ -49,7 +56,13 @@ pub struct ReproduceArgs {
 
 fn papers() -> String {
     let lines = PAPERS.iter().map(|paper| {
-        format!("  {:<10} {}\n  {:<10} experiments {}", paper.name, paper.citation, "", paper.experiments.join(", "))
+        format!(
+            "  {:<10} {}\n  {:<10} experiments {}",
+            paper.name,
+            paper.citation,
+            "",
+            paper.experiments().collect::<Vec<_>>().join(", ")
+        )
     });
     format!("Papers:\n{}", lines.collect::<Vec<_>>().join("\n"))
 }
@@ -59,15 +72,15 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     let paper = Paper::named(&args.paper).map_err(|error| Failure::usage(error.to_string()))?;
     paper.check(&args.only).map_err(|error| Failure::usage(error.to_string()))?;
     let scale = if args.full { Scale::Full } else { Scale::Quick };
-    let request = Request { paper, scale, seed: args.seed, traces: args.traces.as_deref(), only: &args.only };
     let out = args.out.unwrap_or_else(|| PathBuf::from(format!("reproduce-{}", args.paper)));
     // Before an hour's work, not after it.
     std::fs::create_dir_all(&out).map_err(|error| unwritable(&out, &error))?;
-    let bar = Bar::new();
-    let report = reproduce(&request, &bar).map_err(|error| Failure::runtime(error.to_string()))?;
-    bar.0.finish_and_clear();
-    write(&out.join("report.html"), &report.html())?;
-    write(&out.join("claims.json"), &report.claims_json())?;
+    let rows = Rows::open(&out.join("rows.jsonl"), args.resume).map_err(|error| Failure::usage(error.to_string()))?;
+    let (traces, only) = (args.traces.as_deref(), &*args.only);
+    let request = Request { paper, scale, seed: args.seed, traces, only, rows: &rows };
+    let desk = Desk::new(&out);
+    let report = reproduce(&request, &desk).map_err(|error| desk.unfinished(&error))?;
+    desk.bar.finish_and_clear();
     if args.json {
         line!("{}", report.claims_json());
     } else {
@@ -75,10 +88,6 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
         line!("{} s; {}", report.took.as_secs(), out.join("report.html").display());
     }
     verdict(&report)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| unwritable(path, &error))
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
@@ -114,33 +123,59 @@ fn verdict(report: &Report) -> Result<(), Failure> {
     }
 }
 
-/// A bar an experiment, on a terminal's standard error; elsewhere nothing is drawn.
-struct Bar(ProgressBar);
+/// Where the report lies, and a bar an experiment: on a terminal's standard error, elsewhere nothing is drawn.
+struct Desk<'a> {
+    bar: ProgressBar,
+    out: &'a Path,
+    has_report: AtomicBool,
+}
 
-impl Bar {
-    fn new() -> Bar {
-        if !io::stderr().is_terminal() {
-            return Bar(ProgressBar::hidden());
-        }
-        let style = ProgressStyle::with_template("{msg} {wide_bar} {percent} %, {eta} left");
-        let bar = ProgressBar::new(1).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.set_draw_target(ProgressDrawTarget::stderr());
-        Bar(bar)
+impl Desk<'_> {
+    fn new(out: &Path) -> Desk<'_> {
+        let bar = match io::stderr().is_terminal() {
+            false => ProgressBar::hidden(),
+            true => {
+                let style = ProgressStyle::with_template("{msg} {wide_bar} {percent} %, {eta} left");
+                let bar = ProgressBar::new(1).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+                bar.set_draw_target(ProgressDrawTarget::stderr());
+                bar
+            }
+        };
+        Desk { bar, out, has_report: AtomicBool::new(false) }
+    }
+
+    /// Why it ended, and what there is of it.
+    fn unfinished(&self, error: &Error) -> Failure {
+        let report = self.out.join("report.html");
+        Failure::runtime(match self.has_report.load(Ordering::Relaxed) {
+            true => format!(
+                "{error}; {} holds the experiments before it, and --resume goes on from there",
+                report.display()
+            ),
+            false => error.to_string(),
+        })
     }
 }
 
-impl Watch for Bar {
+impl Watch for Desk<'_> {
     fn begin(&self, what: &str, units: u64) {
-        self.0.reset();
-        self.0.set_length(units.max(1));
-        self.0.set_message(what.to_owned());
+        self.bar.reset();
+        self.bar.set_length(units.max(1));
+        self.bar.set_message(what.to_owned());
     }
 
     fn advance(&self, units: u64) {
-        self.0.inc(units);
+        self.bar.inc(units);
     }
 
     fn warn(&self, line: &str) {
-        self.0.suspend(|| eprintln!("larder: {line}"));
+        self.bar.suspend(|| eprintln!("larder: {line}"));
+    }
+
+    fn ended(&self, report: &Report) -> Result<(), Error> {
+        let write = |name: &str, text: &str| write_whole(&self.out.join(name), text);
+        let written = write("report.html", &report.html()).and_then(|()| write("claims.json", &report.claims_json()));
+        self.has_report.store(true, Ordering::Relaxed);
+        written.map_err(|failure| Error::from(failure.message))
     }
 }

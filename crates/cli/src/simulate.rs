@@ -1,16 +1,22 @@
 //! `larder simulate`: a scenario's network in virtual time, with one seed or with many.
 
+mod ndnsim;
+mod pictures;
+mod replay;
 mod show;
 
+use crate::destination::check_writable;
 use crate::failure::Failure;
 use crate::output::line;
 use crate::seeds::Seeds;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use larder_netsim::scenario::{Figure, Scenario};
+use larder_netsim::scenario::{Course, Figure, Scenario, ScenarioError, Watch};
 use larder_reproduce::on_all_cores;
+use larder_units::parse_duration;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Simulate a network of forwarders as a scenario file describes it
 ///
@@ -36,6 +42,22 @@ pub struct SimulateArgs {
     /// Print CSV instead of tables: seed,component,quantity,unit,value
     #[arg(long)]
     csv: bool,
+
+    /// Write an animated replay of the first seed's run: one page that opens from the file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Write figures over time of the first seed's run into this directory, as SVG
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+
+    /// Write ndnSIM's traces of the first seed's run into this directory: rate-trace.txt, cs-trace.txt, app-delays-trace.txt
+    #[arg(long, value_name = "DIR")]
+    ndnsim: Option<PathBuf>,
+
+    /// Steps of time of these three; 500ms with --ndnsim, else a 240th of the run
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    step: Option<Duration>,
 }
 
 /// Runs the scenario with every seed, and prints the figures.
@@ -47,18 +69,8 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
     let beside = args.scenario.parent().map(Path::to_owned).unwrap_or_default();
     let read = |name: &str| std::fs::read(beside.join(name)).map_err(|error| larder_node::system_message(&error));
     let scenario = Scenario::parse_with(&text, &source, &read).map_err(|error| Failure::usage(error.to_string()))?;
-    let seeds: Vec<u64> = args.seeds.into_iter().collect();
-    let bar = progress(seeds.len() as u64);
-    let runs: Result<Vec<Vec<Figure>>, _> = on_all_cores(seeds.clone(), |seed| {
-        let figures = scenario.run(seed);
-        bar.inc(1);
-        figures
-    })
-    .into_iter()
-    .collect();
-    bar.finish_and_clear();
-    let runs = runs.map_err(|error| Failure::runtime(error.to_string()))?;
-    let mut figures = show::over_seeds(runs);
+    let seeds: Vec<u64> = args.seeds.clone().into_iter().collect();
+    let mut figures = show::over_seeds(args.run_all(&scenario, &source, &seeds)?);
     if let Some(only) = &args.only {
         figures.retain(|figure| figure.component.contains(only.as_str()));
         if figures.is_empty() {
@@ -75,6 +87,71 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
         show::tables(&figures);
     }
     Ok(())
+}
+
+/// The run that is watched, if any.
+struct Watched {
+    seed: u64,
+    watch: Option<Watch>,
+}
+
+impl Watched {
+    fn run(&self, scenario: &Scenario, seed: u64) -> Result<(Vec<Figure>, Option<Course>), ScenarioError> {
+        match self.watch.filter(|_| seed == self.seed) {
+            Some(watch) => scenario.watch(seed, watch).map(|(figures, course)| (figures, Some(course))),
+            None => scenario.run(seed).map(|figures| (figures, None)),
+        }
+    }
+}
+
+impl SimulateArgs {
+    /// Before the work: whether its files can be made.
+    fn check_files(&self) -> Result<(), Failure> {
+        self.html.iter().try_for_each(|path| check_writable(path))?;
+        self.svg.iter().chain(&self.ndnsim).try_for_each(|directory| pictures::make(directory))
+    }
+
+    /// Each seed's figures; what the first one's run was like goes into files.
+    fn run_all(&self, scenario: &Scenario, source: &str, seeds: &[u64]) -> Result<Vec<Vec<Figure>>, Failure> {
+        self.check_files()?;
+        let watched = Watched { seed: seeds.first().copied().unwrap_or_default(), watch: self.watch(scenario) };
+        let bar = progress(seeds.len() as u64);
+        let runs = on_all_cores(seeds.to_vec(), |seed| {
+            let run = watched.run(scenario, seed);
+            bar.inc(1);
+            run
+        });
+        bar.finish_and_clear();
+        let mut all = Vec::new();
+        for run in runs {
+            let (figures, course) = run.map_err(|error| Failure::runtime(error.to_string()))?;
+            all.push(figures);
+            if let Some(course) = course {
+                self.write_course(source, &course)?;
+            }
+        }
+        Ok(all)
+    }
+
+    fn watch(&self, scenario: &Scenario) -> Option<Watch> {
+        let closely = self.ndnsim.is_some();
+        let is_wanted = closely || self.html.is_some() || self.svg.is_some();
+        let usual = if closely { ndnsim::STEP } else { scenario.duration() / pictures::STEPS };
+        is_wanted.then(|| Watch { step: self.step.unwrap_or(usual), closely })
+    }
+
+    fn write_course(&self, source: &str, course: &Course) -> Result<(), Failure> {
+        if let Some(path) = &self.html {
+            replay::write(course, source, path)?;
+        }
+        if let Some(directory) = &self.svg {
+            pictures::write(course, directory)?;
+        }
+        if let Some(directory) = &self.ndnsim {
+            ndnsim::write(course, directory)?;
+        }
+        Ok(())
+    }
 }
 
 /// A bar of runs, on a terminal's standard error.

@@ -155,6 +155,11 @@ pub struct FaceCounters {
     pub out_data: u64,
     pub out_nacks: u64,
     pub out_bytes: u64,
+    /// Of the Interests themselves, without link headers; so are the next three.
+    pub in_interest_bytes: u64,
+    pub in_data_bytes: u64,
+    pub out_interest_bytes: u64,
+    pub out_data_bytes: u64,
     /// Packets from this face that were dropped, and to it that found its queue full, for whatever [`crate::DropReason`].
     pub dropped: u64,
 }
@@ -169,6 +174,10 @@ impl FaceCounters {
         self.out_data += other.out_data;
         self.out_nacks += other.out_nacks;
         self.out_bytes += other.out_bytes;
+        self.in_interest_bytes += other.in_interest_bytes;
+        self.in_data_bytes += other.in_data_bytes;
+        self.out_interest_bytes += other.out_interest_bytes;
+        self.out_data_bytes += other.out_data_bytes;
         self.dropped += other.dropped;
     }
 }

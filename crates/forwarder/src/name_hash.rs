@@ -129,27 +129,26 @@ impl NameHasher {
         out.push(Prefix { end: 0, components: 0, hash: self.root });
         let mut state = self.keyed;
         let bytes = name.as_bytes();
-        let (mut absorbed, mut wanted, mut components) = (0, lengths.0, 0);
-        for end in name.prefix_ends() {
-            if wanted == 0 {
-                break;
-            }
+        let (words, _) = bytes.as_chunks::<8>();
+        let (mut absorbed, mut left, mut components) = (0, lengths.0, 0);
+        let mut ends = name.prefix_ends();
+        while left != 0
+            && let Some(end) = ends.next()
+        {
             components += 1;
-            let is_wanted = wanted & 1 == 1;
-            wanted >>= 1;
+            let is_wanted = left & 1 == 1;
+            left >>= 1;
             if !is_wanted {
                 continue;
             }
-            while end - absorbed >= 8
-                && let Some(word) = bytes[absorbed..].first_chunk::<8>()
-            {
+            for word in &words[absorbed..end / 8] {
                 state.absorb(u64::from_le_bytes(*word));
-                absorbed += 8;
             }
+            absorbed = end / 8;
             // Of a longer name the word at the end is there whole, with what belongs to the next components cut off.
-            let last = match bytes[absorbed..].first_chunk::<8>() {
+            let last = match words.get(absorbed) {
                 Some(word) => {
-                    let tail = u64::from_le_bytes(*word) & !(u64::MAX << (8 * (end - absorbed)));
+                    let tail = u64::from_le_bytes(*word) & !(u64::MAX << (8 * (end % 8)));
                     tail | (end as u64) << 56
                 }
                 None => last_word(&bytes[..end]),

@@ -17,6 +17,15 @@ pub const LINKS: usize = 1_000_000;
 /// Requests of a trace that a scenario's consumers make, 16 bytes each in memory.
 pub const TRACE_REQUESTS: usize = 50_000_000;
 
+/// Values in the course of a run: some 100 MB.
+pub const COURSE_VALUES: usize = 4_000_000;
+
+/// Steps in the course of a run: more than a picture or a replay can show.
+pub const COURSE_STEPS: usize = 100_000;
+
+/// Data of one consumer whose delay is noted, 48 bytes each.
+pub const DELAY_ROWS: usize = 10_000_000;
+
 /// Levels of a generated tree below its root: names grow with the level, and a tree of one child a node would be all names.
 pub const TREE_LEVELS: usize = 1000;
 

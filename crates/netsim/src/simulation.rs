@@ -557,6 +557,17 @@ impl Simulation {
         (slot.node, slot.face)
     }
 
+    /// The same, to be set up before the run.
+    pub(crate) fn app_mut<A: App>(&mut self, app: AppId) -> Option<&mut A> {
+        let app: &mut dyn Any = &mut *self.apps[app.0 as usize].app;
+        app.downcast_mut()
+    }
+
+    /// Whether a node runs.
+    pub fn is_up(&self, node: NodeId) -> bool {
+        self.nodes[node.0 as usize].is_up
+    }
+
     /// An application; `None` where it is not an `A`.
     pub fn app<A: App>(&self, app: AppId) -> Option<&A> {
         let app: &dyn Any = &*self.apps[app.0 as usize].app;

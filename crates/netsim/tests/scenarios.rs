@@ -1,6 +1,7 @@
 //! What one fears of a scenario file: that it says something else than what runs, and that what is wrong in it is not found.
 
-use larder_netsim::scenario::{Figure, Scenario};
+use larder_netsim::scenario::{Figure, Scenario, Watch};
+use std::time::Duration;
 
 const DUMBBELL: &str = include_str!("../../../docs/scenarios/dumbbell.toml");
 
@@ -185,4 +186,23 @@ fn consumers_by_a_window_and_by_a_trace() {
     assert!(value(&figures, "node n0", "hits") >= 1.0);
     let refusal = Scenario::parse_with(text, "both.toml", &|_| Err("gone".to_owned())).unwrap_err().to_string();
     assert_eq!(refusal, "both.toml:19: cannot read three.csv: gone");
+}
+
+#[test]
+fn watching_changes_nothing_and_misses_nothing() {
+    let text = DUMBBELL.replace("duration = \"10s\"", "duration = \"1s\"\nwarm-up = \"333ms\"");
+    let scenario = Scenario::parse(text.split("[[fault]]").next().unwrap(), "d.toml").unwrap();
+    let shown = |figures: &[Figure]| format!("{figures:?}");
+    let figures = scenario.run(1).unwrap();
+    let (watched, course) = scenario.watch(1, Watch { step: Duration::from_millis(70), closely: true }).unwrap();
+    assert!(shown(&figures) == shown(&watched));
+    assert_eq!((course.steps.len(), course.steps[14].at.as_secs_f64()), (15, 1.0));
+    // The steps have the warm-up too.
+    let data: u64 = course.steps.iter().map(|step| step.consumers[0].data).sum();
+    assert_eq!(data, course.delays[0].len() as u64);
+    assert!(data as f64 > value(&figures, "cbr c0 /p0", "data"));
+    let last = &course.steps[14].faces[0];
+    let bytes: u64 = last.iter().map(|face| face.counters.in_data_bytes).sum();
+    let packets: u64 = last.iter().map(|face| face.counters.in_data).sum();
+    assert!(packets > 100 && bytes > 5000 * packets && bytes < 5200 * packets, "{bytes} in {packets}");
 }

@@ -202,7 +202,7 @@ fn skip_ordinary(mut rest: &[u8]) -> &[u8] {
 }
 
 /// What follows the first component of what is left of a name.
-#[inline]
+#[inline(always)]
 fn after_first(rest: &[u8]) -> Option<&[u8]> {
     match rest {
         [1..=252, length @ 0..=252, after @ ..] => after.get(usize::from(*length)..),

@@ -40,6 +40,7 @@ pub mod adaptsize_model {
 }
 mod admit;
 mod bloom;
+mod cache;
 mod engine;
 mod evict;
 mod future;
@@ -57,7 +58,8 @@ mod sketch;
 mod spec;
 mod traits;
 
-pub use engine::{Cache, Engine, Victim};
+pub use cache::{Cache, Victim};
+pub use engine::Engine;
 pub use future::{Future, FutureBuilder, FutureTooLong};
 pub use index::{AnyIds, Ids, KeyedHashes, SlotIndex};
 pub use job::{Job, JobDone};

@@ -7,7 +7,7 @@
 //! is known, then `victim` until it fits, then `on_insert`. Ghost lists remember ids, which an evictor gets with every insertion; a duel
 //! with the victim reads [`Cache::next_victim`]; an evictor that would rather bypass the newcomer says so in [`Evict::accept`].
 
-use crate::engine::Cache;
+use crate::cache::Cache;
 use crate::{Request, Slot};
 use std::any::Any;
 

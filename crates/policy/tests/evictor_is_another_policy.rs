@@ -108,6 +108,11 @@ proptest! {
     }
 
     #[test]
+    fn lhd(steps in steps(), equal: bool) {
+        compare("lhd", &mut Lhd::default(), equal, &steps)?;
+    }
+
+    #[test]
     fn lru_k(steps in steps(), equal: bool, k in 1..5usize, percent in 0..101u64) {
         compare(&format!("lru-k(k={k},history={percent})"), &mut LruK::new(k, percent), equal, &steps)?;
     }
@@ -136,6 +141,16 @@ fn random_priority_prefers_some() {
     // χ² with nine degrees of freedom: 27.9 is exceeded once in a thousand.
     let chi: f64 = stored.iter().map(|count| (f64::from(*count) - 200.0).powi(2) / 200.0).sum();
     assert!(chi < 27.9, "{chi}: {stored:?}");
+}
+
+/// As long as it takes to compute densities three times.
+#[test]
+fn lhd_learns_something_else() {
+    for equal in [false, true] {
+        let mut zipf = traffic::Zipf::new(40, 0.7, 5);
+        let steps: Vec<(bool, u64)> = (0..14_000).map(|step| (step % 97 == 0, zipf.draw())).collect();
+        compare("lhd", &mut Lhd::default(), equal, &steps).unwrap();
+    }
 }
 
 /// Of a thousand objects every second is requested again and again; newcomers must not displace those.

@@ -32,10 +32,11 @@ fn curve(bencher: Bencher<'_, '_>, rate: f64) {
         (Curve::lru(&CAPACITIES, &sample), sample)
     };
     bencher.counter(ItemsCount::new(REQUESTS)).with_inputs(start).bench_local_refs(|(curve, sample)| {
-        for access in accesses {
-            if let Some(sampled) = sample.take(access) {
-                curve.request(&sampled);
-            }
+        let mut sampled = Vec::new();
+        for accesses in accesses.chunks(1 << 14) {
+            sampled.clear();
+            sampled.extend(accesses.iter().filter_map(|access| sample.take(access)));
+            curve.requests(&sampled);
         }
     });
 }

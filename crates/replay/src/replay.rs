@@ -176,6 +176,12 @@ impl Replay {
         self.warm_up = self.counts;
     }
 
+    /// Requests that missed so far, and their bytes, since the last [`Replay::reset_counts`].
+    pub fn misses(&self) -> (u64, u64) {
+        let counts = self.counts.since(self.warm_up);
+        (counts.requests - counts.hits, counts.bytes - counts.hit_bytes)
+    }
+
     /// The figures so far, since the last [`Replay::reset_counts`]. The host fills in [`Row::requests_per_second`], since it has the clock.
     pub fn row(&self, trace: &str) -> Row {
         let Counts { requests, hits, insertions, bytes, hit_bytes } = self.counts.since(self.warm_up);

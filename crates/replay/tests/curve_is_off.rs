@@ -1,7 +1,7 @@
 //! Curves against replays: equal to the hit where they are exact, within the stated error where they are sampled.
 
 use larder_policy::{Kind, registry};
-use larder_replay::{Access, Curve, Point, Sample, Trace, Zipf, replay};
+use larder_replay::{Access, Curve, Point, Sample, Sampled, Trace, Zipf, replay};
 use larder_units::{ByteSize, Streams, Time};
 use proptest::prelude::*;
 use std::path::Path;
@@ -23,23 +23,23 @@ fn everything() -> Sample {
     Sample::of(1.0, 1).unwrap()
 }
 
+/// In pieces that are not of one length.
+fn feed(accesses: &[Access], sample: &mut Sample, mut requests: impl FnMut(&[Sampled])) {
+    let sampled: Vec<Sampled> = accesses.iter().filter_map(|access| sample.take(access)).collect();
+    let (some, rest) = sampled.split_at(sampled.len() / 3);
+    requests(some);
+    rest.chunks(1000).for_each(requests);
+}
+
 fn lru_curve(accesses: &[Access], capacities: &[u64], mut sample: Sample) -> Vec<Point> {
     let mut curve = Curve::lru(capacities, &sample);
-    for access in accesses {
-        if let Some(sampled) = sample.take(access) {
-            curve.request(&sampled);
-        }
-    }
+    feed(accesses, &mut sample, |sampled| curve.requests(sampled));
     curve.points(&sample)
 }
 
 fn miniature(spec: &str, accesses: &[Access], capacity: u64, mut sample: Sample) -> Point {
     let mut cache = Curve::miniature(&spec.parse().unwrap(), ByteSize::from_bytes(capacity), &sample, 1).unwrap();
-    for access in accesses {
-        if let Some(sampled) = sample.take(access) {
-            cache.request(&sampled);
-        }
-    }
+    feed(accesses, &mut sample, |sampled| cache.requests(sampled));
     cache.points(&sample)[0]
 }
 
@@ -166,6 +166,32 @@ fn the_error_stated_is_not_the_error() {
         }
     }
     assert!(held * 100 >= all * 80, "{held} of {all} within the stated error");
+}
+
+/// With at most 2,000 of 30,000 objects, in twelve independent samples.
+#[test]
+fn the_error_of_bounded_memory_is_not_the_error() {
+    let accesses = zipf(30_000, 100_000, |id| 1 + id % 7);
+    let capacities = [4_000, 20_000, 80_000];
+    let truth = lru_curve(&accesses, &capacities, everything());
+    let mut held = 0;
+    for seed in 0..12 {
+        let mut sample = Sample::of(1.0, seed).unwrap();
+        let mut curve = Curve::bounded_lru(&capacities, &sample, 2_000);
+        feed(&accesses, &mut sample, |sampled| curve.requests(sampled));
+        assert!(curve.rate() < 0.2 && curve.rate() > 0.02, "{}", curve.rate());
+        for (point, truth) in curve.points(&sample).iter().zip(&truth) {
+            let off = (point.object_hit_ratio - truth.object_hit_ratio).abs();
+            assert!(point.object_error > 0.0 && point.object_error < 0.15, "{point:?}");
+            held += u32::from(off <= point.object_error);
+        }
+    }
+    assert!(held * 100 >= 36 * 80, "{held} of 36 within the stated error");
+    // Where nothing has to be given up, it is exact.
+    let mut sample = everything();
+    let mut curve = Curve::bounded_lru(&capacities, &sample, 1 << 20);
+    feed(&accesses, &mut sample, |sampled| curve.requests(sampled));
+    assert_eq!(curve.points(&sample), truth);
 }
 
 /// Whether some eviction does otherwise in a miniature than the stated error tells: most of its samples must hold, or it must say so.

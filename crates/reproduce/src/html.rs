@@ -38,6 +38,9 @@ pub(crate) fn page(report: &Report) -> String {
     if !report.only.is_empty() {
         let _ = writeln!(page, "<p>A part of the reproduction: only {}.</p>", escaped(&report.only.join(", ")));
     }
+    if !report.missing.is_empty() {
+        let _ = writeln!(page, "<p class=\"fails\">Not finished: {}.</p>", escaped(&report.missing.join(", ")));
+    }
     for section in &report.sections {
         write_section(&mut page, section);
     }

@@ -30,12 +30,14 @@ mod filter;
 mod html;
 mod ndn_vs_http;
 mod report;
+mod rows;
 mod section;
 mod work;
 
 pub use claim::{Claim, Judged, Quick, Stated};
 pub use experiment::{Experiment, FigureText};
 pub use report::Report;
+pub use rows::Rows;
 pub use section::{Section, Table};
 pub use work::{Unwatched, Watch, on_all_cores, thread_time};
 
@@ -55,18 +57,13 @@ pub struct Request<'a> {
     pub traces: Option<&'a Path>,
     /// Names of [`Paper::experiments`] that alone are to be run; none: all.
     pub only: &'a [String],
+    /// What is finished already, and where what is finished goes.
+    pub rows: &'a Rows,
 }
 
 impl Request<'_> {
     fn wants(&self, experiment: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|name| name == experiment)
-    }
-
-    /// The sections of those that are wanted of `experiments`, which stand in the order of [`Paper::experiments`].
-    fn sections(&self, experiments: &[Run], watch: &dyn Watch) -> Result<Vec<Section>, Error> {
-        debug_assert_eq!(self.paper.experiments.len(), experiments.len(), "an experiment without a name never runs");
-        let named = self.paper.experiments.iter().zip(experiments);
-        named.filter(|(name, _)| self.wants(name)).map(|(_, run)| run(self, watch)).collect()
     }
 }
 
@@ -97,15 +94,18 @@ pub struct Paper {
     pub name: &'static str,
     /// Authors, title, where and when it was published.
     pub citation: &'static str,
-    /// Its experiments, in the order in which they are run: the names of their files.
-    pub experiments: &'static [&'static str],
-    run: fn(&Request<'_>, &dyn Watch) -> Result<Vec<Section>, Error>,
+    experiments: &'static [(&'static str, Run)],
 }
 
 /// The papers, in alphabetical order.
 pub const PAPERS: &[Paper] = &[adaptsize::PAPER, chunk_size::PAPER, clock::PAPER, filter::PAPER, ndn_vs_http::PAPER];
 
 impl Paper {
+    /// Its experiments, in the order in which they are run: the names of their files.
+    pub fn experiments(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.experiments.iter().map(|(name, _)| *name)
+    }
+
     /// The paper of this short name.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Paper {
     /// # Errors
     /// [`Error`] with the first that is not, and those that there are.
     pub fn check(&self, only: &[String]) -> Result<(), Error> {
-        let known = self.experiments;
+        let known: Vec<&str> = self.experiments().collect();
         let unknown = only.iter().find(|name| !known.contains(&name.as_str()));
         unknown.map_or(Ok(()), |unknown| {
             Err(Error(format!("`{}` has no experiment `{unknown}`; there is {}", self.name, known.join(", "))))
@@ -136,15 +136,23 @@ impl fmt::Debug for Paper {
     }
 }
 
-/// Runs the experiments of a paper.
+/// Runs the experiments of a paper. `watch` is shown the report after each ([`Watch::ended`]).
 ///
 /// # Errors
-/// [`Error`] where there is no such experiment, or one could not measure what it claims. A claim that does not hold is no error: see [`Report::failures`].
+/// [`Error`] where there is no such experiment, one could not measure what it claims, or `watch` could not keep the report. A claim that does not hold
+/// is no error: see [`Report::failures`].
 pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Error> {
     let begun = std::time::Instant::now();
     request.paper.check(request.only)?;
-    let sections = (request.paper.run)(request, watch)?;
-    Ok(Report::new(request, begun.elapsed(), sections))
+    let mut report = Report::new(request);
+    for (name, run) in request.paper.experiments.iter().filter(|(name, _)| request.wants(name)) {
+        let section = run(request, watch)?;
+        report.sections.push(section);
+        report.missing.retain(|missing| missing != name);
+        report.took = begun.elapsed();
+        watch.ended(&report)?;
+    }
+    Ok(report)
 }
 
 /// Why a reproduction could not be made: one line.
@@ -158,3 +166,9 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<String> for Error {
+    fn from(line: String) -> Error {
+        Error(line)
+    }
+}

@@ -18,14 +18,25 @@ pub struct Report {
     pub only: Vec<String>,
     /// Wall time.
     pub took: Duration,
-    /// The experiments, in the paper's order.
+    /// The experiments that are finished, in the paper's order.
     pub sections: Vec<Section>,
+    /// Those that were asked for and are not finished.
+    pub missing: Vec<&'static str>,
 }
 
 impl Report {
-    pub(crate) fn new(request: &Request<'_>, took: Duration, sections: Vec<Section>) -> Report {
+    pub(crate) fn new(request: &Request<'_>) -> Report {
         let Request { paper, scale, seed, only, .. } = *request;
-        Report { paper: paper.name, citation: paper.citation, scale, seed, only: only.to_vec(), took, sections }
+        Report {
+            paper: paper.name,
+            citation: paper.citation,
+            scale,
+            seed,
+            only: only.to_vec(),
+            took: Duration::ZERO,
+            sections: Vec::new(),
+            missing: paper.experiments().filter(|name| request.wants(name)).collect(),
+        }
     }
 
     /// Every claim, judged.

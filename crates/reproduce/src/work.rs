@@ -1,5 +1,6 @@
 //! All cores, and whoever watches the work.
 
+use crate::{Error, Report};
 use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -12,6 +13,11 @@ pub trait Watch: Sync {
     fn advance(&self, units: u64);
     /// Something was left out, and why: one line.
     fn warn(&self, line: &str);
+    /// An experiment has ended; all that the report can say by now.
+    ///
+    /// # Errors
+    /// [`Error`] that ends the reproduction: what it finds can no longer be kept.
+    fn ended(&self, report: &Report) -> Result<(), Error>;
 }
 
 /// Watches nothing.
@@ -21,6 +27,9 @@ impl Watch for Unwatched {
     fn begin(&self, _: &str, _: u64) {}
     fn advance(&self, _: u64) {}
     fn warn(&self, _: &str) {}
+    fn ended(&self, _: &Report) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// Processor time of this thread: what other programs do on the machine does not count.

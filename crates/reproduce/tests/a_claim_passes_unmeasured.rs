@@ -128,7 +128,7 @@ fn a_file_is_no_experiment_s() {
         let files = std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path());
         let mut files: Vec<_> = files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
         files.sort_unstable();
-        let mut named = paper.experiments.to_vec();
+        let mut named: Vec<&str> = paper.experiments().collect();
         named.sort_unstable();
         assert_eq!(files, named, "{}", paper.name);
     }

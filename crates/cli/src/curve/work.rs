@@ -35,8 +35,8 @@ impl Timed {
     fn take(&mut self, chunk: &[Sampled]) {
         let start = thread_time();
         match &mut self.line {
-            Line::Lru(curve) => chunk.iter().for_each(|sampled| curve.request(sampled)),
-            Line::Cache(cache) => chunk.iter().for_each(|sampled| cache.request(sampled)),
+            Line::Lru(curve) => curve.requests(chunk),
+            Line::Cache(cache) => cache.requests(chunk),
         }
         self.busy += thread_time().saturating_sub(start);
     }
@@ -77,15 +77,20 @@ impl Lines {
         })
     }
 
-    /// Each policy's points, and the seconds of processor time that they took, with the sampling.
-    pub fn points(&self, sample: &Sample) -> impl Iterator<Item = (Vec<Point>, f64)> {
+    /// Each policy's points, the share of the objects that they are of by now, and the seconds of processor time that they took, with the
+    /// sampling.
+    pub fn points(&self, sample: &Sample) -> impl Iterator<Item = (Vec<Point>, f64, f64)> {
         self.policies.iter().map(|lines| {
             let points = lines.iter().flat_map(|timed| match &timed.line {
                 Line::Lru(curve) => curve.points(sample),
                 Line::Cache(cache) => cache.points(sample),
             });
             let busy: Duration = lines.iter().map(|timed| timed.busy).sum();
-            (points.collect(), (busy + self.sampling).as_secs_f64())
+            let rate = lines.first().map_or(1.0, |timed| match &timed.line {
+                Line::Lru(curve) => curve.rate(),
+                Line::Cache(cache) => cache.rate(),
+            });
+            (points.collect(), rate, (busy + self.sampling).as_secs_f64())
         })
     }
 }

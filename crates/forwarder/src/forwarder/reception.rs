@@ -329,8 +329,14 @@ impl Forwarder {
             counters.out_bytes += packet.len() as u64;
             match (send.header.nack, packet.first().map(|first| u32::from(*first))) {
                 (Some(_), _) => counters.out_nacks += 1,
-                (None, Some(types::INTEREST)) => counters.out_interests += 1,
-                _ => counters.out_data += 1,
+                (None, Some(types::INTEREST)) => {
+                    counters.out_interests += 1;
+                    counters.out_interest_bytes += packet.len() as u64;
+                }
+                _ => {
+                    counters.out_data += 1;
+                    counters.out_data_bytes += packet.len() as u64;
+                }
             }
         }
     }
@@ -340,9 +346,15 @@ impl FaceCounters {
     #[inline]
     fn count_arrival(&mut self, packet: &Packet<'_>, nack: Option<NackReason>) {
         match (packet, nack) {
-            (Packet::Interest(..), None) => self.in_interests += 1,
+            (Packet::Interest(interest, _), None) => {
+                self.in_interests += 1;
+                self.in_interest_bytes += interest.wire.len() as u64;
+            }
             (Packet::Interest(..), Some(_)) => self.in_nacks += 1,
-            (Packet::Data(..), None) => self.in_data += 1,
+            (Packet::Data(data, _), None) => {
+                self.in_data += 1;
+                self.in_data_bytes += data.wire.len() as u64;
+            }
             _ => {}
         }
     }

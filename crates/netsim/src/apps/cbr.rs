@@ -5,8 +5,9 @@
 //! refused goes first, the lowest number first, in the place of a new one.
 
 use super::names::Names;
-use super::retransmission::Retransmission;
+use super::retransmission::{Answered, Retransmission};
 use crate::app::{App, Received, Sends};
+use crate::limits::DELAY_ROWS;
 use larder_packet::{Data, Interest, InterestBuilder, Name, types};
 use larder_units::{Stream, Time};
 use std::time::Duration;
@@ -85,6 +86,21 @@ pub struct ConsumerCounters {
     pub last_delay: f64,
 }
 
+/// One Data of a consumer: what ndnSIM's AppDelayTracer tells of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DelayRow {
+    /// When it came.
+    pub at: Time,
+    /// The sequence number.
+    pub number: u64,
+    /// Since the Interest was last sent.
+    pub last: Duration,
+    /// Since it was first sent.
+    pub full: Duration,
+    /// How often it was sent.
+    pub sends: u32,
+}
+
 /// A consumer at a constant rate.
 pub struct Cbr {
     config: CbrConfig,
@@ -95,6 +111,8 @@ pub struct Cbr {
     planned: Option<Time>,
     next_timer: Option<Time>,
     counters: ConsumerCounters,
+    /// Where somebody wants them.
+    delays: Option<Vec<DelayRow>>,
 }
 
 impl Cbr {
@@ -109,6 +127,7 @@ impl Cbr {
             planned: first,
             next_timer: first,
             counters: ConsumerCounters::default(),
+            delays: None,
             config,
             stream,
         }
@@ -117,6 +136,16 @@ impl Cbr {
     /// What it has seen.
     pub fn counters(&self) -> &ConsumerCounters {
         &self.counters
+    }
+
+    /// Notes each Data's delay from now on, [`crate::limits::DELAY_ROWS`] at most.
+    pub fn note_delays(&mut self) {
+        self.delays = Some(Vec::new());
+    }
+
+    /// What was noted.
+    pub fn delays(&self) -> &[DelayRow] {
+        self.delays.as_deref().unwrap_or_default()
     }
 
     /// Numbers that wait for their Data.
@@ -238,7 +267,8 @@ impl App for Cbr {
                 self.plan(now);
             }
         } else if let Ok(data) = Data::decode(packet.packet) {
-            let answered = self.number(data.name).and_then(|number| self.retransmission.answered(now, number));
+            let number = self.number(data.name).unwrap_or(u64::MAX);
+            let answered = self.retransmission.answered(now, number);
             self.counters.marks += u64::from(packet.header.congestion_mark.is_some_and(|mark| mark > 0));
             match answered {
                 Some(answered) => {
@@ -246,6 +276,10 @@ impl App for Cbr {
                     self.counters.bytes += data.content.len() as u64;
                     self.counters.full_delay += answered.full.as_secs_f64();
                     self.counters.last_delay += answered.last.as_secs_f64();
+                    if let Some(delays) = self.delays.as_mut().filter(|delays| delays.len() < DELAY_ROWS) {
+                        let Answered { full, last, sends } = answered;
+                        delays.push(DelayRow { at: now, number, last, full, sends });
+                    }
                 }
                 None => self.counters.unexpected += 1,
             }

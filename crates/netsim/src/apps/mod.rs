@@ -15,7 +15,7 @@ mod producer;
 mod retransmission;
 mod transfer;
 
-pub use cbr::{Cbr, CbrConfig, ConsumerCounters, Randomize};
+pub use cbr::{Cbr, CbrConfig, ConsumerCounters, DelayRow, Randomize};
 pub use custodian::{Custodian, CustodianCounters};
 pub use names::{Names, TraceShare, ZipfMandelbrot};
 pub use producer::{Payload, Producer, ProducerConfig, Unsigned};

@@ -46,6 +46,8 @@ pub(crate) struct Answered {
     pub(crate) full: Duration,
     /// Since it was last sent.
     pub(crate) last: Duration,
+    /// How often it was sent.
+    pub(crate) sends: u32,
 }
 
 impl Retransmission {
@@ -79,7 +81,7 @@ impl Retransmission {
         if pending.sends == 1 {
             self.sample(now.since(pending.first).as_secs_f64());
         }
-        Some(Answered { full: now.since(pending.first), last: now.since(pending.last) })
+        Some(Answered { full: now.since(pending.first), last: now.since(pending.last), sends: pending.sends })
     }
 
     /// A Nack: the number is sent again as soon as there is a turn.

@@ -4,6 +4,7 @@ use super::apps::{make_consumers, make_producers};
 use super::caching::{self, Caches};
 use super::tables::{FaultTable, NodeTable, OneNodeTable, StoreTable};
 use super::{Scenario, ScenarioError};
+use crate::apps::Cbr;
 use crate::{AppId, Fault, LinkId, NodeConfig, NodeId, Simulation, Topology};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -19,6 +20,19 @@ pub(super) struct Built {
     pub(super) producers: Vec<AppId>,
     /// The caches of hash routing, by their figures' names.
     pub(super) custodians: Vec<(String, AppId)>,
+    /// Where nodes are drawn, by their number.
+    pub(super) positions: Vec<Option<(f64, f64)>>,
+}
+
+impl Built {
+    /// Consumers at a rate note each Data's delay from now on.
+    pub(super) fn note_delays(&mut self) {
+        for (_, app) in &self.consumers {
+            if let Some(cbr) = self.network.app_mut::<Cbr>(*app) {
+                cbr.note_delays();
+            }
+        }
+    }
 }
 
 pub(super) fn build(scenario: &Scenario, seed: u64) -> Result<Built, ScenarioError> {
@@ -35,6 +49,7 @@ pub(super) fn build(scenario: &Scenario, seed: u64) -> Result<Built, ScenarioErr
         consumers,
         producers: producers.into_iter().map(|served| served.app).collect(),
         custodians: custodians.into_iter().map(|custodian| (custodian.label, custodian.app)).collect(),
+        positions: topology.positions,
     })
 }
 

@@ -29,11 +29,13 @@
 mod apps;
 mod build;
 mod caching;
+mod course;
 mod figures;
 mod record;
 mod tables;
 mod values;
 
+pub use course::{ChannelStep, ConsumerStep, Course, CourseNode, NodeStep, Step, Watch};
 pub use figures::Figure;
 
 use crate::limits::TRACE_REQUESTS;
@@ -43,6 +45,7 @@ use record::Record;
 use std::fmt;
 use std::io::Cursor;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A network and what happens in it, as its file says.
 #[derive(Debug)]
@@ -139,23 +142,58 @@ impl Scenario {
         Ok(requests.into())
     }
 
+    /// How long it runs, in virtual time.
+    pub fn duration(&self) -> Duration {
+        self.tables.duration
+    }
+
     /// Runs it with a seed, and tells what became of it: from the end of the warm-up on.
     ///
     /// # Errors
     /// [`ScenarioError`] where time stands still.
     pub fn run(&self, seed: u64) -> Result<Vec<Figure>, ScenarioError> {
         let mut built = build::build(self, seed)?;
-        let until = |built: &mut build::Built, after| {
-            let ran = built.network.run_until(Time::ZERO + after);
-            ran.map_err(|stuck| ScenarioError(format!("{}: {stuck}", self.source)))?;
-            Ok(Record::take(built))
-        };
         let mut before = Record::take(&built);
         if !self.tables.warm_up.is_zero() {
-            before = until(&mut built, self.tables.warm_up)?;
+            before = self.until(&mut built, self.tables.warm_up)?;
         }
-        let after = until(&mut built, self.tables.duration)?;
+        let after = self.until(&mut built, self.tables.duration)?;
         Ok(figures::figures(&built, &before, &after))
+    }
+
+    /// As [`Scenario::run`], and tells what happened on the way, the warm-up included. Watching changes nothing.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] where time stands still.
+    pub fn watch(&self, seed: u64, watch: Watch) -> Result<(Vec<Figure>, Course), ScenarioError> {
+        let mut built = build::build(self, seed)?;
+        if watch.closely {
+            built.note_delays();
+        }
+        let mut course = Course::new(&built);
+        let step = course.step(watch.step, self.tables.duration);
+        let mut before = Record::take(&built);
+        let (mut counted_from, mut end) = (before.clone(), Duration::ZERO);
+        while end < self.tables.duration {
+            // A last step of some nanoseconds would tell of nothing.
+            let left = self.tables.duration - end;
+            let next = if left <= step + step / 100 { self.tables.duration } else { end + step };
+            // The figures begin at the end of the warm-up, wherever the steps end.
+            if end < self.tables.warm_up && self.tables.warm_up <= next {
+                counted_from = self.until(&mut built, self.tables.warm_up)?;
+            }
+            let after = self.until(&mut built, next)?;
+            course.add(&built, &before, &after, watch.closely);
+            (before, end) = (after, next);
+        }
+        course.take_delays(&built);
+        Ok((figures::figures(&built, &counted_from, &before), course))
+    }
+
+    fn until(&self, built: &mut build::Built, after: Duration) -> Result<Record, ScenarioError> {
+        let ran = built.network.run_until(Time::ZERO + after);
+        ran.map_err(|stuck| ScenarioError(format!("{}: {stuck}", self.source)))?;
+        Ok(Record::take(built))
     }
 
     /// The error at this place of the file.

@@ -38,6 +38,7 @@ pub(super) struct FetchRecord {
 pub(super) struct NodeRecord {
     pub(super) interests: u64,
     pub(super) content_store: ContentStoreCounters,
+    pub(super) satisfied: u64,
     pub(super) unsatisfied: u64,
     pub(super) drops: u64,
     pub(super) missed: u64,
@@ -99,6 +100,14 @@ impl ConsumerRecord {
         }
     }
 
+    /// Bytes of content.
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            ConsumerRecord::Rate(counters) => counters.bytes,
+            ConsumerRecord::Fetch(fetch) => fetch.stats.bytes,
+        }
+    }
+
     fn since(&self, before: &ConsumerRecord) -> ConsumerRecord {
         match (self, before) {
             (ConsumerRecord::Rate(after), ConsumerRecord::Rate(before)) => ConsumerRecord::Rate(ConsumerCounters {
@@ -149,6 +158,7 @@ fn node_record(network: &Simulation, node: crate::NodeId) -> NodeRecord {
     NodeRecord {
         interests: stats.packets.in_interests,
         content_store: stats.content_store,
+        satisfied: stats.satisfied,
         unsatisfied: stats.unsatisfied,
         drops: stats.drops.iter().map(|(_, count)| count).sum(),
         missed: network.missed(node),
@@ -171,6 +181,7 @@ impl NodeRecord {
                 evictions: store.evictions.saturating_sub(earlier.evictions),
                 evicted_ages: store.evicted_ages.saturating_sub(earlier.evicted_ages),
             },
+            satisfied: self.satisfied.saturating_sub(before.satisfied),
             unsatisfied: self.unsatisfied.saturating_sub(before.unsatisfied),
             drops: self.drops.saturating_sub(before.drops),
             missed: self.missed.saturating_sub(before.missed),

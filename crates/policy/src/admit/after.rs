@@ -11,7 +11,7 @@
 //!
 //! O(1) a request; 33 to 45 bytes a key, so some 400 an object stored.
 
-use crate::engine::Cache;
+use crate::cache::Cache;
 use crate::hash::mix;
 use crate::limits::{AFTER_KEYS_AN_OBJECT, AFTER_MAX_KEYS, AFTER_MIN_KEYS};
 use crate::list::{Links, List};

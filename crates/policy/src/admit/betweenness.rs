@@ -7,7 +7,7 @@
 //! Admits everything where the engine is told no [`crate::Path`]. Sizes do not matter to it. O(1); no state.
 
 use crate::Request;
-use crate::engine::Cache;
+use crate::cache::Cache;
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Admit, Policy};
 

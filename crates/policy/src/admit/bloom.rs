@@ -12,7 +12,7 @@
 
 use crate::Request;
 use crate::bloom::Bloom;
-use crate::engine::Cache;
+use crate::cache::Cache;
 use crate::limits::{BLOOM_MAX_WINDOW, BLOOM_MIN_WINDOW, BLOOM_WINDOW_AN_OBJECT};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::registry::{Build, PolicyEntry};

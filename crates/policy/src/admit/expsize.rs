@@ -5,7 +5,7 @@
 //! popular gets in at last. O(1); no state.
 
 use crate::Request;
-use crate::engine::Cache;
+use crate::cache::Cache;
 use crate::parameters::{Parameter, Preset, Values};
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Admit, Policy};

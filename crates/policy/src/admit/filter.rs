@@ -17,7 +17,7 @@
 //! O(1) a request (a growing table is amortised); 260 to 520 bytes an object at the default h, less above 8 MB.
 
 use crate::Request;
-use crate::engine::Cache;
+use crate::cache::Cache;
 use crate::hash::mix;
 use crate::limits::{
     FILTER_ALWAYS_AFFORDABLE_TABLE, FILTER_ARRIVALS, FILTER_CAPACITY_SHARE, FILTER_MAX_TABLE, FILTER_MAX_WINDOW,

@@ -14,7 +14,7 @@
 use super::expsize::chance;
 use super::shadow::Shadow;
 use crate::Request;
-use crate::engine::Cache;
+use crate::cache::Cache;
 use crate::limits::HILLCLIMB_MAX_INTERVAL;
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::registry::{Build, PolicyEntry, Setting};

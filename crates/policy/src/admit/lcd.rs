@@ -7,7 +7,7 @@
 //! no state.
 
 use crate::Request;
-use crate::engine::Cache;
+use crate::cache::Cache;
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Admit, Policy};
 

@@ -4,7 +4,7 @@
 //! do not matter to it. O(1); no state.
 
 use crate::Request;
-use crate::engine::Cache;
+use crate::cache::Cache;
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Admit, Policy};
 

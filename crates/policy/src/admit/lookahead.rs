@@ -17,7 +17,7 @@
 use super::expsize::chance;
 use super::shadow::Shadow;
 use crate::Request;
-use crate::engine::Cache;
+use crate::cache::Cache;
 use crate::future::Future;
 use crate::hash::mix;
 use crate::parameters::{Arguments, Parameter, Preset, Values};

@@ -13,7 +13,7 @@
 //! no state.
 
 use crate::Request;
-use crate::engine::Cache;
+use crate::cache::Cache;
 use crate::limits::PROBCACHE_MAX_WINDOW;
 use crate::parameters::{Parameter, Preset, Values};
 use crate::registry::{Build, PolicyEntry};

@@ -3,7 +3,7 @@
 //! O(1) a request; no state.
 
 use crate::Request;
-use crate::engine::Cache;
+use crate::cache::Cache;
 use crate::parameters::{Parameter, Preset, Values};
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Admit, Policy};

@@ -18,7 +18,7 @@
 
 use crate::Request;
 use crate::bloom::Bloom;
-use crate::engine::Cache;
+use crate::cache::Cache;
 use crate::limits::{SKETCH_MAX_WINDOW, SKETCH_MIN_WINDOW};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::registry::{Build, PolicyEntry};

@@ -3,6 +3,7 @@
 mod clock_pro;
 mod ghosts;
 mod lecar;
+mod lhd;
 mod lirs;
 mod queues;
 mod ranked;
@@ -10,6 +11,7 @@ mod ranked;
 pub use clock_pro::*;
 pub use ghosts::*;
 pub use lecar::*;
+pub use lhd::*;
 pub use lirs::*;
 pub use queues::*;
 pub use ranked::*;

@@ -13,11 +13,14 @@ const _: () = assert!(CURVE_SETS == 8, "STUDENT is for eight sets");
 
 /// Caches that count their misses.
 pub trait Simulated {
-    /// One request.
-    fn request(&mut self, access: &Access);
+    /// Requests, one after another.
+    fn requests(&mut self, accesses: &[Access]);
 
-    /// Each capacity in bytes, ascending, and its misses so far.
+    /// Each capacity in bytes, ascending, and its misses so far, of the share of the objects that it was made for.
     fn misses(&self) -> Vec<(u64, Misses)>;
+
+    /// The share of the objects that it looks at by now.
+    fn rate(&self) -> f64;
 
     /// The simulated policy does not scale with the sample: see [`Point::error_is_least`].
     fn error_is_least(&self) -> bool;
@@ -63,9 +66,8 @@ pub struct Point {
 ///
 /// let mut sample = Sample::of(1.0, 1).unwrap();
 /// let mut curve = Curve::lru(&[1, 2], &sample);
-/// for id in [7, 8, 7, 7] {
-///     curve.request(&sample.take(&Access { id, size: 1, now: Time::ZERO }).unwrap());
-/// }
+/// let accesses = [7, 8, 7, 7].map(|id| Access { id, size: 1, now: Time::ZERO });
+/// curve.requests(&accesses.map(|access| sample.take(&access).unwrap()));
 /// let ratios: Vec<f64> = curve.points(&sample).iter().map(|point| point.object_hit_ratio).collect();
 /// assert_eq!(ratios, [0.25, 0.5]);
 /// ```
@@ -73,13 +75,22 @@ pub struct Curve<S> {
     whole: S,
     /// One for each part of the sample; none where the sample is everything.
     sets: Vec<S>,
+    /// Kept for its memory: requests of everyone, and of each set.
+    sorted: [Vec<Access>; 1 + CURVE_SETS],
 }
 
 impl Curve<LruCurve> {
     /// LRU caches of `capacities` bytes.
     pub fn lru(capacities: &[u64], sample: &Sample) -> Self {
-        let curve = |rate| LruCurve::new(capacities, rate);
-        Curve { whole: curve(sample.rate()), sets: set_rates(sample).map(curve).collect() }
+        let curve = |sample| LruCurve::new(capacities, sample, usize::MAX);
+        Curve::of(curve(sample.clone()), sets(sample).map(curve).collect())
+    }
+
+    /// The same in bounded memory: it looks at fewer of the sample's objects as soon as more than `max_objects` would have to be followed, and again as
+    /// many in the sets that tell the error.
+    pub fn bounded_lru(capacities: &[u64], sample: &Sample, max_objects: usize) -> Self {
+        let set = |_| LruCurve::new(capacities, sample.set(), max_objects / CURVE_SETS);
+        Curve::of(LruCurve::new(capacities, sample.clone(), max_objects), (0..CURVE_SETS).map(set).collect())
     }
 }
 
@@ -89,24 +100,36 @@ impl Curve<Miniature> {
     /// # Errors
     /// [`SpecError`] where the spec's arguments contradict each other.
     pub fn miniature(spec: &Spec, capacity: ByteSize, sample: &Sample, seed: u64) -> Result<Self, SpecError> {
-        let cache = |rate| Miniature::new(spec, capacity, rate, seed);
-        Ok(Curve { whole: cache(sample.rate())?, sets: set_rates(sample).map(cache).collect::<Result<_, _>>()? })
+        let cache = |sample: Sample| Miniature::new(spec, capacity, sample.rate(), seed);
+        Ok(Curve::of(cache(sample.clone())?, sets(sample).map(cache).collect::<Result<_, _>>()?))
     }
 }
 
-fn set_rates(sample: &Sample) -> impl Iterator<Item = f64> + use<> {
-    let rate = sample.rate();
-    std::iter::repeat_n(rate / CURVE_SETS as f64, if rate < 1.0 { CURVE_SETS } else { 0 })
+/// The parts of a sample; none of everything.
+fn sets(sample: &Sample) -> impl Iterator<Item = Sample> + use<> {
+    std::iter::repeat_n(sample.set(), if sample.rate() < 1.0 { CURVE_SETS } else { 0 })
 }
 
 impl<S: Simulated> Curve<S> {
-    /// One request of the sample.
-    #[inline]
-    pub fn request(&mut self, sampled: &Sampled) {
-        self.whole.request(&sampled.access);
-        if let Some(set) = self.sets.get_mut(usize::from(sampled.set)) {
-            set.request(&sampled.access);
+    fn of(whole: S, sets: Vec<S>) -> Curve<S> {
+        Curve { whole, sets, sorted: Default::default() }
+    }
+
+    /// Requests of the sample, one after another: many at once are faster.
+    pub fn requests(&mut self, sampled: &[Sampled]) {
+        self.sorted.iter_mut().for_each(Vec::clear);
+        self.sorted[0].extend(sampled.iter().map(|sampled| sampled.access));
+        if !self.sets.is_empty() {
+            sampled.iter().for_each(|sampled| self.sorted[1 + usize::from(sampled.set)].push(sampled.access));
         }
+        let [all, of_sets @ ..] = &self.sorted;
+        self.whole.requests(all);
+        self.sets.iter_mut().zip(of_sets).for_each(|(set, accesses)| set.requests(accesses));
+    }
+
+    /// The share of the objects that it looks at by now.
+    pub fn rate(&self) -> f64 {
+        self.whole.rate()
     }
 
     /// The curve so far; `sample` is the one that the requests were taken from.
@@ -117,11 +140,11 @@ impl<S: Simulated> Curve<S> {
             .map(|(place, (capacity, whole))| {
                 let estimate = |all: f64, of: fn(&Misses) -> f64| {
                     let sets: Vec<f64> = sets.iter().map(|set| of(&set[place].1)).collect();
-                    ratio(of(&whole), &sets, all, sample.rate())
+                    ratio(of(&whole), &sets, all, [sample.rate(), self.rate()])
                 };
                 let (object_hit_ratio, object_error) = estimate(sample.requests() as f64, |misses| misses.requests);
                 let (byte_hit_ratio, byte_error) = estimate(sample.bytes(), |misses| misses.bytes);
-                let error_is_least = sample.rate() < 1.0 && self.whole.error_is_least();
+                let error_is_least = self.rate() < 1.0 && self.whole.error_is_least();
                 let size_changes = self.whole.size_changes();
                 Point {
                     capacity,
@@ -137,21 +160,22 @@ impl<S: Simulated> Curve<S> {
     }
 }
 
-/// The hit ratio of `all`, from the misses of a sample and of its sets, and its error: see the module's page.
-fn ratio(whole: f64, sets: &[f64], all: f64, rate: f64) -> (f64, f64) {
+/// The hit ratio of `all`, from the misses of a sample and of its sets, and its error: see the module's page. The misses are counted as of the first
+/// of the rates, and the last is that of the objects still looked at.
+fn ratio(whole: f64, sets: &[f64], all: f64, [rate, last]: [f64; 2]) -> (f64, f64) {
     if all == 0.0 {
         return (0.0, 0.0);
     }
     let miss_ratio = whole / (all * rate);
     let hit_ratio = (1.0 - miss_ratio).clamp(0.0, 1.0);
-    if sets.is_empty() {
+    if last == 1.0 {
         return (hit_ratio, 0.0);
     }
     let count = sets.len() as f64;
     let of_sets: Vec<f64> = sets.iter().map(|misses| misses * count / (all * rate)).collect();
     let mean = of_sets.iter().sum::<f64>() / count;
     let squares: f64 = of_sets.iter().map(|set| (set - mean).powi(2)).sum();
-    let chance = STUDENT * (1.0 - rate).sqrt() * (squares / (count * (count - 1.0))).sqrt();
+    let chance = STUDENT * (1.0 - last).sqrt() * (squares / (count * (count - 1.0))).sqrt();
     let bias = (mean - miss_ratio) / (count - 1.0);
     (hit_ratio, chance.hypot(bias).min(1.0))
 }

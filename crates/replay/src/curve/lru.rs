@@ -1,232 +1,283 @@
 //! LRU at many capacities in one pass.
 //!
-//! An LRU cache holds the most recently requested objects, as many as fit. So a request hits every cache that holds as much as was asked for
-//! since the object's last request, and the object: that sum is its stack distance, [`distance`](super::distance) finds it.
+//! LRU caches of all capacities keep one order: that of last requests. An object moves to its end in all of them at once, and a cache is the end of
+//! it, from a mark on: what stands before the mark has left. So one order serves all caches, and each has a mark, and the bytes behind it. The
+//! order is a line of sizes, the newest last; a request leaves a hole where its object stood, and puts it behind all others. Where that is more
+//! than a cache holds, its mark goes on, past holes and past what leaves. A mark passes each place once, in memory's order, where a tree of stack
+//! distances (Mattson et al., Evaluation techniques for storage hierarchies, IBM Systems Journal 1970) reads another cache line at every
+//! level: exact at 8 capacities, this costs 3.4 replays of one cache, and a tree did 8.3 (`benches/curves.rs`).
 //!
-//! **Sizes.** With sizes this is still exact: an object leaves when what came after it and itself exceed the capacity, and what came after it
-//! only grows until it is asked for again. But a cache does not store what is larger than itself, so such an object must not push others out of it,
-//! though it does in larger caches. Hence large objects (above the least capacity; at most all bytes ÷ that capacity of them) stand in a second order, with a sum for each class of them
-//! between two capacities, and the distance is found for each capacity apart. It follows that more capacity can mean fewer hits, and the
-//! curve shows it. Where an object changes its size in the trace, caches of different capacities hold it with different sizes: here it keeps its size
-//! while any of them holds it, and hits may differ from the replay's (2511 for 2534 in one trace). Such requests are
-//! counted ([`Point::size_changes`](super::Point)); without any, the curve is exact.
+//! **Sizes.** A cache does not store what is larger than itself: its mark passes over such objects and counts nothing, whatever larger caches do. So
+//! each cache holds what its replay holds, more capacity can mean fewer hits, and the curve shows it. Where an object changes its size in the
+//! trace, caches of different capacities hold it with different sizes: here it keeps its size while any of them holds it, and hits may
+//! differ from the replay's (2511 for 2534 in one trace). Such requests are counted ([`Point::size_changes`](super::Point)); without any, the curve is exact.
 //!
-//! **Sampled** with a rate R (SHARDS, fixed-rate), what was asked for in between is the sample's ÷ R; the object's own size is known.
+//! **Sampled** with a rate R (SHARDS, fixed-rate), an object has left when what was asked for since, ÷ R, and the object do not fit together: its own
+//! size is known. **Bounded** (SHARDS, fixed-size), R is halved when more objects are followed than may be: those go whose hash is above what R stands
+//! for now, and hits count twice from then on, in units of the first R. Deviation: the authors take R down by one object at a time.
 //!
-//! O(log n) a request with n objects, and O(k + log n) for k capacities where large objects came in between; 130 bytes for each small object
-//! among as many bytes as the largest capacity, and 32·k more for each large one that any capacity holds.
+//! O(k) a request for k capacities, amortised; some 60 bytes for each object among as many bytes as the largest capacity.
 
-use super::distance::Recency;
 use super::estimate::{Misses, Simulated};
+use super::sample::Sample;
 use crate::Access;
 use crate::limits::{CURVE_MAX_BYTES, CURVE_MIN_SLOTS, CURVE_SLOTS_AN_OBJECT};
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
-use std::mem;
-use std::ops::Range;
+use larder_policy::{Slot, SlotIndex, prefetch};
 
 /// LRU caches of given capacities.
 pub struct LruCurve {
-    rate: f64,
-    /// Ascending.
-    capacities: Vec<u64>,
-    index: HashMap<u64, u32, FixedState>,
+    /// Which objects are followed, at the rate that has come about, and how many of them may be.
+    sample: Sample,
+    max_objects: usize,
+    /// First rate ÷ present rate.
+    weight: f64,
+    /// By capacity, ascending.
+    caches: Vec<Cache>,
+    index: SlotIndex,
+    /// By slot.
     objects: Vec<Object>,
-    free: Vec<u32>,
-    /// Objects that fit into the least capacity.
-    small: Recency,
-    /// The others, but for those that fit nowhere; class c is first held by `capacities[c]`.
-    large: Recency,
-    large_objects: usize,
-    /// By class: nobody with an earlier last request is held, as far as was looked.
-    held_since: Vec<u64>,
-    now: u64,
+    free: Vec<Slot>,
+    /// In the order of last requests, the newest last; 0 where nobody stands any more.
+    sizes: Vec<u64>,
+    /// Places there may be before the holes are closed.
+    room: usize,
     size_changes: u64,
-    counts: Counts,
+    all: Misses,
 }
 
 #[derive(Clone, Copy)]
 struct Object {
     id: u64,
-    size: u64,
-    /// Number of its last request.
-    time: u64,
-    slot: u32,
-    class: u32,
+    /// In `sizes`, or [`NOWHERE`] if the slot is free.
+    place: u32,
+}
+
+/// Places are below this: it would be 16 GiB of sizes.
+const NOWHERE: u32 = 1 << 31;
+
+/// Requests between two steps of preparing one, as in a replay.
+const STEP: usize = 8;
+
+/// One of the caches: all of the order from a mark on that is not larger than it.
+struct Cache {
+    capacity: u64,
+    /// The capacity × the rate: as many bytes always fit.
+    budget: u64,
+    /// The mark: a place in the order.
+    from: u32,
+    /// Bytes from there on.
+    used: u64,
+    hits: Misses,
 }
 
 impl LruCurve {
-    /// Empty caches of `capacities` bytes, to be shown the share `rate` of all objects, all requests for these. Capacities above
-    /// [`CURVE_MAX_BYTES`] count as that.
-    pub fn new(capacities: &[u64], rate: f64) -> LruCurve {
+    /// Empty caches of `capacities` bytes, to be shown the objects of `sample`, all requests for these. Capacities above [`CURVE_MAX_BYTES`] count as that. It
+    /// follows at most `max_objects` of the objects.
+    pub fn new(capacities: &[u64], sample: Sample, max_objects: usize) -> LruCurve {
         let mut capacities: Vec<u64> = capacities.iter().map(|capacity| *capacity.min(&CURVE_MAX_BYTES)).collect();
         capacities.sort_unstable();
         capacities.dedup();
-        LruCurve {
-            rate,
-            index: HashMap::default(),
+        let cache = |capacity| Cache { capacity, budget: 0, from: 0, used: 0, hits: Misses::default() };
+        let mut curve = LruCurve {
+            sample,
+            max_objects,
+            weight: 1.0,
+            caches: capacities.into_iter().map(cache).collect(),
+            index: SlotIndex::default(),
             objects: Vec::new(),
             free: Vec::new(),
-            small: Recency::new(1, CURVE_MIN_SLOTS),
-            large: Recency::new(capacities.len(), CURVE_MIN_SLOTS),
-            large_objects: 0,
-            held_since: vec![0; capacities.len()],
-            now: 0,
+            sizes: Vec::with_capacity(CURVE_MIN_SLOTS),
+            room: CURVE_MIN_SLOTS,
             size_changes: 0,
-            counts: Counts { all: Misses::default(), more: vec![Misses::default(); capacities.len() + 1] },
-            capacities,
-        }
-    }
-
-    /// Counts the capacities that hold the object; false if none does.
-    fn count_hits(&mut self, known: u32, bytes: u64) -> bool {
-        let Object { size, time, slot, class, .. } = self.objects[known as usize];
-        let from = if class == 0 { slot as usize + 1 } else { self.small.after(time) };
-        let mut above = self.small.bytes_from(0, from);
-        let scale = 1.0 / self.rate;
-        let fits = |above: u64, capacity: u64| above as f64 * scale + size as f64 <= capacity as f64;
-        if self.large_objects == 0 {
-            let first = self.capacities.partition_point(|capacity| !fits(above, *capacity));
-            self.counts.hits(bytes, first..self.capacities.len());
-            return first < self.capacities.len();
-        }
-        let from = if class > 0 { slot as usize + 1 } else { self.large.after(time) };
-        let mut is_held = false;
-        for (place, capacity) in self.capacities.iter().enumerate() {
-            above = above.wrapping_add(if place > 0 { self.large.bytes_from(place, from) } else { 0 });
-            if place >= class as usize && fits(above, *capacity) {
-                self.counts.hits(bytes, place..place + 1);
-                is_held = true;
-            }
-        }
-        is_held
-    }
-
-    fn order(&mut self, class: u32) -> &mut Recency {
-        if class == 0 { &mut self.small } else { &mut self.large }
-    }
-
-    /// Puts the object last in its order.
-    fn put(&mut self, owner: u32, object: Object) {
-        self.objects[owner as usize] = object;
-        if self.order(object.class).is_full() {
-            self.rebuild(object.class);
-        }
-        let Object { size, time, class, .. } = object;
-        self.objects[owner as usize].slot = self.order(class).push(class as usize, owner, size, time);
-    }
-
-    fn remember(&mut self, id: u64) -> u32 {
-        let owner = self.free.pop().unwrap_or(self.objects.len() as u32);
-        if owner as usize == self.objects.len() {
-            self.objects.push(Object { id, size: 0, time: 0, slot: 0, class: 0 });
-        }
-        self.index.insert(id, owner);
-        owner
-    }
-
-    /// The object, which stands in no order any more.
-    fn forget(&mut self, owner: u32) {
-        let Object { id, class, .. } = self.objects[owner as usize];
-        self.index.remove(&id);
-        self.free.push(owner);
-        self.large_objects -= usize::from(class > 0);
-    }
-
-    /// Closes the holes of the order of `class`, and drops those in it whom no capacity holds any more.
-    fn rebuild(&mut self, class: u32) {
-        let (classes, held_since) = match class {
-            0 => (1, self.small_held_since()),
-            _ => (self.capacities.len(), self.large_held_since()),
+            all: Misses::default(),
         };
-        for (known, found) in self.held_since.iter_mut().zip(held_since) {
-            *known = found.max(*known);
-        }
-        let old = mem::replace(self.order(class), Recency::new(0, 0));
-        let (kept, dropped): (Vec<_>, Vec<_>) = old.owners().partition(|(owner, time)| {
-            let class = self.objects[*owner as usize].class;
-            *time >= self.held_since[class as usize]
-        });
-        dropped.into_iter().for_each(|(owner, _)| self.forget(owner));
-        let mut new = Recency::new(classes, CURVE_MIN_SLOTS.max(kept.len() * CURVE_SLOTS_AN_OBJECT));
-        for (owner, time) in kept {
-            let Object { size, class, .. } = self.objects[owner as usize];
-            self.objects[owner as usize].slot = new.push(class as usize, owner, size, time);
-        }
-        *self.order(class) = new;
+        curve.set_budgets();
+        curve
     }
 
-    /// By class, the time before which nobody is held, as far as the small objects tell, whose bytes all capacities count.
-    fn small_held_since(&self) -> Vec<u64> {
-        let held = self.capacities.last().map_or(0.0, |capacity| *capacity as f64 * self.rate);
-        let (mut bytes, mut since) = (0.0, 0);
-        for (owner, time) in self.small.owners().rev() {
-            if bytes > held {
-                since = time + 1;
-                break;
+    fn set_budgets(&mut self) {
+        let rate = self.sample.rate();
+        self.caches.iter_mut().for_each(|cache| cache.budget = (cache.capacity as f64 * rate) as u64);
+    }
+
+    /// Whether a cache holds an object of `size` that stands at `place`.
+    fn is_held(&self, place: u32, size: u64) -> bool {
+        self.caches.iter().rev().any(|cache| cache.capacity >= size && cache.from <= place)
+    }
+
+    /// Closes the holes, and forgets whom no cache holds any more.
+    fn close_holes(&mut self) {
+        // By place, how many before it are kept.
+        let mut kept = Vec::with_capacity(self.sizes.len() + 1);
+        let mut places = 0;
+        for place in 0..self.sizes.len() {
+            kept.push(places);
+            let size = self.sizes[place];
+            if size > 0 && self.is_held(place as u32, size) {
+                self.sizes[places as usize] = size;
+                places += 1;
+            } else {
+                kept[place] |= NOWHERE;
             }
-            bytes += self.objects[owner as usize].size as f64;
         }
-        vec![since; self.capacities.len()]
-    }
-
-    /// As [`LruCurve::small_held_since`], as far as the large objects tell with the small ones between them. A capacity counts the classes that
-    /// fit into it, and what is not held has left all capacities that it fits into.
-    fn large_held_since(&self) -> Vec<u64> {
-        let mut bytes = vec![0_u64; self.capacities.len()];
-        let mut since = vec![0; self.capacities.len()];
-        for (owner, time) in self.large.owners().rev() {
-            let mut above = self.small.bytes_from(0, self.small.after(time));
-            for (place, capacity) in self.capacities.iter().enumerate() {
-                above = above.wrapping_add(bytes[place]);
-                if since[place] == 0 && above as f64 > *capacity as f64 * self.rate {
-                    since[place] = time + 1;
+        kept.push(places);
+        for slot in 0..self.objects.len() {
+            let place = self.objects[slot].place;
+            if place != NOWHERE {
+                self.objects[slot].place = kept[place as usize];
+                if kept[place as usize] & NOWHERE != 0 {
+                    self.forget(Slot::new(slot as u32));
                 }
             }
-            let Object { size, class, .. } = self.objects[owner as usize];
-            bytes[class as usize] = bytes[class as usize].wrapping_add(size);
         }
-        for place in (1..since.len()).rev() {
-            since[place - 1] = since[place].min(since[place - 1]);
+        self.caches.iter_mut().for_each(|cache| cache.from = kept[cache.from as usize] & !NOWHERE);
+        self.sizes.truncate(places as usize);
+        self.room = CURVE_MIN_SLOTS.max(places as usize * CURVE_SLOTS_AN_OBJECT);
+        self.sizes.reserve_exact(self.room - self.sizes.len());
+    }
+
+    /// Follows no more objects than it may, and after this some requests will not be too many.
+    fn thin(&mut self) {
+        self.close_holes();
+        while self.index.len() > self.max_objects / 2 && self.sample.halve() {
+            self.weight *= 2.0;
+            for slot in 0..self.objects.len() {
+                let Object { id, place } = self.objects[slot];
+                if place != NOWHERE && !self.sample.has(id) {
+                    let size = std::mem::take(&mut self.sizes[place as usize]);
+                    let holds = |cache: &&mut Cache| cache.capacity >= size && cache.from <= place;
+                    self.caches.iter_mut().filter(holds).for_each(|cache| cache.used -= size);
+                    self.forget(Slot::new(slot as u32));
+                }
+            }
         }
-        since
+        self.set_budgets();
+        let (scale, sizes) = (1.0 / self.sample.rate(), &self.sizes);
+        self.caches.iter_mut().for_each(|cache| cache.fit(sizes, scale));
+    }
+
+    fn remember(&mut self, id: u64, place: u32) {
+        let object = Object { id, place };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.objects.push(object);
+            Slot::new((self.objects.len() - 1) as u32)
+        });
+        self.objects[slot.index()] = object;
+        self.index.insert(id, slot);
+    }
+
+    /// The object, which has no size in the order any more.
+    fn forget(&mut self, slot: Slot) {
+        self.index.remove(self.objects[slot.index()].id, slot);
+        self.objects[slot.index()].place = NOWHERE;
+        self.free.push(slot);
+    }
+
+    /// One request, of an object that is probably in the slot `guess`, or not known.
+    #[inline]
+    fn request(&mut self, access: &Access, guess: Option<Slot>) {
+        if self.weight > 1.0 && !self.sample.has(access.id) {
+            return;
+        }
+        if self.sizes.len() == self.room {
+            self.close_holes();
+        }
+        let bytes = access.size as f64 * self.weight;
+        self.all.requests += self.weight;
+        self.all.bytes += bytes;
+        let is = |slot: Slot| self.objects[slot.index()].id == access.id && self.objects[slot.index()].place != NOWHERE;
+        let known = guess.filter(|slot| is(*slot)).or_else(|| self.index.find(access.id, is));
+        let place = known.map(|slot| self.objects[slot.index()].place);
+        let asked = access.size.max(1);
+        let size = match place.map(|place| (place, self.sizes[place as usize])) {
+            Some((place, size)) if size != asked && self.is_held(place, size) => {
+                self.size_changes += 1;
+                size
+            }
+            _ => asked,
+        };
+        place.into_iter().for_each(|place| self.sizes[place as usize] = 0);
+        // The first cache that it fits into.
+        let first = self.caches.partition_point(|cache| cache.capacity < size);
+        if first == self.caches.len() {
+            known.into_iter().for_each(|slot| self.forget(slot));
+            return;
+        }
+        let new = self.sizes.len() as u32;
+        self.sizes.push(size);
+        match known {
+            Some(slot) => self.objects[slot.index()].place = new,
+            None => self.remember(access.id, new),
+        }
+        // Caches hold it whose marks are below this.
+        let held_from = place.map_or(0, |place| place + 1);
+        let scale = 1.0 / self.sample.rate();
+        for cache in &mut self.caches[first..] {
+            if cache.from < held_from {
+                cache.hits.requests += self.weight;
+                cache.hits.bytes += bytes;
+            } else {
+                cache.used += size;
+            }
+            cache.fit(&self.sizes, scale);
+        }
+        if self.index.len() > self.max_objects {
+            self.thin();
+        }
+    }
+}
+
+impl Cache {
+    /// The oldest leave until the rest fits.
+    #[inline]
+    fn fit(&mut self, sizes: &[u64], scale: f64) {
+        while self.used > self.budget {
+            let size = sizes[self.from as usize];
+            if size <= self.capacity {
+                let above = self.used - size;
+                if above as f64 * scale + size as f64 <= self.capacity as f64 {
+                    break;
+                }
+                self.used = above;
+            }
+            self.from += 1;
+        }
     }
 }
 
 impl Simulated for LruCurve {
-    fn request(&mut self, access: &Access) {
-        self.now += 1;
-        self.counts.request(access.size);
-        let known = self.index.get(&access.id).copied();
-        let is_held = known.is_some_and(|known| self.count_hits(known, access.size));
-        let size = match known {
-            Some(known) if is_held => self.objects[known as usize].size,
-            _ => access.size.max(1),
-        };
-        self.size_changes += u64::from(size != access.size.max(1));
-        if let Some(known) = known {
-            let Object { size, slot, class, .. } = self.objects[known as usize];
-            self.order(class).remove(class as usize, slot, size);
+    fn requests(&mut self, accesses: &[Access]) {
+        let mut guesses = [None; 2 * STEP];
+        for next in 0..accesses.len() + 3 * STEP {
+            let due = |steps: usize| accesses.get(next.wrapping_sub(steps * STEP));
+            if let Some(access) = due(3) {
+                self.request(access, guesses[next % (2 * STEP)]);
+            }
+            if let (Some(_), Some(slot)) = (due(2), guesses[(next + STEP) % (2 * STEP)]) {
+                prefetch(&self.sizes, self.objects[Slot::index(slot)].place as usize);
+            }
+            if let Some(access) = due(1) {
+                let guess = self.index.guess(access.id);
+                guesses[next % (2 * STEP)] = guess;
+                guess.into_iter().for_each(|slot| prefetch(&self.objects, slot.index()));
+            }
+            if let Some(access) = due(0) {
+                self.index.prefetch(access.id);
+            }
         }
-        // How many of the capacities are too small for it.
-        let class = self.capacities.partition_point(|capacity| *capacity < size) as u32;
-        if class as usize == self.capacities.len() {
-            known.into_iter().for_each(|known| self.forget(known));
-            return;
-        }
-        let was_large = known.is_some_and(|known| self.objects[known as usize].class > 0);
-        let owner = known.unwrap_or_else(|| self.remember(access.id));
-        self.large_objects = self.large_objects + usize::from(class > 0) - usize::from(was_large);
-        self.put(owner, Object { id: access.id, size, time: self.now, slot: 0, class });
     }
 
     fn misses(&self) -> Vec<(u64, Misses)> {
-        let misses = self.counts.more.iter().scan(self.counts.all, |misses, more| {
-            misses.requests -= more.requests;
-            misses.bytes -= more.bytes;
-            Some(*misses)
-        });
-        self.capacities.iter().copied().zip(misses).collect()
+        let Misses { requests, bytes } = self.all;
+        let missed = |Misses { requests: hits, bytes: hit_bytes }| Misses {
+            requests: requests - hits,
+            bytes: bytes - hit_bytes,
+        };
+        self.caches.iter().map(|cache| (cache.capacity, missed(cache.hits))).collect()
+    }
+
+    fn rate(&self) -> f64 {
+        self.sample.rate()
     }
 
     fn error_is_least(&self) -> bool {
@@ -238,31 +289,18 @@ impl Simulated for LruCurve {
     }
 }
 
-/// Requests and hits.
-struct Counts {
-    all: Misses,
-    /// By capacity: what it hits more than the next smaller one.
-    more: Vec<Misses>,
-}
-
-impl Counts {
-    fn request(&mut self, bytes: u64) {
-        self.all.requests += 1.0;
-        self.all.bytes += bytes as f64;
-    }
-
-    fn hits(&mut self, bytes: u64, capacities: Range<usize>) {
-        for (place, sign) in [(capacities.start, 1.0), (capacities.end, -1.0)] {
-            self.more[place].requests += sign;
-            self.more[place].bytes += sign * bytes as f64;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use larder_units::Time;
+
+    /// After 60,000 objects, each asked for once.
+    fn shown(capacities: &[u64], max_objects: usize, size: fn(u64) -> u64) -> LruCurve {
+        let mut curve = LruCurve::new(capacities, Sample::of(1.0, 1).unwrap(), max_objects);
+        let accesses: Vec<Access> = (0..60_000).map(|id| Access { id, size: size(id), now: Time::ZERO }).collect();
+        curve.requests(&accesses);
+        curve
+    }
 
     #[test]
     fn memory_grows_with_the_trace() {
@@ -270,14 +308,21 @@ mod tests {
         let patterns: [fn(u64) -> u64; 4] =
             [|_| 1000, |_| 1, |id| if id % 2 == 0 { 5 } else { 5000 }, |id| if id % 3 == 0 { 100 } else { 5000 }];
         for (pattern, size) in patterns.into_iter().enumerate() {
-            let mut curve = LruCurve::new(&[10, 1000, 10_000], 1.0);
-            for id in 0..60_000 {
-                curve.request(&Access { id, size: size(id), now: Time::ZERO });
-            }
-            // The caches hold 10,000 objects of a byte at most; one more is kept that shows it, and one is new.
-            let bound = if pattern == 1 { 10_002 * CURVE_SLOTS_AN_OBJECT } else { 3 * CURVE_MIN_SLOTS };
-            let found = [curve.index.len(), curve.objects.len(), curve.large_objects];
+            let curve = shown(&[10, 1000, 10_000], usize::MAX, size);
+            // The caches hold 10,000 objects of a byte at most.
+            let bound = if pattern == 1 { 10_000 * CURVE_SLOTS_AN_OBJECT } else { 3 * CURVE_MIN_SLOTS };
+            let found = [curve.index.len(), curve.sizes.capacity()];
             assert!(found.iter().all(|objects| *objects <= bound), "pattern {pattern}: {found:?}, at most {bound}");
         }
+    }
+
+    #[test]
+    fn more_objects_are_followed_than_may_be() {
+        let curve = shown(&[1000, 1 << 30], 500, |_| 1);
+        assert!((100..=500).contains(&curve.index.len()), "{}", curve.index.len());
+        assert!((1.0 / 1024.0..=1.0 / 128.0).contains(&curve.rate()), "{}", curve.rate());
+        let (all, expected) = (curve.misses()[1].1.requests, 60_000.0);
+        assert!((all / expected - 1.0).abs() < 0.25, "{all} misses, each was one");
+        assert_eq!(curve.caches[1].used, curve.index.len() as u64);
     }
 }

@@ -16,7 +16,7 @@ const UNSCALED: [&str; 1] = ["lhd"];
 pub struct Miniature {
     replay: Replay,
     capacity: u64,
-    misses: Misses,
+    rate: f64,
 }
 
 impl Miniature {
@@ -29,25 +29,22 @@ impl Miniature {
             1.0 => capacity,
             rate => ByteSize::from_bytes((capacity.bytes() as f64 * rate).round() as u64),
         };
-        Ok(Miniature {
-            replay: Replay::new(spec, scaled, seed)?,
-            capacity: capacity.bytes(),
-            misses: Misses::default(),
-        })
+        Ok(Miniature { replay: Replay::new(spec, scaled, seed)?, capacity: capacity.bytes(), rate })
     }
 }
 
 impl Simulated for Miniature {
-    #[inline]
-    fn request(&mut self, access: &Access) {
-        if !self.replay.request(access) {
-            self.misses.requests += 1.0;
-            self.misses.bytes += access.size as f64;
-        }
+    fn requests(&mut self, accesses: &[Access]) {
+        self.replay.requests(accesses);
     }
 
     fn misses(&self) -> Vec<(u64, Misses)> {
-        vec![(self.capacity, self.misses)]
+        let (requests, bytes) = self.replay.misses();
+        vec![(self.capacity, Misses { requests: requests as f64, bytes: bytes as f64 })]
+    }
+
+    fn rate(&self) -> f64 {
+        self.rate
     }
 
     fn error_is_least(&self) -> bool {

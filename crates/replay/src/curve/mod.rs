@@ -1,7 +1,7 @@
 //! Miss-ratio curves: what a policy would hit at many capacities, over one reading of the trace.
 //!
 //! ```text
-//!   Access ──► Sample ──(the id's hash is below the rate)──► Curve of LruCurve   LRU at all capacities by stack distance
+//!   Access ──► Sample ──(the id's hash is below the rate)──► Curve of LruCurve   LRU at all capacities, by one order of requests
 //!              counts all requests and bytes              └─► Curve of Miniature  any policy at one capacity, scaled down with the sample
 //! ```
 //!
@@ -22,11 +22,12 @@
 //! * bias: what a small cache does otherwise than a large one, such as an object that fits into the full cache but not into the miniature, falls
 //!   as 1/R too at first, so the whole sample's is about (x̄ − x)/(g − 1).
 //!
+//! With bounded memory ([`Curve::bounded_lru`]) the rate falls on the way, that of each set by itself.
+//!
 //! The error stated is the root of the sum of their squares. What it cannot hold: what policies count in requests or objects is not scaled with the sample, in none of
 //! the simulations. That is parameters given (`window=`, `interval=`), and built-in minima, which the miniature of a small cache reaches sooner. LHD's
 //! least interval of learning does so much that the error is stated as a lower bound ([`Point::error_is_least`]).
 
-mod distance;
 mod estimate;
 mod lru;
 mod miniature;

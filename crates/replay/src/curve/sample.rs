@@ -35,8 +35,30 @@ impl Sample {
     pub fn take(&mut self, access: &Access) -> Option<Sampled> {
         self.requests += 1;
         self.bytes += access.size as f64;
-        let hash = hash(access.id ^ self.seed);
+        let hash = self.hash(access.id);
         (hash <= self.last).then_some(Sampled { access: *access, set: (hash % CURVE_SETS as u64) as u8 })
+    }
+
+    /// Whether the object is in the sample.
+    #[inline]
+    pub(super) fn has(&self, id: u64) -> bool {
+        self.hash(id) <= self.last
+    }
+
+    /// Leaves every second of its objects out; false where none would be left.
+    pub(super) fn halve(&mut self) -> bool {
+        self.last >>= 1;
+        self.rate /= 2.0;
+        self.last > 0
+    }
+
+    /// One of the [`CURVE_SETS`] parts of it, which has this rate; that its objects are of that part is for the caller to see to.
+    pub(super) fn set(&self) -> Sample {
+        Sample { rate: self.rate / CURVE_SETS as f64, ..self.clone() }
+    }
+
+    fn hash(&self, id: u64) -> u64 {
+        hash(id ^ self.seed)
     }
 
     /// The share of the objects.

@@ -14,34 +14,19 @@ mod replays;
 mod research;
 mod sensitivity;
 
-use crate::{Error, Paper, Request, Run, Section, Watch};
+use crate::Paper;
 
 pub(crate) const PAPER: Paper = Paper {
     name: "adaptsize",
     citation: "Berger, Sitaraman, Harchol-Balter, AdaptSize: orchestrating the hot object memory cache in a content delivery network, NSDI 2017",
     experiments: &[
-        "production",
-        "research",
-        "sensitivity",
-        "flash-crowd",
-        "flash-chunks",
-        "traffic-mix",
-        "cost",
-        "public",
+        ("production", production::run),
+        ("research", research::run),
+        ("sensitivity", sensitivity::run),
+        ("flash-crowd", change::flash_crowd),
+        ("flash-chunks", change::flash_chunks),
+        ("traffic-mix", change::traffic_mix),
+        ("cost", cost::run),
+        ("public", public::run),
     ],
-    run,
 };
-
-fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
-    let experiments: [Run; 8] = [
-        production::run,
-        research::run,
-        sensitivity::run,
-        change::flash_crowd,
-        change::flash_chunks,
-        change::traffic_mix,
-        cost::run,
-        public::run,
-    ];
-    request.sections(&experiments, watch)
-}

@@ -116,9 +116,9 @@ fn over_size(section: &mut Section, name: &str, capacities: [u64; 3], sizes: &[&
 
 /// Figure 11.
 fn course_of_c(section: &mut Section, found: &[Found]) {
-    let c = |found: &Found| found.course.iter().map(|(at, _, c)| (*at, *c)).collect::<Vec<_>>();
+    let c = |found: &Found| found.course.iter().filter_map(|(at, _, c)| Some((*at, (*c)?))).collect::<Vec<_>>();
     let mean = |found: &Found| {
-        let settled: Vec<f64> = found.course.iter().skip(found.course.len() / 4).map(|(.., c)| *c).collect();
+        let settled: Vec<f64> = found.course.iter().skip(found.course.len() / 4).filter_map(|(.., c)| *c).collect();
         settled.iter().sum::<f64>() / settled.len() as f64
     };
     section.measured("us-c-chance", mean(&found[1]) / 1e3);

@@ -103,7 +103,7 @@ fn nasa() -> Result<Traffic, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Unwatched;
+    use crate::{Report, Rows, Unwatched};
 
     #[test]
     fn a_broken_trace_is_passed_over_in_silence() {
@@ -114,13 +114,18 @@ mod tests {
             fn warn(&self, line: &str) {
                 self.0.lock().unwrap().push(line.to_owned());
             }
+            fn ended(&self, _: &Report) -> Result<(), Error> {
+                Ok(())
+            }
         }
         let directory = std::env::temp_dir().join(format!("larder-traces-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         std::fs::write(directory.join("broken.tr"), "1 1 10\n2 2 20\n3 3\n").unwrap();
         std::fs::write(directory.join("whole.tr"), "1 1 10\n2 2 20\n3 1 10\n").unwrap();
         let paper = &super::super::PAPER;
-        let request = Request { paper, scale: crate::Scale::Quick, seed: 1, traces: Some(&directory), only: &[] };
+        let rows = Rows::default();
+        let (scale, traces) = (crate::Scale::Quick, Some(&*directory));
+        let request = Request { paper, scale, seed: 1, traces, only: &[], rows: &rows };
         let warned = Warned(std::sync::Mutex::new(Vec::new()));
         let section = super::run(&request, &warned);
         std::fs::remove_dir_all(&directory).unwrap();
@@ -134,8 +139,8 @@ mod tests {
     #[test]
     fn nasa_s_day_is_another_than_the_replayer_s() {
         let traffic = nasa().unwrap();
-        let request =
-            Request { paper: &super::super::PAPER, scale: crate::Scale::Quick, seed: 1, traces: None, only: &[] };
+        let (paper, scale, rows) = (&super::super::PAPER, crate::Scale::Quick, Rows::default());
+        let request = Request { paper, scale, seed: 1, traces: None, only: &[], rows: &rows };
         let run = Run { traffic: &traffic, spec: "lru".to_owned(), capacity: 10_935_931, warm_up: 0 };
         let found = replay_all(vec![run], &request, &Unwatched).unwrap();
         // As `larder replay` counts.

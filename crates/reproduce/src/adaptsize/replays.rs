@@ -4,13 +4,15 @@ use crate::{Error, Request, Watch, on_all_cores, thread_time};
 use larder_policy::{Future, FutureBuilder, Spec, SpecError};
 use larder_replay::{Access, Cdn, Replay};
 use larder_units::{ByteSize, Streams};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 
 /// Requests, named.
 pub(super) struct Traffic {
     pub name: String,
     pub accesses: Vec<Access>,
+    /// Of all the requests: tells this traffic from others.
+    digest: u64,
     future: OnceLock<Arc<Future>>,
 }
 
@@ -36,7 +38,12 @@ impl Catalogue {
 
 impl Traffic {
     pub fn new(name: impl Into<String>, accesses: Vec<Access>) -> Traffic {
-        Traffic { name: name.into(), accesses, future: OnceLock::new() }
+        let words = accesses.iter().flat_map(|access| [access.id, access.size]);
+        let digest = words.fold(0, |digest: u64, word| {
+            let mixed = (digest.rotate_left(29) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            mixed ^ (mixed >> 32)
+        });
+        Traffic { name: name.into(), accesses, digest, future: OnceLock::new() }
     }
 
     fn future(&self) -> Result<&Arc<Future>, Error> {
@@ -62,14 +69,14 @@ pub(super) struct Run<'a> {
 }
 
 /// What a replay found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Found {
     pub spec: String,
     /// Of the requests after the warm-up.
     pub hit_ratio: f64,
-    /// After each fortieth of the traffic: requests in millions, the hit ratio of this fortieth, and c in bytes (NaN without).
-    pub course: Vec<(f64, f64, f64)>,
-    /// The policies' figures at the end.
+    /// After each fortieth of the traffic: requests in millions, the hit ratio of this fortieth, and c in bytes, if there is one.
+    pub course: Vec<(f64, f64, Option<f64>)>,
+    /// The policies' figures at the end, as far as they are numbers.
     pub gauges: Vec<(String, f64)>,
     /// Bytes of the engine's and the policies' tables at the end.
     pub state_bytes: usize,
@@ -80,9 +87,18 @@ pub(super) struct Found {
 /// Parts of a course.
 const PARTS: usize = 40;
 
-/// Runs all on all cores; what they found comes in their order.
+/// Runs on all cores those that are not finished; what they found comes in their order.
 pub(super) fn replay_all(runs: Vec<Run<'_>>, request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Found>, Error> {
-    on_all_cores(runs, |run| run.replay(request.seed, watch)).into_iter().collect()
+    let found = on_all_cores(runs, |run| {
+        let key = run.key(request.seed);
+        if let Some(finished) = request.rows.get(&key) {
+            watch.advance(run.traffic.accesses.len() as u64);
+            return Ok(finished);
+        }
+        let found = run.replay(request.seed, watch)?;
+        request.rows.add(&key, &found).map(|()| found)
+    });
+    found.into_iter().collect()
 }
 
 /// The requests of all runs.
@@ -97,6 +113,12 @@ pub(super) fn best(found: &[Found]) -> Result<&Found, Error> {
 }
 
 impl Run<'_> {
+    /// All that it finds depends on.
+    fn key(&self, seed: u64) -> String {
+        let Run { traffic: Traffic { name, digest, .. }, spec, capacity, warm_up } = self;
+        format!("adaptsize: {name} {digest:x}, {spec}, {capacity} bytes, warm-up {warm_up}, seed {seed}")
+    }
+
     fn replay(&self, seed: u64, watch: &dyn Watch) -> Result<Found, Error> {
         let Run { traffic, capacity, warm_up, .. } = *self;
         let refused = |error: SpecError| Error(error.to_string());
@@ -125,7 +147,7 @@ impl Run<'_> {
                 .iter()
                 .find(|(_, gauge)| gauge.name == "c_bytes")
                 .map(|(_, gauge)| gauge.value);
-            course.push((done as f64 / 1e6, hits as f64 / accesses.len() as f64, c.unwrap_or(f64::NAN)));
+            course.push((done as f64 / 1e6, hits as f64 / accesses.len() as f64, c));
             watch.advance(accesses.len() as u64);
         }
         let gauges = replay.engine().gauges();
@@ -135,6 +157,7 @@ impl Run<'_> {
             course,
             gauges: gauges
                 .into_iter()
+                .filter(|(_, gauge)| gauge.value.is_finite())
                 .map(|(policy, gauge)| (format!("{policy}.{}", gauge.name), gauge.value))
                 .collect(),
             state_bytes: replay.engine().state_bytes(),

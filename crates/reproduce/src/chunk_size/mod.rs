@@ -8,18 +8,13 @@ mod dumbbell;
 mod figures;
 mod ndnsim;
 
-use crate::{Error, Paper, Request, Section, Watch};
+use crate::Paper;
 
 pub(crate) const PAPER: Paper = Paper {
     name: "chunk-size",
     citation: "Natsis, Sarros, Tsaoussidis, The impact of chunk size on Named Data Networking performance, 2020",
-    experiments: &["figures", "ndnsim", "ambiguities"],
-    run,
+    experiments: &[("figures", figures::run), ("ndnsim", ndnsim::run), ("ambiguities", ambiguities::run)],
 };
-
-fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
-    request.sections(&[figures::run, ndnsim::run, ambiguities::run], watch)
-}
 
 #[cfg(test)]
 mod tests {

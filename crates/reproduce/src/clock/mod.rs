@@ -11,18 +11,13 @@ mod linear;
 mod methods;
 mod network;
 
-use crate::{Error, Paper, Request, Section, Watch};
+use crate::Paper;
 
 pub(crate) const PAPER: Paper = Paper {
     name: "clock",
     citation: "Kato, Osada, Yamamoto, Ohzahata, Impacts of system clock granularity on performance of NDN rate-based congestion control, Int. J. on Advances in Telecommunications 11(3&4), 2018",
-    experiments: &["linear", "dumbbell", "methods"],
-    run,
+    experiments: &[("linear", linear::run), ("dumbbell", dumbbell::run), ("methods", methods::run)],
 };
-
-fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
-    request.sections(&[linear::run, dumbbell::run, methods::run], watch)
-}
 
 #[cfg(test)]
 mod tests {

@@ -9,44 +9,24 @@ mod parameters;
 mod replays;
 mod sizes;
 
-use crate::{Error, Paper, Request, Section, Watch};
+use crate::Paper;
 
 pub(crate) const PAPER: Paper = Paper {
     name: "filter",
     citation: "Takemasa, Koizumi, Hasegawa, Lightweight cache admission algorithm for fast NDN software routers, Journal of Information Processing 27, 2019",
-    experiments: &["hit-rates", "sizes", "parameters", "collisions", "cycles"],
-    run,
+    experiments: &[
+        ("hit-rates", hit_rates::run),
+        ("sizes", sizes::run),
+        ("parameters", parameters::run),
+        ("collisions", collisions::run),
+        ("cycles", cycles::run),
+    ],
 };
-
-fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
-    let (mut sections, mut on_web) = (Vec::new(), Vec::new());
-    if request.wants("hit-rates") {
-        sections.push(hit_rates::run(request, watch)?);
-    }
-    if request.wants("sizes") {
-        let (sizes, rates) = sizes::run(request, watch)?;
-        sections.push(sizes);
-        on_web = rates;
-    }
-    if request.wants("parameters") {
-        sections.push(parameters::run(request, watch)?);
-    }
-    if request.wants("collisions") {
-        sections.push(collisions::run(request, watch)?);
-    }
-    if request.wants("cycles") {
-        if on_web.is_empty() {
-            on_web = sizes::on_web(request, watch)?;
-        }
-        sections.push(cycles::run(request, watch, &on_web)?);
-    }
-    Ok(sections)
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Experiment, Scale};
+    use crate::{Error, Experiment, Request, Rows, Scale};
     use serde::de::DeserializeOwned;
     use std::fmt::Debug;
 
@@ -60,7 +40,8 @@ mod tests {
     #[test]
     fn an_experiment_that_nobody_knows_runs_nothing_in_silence() {
         let only = ["hit-rate".to_owned()];
-        let request = Request { paper: &PAPER, scale: Scale::Quick, seed: 1, traces: None, only: &only };
+        let request =
+            Request { paper: &PAPER, scale: Scale::Quick, seed: 1, traces: None, only: &only, rows: &Rows::default() };
         let error = crate::reproduce(&request, &crate::Unwatched).expect_err("no such experiment").to_string();
         assert!(error.contains("`hit-rate`; there is hit-rates, sizes"), "{error}");
     }

@@ -37,7 +37,7 @@ pub(super) struct OnWeb {
     pub(super) rates: Rates,
 }
 
-pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<(Section, Vec<OnWeb>), Error> {
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let cells = sweep.cells()?;
@@ -45,7 +45,6 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<(Section, 
     let rates = replay_all(&cells, request, watch)?;
 
     let mut section = Section::new(&experiment, request.scale);
-    let mut on_web = Vec::new();
     let sizes = sweep.shares.len();
     let a_traffic = sizes * POLICIES.len();
     for (number, (name, traffic)) in sweep.traffics().into_iter().enumerate() {
@@ -58,13 +57,12 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<(Section, 
         found.report(&mut section, name);
         if let Workload::Web { objects, exponent } = traffic.workload {
             beside_the_model(&mut section, &found, objects, exponent)?;
-            on_web = found.on_web();
         }
     }
-    Ok((section.judged()?, on_web))
+    section.judged()
 }
 
-/// The rates on web alone.
+/// The rates on web alone, which [`run`] may have found already.
 pub(super) fn on_web(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<OnWeb>, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);

@@ -30,6 +30,7 @@ const SYSTEMS: [System; 5] = [
 ];
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    super::programs::check_installed()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let Sweep { runs, clients, file_bytes, rate } = experiment.sweep(request.scale);
     let bits = rate.parse().map_err(|error| Error(format!("experiments/{}: rate: {error}", FILE.0)))?;

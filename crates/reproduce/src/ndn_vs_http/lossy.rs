@@ -44,6 +44,7 @@ struct Point {
 }
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    super::programs::check_installed()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let bits = sweep.rate.parse().map_err(|error| Error(format!("experiments/{}: rate: {error}", FILE.0)))?;

@@ -10,20 +10,14 @@ mod lossy;
 mod programs;
 mod tree;
 
-use crate::{Error, Paper, Request, Section, Watch};
+use crate::{Error, Paper};
 use larder_figure::Series;
 
 pub(crate) const PAPER: Paper = Paper {
     name: "ndn-vs-http",
     citation: "Yuan, Crowley, Experimental evaluation of content distribution with NDN and HTTP, IEEE INFOCOM Mini-Conference, 2013",
-    experiments: &["clean", "lossy"],
-    run,
+    experiments: &[("clean", clean::run), ("lossy", lossy::run)],
 };
-
-fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Section>, Error> {
-    programs::check_installed()?;
-    request.sections(&[clean::run, lossy::run], watch)
-}
 
 impl From<larder_testbed::Error> for Error {
     fn from(error: larder_testbed::Error) -> Self {

@@ -40,7 +40,7 @@ mod search;
 mod statistics;
 
 use crate::Request;
-use crate::engine::Cache;
+use crate::cache::Cache;
 use crate::limits::{
     ADAPTSIZE_DERIVED_INTERVAL, ADAPTSIZE_MAX_INTERVAL, ADAPTSIZE_MIN_INTERVAL, ADAPTSIZE_REPEATS,
     ADAPTSIZE_REQUESTS_AN_OBJECT,

@@ -7,13 +7,15 @@ use crate::hash::mix;
 use crate::limits::{AGD_COUNTERS_AN_OBJECT, AGD_MAX_COUNTERS, AGD_MIN_COUNTERS};
 use crate::prefetch::prefetch;
 
-const LINE: usize = 64;
 const ROWS: usize = 4;
+const QUARTER: usize = 16;
+/// Counters in a line.
+const LINE: usize = ROWS * QUARTER;
 
-/// A line of the processor's cache.
+/// A line of the processor's cache: an object has one counter in each quarter of it.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line([u8; LINE]);
+struct Line([[u8; QUARTER]; ROWS]);
 
 pub(super) struct History {
     lines: Vec<Line>,
@@ -23,7 +25,7 @@ pub(super) struct History {
 
 impl History {
     pub fn new() -> Self {
-        History { lines: vec![Line([0; LINE]); AGD_MIN_COUNTERS / LINE], counted: 0 }
+        History { lines: vec![Line([[0; QUARTER]; ROWS]); AGD_MIN_COUNTERS / LINE], counted: 0 }
     }
 
     pub fn bytes(&self) -> usize {
@@ -36,21 +38,19 @@ impl History {
     }
 
     /// Makes room beside a cache of `objects`.
+    #[inline]
     pub fn grow(&mut self, objects: usize) {
         while self.lines.len() * LINE < (objects * AGD_COUNTERS_AN_OBJECT).min(AGD_MAX_COUNTERS) {
             self.lines.extend_from_within(..);
         }
     }
 
-    /// Counts a request.
-    pub fn count(&mut self, id: u64) {
-        let (line, places) = self.places(id);
-        let Line(line) = &mut self.lines[line];
-        let known = places.iter().map(|place| line[*place]).fold(u8::MAX, u8::min).saturating_add(1);
-        for place in places {
-            line[place] = line[place].max(known);
-        }
+    /// Counts a request: how many there were, this one included.
+    pub fn count(&mut self, id: u64) -> u8 {
         self.counted += 1;
+        let known = self.estimate(id).saturating_add(1);
+        self.raise(id, known);
+        known
     }
 
     /// `id` will be counted or looked for soon.
@@ -60,41 +60,48 @@ impl History {
     }
 
     /// At most this often, and rarely less, was `id` requested.
+    #[inline]
     pub fn estimate(&self, id: u64) -> u8 {
-        let (line, places) = self.places(id);
-        places.map(|place| self.lines[line].0[place]).into_iter().min().unwrap_or(0)
+        let hash = hash(id);
+        let Line(line) = &self.lines[self.line(hash)];
+        let of = |row: usize| line[row][place(hash, row)];
+        of(0).min(of(1)).min(of(2).min(of(3)))
     }
 
     /// `id` was requested at least `count` times.
+    #[inline]
     pub fn raise(&mut self, id: u64, count: u8) {
-        let (line, places) = self.places(id);
-        for place in places {
-            let counter = &mut self.lines[line].0[place];
+        let hash = hash(id);
+        let line = self.line(hash);
+        let Line(line) = &mut self.lines[line];
+        for (row, counters) in line.iter_mut().enumerate() {
+            let counter = &mut counters[place(hash, row)];
             *counter = (*counter).max(count);
         }
     }
 
     /// Halves every count; one half is nothing.
     pub fn halve(&mut self) {
-        for counter in self.lines.iter_mut().flat_map(|line| &mut line.0) {
+        for counter in self.lines.iter_mut().flat_map(|line| line.0.as_flattened_mut()) {
             *counter /= 2;
         }
         self.counted = 0;
     }
 
-    /// One line for an object, and in each quarter of it one counter.
-    fn places(&self, id: u64) -> (usize, [usize; ROWS]) {
-        let hash = hash(id);
-        let quarter = LINE / ROWS;
-        (self.line(hash), std::array::from_fn(|row| row * quarter + (hash >> (48 + 4 * row)) as usize % quarter))
-    }
-
+    #[inline]
     fn line(&self, hash: u64) -> usize {
         hash as usize & (self.lines.len() - 1)
     }
 }
 
+/// The counter of a hash in quarter `row` of its line.
+#[inline]
+fn place(hash: u64, row: usize) -> usize {
+    (hash >> (48 + 4 * row)) as usize % QUARTER
+}
+
 /// Of other bits than the tables' own.
+#[inline]
 fn hash(id: u64) -> u64 {
     mix(id ^ 0x9e37_79b9_7f4a_7c15)
 }

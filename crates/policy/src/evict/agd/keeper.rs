@@ -1,73 +1,85 @@
-//! One cache's worth of the policy with a fixed power: what is stored, in which order it leaves, and what is remembered of the rest.
-//! The policy runs one for the cache, and small ones as its shadows.
+//! What is known of the requests: the counts of what is stored and of what is not, how they fade, and the classes that follow.
 
 use super::history::History;
-use super::ranking::{Ranking, Stored, class_of};
+use super::ranking::{Ranking, Stored};
 use crate::Slot;
 use crate::limits::{AGD_HALF_LIFE_TURNS, AGD_MIN_TURN};
+
+/// Bits of a float below its exponent.
+const MANTISSA: u32 = 23;
+/// log2 of 1, as [`log2`] has it.
+const LOG2_OF_ONE: i32 = 127 << MANTISSA;
+/// The class of the value 1, and the half that rounding adds, as [`log2`] has them.
+const CLASS_OF_ONE: i32 = (160 << (MANTISSA - 1)) + (1 << (MANTISSA - 2));
+
+/// After this many halvings counts are brought back from powers of two that a float soon has no more of.
+const ERAS: i32 = 64;
 
 pub(super) struct Keeper {
     pub ranking: Ranking,
     history: History,
     /// κ: how much size counts.
-    size_exponent: f32,
+    size_exponent: f64,
+    /// The object that was missed last, and its requests then: about to be judged, and stored.
+    missed: Option<(u64, u8)>,
     /// Requests since the counts were last halved.
     requests: usize,
-    /// Halvings so far.
-    era: u16,
+    /// Halvings since stored counts were last brought back.
+    era: i32,
+    /// What a request adds to a stored count: 2^era. So what was added before the last halving is worth half, and nobody is visited.
+    one: f32,
 }
 
 impl Keeper {
-    pub fn new(power: f64, size_exponent: f32) -> Self {
-        Keeper { ranking: Ranking::new(power), history: History::new(), size_exponent, requests: 0, era: 0 }
+    pub fn new(power: f64, size_exponent: f64) -> Self {
+        let ranking = Ranking::new(power);
+        Keeper { ranking, history: History::new(), size_exponent, missed: None, requests: 0, era: 0, one: 1.0 }
     }
 
     pub fn bytes(&self) -> usize {
         self.ranking.bytes() + self.history.bytes()
     }
 
-    pub fn id(&self, slot: Slot) -> u64 {
-        self.ranking.stored(slot).id
-    }
-
-    pub fn on_hit(&mut self, slot: Slot) {
+    /// A request for what is in `slot`: its class from now on.
+    #[inline]
+    pub fn on_hit(&mut self, slot: Slot) -> u8 {
         self.fade();
-        let stored = self.ranking.stored(slot);
-        let count = faded(stored, self.era) + 1.0;
-        let class = class_of(log2(count) - self.weight(stored.size));
-        self.ranking.touch(slot, count, self.era, class);
+        let (one, era, size_exponent) = (self.one, self.era, self.size_exponent);
+        self.ranking.touch(slot, |stored| {
+            stored.count += one;
+            class(stored.count, era, stored.size, size_exponent)
+        })
     }
 
+    #[inline]
     pub fn on_miss(&mut self, id: u64) {
         self.fade();
-        self.history.count(id);
+        if self.history.is_full() {
+            self.halve();
+        }
+        self.missed = Some((id, self.history.count(id)));
     }
 
-    /// Is it worth more than what must leave for `short` bytes?
-    pub fn accept(&mut self, id: u64, size: u64, short: u64) -> bool {
-        if short == 0 {
-            return true;
-        }
-        let class = class_of(log2(self.known(id)) - self.weight(size));
-        let outlasts = self.ranking.outlasts(class, short);
-        if !outlasts {
-            self.ranking.refuse();
-        }
-        outlasts
+    /// The class that a newcomer would be in.
+    #[inline]
+    pub fn newcomer(&self, id: u64, size: u64) -> u8 {
+        class(self.known(id), self.era, size, self.size_exponent)
     }
 
+    #[inline]
     pub fn on_insert(&mut self, slot: Slot, id: u64, size: u64) {
         let count = self.known(id);
-        let class = class_of(log2(count) - self.weight(size));
-        self.ranking.push(slot, Stored { id, size, count, era: self.era, class, ..Stored::default() });
+        let class = class(count, self.era, size, self.size_exponent);
+        self.ranking.push(slot, Stored { id, size, count, class, ..Stored::default() });
         self.history.grow(self.ranking.len());
     }
 
+    #[inline]
     pub fn victim(&mut self) -> Option<Slot> {
         let slot = self.ranking.pop()?;
         let stored = self.ranking.stored(slot);
-        // Saturates at 255: who was requested that often is let in again at once.
-        self.history.raise(stored.id, faded(stored, self.era).round() as u8);
+        // Rounded. Saturates at 255: who was requested that often is let in again at once.
+        self.history.raise(stored.id, (stored.count / self.one + 0.5) as u8);
         if let Some(next) = self.ranking.first() {
             self.history.prefetch(self.ranking.stored(next).id);
         }
@@ -83,36 +95,50 @@ impl Keeper {
         }
     }
 
-    /// Requests of an object that is not stored, this one included.
+    /// Requests of an object that is not stored, this one included, as a stored count.
+    #[inline]
     fn known(&self, id: u64) -> f32 {
-        f32::from(self.history.estimate(id).max(1))
+        let known = match self.missed {
+            Some((missed, count)) if missed == id => count,
+            _ => self.history.estimate(id).max(1),
+        };
+        f32::from(known) * self.one
     }
 
-    fn weight(&self, size: u64) -> f32 {
-        self.size_exponent * log2(size as f32)
-    }
-
-    /// Halves all counts once the cache was asked [`AGD_HALF_LIFE_TURNS`] times as often as it has objects, or the history is full.
+    /// Halves all counts once the cache was asked [`AGD_HALF_LIFE_TURNS`] times as often as it has objects.
+    #[inline]
     fn fade(&mut self) {
         self.requests += 1;
-        let turn = self.ranking.len().max(AGD_MIN_TURN);
-        if self.requests >= AGD_HALF_LIFE_TURNS * turn || self.history.is_full() {
-            self.requests = 0;
-            self.era = self.era.wrapping_add(1);
-            self.history.halve();
+        if self.requests >= AGD_HALF_LIFE_TURNS * self.ranking.len().max(AGD_MIN_TURN) {
+            self.halve();
+        }
+    }
+
+    #[cold]
+    fn halve(&mut self) {
+        self.requests = 0;
+        self.missed = None;
+        self.history.halve();
+        self.era += 1;
+        self.one *= 2.0;
+        if self.era == ERAS {
+            self.ranking.scale_counts(self.one.recip());
+            self.era = 0;
+            self.one = 1.0;
         }
     }
 }
 
-/// The count as of `era`.
-fn faded(stored: &Stored, era: u16) -> f32 {
-    match era.wrapping_sub(stored.era) {
-        0 => stored.count,
-        eras => stored.count * (-f32::from(eras)).exp2(),
-    }
+/// The class of `count` · 2^−`era` requests of an object of `size` bytes, half an octave of value each.
+#[inline]
+fn class(count: f32, era: i32, size: u64, size_exponent: f64) -> u8 {
+    // Where κ is 1 both of log2's ones go.
+    let size = (f64::from(log2(size as f32)) * size_exponent + f64::from(LOG2_OF_ONE) * (1.0 - size_exponent)) as i32;
+    ((log2(count) - (era << MANTISSA) - size + CLASS_OF_ONE) >> (MANTISSA - 1)).clamp(0, 255) as u8
 }
 
-/// log2 to 0.09: the exponent and the mantissa of a positive float as they stand. Classes are wider.
-fn log2(value: f32) -> f32 {
-    value.to_bits() as f32 / (1 << 23) as f32 - 127.0
+/// log2 to 0.09, plus 127, in steps of 2^−23: the exponent and the mantissa of a positive float as they stand. Classes are wider.
+#[inline]
+fn log2(value: f32) -> i32 {
+    value.to_bits() as i32
 }

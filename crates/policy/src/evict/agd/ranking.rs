@@ -4,21 +4,20 @@
 //! that within a class who was moved first is also due first: one list each, and the next victim is the earliest of at most 256 tails
 //! (the lists of CAMP, Ghandeharizadeh et al., Middleware 2014). The clock jumps to the due time of each victim. Nothing is ever sorted.
 
+use super::dues::{CLASSES, Dues};
 use crate::Slot;
 use crate::limits::AGD_VICTIMS_COUNTED;
 use crate::list::{Links, List};
 use crate::prefetch::prefetch;
 
-/// Classes of value: half octaves from 2^−80 (one request of 2^64 bytes, with room to fade) to 2^47.5.
-const CLASSES: usize = 256;
-/// The class of the value 1.
-const CLASS_OF_ONE: f32 = 160.0;
-/// Where the clock is this many times a victim's lifetime, short lifetimes begin to vanish in its rounding: it starts again from zero.
-const CLOCK_RANGE: f64 = (1_u64 << 36) as f64;
+/// The class of the value 1, of half octaves from 2^−80 (one request of 2^64 bytes, with room to fade) to 2^47.5.
+const CLASS_OF_ONE: f64 = 160.0;
+/// Where the clock is this many times a victim's lifetime, short lifetimes begin to vanish in the rounding of due times: it starts again from zero.
+const CLOCK_RANGE: f64 = (1_u64 << 28) as f64;
 
 /// A hit that would put an object off by less than this share of its lifetime moves nothing: most hits are on what was hit a moment ago. Nobody
 /// is due earlier by more than that. With 1/4 hit ratios are as without to .0002 (web and mix 1 GiB, Twitter 5 MiB), with 1/2 they begin to fall, and
-/// so does the speed: who is due too early comes back.
+/// so does the speed: who is due too early comes back. At p = 0 nobody rests: it is LRU then, and a quarter of the order is up to three points.
 const REST: f64 = 0.25;
 
 /// From this power on a newcomer must be worth half an octave more than whom it displaces: else a loop that is larger than the cache, where all
@@ -29,16 +28,18 @@ const STUBBORN_POWER: f64 = 8.0;
 pub(super) struct Ranking {
     places: Vec<Stored>,
     links: Links,
-    lists: Vec<List>,
+    lists: Box<[List; CLASSES]>,
     /// A bit for each class that is not empty.
     occupied: [u64; CLASSES / 64],
     /// When the tail of each class is due.
     dues: Dues,
     /// v^p of each class.
-    lifetimes: Vec<f64>,
+    lifetimes: Box<[f64; CLASSES]>,
     /// The latest due time of any victim.
     clock: f64,
     power: f64,
+    /// [`REST`], or 0 at the power 0.
+    rest: f64,
     len: usize,
     /// Victims since the clock last started from zero.
     victims: usize,
@@ -53,10 +54,8 @@ pub(super) struct Stored {
     pub size: u64,
     /// The clock when it was last moved.
     pub since: f64,
-    /// Requests, as of the era.
+    /// Requests, in the keeper's measure.
     pub count: f32,
-    /// When `count` was last halved, in the keeper's count of halvings.
-    pub era: u16,
     pub class: u8,
 }
 
@@ -68,23 +67,18 @@ struct Plan {
     read: Vec<(u8, Option<Slot>)>,
 }
 
-/// The class of the value 2^`log2`.
-pub(super) fn class_of(log2: f32) -> u8 {
-    // Rounds the half up, saturates at both ends.
-    (log2 * 2.0 + CLASS_OF_ONE + 0.5) as u8
-}
-
 impl Ranking {
     pub fn new(power: f64) -> Self {
         Ranking {
             places: Vec::new(),
             links: Links::default(),
-            lists: (0..CLASSES).map(|_| List::default()).collect(),
+            lists: Box::new(std::array::from_fn(|_| List::default())),
             occupied: [0; CLASSES / 64],
             dues: Dues::new(),
             lifetimes: lifetimes(power),
             clock: 0.0,
             power,
+            rest: rest(power),
             len: 0,
             victims: 0,
             plan: Plan::default(),
@@ -102,7 +96,7 @@ impl Ranking {
     pub fn bytes(&self) -> usize {
         self.links.bytes()
             + self.places.capacity() * size_of::<Stored>()
-            + CLASSES * (size_of::<List>() + 3 * size_of::<f64>())
+            + CLASSES * (size_of::<List>() + size_of::<f64>())
     }
 
     pub fn stored(&self, slot: Slot) -> &Stored {
@@ -115,25 +109,45 @@ impl Ranking {
         if slot.index() >= self.places.len() {
             self.places.resize(slot.index() + 1, Stored::default());
         }
+        self.len += 1;
+        self.tick();
         self.places[slot.index()] = Stored { since: self.clock, ..stored };
         self.link(slot, stored.class);
-        self.len += 1;
     }
 
-    /// The object in `slot` was requested, and is in `class` now. It stays where it is as long as it would gain less than [`REST`] of its lifetime.
-    pub fn touch(&mut self, slot: Slot, count: f32, era: u16, class: u8) {
+    /// The object in `slot` was requested, and is in the class that `class` finds, which may write down the request: that class. It stays where it is as
+    /// long as it would gain less than [`REST`] of its lifetime.
+    #[inline]
+    pub fn touch(&mut self, slot: Slot, class: impl FnOnce(&mut Stored) -> u8) -> u8 {
         let place = &mut self.places[slot.index()];
-        place.count = count;
-        place.era = era;
-        if place.class == class && self.clock - place.since <= REST * self.lifetimes[usize::from(class)] {
-            return;
+        let class = class(place);
+        if place.class != class || self.clock - place.since > self.rest * self.lifetimes[usize::from(class)] {
+            self.relink(slot, class);
         }
+        class
+    }
+
+    fn relink(&mut self, slot: Slot, class: u8) {
         self.forget_plan();
         self.unlink(slot);
+        self.tick();
         let place = &mut self.places[slot.index()];
         place.since = self.clock;
         place.class = class;
         self.link(slot, class);
+    }
+
+    /// At the power 0 all lifetimes are 1, and who was moved later must be due later: the clock itself goes on, 1 in a turn of the cache.
+    #[inline]
+    fn tick(&mut self) {
+        if self.power == 0.0 {
+            self.clock += 1.0 / self.len as f64;
+        }
+    }
+
+    /// Multiplies all counts.
+    pub fn scale_counts(&mut self, by: f32) {
+        self.places.iter_mut().for_each(|place| place.count *= by);
     }
 
     /// A request for what is probably in `slot` will come soon.
@@ -152,7 +166,7 @@ impl Ranking {
     /// Who is due first.
     #[inline]
     pub fn first(&self) -> Option<Slot> {
-        self.lists[self.dues.first()?.0].tail()
+        self.lists[usize::from(self.dues.first()?.0)].tail()
     }
 
     /// Takes the object in `slot` out.
@@ -166,6 +180,7 @@ impl Ranking {
     pub fn pop(&mut self) -> Option<Slot> {
         self.forget_plan();
         let (class, due) = self.dues.first()?;
+        let class = usize::from(class);
         let slot = self.lists[class].tail()?;
         self.unlink(slot);
         self.len -= 1;
@@ -191,10 +206,22 @@ impl Ranking {
         self.plan.victims.get(nth).copied()
     }
 
+    /// Is a newcomer in `class` worth more than what must leave for `short` bytes?
+    ///
+    /// Where it is refused, the clock goes a share of the way to who is due first, all of it but 1/e in as many refusals as there are objects.
+    /// Else a stored set that nobody wants any more would never be due.
+    pub fn accept(&mut self, class: u8, short: u64) -> bool {
+        let outlasts = self.outlasts(class, short);
+        if !outlasts && let Some((_, due)) = self.dues.first() {
+            self.clock += (due - self.clock).max(0.0) / self.len as f64;
+        }
+        outlasts
+    }
+
     /// Would a newcomer in `class` be due after everyone who must leave for `short` bytes? So it is where what is due before it has as many
     /// bytes, in whatever order they are counted: from the low classes, where the large objects are. After a number of objects that
     /// bounds the work, the rest is believed. From [`STUBBORN_POWER`] on, the newcomer counts as one class less.
-    pub fn outlasts(&self, class: u8, short: u64) -> bool {
+    fn outlasts(&self, class: u8, short: u64) -> bool {
         let class = if self.power >= STUBBORN_POWER { class.saturating_sub(1) } else { class };
         let due = self.clock + self.lifetimes[usize::from(class)];
         if self.dues.first().is_none_or(|(_, first)| first >= due) {
@@ -202,6 +229,7 @@ impl Ranking {
         }
         let (mut freed, mut counted) = (0_u64, 0);
         for class in occupied(self.occupied).filter(|class| self.dues.of(*class) < due) {
+            let class = usize::from(class);
             let mut next = self.lists[class].tail();
             while let Some(slot) = next {
                 let place = &self.places[slot.index()];
@@ -219,14 +247,6 @@ impl Ranking {
         false
     }
 
-    /// A newcomer was refused: the clock goes a share of the way to who is due first, all of it but 1/e in as many refusals as there are
-    /// objects. Else a stored set that nobody wants any more would never be due.
-    pub fn refuse(&mut self) {
-        if let Some((_, due)) = self.dues.first() {
-            self.clock += (due - self.clock).max(0.0) / self.len as f64;
-        }
-    }
-
     /// Lifetimes are v^`power` from now on; everyone keeps the share of its lifetime that is left. O(objects).
     pub fn set_power(&mut self, power: f64) {
         self.restart(power);
@@ -241,10 +261,11 @@ impl Ranking {
         }
         self.clock = 0.0;
         self.power = power;
+        self.rest = rest(power);
         self.lifetimes = new;
         self.victims = 0;
         for class in occupied(self.occupied) {
-            if let Some(tail) = self.lists[class].tail() {
+            if let Some(tail) = self.lists[usize::from(class)].tail() {
                 self.dues.set(class, self.due(tail));
             }
         }
@@ -253,20 +274,20 @@ impl Ranking {
 
     /// As `first`, past those in the plan; adds it there.
     fn plan_one_more(&mut self) -> Option<()> {
-        let mut best: Option<(usize, Slot, f64)> = None;
+        let mut best: Option<(u8, Slot, f64)> = None;
         for class in occupied(self.occupied) {
-            let read = self.plan.read.iter().find(|(read, _)| usize::from(*read) == class);
-            let Some(next) = read.map_or(self.lists[class].tail(), |(_, next)| *next) else { continue };
+            let read = self.plan.read.iter().find(|(read, _)| *read == class);
+            let Some(next) = read.map_or(self.lists[usize::from(class)].tail(), |(_, next)| *next) else { continue };
             let due = self.due(next);
             if best.is_none_or(|(_, _, earliest)| due < earliest) {
                 best = Some((class, next, due));
             }
         }
         let (class, slot, _) = best?;
-        let next = self.lists[class].newer(&self.links, slot);
-        match self.plan.read.iter_mut().find(|(read, _)| usize::from(*read) == class) {
+        let next = self.lists[usize::from(class)].newer(&self.links, slot);
+        match self.plan.read.iter_mut().find(|(read, _)| *read == class) {
             Some((_, read)) => *read = next,
-            None => self.plan.read.push((class as u8, next)),
+            None => self.plan.read.push((class, next)),
         }
         self.plan.victims.push(slot);
         Some(())
@@ -277,26 +298,29 @@ impl Ranking {
         self.plan.read.clear();
     }
 
+    #[inline]
     fn link(&mut self, slot: Slot, class: u8) {
-        let class = usize::from(class);
-        let was_empty = self.lists[class].tail().is_none();
-        self.lists[class].push_head(&mut self.links, slot);
+        let list = &mut self.lists[usize::from(class)];
+        let was_empty = list.tail().is_none();
+        list.push_head(&mut self.links, slot);
         if was_empty {
-            self.occupied[class / 64] |= 1 << (class % 64);
+            self.occupied[usize::from(class / 64)] |= 1 << (class % 64);
             self.dues.set(class, self.due(slot));
         }
     }
 
+    #[inline]
     fn unlink(&mut self, slot: Slot) {
-        let class = usize::from(self.places[slot.index()].class);
-        let was_tail = self.lists[class].tail() == Some(slot);
-        self.lists[class].unlink(&mut self.links, slot);
+        let class = self.places[slot.index()].class;
+        let list = &mut self.lists[usize::from(class)];
+        let was_tail = list.tail() == Some(slot);
+        list.unlink(&mut self.links, slot);
         if was_tail {
-            match self.lists[class].tail() {
+            match list.tail() {
                 Some(tail) => self.dues.set(class, self.due(tail)),
                 None => {
-                    self.occupied[class / 64] &= !(1 << (class % 64));
-                    self.dues.set(class, f64::INFINITY);
+                    self.occupied[usize::from(class / 64)] &= !(1 << (class % 64));
+                    self.dues.clear(class);
                 }
             }
         }
@@ -309,66 +333,22 @@ impl Ranking {
     }
 }
 
-/// When each class is due, in a tree of minima: who is first stands at the root, a change climbs eight levels at most.
-struct Dues {
-    of: [f64; CLASSES],
-    /// The class that is due first below each node, the lower of two; the root is node 1, the leaves are the last half.
-    first: [u8; 2 * CLASSES],
+fn rest(power: f64) -> f64 {
+    if power == 0.0 { 0.0 } else { REST }
 }
 
-impl Dues {
-    fn new() -> Self {
-        let mut dues = Dues { of: [f64::INFINITY; CLASSES], first: [0; 2 * CLASSES] };
-        // All are due never, so the lowest class below a node is its first.
-        for node in (1..2 * CLASSES).rev() {
-            dues.first[node] = if node >= CLASSES { (node - CLASSES) as u8 } else { dues.first[2 * node] };
-        }
-        dues
-    }
-
-    #[inline]
-    fn of(&self, class: usize) -> f64 {
-        self.of[class]
-    }
-
-    fn set(&mut self, class: usize, due: f64) {
-        self.of[class] = due;
-        let (changed, mut first, mut due) = (class as u8, class as u8, due);
-        let mut node = CLASSES + class;
-        while node > 1 {
-            let other = self.first[node ^ 1];
-            let other_due = self.of[usize::from(other)];
-            if other_due < due || (other_due == due && other < first) {
-                (first, due) = (other, other_due);
-            }
-            node /= 2;
-            if self.first[node] == first && first != changed {
-                break;
-            }
-            self.first[node] = first;
-        }
-    }
-
-    /// The class that is due first, and when; the lower class of two.
-    #[inline]
-    fn first(&self) -> Option<(usize, f64)> {
-        let class = usize::from(self.first[1]);
-        (self.of[class] < f64::INFINITY).then_some((class, self.of[class]))
-    }
-}
-
-fn lifetimes(power: f64) -> Vec<f64> {
-    (0..CLASSES).map(|class| (power * (class as f64 - f64::from(CLASS_OF_ONE)) / 2.0).exp2()).collect()
+fn lifetimes(power: f64) -> Box<[f64; CLASSES]> {
+    Box::new(std::array::from_fn(|class| (power * (class as f64 - CLASS_OF_ONE) / 2.0).exp2()))
 }
 
 /// The numbers of the bits that are set, from the lowest.
-fn occupied(words: [u64; CLASSES / 64]) -> impl Iterator<Item = usize> {
+fn occupied(words: [u64; CLASSES / 64]) -> impl Iterator<Item = u8> {
     (0..CLASSES / 64).flat_map(move |index| {
         let mut word = words[index];
         std::iter::from_fn(move || {
             let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
             word &= word - 1;
-            Some(index * 64 + bit)
+            Some((index * 64 + bit) as u8)
         })
     })
 }

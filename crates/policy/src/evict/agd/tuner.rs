@@ -3,8 +3,11 @@
 //! A sample is all requests of some objects (those whose hash ends in zeros), and a shadow has the same share of the capacity: so it behaves
 //! as the whole cache does (Waldspurger et al., SHARDS, FAST 2015; Cache Modeling and Optimization using Miniature Simulations, ATC 2017).
 //! All shadows see the same requests, so that the difference between two is far less noisy than the hit ratio of either.
+//!
+//! A shadow is an order of eviction and nothing else: an object's class is what the cache has just found, since how often it was asked for does not depend on
+//! the power, and what any shadow stores stands once, in one index.
 
-use super::keeper::Keeper;
+use super::ranking::{Ranking, Stored};
 use crate::Slot;
 use crate::hash::mix;
 use crate::index::SlotIndex;
@@ -19,8 +22,12 @@ const LEAD: f64 = 60.0;
 
 pub(super) struct Tuner {
     shadows: Vec<Shadow>,
+    /// What is in any shadow.
+    index: SlotIndex,
+    objects: Vec<Object>,
+    free: Vec<Slot>,
     powers: &'static [f64],
-    size_exponent: f32,
+    size_exponent: f64,
     current: usize,
     capacity: u64,
     /// Objects whose hash ends in this many zero bits are sampled.
@@ -30,11 +37,16 @@ pub(super) struct Tuner {
     weight: f64,
 }
 
+#[derive(Clone, Copy)]
+struct Object {
+    id: u64,
+    size: u64,
+    /// A bit for each shadow that stores it.
+    holders: u8,
+}
+
 struct Shadow {
-    keeper: Keeper,
-    index: SlotIndex,
-    sizes: Vec<u64>,
-    free: Vec<Slot>,
+    ranking: Ranking,
     used: u64,
     /// What its hits were worth since the last decision.
     score: f64,
@@ -43,9 +55,13 @@ struct Shadow {
 }
 
 impl Tuner {
-    pub fn new(powers: &'static [f64], start: usize, size_exponent: f32, capacity: u64) -> Self {
+    /// For at most eight `powers`.
+    pub fn new(powers: &'static [f64], start: usize, size_exponent: f64, capacity: u64) -> Self {
         let mut tuner = Tuner {
             shadows: Vec::new(),
+            index: SlotIndex::default(),
+            objects: Vec::new(),
+            free: Vec::new(),
             powers,
             size_exponent,
             current: start,
@@ -59,13 +75,10 @@ impl Tuner {
     }
 
     pub fn bytes(&self) -> usize {
-        let one = |s: &Shadow| {
-            s.keeper.bytes()
-                + s.index.bytes()
-                + s.sizes.capacity() * size_of::<u64>()
-                + s.free.capacity() * size_of::<Slot>()
-        };
-        self.shadows.iter().map(one).sum()
+        let shared = self.index.bytes()
+            + self.objects.capacity() * size_of::<Object>()
+            + self.free.capacity() * size_of::<Slot>();
+        shared + self.shadows.iter().map(|shadow| size_of::<Shadow>() + shadow.ranking.bytes()).sum::<usize>()
     }
 
     pub fn on_resize(&mut self, capacity: u64) {
@@ -73,37 +86,92 @@ impl Tuner {
         self.restart();
     }
 
-    /// A request, while `objects` are stored; the power to go to, if it is another.
+    /// A request for an object of `class`, while `stored` objects are in the cache; the power to go to, if it is another.
     #[inline]
-    pub fn request(&mut self, id: u64, size: u64, objects: usize) -> Option<f64> {
+    pub fn request(&mut self, id: u64, size: u64, class: u8, stored: usize) -> Option<f64> {
         if mix(id) << (64 - self.shift) != 0 {
             return None;
         }
-        self.sample(id, size, objects)
+        self.sample(id, size, class, stored)
     }
 
-    fn sample(&mut self, id: u64, size: u64, objects: usize) -> Option<f64> {
-        if objects >> self.shift > 2 * AGD_SHADOW_OBJECTS {
+    fn sample(&mut self, id: u64, size: u64, class: u8, stored: usize) -> Option<f64> {
+        if stored >> self.shift > 2 * AGD_SHADOW_OBJECTS {
             self.shift += 1;
             self.restart();
             return None;
         }
         // Traffic of larger objects: a handful of them would decide by chance.
-        if objects >> self.shift < AGD_SHADOW_OBJECTS / 4 && self.shift > AGD_LEAST_SAMPLE_SHIFT {
+        if stored >> self.shift < AGD_SHADOW_OBJECTS / 4 && self.shift > AGD_LEAST_SAMPLE_SHIFT {
             self.shift -= 1;
             self.restart();
             return None;
         }
-        let worth = (size as f64).powf(1.0 - f64::from(self.size_exponent));
-        let share = self.capacity >> self.shift;
-        for shadow in &mut self.shadows {
-            if shadow.request(id, size, share) {
-                shadow.score += worth;
-            }
-        }
+        let worth = (size as f64).powf(1.0 - self.size_exponent);
+        self.simulate(id, size, class, worth);
         self.weight += worth;
         self.sampled += 1;
         if self.sampled < DECISION { None } else { self.decide() }
+    }
+
+    /// A request through every shadow.
+    fn simulate(&mut self, id: u64, size: u64, class: u8, worth: f64) {
+        let known = self.index.find(id, |slot| self.objects[slot.index()].id == id);
+        let slot = known.unwrap_or_else(|| self.remember(id, size));
+        // Its size as stored: the books of those who have it need that.
+        let Object { size, holders, .. } = self.objects[slot.index()];
+        for number in 0..self.shadows.len() {
+            if holders & 1 << number == 0 {
+                self.miss(number, slot, size, class);
+            } else {
+                let shadow = &mut self.shadows[number];
+                shadow.ranking.touch(slot, |_| class);
+                shadow.score += worth;
+            }
+        }
+        self.forget_if_unheld(slot);
+    }
+
+    /// A request for `slot`, which the shadow `number` does not have.
+    fn miss(&mut self, number: usize, slot: Slot, size: u64, class: u8) {
+        let capacity = self.capacity >> self.shift;
+        if size > capacity {
+            return;
+        }
+        let short = self.shadows[number].used.saturating_add(size).saturating_sub(capacity);
+        if short > 0 && !self.shadows[number].ranking.accept(class, short) {
+            return;
+        }
+        while self.shadows[number].used > capacity - size {
+            let Some(victim) = self.shadows[number].ranking.pop() else { break };
+            let object = &mut self.objects[victim.index()];
+            object.holders &= !(1 << number);
+            self.shadows[number].used -= object.size;
+            self.forget_if_unheld(victim);
+        }
+        let shadow = &mut self.shadows[number];
+        shadow.ranking.push(slot, Stored { size, class, ..Stored::default() });
+        shadow.used += size;
+        self.objects[slot.index()].holders |= 1 << number;
+    }
+
+    fn remember(&mut self, id: u64, size: u64) -> Slot {
+        let object = Object { id, size, holders: 0 };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.objects.push(object);
+            Slot::new((self.objects.len() - 1) as u32)
+        });
+        self.objects[slot.index()] = object;
+        self.index.insert(id, slot);
+        slot
+    }
+
+    fn forget_if_unheld(&mut self, slot: Slot) {
+        let Object { id, holders, .. } = self.objects[slot.index()];
+        if holders == 0 {
+            self.index.remove(id, slot);
+            self.free.push(slot);
+        }
     }
 
     /// A cumulative sum test (Page, Biometrika 1954): small leads must last, large ones decide at once.
@@ -127,55 +195,18 @@ impl Tuner {
 
     /// Empty shadows.
     fn restart(&mut self) {
-        self.shadows = self.powers.iter().map(|power| Shadow::new(*power, self.size_exponent)).collect();
+        self.shadows = self.powers.iter().map(|power| Shadow::new(*power)).collect();
+        self.index = SlotIndex::default();
+        self.objects.clear();
+        self.free.clear();
         self.sampled = 0;
         self.weight = 0.0;
     }
 }
 
 impl Shadow {
-    fn new(power: f64, size_exponent: f32) -> Self {
-        Shadow {
-            keeper: Keeper::new(power, size_exponent),
-            index: SlotIndex::default(),
-            sizes: Vec::new(),
-            free: Vec::new(),
-            used: 0,
-            score: 0.0,
-            lead: 0.0,
-        }
-    }
-
-    /// One request through a whole little cache; true at a hit.
-    fn request(&mut self, id: u64, size: u64, capacity: u64) -> bool {
-        if let Some(slot) = self.index.find(id, |slot| self.keeper.id(slot) == id) {
-            self.keeper.on_hit(slot);
-            return true;
-        }
-        self.keeper.on_miss(id);
-        let short = self.used.saturating_add(size).saturating_sub(capacity);
-        if size > capacity || !self.keeper.accept(id, size, short) {
-            return false;
-        }
-        while self.used > capacity - size {
-            let Some(victim) = self.keeper.victim() else { break };
-            self.forget(victim);
-        }
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.sizes.push(0);
-            Slot::new((self.sizes.len() - 1) as u32)
-        });
-        self.sizes[slot.index()] = size;
-        self.used += size;
-        self.keeper.on_insert(slot, id, size);
-        self.index.insert(id, slot);
-        false
-    }
-
-    fn forget(&mut self, slot: Slot) {
-        self.index.remove(self.keeper.id(slot), slot);
-        self.used -= self.sizes[slot.index()];
-        self.free.push(slot);
+    fn new(power: f64) -> Self {
+        Shadow { ranking: Ranking::new(power), used: 0, score: 0.0, lead: 0.0 }
     }
 }
 
@@ -187,12 +218,12 @@ mod tests {
     fn few_large_objects_are_sampled_as_many_small_ones_were() {
         let mut tuner = Tuner::new(&[1.0, 2.0], 0, 1.0, 1 << 30);
         let mut shift_beside = |objects: usize| {
-            (0..200_000).for_each(|id| _ = tuner.request(id, 1000, objects));
+            (0..200_000).for_each(|id| _ = tuner.request(id, 1000, 140, objects));
             tuner.shift
         };
-        assert_eq!(shift_beside(1_000_000), 9, "1,953 objects a shadow");
-        assert_eq!(shift_beside(200_000), 9, "390 are enough, and a restart is dear");
-        assert_eq!(shift_beside(100_000), 8);
+        assert_eq!(shift_beside(1_000_000), 8, "3,906 objects a shadow");
+        assert_eq!(shift_beside(200_000), 8, "781 are enough, and a restart is dear");
+        assert_eq!(shift_beside(100_000), 7);
         assert_eq!(shift_beside(100), AGD_LEAST_SAMPLE_SHIFT);
     }
 }

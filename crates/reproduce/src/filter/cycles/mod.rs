@@ -4,7 +4,7 @@ mod counter;
 mod world;
 
 use super::replays::{Rates, filter};
-use super::sizes::OnWeb;
+use super::sizes::{self, OnWeb};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_forwarder::account::{STAGES, Stage};
@@ -52,9 +52,10 @@ const BLOCKS: [(&str, &str, f64); 10] = [
 /// Objects and prefixes of the warm world, and packets of its Content Store: all fit into a processor's second cache, and some requests miss.
 const WARM: (u64, u64) = (256, 32);
 
-pub(super) fn run(request: &Request<'_>, watch: &dyn Watch, on_web: &[OnWeb]) -> Result<Section, Error> {
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
+    let on_web = sizes::on_web(request, watch)?;
     let mut section = Section::new(&experiment, request.scale);
     section.condition("counter", counter::UNIT);
     section.condition(
@@ -80,7 +81,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch, on_web: &[OnWeb]) ->
         }
         accounts.push(found);
     }
-    report(&mut section, &accounts, on_web);
+    report(&mut section, &accounts, &on_web);
     section.judged()
 }
 

@@ -1,0 +1,62 @@
+//! A run as figures over time.
+
+use crate::destination::write_whole;
+use crate::failure::Failure;
+use larder_figure::{Axis, Figure, Series};
+use larder_netsim::scenario::{Course, Step};
+use std::path::Path;
+
+/// Steps of a run where nobody says otherwise: a step is a few pixels.
+pub const STEPS: u32 = 240;
+
+/// Lines of one figure at most: those with the greatest values, where there are more.
+const MOST_LINES: usize = 12;
+
+/// Writes `goodput.svg`, `delay.svg`, `hit-ratio.svg`, `queues.svg` and `links.svg` into `directory`.
+///
+/// # Errors
+/// Where they cannot be written.
+pub fn write(course: &Course, directory: &Path) -> Result<(), Failure> {
+    make(directory)?;
+    let consumers: Vec<String> = course.consumers.iter().map(|(label, _)| label.clone()).collect();
+    let nodes: Vec<String> = course.nodes.iter().map(|node| node.name.clone()).collect();
+    let name = |node: usize| course.nodes[node].name.as_str();
+    let channels: Vec<String> =
+        course.channels.iter().map(|(from, to, _)| format!("{} – {}", name(*from), name(*to))).collect();
+    let ratio = |step: &Step, node: usize| step.nodes[node].hits as f64 / step.nodes[node].interests as f64;
+    let figures = [
+        ("goodput", "goodput, Mb/s", over(course, &consumers, |step, at| step.consumers[at].goodput_mbps)),
+        ("delay", "mean delay, ms", over(course, &consumers, |step, at| step.consumers[at].delay * 1e3)),
+        ("hit-ratio", "hits of all Interests", over(course, &nodes, ratio)),
+        ("queues", "frames that wait", over(course, &channels, |step, at| step.channels[at].waiting as f64)),
+        ("links", "rate, Mb/s", over(course, &channels, |step, at| step.channels[at].rate_mbps)),
+    ];
+    for (file, label, series) in figures {
+        let title = match series.len() < MOST_LINES {
+            true => label.to_owned(),
+            false => format!("{label}: the {MOST_LINES} with the most"),
+        };
+        let figure = Figure { title, x: Axis::linear("time, s"), y: Axis::linear(label), series };
+        write_whole(&directory.join(format!("{file}.svg")), &figure.svg())?;
+    }
+    Ok(())
+}
+
+/// Makes the directory, where it is not there yet.
+pub fn make(directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory).map_err(|error| {
+        Failure::usage(format!("cannot make {}: {}", directory.display(), larder_node::system_message(&error)))
+    })
+}
+
+fn over(course: &Course, names: &[String], value: impl Fn(&Step, usize) -> f64) -> Vec<Series> {
+    let line = |at: usize| -> Vec<(f64, f64)> {
+        course.steps.iter().map(|step| (step.at.as_secs_f64(), value(step, at))).collect()
+    };
+    let total = |at: usize| course.steps.iter().map(|step| value(step, at)).filter(|value| value.is_finite()).sum();
+    let mut places: Vec<(usize, f64)> = (0..names.len()).map(|at| (at, total(at))).collect();
+    places.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    places.truncate(MOST_LINES);
+    places.sort_by_key(|(at, _)| *at);
+    places.into_iter().map(|(at, _)| Series::line(names[at].clone(), line(at))).collect()
+}

@@ -1,0 +1,152 @@
+//! A run as one page that plays it: the network drawn, links by their load, queues and hits, with a slider of time. It needs no other file.
+
+use crate::destination::write_whole;
+use crate::failure::Failure;
+use larder_netsim::scenario::{Course, Step};
+use serde::Serialize;
+use std::path::Path;
+
+/// The page; `DATA` stands where the run goes.
+const PAGE: &str = include_str!("replay.html");
+
+/// Moments that the page can show, at most.
+const MOMENTS: usize = 240;
+
+/// Numbers in the page: some 10 MB.
+const NUMBERS: usize = 3_000_000;
+
+/// What the page is given: names, ends, and a row of each a moment.
+#[derive(Serialize)]
+struct Data<'a> {
+    title: &'a str,
+    nodes: Vec<&'a str>,
+    positions: Vec<Option<(f64, f64)>>,
+    /// From, to; two a link.
+    channels: Vec<(usize, usize)>,
+    consumers: Vec<&'a str>,
+    moments: Vec<Moment>,
+}
+
+#[derive(Serialize)]
+struct Moment {
+    /// Seconds.
+    t: f64,
+    /// Of each node, hits of all Interests in percent, -1 without Interests, -2 while it is down; then Interests that pend.
+    h: Vec<i32>,
+    p: Vec<usize>,
+    /// Of each channel, its load in thousandths of its rate, at least 1 where there is any, -1 without a rate; frames that wait; frames that
+    /// are gone.
+    u: Vec<i32>,
+    w: Vec<usize>,
+    x: Vec<u64>,
+    /// Of each consumer, kb/s, and the mean delay in tenths of a millisecond, -1 without Data.
+    g: Vec<u64>,
+    d: Vec<i64>,
+}
+
+/// Writes the page.
+///
+/// # Errors
+/// Where it cannot be written.
+pub fn write(course: &Course, title: &str, path: &Path) -> Result<(), Failure> {
+    // `<` could end the script.
+    let data = serde_json::to_string(&data(course, title)).unwrap_or_default().replace('<', "\\u003c");
+    write_whole(path, &PAGE.replacen("DATA", &data, 1))
+}
+
+fn data<'a>(course: &'a Course, title: &'a str) -> Data<'a> {
+    let numbers = 2 * course.nodes.len() + 3 * course.channels.len() + 2 * course.consumers.len();
+    let most = (NUMBERS / numbers.max(1)).clamp(2, MOMENTS);
+    let every = course.steps.len().div_ceil(most).max(1);
+    Data {
+        title,
+        nodes: course.nodes.iter().map(|node| node.name.as_str()).collect(),
+        positions: course.nodes.iter().map(|node| node.position).collect(),
+        channels: course.channels.iter().map(|(from, to, _)| (*from, *to)).collect(),
+        consumers: course.consumers.iter().map(|(label, _)| label.as_str()).collect(),
+        moments: course.steps.chunks(every).map(|steps| moment(course, steps)).collect(),
+    }
+}
+
+/// Several steps as one: means of rates, sums of counts, and what was so at the end.
+fn moment(course: &Course, steps: &[Step]) -> Moment {
+    let last = &steps[steps.len() - 1];
+    let nodes = 0..course.nodes.len();
+    let hits = |node: usize| {
+        let sum = |of: fn(&larder_netsim::scenario::NodeStep) -> u64| -> u64 {
+            steps.iter().map(|step| of(&step.nodes[node])).sum()
+        };
+        let interests = sum(|node| node.interests);
+        match () {
+            () if !last.nodes[node].is_up => -2,
+            () if interests == 0 => -1,
+            () => (100.0 * sum(|node| node.hits) as f64 / interests as f64).round() as i32,
+        }
+    };
+    let load = |channel: usize| {
+        let rate = steps.iter().map(|step| step.channels[channel].rate_mbps).sum::<f64>() / steps.len() as f64;
+        course.channels[channel].2.map_or(-1, |most| (rate * 1e9 / most as f64).ceil() as i32)
+    };
+    let channels = 0..course.channels.len();
+    let gone = |channel: usize| steps.iter().map(|step| step.channels[channel].gone).sum();
+    let consumers = 0..course.consumers.len();
+    let goodput = |consumer: usize| {
+        let sum: f64 = steps.iter().map(|step| step.consumers[consumer].goodput_mbps).sum();
+        (sum * 1e3 / steps.len() as f64).round() as u64
+    };
+    let delay = |consumer: usize| match last.consumers[consumer].delay {
+        delay if delay.is_finite() => (delay * 1e4).round() as i64,
+        _ => -1,
+    };
+    Moment {
+        t: (last.at.as_secs_f64() * 1e3).round() / 1e3,
+        h: nodes.map(hits).collect(),
+        p: last.nodes.iter().map(|node| node.pending).collect(),
+        u: channels.clone().map(load).collect(),
+        w: last.channels.iter().map(|channel| channel.waiting).collect(),
+        x: channels.map(gone).collect(),
+        g: consumers.clone().map(goodput).collect(),
+        d: consumers.map(delay).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_netsim::scenario::{Scenario, Watch};
+    use std::time::Duration;
+
+    #[test]
+    fn the_page_needs_nothing_else_and_is_not_ended_by_a_name() {
+        let text = r#"
+            duration = "2s"
+            [[node]]
+            name = "a</script>"
+            [[node]]
+            name = "b"
+            [[link]]
+            ends = ["a</script>", "b"]
+            like = { rate = "1Mbps", delay = "1ms" }
+            [[producer]]
+            node = "b"
+            prefix = "/p"
+            [[cbr]]
+            node = "a</script>"
+            prefix = "/p"
+            frequency = 100
+        "#;
+        let watch = Watch { step: Duration::from_millis(1), closely: false };
+        let (_, course) = Scenario::parse(text, "two.toml").unwrap().watch(1, watch).unwrap();
+        assert_eq!(course.steps.len(), 2000);
+        let data = data(&course, "two.toml");
+        assert!(data.moments.len() <= MOMENTS);
+        // A hundred packets of some 1.1 kB a second on a megabit.
+        assert!((800..1000).contains(&data.moments[100].u[1]), "{:?}", data.moments[100].u);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.html");
+        write(&course, "two.toml", &path).unwrap();
+        let page = std::fs::read_to_string(path).unwrap();
+        assert_eq!(page.matches("</script>").count(), 1);
+        assert!(!["http:", "https:", "src=", "url(", "@import"].iter().any(|outside| page.contains(outside)));
+    }
+}

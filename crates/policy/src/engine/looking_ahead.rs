@@ -1,0 +1,135 @@
+//! Who looks ahead at the victims sees those who will leave, and loses nobody by it.
+
+use super::*;
+use crate::future::FutureBuilder;
+use crate::registry::{Kind, registry};
+use crate::traits::Policy;
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// Admits only what is smaller than everything that would have to leave for it, and notes whom it was shown.
+struct Duel(Arc<Mutex<Vec<u64>>>);
+
+impl Policy for Duel {}
+
+impl Admit for Duel {
+    fn on_request(&mut self, _: &Request, _: bool) {}
+
+    fn admit(&mut self, request: &Request, cache: &mut Cache<'_>) -> bool {
+        let mut shown = self.0.lock().unwrap();
+        shown.clear();
+        let mut room = cache.capacity() - cache.used();
+        while room < request.size
+            && let Some(victim) = cache.next_victim()
+        {
+            shown.push(victim.id);
+            room += victim.size;
+        }
+        room >= request.size
+    }
+}
+
+#[test]
+fn an_engine_that_cannot_move_to_another_thread() {
+    fn sent<T: Send>() {}
+    sent::<Engine>();
+    sent::<Job>();
+    sent::<JobDone>();
+}
+
+#[test]
+fn a_duel_is_shown_others_than_those_who_leave() {
+    // A window that holds nothing would not duel.
+    for name in evictors().chain(["w-tinylfu(window=50%)"]) {
+        let capacity = ByteSize::from_bytes(1000);
+        let mut engine = Engine::foreseeing(&name.parse().unwrap(), capacity, &Streams::new(1), &future()).unwrap();
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        engine.admission.push(Box::new(Duel(shown.clone())));
+        let mut victims = Vec::new();
+        let mut ids = Vec::new();
+        for id in 0..500_u64 {
+            let size = 10 + id * 37 % 300;
+            engine.miss(id, Time::ZERO);
+            // An evictor may refuse the newcomer; it is stored all the same, and the same must leave for it.
+            let _ = engine.admit(id, size, Time::ZERO);
+            victims.clear();
+            let slot = engine.insert(id, size, Time::ZERO, &mut victims).unwrap();
+            let left: Vec<u64> = victims.iter().map(|slot| ids[slot.index()]).collect();
+            assert_eq!(left, *shown.lock().unwrap(), "{name}");
+            ids.resize(ids.len().max(slot.index() + 1), 0);
+            ids[slot.index()] = id;
+            engine.hit(slot, id, Time::ZERO);
+        }
+    }
+}
+
+/// Looks at everyone who would leave, and refuses every third object all the same.
+struct Fickle(Duel);
+
+impl Policy for Fickle {}
+
+impl Admit for Fickle {
+    fn on_request(&mut self, _: &Request, _: bool) {}
+
+    fn admit(&mut self, request: &Request, cache: &mut Cache<'_>) -> bool {
+        self.0.admit(request, cache) && !request.seq.is_multiple_of(3)
+    }
+}
+
+#[test]
+fn looking_ahead_loses_objects() {
+    for name in evictors() {
+        let capacity = ByteSize::from_bytes(1000);
+        let mut engine = Engine::foreseeing(&name.parse().unwrap(), capacity, &Streams::new(1), &future()).unwrap();
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        engine.admission.push(Box::new(Fickle(Duel(shown.clone()))));
+        let mut stream = Streams::new(2).stream("test");
+        let mut index = HashMap::new();
+        let mut victims = Vec::new();
+        for second in 0..20_000 {
+            let now = Time::from_secs(second);
+            let ids = 1 + stream.below(80);
+            let id = stream.below(ids);
+            let size = 10 + id * 37 % 300;
+            match index.get(&id).copied() {
+                Some(slot) if stream.chance(0.1) => {
+                    engine.remove(slot);
+                    index.remove(&id);
+                }
+                Some(slot) => engine.hit(slot, id, now),
+                None => {
+                    engine.miss(id, now);
+                    if engine.admit(id, size, now) {
+                        let slot = engine.insert(id, size, now, &mut victims).unwrap();
+                        let left: Vec<u64> = victims
+                            .drain(..)
+                            .map(|left| {
+                                *index.iter().find(|(_, slot)| **slot == left).expect("a victim was not stored").0
+                            })
+                            .collect();
+                        assert_eq!(left, *shown.lock().unwrap(), "{name}");
+                        left.iter().for_each(|id| _ = index.remove(id));
+                        index.insert(id, slot);
+                    }
+                }
+            }
+            assert_eq!(engine.len(), index.len(), "{name}");
+        }
+        engine.set_capacity(ByteSize::from_bytes(0), &mut victims);
+        victims.sort_unstable();
+        let mut stored: Vec<Slot> = index.into_values().collect();
+        stored.sort_unstable();
+        assert_eq!(victims, stored, "{name}");
+    }
+}
+
+/// Of requests that will not be made: whoever foresees must not be misled into losing objects.
+fn future() -> Arc<Future> {
+    let mut trace = FutureBuilder::default();
+    (0..10_000_u64).for_each(|place| trace.push(place * place % 97, 10).unwrap());
+    Arc::new(trace.build())
+}
+
+fn evictors() -> impl Iterator<Item = &'static str> {
+    registry().iter().filter(|entry| entry.kind() == Kind::Eviction).map(|entry| entry.name)
+}

@@ -1,0 +1,136 @@
+//! Rows of an experiment that are finished, so that an hour's work is neither lost by a late failure nor done twice.
+//!
+//! A row is kept under a key: the text of all that it depends on. One that two experiments share is computed once; with a file behind them (JSON
+//! lines, a row a line, written by one call when it is finished), the next run can go on where the last one ended. Larder's version is part of
+//! the key, its code is not: after a change to a policy, begin anew.
+
+use crate::Error;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes of such a file: some ten thousand of the longest rows. More is no file of ours.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Finished rows.
+#[derive(Debug, Default)]
+pub struct Rows {
+    finished: Mutex<HashMap<String, Value>>,
+    file: Option<(PathBuf, File)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    key: String,
+    row: Value,
+}
+
+impl Rows {
+    /// Rows that the file at `path` keeps too: with those that an earlier run left there if it is to `resume`, else of nobody.
+    ///
+    /// # Errors
+    /// [`Error`] where it cannot be opened, another run has it, or it holds anything else than such rows; a torn last line is cut off.
+    pub fn open(path: &Path, resume: bool) -> Result<Rows, Error> {
+        let failed = |problem: String| Error(format!("{}: {problem}", path.display()));
+        let said = |error: std::io::Error| failed(error.to_string());
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(said)?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                failed("another reproduction is writing it; give each its own directory".to_owned())
+            }
+            TryLockError::Error(error) => said(error),
+        })?;
+        let mut text = Vec::new();
+        if resume {
+            (&file).take(MAX_BYTES + 1).read_to_end(&mut text).map_err(said)?;
+        }
+        if text.len() as u64 > MAX_BYTES {
+            return Err(failed(format!("more than {MAX_BYTES} bytes; begin anew, without --resume")));
+        }
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        file.set_len(whole as u64).map_err(said)?;
+        let mut finished = HashMap::new();
+        for (number, line) in
+            text[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
+        {
+            let problem = |_| failed(format!("line {}: no finished row; begin anew, without --resume", number + 1));
+            let Line { key, row } = serde_json::from_slice(line).map_err(problem)?;
+            finished.insert(key, row);
+        }
+        Ok(Rows { finished: Mutex::new(finished), file: Some((path.to_owned(), file)) })
+    }
+
+    /// The row of this key, if it is finished.
+    pub(crate) fn get<Row: DeserializeOwned>(&self, key: &str) -> Option<Row> {
+        let row = self.finished().get(&versioned(key))?.clone();
+        serde_json::from_value(row).ok()
+    }
+
+    /// It is finished.
+    pub(crate) fn add<Row: Serialize>(&self, key: &str, row: &Row) -> Result<(), Error> {
+        let key = versioned(key);
+        let unkept = |problem: String| Error(format!("row {key}: {problem}"));
+        let row = serde_json::to_value(row).map_err(|error| unkept(error.to_string()))?;
+        let line = Line { key: key.clone(), row };
+        let text = serde_json::to_string(&line).map_err(|error| unkept(error.to_string()))? + "\n";
+        let mut finished = self.finished();
+        if let Some((path, file)) = &self.file {
+            let mut file = file;
+            file.write_all(text.as_bytes()).map_err(|error| Error(format!("{}: {error}", path.display())))?;
+        }
+        finished.insert(line.key, line.row);
+        Ok(())
+    }
+
+    /// An insertion is one call: what a panic elsewhere left is whole.
+    fn finished(&self) -> MutexGuard<'_, HashMap<String, Value>> {
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn versioned(key: &str) -> String {
+    format!("larder {}, {key}", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finished_row_is_computed_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.jsonl");
+        let third = 1.0 / 3.0;
+        let rows = Rows::open(&path, false).unwrap();
+        rows.add("a", &(third, "x")).unwrap();
+        rows.add("b", &0.1).unwrap();
+        assert_eq!(rows.get::<(f64, String)>("a"), Some((third, "x".to_owned())));
+        assert!(Rows::open(&path, true).unwrap_err().0.contains("another reproduction"));
+        drop(rows);
+        // Killed while it wrote a third.
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.clone() + "{\"key\":\"c").unwrap();
+        let rows = Rows::open(&path, true).unwrap();
+        assert_eq!((rows.get::<f64>("b"), rows.get::<f64>("c")), (Some(0.1), None));
+        assert!((rows.get::<(f64, String)>("a").unwrap().0 - third).abs() < 1e-15);
+        assert_eq!(rows.get::<f64>("a"), None, "of another kind");
+        drop(rows);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        drop(Rows::open(&path, false).unwrap());
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "nobody asked to resume");
+    }
+
+    #[test]
+    fn somebody_s_file_is_taken_for_rows() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.jsonl");
+        std::fs::write(&path, "1,2,3\n").unwrap();
+        let error = Rows::open(&path, true).unwrap_err().0;
+        assert!(error.contains("line 1") && !error.contains('\n'), "{error}");
+    }
+}
