@@ -21,6 +21,8 @@ pub(super) struct Socket {
     events: Events,
     readable: bool,
     writable: bool,
+    /// The other end sends no more, or the connection failed: what is left is read to its end.
+    ending: bool,
     /// The end of a pipe that signal handlers write to.
     signals: Option<UnixStream>,
     interrupted: bool,
@@ -64,6 +66,7 @@ impl Socket {
             events: Events::with_capacity(4),
             readable: true,
             writable: true,
+            ending: false,
             signals: None,
             interrupted: false,
             woken: false,
@@ -136,7 +139,13 @@ impl Socket {
                 Stream::Udp(udp) => udp.receive(buffer),
             };
             match read {
-                Ok(read) => return Ok(Some(read)),
+                Ok(read) => {
+                    // A stream that gives less than there is room for has no more, and tells when it has (epoll(7)). Not so its end, of which was
+                    // told before.
+                    let is_stream = !matches!(self.stream, Stream::Udp(_));
+                    self.readable = self.ending || !is_stream || read.bytes == buffer.len();
+                    return Ok(Some(read));
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -183,6 +192,7 @@ impl Socket {
                 SIGNALS => self.interrupted = true,
                 WAKER => self.woken = true,
                 _ => {
+                    self.ending |= event.is_read_closed() || event.is_error();
                     self.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
                     self.writable |= event.is_writable() || event.is_write_closed() || event.is_error();
                 }

@@ -303,3 +303,19 @@ fn datagrams_that_go_together_arrive_one_by_one() {
     let expected: Vec<String> = names.iter().map(|name| format!("data {name} false 1")).collect();
     assert_eq!(got, expected);
 }
+
+#[test]
+fn an_end_behind_a_short_read_is_missed() {
+    let patience = Some(Time::from_secs(10));
+    for together in [true, false] {
+        let (mut client, mut stream) = pair();
+        stream.write_all(&data("/last", b"x")).unwrap();
+        let mut open = Some(stream).filter(|_| !together);
+        let mut got = 0;
+        client.receive(patience, |_, _, _| got += 1).unwrap();
+        assert_eq!(got, 1);
+        drop(open.take());
+        let ended = client.receive(patience, |_, _, _| panic!("nothing more was sent"));
+        assert!(matches!(ended, Err(ClientError::Closed(_))), "together: {together}, {ended:?}");
+    }
+}

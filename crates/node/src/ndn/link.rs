@@ -8,7 +8,7 @@ use super::codel::CoDel;
 use super::datagram::{Peer, UdpListener};
 use super::stream::StreamConnection;
 use super::websocket::WebSocketConnection;
-use crate::limits::{ARRIVALS_APART, SPARE_BUFFER_BYTES, SPARE_BUFFERS, WRITE_BYTES};
+use crate::limits::{ARRIVALS_APART, SPARE_BUFFER_BYTES, SPARE_BUFFERS, WRITE_BYTES, WRITE_PACKETS};
 use larder_forwarder::{FaceConfig, Send};
 use larder_units::Time;
 use std::collections::VecDeque;
@@ -20,6 +20,8 @@ pub(super) struct Link {
     pub(super) connection: Connection,
     arrivals: Arrivals,
     codel: CoDel,
+    /// Queued since the last write.
+    packets: usize,
     /// The socket took no more; it is written again when it says that it can be.
     blocked: bool,
 }
@@ -42,7 +44,7 @@ pub(super) enum Refused {
 
 impl Link {
     pub(super) fn new(connection: Connection) -> Self {
-        Link { connection, arrivals: Arrivals::default(), codel: CoDel::default(), blocked: false }
+        Link { connection, arrivals: Arrivals::default(), codel: CoDel::default(), packets: 0, blocked: false }
     }
 
     /// Bytes that wait to be sent.
@@ -70,6 +72,7 @@ impl Link {
         spare: &mut SpareBuffers,
     ) -> Result<(), Refused> {
         let before = self.queued();
+        self.packets += 1;
         if before == 0 {
             self.arrivals.forget();
             self.codel.on_empty();
@@ -89,7 +92,7 @@ impl Link {
     /// Whether there is enough to be worth a write before the turn is over: so the reader begins while the rest is made, and what waits
     /// waits for the reader and not for us.
     pub(super) fn is_worth_writing(&self) -> bool {
-        !self.blocked && self.queued() >= WRITE_BYTES
+        !self.blocked && (self.packets >= WRITE_PACKETS || self.queued() >= WRITE_BYTES)
     }
 
     /// The socket can be written again.
@@ -100,6 +103,7 @@ impl Link {
     /// Writes what is queued, as far as the socket takes it; returns the number of frames that were lost. `Err` where the peer is gone.
     pub(super) fn flush(&mut self, udp: Option<&UdpListener>, spare: &mut SpareBuffers) -> io::Result<usize> {
         let mut lost = 0;
+        self.packets = 0;
         match &mut self.connection {
             Connection::Stream(stream) => stream.flush(spare)?,
             Connection::WebSocket(socket) => socket.flush()?,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A turn reads up to 64 KiB of each stream that has something, and a batch of datagrams, hands every packet to the forwarder, and writes each
-//! face's queue once, or whenever it has grown to 64 KiB: what a packet costs in system calls falls with the load. A read that brings less than it
+//! face's queue once, or whenever it has grown to 32 packets or 64 KiB: what a packet costs in system calls falls with the load. A read that brings less than it
 //! could is the last of its turn. What a socket does not take waits in its face's queue ([`link`]), and is marked when it waits too long ([`codel`]).
 
 mod codel;
