@@ -1,5 +1,5 @@
 //! The forwarder as a whole: any frames, from any of four faces, at any times. What it sends decodes, nothing of `/localhost`
-//! leaves the machine, its tables keep their limits, and an hour later nothing is pending.
+//! leaves the machine, its tables keep their limits, whoever waits no more was answered or counted as unanswered, and an hour later nothing is pending.
 //!
 //! The input is a list of: a control byte (low two bits: the face; the highest: together with the next frame, in a batch; the others: how
 //! long since the last batch), a frame (one TLV). `/a` is forwarded by best-route, `/s` by the strategy that limits rates.
@@ -36,6 +36,8 @@ struct Node {
     faces: [FaceId; 4],
     outbox: Outbox,
     now: Time,
+    /// Consumers that waited, and those that were done with, after the last call.
+    waited: (u64, u64),
 }
 
 impl Node {
@@ -62,7 +64,7 @@ impl Node {
         }
         let [limited, strategy] = ["/s", "/localhost/nfd/strategy/stateful"].map(|name| name.parse().expect("a name"));
         forwarder.set_strategy(&limited, &strategy).expect("a strategy");
-        Node { forwarder, faces, outbox: Outbox::new(), now: Time::from_secs(1) }
+        Node { forwarder, faces, outbox: Outbox::new(), now: Time::from_secs(1), waited: (0, 0) }
     }
 
     /// One frame by itself, several as a batch.
@@ -92,6 +94,11 @@ impl Node {
     }
 
     fn check_sends(&mut self, frames: &[(usize, Vec<u8>)]) {
+        let stats = self.forwarder.stats();
+        let (waiting, done) = (self.forwarder.waiting(), stats.satisfied + stats.unsatisfied);
+        let (waited, before) = self.waited;
+        assert!(waited <= waiting + done - before, "a consumer was forgotten: {waited} waited, {waiting} wait");
+        self.waited = (waiting, done);
         let mut sends = Vec::new();
         self.outbox.swap(&mut sends);
         for send in sends {

@@ -1,14 +1,16 @@
 //! Reassembly of hostile fragments, in any order and over any time: memory stays bounded, packets stay small. And what the
-//! fragmenter cuts comes back whole.
+//! fragmenter cuts comes back whole. And a reliable link that hears anything: Acks, Sequences and garbage.
 #![no_main]
 
 use larder_packet::limits::{MAX_LP_PACKET_BYTES, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS};
-use larder_packet::{Fragmenter, LpHeader, LpPacket, Reassembled, Reassembler, tlv};
+use larder_packet::limits::UNACKNOWLEDGED_BYTES;
+use larder_packet::{Fragmenter, LpHeader, LpPacket, Reassembled, Reassembler, Reliability, tlv};
 use larder_units::Time;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     hostile(bytes);
+    over_a_reliable_link(bytes);
     cut_and_joined(bytes);
 });
 
@@ -30,6 +32,31 @@ fn hostile(mut bytes: &[u8]) {
         }
         assert!(reassembler.held_bytes() <= MAX_PARTIAL_PACKETS * MAX_PACKET_BYTES);
     }
+}
+
+/// The input as frames that a neighbour sends, each answered by a packet of ours; then the neighbour is silent, and everything ends.
+fn over_a_reliable_link(mut bytes: &[u8]) {
+    let mut link = Reliability::new(8);
+    let mut now = Time::ZERO;
+    while let Ok(Some(length)) = tlv::frame(bytes, MAX_LP_PACKET_BYTES) {
+        let (wire, rest) = bytes.split_at(length);
+        (bytes, now) = (rest, Time::from_nanos(now.nanos() + 3_000_000));
+        link.receive(now, wire);
+        let sent = link.send(now, &LpHeader::default(), &wire[..wire.len().min(3000)], 500, |frame| {
+            assert!(frame.len() <= 500);
+            assert!(LpPacket::decode(frame).is_ok());
+        });
+        assert!(sent.is_ok() && link.held_bytes() <= UNACKNOWLEDGED_BYTES + 500);
+        if link.next_timeout().is_some_and(|at| at <= now) {
+            link.on_timeout(now, 500, |frame| assert!(frame.len() <= 500));
+        }
+    }
+    for _ in 0..100 {
+        let Some(at) = link.next_timeout() else { break };
+        now = now.max(at);
+        link.on_timeout(now, 500, |_| {});
+    }
+    assert_eq!((link.next_timeout(), link.held_bytes()), (None, 0));
 }
 
 /// The input as a packet, cut to an MTU that its first byte chooses.

@@ -11,6 +11,7 @@ use crate::limits::{CONTENT_STORE_ENTRY_BYTES, NAMES_ENTERED_AT_ONCE};
 use crate::name_hash::NameHasher;
 use crate::name_tree::NameTree;
 use crate::stored_packet::{Spare, StoredPacket};
+use crate::verification::Verdict;
 use larder_packet::{Data, Interest, NameRef};
 use larder_policy::{Engine, KeyedHashes, Path, Slot, SlotIndex, grow, prefetch};
 use larder_units::{ByteSize, Time};
@@ -71,6 +72,10 @@ pub struct ContentStoreCounters {
     pub insertions: u64,
     /// Data that the policy did not want.
     pub rejections: u64,
+    /// Data that the policy wanted and nobody trusted had signed.
+    pub untrusted: u64,
+    /// Data that the policy wanted and there was no time to verify.
+    pub unverified: u64,
     /// Data that made room for other Data.
     pub evictions: u64,
     /// How long all of those were stored, together.
@@ -209,7 +214,8 @@ impl ContentStore {
         self.engine.prefetch_further(hash, Some(slot));
     }
 
-    /// Stores the Data if the policy wants it; `asked` are the hashes of the Interests' names that it answers, `path` is its way, where known.
+    /// Stores the Data if the policy wants it, and it can be trusted; `asked` are the hashes of the Interests' names that it answers, `path` is its
+    /// way, where known.
     pub(crate) fn insert(
         &mut self,
         now: Time,
@@ -217,14 +223,29 @@ impl ContentStore {
         data: &Data<'_>,
         asked: impl Iterator<Item = u64>,
         path: Option<&Path>,
+        judge: impl FnOnce() -> Verdict,
     ) -> bool {
         if let Some(slot) = self.exact(hash, data.name) {
             if self.refresh(now, slot, data) {
                 return true;
             }
+            // What is not trusted does not take the place of what is.
+            if !self.trusts(judge()) {
+                return false;
+            }
             self.remove(slot);
+            return self.is_wanted(now, data, asked, path) && self.store(now, hash, data);
         }
-        self.is_wanted(now, data, asked, path) && self.store(now, hash, data)
+        self.is_wanted(now, data, asked, path) && self.trusts(judge()) && self.store(now, hash, data)
+    }
+
+    fn trusts(&mut self, verdict: Verdict) -> bool {
+        match verdict {
+            Verdict::Trusted => return true,
+            Verdict::Untrusted => self.counters.untrusted += 1,
+            Verdict::Unknown => self.counters.unverified += 1,
+        }
+        false
     }
 
     /// Whether the policy wants the Data, or there is room that was never used. Where the path is known, empty room is no reason: which cache

@@ -54,6 +54,8 @@ drop_reasons! {
     UnexpectedNack = "unexpected_nack",
     /// The face's send queue is full: its reader is slower than what is sent to it. Counted by the host.
     QueueFull = "queue_full",
+    /// A frame of it was sent again as often as link reliability allows, and never acknowledged. Counted by the host.
+    LinkLoss = "link_loss",
     /// The packet cannot be cut to the frames of the face's link. Counted by the host.
     CannotFragment = "cannot_fragment",
 }

@@ -88,6 +88,8 @@ pub struct FaceConfig {
     pub persistency: Persistency,
     /// Whether IncomingFaceId and NextHopFaceId pass (NDNLPv2, "Consumer Controlled Forwarding"). CachePolicy is everybody's, as in NFD.
     pub local_fields: bool,
+    /// Whether frames are acknowledged and sent again (NDNLPv2, "Link Reliability"). The host does it.
+    pub link_reliability: bool,
     /// Whether the host marks packets that come to a long send queue of this face.
     pub congestion_marking: bool,
     /// Bytes from which on the queue is long.
@@ -105,6 +107,7 @@ impl FaceConfig {
             link_type: LinkType::PointToPoint,
             persistency: Persistency::Persistent,
             local_fields: false,
+            link_reliability: false,
             congestion_marking: true,
             default_congestion_threshold: limits::CONGESTION_THRESHOLD_BYTES,
         }
@@ -133,7 +136,8 @@ impl FaceConfig {
     /// The flag bits of the management protocol.
     pub(crate) fn flags(&self) -> u64 {
         let local_fields = u64::from(self.local_fields) * nfd::FLAG_LOCAL_FIELDS;
-        local_fields + u64::from(self.congestion_marking) * nfd::FLAG_CONGESTION_MARKING
+        let reliability = u64::from(self.link_reliability) * nfd::FLAG_LP_RELIABILITY;
+        local_fields + reliability + u64::from(self.congestion_marking) * nfd::FLAG_CONGESTION_MARKING
     }
 
     /// Whether there is one peer only, to whom Nacks may be sent.
@@ -245,6 +249,11 @@ impl Faces {
         self.with_local_fields > 0 && self.get(id).is_some_and(|face| face.config.local_fields)
     }
 
+    /// Whether not all behind this face hear each other: then what came from there may be sent there.
+    pub(crate) fn is_ad_hoc(&self, id: FaceId) -> bool {
+        self.get(id).is_some_and(|face| face.config.link_type == LinkType::AdHoc)
+    }
+
     /// Changes the face's configuration.
     pub(crate) fn configure(&mut self, id: FaceId, config: FaceConfig) {
         let Some(face) = self.table.get_mut(&id) else { return };
@@ -257,19 +266,24 @@ impl Faces {
         self.table.iter().map(|(id, face)| (*id, face))
     }
 
-    /// Forgets incomplete packets that are too old, and the reassemblers that hold nothing then; returns how many are left.
-    pub(crate) fn sweep_reassemblers(&mut self, now: Time) -> usize {
-        let mut left = 0;
+    /// Forgets incomplete packets that are too old, and the reassemblers that hold nothing then; returns how many reassemblers are left, and how many
+    /// packets were given up.
+    pub(crate) fn sweep_reassemblers(&mut self, now: Time) -> (usize, u64) {
+        let (mut left, mut given_up) = (0, 0);
         for face in self.table.values_mut() {
             if let Some(reassembler) = &mut face.reassembler {
+                let before = reassembler.counters().incomplete_packets();
                 reassembler.forget_old(now);
+                let lost = reassembler.counters().incomplete_packets() - before;
+                face.counters.dropped += lost;
+                given_up += lost;
                 match reassembler.held_bytes() {
                     0 => face.reassembler = None,
                     _ => left += 1,
                 }
             }
         }
-        left
+        (left, given_up)
     }
 
     pub(crate) fn len(&self) -> usize {

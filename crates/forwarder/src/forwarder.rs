@@ -28,10 +28,12 @@ use crate::management::{Authority, Management, Rule};
 use crate::name_hash::{NameHasher, Prefix};
 use crate::outbox::Outbox;
 use crate::pit::Pit;
+use crate::prefix_figures::{FiguresByPrefix, PrefixFigures};
 use crate::prefix_table::PrefixTable;
 use crate::rib::{FibUpdate, Rib, Route, RouteError};
 use crate::stats::{FaceStats, Stats};
 use crate::strategy::{Instance, StrategyError, StrategyGauge};
+use crate::verification::{Verification, VerifyRule};
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
 use larder_packet::{LpHeader, Name, PitToken};
 use larder_policy::{Engine, Gauge, Job, JobDone, Spec, SpecError};
@@ -88,6 +90,10 @@ pub struct Forwarder {
     pub(crate) clock: Time,
     pub(crate) pit: Pit,
     pub(crate) content_store: ContentStore,
+    /// What must verify before it is cached, where anything must.
+    pub(crate) verification: Option<Verification>,
+    /// Where somebody wants them.
+    pub(crate) figures_by_prefix: Option<FiguresByPrefix>,
     pub(crate) dead_nonces: DeadNonces,
     pub(crate) drops: DropCounters,
     pub(crate) satisfied: u64,
@@ -132,6 +138,8 @@ impl Forwarder {
             clock: Time::ZERO,
             pit: Pit::new(config.pit_entries),
             content_store: ContentStore::new(hasher.clone(), engine, config.counts_packets),
+            verification: None,
+            figures_by_prefix: None,
             dead_nonces: DeadNonces::new(),
             drops: DropCounters::default(),
             satisfied: 0,
@@ -162,7 +170,9 @@ impl Forwarder {
         let updates = self.rib.expire(now);
         self.update_fib(updates);
         if self.next_sweep.is_some_and(|at| at <= now) {
-            self.reassembling = self.faces.sweep_reassemblers(now);
+            let (left, given_up) = self.faces.sweep_reassemblers(now);
+            self.reassembling = left;
+            (0..given_up).for_each(|_| self.drops.count(DropReason::Reassembly));
             self.next_sweep = (self.reassembling > 0).then_some(now + REASSEMBLY_TIMEOUT);
         }
         if self.management.events.is_due() {
@@ -191,6 +201,13 @@ impl Forwarder {
         self.faces.get(id).map(|face| &face.config)
     }
 
+    /// The largest frame that the face's link takes has changed.
+    pub fn set_mtu(&mut self, id: FaceId, mtu: usize) {
+        if let Some(face) = self.faces.get_mut(id) {
+            face.config.mtu = Some(mtu);
+        }
+    }
+
     fn tell_of_face(&mut self, event: FaceEvent, id: FaceId) {
         if let Some(face) = self.faces.get(id) {
             self.management.events.push(self.clock, event, id, &face.config);
@@ -203,6 +220,7 @@ impl Forwarder {
         if self.faces.remove(face) {
             let updates = self.rib.remove_face(face);
             self.update_fib(updates);
+            self.strategies.values_mut().for_each(|instance| instance.strategy.forget(face));
         }
     }
 
@@ -268,6 +286,11 @@ impl Forwarder {
         }
     }
 
+    /// The strategy that was set at exactly this prefix.
+    pub fn strategy_of(&self, prefix: &Name) -> Option<&Name> {
+        self.strategies.get(&self.hasher, prefix.as_name()).map(Instance::instance)
+    }
+
     /// What the strategy of exactly this prefix reports of itself, such as the depth of a token bucket.
     pub fn strategy_gauges(&self, now: Time, prefix: &Name) -> Vec<StrategyGauge> {
         let instance = self.strategies.get(&self.hasher, prefix.as_name());
@@ -281,6 +304,22 @@ impl Forwarder {
     /// Says who may command, in place of what was said before. A forwarder is made with one rule: every local application may do everything.
     pub fn set_rules(&mut self, rules: Vec<Rule>) {
         self.management.authority = Authority::new(rules);
+    }
+
+    /// Says what must verify before it is cached, in place of what was said before. What is stored already stays.
+    pub fn set_verification(&mut self, rules: Vec<VerifyRule>) {
+        self.verification = (!rules.is_empty()).then(|| Verification::new(rules));
+    }
+
+    /// Counts the Content Store's hits and misses by the first `components` components of the names from now on; 0 ends it.
+    pub fn set_figures_by_prefix(&mut self, components: usize) {
+        self.figures_by_prefix = (components > 0).then(|| FiguresByPrefix::new(components));
+    }
+
+    /// Hits and misses by prefix, of those asked for most; empty where they are not counted.
+    pub fn figures_by_prefix(&self, most: usize) -> Vec<PrefixFigures> {
+        let top = self.figures_by_prefix.as_ref().map_or_else(Vec::new, FiguresByPrefix::top);
+        top.into_iter().take(most).cloned().collect()
     }
 
     /// Tells where the host listens, as FaceUris.
@@ -314,6 +353,11 @@ impl Forwarder {
             paths.set_capacity(capacity);
         }
         Ok(())
+    }
+
+    /// Gives the Content Store another capacity, under the policy that it has; what has to leave leaves at once.
+    pub fn set_capacity(&mut self, now: Time, capacity: ByteSize) {
+        self.content_store.set_capacity(now, capacity);
     }
 
     /// The Content Store's policy.
@@ -358,6 +402,12 @@ impl Forwarder {
             satisfied: self.satisfied,
             unsatisfied: self.unsatisfied,
         }
+    }
+
+    /// Consumers that wait, over all pending Interests: for tests.
+    #[doc(hidden)]
+    pub fn waiting(&self) -> u64 {
+        self.pit.waiting()
     }
 
     /// How long each Data of the Content Store has been there; in no order.

@@ -51,7 +51,7 @@ pub enum HostRequest {
     CreateFace(FaceRequest),
     /// Close the face.
     DestroyFace(FaceId),
-    /// The face's persistency, MTU or congestion marking changed: see [`crate::Forwarder::face`].
+    /// The face's persistency, MTU, link reliability or congestion marking changed: see [`crate::Forwarder::face`].
     UpdateFace(FaceId),
 }
 
@@ -70,6 +70,8 @@ pub struct FaceRequest {
     pub mtu: Option<usize>,
     /// Whether local fields are to pass.
     pub local_fields: bool,
+    /// Whether frames are to be acknowledged and sent again.
+    pub link_reliability: bool,
     /// Whether packets that come to a long queue are to be marked.
     pub congestion_marking: bool,
     /// See [`crate::FaceConfig::default_congestion_threshold`].

@@ -160,6 +160,11 @@ impl Pit {
         self.index.len()
     }
 
+    /// Consumers over all entries.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.entries.iter().map(|entry| entry.in_records.len() as u64).sum()
+    }
+
     pub(crate) fn entry(&self, slot: u32) -> &PitEntry {
         &self.entries[slot as usize]
     }

@@ -19,6 +19,16 @@ fn main() {
     report("dumbbell, 5 KB, LRU, fragments", 30, || dumbbell(5_000, 900.0, Some(1500)));
     report("dumbbell, 5 KB, LRU, whole", 30, || dumbbell(5_000, 900.0, None));
     report("dumbbell, 160 KB, LRU, fragments", 30, || dumbbell(160_000, 28.0, Some(1500)));
+    // How it grows: with nodes and links at one load, and with packets in flight.
+    for nodes in [10, 100, 1_000, 10_000] {
+        report(&format!("scale-free, {nodes} nodes, 2 links each"), 10, || scale_free(nodes, 2));
+    }
+    for links in [1, 4, 8] {
+        report(&format!("scale-free, 1000 nodes, {links} links each"), 10, || scale_free(1_000, links));
+    }
+    for in_flight in [100, 1_000, 10_000, 100_000] {
+        report(&format!("two nodes, {in_flight} in flight"), 10, || in_flight_at_once(in_flight));
+    }
 }
 
 fn report(what: &str, seconds: u64, make: impl Fn() -> Simulation) {
@@ -45,6 +55,39 @@ fn chain(nodes: usize, frequency: f64, payload: usize) -> Simulation {
     let consumer = Cbr::new(config, network.streams().stream("consumer"));
     network.add_app(nodes[0], Box::new(consumer)).expect("an application");
     serve(&mut network, nodes[nodes.len() - 1], "/a", payload);
+    network
+}
+
+/// A Barabási–Albert network with a producer at the first node and consumers at the last ten, together 4000 Interests a second, no hits.
+fn scale_free(nodes: usize, links: usize) -> Simulation {
+    let mut network = Simulation::new(1);
+    let link = LinkConfig::new(BitRate::from_bits_per_second(1_000_000_000), Duration::from_millis(2));
+    let config = NodeConfig { capacity: Capacity::Packets(100), ..NodeConfig::default() };
+    let topology = Topology::scale_free(nodes, links, &link, network.streams().stream("topology"));
+    let (nodes, _) = topology.build(&mut network, |_| config.clone()).expect("a network");
+    for (number, node) in nodes.iter().rev().take(nodes.len().min(10) - 1).enumerate() {
+        let config = CbrConfig { frequency: 4_000.0 / 9.0, ..CbrConfig::new("/a".parse().expect("a name")) };
+        let names = Names::Sequence { end: None };
+        let prefix = format!("/a/{number}").parse().expect("a name");
+        let config = CbrConfig { names, prefixes: vec![prefix], ..config };
+        let consumer = Cbr::new(config, network.streams().stream(&format!("consumer {number}")));
+        network.add_app(*node, Box::new(consumer)).expect("an application");
+    }
+    serve(&mut network, nodes[0], "/a", 1_000);
+    network
+}
+
+/// Two nodes a long link apart: so many Interests and Data are under way at any time.
+fn in_flight_at_once(packets: u64) -> Simulation {
+    let mut network = Simulation::new(1);
+    let delay = Duration::from_secs_f64(packets as f64 / 20_000.0 / 2.0);
+    let link = LinkConfig::new(BitRate::from_bits_per_second(1_000_000_000), delay);
+    let (nodes, _) = Topology::line(2, &link).build(&mut network, |_| NodeConfig::default()).expect("a line");
+    let lifetime = Some(Duration::from_secs(100));
+    let config = CbrConfig { frequency: 20_000.0, lifetime, ..CbrConfig::new("/a".parse().expect("a name")) };
+    let consumer = Cbr::new(config, network.streams().stream("consumer"));
+    network.add_app(nodes[0], Box::new(consumer)).expect("an application");
+    serve(&mut network, nodes[1], "/a", 1_000);
     network
 }
 

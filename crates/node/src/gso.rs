@@ -1,7 +1,6 @@
 //! Which queued datagrams one system call can send (UDP generic segmentation offload): several of one size, and a shorter last one.
 
-/// The largest payload of one call: a UDP datagram's.
-const MOST_BYTES: usize = 65_507;
+use crate::limits::UDP_MOST_BYTES;
 
 /// How many of the datagrams of these lengths go in one call, and their bytes; `most` is what the kernel allows. At least one, where there is one.
 pub(crate) fn run(lengths: impl IntoIterator<Item = usize>, most: usize) -> (usize, usize) {
@@ -9,7 +8,7 @@ pub(crate) fn run(lengths: impl IntoIterator<Item = usize>, most: usize) -> (usi
     let Some(size) = lengths.next() else { return (0, 0) };
     let (mut count, mut bytes, mut last) = (1, size, size);
     for length in lengths {
-        if count >= most || last != size || length > size || bytes + length > MOST_BYTES {
+        if count >= most || last != size || length > size || bytes + length > UDP_MOST_BYTES {
             break;
         }
         (count, bytes, last) = (count + 1, bytes + length, length);

@@ -15,7 +15,7 @@
 //! let config = Config::parse("[ndn]\ncontent_store = \"1GiB\"\n", "example").unwrap();
 //! assert_eq!(config.ndn.content_store.to_string(), "1GiB");
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod client;
 mod config;
@@ -34,7 +34,7 @@ mod system_message;
 pub use config::{
     AdminConfig, AuthorizeConfig, Config, ConfigError, DEFAULT, DiskTable, GatewayTable, HttpTable, LogConfig,
     LogFormat, NdnConfig, Origin, OriginTable, RouteConfig, RouteTarget, Scope, StrategyConfig, TlsTable, UnixSetting,
-    UpstreamTable,
+    UpstreamTable, VerifyConfig,
 };
 pub use node::{Node, raise_descriptor_limit};
 pub use system_message::system_message;

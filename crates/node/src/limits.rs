@@ -70,11 +70,30 @@ pub const RECONNECT_FIRST: Duration = Duration::from_secs(1);
 /// The longest time between two attempts.
 pub const RECONNECT_MOST: Duration = Duration::from_secs(30);
 
+/// The largest payload of a UDP datagram over IPv4.
+pub const UDP_MOST_BYTES: usize = 65_507;
+
 /// The largest UDP frame to other machines: Ethernet's 1500 bytes less the IPv6 and UDP headers.
 pub const UDP_MTU: usize = 1500 - 40 - 8;
 
 /// The largest UDP frame on loopback, whose MTU is 65,536.
 pub const LOOPBACK_MTU: usize = FRAME_BYTES;
+
+/// The smallest UDP frame that a path's MTU makes: IPv6's 1280 bytes less the headers, which every path carries by IPv6 and nearly every by IPv4. What
+/// claims to be narrower may be a forged word of a router.
+pub const UDP_LEAST_MTU: usize = 1280 - 40 - 8;
+
+/// Paths whose MTU is looked at in one second: four system calls each.
+pub const PATHS_AT_ONCE: usize = 32;
+
+/// Neighbours of one Ethernet at once: as [`UDP_PEERS`].
+pub const ETHERNET_PEERS: usize = 1024;
+
+/// Bytes of the shortest Ethernet frame without its checksum (IEEE 802.3).
+pub const ETHERNET_LEAST_BYTES: usize = 60;
+
+/// Frames read from one multicast socket or Ethernet in one turn of the loop.
+pub const FRAMES_PER_TURN: usize = 64;
 
 /// A UDP peer that sends nothing for this long is forgotten (NFD's default).
 pub const UDP_IDLE: Duration = Duration::from_secs(600);
@@ -96,6 +115,12 @@ pub const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// How often the loop looks for idle peers and overdue handshakes, and tries again to accept after running out of descriptors.
 pub const HOUSEKEEPING: Duration = Duration::from_secs(1);
+
+/// How long a reload waits for the event loop: a large Content Store under another policy is entered anew in one go.
+pub const RELOAD_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Prefixes in the metrics and on the status page: each is a label.
+pub const PREFIXES_SHOWN: usize = 32;
 
 /// Time between two warnings about what peers do: the first tells what is going on, the counters tell how often.
 pub const WARNINGS: Duration = Duration::from_secs(1);

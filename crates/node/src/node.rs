@@ -4,7 +4,7 @@ use crate::config::{Config, HttpTable, Origin, OriginTable};
 use crate::disk::DiskConfig;
 use crate::http::limits::DISK_QUEUE_SHARE;
 use crate::http::{Admin, Http, HttpConfig, OriginGroup, Purging, StatusSource, TlsConfig, Upstream};
-use crate::ndn::Ndn;
+use crate::ndn::{Ndn, Reload};
 use crate::pair::edge::{Edge, EdgeConfig};
 use crate::pair::far::{Far, FarConfig};
 use crate::reload::{Changes, ConfigFile};
@@ -162,9 +162,11 @@ impl Node {
             return tracing::warn!("not reloaded: the node runs without a configuration file");
         };
         let applied = file.reread(|config| {
+            let ndn = Reload::new(&config.ndn)?;
             if let (Some(http), Some(config)) = (&self.http, http_config(&config.http, self.edge.as_ref())) {
                 http.reload(&config)?;
             }
+            self.ndn.handle.reload(ndn)?;
             if let Some(purging) = &self.purging {
                 purging.set_token(config.admin.token.as_deref());
             }

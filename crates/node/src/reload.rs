@@ -7,8 +7,22 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 /// What changes while the node runs; everything else waits for a restart. The embedded configuration says the same to its reader.
-const AT_ONCE: [&str; 6] =
-    ["admin.token", "http.origin", "http.origin_ca", "http.origins", "http.tls.certificate", "http.tls.key"];
+const AT_ONCE: [&str; 14] = [
+    "admin.token",
+    "http.origin",
+    "http.origin_ca",
+    "http.origins",
+    "http.tls.certificate",
+    "http.tls.key",
+    "ndn.authorize",
+    "ndn.content_store",
+    "ndn.count_by",
+    "ndn.localhop_registration",
+    "ndn.policy",
+    "ndn.route",
+    "ndn.strategy",
+    "ndn.verify",
+];
 
 /// The file that the node was started with, and what it said.
 pub(crate) struct ConfigFile {

@@ -8,7 +8,7 @@ use crate::data::Data;
 use crate::der;
 use crate::keys::{KeyError, PublicKeyVerifier};
 use crate::name::{Name, NameRef};
-use crate::sign::{Verifier, VerifyError};
+use crate::sign::{KeyLocator, Verifier, VerifyError};
 use crate::tlv::{DecodeError, Tlv, TlvReader};
 use crate::types;
 use std::fmt;
@@ -79,6 +79,52 @@ impl Certificate {
         let validity = validity(data.signature_info().wire).ok_or(CertificateError::Validity)?;
         let verifier = PublicKeyVerifier::from_spki(data.content).map_err(CertificateError::Key)?;
         Ok(Certificate { name: data.name.to_name(), verifier, validity })
+    }
+
+    /// The certificates in a file: any number of them in base64, an empty line between two; as bytes.
+    ///
+    /// # Errors
+    /// [`CertificateError::NotBase64`].
+    pub fn bundle_from_base64(text: &str) -> Result<Vec<Vec<u8>>, CertificateError> {
+        let mut wires = Vec::new();
+        for part in text.replace('\r', "").split("\n\n").filter(|part| !part.trim().is_empty()) {
+            wires.push(der::from_base64(part).ok_or(CertificateError::NotBase64)?);
+        }
+        Ok(wires)
+    }
+
+    /// This certificate and those of a bundle that are signed by it, or by one that is, and so on: each by an identity above its own, and no longer
+    /// valid than that one. The others lead nowhere, and are left out.
+    ///
+    /// # Errors
+    /// [`CertificateError`] where something in the bundle is no certificate.
+    pub fn with_chained(self, bundle: &[Vec<u8>]) -> Result<Vec<Certificate>, CertificateError> {
+        let mut left = Vec::new();
+        for wire in bundle {
+            left.push((Certificate::decode(wire)?, Data::decode(wire).map_err(CertificateError::Packet)?));
+        }
+        let mut trusted = vec![self];
+        let mut next = 0;
+        while let Some(issuer) = trusted.get(next) {
+            let signed = |(certificate, data): &(Certificate, Data<'_>)| {
+                let named = matches!(data.signature_info().key_locator, Some(KeyLocator::Name(name)) if issuer.is_meant_by(name));
+                named && certificate.identity().starts_with(issuer.identity()) && data.verify(issuer).is_ok()
+            };
+            let (of_issuer, others): (Vec<_>, Vec<_>) = left.into_iter().partition(signed);
+            let (from, to) = issuer.validity;
+            trusted.extend(of_issuer.into_iter().map(|(mut certificate, _)| {
+                certificate.validity = (certificate.validity.0.max(from), certificate.validity.1.min(to));
+                certificate
+            }));
+            (left, next) = (others, next + 1);
+        }
+        Ok(trusted)
+    }
+
+    /// Whose key it is: the name before `KEY`.
+    pub fn identity(&self) -> NameRef<'_> {
+        let name = self.name.as_name();
+        name.prefix(name.component_count() - BEHIND_KEY - 2)
     }
 
     /// Its name.

@@ -8,7 +8,7 @@
 //! whatever it is fed: at most [`MAX_PARTIAL_PACKETS`] of [`MAX_PACKET_BYTES`], the oldest forgotten first. Networks that agree on larger
 //! packets tell both ends so ([`Fragmenter::for_packets_of`], [`Reassembler::for_packets_of`]).
 
-use crate::limits::{MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, REASSEMBLY_TIMEOUT};
+use crate::limits::{LEAST_PARTIAL_PACKETS, MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, REASSEMBLY_TIMEOUT};
 use crate::lp::{LpHeader, encode_lp, lp_overhead};
 use larder_units::Time;
 use std::collections::VecDeque;
@@ -19,6 +19,7 @@ use std::fmt;
 pub struct Fragmenter {
     next_sequence: u64,
     most_fragments: u64,
+    numbers_all: bool,
     wire: Vec<u8>,
 }
 
@@ -53,7 +54,18 @@ impl std::error::Error for FragmentError {}
 impl Fragmenter {
     /// The first fragment will be numbered `first_sequence`; the specification asks for a random one.
     pub fn new(first_sequence: u64) -> Self {
-        Fragmenter { next_sequence: first_sequence, most_fragments: MAX_FRAGMENTS, wire: Vec::new() }
+        Fragmenter {
+            next_sequence: first_sequence,
+            most_fragments: MAX_FRAGMENTS,
+            numbers_all: false,
+            wire: Vec::new(),
+        }
+    }
+
+    /// The same with a Sequence in packets that need one frame only too: where a frame may come twice, it tells that it does.
+    #[must_use]
+    pub fn numbering_all(self) -> Self {
+        Fragmenter { numbers_all: true, ..self }
     }
 
     /// The same for packets of up to `largest` bytes: see [`Reassembler::for_packets_of`].
@@ -74,7 +86,15 @@ impl Fragmenter {
         mtu: usize,
         mut emit: impl FnMut(&[u8]),
     ) -> Result<usize, FragmentError> {
-        if packet.len() + lp_overhead(header, packet.len()) <= mtu {
+        if self.numbers_all
+            && packet.len() + lp_overhead(&LpHeader { sequence: Some(0), ..*header }, packet.len()) <= mtu
+        {
+            let numbered = LpHeader { sequence: Some(self.next_sequence), ..*header };
+            self.next_sequence = self.next_sequence.wrapping_add(1);
+            self.emit_one(&numbered, packet, &mut emit);
+            return Ok(1);
+        }
+        if !self.numbers_all && packet.len() + lp_overhead(header, packet.len()) <= mtu {
             if header.is_empty() {
                 emit(packet);
             } else {
@@ -131,6 +151,8 @@ pub struct Reassembler {
     /// Bytes of the largest packet, and its fragments.
     largest: usize,
     most_fragments: u64,
+    /// Incomplete packets at once: as many as take the memory of [`MAX_PARTIAL_PACKETS`] ordinary ones, but never less than a few.
+    most_partial: usize,
     /// In the order of their first fragment's arrival.
     partial: VecDeque<Partial>,
     counters: ReassemblyCounters,
@@ -188,6 +210,13 @@ pub struct ReassemblyCounters {
     pub evicted_packets: u64,
 }
 
+impl ReassemblyCounters {
+    /// Packets of which something came, and never all.
+    pub fn incomplete_packets(&self) -> u64 {
+        self.timed_out_packets + self.evicted_packets
+    }
+}
+
 impl Default for Reassembler {
     fn default() -> Self {
         Reassembler::for_packets_of(MAX_PACKET_BYTES)
@@ -200,12 +229,14 @@ impl Reassembler {
         Reassembler::default()
     }
 
-    /// A reassembler for packets of up to `largest` bytes: memory and fragments grow in proportion. For networks whose nodes all agree on it;
+    /// A reassembler for packets of up to `largest` bytes: fragments grow in proportion, and memory beyond 70 KB packets. For networks whose nodes all agree on it;
     /// elsewhere larger packets than [`MAX_PACKET_BYTES`] get nowhere.
     pub fn for_packets_of(largest: usize) -> Self {
         let largest = largest.min(u32::MAX as usize);
         let (partial, counters) = (VecDeque::new(), ReassemblyCounters::default());
-        Reassembler { largest, most_fragments: most_fragments(largest), partial, counters }
+        let most_partial =
+            (MAX_PARTIAL_PACKETS * MAX_PACKET_BYTES / largest.max(1)).clamp(LEAST_PARTIAL_PACKETS, MAX_PARTIAL_PACKETS);
+        Reassembler { largest, most_fragments: most_fragments(largest), most_partial, partial, counters }
     }
 
     /// Takes in the fragment that came with this header.
@@ -257,7 +288,7 @@ impl Reassembler {
         let first_sequence = sequence.wrapping_sub(header.frag_index);
         let found = self.partial.iter().position(|partial| partial.first_sequence == first_sequence);
         let position = found.unwrap_or_else(|| {
-            if self.partial.len() == MAX_PARTIAL_PACKETS {
+            if self.partial.len() == self.most_partial {
                 self.partial.pop_front();
                 self.counters.evicted_packets += 1;
             }

@@ -4,8 +4,7 @@
 //! It is data and rules about data: every decoder takes bytes and answers with a view that borrows them, or with a
 //! [`DecodeError`] at an offset; whatever the bytes are, it neither panics nor allocates more than they are long. Decoding an Interest
 //! takes some 50 ns, a Data 60 to 80 ns, and no allocation. It is no forwarder: it opens no socket, reads no clock, keeps no table; and no
-//! trust schema: a [`Verifier`] says whose signature it is, not whether that key may sign that name. Link reliability (Ack,
-//! TxSequence) is passed over; RSA keys verify but do not sign.
+//! trust schema: a [`Verifier`] says whose signature it is, not whether that key may sign that name. RSA keys verify but do not sign.
 //!
 //! Read [`Interest`] and [`Data`] first.
 //!
@@ -48,6 +47,7 @@ mod interest;
 mod keys;
 mod lp;
 mod name;
+mod reliability;
 mod sign;
 mod uri;
 
@@ -64,6 +64,7 @@ pub use keys::{
 pub use lp::{LpHeader, LpPacket, NackReason, PathRecord, PitToken, encode_lp, lp_overhead};
 pub use mgmt::{ControlParameters, ControlResponse};
 pub use name::{Component, Components, Name, NameRef};
+pub use reliability::{Reliability, ReliabilityCounters};
 pub use ring::rand::SystemRandom;
 pub use sign::{DigestSigner, DigestVerifier, KeyLocator, SignError, SignatureInfo, Signer, Verifier, VerifyError};
 pub use tlv::{DecodeError, DecodeErrorKind};

@@ -18,5 +18,32 @@ pub const MAX_FRAGMENTS: u64 = 400;
 /// one reaches.
 pub const MAX_PARTIAL_PACKETS: usize = 64;
 
+/// And at least so many however large they are: two senders' packets, or a few out of order.
+pub const LEAST_PARTIAL_PACKETS: usize = 8;
+
 /// How long a reassembler waits for the rest of a packet: NFD's 500 ms. An Interest asked again is cheaper than a longer wait.
 pub const REASSEMBLY_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Frames under way on a reliable link; what is sent beyond them goes once, as without reliability. A round trip of 20 ms at 200,000 frames a second.
+pub const UNACKNOWLEDGED_FRAMES: usize = 4096;
+
+/// Bytes of those frames: what a face's send queue may hold too.
+pub const UNACKNOWLEDGED_BYTES: usize = 2 << 20;
+
+/// Frames heard and not yet acknowledged. They go after [`ACK_DELAY`] at the latest: a million frames a second. What is not acknowledged comes again.
+pub const ACKS_WAITING: usize = 4096;
+
+/// Sequences among which a frame that comes again is known: as many as the sender may have under way. 512 bytes.
+pub const SEQUENCES_REMEMBERED: usize = UNACKNOWLEDGED_FRAMES;
+
+/// How long Acks wait for a frame to go in (NFD's `idleAckTimerPeriod`).
+pub const ACK_DELAY: Duration = Duration::from_millis(5);
+
+/// The time-out of a reliable link before the first Ack: RFC 6298, section 2.1.
+pub const FIRST_LINK_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The shortest time-out of a reliable link: with less, the Acks' own delay and a busy moment of the neighbour would look like loss.
+pub const LEAST_LINK_TIMEOUT: Duration = Duration::from_millis(20);
+
+/// The longest: an Interest's usual lifetime, after which nobody waits.
+pub const MOST_LINK_TIMEOUT: Duration = Duration::from_secs(4);

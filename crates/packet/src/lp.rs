@@ -2,8 +2,8 @@
 //!
 //! NDNLPv2 (NFD wiki, "NDNLPv2"). A bare Interest or Data is a link packet too, without header. Header fields are read in any order,
 //! as senders differ; they are written in ascending order, which NFD asks for. Unknown fields are skipped where their number is
-//! between 800 and 959 and a multiple of four, and refuse the packet elsewhere. Reliability (Ack, TxSequence) and prefix announcements
-//! are such skipped fields here.
+//! between 800 and 959 and a multiple of four, and refuse the packet elsewhere. Ack and TxSequence are such skipped fields here: they are
+//! [`Reliability`](crate::Reliability)'s, which frames pass before. So are prefix announcements.
 
 use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv};
 use crate::types;

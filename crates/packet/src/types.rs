@@ -130,6 +130,10 @@ pub const LP_CACHE_POLICY: u32 = 820;
 pub const LP_CACHE_POLICY_TYPE: u32 = 821;
 /// NDNLPv2: a queue on the path is long.
 pub const LP_CONGESTION_MARK: u32 = 832;
+/// The neighbour's TxSequence that was heard.
+pub const LP_ACK: u32 = 836;
+/// The number of this transmission of a frame.
+pub const LP_TX_SEQUENCE: u32 = 840;
 /// NDNLPv2: the Interest must not be broadcast for self-learning.
 pub const LP_NON_DISCOVERY: u32 = 844;
 /// Larder's own, from the range that NDNLPv2 leaves to be ignored: how many Interests a second the path of this Data can take.
@@ -266,6 +270,10 @@ pub mod nfd {
 
     /// A cached Data of `cs/query`.
     pub const LARDER_CS_OBJECT: u32 = 64_000;
+    /// A prefix of `cs/prefixes`.
+    pub const LARDER_CS_PREFIX: u32 = 64_012;
+    /// Requests among those counted that may have been others'.
+    pub const LARDER_OVERCOUNT: u32 = 64_014;
     /// A policy spec.
     pub const LARDER_POLICY: u32 = 64_002;
     /// A number of bytes.

@@ -4,7 +4,7 @@ use super::listing::{List, done, figures};
 use super::{Management, seconds};
 use crate::failure::Failure;
 use clap::{Args, Subcommand, ValueEnum};
-use larder_packet::mgmt::{CsInfo, CsObject};
+use larder_packet::mgmt::{CsInfo, CsObject, CsPrefix};
 use larder_packet::types::nfd::{FLAG_CS_ADMIT, FLAG_CS_SERVE};
 use larder_packet::{ControlParameters, Name, tlv, types};
 use larder_policy::Spec;
@@ -27,6 +27,8 @@ enum CsVerb {
         #[arg(default_value = "/")]
         prefix: Name,
     },
+    /// Hits and misses by prefix, where the node counts them: those asked for most
+    Prefixes,
     /// Change capacity or policy, which loses nothing that there is room for, or switch admission or serving
     Config {
         /// Bytes that may be stored, such as 1GiB
@@ -68,6 +70,7 @@ pub(super) fn run(node: &mut Management, args: CsArgs, json: bool) -> Result<(),
     match args.verb.unwrap_or(CsVerb::Info) {
         CsVerb::Info => info(node, json),
         CsVerb::List { prefix } => list(node, &prefix, json),
+        CsVerb::Prefixes => prefixes(node, json),
         CsVerb::Config { capacity, policy, admit, serve } => {
             let mut wanted = ControlParameters {
                 capacity_bytes: capacity.map(|size| size.bytes()),
@@ -125,6 +128,22 @@ fn list(node: &mut Management, prefix: &Name, json: bool) -> Result<(), Failure>
             seconds(Some(object.age)),
             seconds(object.fresh),
             json!(object.hits),
+        ]);
+    }
+    list.print(json);
+    Ok(())
+}
+
+fn prefixes(node: &mut Management, json: bool) -> Result<(), Failure> {
+    let prefixes: Vec<CsPrefix> = node.list("cs/prefixes", None)?;
+    let mut list = List::new(&["prefix", "hits", "misses", "hit_ratio", "overcount"]);
+    for prefix in &prefixes {
+        list.row([
+            json!(prefix.name.to_string()),
+            json!(prefix.hits),
+            json!(prefix.misses),
+            json!(Ratio::of(prefix.hits, prefix.hits + prefix.misses).value()),
+            json!(prefix.overcount),
         ]);
     }
     list.print(json);

@@ -28,8 +28,12 @@ enum FaceVerb {
     },
     /// Connect to another forwarder
     Create {
-        /// Its URI: udp://HOST:PORT or tcp://HOST:PORT
+        /// Its URI: udp://HOST:PORT, tcp://HOST:PORT or ether://[02:00:00:00:00:01]
         uri: String,
+
+        /// The interface of an Ethernet face: dev://eth0
+        #[arg(long, value_name = "URI")]
+        local: Option<String>,
 
         /// How long the face lives
         #[arg(long, value_enum, default_value = "persistent")]
@@ -38,6 +42,10 @@ enum FaceVerb {
         /// The largest frame in bytes
         #[arg(long, value_name = "BYTES")]
         mtu: Option<u64>,
+
+        /// Send lost frames again (NDNLPv2 link reliability); both ends must
+        #[arg(long)]
+        reliable: bool,
     },
     /// Close a face
     Destroy {
@@ -58,12 +66,20 @@ pub(super) fn run(node: &mut Management, args: FaceArgs, json: bool) -> Result<(
     match args.verb.unwrap_or(FaceVerb::List) {
         FaceVerb::List => list(node, json),
         FaceVerb::Show { face } => show(node, &face, json),
-        FaceVerb::Create { uri, persistency, mtu } => {
+        FaceVerb::Create { uri, local, persistency, mtu, reliable } => {
             let code = match persistency {
                 Persistency::Persistent => 0,
                 Persistency::Permanent => 2,
             };
-            let wanted = ControlParameters { face_persistency: Some(code), mtu, ..ControlParameters::default() };
+            let reliability = reliable.then_some(FLAG_LP_RELIABILITY);
+            let wanted = ControlParameters {
+                face_persistency: Some(code),
+                local_uri: local,
+                mtu,
+                flags: reliability,
+                mask: reliability,
+                ..ControlParameters::default()
+            };
             let (id, uri) = create(node, &uri, wanted)?;
             done(json, &format!("face {id} to {uri}"), &[("face", json!(id)), ("uri", json!(uri))]);
             Ok(())
@@ -120,12 +136,13 @@ fn list(node: &mut Management, json: bool) -> Result<(), Failure> {
 fn show(node: &mut Management, face: &str, json: bool) -> Result<(), Failure> {
     let face = find(node, face)?.ok_or_else(|| nobody(face))?;
     let flag = |bit| json!(face.flags & bit != 0);
-    let lines: [(&'static str, Value); 16] = [
+    let lines: [(&'static str, Value); 17] = [
         ("face", json!(face.face_id)),
         ("uri", json!(face.uri)),
         ("local_uri", json!(face.local_uri)),
         ("scope", json!(scope(&face))),
         ("persistency", json!(persistency(&face))),
+        ("link_type", json!(link_type(&face))),
         ("mtu_bytes", json!(face.mtu)),
         ("local_fields", flag(FLAG_LOCAL_FIELDS)),
         ("link_reliability", flag(FLAG_LP_RELIABILITY)),
@@ -202,4 +219,8 @@ fn scope(face: &FaceStatus) -> &'static str {
 
 fn persistency(face: &FaceStatus) -> &'static str {
     ["persistent", "on-demand", "permanent"].get(face.persistency as usize).unwrap_or(&"?")
+}
+
+fn link_type(face: &FaceStatus) -> &'static str {
+    ["point-to-point", "multi-access", "ad hoc"].get(face.link_type as usize).unwrap_or(&"?")
 }

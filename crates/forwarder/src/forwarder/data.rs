@@ -5,7 +5,9 @@ use super::{Forwarder, Scratch, header_to};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::outbox::Outbox;
+use crate::verification::Verdict;
 use larder_packet::{Data, LpHeader, PitToken};
+use larder_units::Time;
 
 impl Forwarder {
     /// Data that may be wanted; `hash` is of its name.
@@ -34,17 +36,33 @@ impl Forwarder {
         let place = self.paths.as_ref().and_then(|paths| Some(paths.of_data(arrival.path, *found.first()?)));
         if !arrival.no_cache && !is_localhost {
             let path = place.as_ref().map(|place| &place.path);
-            self.content_store.insert(now, hash, data, asked.drain(..), path);
+            let (rules, started) = (&mut self.verification, self.started);
+            let judge = || match rules {
+                None => Verdict::Trusted,
+                Some(rules) => rules.judge(now, (started + now.since(Time::ZERO)).as_secs(), data),
+            };
+            self.content_store.insert(now, hash, data, asked.drain(..), path, judge);
         }
         let found = std::mem::take(&mut self.scratch.found);
-        for slot in &found {
+        let first = out.sends.len();
+        for (number, slot) in found.iter().enumerate() {
             let told = self.measure(*slot, |strategy, entry| strategy.on_data(now, arrival.face, entry));
             let told = told.unwrap_or_default();
             let mark = arrival.mark.or(told.mark.then_some(1));
             let rate = [arrival.rate, told.rate].into_iter().flatten().min();
             for consumer in &self.pit.entry(*slot).in_records {
-                if consumer.expires > now && consumer.face != arrival.face {
-                    self.satisfied += 1;
+                // Who asked twice, with selectors and without, gets one.
+                let again = number > 0
+                    && (out.sends[first..].iter())
+                        .any(|sent| sent.face == consumer.face && sent.header.pit_token == consumer.token);
+                // Who sent it has it, but for those on its link who did not hear.
+                let has_it = consumer.face == arrival.face && !self.faces.is_ad_hoc(consumer.face);
+                if consumer.expires <= now || has_it {
+                    self.unsatisfied += 1;
+                    continue;
+                }
+                self.satisfied += 1;
+                if !again {
                     let mut header = self.header_for(consumer.face, consumer.token, mark, arrival.face);
                     header.interest_rate = rate;
                     header.path = self.path_to(consumer.face, place.as_ref().map(|place| place.told));

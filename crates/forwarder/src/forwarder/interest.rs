@@ -54,12 +54,18 @@ impl Forwarder {
         }
         if pending.is_some_and(|slot| is_waiting(now, self.pit.entry(slot))) {
             self.content_store.engine_mut().miss(hash, now);
-        } else if let Some(data) = self.content_store.look_up(now, hash, interest) {
-            self.satisfied += 1;
-            let mut header = self.header_for(face, token, None, FaceId::CONTENT_STORE);
-            header.path = self.path_to(face, self.paths.as_ref().map(|_| answered(arrival.path)));
-            out.push(face, header, Body::Cached(data));
-            return Ok(());
+        } else {
+            let found = self.content_store.look_up(now, hash, interest);
+            if let Some(figures) = &mut self.figures_by_prefix {
+                figures.note(&self.hasher, name, found.is_some());
+            }
+            if let Some(data) = found {
+                self.satisfied += 1;
+                let mut header = self.header_for(face, token, None, FaceId::CONTENT_STORE);
+                header.path = self.path_to(face, self.paths.as_ref().map(|_| answered(arrival.path)));
+                out.push(face, header, Body::Cached(data));
+                return Ok(());
+            }
         }
         let (slot, lifetime) = self.pend(arrival, hash, interest, pending)?;
         self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token })?;

@@ -284,7 +284,13 @@ impl Forwarder {
         }
         let largest = self.max_packet_bytes;
         let reassembler = face.reassembler.get_or_insert_with(|| Box::new(Reassembler::for_packets_of(largest)));
-        match reassembler.accept(now, header, piece) {
+        let before = reassembler.counters().incomplete_packets();
+        let outcome = reassembler.accept(now, header, piece);
+        for _ in before..reassembler.counters().incomplete_packets() {
+            self.drops.count(DropReason::Reassembly);
+            face.counters.dropped += 1;
+        }
+        match outcome {
             Reassembled::Done(mut packet, header) => {
                 check_and_age(&mut packet, header.nack, largest)?;
                 let bytes = Bytes::from(packet);

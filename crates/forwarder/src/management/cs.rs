@@ -1,14 +1,14 @@
 //! `cs`: the Content Store (NFD wiki, "Content Store Management").
 //!
 //! The protocol counts its capacity in packets, Larder in bytes: a packet counts as [`NOMINAL_PACKET_BYTES`] here, and elements of Larder's
-//! own, which NFD's clients skip, say the bytes. Larder's own, too: a policy spec in `cs/config`, under which what is stored stays stored, and
-//! `cs/query`.
+//! own, which NFD's clients skip, say the bytes. Larder's own, too: a policy spec in `cs/config`, under which what is stored stays stored,
+//! `cs/query` and `cs/prefixes`.
 
 use super::{Content, Refusal, Reply, Request, require};
 use crate::forwarder::Forwarder;
 use crate::limits::{ERASE_AT_ONCE, NOMINAL_PACKET_BYTES};
 use crate::outbox::Outbox;
-use larder_packet::mgmt::{CsInfo, CsObject};
+use larder_packet::mgmt::{CsInfo, CsObject, CsPrefix};
 use larder_packet::tlv::Tlv;
 use larder_packet::types::nfd::{FLAG_CS_ADMIT, FLAG_CS_SERVE};
 use larder_packet::{ControlParameters, NameRef, types};
@@ -87,6 +87,21 @@ pub(super) fn query(forwarder: &Forwarder, now: Time, name: NameRef<'_>, content
         })?;
     }
     Ok(())
+}
+
+/// Larder's own: hits and misses by prefix, where the host counts them ([`Forwarder::set_figures_by_prefix`]).
+pub(super) fn prefixes(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
+    if forwarder.figures_by_prefix.is_none() {
+        return Err((404, "nothing is counted by prefix: set [ndn] count_by in the configuration".to_owned()));
+    }
+    forwarder.figures_by_prefix(usize::MAX).iter().try_for_each(|figures| {
+        content.push(&CsPrefix {
+            name: figures.name().to_name(),
+            hits: figures.hits,
+            misses: figures.misses,
+            overcount: figures.overcount,
+        })
+    })
 }
 
 fn information(forwarder: &Forwarder) -> CsInfo {

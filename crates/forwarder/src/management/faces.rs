@@ -38,9 +38,6 @@ pub(super) fn create(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
     if persistency == Persistency::OnDemand {
         return Err((406, "an on-demand face is made by its peer".to_owned()));
     }
-    if parameters.flag(FLAG_LP_RELIABILITY) == Some(true) {
-        return Err((406, "link reliability is not supported".to_owned()));
-    }
     if parameters.base_congestion_marking_interval.is_some() {
         return Err((
             406,
@@ -62,6 +59,7 @@ pub(super) fn create(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
         persistency,
         mtu,
         local_fields: parameters.flag(FLAG_LOCAL_FIELDS).unwrap_or(false),
+        link_reliability: parameters.flag(FLAG_LP_RELIABILITY).unwrap_or(false),
         congestion_marking: parameters.flag(FLAG_CONGESTION_MARKING).unwrap_or(true),
         default_congestion_threshold: parameters.default_congestion_threshold,
     }));
@@ -121,7 +119,9 @@ pub(super) fn update(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
     if local_fields && config.scope != Scope::Local {
         wrong_flags |= FLAG_LOCAL_FIELDS;
     }
-    if parameters.flag(FLAG_LP_RELIABILITY) == Some(true) {
+    let link_reliability = parameters.flag(FLAG_LP_RELIABILITY).unwrap_or(config.link_reliability);
+    // A stream is reliable, and a group has nobody whose Ack would be everybody's.
+    if link_reliability && (config.mtu.is_none() || !config.is_point_to_point()) {
         wrong_flags |= FLAG_LP_RELIABILITY;
     }
     if wrong_flags != 0 {
@@ -132,6 +132,7 @@ pub(super) fn update(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
         return Ok(Reply::Response(ControlResponse { status_code: 409, status_text, body: Some(wrong) }));
     }
     config.local_fields = local_fields;
+    config.link_reliability = link_reliability;
     config.congestion_marking = parameters.flag(FLAG_CONGESTION_MARKING).unwrap_or(config.congestion_marking);
     if let Some(bytes) = parameters.default_congestion_threshold {
         config.default_congestion_threshold = bytes;
@@ -224,7 +225,8 @@ fn may_be(config: &FaceConfig, wanted: Persistency) -> bool {
     let scheme = config.uri.split_once("://").map_or("", |(scheme, _)| scheme);
     wanted == config.persistency
         || match scheme {
-            "udp4" | "udp6" => true,
+            _ if !config.is_point_to_point() => false,
+            "udp4" | "udp6" | "ether" => true,
             "tcp4" | "tcp6" => wanted != Persistency::Permanent,
             _ => false,
         }

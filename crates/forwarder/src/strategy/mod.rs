@@ -13,7 +13,7 @@ mod stateful;
 mod suppression;
 mod token_bucket;
 
-use crate::face::{FaceId, Faces};
+use crate::face::{FaceId, Faces, LinkType};
 use crate::limits::RECORDS_PER_ENTRY;
 use crate::pit::{OutRecord, PitEntry};
 use crate::rib::NextHop;
@@ -44,6 +44,9 @@ pub trait Strategy: Send {
 
     /// Nobody answered it in time.
     fn on_expiry(&mut self, _now: Time, _entry: &PitEntry) {}
+
+    /// The face is gone, and its number never comes again.
+    fn forget(&mut self, _face: FaceId) {}
 
     /// What an operator may want to see of it.
     fn gauges(&self, _now: Time) -> Vec<StrategyGauge> {
@@ -150,18 +153,19 @@ impl Decision<'_> {
     }
 
     /// The next hops that may be used, cheapest first: scope is respected, the packet does not go back to where it came from, and nobody
-    /// is asked for what he alone asks for.
+    /// is asked for what he alone asks for. An ad-hoc link is many: what came from one of them may go to the others.
     pub fn next_hops(&self) -> impl Iterator<Item = NextHop> + '_ {
         self.next_hops.iter().copied().filter(|hop| self.may_use(hop.face))
     }
 
     fn may_use(&self, face: FaceId) -> bool {
         let Some(config) = self.faces.get(face) else { return false };
-        if face == self.from || (self.local_only && !config.is_local()) {
+        let is_ad_hoc = config.config.link_type == LinkType::AdHoc;
+        if (face == self.from && !is_ad_hoc) || (self.local_only && !config.is_local()) {
             return false;
         }
         // Somebody else than this next hop waits for the Data.
-        self.entry.in_records.iter().any(|record| record.face != face && record.expires > self.now)
+        self.entry.in_records.iter().any(|record| (record.face != face || is_ad_hoc) && record.expires > self.now)
     }
 
     /// What was sent to this face for this Interest.

@@ -194,6 +194,10 @@ impl Strategy for Stateful {
         }
     }
 
+    fn forget(&mut self, face: FaceId) {
+        self.links.remove(&face);
+    }
+
     fn gauges(&self, now: Time) -> Vec<StrategyGauge> {
         let mut gauges: Vec<_> = (self.links.iter())
             .map(|(face, link)| StrategyGauge { name: "bucket, Interests", face: *face, value: link.bucket.level(now) })

@@ -1,5 +1,6 @@
 //! What one fears of a forwarder, a file a fear. All of it runs without a socket and without a clock.
 
+mod ad_hoc_unheard;
 mod arbitrary_bytes;
 mod batches;
 mod flooded_tables;
@@ -11,6 +12,7 @@ mod nfdc_refused;
 mod notifications;
 mod pit_leak;
 mod place_on_the_path;
+mod poisoned_cache;
 mod rate_limits;
 mod registration;
 mod scope_leak;

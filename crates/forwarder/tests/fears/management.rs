@@ -1,7 +1,9 @@
 //! An operator who cannot see or change what the forwarder does: commands, datasets and their refusals.
 
 use super::world::{Packet, Sent, World, command, data, faces, interest, name, response};
-use larder_forwarder::{Authorized, DropReason, FaceAnswer, FaceConfig, FaceId, HostRequest, Persistency, Rule};
+use larder_forwarder::{
+    Authorized, DropReason, FaceAnswer, FaceConfig, FaceId, HostRequest, LinkType, Persistency, Rule,
+};
 use larder_packet::mgmt::{
     ChannelStatus, CsInfo, CsObject, Element, FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus, RibEntry,
     StrategyChoice,
@@ -177,8 +179,10 @@ fn what_the_host_refuses_is_said() {
     assert_eq!(refused(ControlParameters::default()), 400);
     assert_eq!(refused(ControlParameters { face_persistency: Some(1), ..wanted.clone() }), 406);
     assert_eq!(refused(ControlParameters { face_persistency: Some(9), ..wanted.clone() }), 400);
-    assert_eq!(refused(ControlParameters { flags: Some(2), mask: Some(2), ..wanted.clone() }), 406);
-    assert_eq!(refused(ControlParameters { mtu: Some(10), ..wanted }), 406);
+    assert_eq!(refused(ControlParameters { mtu: Some(10), ..wanted.clone() }), 406);
+    let reliable = ControlParameters { flags: Some(2), mask: Some(2), ..wanted };
+    world.sent(application, command("faces", "create", &reliable, 9));
+    assert!(face_request(&mut world).link_reliability, "which links can is the host's to say");
 }
 
 #[test]
@@ -195,6 +199,16 @@ fn a_face_is_changed_only_as_it_can_be() {
     let wrong =
         world.command(application, "faces", "update", &ControlParameters { face_id: Some(udp.0), ..local_fields });
     assert_eq!((wrong.status_code, wrong.body.unwrap().flags), (409, Some(1)));
+    // A link of frames to one neighbour can be reliable; a stream is, and a group has too many.
+    let reliable = |face| ControlParameters { flags: Some(2), mask: Some(2), ..of(face) };
+    let group = FaceConfig { link_type: LinkType::MultiAccess, ..FaceConfig::remote("udp4://224.0.23.170:56363") };
+    let group = world.forwarder.add_face(group.with_mtu(1452).with_persistency(Persistency::Permanent));
+    for (face, code, flags) in [(udp, 200, 6), (application, 409, 2), (group, 409, 2)] {
+        let done = world.command(application, "faces", "update", &reliable(Some(face.0)));
+        assert_eq!((done.status_code, done.body.unwrap().flags), (code, Some(flags)));
+    }
+    let on_demand = ControlParameters { face_persistency: Some(1), ..of(Some(group.0)) };
+    assert_eq!(world.command(application, "faces", "update", &on_demand).status_code, 409);
     let change = ControlParameters { face_persistency: Some(2), mtu: Some(1200), ..of(Some(udp.0)) };
     assert_eq!(world.command(application, "faces", "update", &change).status_code, 200);
     assert!(world.requests.contains(&HostRequest::UpdateFace(udp)));

@@ -178,6 +178,8 @@ impl NodeRecord {
                 misses: store.misses.saturating_sub(earlier.misses),
                 insertions: store.insertions.saturating_sub(earlier.insertions),
                 rejections: store.rejections.saturating_sub(earlier.rejections),
+                untrusted: store.untrusted.saturating_sub(earlier.untrusted),
+                unverified: store.unverified.saturating_sub(earlier.unverified),
                 evictions: store.evictions.saturating_sub(earlier.evictions),
                 evicted_ages: store.evicted_ages.saturating_sub(earlier.evicted_ages),
             },

@@ -9,7 +9,7 @@ mod values;
 
 pub use gateway::{GatewayTable, UpstreamTable};
 pub use http::{DiskTable, HttpTable, Origin, OriginTable, TlsTable};
-pub use ndn::{AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting};
+pub use ndn::{AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, Scope, StrategyConfig, UnixSetting, VerifyConfig};
 
 use crate::system_message::system_message;
 use larder_policy::Engine;
@@ -192,6 +192,8 @@ mod tests {
         assert_eq!((file.ndn.udp_mtu, file.ndn.content_store), (code.ndn.udp_mtu, code.ndn.content_store));
         assert_eq!(file.ndn.policy.to_string(), code.ndn.policy.to_string());
         assert_eq!(file.ndn.localhop_registration, code.ndn.localhop_registration);
+        assert_eq!((file.ndn.largest_packet, file.ndn.count_by), (code.ndn.largest_packet, code.ndn.count_by));
+        assert_eq!(file.ndn.udp_multicast_groups, code.ndn.udp_multicast_groups);
         assert_eq!((file.http.listen, file.http.origin), (code.http.listen, code.http.origin));
         assert_eq!((file.http.cache, file.http.max_object), (code.http.cache, code.http.max_object));
         assert_eq!((file.http.slice, file.http.share_cookies), (code.http.slice, code.http.share_cookies));
@@ -243,6 +245,12 @@ mod tests {
                 "[http.disk]\npath = \"/a\"\ncapacity = \"1GiB\"\npolicy = \"lookahead+lru\"",
                 &["larder.toml", "[http.disk] policy"],
             ),
+            ("[ndn]\nlargest_packet = \"1MiB\"", &["larder.toml:2", "64KiB"]),
+            (
+                "[ndn]\nudp_multicast_groups = [\"192.0.2.1:6363\"]",
+                &["larder.toml:2", "192.0.2.1", "224.0.23.170:56363"],
+            ),
+            ("[[ndn.verify]]\nprefix = \"/a\"", &["larder.toml:1", "anchor"]),
             ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
             ("[http]\ntargets = [\"a b\"]", &["larder.toml:2", "a b", "field"]),
             ("[admin]\ntoken = \"secret\"", &["larder.toml:2", "16 or more", "openssl rand -hex 16"]),

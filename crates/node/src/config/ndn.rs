@@ -4,13 +4,13 @@ use super::gateway::GatewayTable;
 use super::values::{address, everywhere, from_text, known_spec, parsed};
 use crate::system_message::system_message;
 use larder_forwarder::strategy::strategy_by_name;
-use larder_forwarder::{Authorized, Rule};
+use larder_forwarder::{Authorized, Rule, VerifyRule};
 use larder_packet::{Certificate, Name};
 use larder_policy::Spec;
 use larder_units::ByteSize;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -33,12 +33,26 @@ pub struct NdnConfig {
     /// WebSocket address; `None` where it is off.
     #[serde(deserialize_with = "address")]
     pub websocket: Option<SocketAddr>,
+    /// Interfaces with UDP multicast faces.
+    pub udp_multicast: Vec<String>,
+    /// Their groups.
+    #[serde(deserialize_with = "groups")]
+    pub udp_multicast_groups: Vec<SocketAddr>,
+    /// Interfaces with Ethernet faces.
+    pub ethernet: Vec<String>,
+    /// Interfaces whose neighbours may not hear each other.
+    pub ad_hoc: Vec<String>,
     /// Capacity of the Content Store.
     #[serde(deserialize_with = "parsed")]
     pub content_store: ByteSize,
     /// Policy of the Content Store.
     #[serde(deserialize_with = "parsed")]
     pub policy: Spec,
+    /// Bytes of the largest packet.
+    #[serde(deserialize_with = "largest_packet")]
+    pub largest_packet: usize,
+    /// Hits and misses are counted by so many components of the names; 0 for not at all.
+    pub count_by: usize,
     /// Whether remote applications may register prefixes under `/localhop/nfd`.
     pub localhop_registration: bool,
     /// `[[ndn.authorize]]`
@@ -51,6 +65,8 @@ pub struct NdnConfig {
     /// `[[ndn.strategy]]`
     #[serde(rename = "strategy")]
     pub strategies: Vec<StrategyConfig>,
+    /// `[[ndn.verify]]`
+    pub verify: Vec<VerifyConfig>,
 }
 
 /// Where the Unix socket goes.
@@ -78,6 +94,9 @@ impl UnixSetting {
 pub struct AuthorizeConfig {
     /// A file with the certificate of who may command, or `any`.
     pub certificate: String,
+    /// A file with certificates that lead to that one: their keys may command too.
+    #[serde(default)]
+    pub chain: Option<PathBuf>,
     /// Applications on this machine, or on others.
     #[serde(default)]
     pub from: Scope,
@@ -105,16 +124,19 @@ impl NdnConfig {
     pub fn rules(&self) -> Result<Vec<Rule>, String> {
         let mut rules = Vec::new();
         for table in &self.authorize {
-            let signer = match table.certificate.as_str() {
-                "any" => Authorized::Anybody,
+            let signers = match table.certificate.as_str() {
+                "any" => vec![Authorized::Anybody],
                 path => {
-                    let wrong =
-                        |error: &dyn fmt::Display| format!("[[ndn.authorize]] certificate = \"{path}\": {error}");
-                    let text = std::fs::read_to_string(path).map_err(|error| wrong(&system_message(&error)))?;
-                    Authorized::Certificate(Box::new(Certificate::from_base64(&text).map_err(|error| wrong(&error))?))
+                    let trusted =
+                        certificates("ndn.authorize", "certificate", Path::new(path), table.chain.as_deref())?;
+                    trusted.into_iter().map(|certificate| Authorized::Certificate(Box::new(certificate))).collect()
                 }
             };
-            rules.push(Rule { signer, localhop: table.from == Scope::Localhop, modules: table.modules.clone() });
+            rules.extend(signers.into_iter().map(|signer| Rule {
+                signer,
+                localhop: table.from == Scope::Localhop,
+                modules: table.modules.clone(),
+            }));
         }
         let anybody = |localhop| Rule { signer: Authorized::Anybody, localhop, modules: None };
         if !rules.iter().any(|rule| !rule.localhop) {
@@ -125,6 +147,55 @@ impl NdnConfig {
         }
         Ok(rules)
     }
+}
+
+impl NdnConfig {
+    /// What must verify before it is cached; reads the certificates.
+    ///
+    /// # Errors
+    /// One line: the file and what is wrong with it.
+    pub fn verification(&self) -> Result<Vec<VerifyRule>, String> {
+        let rule = |table: &VerifyConfig| {
+            let certificates = certificates("ndn.verify", "anchor", &table.anchor, table.chain.as_deref())?;
+            Ok(VerifyRule { prefix: table.prefix.clone(), certificates })
+        };
+        self.verify.iter().map(rule).collect()
+    }
+}
+
+/// The certificate in one file, and those of another that lead to it.
+fn certificates(table: &str, key: &str, anchor: &Path, chain: Option<&Path>) -> Result<Vec<Certificate>, String> {
+    let wrong = |key: &str, path: &Path, error: &dyn fmt::Display| format!("[[{table}]] {key} = {path:?}: {error}");
+    let read = |key: &str, path: &Path| {
+        std::fs::read_to_string(path).map_err(|error| wrong(key, path, &system_message(&error)))
+    };
+    let anchored = Certificate::from_base64(&read(key, anchor)?).map_err(|error| wrong(key, anchor, &error))?;
+    let Some(chain) = chain else { return Ok(vec![anchored]) };
+    let bundle = Certificate::bundle_from_base64(&read("chain", chain)?);
+    let trusted = bundle.and_then(|bundle| Ok((bundle.len(), anchored.with_chained(&bundle)?)));
+    let (there, trusted) = trusted.map_err(|error| wrong("chain", chain, &error))?;
+    match trusted.len() - 1 == there {
+        true => Ok(trusted),
+        false => Err(wrong(
+            "chain",
+            chain,
+            &format!("{} of {there} certificates do not lead to {anchor:?}", there + 1 - trusted.len()),
+        )),
+    }
+}
+
+/// `[[ndn.verify]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VerifyConfig {
+    /// Data under this prefix is cached
+    #[serde(deserialize_with = "parsed")]
+    pub prefix: Name,
+    /// if the key of the certificate in this file signed it,
+    pub anchor: PathBuf,
+    /// or one of the certificates in this file, which all lead to that one.
+    #[serde(default)]
+    pub chain: Option<PathBuf>,
 }
 
 /// `[[ndn.route]]`
@@ -209,13 +280,20 @@ impl Default for NdnConfig {
             udp: Some(everywhere(6363)),
             udp_mtu: None,
             websocket: Some(everywhere(9696)),
+            udp_multicast: Vec::new(),
+            udp_multicast_groups: nfd_groups(),
+            ethernet: Vec::new(),
+            ad_hoc: Vec::new(),
             content_store: ByteSize::from_mib(64),
             policy: known_spec("filter(theta=2)+fifo"),
+            largest_packet: larder_forwarder::limits::MAX_PACKET_BYTES,
+            count_by: 0,
             localhop_registration: false,
             authorize: Vec::new(),
             routes: Vec::new(),
             gateway: None,
             strategies: Vec::new(),
+            verify: Vec::new(),
         }
     }
 }
@@ -235,6 +313,33 @@ fn udp_mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, 
         0 => Ok(None),
         576..=65_507 => Ok(Some(bytes as usize)),
         _ => Err(serde::de::Error::custom(format!("{bytes} is not between 576 and 65507, nor 0 for the default"))),
+    }
+}
+
+fn largest_packet<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    from_text(deserializer, |text| {
+        let size: ByteSize = text.parse().map_err(|error| format!("{error}"))?;
+        match size.bytes() {
+            bytes @ 8800..=65_536 => Ok(bytes as usize),
+            bytes => Err(format!("{bytes} bytes are not between 8800, which every node takes, and 64KiB")),
+        }
+    })
+}
+
+/// NFD's groups.
+fn nfd_groups() -> Vec<SocketAddr> {
+    let ipv4 = Ipv4Addr::new(224, 0, 23, 170);
+    let ipv6 = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1234);
+    vec![(ipv4, 56363).into(), (ipv6, 56363).into()]
+}
+
+fn groups<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SocketAddr>, D::Error> {
+    let groups = Vec::<SocketAddr>::deserialize(deserializer)?;
+    match groups.iter().find(|group| !group.ip().is_multicast() || group.port() == 0) {
+        Some(wrong) => {
+            Err(serde::de::Error::custom(format!("{wrong} is no multicast group and port, such as 224.0.23.170:56363")))
+        }
+        None => Ok(groups),
     }
 }
 

@@ -2,14 +2,16 @@
 //!
 //! A peer is a face: one that sends first gets its own (on-demand, forgotten after [`crate::limits::UDP_IDLE`]), one that a route names has
 //! it for ever. Packets larger than a frame are fragmented (NDNLPv2). Frames carry "don't fragment": on a path with a smaller MTU than the
-//! frame's size they are lost, so `udp_mtu` must fit the path.
+//! frame's size they are lost. `udp_mtu` says it, or the kernel, which is asked when a face is made and again from time to time
+//! ([`super::path_mtu`]).
 
 use super::codel::CoDel;
-use super::link::{Refused, SpareBuffers};
+use super::frames::Frames;
+use super::link::SpareBuffers;
+use super::path_mtu::path_to;
 use crate::gso;
-use crate::limits::{LOOPBACK_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
-use larder_forwarder::{FaceId, Send};
-use larder_packet::Fragmenter;
+use crate::limits::{LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
+use larder_forwarder::FaceId;
 use larder_units::Time;
 use mio::net::UdpSocket;
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
@@ -84,11 +86,11 @@ impl UdpListener {
         let destination = self.destination(peer.address);
         let most = self.state.max_gso_segments();
         let (mut from, mut first) = (0, 0);
-        while first < peer.lengths.len() {
-            let size = peer.lengths[first];
-            let (count, bytes) = gso::run(peer.lengths[first..].iter().copied(), most);
+        while first < peer.frames.lengths.len() {
+            let size = peer.frames.lengths[first];
+            let (count, bytes) = gso::run(peer.frames.lengths[first..].iter().copied(), most);
             let (end, last) = (from + bytes, first + count);
-            let contents = &peer.out[from..end];
+            let contents = &peer.frames.bytes[from..end];
             let segment_size = (count > 1).then_some(size);
             let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: peer.local };
             match self.state.try_send((&self.socket).into(), &transmit) {
@@ -98,11 +100,7 @@ impl UdpListener {
             }
             (from, first) = (end, last);
         }
-        peer.out.drain(..from);
-        peer.lengths.drain(..first);
-        if peer.out.is_empty() {
-            spare.take_back(&mut peer.out);
-        }
+        peer.frames.sent(first, from, spare);
         lost
     }
 
@@ -148,43 +146,17 @@ pub(super) struct Peer {
     pub(super) last_heard: Time,
     /// Which of our addresses it sends to: answers come from there.
     pub(super) local: Option<IpAddr>,
-    pub(super) mtu: usize,
-    fragmenter: Fragmenter,
-    out: Vec<u8>,
-    lengths: Vec<usize>,
+    pub(super) frames: Frames,
 }
 
 impl Peer {
-    /// `first_sequence` numbers the first fragment; NDNLPv2 asks for a random one.
-    pub(super) fn new(address: SocketAddr, permanent: bool, now: Time, mtu: usize, first_sequence: u64) -> Self {
-        Peer {
-            address,
-            permanent,
-            last_heard: now,
-            local: None,
-            mtu,
-            fragmenter: Fragmenter::new(first_sequence),
-            out: Vec::new(),
-            lengths: Vec::new(),
-        }
-    }
-
-    pub(super) fn queued(&self) -> usize {
-        self.out.len()
-    }
-
-    pub(super) fn queue(&mut self, send: &Send, input: &[u8], spare: &mut SpareBuffers) -> Result<(), Refused> {
-        spare.provide(&mut self.out);
-        let Peer { out, lengths, mtu, fragmenter, .. } = self;
-        let frame = |frame: &[u8]| {
-            out.extend_from_slice(frame);
-            lengths.push(frame.len());
-        };
-        send.write_frames(input, *mtu, fragmenter, frame).map(|_| ()).map_err(|_| Refused::CannotFragment)
+    pub(super) fn new(address: SocketAddr, permanent: bool, now: Time, frames: Frames) -> Self {
+        Peer { address, permanent, last_heard: now, local: None, frames }
     }
 }
 
-/// The largest frame to this peer, where the configuration says nothing.
+/// The largest frame to this peer: as configured, else as the kernel knows the path, else as on most.
 pub(super) fn mtu_to(address: SocketAddr, configured: Option<usize>) -> usize {
-    configured.unwrap_or(if address.ip().is_loopback() { LOOPBACK_MTU } else { UDP_MTU })
+    let usual = if address.ip().is_loopback() { LOOPBACK_MTU } else { UDP_MTU };
+    configured.unwrap_or_else(|| path_to(address, None).map_or(usual, |path| path.mtu.clamp(UDP_LEAST_MTU, usual)))
 }

@@ -1,8 +1,10 @@
 //! The event loop: sockets in, packets through the forwarder, queues out.
 
 use super::datagram::UdpListener;
+use super::ethernet::{self, Port};
 use super::face_requests::Connecting;
 use super::link::{Connection, Link, SpareBuffers};
+use super::reload::Settings;
 use super::stream::Framed;
 use super::upstream::Upstream;
 use super::{Command, Handle, Snapshot};
@@ -47,8 +49,19 @@ pub(super) struct EventLoop {
     pub(super) websocket: Option<TcpListener>,
     pub(super) udp: Option<UdpListener>,
     pub(super) udp_mtu: Option<usize>,
+    pub(super) largest_packet: usize,
+    /// Bytes of the largest packet with its NDNLPv2 header.
+    pub(super) largest_frame: usize,
+    /// What the configuration said last of what can change.
+    pub(super) said: Settings,
     /// Where the UDP socket is bound, as a FaceUri.
     pub(super) udp_uri: String,
+    /// Interfaces with NDN on Ethernet.
+    pub(super) ethernet: Vec<Port>,
+    /// Faces with link reliability.
+    pub(super) reliable: Vec<FaceId>,
+    /// The UDP peer whose path's MTU was looked at last.
+    pub(super) path_looked_at: FaceId,
     pub(super) upstreams: Vec<Upstream>,
     /// Faces to other machines.
     pub(super) remote: HashSet<FaceId>,
@@ -58,7 +71,7 @@ pub(super) struct EventLoop {
     pub(super) spare: SpareBuffers,
     /// Faces with something queued in this turn.
     pub(super) dirty: Vec<FaceId>,
-    /// UDP faces that wait until the socket can be written.
+    /// UDP and Ethernet faces that wait until the socket, which they share, can be written.
     pub(super) udp_blocked: Vec<FaceId>,
     /// Datagrams wait too long for us: see [`UdpListener::receive`].
     pub(super) mark_next_data: bool,
@@ -87,13 +100,17 @@ impl EventLoop {
         let engine =
             Engine::new(&config.policy, config.content_store, &streams).map_err(|error| format!("policy: {error}"))?;
         let mut forwarder_config = Config::new([key0, key1], streams);
+        forwarder_config.max_packet_bytes = config.largest_packet;
         forwarder_config.started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut forwarder = Forwarder::new(forwarder_config, engine);
         forwarder.set_rules(config.rules()?);
+        forwarder.set_verification(config.verification()?);
+        forwarder.set_figures_by_prefix(config.count_by);
         for choice in &config.strategies {
             (forwarder.set_strategy(&choice.prefix, &choice.strategy))
                 .map_err(|error| format!("strategy of {}: {error}", choice.prefix))?;
         }
+        let largest_frame = config.largest_packet + limits::FRAME_BYTES - larder_forwarder::limits::MAX_PACKET_BYTES;
         Ok(EventLoop {
             start: Instant::now(),
             poll,
@@ -108,7 +125,13 @@ impl EventLoop {
             websocket: None,
             udp: None,
             udp_mtu: config.udp_mtu,
+            largest_packet: config.largest_packet,
+            largest_frame,
+            said: Settings::of(config),
             udp_uri: String::new(),
+            ethernet: Vec::new(),
+            reliable: Vec::new(),
+            path_looked_at: FaceId(0),
             upstreams: Vec::new(),
             remote: HashSet::new(),
             links: HashMap::default(),
@@ -118,7 +141,7 @@ impl EventLoop {
             mark_next_data: false,
             ready: Vec::new(),
             accept_again: Vec::new(),
-            buffer: vec![0; limits::READ_BYTES + limits::FRAME_BYTES],
+            buffer: vec![0; limits::READ_BYTES + largest_frame],
             frames: Vec::new(),
             housekeeping: Time::ZERO,
             next_warning: Time::ZERO,
@@ -182,17 +205,18 @@ impl EventLoop {
         }
     }
 
-    fn timeout(&self) -> Duration {
+    fn timeout(&mut self) -> Duration {
         if !self.ready.is_empty() {
             return Duration::ZERO;
         }
         let now = self.now();
-        let next = self.forwarder.next_timeout().map_or(limits::HOUSEKEEPING, |at| at.since(now));
+        let next = [self.forwarder.next_timeout(), self.next_reliable()].into_iter().flatten().min();
+        let next = next.map_or(limits::HOUSEKEEPING, |at| at.since(now));
         next.min(limits::HOUSEKEEPING)
     }
 
     fn writable(&mut self, now: Time, token: Token) {
-        if token == UDP {
+        if token == UDP || ethernet::port_of(token).is_some() {
             for face in std::mem::take(&mut self.udp_blocked) {
                 self.unblock(face);
             }
@@ -223,11 +247,15 @@ impl EventLoop {
             UNIX | TCP | WEBSOCKET => self.accept(now, token),
             UDP => self.read_udp(now),
             Token(face) => {
+                if let Some(port) = ethernet::port_of(token) {
+                    return self.read_ethernet(now, port);
+                }
                 let face = FaceId(face as u64);
                 match self.links.get(&face).map(|link| &link.connection) {
                     Some(Connection::Stream(_)) => self.read_stream(now, face),
                     Some(Connection::WebSocket(_)) => self.read_websocket(now, face),
-                    Some(Connection::Udp(_)) | None => {}
+                    Some(Connection::Multicast(_)) => self.read_multicast(now, face),
+                    Some(Connection::Udp(_) | Connection::Ethernet(_)) | None => {}
                 }
             }
         }
@@ -238,12 +266,17 @@ impl EventLoop {
             match command {
                 Command::Stop => self.stopping = true,
                 Command::JobDone(done) => self.forwarder.complete(done),
+                Command::Reload(reload, reply) => {
+                    let now = self.now();
+                    let _ = reply.send(self.reload(now, *reload));
+                }
                 Command::Snapshot(reply) => {
                     let snapshot = Snapshot {
                         stats: self.forwarder.stats(),
                         faces: self.forwarder.face_stats(),
                         policy: self.forwarder.policy().to_string(),
                         gauges: self.forwarder.gauges(),
+                        by_prefix: self.forwarder.figures_by_prefix(limits::PREFIXES_SHOWN),
                     };
                     let _ = reply.send(snapshot);
                 }
@@ -255,6 +288,9 @@ impl EventLoop {
         if self.forwarder.next_timeout().is_some_and(|at| at <= now) {
             self.forwarder.on_timeout(now, &mut self.outbox);
             self.post(now, &[]);
+        }
+        if !self.reliable.is_empty() {
+            self.keep_reliable(now);
         }
         if let Some((job, handle)) = self.forwarder.job().zip(self.handle.clone()) {
             let work = move || handle.command(Command::JobDone(job.run()));
@@ -270,6 +306,7 @@ impl EventLoop {
 
     fn keep_house(&mut self, now: Time) {
         self.connect_upstreams(now);
+        self.look_at_paths();
         for token in std::mem::take(&mut self.accept_again) {
             self.accept(now, token);
         }
@@ -278,7 +315,8 @@ impl EventLoop {
         let idle = |link: &Link| match &link.connection {
             Connection::Udp(peer) => !peer.permanent && now.since(peer.last_heard) >= udp_idle,
             Connection::WebSocket(socket) => !socket.is_open() && now.since(socket.accepted) >= limits::HANDSHAKE,
-            Connection::Stream(_) => false,
+            Connection::Ethernet(peer) => !peer.permanent && now.since(peer.last_heard) >= limits::UDP_IDLE,
+            Connection::Stream(_) | Connection::Multicast(_) => false,
         };
         self.give_up_connecting(now);
         let over: Vec<FaceId> = self.links.iter().filter(|(_, link)| idle(link)).map(|(face, _)| *face).collect();

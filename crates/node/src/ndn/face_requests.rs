@@ -1,10 +1,14 @@
 //! Faces that management wants made, changed or closed: what `faces/create` and its neighbours mean for sockets.
 //!
-//! UDP unicast and TCP faces are made, from canonical FaceUris (NFD wiki, "FaceMgmt"): an address and a port, no host name, for nobody here
-//! waits for a name server. A TCP face's command is answered when it is connected, or is not.
+//! UDP and Ethernet unicast and TCP faces are made, from canonical FaceUris (NFD wiki, "FaceMgmt"): an address and a port, no host name, for
+//! nobody here waits for a name server; an Ethernet face with the interface as its LocalUri. Multicast faces are the configuration's, as in NFD.
+//! A TCP face's command is answered when it is connected, or is not.
 
+use super::ethernet;
 use super::event_loop::EventLoop;
+use super::faces::TOO_MANY_FACES;
 use super::link::{Connection, Link};
+use super::packet_socket::Mac;
 use super::stream::Socket;
 use crate::limits;
 use larder_forwarder::{FaceAnswer, FaceConfig, FaceId, FaceRequest, HostRequest, Persistency};
@@ -42,14 +46,17 @@ impl EventLoop {
     /// Makes the face. `None` where it is being connected; `Err` where it cannot be.
     fn create_face(&mut self, now: Time, request: FaceRequest) -> Result<Option<FaceAnswer>, FaceAnswer> {
         let refused = |code, text: &str| FaceAnswer::Refused(code, text.to_owned());
-        let (scheme, address) = peer(&request.uri)?;
-        if request.local_uri.is_some() {
+        let remote = peer(&request.uri)?;
+        if request.local_uri.is_some() && !matches!(remote, Remote::Ethernet(_)) {
             return Err(refused(406, "the local end of a unicast face cannot be chosen"));
         }
         let persistency = request.persistency;
-        let remote = !(scheme == Scheme::Tcp && address.ip().is_loopback());
-        if request.local_fields && remote {
+        let is_local = matches!(remote, Remote::Tcp(address) if address.ip().is_loopback());
+        if request.local_fields && !is_local {
             return Err(refused(406, "local fields pass on faces to this machine only"));
+        }
+        if request.link_reliability && matches!(remote, Remote::Tcp(_)) {
+            return Err(refused(406, "TCP is reliable by itself"));
         }
         let adapt = |config: FaceConfig| {
             let threshold = config.default_congestion_threshold;
@@ -57,21 +64,37 @@ impl EventLoop {
                 persistency,
                 mtu: config.mtu.map(|mtu| request.mtu.unwrap_or(mtu)),
                 local_fields: request.local_fields,
+                link_reliability: request.link_reliability,
                 congestion_marking: request.congestion_marking,
                 default_congestion_threshold: request.default_congestion_threshold.unwrap_or(threshold),
                 ..config
             }
         };
-        match scheme {
-            Scheme::Udp => {
+        match remote {
+            Remote::Udp(address) => {
                 let Some(udp) = &self.udp else { return Err(refused(406, "[ndn] udp is off in the configuration")) };
                 if let Some(face) = udp.peers.get(&address) {
                     return Err(FaceAnswer::Exists(*face));
                 }
                 let made = self.add_udp(address, adapt).map_err(|why| FaceAnswer::Refused(507, why))?;
+                self.update_face(made);
                 Ok(Some(FaceAnswer::Created(made)))
             }
-            Scheme::Tcp => {
+            Remote::Ethernet(address) => {
+                let device =
+                    request.local_uri.ok_or(refused(406, "an Ethernet face needs a LocalUri, such as dev://eth0"))?;
+                let none =
+                    || FaceAnswer::Refused(406, format!("[ndn] ethernet does not name the interface of {device}"));
+                let port = self.port_named(&device).ok_or_else(none)?;
+                if let Some(face) = self.ethernet[port].peers.get(&address) {
+                    return Err(FaceAnswer::Exists(*face));
+                }
+                let made = self.add_ethernet(now, port, address, adapt).ok_or(refused(507, TOO_MANY_FACES))?;
+                self.ethernet[port].peers.insert(address, made);
+                self.update_face(made);
+                Ok(Some(FaceAnswer::Created(made)))
+            }
+            Remote::Tcp(address) => {
                 if persistency == Persistency::Permanent {
                     return Err(refused(406, "a permanent TCP face is made by a [[ndn.route]] of the configuration"));
                 }
@@ -80,7 +103,7 @@ impl EventLoop {
                 }
                 let failed = |error: std::io::Error| FaceAnswer::Refused(504, format!("cannot connect: {error}"));
                 let socket = TcpStream::connect(address).map_err(failed)?;
-                let face = self.add_tcp(socket, address, adapt).ok_or(refused(507, "too many faces"))?;
+                let face = self.add_tcp(socket, address, adapt).ok_or(refused(507, TOO_MANY_FACES))?;
                 self.connecting.insert(face, Connecting { ticket: request.ticket, since: now });
                 Ok(None)
             }
@@ -128,28 +151,45 @@ impl EventLoop {
         }
     }
 
-    fn update_face(&mut self, face: FaceId) {
+    pub(super) fn update_face(&mut self, face: FaceId) {
         let Some(config) = self.forwarder.face(face) else { return };
-        if let Some(Connection::Udp(peer)) = self.links.get_mut(&face).map(|link| &mut link.connection) {
-            peer.permanent = config.persistency != Persistency::OnDemand;
-            peer.mtu = config.mtu.unwrap_or(peer.mtu);
+        let permanent = config.persistency != Persistency::OnDemand;
+        let (mtu, reliable) = (config.mtu, config.link_reliability);
+        let Some(link) = self.links.get_mut(&face) else { return };
+        match &mut link.connection {
+            Connection::Udp(peer) => peer.permanent = permanent,
+            Connection::Ethernet(peer) => peer.permanent = permanent,
+            _ => {}
         }
+        if let Some((frames, mtu)) = link.connection.frames().zip(mtu) {
+            frames.set_mtu(mtu);
+        }
+        self.set_reliable(face, reliable);
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scheme {
-    Udp,
-    Tcp,
+enum Remote {
+    Udp(SocketAddr),
+    Tcp(SocketAddr),
+    Ethernet(Mac),
 }
 
 /// The peer that a canonical FaceUri means.
-fn peer(uri: &str) -> Result<(Scheme, SocketAddr), FaceAnswer> {
+fn peer(uri: &str) -> Result<Remote, FaceAnswer> {
     let (scheme, rest) =
         uri.split_once("://").ok_or_else(|| FaceAnswer::Refused(400, format!("{uri:?} is no FaceUri")))?;
-    let (kind, version) = match scheme {
-        "udp" | "udp4" | "udp6" => (Scheme::Udp, scheme.get(3..)),
-        "tcp" | "tcp4" | "tcp6" => (Scheme::Tcp, scheme.get(3..)),
+    let (remote, version): (fn(SocketAddr) -> Remote, _) = match scheme {
+        "udp" | "udp4" | "udp6" => (Remote::Udp, scheme.get(3..)),
+        "tcp" | "tcp4" | "tcp6" => (Remote::Tcp, scheme.get(3..)),
+        "ether" => {
+            let wrong = || {
+                let text =
+                    format!("{uri:?} is no neighbour: it needs its own address, as in ether://[02:00:00:00:00:01]");
+                FaceAnswer::Refused(400, text)
+            };
+            return ethernet::unicast(rest).map(Remote::Ethernet).ok_or_else(wrong);
+        }
         _ => return Err(FaceAnswer::Refused(406, format!("faces of the scheme {scheme:?} cannot be made"))),
     };
     let address: SocketAddr = rest.trim_end_matches('/').parse().map_err(|_| {
@@ -163,8 +203,14 @@ fn peer(uri: &str) -> Result<(Scheme, SocketAddr), FaceAnswer> {
         Some("6") => address.is_ipv6(),
         _ => true,
     };
-    match fits && address.port() != 0 && !address.ip().is_unspecified() && !address.ip().is_multicast() {
-        true => Ok((kind, address)),
+    if fits && address.ip().is_multicast() {
+        return Err(FaceAnswer::Refused(
+            406,
+            "multicast faces are made by [ndn] udp_multicast of the configuration".to_owned(),
+        ));
+    }
+    match fits && address.port() != 0 && !address.ip().is_unspecified() {
+        true => Ok(remote(address)),
         false => Err(FaceAnswer::Refused(400, format!("{uri:?} is no peer of a unicast face"))),
     }
 }
@@ -179,7 +225,8 @@ mod tests {
             ("udp4://127.0.0.1", 400),
             ("udp4://localhost:6363", 400),
             ("udp6://127.0.0.1:6363", 400),
-            ("udp4://224.0.23.170:56363", 400),
+            ("udp4://224.0.23.170:56363", 406),
+            ("ether://[01:00:5e:00:17:aa]", 400),
             ("tcp4://0.0.0.0:6363", 400),
             ("udp4://127.0.0.1:0", 400),
             ("6363", 400),
@@ -188,7 +235,8 @@ mod tests {
         ] {
             assert!(matches!(peer(uri), Err(FaceAnswer::Refused(said, _)) if said == code), "{uri}: {:?}", peer(uri));
         }
-        assert_eq!(peer("udp4://127.0.0.1:6363").unwrap().0, Scheme::Udp);
-        assert_eq!(peer("tcp6://[::1]:6363").unwrap(), (Scheme::Tcp, "[::1]:6363".parse().unwrap()));
+        assert_eq!(peer("udp4://127.0.0.1:6363").unwrap(), Remote::Udp("127.0.0.1:6363".parse().unwrap()));
+        assert_eq!(peer("tcp6://[::1]:6363").unwrap(), Remote::Tcp("[::1]:6363".parse().unwrap()));
+        assert_eq!(peer("ether://[02:00:00:00:00:01]").unwrap(), Remote::Ethernet([2, 0, 0, 0, 0, 1]));
     }
 }

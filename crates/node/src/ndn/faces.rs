@@ -2,6 +2,7 @@
 
 use super::datagram::{self, Peer};
 use super::event_loop::{EventLoop, TCP, UNIX, token};
+use super::frames::Frames;
 use super::link::{Connection, Link};
 use super::listen;
 use super::stream::{Socket, StreamConnection};
@@ -88,7 +89,7 @@ impl EventLoop {
         let face = self.add_face(config, |registry, token| {
             registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
         })?;
-        self.links.insert(face, Link::new(Connection::Stream(StreamConnection::new(socket))));
+        self.links.insert(face, Link::new(Connection::Stream(StreamConnection::new(socket, self.largest_frame))));
         Some(face)
     }
 
@@ -110,7 +111,7 @@ impl EventLoop {
         Some(face)
     }
 
-    fn add_face(
+    pub(super) fn add_face(
         &mut self,
         config: FaceConfig,
         register: impl FnOnce(&mio::Registry, Token) -> io::Result<()>,
@@ -156,7 +157,6 @@ impl EventLoop {
         address: SocketAddr,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Option<FaceId> {
-        let [first_sequence] = crate::entropy::words();
         let mtu = datagram::mtu_to(address, self.udp_mtu);
         let uri = listen::face_uri("udp", address);
         let config = FaceConfig::remote(uri).with_local_uri(self.udp_uri.clone()).with_mtu(mtu);
@@ -164,7 +164,8 @@ impl EventLoop {
         let permanent = config.persistency != Persistency::OnDemand;
         let mtu = config.mtu.unwrap_or(mtu);
         let face = self.add_face(config, |_, _| Ok(()))?;
-        let peer = Peer::new(address, permanent, now, mtu, first_sequence);
+        let frames = Frames::new(mtu, limits::UDP_MOST_BYTES, self.largest_packet);
+        let peer = Peer::new(address, permanent, now, frames);
         self.links.insert(face, Link::new(Connection::Udp(peer)));
         Some(face)
     }
@@ -185,7 +186,12 @@ impl EventLoop {
                     udp.peers.remove(&peer.address);
                 }
             }
+            Connection::Multicast(multicast) => {
+                let _ = self.poll.registry().deregister(&mut multicast.socket);
+            }
+            Connection::Ethernet(peer) => self.forget_ethernet(peer),
         }
+        self.reliable.retain(|other| *other != face);
         self.forwarder.remove_face(face);
         self.remote.remove(&face);
         let now = self.now();

@@ -6,6 +6,9 @@
 
 use super::codel::CoDel;
 use super::datagram::{Peer, UdpListener};
+use super::ethernet::EthernetPeer;
+use super::frames::Frames;
+use super::multicast::Multicast;
 use super::stream::StreamConnection;
 use super::websocket::WebSocketConnection;
 use crate::limits::{ARRIVALS_APART, SPARE_BUFFER_BYTES, SPARE_BUFFERS, WRITE_BYTES, WRITE_PACKETS};
@@ -31,6 +34,20 @@ pub(super) enum Connection {
     Stream(StreamConnection),
     WebSocket(Box<WebSocketConnection>),
     Udp(Peer),
+    Multicast(Box<Multicast>),
+    Ethernet(Box<EthernetPeer>),
+}
+
+impl Connection {
+    /// What waits on a link of frames; `None` on a stream.
+    pub(super) fn frames(&mut self) -> Option<&mut Frames> {
+        match self {
+            Connection::Stream(_) | Connection::WebSocket(_) => None,
+            Connection::Udp(peer) => Some(&mut peer.frames),
+            Connection::Multicast(multicast) => Some(&mut multicast.frames),
+            Connection::Ethernet(peer) => Some(&mut peer.frames),
+        }
+    }
 }
 
 /// Why a packet could not be queued.
@@ -52,7 +69,9 @@ impl Link {
         match &self.connection {
             Connection::Stream(stream) => stream.queued(),
             Connection::WebSocket(socket) => socket.queued(),
-            Connection::Udp(peer) => peer.queued(),
+            Connection::Udp(peer) => peer.frames.bytes.len(),
+            Connection::Multicast(multicast) => multicast.frames.bytes.len(),
+            Connection::Ethernet(peer) => peer.frames.bytes.len(),
         }
     }
 
@@ -83,7 +102,9 @@ impl Link {
                 Ok(())
             }
             Connection::WebSocket(socket) => socket.queue(send, input),
-            Connection::Udp(peer) => peer.queue(send, input, spare),
+            Connection::Udp(peer) => peer.frames.queue(now, send, input, spare),
+            Connection::Multicast(multicast) => multicast.frames.queue(now, send, input, spare),
+            Connection::Ethernet(peer) => peer.frames.queue(now, send, input, spare),
         };
         self.arrivals.note(now, self.queued().saturating_sub(before));
         queued
@@ -108,6 +129,8 @@ impl Link {
             Connection::Stream(stream) => stream.flush(spare)?,
             Connection::WebSocket(socket) => socket.flush()?,
             Connection::Udp(peer) => lost = udp.map_or(0, |udp| udp.flush(peer, spare)),
+            Connection::Multicast(multicast) => lost = multicast.flush(spare),
+            Connection::Ethernet(peer) => lost = peer.flush(spare),
         }
         self.blocked = self.queued() > 0;
         Ok(lost)

@@ -47,10 +47,15 @@ impl EventLoop {
             channels.push(uri);
             self.websocket = Some(listener);
         }
+        listening.extend(self.join_groups(config)?);
+        let devices = self.open_ethernet(config)?;
+        listening.extend(devices.iter().cloned());
+        channels.extend(devices);
+        let registry = self.poll.registry();
         // Last, since it leaves a file behind where a later step fails.
         if let Some(setting) = &config.unix {
             let (mut listener, path) = unix(setting.path())?;
-            register(&mut listener, UNIX)?;
+            registry.register(&mut listener, UNIX, Interest::READABLE).map_err(|error| format!("[ndn]: {error}"))?;
             let uri = format!("unix://{}", path.display());
             listening.insert(0, uri.clone());
             channels.insert(0, uri);

@@ -1,7 +1,7 @@
 //! The NDN side of the node: one thread, one [`Forwarder`], every socket, no lock.
 //!
 //! ```text
-//!  Unix, TCP, WebSocket, UDP ──► event loop (epoll through mio) ─► Forwarder::on_packets ──► Outbox ──► send queues ──► sockets
+//!  Unix, TCP, WebSocket, UDP, Ethernet ──► event loop (epoll through mio) ─► Forwarder::on_packets ──► Outbox ──► send queues ──► sockets
 //!                                      ▲                                                                 (once a turn)
 //!  other threads ── Handle: snapshot, finished jobs, stop
 //! ```
@@ -12,12 +12,20 @@
 
 mod codel;
 mod datagram;
+mod ethernet;
 mod event_loop;
 mod face_requests;
 mod faces;
+mod frames;
+mod interfaces;
 mod link;
 mod listen;
+mod multicast;
+mod packet_socket;
 mod packets;
+mod path_mtu;
+mod reliable;
+mod reload;
 mod status;
 mod stream;
 mod upstream;
@@ -25,7 +33,7 @@ mod websocket;
 
 use crate::config::NdnConfig;
 use event_loop::EventLoop;
-use larder_forwarder::{FaceStats, Stats};
+use larder_forwarder::{FaceStats, PrefixFigures, Stats};
 use larder_policy::{Gauge, JobDone};
 use std::io;
 use std::path::PathBuf;
@@ -33,6 +41,8 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+pub use reload::Reload;
 
 /// What the NDN side is doing now.
 #[derive(Clone, Debug)]
@@ -45,11 +55,14 @@ pub struct Snapshot {
     pub policy: String,
     /// What the policy reports of itself, by stage.
     pub gauges: Vec<(&'static str, Gauge)>,
+    /// Hits and misses by prefix, where they are counted, of those asked for most.
+    pub by_prefix: Vec<PrefixFigures>,
 }
 
 enum Command {
     Snapshot(mpsc::Sender<Snapshot>),
     JobDone(JobDone),
+    Reload(Box<Reload>, mpsc::Sender<Result<(), String>>),
     Stop,
 }
 
@@ -73,6 +86,17 @@ impl Handle {
         let (sender, receiver) = mpsc::channel();
         self.command(Command::Snapshot(sender));
         receiver.recv_timeout(Duration::from_secs(1)).ok()
+    }
+
+    /// Takes over what can change while running. What came of it is known when the next packets are handled.
+    ///
+    /// # Errors
+    /// One line; nothing has changed then.
+    pub fn reload(&self, reload: Reload) -> Result<(), String> {
+        let (sender, receiver) = mpsc::channel();
+        self.command(Command::Reload(Box::new(reload), sender));
+        let gone = |_| Err("[ndn]: the NDN thread does not answer".to_owned());
+        receiver.recv_timeout(crate::limits::RELOAD_PATIENCE).unwrap_or_else(gone)
     }
 
     /// Ends the event loop.

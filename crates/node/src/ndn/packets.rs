@@ -86,7 +86,7 @@ impl EventLoop {
                 peer.local = to;
             }
             self.mark_next_data |= congested;
-            self.handle(now, face, datagrams.chunks_mut(length));
+            self.handle_frames(now, face, datagrams.chunks_mut(length));
         });
         udp.peers = peers;
         self.udp = Some(udp);
@@ -118,7 +118,7 @@ impl EventLoop {
     }
 
     /// Hands frames of a face to the forwarder, many at a time, so that it can ask for its tables' memory ahead.
-    fn handle<'a>(&mut self, now: Time, face: FaceId, mut frames: impl Iterator<Item = &'a mut [u8]>) {
+    pub(super) fn handle<'a>(&mut self, now: Time, face: FaceId, mut frames: impl Iterator<Item = &'a mut [u8]>) {
         loop {
             let mut count = 0;
             let mut batch: [Received<'_>; limits::FRAMES_AT_ONCE] = std::array::from_fn(|_| {
@@ -156,8 +156,8 @@ impl EventLoop {
             tracing::warn!(
                 face = face.0,
                 bytes,
-                limit = larder_forwarder::limits::MAX_PACKET_BYTES,
-                "a packet is larger than the NDN limit; it was dropped, the face stays: send smaller segments"
+                limit = self.largest_packet,
+                "a packet is larger than the limit; it was dropped, the face stays: send smaller segments"
             );
         }
     }
@@ -222,7 +222,7 @@ impl EventLoop {
                     continue;
                 }
             }
-            if matches!(link.connection, Connection::Udp(_)) && link.is_blocked() {
+            if matches!(link.connection, Connection::Udp(_) | Connection::Ethernet(_)) && link.is_blocked() {
                 self.udp_blocked.push(face);
             }
         }

@@ -2,7 +2,7 @@
 
 use super::{Handle, Snapshot};
 use crate::http::{Metrics, StatusSource};
-use larder_forwarder::{FaceCounters, FaceStats, Scope};
+use larder_forwarder::{FaceCounters, FaceStats, PrefixFigures, Scope};
 use larder_units::Ratio;
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ impl StatusSource for Handle {
 
     fn status(&self) -> Value {
         let Some(snapshot) = self.snapshot() else { return json!({ "error": "the NDN thread does not answer" }) };
-        let Snapshot { stats, faces, policy, gauges } = &snapshot;
+        let Snapshot { stats, faces, policy, gauges, by_prefix } = &snapshot;
         let store = &stats.content_store;
         let figures: Map<String, Value> =
             gauges.iter().map(|(stage, gauge)| (format!("{stage}.{}", gauge.name), json!(gauge.value))).collect();
@@ -28,7 +28,10 @@ impl StatusSource for Handle {
                 "hit_ratio": Ratio::of(store.hits, store.hits + store.misses).value(),
                 "insertions": store.insertions,
                 "rejections": store.rejections,
+                "untrusted": store.untrusted,
+                "unverified": store.unverified,
                 "evictions": store.evictions,
+                "by_prefix": by_prefix.iter().map(prefix).collect::<Vec<_>>(),
             },
             "pit_entries": stats.pit_entries,
             "fib_entries": stats.fib_entries,
@@ -42,12 +45,25 @@ impl StatusSource for Handle {
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
-        let Some(Snapshot { stats, gauges, .. }) = self.snapshot() else { return };
+        let Some(Snapshot { stats, gauges, by_prefix, .. }) = self.snapshot() else { return };
         let store = &stats.content_store;
         metrics.counter("larder_ndn_content_store_hits", "Interests answered by the Content Store", store.hits);
         metrics.counter("larder_ndn_content_store_misses", "Interests looked up there in vain", store.misses);
         metrics.counter("larder_ndn_content_store_insertions", "Data stored", store.insertions);
         metrics.counter("larder_ndn_content_store_rejections", "Data that the policy did not want", store.rejections);
+        let distrusted = [("untrusted", store.untrusted), ("no_time", store.unverified)];
+        let help = "Data that the policy wanted, not stored as it did not verify, or there was no time to";
+        metrics.counters("larder_ndn_content_store_distrusted", help, "reason", distrusted.into_iter());
+        let names: Vec<String> = by_prefix.iter().map(|figures| figures.name().to_string()).collect();
+        let of = |count: fn(&PrefixFigures) -> u64| names.iter().map(String::as_str).zip(by_prefix.iter().map(count));
+        let (hits, misses) = (of(|figures| figures.hits), of(|figures| figures.misses));
+        metrics.counters(
+            "larder_ndn_prefix_hits",
+            "Interests answered by the Content Store, by prefix",
+            "prefix",
+            hits,
+        );
+        metrics.counters("larder_ndn_prefix_misses", "Interests looked up there in vain, by prefix", "prefix", misses);
         metrics.counter("larder_ndn_content_store_evictions", "Data that made room for others", store.evictions);
         metrics.gauge("larder_ndn_content_store_bytes", "Bytes stored", stats.content_store_bytes as f64);
         let capacity = stats.content_store_capacity_bytes as f64;
@@ -81,6 +97,15 @@ impl StatusSource for Handle {
         let drops = stats.drops.iter().map(|(reason, count)| (reason.label(), count));
         metrics.counters("larder_ndn_dropped_packets", "Packets dropped", "reason", drops);
     }
+}
+
+fn prefix(figures: &PrefixFigures) -> Value {
+    json!({
+        "prefix": figures.name().to_string(),
+        "hits": figures.hits,
+        "misses": figures.misses,
+        "overcount": figures.overcount,
+    })
 }
 
 fn counters(counters: &FaceCounters) -> Value {

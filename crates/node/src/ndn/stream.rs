@@ -1,7 +1,7 @@
 //! Unix and TCP streams: packets back to back, read in large pieces and written in large pieces.
 
 use super::link::SpareBuffers;
-use crate::limits::{FRAME_BYTES, SKIP_BYTES};
+use crate::limits::SKIP_BYTES;
 use larder_forwarder::Send;
 use larder_packet::tlv::{FrameError, frame};
 use mio::event::Source;
@@ -41,6 +41,8 @@ pub(super) struct StreamConnection {
     pub(super) socket: Socket,
     /// The beginning of a frame whose end has not come yet; shorter than a frame.
     partial: Vec<u8>,
+    /// Bytes of the largest frame.
+    largest_frame: usize,
     /// What is left of an oversized packet.
     skip: usize,
     out: Vec<u8>,
@@ -67,8 +69,9 @@ pub(super) enum Framed {
 }
 
 impl StreamConnection {
-    pub(super) fn new(socket: Socket) -> Self {
-        StreamConnection { socket, partial: Vec::new(), skip: 0, out: Vec::new(), written: 0, ending: false }
+    pub(super) fn new(socket: Socket, largest_frame: usize) -> Self {
+        let (partial, out) = (Vec::new(), Vec::new());
+        StreamConnection { socket, partial, largest_frame, skip: 0, out, written: 0, ending: false }
     }
 
     /// The peer sends no more, or the socket has failed.
@@ -102,7 +105,7 @@ impl StreamConnection {
         let mut at = self.skip.min(bytes.len());
         self.skip -= at;
         while at < bytes.len() {
-            match frame(&bytes[at..], FRAME_BYTES) {
+            match frame(&bytes[at..], self.largest_frame) {
                 Ok(Some(length)) => {
                     frames.push(Framed::Packet(at..at + length));
                     at += length;
@@ -159,13 +162,14 @@ impl StreamConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::FRAME_BYTES;
     use proptest::prelude::*;
     use std::os::unix::net;
 
     fn connection() -> (StreamConnection, net::UnixStream) {
         let (ours, theirs) = net::UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        (StreamConnection::new(Socket::Unix(UnixStream::from_std(ours))), theirs)
+        (StreamConnection::new(Socket::Unix(UnixStream::from_std(ours)), FRAME_BYTES), theirs)
     }
 
     fn element(typ: u8, length: usize) -> Vec<u8> {

@@ -66,16 +66,43 @@ impl Upstream {
 impl EventLoop {
     /// Takes the configured routes in and connects their upstreams; those that are not there, or go, are tried again.
     pub(super) fn add_routes(&mut self, config: &NdnConfig) -> Result<(), String> {
-        self.upstreams = Upstream::of(config);
-        let needs_udp = |upstream: &&Upstream| matches!(upstream.target, RouteTarget::Udp(_));
-        match self.upstreams.iter().find(needs_udp) {
-            Some(upstream) if self.udp.is_none() => Err(format!(
-                "[[ndn.route]] to = \"{}\": [ndn] udp is off: set an address to send from",
-                upstream.target
-            )),
-            _ => {
-                self.connect_upstreams(self.now());
-                Ok(())
+        let upstreams = Upstream::of(config);
+        self.check_upstreams(&upstreams)?;
+        self.upstreams = upstreams;
+        self.connect_upstreams(self.now());
+        Ok(())
+    }
+
+    /// Takes other upstreams in place of those that there are: faces that both have stay, faces where nothing goes any more are closed.
+    pub(super) fn set_upstreams(&mut self, now: Time, upstreams: Vec<Upstream>) {
+        let mut before = std::mem::replace(&mut self.upstreams, upstreams);
+        for mut upstream in std::mem::take(&mut self.upstreams) {
+            if let Some(at) = before.iter().position(|old| old.target == upstream.target) {
+                let old = before.swap_remove(at);
+                (upstream.face, upstream.retry, upstream.wait) = (old.face, old.retry, old.wait);
+                if let Some(face) = upstream.face {
+                    let gone = old
+                        .routes
+                        .iter()
+                        .filter(|(prefix, _)| !upstream.routes.iter().any(|(still, _)| still == prefix));
+                    gone.for_each(|(prefix, _)| self.forwarder.remove_route(prefix, face, ORIGIN_STATIC));
+                    self.add_routes_of(&upstream, face);
+                }
+            }
+            self.upstreams.push(upstream);
+        }
+        for face in before.into_iter().filter_map(|old| old.face) {
+            self.close(face, Some("no [[ndn.route]] goes there any more".to_owned()));
+        }
+        self.connect_upstreams(now);
+    }
+
+    fn add_routes_of(&mut self, upstream: &Upstream, face: FaceId) {
+        for (prefix, cost) in &upstream.routes {
+            let flags = larder_forwarder::CHILD_INHERIT;
+            let route = Route { face, origin: ORIGIN_STATIC, cost: *cost, flags, expires: None };
+            if let Err(error) = self.forwarder.add_route(prefix, route) {
+                tracing::error!(%prefix, to = %upstream.target, %error, "[[ndn.route]] cannot be added");
             }
         }
     }
@@ -86,13 +113,7 @@ impl EventLoop {
             match self.connect(&upstream.target) {
                 Ok(face) => {
                     upstream.face = Some(face);
-                    for (prefix, cost) in &upstream.routes {
-                        let flags = larder_forwarder::CHILD_INHERIT;
-                        let route = Route { face, origin: ORIGIN_STATIC, cost: *cost, flags, expires: None };
-                        if let Err(error) = self.forwarder.add_route(prefix, route) {
-                            tracing::error!(%prefix, to = %upstream.target, %error, "[[ndn.route]] cannot be added");
-                        }
-                    }
+                    self.add_routes_of(upstream, face);
                 }
                 Err(error) => {
                     tracing::warn!(to = %upstream.target, error, "[[ndn.route]] cannot be connected; it is tried again");

@@ -54,8 +54,9 @@ pub const AHEAD_BYTES: usize = 512 << 10;
 /// A body of unknown length that has fewer bytes than a segment's, and gets no more for so long, is sent as it is: a page that comes in pieces.
 pub const FLUSH: Duration = Duration::from_millis(5);
 
-/// A body with its head in one packet saves a round trip: the far node waits so long for a short one that has not come with its head.
-pub const INLINE_WAIT: Duration = Duration::from_millis(100);
+/// A body with its head in one packet saves a round trip: the far node waits so long for a short one that has not come with its head. A page that
+/// comes in pieces is later by as much.
+pub const INLINE_WAIT: Duration = Duration::from_millis(20);
 
 /// An answer to one client is kept so long, for the case that it is lost.
 pub const ANSWER_KEPT: Duration = Duration::from_secs(10);

@@ -2,10 +2,18 @@
 
 mod bad_peers;
 mod bad_starts;
+mod large_packets;
+mod lost_frames;
+mod neighbours_unheard;
 mod slow_reader;
 
 use larder_node::{Config, Node};
-use larder_packet::{Data, DataBuilder, DigestSigner, Interest, InterestBuilder, LpPacket, NackReason, Name};
+use larder_packet::mgmt::{Element, FaceStatus};
+use larder_packet::tlv::TlvReader;
+use larder_packet::{
+    ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, InterestBuilder, LpPacket,
+    NackReason, Name,
+};
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
@@ -28,8 +36,13 @@ pub(crate) fn config(socket: &Path, more: &str) -> Config {
 
 impl Stage {
     pub(crate) fn new() -> Stage {
+        Stage::with("")
+    }
+
+    /// With more settings of `[ndn]`.
+    pub(crate) fn with(more: &str) -> Stage {
         let directory = tempfile::tempdir().unwrap();
-        let node = Node::start(&config(&directory.path().join("nfd.sock"), "")).unwrap();
+        let node = Node::start(&config(&directory.path().join("nfd.sock"), more)).unwrap();
         Stage { node, directory }
     }
 
@@ -90,7 +103,7 @@ impl<S: Read + Write> App<S> {
     /// The next frame; `None` where the node has closed the connection.
     pub(crate) fn receive(&mut self) -> Option<Vec<u8>> {
         loop {
-            if let Some(length) = larder_packet::tlv::frame(&self.received, 10_000).unwrap() {
+            if let Some(length) = larder_packet::tlv::frame(&self.received, 70_000).unwrap() {
                 return Some(self.received.drain(..length).collect());
             }
             let mut buffer = [0; 65_536];
@@ -111,14 +124,38 @@ impl<S: Read + Write> App<S> {
 
     /// Registers a prefix.
     pub(crate) fn register(&mut self, prefix: &str) {
-        let mut name: Name = "/localhost/nfd/rib/register".parse().unwrap();
-        let prefix = Some(prefix.parse().unwrap());
-        name.push_generic(&larder_packet::ControlParameters { name: prefix, ..Default::default() }.encode());
+        self.obeyed("rib/register", &ControlParameters { name: Some(prefix.parse().unwrap()), ..Default::default() });
+    }
+
+    /// What the response of a command says, which must be 200.
+    pub(crate) fn obeyed(&mut self, verb: &str, parameters: &ControlParameters) -> ControlParameters {
+        let response = self.command(verb, parameters);
+        assert_eq!(response.status_code, 200, "{}", response.status_text);
+        response.body.unwrap()
+    }
+
+    pub(crate) fn command(&mut self, verb: &str, parameters: &ControlParameters) -> ControlResponse {
+        let mut name: Name = format!("/localhost/nfd/{verb}").parse().unwrap();
+        name.push_generic(&parameters.encode());
         let signed = InterestBuilder::new(name).nonce(1).sign(&DigestSigner, Default::default()).unwrap();
         self.send(&signed);
         let frame = self.receive().unwrap();
-        let response = larder_packet::ControlResponse::decode(Data::decode(&frame).unwrap().content).unwrap();
-        assert_eq!(response.status_code, 200, "{}", response.status_text);
+        ControlResponse::decode(Data::decode(&frame).unwrap().content).unwrap()
+    }
+
+    /// Every face, as the node lists them.
+    pub(crate) fn faces(&mut self) -> Vec<FaceStatus> {
+        self.send(
+            &InterestBuilder::new("/localhost/nfd/faces/list".parse::<Name>().unwrap())
+                .can_be_prefix(true)
+                .must_be_fresh(true)
+                .nonce(2)
+                .build(),
+        );
+        let frame = self.receive().unwrap();
+        TlvReader::new(Data::decode(&frame).unwrap().content)
+            .map(|face| FaceStatus::decode(face.unwrap().wire).unwrap())
+            .collect()
     }
 
     /// Answers one Interest with `bytes` bytes of content.

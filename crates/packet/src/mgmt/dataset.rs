@@ -207,4 +207,16 @@ elements! {
         /// Interests that it answered.
         hits: u64 = one(Number, nfd::N_HITS),
     }
+
+    /// Larder's own, an entry of `cs/prefixes`: what was asked for under a prefix, and how much of it was stored.
+    CsPrefix = nfd::LARDER_CS_PREFIX => {
+        /// The prefix.
+        name: Name = one(NameElement, types::NAME),
+        /// Interests that the Content Store answered.
+        hits: u64 = one(Number, nfd::N_HITS),
+        /// Interests that it could not answer.
+        misses: u64 = one(Number, nfd::N_MISSES),
+        /// How many of them may have been asked under prefixes that are forgotten.
+        overcount: u64 = one(Number, nfd::LARDER_OVERCOUNT),
+    }
 }

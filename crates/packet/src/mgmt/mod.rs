@@ -10,7 +10,7 @@ mod element;
 
 pub use control::{ControlParameters, ControlResponse, PrefixAnnouncement};
 pub use dataset::{
-    ChannelStatus, CsInfo, CsObject, FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry, ForwarderStatus,
-    NextHopRecord, RibEntry, RouteRecord, StrategyChoice,
+    ChannelStatus, CsInfo, CsObject, CsPrefix, FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry,
+    ForwarderStatus, NextHopRecord, RibEntry, RouteRecord, StrategyChoice,
 };
 pub use element::Element;

@@ -83,7 +83,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     ];
     let a_reading = cells.len() / READINGS.len();
     for ((label, _), found) in READINGS.into_iter().zip(cells.iter().zip(&runs).collect::<Vec<_>>().chunks(a_reading)) {
-        let row = |(cell, runs): &(&Cell, &Vec<Outcome>)| {
+        let row = |(cell, runs): &(&Cell<'_>, &Vec<Outcome>)| {
             let run = Outcome::mean(runs);
             vec![
                 cell.backbone_mbps.to_string(),

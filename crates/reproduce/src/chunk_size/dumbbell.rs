@@ -2,7 +2,7 @@
 
 use crate::{Error, Watch, on_all_cores};
 use larder_netsim::apps::{Cbr, CbrConfig, Names, Payload, Producer, ProducerConfig, Randomize, ZipfMandelbrot};
-use larder_netsim::{AppId, Capacity, Depth, LinkConfig, NodeConfig, Queueing, Simulation, Topology};
+use larder_netsim::{AppId, Capacity, Depth, LinkConfig, Loss, NodeConfig, Queueing, Simulation, Topology};
 use larder_packet::Name;
 use larder_units::{BitRate, Time};
 use std::time::Duration;
@@ -31,6 +31,8 @@ pub(super) struct Reading {
     pub(super) kilobyte: u64,
     /// q and s of Zipf–Mandelbrot.
     pub(super) skew: (f64, f64),
+    /// The share of frames that every link loses.
+    pub(super) loss: f64,
 }
 
 /// The one that ndnSIM 2.8 shares with the paper's text: fragments of 1500 bytes, queues that take them.
@@ -41,14 +43,15 @@ pub(super) const READING: Reading = Reading {
     randomize: Randomize::None,
     kilobyte: 1000,
     skew: (0.7, 0.7),
+    loss: 0.0,
 };
 
 /// One run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cell {
-    /// An entry of [`RATES`].
+pub(super) struct Cell<'a> {
+    /// An entry of [`RATES`], or one like it.
     pub(super) size: (u64, f64),
-    pub(super) policy: &'static str,
+    pub(super) policy: &'a str,
     pub(super) backbone_mbps: u64,
     pub(super) reading: Reading,
     pub(super) seconds: u64,
@@ -96,9 +99,14 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Runs each cell with `seeds` seeds, on all cores; the runs of a cell stand together.
-pub(super) fn run_all(cells: &[Cell], seeds: u64, what: &str, watch: &dyn Watch) -> Result<Vec<Vec<Outcome>>, Error> {
-    let work = |cell: &Cell| (cell.size.1 * cell.seconds as f64) as u64;
-    let runs: Vec<Cell> = cells
+pub(super) fn run_all(
+    cells: &[Cell<'_>],
+    seeds: u64,
+    what: &str,
+    watch: &dyn Watch,
+) -> Result<Vec<Vec<Outcome>>, Error> {
+    let work = |cell: &Cell<'_>| (cell.size.1 * cell.seconds as f64) as u64;
+    let runs: Vec<Cell<'_>> = cells
         .iter()
         .flat_map(|cell| (0..seeds).map(|run| Cell { seed: cell.seed.wrapping_add(run), ..*cell }))
         .collect();
@@ -112,7 +120,7 @@ pub(super) fn run_all(cells: &[Cell], seeds: u64, what: &str, watch: &dyn Watch)
     Ok(outcomes?.chunks(seeds.max(1) as usize).map(<[Outcome]>::to_vec).collect())
 }
 
-fn run(cell: &Cell) -> Result<Outcome, Error> {
+fn run(cell: &Cell<'_>) -> Result<Outcome, Error> {
     let (mut network, consumers) = build(cell)?;
     let end = Time::from_secs(cell.seconds);
     network.run_until(end).map_err(refused)?;
@@ -123,12 +131,13 @@ fn refused(error: impl std::fmt::Display) -> Error {
     Error(error.to_string())
 }
 
-fn build(cell: &Cell) -> Result<(Simulation, Vec<AppId>), Error> {
-    let Reading { queue, mtu, shared, randomize, kilobyte, skew } = cell.reading;
+fn build(cell: &Cell<'_>) -> Result<(Simulation, Vec<AppId>), Error> {
+    let Reading { queue, mtu, shared, randomize, kilobyte, skew, loss } = cell.reading;
     let mut network = Simulation::new(cell.seed);
     let link = |mbps: u64| LinkConfig {
         queue: Queueing::DropTail(queue),
         mtu,
+        loss: if loss > 0.0 { Loss::Uniform(loss) } else { Loss::None },
         ..LinkConfig::new(BitRate::from_bits_per_second(mbps * 1_000_000), DELAY)
     };
     let payload = cell.size.0 * kilobyte;
@@ -137,6 +146,9 @@ fn build(cell: &Cell) -> Result<(Simulation, Vec<AppId>), Error> {
     let config = NodeConfig { policy, capacity, max_packet_bytes: 1 << 20, ..NodeConfig::default() };
     let topology = Topology::dumbbell(2, &link(EDGE_MBPS), &link(cell.backbone_mbps));
     topology.build(&mut network, |_| config.clone()).map_err(refused)?;
+    if config.policy.needs_path() {
+        network.tell_paths();
+    }
 
     let prefix = |pair: usize| -> Name {
         let mut prefix = Name::root();

@@ -4,6 +4,7 @@
 //! their names. The readings taken are those with which ndnSIM 2.8 agrees with the paper's text; each experiment's file says which.
 
 mod ambiguities;
+mod beyond;
 mod dumbbell;
 mod figures;
 mod ndnsim;
@@ -13,7 +14,12 @@ use crate::Paper;
 pub(crate) const PAPER: Paper = Paper {
     name: "chunk-size",
     citation: "Natsis, Sarros, Tsaoussidis, The impact of chunk size on Named Data Networking performance, 2020",
-    experiments: &[("figures", figures::run), ("ndnsim", ndnsim::run), ("ambiguities", ambiguities::run)],
+    experiments: &[
+        ("figures", figures::run),
+        ("ndnsim", ndnsim::run),
+        ("ambiguities", ambiguities::run),
+        ("beyond", beyond::run),
+    ],
 };
 
 #[cfg(test)]
@@ -26,6 +32,7 @@ mod tests {
         let figures = Experiment::<figures::Sweep>::parse(figures::FILE.0, figures::FILE.1).unwrap();
         let ndnsim = Experiment::<ndnsim::Sweep>::parse(ndnsim::FILE.0, ndnsim::FILE.1).unwrap();
         let ambiguities = Experiment::<ambiguities::Sweep>::parse(ambiguities::FILE.0, ambiguities::FILE.1).unwrap();
+        Experiment::<beyond::Sweep>::parse(beyond::FILE.0, beyond::FILE.1).unwrap();
         let claims = [figures.claims.len(), ndnsim.claims.len(), ambiguities.claims.len()];
         assert_eq!(claims, [16, 45, 0]);
         assert!(figures.sweep(Scale::Quick).seeds < figures.sweep(Scale::Full).seeds);

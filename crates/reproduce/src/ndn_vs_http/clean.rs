@@ -21,12 +21,14 @@ pub(super) struct Sweep {
     rate: String,
 }
 
-const SYSTEMS: [System; 5] = [
+const SYSTEMS: [System; 7] = [
     System::Lighttpd,
     System::Squid { levels: 1 },
     System::Squid { levels: 2 },
     System::Larder { levels: 1 },
     System::Larder { levels: 2 },
+    System::PlainSquid { levels: 2 },
+    System::Pair,
 ];
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {

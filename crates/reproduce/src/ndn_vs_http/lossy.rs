@@ -30,10 +30,11 @@ pub(super) struct Sweep {
 }
 
 /// Name, program, congestion control of TCP on every host.
-const SYSTEMS: [(&str, System, &str); 3] = [
+const SYSTEMS: [(&str, System, &str); 4] = [
     ("Squid, CUBIC", System::Squid { levels: 1 }, "cubic"),
     ("Squid, BBR", System::Squid { levels: 1 }, "bbr"),
     ("Larder, CUBIC", System::Larder { levels: 2 }, "cubic"),
+    ("wget, Larder's pair, CUBIC", System::Pair, "cubic"),
 ];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -106,11 +107,15 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.figure("clients", drawn(&|p| (p.delay, p.loss) == (greatest.delay, greatest.loss), &|p| p.clients as f64));
     section.figure("delay", drawn(&|p| (p.clients, p.loss) == (greatest.clients, greatest.loss), &|p| p.delay as f64));
     section.figure("loss", drawn(&|p| (p.clients, p.delay) == (greatest.clients, greatest.delay), &|p| p.loss));
-    let ratio = |point: Point, system: usize| {
-        means.iter().find(|(other, _)| *other == point).map_or(f64::NAN, |(_, means)| means[system].0 / means[2].0)
+    let ratio = |point: Point, [one, other]: [usize; 2]| {
+        let means = means.iter().find(|(measured, _)| *measured == point).map(|(_, means)| means);
+        means.map_or(f64::NAN, |means| means[one].0 / means[other].0)
     };
-    section.measured("lossy-cubic", ratio(greatest, 0));
-    section.measured("lossy-bbr", ratio(greatest, 1));
-    section.measured("no-delay", ratio(Point { delay: 0, ..greatest }, 0));
+    let no_delay = Point { delay: 0, ..greatest };
+    section.measured("lossy-cubic", ratio(greatest, [0, 2]));
+    section.measured("lossy-bbr", ratio(greatest, [1, 2]));
+    section.measured("no-delay", ratio(no_delay, [0, 2]));
+    section.measured("pair-cubic", ratio(greatest, [0, 3]));
+    section.measured("pair-no-delay", ratio(no_delay, [0, 3]));
     section.judged()
 }

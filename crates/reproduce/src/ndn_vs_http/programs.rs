@@ -5,7 +5,7 @@ use crate::{Error, Watch};
 use larder_testbed::{LatenessReport, Spec, Testbed};
 use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 
 /// Who brings the file, and where it is cached.
@@ -15,8 +15,13 @@ pub(super) enum System {
     Lighttpd,
     /// lighttpd behind Squid: at the top, and at the edges too where there are two levels.
     Squid { levels: u8 },
+    /// The same with Debian's configuration and nothing else: 256 MB of memory, no object of more than 512 kB in it, a fetch for each request.
+    PlainSquid { levels: u8 },
     /// Larder's node at the server and the top, and at the edges too where there are two levels.
     Larder { levels: u8 },
+    /// HTTP over NDN: lighttpd behind Larder's far node at the server, NDN nodes at the top and the edges, and a node on each client's host, which wget
+    /// asks as its proxy.
+    Pair,
 }
 
 impl System {
@@ -24,6 +29,10 @@ impl System {
         match self {
             System::Lighttpd => "lighttpd".into(),
             System::Squid { levels } => format!("Squid, {levels} level{}", if levels == 1 { "" } else { "s" }),
+            System::PlainSquid { levels } => {
+                format!("Squid, as packaged, {levels} level{}", if levels == 1 { "" } else { "s" })
+            }
+            System::Pair => "wget, Larder's pair".into(),
             System::Larder { levels } => format!("Larder, {levels} level{}", if levels == 1 { "" } else { "s" }),
         }
     }
@@ -102,18 +111,40 @@ impl Site {
         // Nothing that a compression could shorten.
         let mut stream = larder_units::Streams::new(1).stream("file");
         let file: Vec<u8> = std::iter::repeat_with(|| stream.bits().to_le_bytes()).flatten().take(bytes).collect();
-        site.write("file", &file)?;
+        let path = site.write("file", &file)?;
+        // Nothing says how long it may be kept: last changed a year ago, it is what caches take for lasting (RFC 9111, section 4.2.2).
+        let then = SystemTime::now() - Duration::from_secs(365 * 24 * 3600);
+        let set = fs::File::options().write(true).open(&path).and_then(|file| file.set_modified(then));
+        set.map_err(|error| Error(format!("{path}: {error}")))?;
         Ok(site)
     }
 
     fn download(mut self, system: System, clients: usize) -> Result<Run, Error> {
         match system {
             System::Lighttpd => self.start_lighttpd()?,
-            System::Squid { levels } => {
+            System::Squid { levels } | System::PlainSquid { levels } => {
+                let plain = matches!(system, System::PlainSquid { .. });
                 self.start_lighttpd()?;
-                self.start_squid("top", None)?;
+                self.start_squid("top", None, plain)?;
                 for cluster in (0..CLUSTERS).filter(|_| levels > 1) {
-                    self.start_squid(&edge(cluster), Some("top"))?;
+                    self.start_squid(&edge(cluster), Some("top"), plain)?;
+                }
+            }
+            System::Pair => {
+                self.start_lighttpd()?;
+                let secret = self.write("secret", b"a secret of 32 bytes and some more")?;
+                let gateway = format!(
+                    "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nsecret = {secret:?}\n"
+                );
+                self.start_node_with("server", None, &gateway, "listen = \"\"", 6363)?;
+                self.start_node("top", Some("server"))?;
+                for cluster in 0..CLUSTERS {
+                    self.start_node(&edge(cluster), Some("top"))?;
+                }
+                let http = format!("listen = \"127.0.0.1:3128\"\n[http.upstream]\nndn = \"/far\"\nsecret = {secret:?}");
+                for client in 0..clients {
+                    let near = edge(client % CLUSTERS);
+                    self.start_node_with(&format!("client{client}"), Some(&near), "", &http, 3128)?;
                 }
             }
             System::Larder { levels } => {
@@ -125,8 +156,13 @@ impl Site {
                 self.start_put()?;
             }
         }
+        if system == System::Pair {
+            // A node on each client's host, all started a moment ago: their first packets make tables and connections, which last for weeks.
+            self.write("small", b"a small file")?;
+            self.fetch(system, clients, "small")?;
+        }
         let before = self.cpu();
-        let times = self.fetch(system, clients)?;
+        let times = self.fetch(system, clients, "file")?;
         let cpu = self.cpu() - before;
         for program in &mut self.running {
             let _ = program.kill();
@@ -135,11 +171,11 @@ impl Site {
         Ok(Run { times, cpu, lateness: self.bed.down()? })
     }
 
-    /// Every client fetches at once: how long each took.
-    fn fetch(&self, system: System, clients: usize) -> Result<Vec<f64>, Error> {
+    /// Every client fetches this file at once: how long each took.
+    fn fetch(&self, system: System, clients: usize, file: &str) -> Result<Vec<f64>, Error> {
         let fetchers: Result<Vec<(Child, Instant)>, Error> = (0..clients)
             .map(|client| {
-                let mut command = self.client(system, client)?;
+                let mut command = self.client(system, client, file)?;
                 command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
                 let begun = Instant::now();
                 Ok((command.spawn().map_err(|error| Error(format!("client {client}: {error}")))?, begun))
@@ -172,7 +208,7 @@ impl Site {
         Ok(times)
     }
 
-    fn client(&self, system: System, client: usize) -> Result<Command, Error> {
+    fn client(&self, system: System, client: usize, file: &str) -> Result<Command, Error> {
         let host = self.bed.spec().host(&format!("client{client}"))?;
         let near = edge(client % CLUSTERS);
         let server = self.address("server")?;
@@ -186,14 +222,19 @@ impl Site {
             command.args(["--no-config", "--quiet", "--tries=1", "-O", "-"]);
             command
         };
-        let url = format!("http://{server}/file");
+        let url = format!("http://{server}/{file}");
         let command = match system {
             System::Lighttpd => {
                 let mut command = wget();
                 command.arg(url);
                 command
             }
-            System::Squid { levels } => {
+            System::Pair => {
+                let mut command = wget();
+                command.args(["-e", "use_proxy=yes", "-e", "http_proxy=http://127.0.0.1:3128/"]).arg(url);
+                command
+            }
+            System::Squid { levels } | System::PlainSquid { levels } => {
                 let mut command = wget();
                 proxy(&mut command, if levels > 1 { &near } else { "top" })?;
                 command.arg(url);
@@ -210,22 +251,26 @@ impl Site {
         Ok(command)
     }
 
+    /// Debian's default has a table of types, without which lighttpd sends neither validators nor times.
     fn start_lighttpd(&mut self) -> Result<(), Error> {
-        let text = format!("server.document-root = {:?}\nserver.port = 80\n", self.directory.path());
+        let types = "mimetype.assign = ( \"\" => \"application/octet-stream\" )";
+        let text = format!("server.document-root = {:?}\nserver.port = 80\n{types}\n", self.directory.path());
         let file = self.write("lighttpd.conf", text.as_bytes())?;
         self.start("server", "lighttpd", &["-D", "-f", &file], 80)
     }
 
     /// Debian's defaults, but for what lets it serve at all, and for a memory cache that holds the file: without it a file of more than 512 kB
-    /// would not be cached, and the comparison would be with no cache.
-    fn start_squid(&mut self, host: &str, parent: Option<&str>) -> Result<(), Error> {
+    /// would not be cached, and the comparison would be with no cache. `plain` leaves that out.
+    fn start_squid(&mut self, host: &str, parent: Option<&str>, plain: bool) -> Result<(), Error> {
         let directory = self.directory.path().display();
         let mut text = format!(
             "http_port 3128\nhttp_access allow all\nvisible_hostname {host}\npid_filename {directory}/{host}.pid\n\
              cache_log /dev/null\naccess_log none\ncache_store_log none\ncoredump_dir none\npinger_enable off\n\
-             shutdown_lifetime 0 seconds\ncache_mem 512 MB\nmaximum_object_size_in_memory 256 MB\n\
-             maximum_object_size 256 MB\ncollapsed_forwarding on\n"
+             shutdown_lifetime 0 seconds\n"
         );
+        if !plain {
+            text += "cache_mem 512 MB\nmaximum_object_size_in_memory 256 MB\nmaximum_object_size 256 MB\ncollapsed_forwarding on\n";
+        }
         if let Some(parent) = parent {
             let address = self.address(parent)?;
             text += &format!("cache_peer {address} parent 3128 0 no-query default\nnever_direct allow all\n");
@@ -234,7 +279,13 @@ impl Site {
         self.start(host, "squid", &["-N", "-n", host, "-f", &file], 3128)
     }
 
+    /// A node that only forwards.
     fn start_node(&mut self, host: &str, up: Option<&str>) -> Result<(), Error> {
+        self.start_node_with(host, up, "", "listen = \"\"", 6363)
+    }
+
+    /// A node with more under `[ndn]` and with this `[http]`, which serves once it listens on `port`.
+    fn start_node_with(&mut self, host: &str, up: Option<&str>, ndn: &str, http: &str, port: u16) -> Result<(), Error> {
         let socket = self.path(&format!("{host}.sock"));
         let mut text = format!(
             "[ndn]\nunix = {socket:?}\ntcp = \"0.0.0.0:6363\"\nudp = \"\"\nwebsocket = \"\"\ncontent_store = \"512MiB\"\n"
@@ -242,9 +293,9 @@ impl Site {
         if let Some(up) = up {
             text += &format!("[[ndn.route]]\nprefix = \"/\"\nto = \"tcp://{}:6363\"\n", self.address(up)?);
         }
-        text += "[http]\nlisten = \"\"\n[admin]\nlisten = \"\"\n";
+        text += &format!("{ndn}[http]\n{http}\n[admin]\nlisten = \"\"\n");
         let file = self.write(&format!("{host}.toml"), text.as_bytes())?;
-        self.start(host, &larder()?, &["run", &file], 6363)
+        self.start(host, &larder()?, &["run", &file], port)
     }
 
     fn start_put(&mut self) -> Result<(), Error> {

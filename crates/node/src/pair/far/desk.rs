@@ -284,7 +284,11 @@ impl Desk {
             (Form::InFull, _) => None,
             (Form::Metadata, Sharing::Never) => return self.refuse_metadata(now, id, &key, out),
             (Form::Metadata, Sharing::WhenValidated) => Some(Duration::ZERO),
-            (_, Sharing::For(fresh)) if form::is_enough(&head.headers) => Some(fresh.min(self.options.shared_for)),
+            (_, Sharing::For(fresh)) if form::is_enough(&head.headers) => {
+                // What caches may name has to stay: where room is short, nothing is promised.
+                let crowded = self.reserved > self.options.memory / 2;
+                Some(if crowded { Duration::ZERO } else { fresh.min(self.options.shared_for) })
+            }
             // The origin's trouble is everybody's, and asking again would add to it.
             (Form::Shared, _) if is_trouble(head.status) && !head.headers.contains_key(SET_COOKIE) => {
                 Some(Duration::ZERO)

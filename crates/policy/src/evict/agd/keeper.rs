@@ -132,8 +132,11 @@ impl Keeper {
 /// The class of `count` · 2^−`era` requests of an object of `size` bytes, half an octave of value each.
 #[inline]
 fn class(count: f32, era: i32, size: u64, size_exponent: f64) -> u8 {
-    // Where κ is 1 both of log2's ones go.
-    let size = (f64::from(log2(size as f32)) * size_exponent + f64::from(LOG2_OF_ONE) * (1.0 - size_exponent)) as i32;
+    let mut size = log2(size as f32);
+    // Where κ is 1, as mostly, both of log2's ones go.
+    if size_exponent != 1.0 {
+        size = (f64::from(size) * size_exponent + f64::from(LOG2_OF_ONE) * (1.0 - size_exponent)) as i32;
+    }
     ((log2(count) - (era << MANTISSA) - size + CLASS_OF_ONE) >> (MANTISSA - 1)).clamp(0, 255) as u8
 }
 

@@ -127,6 +127,8 @@ impl Ranking {
         class
     }
 
+    /// Apart, so that who rests pays nothing for it.
+    #[inline(never)]
     fn relink(&mut self, slot: Slot, class: u8) {
         self.forget_plan();
         self.unlink(slot);

@@ -95,6 +95,8 @@ impl Tuner {
         self.sample(id, size, class, stored)
     }
 
+    /// Apart, so that the others pay for a hash and no more.
+    #[inline(never)]
     fn sample(&mut self, id: u64, size: u64, class: u8, stored: usize) -> Option<f64> {
         if stored >> self.shift > 2 * AGD_SHADOW_OBJECTS {
             self.shift += 1;

@@ -1,0 +1,133 @@
+//! Hits and misses of the Content Store by the first components of the names: the prefixes asked for most, in bounded memory.
+//!
+//! A. Metwally, D. Agrawal, A. El Abbadi: Efficient Computation of Frequent and Top-k Elements in Data Streams (Space-Saving), ICDT 2005.
+//!
+//! A prefix that is not counted takes the place of the one with the least requests, and begins with that one's count as its overcount: so a prefix is
+//! counted too high by at most that, and none that is asked for often is missing. Hits and misses begin at 0 and are exact since then.
+//!
+//! Deviation: the place is that of the least of [`SAMPLE`] at a rotating hand, and not of the least of all, for a flood of new prefixes would walk a
+//! heap for each. An Interest takes a hash and a probe; a prefix some 100 bytes and its name.
+
+use crate::limits::{COUNTED_PREFIXES, PREFIX_BYTES};
+use crate::name_hash::NameHasher;
+use hashbrown::HashTable;
+use larder_packet::NameRef;
+
+/// Places looked at for the least.
+const SAMPLE: usize = 16;
+
+/// What was asked for under one prefix.
+#[derive(Clone, Debug)]
+pub struct PrefixFigures {
+    prefix: Vec<u8>,
+    hash: u64,
+    /// Interests that the Content Store answered.
+    pub hits: u64,
+    /// Interests looked up in vain.
+    pub misses: u64,
+    /// Requests of prefixes that were here before.
+    pub overcount: u64,
+}
+
+impl PrefixFigures {
+    /// The prefix.
+    pub fn name(&self) -> NameRef<'_> {
+        // It was a name when it came.
+        NameRef::from_value(&self.prefix).unwrap_or_default()
+    }
+
+    /// By which it keeps its place.
+    fn weight(&self) -> u64 {
+        self.hits + self.misses + self.overcount
+    }
+}
+
+pub(crate) struct FiguresByPrefix {
+    components: usize,
+    places: Vec<PrefixFigures>,
+    index: HashTable<u32>,
+    hand: usize,
+}
+
+impl FiguresByPrefix {
+    /// Counts by the first `components` components.
+    pub(crate) fn new(components: usize) -> Self {
+        FiguresByPrefix { components, places: Vec::new(), index: HashTable::new(), hand: 0 }
+    }
+
+    pub(crate) fn note(&mut self, hasher: &NameHasher, name: NameRef<'_>, hit: bool) {
+        let prefix = name.prefix(self.components.min(name.component_count()));
+        let bytes = prefix.as_bytes();
+        if bytes.len() > PREFIX_BYTES {
+            return;
+        }
+        let hash = hasher.hash(bytes);
+        let places = &self.places;
+        let known = self.index.find(hash, |at| places[*at as usize].prefix == bytes).copied();
+        let at = known.map_or_else(|| self.place(hash, bytes), |at| at as usize);
+        let figures = &mut self.places[at];
+        *(if hit { &mut figures.hits } else { &mut figures.misses }) += 1;
+    }
+
+    /// A place for a prefix that has none.
+    fn place(&mut self, hash: u64, bytes: &[u8]) -> usize {
+        let mut new = PrefixFigures { prefix: bytes.to_vec(), hash, hits: 0, misses: 0, overcount: 0 };
+        let at = if self.places.len() < COUNTED_PREFIXES {
+            self.places.push(new);
+            self.places.len() - 1
+        } else {
+            let sample = (0..SAMPLE).map(|step| (self.hand + step) % COUNTED_PREFIXES);
+            let at = sample.min_by_key(|at| self.places[*at].weight()).unwrap_or_default();
+            self.hand = (self.hand + SAMPLE) % COUNTED_PREFIXES;
+            new.overcount = self.places[at].weight();
+            let old = std::mem::replace(&mut self.places[at], new);
+            if let Ok(entry) = self.index.find_entry(old.hash, |place| *place as usize == at) {
+                entry.remove();
+            }
+            at
+        };
+        let places = &self.places;
+        self.index.insert_unique(hash, at as u32, |at| places[*at as usize].hash);
+        at
+    }
+
+    /// The prefixes asked for most, most first.
+    pub(crate) fn top(&self) -> Vec<&PrefixFigures> {
+        let mut all: Vec<&PrefixFigures> = self.places.iter().collect();
+        all.sort_by_key(|figures| std::cmp::Reverse(figures.weight()));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_packet::Name;
+    use larder_units::Streams;
+    use std::collections::HashMap;
+
+    /// The fears: a flood of names pushes out what is asked for often, or takes memory without end.
+    #[test]
+    fn what_is_asked_for_often_is_counted_beside_a_flood_of_names() {
+        let hasher = NameHasher::new([3, 4]);
+        let mut figures = FiguresByPrefix::new(1);
+        let mut draws = Streams::new(5).stream("names");
+        let mut exact: HashMap<String, u64> = HashMap::new();
+        for flood in 0..200_000u64 {
+            let name: Name = format!("/f{flood}/x").parse().unwrap();
+            figures.note(&hasher, name.as_name(), false);
+            let often = format!("/often{}", draws.bits() % 20);
+            let name: Name = format!("{often}/{flood}").parse().unwrap();
+            figures.note(&hasher, name.as_name(), draws.bits().is_multiple_of(4));
+            *exact.entry(often).or_default() += 1;
+        }
+        assert!(figures.places.len() == COUNTED_PREFIXES && figures.index.len() == COUNTED_PREFIXES);
+        for found in &figures.top()[..20] {
+            let asked = exact[&found.name().to_string()];
+            let counted = found.hits + found.misses;
+            assert!(counted <= asked && asked <= counted + found.overcount, "{}: {asked} {found:?}", found.name());
+            let ratio = found.hits as f64 / counted as f64;
+            assert!((0.23..0.27).contains(&ratio), "{}: {ratio}", found.name());
+        }
+    }
+}

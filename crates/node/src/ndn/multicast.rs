@@ -1,0 +1,150 @@
+//! UDP multicast faces: everybody on a network, as one face an interface and group (NFD wiki, "UDP multicast"; 224.0.23.170 and ff02::1234, port 56363).
+//!
+//! Each has a socket of its own, bound to the group and the interface, so that what is heard is the group's and of this network alone. What this
+//! machine sends it does not hear itself. One frame a system call: discovery and sync groups talk here, bulk data goes by unicast.
+
+use super::event_loop::{EventLoop, token};
+use super::frames::Frames;
+use super::interfaces;
+use super::link::{Connection, Link, SpareBuffers};
+use super::listen;
+use super::path_mtu::path_to;
+use crate::config::NdnConfig;
+use crate::limits;
+use larder_forwarder::{FaceConfig, FaceId, LinkType, Persistency};
+use larder_units::Time;
+use mio::Interest;
+use mio::net::UdpSocket;
+use socket2::{Domain, InterfaceIndexOrAddress, Socket, Type};
+use std::io;
+use std::net::SocketAddr;
+
+/// A multicast face's socket, and what waits to be sent there.
+pub(super) struct Multicast {
+    pub(super) socket: UdpSocket,
+    group: SocketAddr,
+    /// The address of ours on this network.
+    local: SocketAddr,
+    pub(super) frames: Frames,
+}
+
+impl Multicast {
+    /// Joins the group on this interface.
+    fn join(interface: &str, group: SocketAddr, config: &NdnConfig) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(group), Type::DGRAM, None)?;
+        let index = rustix::net::netdevice::name_to_index(&socket, interface)?;
+        // Other forwarders on this machine may have joined too.
+        socket.set_reuse_address(true)?;
+        match group {
+            SocketAddr::V4(v4) => {
+                socket.bind(&group.into())?;
+                socket.join_multicast_v4_n(v4.ip(), &InterfaceIndexOrAddress::Index(index))?;
+                socket.set_multicast_loop_v4(false)?;
+            }
+            SocketAddr::V6(mut v6) => {
+                socket.set_only_v6(true)?;
+                v6.set_scope_id(index);
+                socket.bind(&v6.into())?;
+                socket.join_multicast_v6(v6.ip(), index)?;
+                socket.set_multicast_if_v6(index)?;
+                socket.set_multicast_loop_v6(false)?;
+            }
+        }
+        socket.bind_device(Some(interface.as_bytes()))?;
+        socket.set_nonblocking(true)?;
+        let group = in_scope(group, index);
+        let path = path_to(group, Some(interface))?;
+        let local = SocketAddr::new(path.local.ip(), group.port());
+        let mtu = config.udp_mtu.unwrap_or(limits::UDP_MTU);
+        let frames = Frames::new(mtu, path.mtu, config.largest_packet);
+        Ok(Multicast { socket: UdpSocket::from_std(socket.into()), group, local, frames })
+    }
+
+    /// Sends what is queued; returns how many frames were lost.
+    pub(super) fn flush(&mut self, spare: &mut SpareBuffers) -> usize {
+        let Multicast { socket, group, frames, .. } = self;
+        frames.flush_each(spare, |frame| socket.send_to(frame, *group))
+    }
+}
+
+/// A link-local IPv6 group is one of an interface.
+fn in_scope(group: SocketAddr, index: u32) -> SocketAddr {
+    match group {
+        SocketAddr::V6(mut v6) => {
+            v6.set_scope_id(index);
+            v6.into()
+        }
+        v4 => v4,
+    }
+}
+
+/// Who hears whom on this interface, as the configuration says.
+pub(super) fn link_type(config: &NdnConfig, interface: &str) -> LinkType {
+    match config.ad_hoc.iter().any(|name| name == interface || name == "*") {
+        true => LinkType::AdHoc,
+        false => LinkType::MultiAccess,
+    }
+}
+
+impl EventLoop {
+    /// Makes the multicast faces of the configuration; returns them, for people.
+    pub(super) fn join_groups(&mut self, config: &NdnConfig) -> Result<Vec<String>, String> {
+        let mut joined = Vec::new();
+        let mut open = |interface: &str| {
+            let join = |group: &SocketAddr| Multicast::join(interface, *group, config);
+            let results: Vec<_> = config.udp_multicast_groups.iter().map(join).collect();
+            // An interface may well speak only one version of IP.
+            match results.iter().any(Result::is_ok) {
+                true => Ok(results.into_iter().flatten().collect()),
+                false => results.into_iter().collect::<io::Result<Vec<_>>>(),
+            }
+        };
+        for (interface, groups) in interfaces::for_each("udp_multicast", &config.udp_multicast, &mut open)? {
+            for multicast in groups {
+                let face = FaceConfig {
+                    link_type: link_type(config, &interface),
+                    ..FaceConfig::remote(listen::face_uri("udp", multicast.group))
+                }
+                .with_local_uri(listen::face_uri("udp", multicast.local))
+                .with_persistency(Persistency::Permanent)
+                .with_mtu(multicast.frames.mtu());
+                joined.push(format!("{} on {interface}", face.uri));
+                self.add_multicast(face, multicast).ok_or("[ndn] udp_multicast: too many faces")?;
+            }
+        }
+        Ok(joined)
+    }
+
+    fn add_multicast(&mut self, config: FaceConfig, mut multicast: Multicast) -> Option<FaceId> {
+        let face = self.add_face(config, |registry, token| {
+            registry.register(&mut multicast.socket, token, Interest::READABLE | Interest::WRITABLE)
+        })?;
+        self.links.insert(face, Link::new(Connection::Multicast(Box::new(multicast))));
+        Some(face)
+    }
+
+    pub(super) fn read_multicast(&mut self, now: Time, face: FaceId) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        for _ in 0..limits::FRAMES_PER_TURN {
+            let Some(Connection::Multicast(multicast)) = self.links.get_mut(&face).map(|link| &mut link.connection)
+            else {
+                break;
+            };
+            match multicast.socket.recv_from(&mut buffer) {
+                Ok((length, _)) => self.handle(now, face, std::iter::once(&mut buffer[..length])),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.buffer = buffer;
+                    return;
+                }
+                // The interface is down, most likely: it may come back.
+                Err(error) => {
+                    tracing::debug!(face = face.0, %error, "UDP multicast receive");
+                    self.buffer = buffer;
+                    return;
+                }
+            }
+        }
+        self.buffer = buffer;
+        self.ready.push(token(face));
+    }
+}

@@ -1,0 +1,163 @@
+//! SIGHUP on the NDN side: what the configuration says now takes the place of what it said before. What management has set stays where the file
+//! says what it said.
+
+use super::event_loop::EventLoop;
+use super::upstream::Upstream;
+use crate::config::{NdnConfig, RouteTarget};
+use larder_forwarder::{Rule, VerifyRule};
+use larder_packet::Name;
+use larder_policy::Spec;
+use larder_units::{ByteSize, Time};
+
+/// What can change while the node runs.
+pub struct Reload {
+    settings: Settings,
+    rules: Vec<Rule>,
+    verification: Vec<VerifyRule>,
+    upstreams: Vec<Upstream>,
+}
+
+/// The part of it that is compared with what was said before.
+pub(super) struct Settings {
+    content_store: ByteSize,
+    policy: Spec,
+    strategies: Vec<(Name, Name)>,
+    count_by: usize,
+}
+
+impl Settings {
+    pub(super) fn of(config: &NdnConfig) -> Self {
+        let strategies = config.strategies.iter().map(|choice| (choice.prefix.clone(), choice.strategy.clone()));
+        Settings {
+            content_store: config.content_store,
+            policy: config.policy.clone(),
+            strategies: strategies.collect(),
+            count_by: config.count_by,
+        }
+    }
+}
+
+impl Reload {
+    /// What a configuration says; reads its certificates.
+    ///
+    /// # Errors
+    /// One line: the file and what is wrong with it.
+    pub fn new(config: &NdnConfig) -> Result<Self, String> {
+        Ok(Reload {
+            settings: Settings::of(config),
+            rules: config.rules()?,
+            verification: config.verification()?,
+            upstreams: Upstream::of(config),
+        })
+    }
+}
+
+impl EventLoop {
+    /// Takes it over.
+    pub(super) fn reload(&mut self, now: Time, reload: Reload) -> Result<(), String> {
+        let Reload { settings, rules, verification, upstreams } = reload;
+        self.check_upstreams(&upstreams)?;
+        let before = &self.said;
+        let policy_changed = before.policy.to_string() != settings.policy.to_string();
+        if policy_changed || before.content_store != settings.content_store {
+            // Another capacity alone keeps what the policy has learned.
+            match policy_changed {
+                true => self
+                    .forwarder
+                    .set_policy(now, &settings.policy, Some(settings.content_store))
+                    .map_err(|error| format!("[ndn] policy: {error}"))?,
+                false => self.forwarder.set_capacity(now, settings.content_store),
+            }
+        }
+        for (prefix, _) in &before.strategies {
+            if !settings.strategies.iter().any(|(still, _)| still == prefix) {
+                self.forwarder.unset_strategy(prefix);
+            }
+        }
+        for choice in &settings.strategies {
+            if !before.strategies.contains(choice)
+                && let Err(error) = self.forwarder.set_strategy(&choice.0, &choice.1)
+            {
+                tracing::error!(prefix = %choice.0, %error, "[[ndn.strategy]] cannot be set");
+            }
+        }
+        if before.count_by != settings.count_by {
+            self.forwarder.set_figures_by_prefix(settings.count_by);
+        }
+        self.forwarder.set_rules(rules);
+        self.forwarder.set_verification(verification);
+        self.said = settings;
+        self.set_upstreams(now, upstreams);
+        Ok(())
+    }
+
+    /// Whether these can be connected to at all.
+    pub(super) fn check_upstreams(&self, upstreams: &[Upstream]) -> Result<(), String> {
+        let needs_udp = |upstream: &&Upstream| matches!(upstream.target, RouteTarget::Udp(_));
+        match upstreams.iter().find(needs_udp) {
+            Some(upstream) if self.udp.is_none() => Err(format!(
+                "[[ndn.route]] to = \"{}\": [ndn] udp is off: set an address to send from",
+                upstream.target
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use std::sync::mpsc;
+
+    fn config(text: &str) -> NdnConfig {
+        let text = format!("[ndn]\nunix = \"\"\ntcp = \"\"\nwebsocket = \"\"\nudp = \"127.0.0.1:0\"\n{text}");
+        Config::parse(&text, "t").unwrap_or_else(|error| panic!("{error}")).ndn
+    }
+
+    fn route(prefix: &str, port: u16, cost: u64) -> String {
+        format!("[[ndn.route]]\nprefix = \"{prefix}\"\nto = \"udp://127.0.0.1:{port}\"\ncost = {cost}\n")
+    }
+
+    /// The fear: what an operator set by hand is lost, a face that is in use is closed, or what the file no longer says stays.
+    #[test]
+    fn what_the_file_says_now_is_what_runs_and_nothing_else_is_touched() {
+        let strategies = "[[ndn.strategy]]\nprefix = \"/s\"\nstrategy = \"multicast\"\n";
+        let first = config(&format!("policy = \"lru\"\n{strategies}{}{}", route("/a", 7001, 1), route("/b", 7002, 1)));
+        let (_commands, receiver) = mpsc::channel();
+        let mut node = EventLoop::new(&first, receiver).unwrap();
+        node.listen(&first).unwrap();
+        node.add_routes(&first).unwrap();
+        let name = |text: &str| text.parse::<Name>().unwrap();
+        let face_of = |node: &EventLoop, port: u16| {
+            let uri = format!("udp4://127.0.0.1:{port}");
+            node.forwarder.face_stats().into_iter().find(|face| face.config.uri == uri).map(|face| face.id)
+        };
+        let (kept, gone) = (face_of(&node, 7001), face_of(&node, 7002));
+        assert!(kept.is_some() && gone.is_some());
+        let now = node.now();
+        // By hand, while it runs: the file says nothing else later.
+        node.forwarder.set_policy(now, &"arc".parse().unwrap(), None).unwrap();
+
+        let second = config(&format!(
+            "policy = \"lru\"\ncontent_store = \"1MiB\"\ncount_by = 2\n{}{}{}",
+            route("/a", 7001, 1),
+            route("/c", 7001, 5),
+            route("/d", 7003, 1)
+        ));
+        node.reload(now, Reload::new(&second).unwrap()).unwrap();
+        let stats = node.forwarder.stats();
+        assert_eq!((stats.content_store_capacity_bytes, stats.rib_routes), (1 << 20, 3));
+        assert_eq!(node.forwarder.policy().to_string(), "arc", "the file's policy is as it was");
+        assert_eq!((face_of(&node, 7001), face_of(&node, 7002)), (kept, None));
+        assert!(face_of(&node, 7003).is_some());
+        assert_eq!(node.forwarder.strategy_of(&name("/s")), None);
+
+        let third = config("policy = \"sieve\"\ncontent_store = \"1MiB\"");
+        node.reload(now, Reload::new(&third).unwrap()).unwrap();
+        assert_eq!(node.forwarder.policy().to_string(), "sieve");
+        assert_eq!((node.forwarder.stats().rib_routes, face_of(&node, 7001)), (0, None));
+        let missing = config("[[ndn.authorize]]\ncertificate = \"/no/such/file\"");
+        assert!(Reload::new(&missing).err().unwrap().contains("/no/such/file"));
+    }
+}

@@ -1,0 +1,403 @@
+//! Link reliability: frames are acknowledged by the neighbour, and sent again where they were not.
+//!
+//! NDNLPv2 (NFD wiki, "NDNLPv2"), section "Link Reliability"; its numbers are NFD's. Every frame with a fragment has a TxSequence, another one each
+//! time that it is sent, and a Sequence, which stays. The receiver returns each TxSequence as an Ack: in what it sends anyway, or after 5 ms in a frame
+//! of their own. A frame is lost when three frames sent after it are acknowledged, or none of it is heard for a time-out (RFC 6298); it is sent
+//! three times again, then its packet is given up, and the consumer's next Interest mends it. What comes twice is told by its Sequence.
+//!
+//! Deviations from NFD: a round trip is measured of frames sent again too, since their TxSequence tells which one is acknowledged; the time-out has no
+//! floor of 200 ms, which a local link would wait for, but twice the time after which Acks go alone; memory is bounded: what is sent while
+//! too much is unacknowledged goes once, as without reliability; and a frame's Sequence is remembered for a window, not for a time.
+//!
+//! An Ack takes constant time: "three after it" is "before the third highest that was acknowledged", so what is lost is always the window's front.
+//! Bytes a frame under way: its own and 64.
+
+use crate::fragment::{FragmentError, Fragmenter};
+use crate::limits::{
+    ACK_DELAY, ACKS_WAITING, FIRST_LINK_TIMEOUT, LEAST_LINK_TIMEOUT, MOST_LINK_TIMEOUT, SEQUENCES_REMEMBERED,
+    UNACKNOWLEDGED_BYTES, UNACKNOWLEDGED_FRAMES,
+};
+use crate::lp::LpHeader;
+use crate::tlv::{self, Tlv};
+use crate::types;
+use larder_units::Time;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How often a frame is sent again before its packet is given up (NFD, `maxRetx`).
+const TRIES_AGAIN: u32 = 3;
+
+/// Bytes of an Ack or a TxSequence: type, length and a fixed 8 bytes.
+const FIELD_BYTES: usize = 3 + 1 + 8;
+
+/// Bytes that a TxSequence adds to a frame: itself, and two where the frame's length needs more digits then.
+const TX_SEQUENCE_BYTES: usize = FIELD_BYTES + 2;
+
+/// One end of a reliable link. The host passes every frame through it, both ways, and calls [`Reliability::on_timeout`] when it is time.
+#[derive(Debug)]
+pub struct Reliability {
+    fragmenter: Fragmenter,
+    window: Window,
+    acks: AckQueue,
+    heard: Heard,
+    /// Packets sent, so that a packet's frames are known as such.
+    packets: u64,
+}
+
+/// What became of frames, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReliabilityCounters {
+    /// Frames acknowledged.
+    pub acknowledged: u64,
+    /// Times that a frame was sent again.
+    pub retransmissions: u64,
+    /// Packets of which a frame was sent in vain to the last.
+    pub given_up: u64,
+}
+
+impl Reliability {
+    /// The same for packets of up to `largest` bytes: see [`Fragmenter::for_packets_of`].
+    #[must_use]
+    pub fn for_packets_of(self, largest: usize) -> Self {
+        Reliability { fragmenter: self.fragmenter.for_packets_of(largest), ..self }
+    }
+
+    /// The first frame will be numbered by `first_sequence`, which should be random: Acks for who was here before must not fit.
+    pub fn new(first_sequence: u64) -> Self {
+        Reliability {
+            fragmenter: Fragmenter::new(first_sequence).numbering_all(),
+            // So far below the end that no link reaches it.
+            window: Window::new(first_sequence >> 2),
+            acks: AckQueue::default(),
+            heard: Heard::default(),
+            packets: 0,
+        }
+    }
+
+    /// Hands `packet` with `header` to `emit`, in frames of at most `mtu` bytes, with as many Acks as there is room for; returns how many frames
+    /// there were.
+    ///
+    /// # Errors
+    /// Where the MTU is absurdly small; `emit` has seen nothing then.
+    pub fn send(
+        &mut self,
+        now: Time,
+        header: &LpHeader,
+        packet: &[u8],
+        mtu: usize,
+        mut emit: impl FnMut(&[u8]),
+    ) -> Result<usize, FragmentError> {
+        self.packets += 1;
+        let (window, acks, packet_number) = (&mut self.window, &mut self.acks, self.packets);
+        let room = mtu.saturating_sub(TX_SEQUENCE_BYTES);
+        self.fragmenter.fragment(header, packet, room, |frame| {
+            if window.is_full() {
+                return emit(frame);
+            }
+            let tx_sequence = window.next();
+            let frame = with_fields(frame, acks.take(room.saturating_sub(frame.len()) / FIELD_BYTES), tx_sequence);
+            emit(&frame);
+            window.push(Sent { at: now, packet: packet_number, again: 0, frame });
+        })
+    }
+
+    /// Takes in what a frame of the neighbour says. False where the frame came before, and is not to be looked at again.
+    pub fn receive(&mut self, now: Time, frame: &[u8]) -> bool {
+        // What is no link packet has no fields, and what is malformed is the decoder's to refuse.
+        let Ok(packet) = Tlv::only(frame, types::LP_PACKET) else { return true };
+        let (mut sequence, mut tx_sequence, mut has_fragment) = (None, None, false);
+        for field in packet.children() {
+            let Ok(field) = field else { return true };
+            match field.typ {
+                types::LP_SEQUENCE => sequence = tlv::read_nni(field.value),
+                types::LP_TX_SEQUENCE => tx_sequence = tlv::read_nni(field.value),
+                types::LP_ACK => {
+                    if let Some(acknowledged) = tlv::read_nni(field.value) {
+                        self.window.acknowledge(now, acknowledged);
+                    }
+                }
+                types::LP_FRAGMENT => has_fragment = true,
+                _ => {}
+            }
+        }
+        let Some(tx_sequence) = tx_sequence.filter(|_| has_fragment) else { return true };
+        self.acks.push(now, tx_sequence);
+        sequence.is_none_or(|sequence| self.heard.is_new(sequence))
+    }
+
+    /// When [`Reliability::on_timeout`] must be called next; the past where it is overdue.
+    pub fn next_timeout(&self) -> Option<Time> {
+        [self.acks.due, self.window.next_timeout()].into_iter().flatten().min()
+    }
+
+    /// Hands to `emit` what is to be sent again, and the Acks that found no frame to go in. Returns how many packets were given up.
+    pub fn on_timeout(&mut self, now: Time, mtu: usize, mut emit: impl FnMut(&[u8])) -> u64 {
+        let before = self.window.counters.given_up;
+        self.window.send_again(now, &mut emit);
+        if self.acks.due.is_some_and(|due| due <= now) {
+            let at_once = (mtu.saturating_sub(4) / FIELD_BYTES).max(1);
+            while !self.acks.waiting.is_empty() {
+                emit(&alone(self.acks.take(at_once)));
+            }
+        }
+        self.window.counters.given_up - before
+    }
+
+    /// What became of frames.
+    pub fn counters(&self) -> ReliabilityCounters {
+        self.window.counters
+    }
+
+    /// Bytes of the frames that are kept to be sent again.
+    pub fn held_bytes(&self) -> usize {
+        self.window.bytes
+    }
+}
+
+/// A frame that was sent.
+#[derive(Debug)]
+struct Sent {
+    at: Time,
+    /// Which packet it is of.
+    packet: u64,
+    /// Times that it was sent again.
+    again: u32,
+    /// With its TxSequence; nothing where it is acknowledged or given up.
+    frame: Vec<u8>,
+}
+
+/// Frames under way, by TxSequence, which is the order in which they were sent.
+#[derive(Debug)]
+struct Window {
+    sent: VecDeque<Sent>,
+    /// TxSequence of the first of them.
+    first: u64,
+    bytes: usize,
+    /// The three highest that were acknowledged, the third highest first.
+    highest: [Option<u64>; 3],
+    smoothed: Option<Duration>,
+    variation: Duration,
+    counters: ReliabilityCounters,
+}
+
+impl Window {
+    fn new(first: u64) -> Self {
+        Window {
+            sent: VecDeque::new(),
+            first,
+            bytes: 0,
+            highest: [None; 3],
+            smoothed: None,
+            variation: Duration::ZERO,
+            counters: ReliabilityCounters::default(),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.sent.len() >= UNACKNOWLEDGED_FRAMES || self.bytes >= UNACKNOWLEDGED_BYTES
+    }
+
+    fn next(&self) -> u64 {
+        self.first + self.sent.len() as u64
+    }
+
+    fn push(&mut self, sent: Sent) {
+        self.bytes += sent.frame.len();
+        self.sent.push_back(sent);
+    }
+
+    fn acknowledge(&mut self, now: Time, tx_sequence: u64) {
+        let index = tx_sequence.wrapping_sub(self.first);
+        let Some(sent) = usize::try_from(index).ok().and_then(|index| self.sent.get_mut(index)) else { return };
+        if sent.frame.is_empty() {
+            return;
+        }
+        self.bytes -= sent.frame.len();
+        sent.frame = Vec::new();
+        let round_trip = now.since(sent.at);
+        self.counters.acknowledged += 1;
+        self.highest[0] = self.highest[0].max(Some(tx_sequence));
+        self.highest.sort_unstable();
+        self.measure(round_trip);
+        self.forget_finished();
+    }
+
+    fn forget_finished(&mut self) {
+        while self.sent.front().is_some_and(|sent| sent.frame.is_empty()) {
+            self.sent.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// RFC 6298, sections 2.2 and 2.3.
+    fn measure(&mut self, round_trip: Duration) {
+        match self.smoothed {
+            None => (self.smoothed, self.variation) = (Some(round_trip), round_trip / 2),
+            Some(smoothed) => {
+                self.variation = self.variation * 3 / 4 + smoothed.abs_diff(round_trip) / 4;
+                self.smoothed = Some(smoothed * 7 / 8 + round_trip / 8);
+            }
+        }
+    }
+
+    fn timeout(&self) -> Duration {
+        let timeout = self.smoothed.map_or(FIRST_LINK_TIMEOUT, |smoothed| smoothed + self.variation * 4);
+        timeout.clamp(LEAST_LINK_TIMEOUT, MOST_LINK_TIMEOUT)
+    }
+
+    /// The front was sent first: if any is lost, it is.
+    fn next_timeout(&self) -> Option<Time> {
+        let front = self.sent.front()?;
+        Some(if self.is_overtaken() { front.at } else { front.at + self.timeout() })
+    }
+
+    /// Three that were sent after the front are acknowledged.
+    fn is_overtaken(&self) -> bool {
+        self.highest[0].is_some_and(|third| self.first < third)
+    }
+
+    fn send_again(&mut self, now: Time, emit: &mut impl FnMut(&[u8])) {
+        while self.next_timeout().is_some_and(|at| at <= now) {
+            let Some(mut lost) = self.sent.pop_front() else { return };
+            self.first += 1;
+            self.bytes -= lost.frame.len();
+            if lost.again == TRIES_AGAIN {
+                self.give_up(lost.packet);
+            } else {
+                set_tx_sequence(&mut lost.frame, self.next());
+                emit(&lost.frame);
+                self.counters.retransmissions += 1;
+                self.push(Sent { at: now, again: lost.again + 1, ..lost });
+            }
+            self.forget_finished();
+        }
+    }
+
+    /// The packet's other frames are of no use.
+    fn give_up(&mut self, packet: u64) {
+        self.counters.given_up += 1;
+        for sent in self.sent.iter_mut().filter(|sent| sent.packet == packet) {
+            self.bytes -= sent.frame.len();
+            sent.frame = Vec::new();
+        }
+    }
+}
+
+/// TxSequences to be acknowledged.
+#[derive(Debug, Default)]
+struct AckQueue {
+    waiting: VecDeque<u64>,
+    /// When they go alone; `None` where there are none.
+    due: Option<Time>,
+}
+
+impl AckQueue {
+    fn push(&mut self, now: Time, tx_sequence: u64) {
+        if self.waiting.len() < ACKS_WAITING {
+            self.waiting.push_back(tx_sequence);
+            self.due.get_or_insert(now + ACK_DELAY);
+        }
+    }
+
+    /// Takes out up to `most` of them.
+    fn take(&mut self, most: usize) -> std::vec::IntoIter<u64> {
+        let taken: Vec<u64> = self.waiting.drain(..most.min(self.waiting.len())).collect();
+        if self.waiting.is_empty() {
+            self.due = None;
+        }
+        taken.into_iter()
+    }
+}
+
+/// Which of the last Sequences were heard.
+#[derive(Debug)]
+struct Heard {
+    highest: Option<u64>,
+    /// One bit a Sequence, at its remainder.
+    bits: Box<[u64; SEQUENCES_REMEMBERED / 64]>,
+}
+
+impl Default for Heard {
+    fn default() -> Self {
+        Heard { highest: None, bits: Box::new([0; SEQUENCES_REMEMBERED / 64]) }
+    }
+}
+
+impl Heard {
+    fn is_new(&mut self, sequence: u64) -> bool {
+        const WINDOW: u64 = SEQUENCES_REMEMBERED as u64;
+        let highest = *self.highest.get_or_insert(sequence);
+        let (ahead, behind) = (sequence.wrapping_sub(highest), highest.wrapping_sub(sequence));
+        if behind >= WINDOW {
+            // Either it is ahead, and those in between may still come; or its sender began anew.
+            let skipped = if ahead < WINDOW { ahead } else { WINDOW };
+            for step in 1..=skipped {
+                let (word, bit) = place(highest.wrapping_add(step));
+                self.bits[word] &= !bit;
+            }
+            self.highest = Some(sequence);
+        }
+        let (word, bit) = place(sequence);
+        let is_new = self.bits[word] & bit == 0;
+        self.bits[word] |= bit;
+        is_new
+    }
+}
+
+fn place(sequence: u64) -> (usize, u64) {
+    let at = sequence % SEQUENCES_REMEMBERED as u64;
+    ((at / 64) as usize, 1 << (at % 64))
+}
+
+/// The link packet `frame` with these Acks and this TxSequence, where their numbers belong among its fields: ndn-cxx wants them in order.
+fn with_fields(frame: &[u8], acks: impl ExactSizeIterator<Item = u64>, tx_sequence: u64) -> Vec<u8> {
+    let element = Tlv::only(frame, types::LP_PACKET).ok();
+    let start = element.map_or(0, |element| element.value_offset());
+    let mut fields = element.into_iter().flat_map(|element| element.children().flatten());
+    let behind = fields.find(|field| field.typ == types::LP_FRAGMENT || field.typ > types::LP_TX_SEQUENCE);
+    let at = behind.map_or(frame.len(), |field| field.offset);
+    let inside = frame.len() - start + (acks.len() + 1) * FIELD_BYTES;
+    let mut out = Vec::with_capacity(inside + 4);
+    tlv::write_header(&mut out, types::LP_PACKET, inside);
+    out.extend_from_slice(&frame[start..at]);
+    acks.for_each(|ack| tlv::write_tlv(&mut out, types::LP_ACK, &ack.to_be_bytes()));
+    tlv::write_tlv(&mut out, types::LP_TX_SEQUENCE, &tx_sequence.to_be_bytes());
+    out.extend_from_slice(&frame[at..]);
+    out
+}
+
+/// Writes another TxSequence over the one that [`with_fields`] wrote.
+fn set_tx_sequence(frame: &mut [u8], tx_sequence: u64) {
+    let element = Tlv::only(frame, types::LP_PACKET).ok();
+    let mut fields = element.into_iter().flat_map(|element| element.children().flatten());
+    if let Some(at) = fields.find(|field| field.typ == types::LP_TX_SEQUENCE).map(|field| field.value_offset()) {
+        frame[at..at + 8].copy_from_slice(&tx_sequence.to_be_bytes());
+    }
+}
+
+/// An IDLE packet: fields, and no fragment.
+fn alone(acks: impl ExactSizeIterator<Item = u64>) -> Vec<u8> {
+    let inside = acks.len() * FIELD_BYTES;
+    let mut out = Vec::with_capacity(inside + 4);
+    tlv::write_header(&mut out, types::LP_PACKET, inside);
+    acks.for_each(|ack| tlv::write_tlv(&mut out, types::LP_ACK, &ack.to_be_bytes()));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sequence_is_new_once_within_the_window_and_a_sender_may_begin_anew() {
+        let mut heard = Heard::default();
+        let window = SEQUENCES_REMEMBERED as u64;
+        assert!(heard.is_new(u64::MAX - 1) && heard.is_new(3), "over the end");
+        assert!(heard.is_new(0) && heard.is_new(u64::MAX), "those in between may still come");
+        assert!(!heard.is_new(3) && !heard.is_new(u64::MAX - 1) && !heard.is_new(0));
+        assert!(heard.is_new(3 + window - 1) && !heard.is_new(3 + window - 1));
+        assert!(heard.is_new(4), "its bit was cleared on the way");
+        assert!(heard.is_new(1 << 40) && heard.is_new(77), "begun anew");
+        assert!(!heard.is_new(77));
+    }
+}

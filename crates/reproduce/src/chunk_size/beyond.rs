@@ -1,0 +1,168 @@
+//! Beyond the paper: every policy of the registry, packets to 1 MB, loss, and what fragments do to each.
+
+use super::dumbbell::{BACKBONES, Cell, Outcome, RATES, READING, Reading, run_all};
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_policy::{Kind, Spec, registry};
+use serde::Deserialize;
+
+pub(super) const FILE: (&str, &str) =
+    ("chunk-size/beyond.toml", include_str!("../../../../experiments/chunk-size/beyond.toml"));
+
+/// Kilobytes a second of each consumer: Table I's, whatever the size.
+const LOAD: f64 = 4500.0;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sweep {
+    seeds: u64,
+    /// Simulated.
+    seconds: u64,
+    /// Indices of Table I, for the policies.
+    sizes: Vec<usize>,
+    /// KB.
+    large: Vec<u64>,
+    /// Shares of frames.
+    losses: Vec<f64>,
+    /// KB, under loss.
+    lossy_sizes: Vec<u64>,
+}
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let mut section = Section::new(&experiment, request.scale);
+    section.condition("runs", format!("{} seeds of {} s", sweep.seeds, sweep.seconds));
+    every_policy(sweep, request.seed, &mut section, watch)?;
+    large_packets(sweep, request.seed, &mut section, watch)?;
+    loss(sweep, request.seed, &mut section, watch)?;
+    section.judged()
+}
+
+/// The policies that do not know the trace ahead: those that evict, and those that admit before LRU. One that needs to be told a number (`size`,
+/// `threshold`) is left out: packets of one size are no question to it.
+fn specs() -> Vec<String> {
+    let online = registry().iter().filter(|entry| !entry.is_offline());
+    let spec = |entry: &larder_policy::PolicyEntry| match entry.kind() {
+        Kind::Eviction => entry.name.to_owned(),
+        Kind::Admission => format!("{}+lru", entry.name),
+    };
+    online.map(spec).filter(|spec| spec.parse::<Spec>().is_ok()).collect()
+}
+
+fn every_policy(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Watch) -> Result<(), Error> {
+    let specs = specs();
+    let sizes: Vec<(u64, f64)> = sweep.sizes.iter().filter_map(|size| RATES.get(*size).copied()).collect();
+    let cell = |policy, size| Cell {
+        size,
+        policy,
+        backbone_mbps: BACKBONES[0].1,
+        reading: READING,
+        seconds: sweep.seconds,
+        seed,
+    };
+    let cells: Vec<Cell<'_>> =
+        specs.iter().flat_map(|policy| sizes.iter().map(move |size| cell(policy.as_str(), *size))).collect();
+    let runs = run_all(&cells, sweep.seeds, "every policy", watch)?;
+    let header = std::iter::once("policy".to_owned()).chain(sizes.iter().flat_map(|(size, _)| {
+        [format!("{size} KB: hit ratio"), "delay, ms".to_owned(), "lifetime with survivors, s".to_owned()]
+    }));
+    let row = |(policy, found): (&String, &[Vec<Outcome>])| {
+        let values = found.iter().flat_map(|runs| {
+            let run = Outcome::mean(runs);
+            [
+                format!("{:.4}", run.hit_ratio),
+                format!("{:.1}", run.delay_ms),
+                format!("{:.2}", run.lifetime_with_survivors),
+            ]
+        });
+        std::iter::once(policy.clone()).chain(values).collect()
+    };
+    let rows = specs.iter().zip(runs.chunks(sizes.len().max(1))).map(row).collect();
+    section.table("Every policy, congestion-free", header, rows);
+    Ok(())
+}
+
+/// A packet size under the paper's load.
+fn at_load(size: u64) -> (u64, f64) {
+    (size, LOAD / size as f64)
+}
+
+fn large_packets(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Watch) -> Result<(), Error> {
+    let mut cells = Vec::new();
+    for (_, backbone_mbps) in BACKBONES {
+        for size in sweep.large.iter().map(|size| at_load(*size)) {
+            cells.push(Cell { size, policy: "lru", backbone_mbps, reading: READING, seconds: sweep.seconds, seed });
+        }
+    }
+    let runs = run_all(&cells, sweep.seeds, "large packets", watch)?;
+    let header = ["backbone, Mbps", "packet, KB", "hit ratio", "Mbps", "delay, ms", "delivered"];
+    let rows = cells.iter().zip(&runs).map(|(cell, runs)| {
+        let run = Outcome::mean(runs);
+        vec![
+            cell.backbone_mbps.to_string(),
+            cell.size.0.to_string(),
+            format!("{:.4}", run.hit_ratio),
+            format!("{:.2}", run.mbps),
+            format!("{:.1}", run.delay_ms),
+            format!("{:.1} %", run.delivered * 100.0),
+        ]
+    });
+    section.table("Packets to 1 MB, LRU, 36 Mbps asked for by each consumer", header, rows.collect());
+    Ok(())
+}
+
+fn loss(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Watch) -> Result<(), Error> {
+    let mut cells = Vec::new();
+    for mtu in [READING.mtu, None] {
+        for &loss in &sweep.losses {
+            for size in sweep.lossy_sizes.iter().map(|size| at_load(*size)) {
+                let reading = Reading { mtu, loss, ..READING };
+                let backbone_mbps = BACKBONES[0].1;
+                cells.push(Cell { size, policy: "lru", backbone_mbps, reading, seconds: sweep.seconds, seed });
+            }
+        }
+    }
+    let runs = run_all(&cells, sweep.seeds, "loss", watch)?;
+    let header = ["packets go", "frames lost", "packet, KB", "hit ratio", "Mbps", "delay, ms", "delivered"];
+    let rows = cells.iter().zip(&runs).map(|(cell, runs)| {
+        let run = Outcome::mean(runs);
+        vec![
+            if cell.reading.mtu.is_some() { "in fragments" } else { "whole" }.to_owned(),
+            format!("{:.1} %", cell.reading.loss * 100.0),
+            cell.size.0.to_string(),
+            format!("{:.4}", run.hit_ratio),
+            format!("{:.2}", run.mbps),
+            format!("{:.1}", run.delay_ms),
+            format!("{:.1} %", run.delivered * 100.0),
+        ]
+    });
+    section.table("Loss on every link, congestion-free, LRU", header, rows.collect());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Scale, Unwatched};
+
+    #[test]
+    fn a_policy_of_the_registry_is_forgotten() {
+        let specs = specs();
+        let online = registry().iter().filter(|entry| !entry.is_offline()).count();
+        assert!((online - 3..=online).contains(&specs.len()), "{} of {online}", specs.len());
+        assert!(["lcd+lru", "agd", "filter+lru"].iter().all(|known| specs.iter().any(|spec| spec == known)));
+    }
+
+    #[test]
+    fn loss_strikes_fragments_and_whole_packets_alike() {
+        let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1).unwrap();
+        let mut section = Section::new(&experiment, Scale::Quick);
+        let mut experiment = experiment;
+        experiment.quick.seconds = 1;
+        loss(experiment.sweep(Scale::Quick), 1, &mut section, &Unwatched).unwrap();
+        let rows = &section.tables[0].rows;
+        // At 1 %, of the packets of 107 fragments on three links few come through.
+        let delivered = |row: usize| rows[row].last().unwrap().trim_end_matches(" %").parse::<f64>().unwrap();
+        assert!(delivered(7) > 60.0 && delivered(3) < 40.0, "{rows:?}");
+    }
+}
