@@ -2,9 +2,10 @@
 //!
 //! One file a command: its arguments, and what it prints. The work is done in the crates below; what stands here is for people and for
 //! programs that read `--json`.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "a command line says what went wrong")]
 
+mod allocator;
 mod bench;
 mod connection;
 mod ctl;
@@ -28,11 +29,6 @@ mod seeds;
 mod simulate;
 mod testbed;
 mod trace;
-
-/// The node's caches and connections are made of many small pieces, taken by one thread and given back by another: with the system's allocator a miss of
-/// the HTTP cache takes a tenth more time.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -70,6 +66,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    allocator::set_up();
     let command = match Cli::try_parse() {
         Ok(cli) => cli.command.unwrap_or(Command::Run(run::RunArgs::default())),
         Err(error) if !error.use_stderr() => error.exit(),

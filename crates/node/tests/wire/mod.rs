@@ -16,7 +16,8 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         tls: None,
         origins: Vec::new(),
         origin_ca: None,
-        threads: 1,
+        // The fears are the same for every number, and more with several.
+        threads: 3,
         upstream,
         capacity: ByteSize::from_mib(64),
         policy: "lru".parse().unwrap(),
