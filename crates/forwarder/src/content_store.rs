@@ -7,7 +7,7 @@
 //! Admission judges the *request*: Data that came for a prefix Interest is judged by how often that prefix was asked for. While there is
 //! free room everything is stored ([`Engine::admit_or_fill`]).
 
-use crate::limits::{CONTENT_STORE_ENTRY_BYTES, NAMES_ENTERED_AT_ONCE};
+use crate::limits::{CONTENT_STORE_ENTRY_BYTES, LOOK_UPS_THAT_ENTER, NAMES_ENTERED_A_LOOK_UP, NAMES_ENTERED_AT_ONCE};
 use crate::name_hash::NameHasher;
 use crate::name_tree::NameTree;
 use crate::stored_packet::{Spare, StoredPacket};
@@ -91,6 +91,8 @@ pub(crate) struct ContentStore {
     entries: Vec<Option<Entry>>,
     index: SlotIndex<KeyedHashes>,
     tree: NameTree,
+    /// So many of the next look-ups enter names into the tree too, since somebody asked for a prefix not long ago.
+    look_ups_that_enter: u32,
     spare: Spare,
     victims: Vec<Slot>,
     pub(crate) counters: ContentStoreCounters,
@@ -109,6 +111,7 @@ impl ContentStore {
             entries: Vec::new(),
             index: SlotIndex::default(),
             tree: NameTree::default(),
+            look_ups_that_enter: 0,
             spare: Spare::default(),
             victims: Vec::new(),
             counters: ContentStoreCounters::default(),
@@ -127,6 +130,10 @@ impl ContentStore {
 
     /// The Data that answers this Interest, and the request told to the policy; `hash` is of the Interest's name without an implicit digest.
     pub(crate) fn look_up(&mut self, now: Time, hash: u64, interest: &Interest<'_>) -> Option<StoredPacket> {
+        if self.look_ups_that_enter > 0 {
+            self.look_ups_that_enter -= 1;
+            self.enter_names(NAMES_ENTERED_A_LOOK_UP);
+        }
         let (name, digest) = interest.name.strip_implicit_digest();
         let fits = |entry: &Entry| {
             (!interest.must_be_fresh || now < entry.fresh_until)
@@ -174,6 +181,7 @@ impl ContentStore {
 
     fn under_prefix(&mut self, prefix: NameRef<'_>, fits: impl Fn(&Entry) -> bool) -> Option<Slot> {
         self.enter_names(NAMES_ENTERED_AT_ONCE);
+        self.look_ups_that_enter = LOOK_UPS_THAT_ENTER;
         let entries = &self.entries;
         let is_under = |entry: &Entry| entry.name_bytes().starts_with(prefix.as_bytes()) && fits(entry);
         let mut near = self.tree.near(&self.hasher, prefix).take(MOST_UNDER_PREFIX);

@@ -78,6 +78,13 @@ pub const CONTENT_STORE_ENTRY_BYTES: u64 = 224;
 /// more, it finds only those that came last.
 pub const NAMES_ENTERED_AT_ONCE: usize = 256;
 
+/// Names that each look-up enters while prefixes are being asked for: one more than it can have stored, so that none wait in the end.
+pub const NAMES_ENTERED_A_LOOK_UP: usize = 2;
+
+/// Look-ups, after an Interest with CanBePrefix, that enter names: a store of 2^20 packets is whole after a few such Interests, and a
+/// single one costs a router without others at most some 60 ms of its time.
+pub const LOOK_UPS_THAT_ENTER: u32 = 1 << 16;
+
 /// Buffers of Data that left the Content Store are used again for the next: so many bytes of them wait, which a burst of evictions would exceed.
 pub const SPARE_BUFFER_BYTES: usize = 1 << 20;
 

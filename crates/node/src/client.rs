@@ -275,6 +275,7 @@ impl Client {
         deadline: Option<Time>,
         mut handle: impl FnMut(Time, Received<'_>, &mut Output),
     ) -> Result<(), ClientError> {
+        let mut looked = false;
         loop {
             self.write()?;
             let room = self.output.waiting_bytes() < limits::OUTPUT_BYTES;
@@ -287,10 +288,13 @@ impl Client {
             }
             let now = self.now();
             let woken = self.socket.take_woken();
-            if woken || self.interrupted() || deadline.is_some_and(|deadline| deadline <= now) {
+            // Whoever comes with a deadline that has passed already must learn of what came, too: only a look at the socket tells.
+            let late = looked && deadline.is_some_and(|deadline| deadline <= now);
+            if woken || late || self.interrupted() {
                 return Ok(());
             }
             self.socket.wait(deadline.map(|deadline| deadline.since(now)))?;
+            looked = true;
         }
     }
 

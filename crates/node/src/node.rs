@@ -2,7 +2,7 @@
 
 use crate::config::{Config, HttpTable, Origin, OriginTable};
 use crate::disk::DiskConfig;
-use crate::http::limits::DISK_QUEUE_SHARE;
+use crate::http::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
 use crate::http::{Admin, Http, HttpConfig, OriginGroup, Purging, StatusSource, TlsConfig, Upstream};
 use crate::ndn::{Ndn, Reload};
 use crate::pair::edge::{Edge, EdgeConfig};
@@ -251,7 +251,9 @@ fn http_config(table: &HttpTable, edge: Option<&Edge>) -> Option<HttpConfig> {
             path: disk.path.clone(),
             capacity: disk.capacity,
             policy: disk.policy.clone(),
-            queue: ByteSize::from_bytes((table.cache.bytes() / DISK_QUEUE_SHARE).clamp(1 << 20, 1 << 30)),
+            queue: ByteSize::from_bytes(
+                (table.cache.bytes() / DISK_QUEUE_SHARE).clamp(DISK_QUEUE_LEAST_BYTES, 1 << 30),
+            ),
         }),
     })
 }

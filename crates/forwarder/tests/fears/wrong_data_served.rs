@@ -63,6 +63,25 @@ fn longer_data_answers_only_who_can_be_prefix() {
 }
 
 #[test]
+fn what_was_stored_long_ago_is_found_by_its_prefix_soon_after_the_first_who_asks_for_one() {
+    let mut world = World::with("fifo", ByteSize::from_mib(8));
+    let (consumer, producer) = (world.local(), world.local());
+    world.route("/", producer, 0);
+    let store = |world: &mut World, name: &str| {
+        world.interest(consumer, name, 1);
+        world.data(producer, name);
+    };
+    store(&mut world, "/old/1");
+    (0..2000).for_each(|i| store(&mut world, &format!("/newer/{i}")));
+    let by_prefix = |nonce| interest("/old", nonce).can_be_prefix(true).build();
+    assert_eq!(faces(&world.sent(consumer, by_prefix(2))), [producer], "a miss: its name waits");
+    world.pass(Duration::from_secs(5));
+    // Looked up, not stored: each enters two names of those that wait.
+    (0..1000).for_each(|i| assert_eq!(contents(&world.interest(consumer, &format!("/newer/{i}"), 3)).len(), 1));
+    assert_eq!(contents(&world.sent(consumer, by_prefix(4))).len(), 1);
+}
+
+#[test]
 fn stale_data_does_not_satisfy_must_be_fresh() {
     let mut world = World::new();
     let (consumer, producer) = (world.local(), world.local());

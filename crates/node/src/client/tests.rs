@@ -319,3 +319,15 @@ fn an_end_behind_a_short_read_is_missed() {
         assert!(matches!(ended, Err(ClientError::Closed(_))), "together: {together}, {ended:?}");
     }
 }
+
+#[test]
+fn a_deadline_that_has_passed_starves_the_receiver() {
+    let (mut client, mut stream) = pair();
+    let mut got = 0;
+    for n in 0..3 {
+        stream.write_all(&data(&format!("/late/{n}"), b"x")).unwrap();
+        client.receive(Some(Time::ZERO), |_, _, _| got += 1).unwrap();
+        client.receive(Some(Time::ZERO), |_, _, _| got += 1).unwrap();
+    }
+    assert_eq!(got, 3);
+}

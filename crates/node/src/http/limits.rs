@@ -83,9 +83,13 @@ pub const PROBE: Duration = Duration::from_secs(5);
 /// Between two looks whether probes are due.
 pub const PROBE_LOOK: Duration = Duration::from_secs(1);
 
-/// What waits to be written to the disk tier takes up to this share of the cache's capacity (an eighth) beside it, from a MiB to a GiB: half a second
+/// What waits to be written to the disk tier takes up to this share of the cache's capacity (an eighth) beside it, from 8 MiB to a GiB: half a second
 /// of a disk's throughput, and less than the memory that may be used beside what is configured.
 pub const DISK_QUEUE_SHARE: u64 = 8;
+
+/// The smallest such queue: some of the disk's writes (a MiB, `larder_disk::limits::WRITE_BYTES`). One that held a single write would be full, and
+/// drop what comes, before that write is due.
+pub const DISK_QUEUE_LEAST_BYTES: u64 = 8 << 20;
 
 /// Idle connections kept to the origin: as many as bursts need, and far below a server's own limit.
 pub const ORIGIN_IDLE_CONNECTIONS: usize = 128;

@@ -45,6 +45,10 @@ pub const UNREAD_BYTES: usize = 256 << 10;
 /// Fetches of one edge at once; others wait. Each may hold [`WINDOW_SEGMENTS`] in a bad case, and a hundred bytes in a good one.
 pub const FETCHES: usize = 1024;
 
+/// Requests of the far node at its origin at once; others wait, as long as for an answer. Each holds a socket and up to twice
+/// [`crate::http::limits::BUFFER_BYTES`] outside of the memory that is reserved for bodies; as many as one edge asks.
+pub const ORIGIN_REQUESTS: usize = FETCHES;
+
 /// Pages of which the edge remembers that they are asked for in full: 8 bytes each.
 pub const PRIVATE_PAGES: usize = 1 << 14;
 
