@@ -1,4 +1,5 @@
-//! agd beside LRU where recency counts, and where it does not: sets that move and are replaced, new objects, loops, crowds, scans.
+//! agd beside LRU where recency counts, and where it does not: sets that move and are replaced, new objects, loops, crowds, scans. Not sawtooths,
+//! where it is known to fall below (docs/agd.md).
 
 mod traffic;
 
