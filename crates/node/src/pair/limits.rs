@@ -39,7 +39,7 @@ pub const RETRIES: u32 = 60;
 /// many behind the furthest.
 pub const WINDOW_SEGMENTS: usize = 1024;
 
-/// Bytes of one body that wait for who reads it before no more is asked for.
+/// Bytes of one body that wait for who reads it before no more is asked for; what is under way by then comes on top, up to [`WINDOW_SEGMENTS`].
 pub const UNREAD_BYTES: usize = 256 << 10;
 
 /// Fetches of one edge at once; others wait. Each may hold [`WINDOW_SEGMENTS`] in a bad case, and a hundred bytes in a good one.
