@@ -49,8 +49,11 @@ pub const FETCHES: usize = 1024;
 /// [`crate::http::limits::BUFFER_BYTES`] outside of the memory that is reserved for bodies; as many as one edge asks.
 pub const ORIGIN_REQUESTS: usize = FETCHES;
 
-/// Pages of which the edge remembers that they are asked for in full: 8 bytes each.
+/// Pages of which the edge remembers that they are asked for in full: 16 bytes each.
 pub const PRIVATE_PAGES: usize = 1 << 14;
+
+/// It remembers so long: an origin's trouble ends, and a page may become everybody's. Once in this time, one that does not costs a round trip.
+pub const PRIVATE_FOR: Duration = Duration::from_secs(600);
 
 /// Bytes that the far node reads ahead of what it is asked for: at 100 Mb/s, 40 ms.
 pub const AHEAD_BYTES: usize = 512 << 10;

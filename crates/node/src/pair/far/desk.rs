@@ -290,9 +290,8 @@ impl Desk {
             let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(unix_seconds));
             head.headers.extend(HeaderValue::try_from(date).ok().map(|date| (DATE, date)));
         }
-        let now_there = Now { time: now, unix_seconds };
-        let judged = |status| sharing(status, &head.headers, &self.options.targets, now_there);
-        let fresh_for = match (form, judged(head.status)) {
+        let sharing = sharing(head.status, &head.headers, &self.options.targets, Now { time: now, unix_seconds });
+        let fresh_for = match (form, sharing) {
             (Form::InFull, _) => None,
             (Form::Metadata, Sharing::Never) => return self.refuse_metadata(now, id, &key, out),
             // The name alone is all that is asked by: there is nothing to vary by.
@@ -302,14 +301,6 @@ impl Desk {
                 // What caches may name has to stay: where room is short, nothing is promised.
                 let crowded = self.reserved > self.options.memory / 2;
                 Some(if crowded { Duration::ZERO } else { fresh.min(self.options.shared_for) })
-            }
-            // The origin's trouble is everybody's, unless its fields would keep a page from others; and asking again would add to it.
-            (Form::Shared, _)
-                if is_trouble(head.status)
-                    && form::is_enough(&head.headers)
-                    && judged(StatusCode::OK) != Sharing::Never =>
-            {
-                Some(Duration::ZERO)
             }
             _ => return self.ask_in_full(now, id, &key, out),
         };
@@ -694,11 +685,6 @@ const TIMED_OUT: (StatusCode, &str) =
 const UNREACHABLE: (StatusCode, &str) = (StatusCode::BAD_GATEWAY, "larder: the far node does not reach the origin\n");
 const HEAD_TOO_LARGE: (StatusCode, &str) =
     (StatusCode::BAD_GATEWAY, "larder: the fields of the origin's response do not fit a Data\n");
-
-/// The server's failures that a client may meet with patience.
-fn is_trouble(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 500 | 502 | 503 | 504)
-}
 
 /// Bytes of body for which an answer has room.
 fn inline_room(key: &[u8], headers: &HeaderMap) -> usize {
