@@ -33,7 +33,7 @@ pub struct ReproduceArgs {
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Go on where the last run into this directory ended: what stands in rows.jsonl is not computed again
+    /// Do not compute again what the last run of this very build into this directory left in rows.jsonl: the replays of filter and adaptsize
     #[arg(long)]
     resume: bool,
 
@@ -146,14 +146,14 @@ impl Desk<'_> {
 
     /// Why it ended, and what there is of it.
     fn unfinished(&self, error: &Error) -> Failure {
-        let report = self.out.join("report.html");
-        Failure::runtime(match self.has_report.load(Ordering::Relaxed) {
-            true => format!(
-                "{error}; {} holds the experiments before it, and --resume goes on from there",
-                report.display()
-            ),
-            false => error.to_string(),
-        })
+        let out = self.out.display();
+        let report = match self.has_report.load(Ordering::Relaxed) {
+            true => format!("{out}/report.html holds the experiments before it, "),
+            false => String::new(),
+        };
+        Failure::runtime(format!(
+            "{error}; {report}{out}/rows.jsonl the finished replays, which --resume does not repeat"
+        ))
     }
 }
 
@@ -175,7 +175,7 @@ impl Watch for Desk<'_> {
     fn ended(&self, report: &Report) -> Result<(), Error> {
         let write = |name: &str, text: &str| write_whole(&self.out.join(name), text);
         let written = write("report.html", &report.html()).and_then(|()| write("claims.json", &report.claims_json()));
-        self.has_report.store(true, Ordering::Relaxed);
+        self.has_report.fetch_or(written.is_ok(), Ordering::Relaxed);
         written.map_err(|failure| Error::from(failure.message))
     }
 }

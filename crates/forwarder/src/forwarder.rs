@@ -278,12 +278,16 @@ impl Forwarder {
         Ok(name)
     }
 
-    /// Forgets the strategy of exactly this prefix: what is under it is forwarded as what is above it. The root keeps one.
+    /// Forgets the strategy of exactly this prefix: what is under it is forwarded as what is above it, and the root as at first.
     pub fn unset_strategy(&mut self, prefix: &Name) {
-        if !prefix.as_name().is_empty() {
-            self.strategies.remove(&self.hasher, prefix.as_name());
-            self.count_measuring();
+        match prefix.as_name().is_empty() {
+            true => {
+                let instance = Instance::default_of_root(&self.streams);
+                self.strategies.insert(&self.hasher, prefix.as_name(), instance);
+            }
+            false => drop(self.strategies.remove(&self.hasher, prefix.as_name())),
         }
+        self.count_measuring();
     }
 
     /// The strategy that was set at exactly this prefix.
@@ -358,6 +362,9 @@ impl Forwarder {
     /// Gives the Content Store another capacity, under the policy that it has; what has to leave leaves at once.
     pub fn set_capacity(&mut self, now: Time, capacity: ByteSize) {
         self.content_store.set_capacity(now, capacity);
+        if let Some(paths) = &mut self.paths {
+            paths.set_capacity(capacity);
+        }
     }
 
     /// The Content Store's policy.

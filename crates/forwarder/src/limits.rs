@@ -20,6 +20,10 @@ pub const SHARED_ENTRIES_TO_MAKE_ROOM: usize = 16;
 /// look-up passes them all.
 pub const ENTRIES_PER_NAME: usize = 64;
 
+/// Copies of a Data among which another for the same face is looked for. Thousands of entries may wait for one Data, each of many faces: beyond
+/// this, who asked in two ways gets two.
+pub const REPEATS_LOOKED_FOR: usize = 256;
+
 /// Downstreams, or upstreams, that one pending Interest remembers. More than this many consumers of one name within one round trip
 /// retransmit, and are answered from the Content Store.
 pub const RECORDS_PER_ENTRY: usize = 1024;

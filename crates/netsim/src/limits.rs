@@ -17,7 +17,8 @@ pub const LINKS: usize = 1_000_000;
 /// Requests of a trace that a scenario's consumers make, 16 bytes each in memory.
 pub const TRACE_REQUESTS: usize = 50_000_000;
 
-/// Values in the course of a run: some 100 MB.
+/// Nodes, channels and consumers, in every step, of the course of a run: 250 MB where all are nodes, and what each face counts besides where that is
+/// asked for.
 pub const COURSE_VALUES: usize = 4_000_000;
 
 /// Steps in the course of a run: more than a picture or a replay can show.

@@ -73,6 +73,12 @@ fn the_topology_zoos_graphml() {
 }
 
 #[test]
+fn a_label_and_an_id_make_another_s_label() {
+    let named = |text: &str| text.replacen(">New York<", ">London-2<", 1);
+    assert_eq!(read(&named(GRAPHML), FileFormat::Graphml).nodes, ["London-2", "London", "London-2-2"]);
+}
+
+#[test]
 fn a_mistake_is_found_with_its_line() {
     let refusal = |text: &str, format| Topology::read(text, format, &link()).unwrap_err().to_string();
     for (from, to, expected) in [

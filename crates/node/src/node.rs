@@ -166,7 +166,10 @@ impl Node {
             if let (Some(http), Some(config)) = (&self.http, http_config(&config.http, self.edge.as_ref())) {
                 http.reload(&config)?;
             }
-            self.ndn.handle.reload(ndn)?;
+            self.ndn
+                .handle
+                .reload(ndn)
+                .map_err(|error| format!("{error}; what it says of [http] was taken over before"))?;
             if let Some(purging) = &self.purging {
                 purging.set_token(config.admin.token.as_deref());
             }
@@ -177,7 +180,7 @@ impl Node {
             Ok(Changes { applied, waiting }) => {
                 tracing::warn!(?applied, needs_a_restart = ?waiting, "reloaded, but not all of it");
             }
-            Err(error) => tracing::error!(%error, "not reloaded; everything stays as it was"),
+            Err(error) => tracing::error!(%error, "not reloaded"),
         }
     }
 

@@ -6,7 +6,7 @@
 //! three times again, then its packet is given up, and the consumer's next Interest mends it. What comes twice is told by its Sequence.
 //!
 //! Deviations from NFD: a round trip is measured of frames sent again too, since their TxSequence tells which one is acknowledged; the time-out has no
-//! floor of 200 ms, which a local link would wait for, but twice the time after which Acks go alone; memory is bounded: what is sent while
+//! floor of 200 ms, which a local link would wait for, but four times the time after which Acks go alone; memory is bounded: what is sent while
 //! too much is unacknowledged goes once, as without reliability; and a frame's Sequence is remembered for a window, not for a time.
 //!
 //! An Ack takes constant time: "three after it" is "before the third highest that was acknowledged", so what is lost is always the window's front.

@@ -272,7 +272,7 @@ pub mod nfd {
     pub const LARDER_CS_OBJECT: u32 = 64_000;
     /// A prefix of `cs/prefixes`.
     pub const LARDER_CS_PREFIX: u32 = 64_012;
-    /// Requests among those counted that may have been others'.
+    /// Requests beside those counted that there may have been before.
     pub const LARDER_OVERCOUNT: u32 = 64_014;
     /// A policy spec.
     pub const LARDER_POLICY: u32 = 64_002;

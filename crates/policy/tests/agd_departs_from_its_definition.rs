@@ -192,7 +192,7 @@ impl Order {
         let asked = if self.power >= 8.0 { 1.0 } else { 0.0 };
         let due = self.clock + self.lifetime(newcomer.class - asked);
         let earlier = self.stored.iter().filter(|stored| self.due(stored) < due).map(|stored| stored.size);
-        if short > 0 && earlier.sum::<u64>() < short {
+        if short > 0 && self.power != 0.0 && earlier.sum::<u64>() < short {
             if let Some(first) = self.first() {
                 let due = compared(self.due(&self.stored[first]));
                 self.clock += (due - self.clock).max(0.0) / self.stored.len() as f64;

@@ -1,4 +1,5 @@
-//! agd beside LRU where recency counts, and where it does not: sets that move and are replaced, new objects, loops, crowds, scans.
+//! agd beside LRU where recency counts, and where it does not: sets that move and are replaced, new objects, loops, crowds, scans. Not sawtooths,
+//! where it is known to fall below (docs/agd.md).
 
 mod traffic;
 
@@ -80,4 +81,14 @@ fn recency_is_worth_more() {
         }
     }
     assert!(lower.is_empty(), "{lower:#?}");
+}
+
+/// Each object twice, in a cache that holds one.
+#[test]
+fn a_newcomer_that_takes_all_the_room_is_refused_at_the_power_0() {
+    for policy in ["lru", "agd(p=0)"] {
+        let mut owner = Owner::new(&policy.parse().unwrap(), 10, 1);
+        let hits = (0..200).filter(|number| owner.request(number / 2, 10, Time::ZERO)).count();
+        assert_eq!(hits, 100, "{policy}");
+    }
 }

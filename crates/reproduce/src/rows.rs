@@ -1,8 +1,8 @@
 //! Rows of an experiment that are finished, so that an hour's work is neither lost by a late failure nor done twice.
 //!
 //! A row is kept under a key: the text of all that it depends on. One that two experiments share is computed once; with a file behind them (JSON
-//! lines, a row a line, written by one call when it is finished), the next run can go on where the last one ended. Larder's version is part of
-//! the key, its code is not: after a change to a policy, begin anew.
+//! lines, a row a line, written by one call when it is finished), the next run can go on where the last one ended. The program is part of the
+//! key, by its version and by its file's length and time: another build, which may have another policy, computes its rows itself.
 
 use crate::Error;
 use serde::de::DeserializeOwned;
@@ -13,6 +13,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::UNIX_EPOCH;
 
 /// Bytes of such a file: some ten thousand of the longest rows. More is no file of ours.
 const MAX_BYTES: u64 = 64 << 20;
@@ -22,6 +23,8 @@ const MAX_BYTES: u64 = 64 << 20;
 pub struct Rows {
     finished: Mutex<HashMap<String, Value>>,
     file: Option<(PathBuf, File)>,
+    /// Which program computes them: before each key.
+    program: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -62,18 +65,22 @@ impl Rows {
             let Line { key, row } = serde_json::from_slice(line).map_err(problem)?;
             finished.insert(key, row);
         }
-        Ok(Rows { finished: Mutex::new(finished), file: Some((path.to_owned(), file)) })
+        Ok(Rows {
+            finished: Mutex::new(finished),
+            file: Some((path.to_owned(), file)),
+            program: program().map_err(said)?,
+        })
     }
 
     /// The row of this key, if it is finished.
     pub(crate) fn get<Row: DeserializeOwned>(&self, key: &str) -> Option<Row> {
-        let row = self.finished().get(&versioned(key))?.clone();
+        let row = self.finished().get(&self.of_program(key))?.clone();
         serde_json::from_value(row).ok()
     }
 
     /// It is finished.
     pub(crate) fn add<Row: Serialize>(&self, key: &str, row: &Row) -> Result<(), Error> {
-        let key = versioned(key);
+        let key = self.of_program(key);
         let unkept = |problem: String| Error(format!("row {key}: {problem}"));
         let row = serde_json::to_value(row).map_err(|error| unkept(error.to_string()))?;
         let line = Line { key: key.clone(), row };
@@ -87,14 +94,20 @@ impl Rows {
         Ok(())
     }
 
+    fn of_program(&self, key: &str) -> String {
+        format!("{}, {key}", self.program)
+    }
+
     /// An insertion is one call: what a panic elsewhere left is whole.
     fn finished(&self) -> MutexGuard<'_, HashMap<String, Value>> {
         self.finished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn versioned(key: &str) -> String {
-    format!("larder {}, {key}", env!("CARGO_PKG_VERSION"))
+fn program() -> std::io::Result<String> {
+    let file = std::env::current_exe()?.metadata()?;
+    let built = file.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(format!("larder {} of {} bytes and {} ns", env!("CARGO_PKG_VERSION"), file.len(), built.as_nanos()))
 }
 
 #[cfg(test)]
@@ -120,6 +133,10 @@ mod tests {
         assert!((rows.get::<(f64, String)>("a").unwrap().0 - third).abs() < 1e-15);
         assert_eq!(rows.get::<f64>("a"), None, "of another kind");
         drop(rows);
+        let mut rebuilt = Rows::open(&path, true).unwrap();
+        rebuilt.program.push_str(" and another");
+        assert_eq!(rebuilt.get::<f64>("b"), None, "of another build");
+        drop(rebuilt);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         drop(Rows::open(&path, false).unwrap());
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "nobody asked to resume");

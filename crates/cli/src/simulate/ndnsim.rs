@@ -98,7 +98,7 @@ fn face_rows(face: &FaceStats) -> [(i64, &str, &'static str, [u64; 2]); 6] {
     ]
 }
 
-/// As C++ streams print a number: six digits.
+/// As C++ streams print a number, six digits, but never with an exponent.
 fn short(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();

@@ -231,7 +231,7 @@ impl Forwarder {
         let Found { interest, hash, .. } = found;
         let nonce = interest.nonce.unwrap_or_default();
         let pending = self.pit.find(*hash, interest);
-        black_box(self.is_duplicate(now, *hash, nonce, face, pending));
+        black_box(self.is_duplicate(now, *hash, nonce, Some(face), pending));
         let Some(slot) = pending.or_else(|| self.pit.insert(face, *hash, interest)) else { return };
         let record = InRecord { face, nonce, expires: now + interest.lifetime_or_default(), token: None };
         let _ = self.add_consumer(slot, record);

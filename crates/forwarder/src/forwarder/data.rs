@@ -4,6 +4,7 @@ use super::reception::{Arrival, is_localhost};
 use super::{Forwarder, Scratch, header_to};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
+use crate::limits;
 use crate::outbox::Outbox;
 use crate::verification::Verdict;
 use larder_packet::{Data, LpHeader, PitToken};
@@ -53,7 +54,7 @@ impl Forwarder {
             for consumer in &self.pit.entry(*slot).in_records {
                 // Who asked twice, with selectors and without, gets one.
                 let again = number > 0
-                    && (out.sends[first..].iter())
+                    && (out.sends[first..].iter().rev().take(limits::REPEATS_LOOKED_FOR))
                         .any(|sent| sent.face == consumer.face && sent.header.pit_token == consumer.token);
                 // Who sent it has it, but for those on its link who did not hear.
                 let has_it = consumer.face == arrival.face && !self.faces.is_ad_hoc(consumer.face);

@@ -48,7 +48,7 @@ impl Forwarder {
             return self.on_management(arrival, interest, hash, out);
         }
         let pending = self.pit.find(hash, interest);
-        if self.is_duplicate(now, hash, nonce, face, pending) {
+        if self.is_duplicate(now, hash, nonce, arrival.point_to_point.then_some(face), pending) {
             self.nack(arrival, NackReason::Duplicate, out);
             return Err(Dropped::new(DropReason::DuplicateNonce));
         }
@@ -119,13 +119,14 @@ impl Forwarder {
         self.hasher.hash(name.as_bytes())
     }
 
-    /// A nonce that another face's Interest carries, or that a dead Interest carried: the Interest came around.
+    /// A nonce that another's Interest carries, or that a dead Interest carried: the Interest came around. `peer` is the face that it comes from, where
+    /// there is one peer only.
     pub(super) fn is_duplicate(
         &mut self,
         now: Time,
         hash: u64,
         nonce: u32,
-        face: FaceId,
+        peer: Option<FaceId>,
         pending: Option<u32>,
     ) -> bool {
         if self.dead_nonces.contains(now, hash, nonce) {
@@ -133,8 +134,8 @@ impl Forwarder {
         }
         let Some(slot) = pending else { return false };
         let entry = self.pit.entry(slot);
-        // From the face that sent it before, it is a retransmission (NFD, "DUPLICATE_NONCE_IN_SAME").
-        let repeated = entry.in_records.iter().any(|record| record.nonce == nonce && record.face == face);
+        // From the peer that sent it before, it is a retransmission (NFD, "DUPLICATE_NONCE_IN_SAME"); on a link of many, somebody relayed it.
+        let repeated = entry.in_records.iter().any(|record| record.nonce == nonce && peer == Some(record.face));
         let carried = entry.in_records.iter().map(|record| record.nonce);
         !repeated && carried.chain(entry.out_records.iter().map(|record| record.nonce)).any(|carried| carried == nonce)
     }

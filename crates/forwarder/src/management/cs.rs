@@ -25,9 +25,7 @@ pub(super) fn config(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut O
             let spec = text.parse().map_err(refused)?;
             forwarder.set_policy(request.now, &spec, capacity).map_err(refused)?;
         }
-        None => {
-            capacity.into_iter().for_each(|capacity| forwarder.content_store.set_capacity(forwarder.clock, capacity))
-        }
+        None => capacity.into_iter().for_each(|capacity| forwarder.set_capacity(request.now, capacity)),
     }
     let store = &mut forwarder.content_store;
     if let Some(admit) = parameters.flag(FLAG_CS_ADMIT) {

@@ -1,6 +1,6 @@
 //! GraphML, as the Internet Topology Zoo writes it (Knight, Nguyen, Falkner, Bowden and Roughan, IEEE JSAC 29, 2011).
 //!
-//! Of a node its `label` is its name, with `-` for blanks, and its id behind it where another node has the label already; `Latitude` and
+//! Of a node its `label` is its name, with `-` for blanks, and its id behind it, as often as it takes, where another node has the name already; `Latitude` and
 //! `Longitude` are where it is drawn. Of an edge `LinkSpeedRaw` is the rate, bits a second. Where the scenario gives links no delay and both
 //! ends have a place, the delay is what light in fibre takes along the great circle (200 000 km/s). Several edges between two nodes become one
 //! link, the fastest.
@@ -72,7 +72,7 @@ impl<'a> File<'a> {
             let id = node.attribute("id").ok_or_else(|| self.fault(node, "a node without id"))?;
             let label = self.datum(node, "label").filter(|label| !label.is_empty()).unwrap_or(id);
             let mut name = label.split_whitespace().collect::<Vec<_>>().join("-");
-            if names.contains(&name) {
+            while names.contains(&name) {
                 name = format!("{name}-{id}");
             }
             let place = topology.node(name.clone());

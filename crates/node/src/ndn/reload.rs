@@ -122,7 +122,8 @@ mod tests {
     /// The fear: what an operator set by hand is lost, a face that is in use is closed, or what the file no longer says stays.
     #[test]
     fn what_the_file_says_now_is_what_runs_and_nothing_else_is_touched() {
-        let strategies = "[[ndn.strategy]]\nprefix = \"/s\"\nstrategy = \"multicast\"\n";
+        let strategy = |prefix: &str| format!("[[ndn.strategy]]\nprefix = \"{prefix}\"\nstrategy = \"multicast\"\n");
+        let strategies = strategy("/") + &strategy("/s");
         let first = config(&format!("policy = \"lru\"\n{strategies}{}{}", route("/a", 7001, 1), route("/b", 7002, 1)));
         let (_commands, receiver) = mpsc::channel();
         let mut node = EventLoop::new(&first, receiver).unwrap();
@@ -133,6 +134,8 @@ mod tests {
             let uri = format!("udp4://127.0.0.1:{port}");
             node.forwarder.face_stats().into_iter().find(|face| face.config.uri == uri).map(|face| face.id)
         };
+        let of_root = |node: &EventLoop| node.forwarder.strategy_of(&Name::root()).unwrap().to_string();
+        assert!(of_root(&node).contains("/multicast/"));
         let (kept, gone) = (face_of(&node, 7001), face_of(&node, 7002));
         assert!(kept.is_some() && gone.is_some());
         let now = node.now();
@@ -152,6 +155,7 @@ mod tests {
         assert_eq!((face_of(&node, 7001), face_of(&node, 7002)), (kept, None));
         assert!(face_of(&node, 7003).is_some());
         assert_eq!(node.forwarder.strategy_of(&name("/s")), None);
+        assert!(of_root(&node).contains("/best-route/"), "as without a file");
 
         let third = config("policy = \"sieve\"\ncontent_store = \"1MiB\"");
         node.reload(now, Reload::new(&third).unwrap()).unwrap();

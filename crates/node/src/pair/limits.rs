@@ -39,14 +39,21 @@ pub const RETRIES: u32 = 60;
 /// many behind the furthest.
 pub const WINDOW_SEGMENTS: usize = 1024;
 
-/// Bytes of one body that wait for who reads it before no more is asked for.
+/// Bytes of one body that wait for who reads it before no more is asked for; what is under way by then comes on top, up to [`WINDOW_SEGMENTS`].
 pub const UNREAD_BYTES: usize = 256 << 10;
 
 /// Fetches of one edge at once; others wait. Each may hold [`WINDOW_SEGMENTS`] in a bad case, and a hundred bytes in a good one.
 pub const FETCHES: usize = 1024;
 
-/// Pages of which the edge remembers that they are asked for in full: 8 bytes each.
+/// Requests of the far node at its origin at once; others wait, as long as for an answer. Each holds a socket and up to twice
+/// [`crate::http::limits::BUFFER_BYTES`] outside of the memory that is reserved for bodies; as many as one edge asks.
+pub const ORIGIN_REQUESTS: usize = FETCHES;
+
+/// Pages of which the edge remembers that they are asked for in full: 16 bytes each.
 pub const PRIVATE_PAGES: usize = 1 << 14;
+
+/// It remembers so long: an origin's trouble ends, and a page may become everybody's. Once in this time, one that does not costs a round trip.
+pub const PRIVATE_FOR: Duration = Duration::from_secs(600);
 
 /// Bytes that the far node reads ahead of what it is asked for: at 100 Mb/s, 40 ms.
 pub const AHEAD_BYTES: usize = 512 << 10;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use larder_node::pair::edge::{Ask, Event, Failure, Fetches};
 use larder_node::pair::far::{Desk, DeskOptions, OriginHead, Outcome};
-use larder_node::pair::message::{Content, Head};
+use larder_node::pair::message::{Answer, Content, Head};
 use larder_node::pair::naming::Object;
 use larder_node::pair::{form, limits};
 use larder_packet::{Data, DataBuilder, DigestSigner, HmacSigner, Interest, Name};
@@ -30,7 +30,7 @@ fn fetches() -> Fetches {
 
 fn desk(memory: usize) -> Desk {
     let options = DeskOptions { memory, shared_for: Duration::from_secs(10), targets: Vec::new() };
-    Desk::new(prefix(), Box::new(DigestSigner), options, 1000)
+    Desk::new(prefix(), Box::new(DigestSigner), options, 1000, [1, 2])
 }
 
 fn head(fields: &[(&'static str, &'static str)], body: Option<&[u8]>, length: Option<u64>) -> OriginHead {
@@ -84,7 +84,7 @@ fn a_far_node_that_says_nothing_is_given_up_in_time_and_not_before() {
 fn forgeries_end_a_question_and_the_right_answer_after_one_does() {
     let trust = larder_packet::HmacVerifier::new(&[1; 32]);
     let mut fetches = Fetches::new(Some(larder_node::pair::Trust::new(trust)), Streams::new(1));
-    let content = larder_node::pair::message::Answer::Head(Head {
+    let content = Answer::Head(Head {
         status: StatusCode::OK,
         headers: HeaderMap::new(),
         body: Content::Inline(Bytes::from_static(b"x")),
@@ -176,6 +176,96 @@ fn a_body_comes_as_it_is_made_and_is_let_go() {
         desk.on_timeout(now, &mut out);
     }
     assert_eq!((desk.figures().reserved_bytes, desk.next_timeout()), (0, None));
+}
+
+/// What becomes of a question: the answer's content.
+fn answered(desk: &mut Desk, ask: Ask, of_origin: OriginHead) -> (Answer, Option<Duration>) {
+    let (mut fetches, mut out) = (fetches(), Outcome::default());
+    fetches.begin(Time::ZERO, 1, ask);
+    hand_in(desk, Time::ZERO, &interests(&mut fetches, Time::ZERO), &mut out);
+    let id = out.orders[0].id;
+    desk.on_head(Time::ZERO, 1, id, of_origin, &mut out);
+    let data = Data::decode(&out.replies[0].wire).unwrap();
+    (Answer::decode(data.content).unwrap(), data.freshness)
+}
+
+/// The fear: one page's own version tells a stranger under which name the next client's is.
+#[test]
+fn nobody_guesses_where_the_body_of_one_clients_page_is() {
+    let mut desk = desk(100 << 20);
+    let mut version = |number: u32, is_shared: bool| {
+        let page = ask(Method::GET, &format!("/{number}"));
+        let page = if is_shared { page } else { Ask { shared: None, ..page } };
+        match answered(&mut desk, page, head(&[("cache-control", "max-age=9")], None, Some(50_000))).0 {
+            Answer::Head(Head { body: Content::Segments { version, .. }, .. }) => version,
+            other => panic!("{other:?}"),
+        }
+    };
+    let shared = [version(1, true), version(2, true)];
+    assert_eq!(shared[1], shared[0] + 1);
+    let own = [version(3, false), version(4, false), version(5, false)];
+    for pair in own.windows(2) {
+        assert!(pair[0].abs_diff(pair[1]) > 1 << 32, "{own:?}");
+    }
+    assert!(own.iter().all(|own| own.abs_diff(shared[0]) > 1 << 32), "{own:?}");
+}
+
+/// The fear: an origin that fails where a field is missing, which the shared form left out, fails always.
+#[test]
+fn trouble_is_heard_of_the_whole_request_alone() {
+    let mut desk = desk(1 << 20);
+    let trouble = || OriginHead { status: StatusCode::SERVICE_UNAVAILABLE, ..head(&[], Some(b"who?"), Some(4)) };
+    assert_eq!(answered(&mut desk, ask(Method::GET, "/a"), trouble()).0, Answer::InFull);
+    let in_full = Ask { shared: None, ..ask(Method::GET, "/b") };
+    assert!(matches!(answered(&mut desk, in_full, trouble()).0, Answer::Head(_)));
+}
+
+/// The fear: one hour of trouble, and nobody shares the page again.
+#[test]
+fn a_page_that_was_not_for_everybody_is_asked_for_as_such_again_some_day() {
+    let (mut fetches, mut desk, mut now) = (fetches(), desk(10 << 20), Time::ZERO);
+    let mut asked_again = Vec::new();
+    for wait in [Duration::ZERO, limits::PRIVATE_FOR / 2, limits::PRIVATE_FOR] {
+        now += wait;
+        let id = asked_again.len() as u64;
+        fetches.begin(now, id, ask(Method::GET, "/a"));
+        let mut out = Outcome::default();
+        for _ in 0..2 {
+            hand_in(&mut desk, now, &interests(&mut fetches, now), &mut out);
+            for order in out.orders.split_off(0) {
+                desk.on_head(now, 1, order.id, head(&[("cache-control", "private")], Some(b"x"), None), &mut out);
+            }
+            hand_back(&mut fetches, now, &mut out);
+        }
+        asked_again.push(fetches.figures().asked_again);
+    }
+    assert_eq!(asked_again, [1, 1, 2]);
+}
+
+/// The fear: a cache on the way goes on naming a body of which the far node has kept the end alone.
+#[test]
+fn what_is_kept_as_a_window_is_named_by_no_cache_and_to_nobody_who_comes_late() {
+    let mut desk = desk(20 << 20);
+    let page = || ask(Method::GET, "/stream");
+    let fields = [("cache-control", "max-age=60")];
+    let (answer, freshness) = answered(&mut desk, page(), head(&fields, None, None));
+    assert_eq!(freshness, None);
+    let Answer::Head(Head { body: Content::Segments { version, .. }, .. }) = answer else { panic!("{answer:?}") };
+    let (mut out, id) = (Outcome::default(), 1);
+    let mut segment = 0;
+    while segment <= 2 * limits::WINDOW_SEGMENTS as u64 {
+        desk.on_piece(Time::ZERO, id, &[7; limits::SEGMENT_BYTES], &mut out);
+        let name = page().object.versioned(version);
+        let mut interest = name.clone();
+        interest.push_segment(segment);
+        let wire = larder_packet::InterestBuilder::new(interest).build();
+        hand_in(&mut desk, Time::ZERO, &[wire], &mut out);
+        segment += 1;
+    }
+    assert_eq!(desk.figures().gone, 0);
+    let before = desk.figures().requests;
+    answered(&mut desk, page(), head(&fields, Some(b"new"), Some(3)));
+    assert_eq!(desk.figures().requests, before + 1, "who comes late has a body of his own");
 }
 
 /// The fear: who asks for what nobody has made takes the memory, or ends the node.

@@ -171,6 +171,7 @@ fn a_page_is_fetched_by_its_name_alone() {
     let far = Place::far(origin.address, "");
     assert_eq!(fetch(&far, "/far/example.test/large").unwrap(), noise(1_000_000));
     assert_eq!(fetch(&far, "/far/example.test/page").unwrap(), b"hello");
+    assert_eq!(fetch(&far, "/far/example.test/browser").unwrap(), b"none", "a name has no fields to vary by");
     assert!(fetch(&far, "/far/example.test/none").unwrap_err().contains("no such object"));
     assert!(fetch(&far, "/far/example.test/seen").unwrap_err().contains("no such object"), "no-store is nobody else's");
 }

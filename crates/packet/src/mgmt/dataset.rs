@@ -216,7 +216,7 @@ elements! {
         hits: u64 = one(Number, nfd::N_HITS),
         /// Interests that it could not answer.
         misses: u64 = one(Number, nfd::N_MISSES),
-        /// How many of them may have been asked under prefixes that are forgotten.
+        /// Requests beside them that there may have been before the prefix was counted.
         overcount: u64 = one(Number, nfd::LARDER_OVERCOUNT),
     }
 }

@@ -189,12 +189,15 @@ impl LruCurve {
         let known = guess.filter(|slot| is(*slot)).or_else(|| self.index.find(access.id, is));
         let place = known.map(|slot| self.objects[slot.index()].place);
         let asked = access.size.max(1);
-        let size = match place.map(|place| (place, self.sizes[place as usize])) {
-            Some((place, size)) if size != asked && self.is_held(place, size) => {
+        // Caches hold it whose marks are below `held_from`.
+        let (size, held_from) = match place.map(|place| (place, self.sizes[place as usize])) {
+            Some((place, size)) if size == asked => (size, place + 1),
+            Some((place, size)) if self.is_held(place, size) => {
                 self.size_changes += 1;
-                size
+                (size, place + 1)
             }
-            _ => asked,
+            // Marks below its place have passed it over, as too large.
+            _ => (asked, 0),
         };
         place.into_iter().for_each(|place| self.sizes[place as usize] = 0);
         // The first cache that it fits into.
@@ -209,8 +212,6 @@ impl LruCurve {
             Some(slot) => self.objects[slot.index()].place = new,
             None => self.remember(access.id, new),
         }
-        // Caches hold it whose marks are below this.
-        let held_from = place.map_or(0, |place| place + 1);
         let scale = 1.0 / self.sample.rate();
         for cache in &mut self.caches[first..] {
             if cache.from < held_from {
@@ -314,6 +315,23 @@ mod tests {
             let found = [curve.index.len(), curve.sizes.capacity()];
             assert!(found.iter().all(|objects| *objects <= bound), "pattern {pattern}: {found:?}, at most {bound}");
         }
+    }
+
+    #[test]
+    fn a_cache_has_what_it_passed_over() {
+        let shown = |requests: &[(u64, u64)], rate| {
+            let mut curve = LruCurve::new(&[10, 1000], Sample::of(rate, 1).unwrap(), usize::MAX);
+            let access = |(id, size): &(u64, u64)| Access { id: *id, size: *size, now: Time::ZERO };
+            curve.requests(&requests.iter().map(access).collect::<Vec<_>>());
+            curve
+        };
+        // Too large for the smaller cache, gone from the larger one, then small.
+        let smaller = [(1, 500), (2, 600), (1, 5)];
+        let curve = shown(&smaller, 1.0);
+        assert_eq!((curve.misses()[0].1.requests, curve.size_changes), (3.0, 0));
+        assert_eq!(curve.caches[0].used, 5);
+        // What it was not thought to hold leaves again.
+        shown(&[&smaller[..], &[(3, 1), (4, 9), (5, 9), (6, 9)]].concat(), 0.1);
     }
 
     #[test]

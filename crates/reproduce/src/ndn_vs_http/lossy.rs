@@ -94,7 +94,13 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         "links",
         format!("{}, queues of 1000 packets; the delay each way, between the edges and the top", sweep.rate),
     );
-    section.condition("file", format!("{} bytes; {} runs; fresh programs, empty caches", sweep.file_bytes, sweep.runs));
+    section.condition(
+        "file",
+        format!(
+            "{} bytes; {} runs; fresh programs (the pair's have fetched a small one), empty caches",
+            sweep.file_bytes, sweep.runs
+        ),
+    );
     section.condition("latest link", format!("{:.0} µs late at the 99th percentile of a run", latest as f64 / 1e3));
     section.table("Download times", ["clients", "delay, ms", "loss, %", "system", "mean, s", "± s (90 %)"], rows);
     let drawn = |keep: &dyn Fn(&Point) -> bool, x: &dyn Fn(&Point) -> f64| -> Vec<Series> {

@@ -133,8 +133,9 @@ impl Site {
             System::Pair => {
                 self.start_lighttpd()?;
                 let secret = self.write("secret", b"a secret of 32 bytes and some more")?;
+                // A body is shared on the way up to an eighth of the memory: the file of the clean links has 100 MB.
                 let gateway = format!(
-                    "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nsecret = {secret:?}\n"
+                    "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nsecret = {secret:?}\nmemory = \"1GiB\"\n"
                 );
                 self.start_node_with("server", None, &gateway, "listen = \"\"", 6363)?;
                 self.start_node("top", Some("server"))?;

@@ -170,7 +170,7 @@ impl Fetches {
             due: BTreeSet::new(),
             ready: VecDeque::new(),
             rtt: RttEstimator::default(),
-            private: PrivatePages { keys, hashes: vec![0; limits::PRIVATE_PAGES] },
+            private: PrivatePages { keys, pages: vec![(0, Time::ZERO); limits::PRIVATE_PAGES] },
             trust,
             nonces,
             streams,
@@ -187,7 +187,7 @@ impl Fetches {
     /// Begins a fetch; `id` must be new.
     pub fn begin(&mut self, now: Time, id: u64, ask: Ask) {
         self.figures.requests += 1;
-        let in_full = ask.shared.is_none() || self.private.holds(self.private.page(&ask));
+        let in_full = ask.shared.is_none() || self.private.holds(now, self.private.page(&ask));
         self.figures.shared += u64::from(!in_full);
         let asking = Asking::new(now, ask, in_full, self.rtt.clone());
         self.wait_for(id, asking.name.as_bytes());
@@ -264,7 +264,7 @@ impl Fetches {
                     *unread += bytes.len();
                     events.push((id, Event::Piece(Bytes::copy_from_slice(bytes))));
                 });
-                self.settle(id, events);
+                self.settle(now, id, events);
             }
             Phase::Asking(_) => {}
         }
@@ -279,7 +279,7 @@ impl Fetches {
         let head = match Answer::decode(data.content) {
             Ok(Answer::Head(head)) => head,
             Ok(Answer::InFull) if !asking.in_full => {
-                self.private.note(self.private.page(&asking.ask));
+                self.private.note(now, self.private.page(&asking.ask));
                 self.figures.asked_again += 1;
                 let (old, ask) = (asking.name.clone(), asking.ask.clone());
                 **asking = Asking::new(now, ask, true, self.rtt.clone());
@@ -339,7 +339,7 @@ impl Fetches {
                     (Phase::Asking(_), _) => {}
                     (Phase::Reading(reading), reason) => {
                         reading.fetcher.on_nack(now, name, reason);
-                        self.settle(id, events);
+                        self.settle(now, id, events);
                     }
                 }
             }
@@ -371,14 +371,14 @@ impl Fetches {
                 }
                 Phase::Reading(reading) => {
                     reading.fetcher.on_timeout(now);
-                    self.settle(id, events);
+                    self.settle(now, id, events);
                 }
             }
         }
     }
 
     /// Sees whether a transfer is over.
-    fn settle(&mut self, id: u64, events: &mut Vec<(u64, Event)>) {
+    fn settle(&mut self, now: Time, id: u64, events: &mut Vec<(u64, Event)>) {
         let Some(Fetch { phase: Phase::Reading(reading), .. }) = self.fetches.get(&id) else { return };
         match reading.fetcher.progress() {
             Progress::Running => self.ready.push_back(id),
@@ -392,7 +392,7 @@ impl Fetches {
             Progress::Failed(error) => {
                 let failure = Failure::Body(error.clone());
                 // Caches on the way may name this body for a while: who asks next asks past them.
-                self.private.note(reading.page);
+                self.private.note(now, reading.page);
                 self.fail(id, failure, events);
             }
         }
@@ -489,21 +489,23 @@ fn verify(data: &Data<'_>, trust: Option<&Trust>) -> bool {
 /// that is forgotten, or taken for another, costs a round trip more or is not shared, and nothing else.
 struct PrivatePages {
     keys: [u64; 2],
-    hashes: Vec<u64>,
+    /// Each with the end of its time.
+    pages: Vec<(u64, Time)>,
 }
 
 impl PrivatePages {
-    fn holds(&self, page: u64) -> bool {
-        self.hashes[self.place(page)] == page
+    fn holds(&self, now: Time, page: u64) -> bool {
+        let (noted, until) = self.pages[self.place(page)];
+        noted == page && now < until
     }
 
-    fn note(&mut self, page: u64) {
+    fn note(&mut self, now: Time, page: u64) {
         let place = self.place(page);
-        self.hashes[place] = page;
+        self.pages[place] = (page, now + limits::PRIVATE_FOR);
     }
 
     fn place(&self, page: u64) -> usize {
-        page as usize % self.hashes.len()
+        page as usize % self.pages.len()
     }
 
     /// The hash of the page without its query: what one search is, all are. Validations are pages of their own: a 304 says less of how long it holds.

@@ -113,6 +113,11 @@ impl Body {
         !self.is_shared
     }
 
+    /// Its beginning is gone: who asks from now on shall not be told of it.
+    pub(super) fn is_shared_no_more(&self) -> bool {
+        self.is_shared && self.base > 0
+    }
+
     /// Takes what has come. Where it is to be looked at again if nothing more comes, when.
     pub(super) fn push(&mut self, now: Time, mut bytes: &[u8]) -> Option<Time> {
         self.received += bytes.len() as u64;

@@ -11,13 +11,15 @@ use crate::pair::message::{self, Answer, Content, Head, Request};
 use crate::pair::naming::{self, Object, Subject};
 use crate::pair::{form, limits};
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, SET_COOKIE, VIA};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use larder_http::{Now, Sharing, sharing};
 use larder_packet::{DataBuilder, Interest, Name, PitToken, Signer, types};
 use larder_transfer::Metadata;
 use larder_units::Time;
+use siphasher::sip::SipHasher13;
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hasher;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// How a far node answers.
@@ -125,6 +127,7 @@ pub struct Desk {
     flushes: VecDeque<(Time, Vec<u8>)>,
     last_id: u64,
     last_version: u64,
+    version_key: [u64; 2],
     reserved: usize,
     housekeeping: Time,
     figures: Figures,
@@ -161,7 +164,14 @@ enum Form {
 
 impl Desk {
     /// Answers for everything under `prefix`. Versions begin behind `version`: the microseconds since 1970, so that no start repeats another's.
-    pub fn new(prefix: Name, signer: Box<dyn Signer>, options: DeskOptions, version: u64) -> Desk {
+    /// `version_key` is random: from it come the versions that nobody shall guess.
+    pub fn new(
+        prefix: Name,
+        signer: Box<dyn Signer>,
+        options: DeskOptions,
+        version: u64,
+        version_key: [u64; 2],
+    ) -> Desk {
         Desk {
             prefix,
             signer,
@@ -172,6 +182,7 @@ impl Desk {
             flushes: VecDeque::new(),
             last_id: 0,
             last_version: version,
+            version_key,
             reserved: 0,
             housekeeping: Time::ZERO,
             figures: Figures::default(),
@@ -283,18 +294,19 @@ impl Desk {
         let fresh_for = match (form, sharing) {
             (Form::InFull, _) => None,
             (Form::Metadata, Sharing::Never) => return self.refuse_metadata(now, id, &key, out),
+            // The name alone is all that is asked by: there is nothing to vary by.
             (Form::Metadata, Sharing::WhenValidated) => Some(Duration::ZERO),
+            (Form::Metadata, _) if !form::is_enough(&head.headers) => Some(Duration::ZERO),
             (_, Sharing::For(fresh)) if form::is_enough(&head.headers) => {
                 // What caches may name has to stay: where room is short, nothing is promised.
                 let crowded = self.reserved > self.options.memory / 2;
                 Some(if crowded { Duration::ZERO } else { fresh.min(self.options.shared_for) })
             }
-            // The origin's trouble is everybody's, and asking again would add to it.
-            (Form::Shared, _) if is_trouble(head.status) && !head.headers.contains_key(SET_COOKIE) => {
-                Some(Duration::ZERO)
-            }
             _ => return self.ask_in_full(now, id, &key, out),
         };
+        // Of unknown length, it is kept as a window: what a cache on the way named might be gone.
+        let is_window = head.body.is_none() && head.length.is_none() && !is_head;
+        let fresh_for = fresh_for.map(|fresh| if is_window { Duration::ZERO } else { fresh });
         if form == Form::Metadata && head.status != StatusCode::OK {
             return self.refuse_metadata(now, id, &key, out);
         }
@@ -409,8 +421,7 @@ impl Desk {
             return Opened::NoRoom;
         }
         self.reserved += needed;
-        self.last_version += 1;
-        let version = self.last_version;
+        let version = self.next_version(fresh_for.is_some());
         let name = object.versioned(version);
         let segment_bytes = segment_bytes(&name);
         let mut body = Body::new(id, name, key, segment_bytes, length, whole.is_some(), needed, fresh_for, now);
@@ -426,6 +437,18 @@ impl Desk {
         }
         self.bodies.insert(versioned, body);
         Opened::Body(Content::Segments { version, length })
+    }
+
+    /// Whoever knows a body's name may fetch it: that of one client's response is told in its head alone, whose own name nobody guesses.
+    fn next_version(&mut self, is_shared: bool) -> u64 {
+        self.last_version += 1;
+        if is_shared {
+            return self.last_version;
+        }
+        let [key, other] = self.version_key;
+        let mut hasher = SipHasher13::new_with_keys(key, other);
+        hasher.write_u64(self.last_version);
+        hasher.finish()
     }
 
     fn answer(&mut self, now: Time, id: u64, key: &[u8], head: Head, fresh_for: Option<Duration>, out: &mut Outcome) {
@@ -575,8 +598,11 @@ impl Desk {
                 self.say_gone(name.clone(), segment, token, out);
             }
         }
-        if let Some(body) = self.bodies.get_mut(name.as_bytes()) {
-            out.grants.extend(body.grant().map(|bytes| (body.id(), bytes)));
+        let Some(body) = self.bodies.get_mut(name.as_bytes()) else { return };
+        out.grants.extend(body.grant().map(|bytes| (body.id(), bytes)));
+        if body.is_shared_no_more() {
+            let question = body.question().to_vec();
+            self.forget_question(&question);
         }
     }
 
@@ -659,11 +685,6 @@ const TIMED_OUT: (StatusCode, &str) =
 const UNREACHABLE: (StatusCode, &str) = (StatusCode::BAD_GATEWAY, "larder: the far node does not reach the origin\n");
 const HEAD_TOO_LARGE: (StatusCode, &str) =
     (StatusCode::BAD_GATEWAY, "larder: the fields of the origin's response do not fit a Data\n");
-
-/// The server's failures that a client may meet with patience.
-fn is_trouble(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 500 | 502 | 503 | 504)
-}
 
 /// Bytes of body for which an answer has room.
 fn inline_room(key: &[u8], headers: &HeaderMap) -> usize {

@@ -74,7 +74,7 @@ impl Far {
             targets: vec![::http::HeaderName::from_static("cdn-cache-control")],
         };
         let version = u64::try_from(since_1970().as_micros()).unwrap_or(u64::MAX);
-        let desk = Desk::new(prefix.clone(), signer, options, version);
+        let desk = Desk::new(prefix.clone(), signer, options, version, crate::entropy::words());
         let (events, receiver) = channel();
         let requests = Requests::start(&config.origin, events, Arc::clone(&waker))?;
         let (stop, figures) = (Arc::new(AtomicBool::new(false)), Arc::default());

@@ -44,6 +44,8 @@ struct Asker {
     origin: Authority,
     events: Sender<(u64, FromOrigin)>,
     waker: Arc<mio::Waker>,
+    /// Places for [`limits::ORIGIN_REQUESTS`].
+    places: Semaphore,
 }
 
 impl Requests {
@@ -80,7 +82,7 @@ impl Requests {
             .http1_max_buf_size(BUFFER_BYTES)
             .set_host(false)
             .build(connector);
-        let asker = Arc::new(Asker { client, origin, events, waker });
+        let asker = Arc::new(Asker { client, origin, events, waker, places: Semaphore::new(limits::ORIGIN_REQUESTS) });
         Ok(Requests { runtime: handle, stop, thread, asker, under_way: HashMap::new() })
     }
 
@@ -135,6 +137,9 @@ impl Asker {
                 length: None,
             };
             return self.say(id, FromOrigin::Head(Box::new(head)));
+        };
+        let Ok(Ok(_place)) = timeout(RESPONSE, self.places.acquire()).await else {
+            return self.say(id, FromOrigin::Failed { timed_out: true });
         };
         let response = match timeout(RESPONSE, self.client.request(request)).await {
             Ok(Ok(response)) => response,

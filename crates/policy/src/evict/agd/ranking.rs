@@ -222,8 +222,12 @@ impl Ranking {
 
     /// Would a newcomer in `class` be due after everyone who must leave for `short` bytes? So it is where what is due before it has as many
     /// bytes, in whatever order they are counted: from the low classes, where the large objects are. After a number of objects that
-    /// bounds the work, the rest is believed. From [`STUBBORN_POWER`] on, the newcomer counts as one class less.
+    /// bounds the work, the rest is believed. From [`STUBBORN_POWER`] on, the newcomer counts as one class less. At the power 0 nobody is refused: who
+    /// was moved last would be due at the same time, and must leave for a newcomer that takes all the room.
     fn outlasts(&self, class: u8, short: u64) -> bool {
+        if self.power == 0.0 {
+            return true;
+        }
         let class = if self.power >= STUBBORN_POWER { class.saturating_sub(1) } else { class };
         let due = self.clock + self.lifetimes[usize::from(class)];
         if self.dues.first().is_none_or(|(_, first)| first >= due) {
