@@ -1,12 +1,14 @@
 //! Connections to one server of an origin: opened where there is none, kept for a while where nobody needs them.
 //!
 //! Each request thread keeps its own, so that a connection is driven by the thread whose requests it carries. A request takes the one that was given
-//! back last; what hyper had not written when the server closed it comes back, and goes to another.
+//! back last; what hyper had not written when the server closed it comes back, and goes to another. What it had written may have been acted upon: it
+//! goes to a new connection once more where the method allows it (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 
 use super::body::{BodyError, OriginBody, Upload};
 use super::{limits, threads};
 use ::http::uri::{Authority, Scheme, Uri};
 use ::http::{Request, Response};
+use hyper::body::Body;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use larder_http::UpstreamFailure;
@@ -60,19 +62,24 @@ impl Server {
 
     /// Asks. The fields are complete, `Host` among them; the target is in origin form.
     pub(super) async fn ask(self: &Arc<Self>, mut request: Request<Upload>) -> Result<Response<OriginBody>, Failed> {
+        let mut kept_may_serve = true;
         loop {
-            let (mut sender, is_fresh) = match self.take() {
+            let (mut sender, is_fresh) = match kept_may_serve.then(|| self.take()).flatten() {
                 Some(sender) => (sender, false),
                 None => (self.connect().await?, true),
             };
+            let spare = if is_fresh { None } else { spare(&request) };
             match sender.try_send_request(request).await {
                 Ok(response) => {
                     let lease = Lease { sender, server: Arc::clone(self) };
                     return Ok(response.map(|body| OriginBody::received(body, lease)));
                 }
-                // Closed from the other side, and nothing has been sent. A fresh one fails for a reason.
-                Err(mut error) => match error.take_message() {
-                    Some(again) if !is_fresh => request = again,
+                // A fresh one fails for a reason; a kept one perhaps because the server closed it just now.
+                Err(mut error) => match (error.take_message(), spare) {
+                    (Some(again), _) if !is_fresh => request = again,
+                    (None, Some(again)) if classify(error.error()).0 == UpstreamFailure::Unreachable => {
+                        (request, kept_may_serve) = (again, false);
+                    }
                     _ => return Err(classify(error.error())),
                 },
             }
@@ -133,6 +140,18 @@ impl Server {
     }
 }
 
+/// The same once more, where it may be sent twice.
+fn spare(request: &Request<Upload>) -> Option<Request<Upload>> {
+    if !request.method().is_idempotent() || !request.body().is_end_stream() {
+        return None;
+    }
+    let mut spare = Request::new(Upload::empty());
+    *spare.method_mut() = request.method().clone();
+    *spare.uri_mut() = request.uri().clone();
+    *spare.headers_mut() = request.headers().clone();
+    Some(spare)
+}
+
 /// The connection runs by itself until either side ends it.
 async fn speak(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> io::Result<SendRequest<Upload>> {
     let shaken = http1::Builder::new().max_buf_size(limits::BUFFER_BYTES).handshake(TokioIo::new(stream)).await;
@@ -186,7 +205,7 @@ fn classify(error: &hyper::Error) -> Failed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::body::Body;
+    use ::http::Method;
     use socket2::{Domain, Socket, Type};
     use std::net::SocketAddr;
     use std::time::Duration;
@@ -250,5 +269,35 @@ mod tests {
         lock(&server.idle[threads::current()])[0].since -= limits::ORIGIN_IDLE;
         server.sweep();
         assert_eq!(kept(), 0);
+    }
+
+    /// The fears: a server closes a kept connection as a request comes, and a page is a 502; or an order is carried out twice.
+    #[tokio::test]
+    async fn what_a_kept_connection_swallows_is_asked_once_more_unless_it_changes_something() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = server(listener.local_addr().unwrap());
+        let count = tokio::spawn(async move {
+            let mut buffer = [0; 1000];
+            let mut requests = 0;
+            // Each connection answers once, reads once more, and closes.
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let _ = stream.read(&mut buffer).await.unwrap();
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+                requests += 1 + usize::from(stream.read(&mut buffer).await.unwrap() > 0);
+            }
+            requests
+        });
+        let asked = async |method: Method| {
+            let mut request = Request::new(Upload::empty());
+            *request.method_mut() = method;
+            let answered = server.ask(request).await.is_ok();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            answered
+        };
+        assert!(asked(Method::GET).await);
+        assert!(asked(Method::GET).await, "swallowed, and asked anew");
+        assert!(!asked(Method::POST).await, "swallowed");
+        assert_eq!(count.await.unwrap(), 4);
     }
 }
