@@ -161,7 +161,7 @@ impl Store {
 
     pub(crate) fn end_walk(&mut self, now: Time) {
         self.walks = self.walks.saturating_sub(1);
-        self.all_invalidated = Some(now);
+        self.all_invalidated = self.all_invalidated.max(Some(now));
     }
 
     /// Removes, or makes stale, what `takes` says of the slots from `from` on, [`limits::PURGE_STEP`] of them. Returns how many it took, and
@@ -279,11 +279,12 @@ struct Invalidated {
 
 impl Invalidated {
     fn note(&mut self, hash: u64, now: Time) {
+        // Threads read the clock before they wait for the cache: what comes later may be of an earlier time, and must not take back what was said.
         if self.last != hash {
-            self.others_at = self.last_at;
-            self.last = hash;
+            let others_at = self.others_at.max(self.last_at);
+            (self.last, self.last_at, self.others_at) = (hash, self.others_at, others_at);
         }
-        self.last_at = Some(now);
+        self.last_at = self.last_at.max(Some(now));
     }
 
     /// When the key, or one that cannot be told from it, was last invalidated.

@@ -106,19 +106,20 @@ proptest! {
 
 proptest! {
     /// The fear: an invalidation is forgotten because another key came into its bucket; or one busy key keeps its neighbours out of the store.
+    /// Times are not in order: threads read the clock before they have the cache.
     #[test]
-    fn no_invalidation_is_forgotten(hashes in prop::collection::vec(0u64..4, 1..30)) {
+    fn no_invalidation_is_forgotten(noted in prop::collection::vec((0u64..4, 0u64..40), 1..30)) {
         let mut bucket = Invalidated::default();
         let mut exact = [None; 5];
-        for (second, hash) in (1..).zip(&hashes) {
-            let now = Time::from_secs(second);
+        for (hash, second) in &noted {
+            let now = Time::from_secs(*second);
             bucket.note(*hash, now);
-            exact[*hash as usize] = Some(now);
+            exact[*hash as usize] = exact[*hash as usize].max(Some(now));
             for (hash, at) in (0u64..).zip(exact) {
                 prop_assert!(bucket.at(hash) >= at);
             }
         }
-        let busy = hashes.iter().all(|hash| *hash == hashes[0]);
+        let busy = noted.iter().all(|(hash, _)| *hash == noted[0].0);
         prop_assert_eq!(bucket.at(4).is_none(), busy);
     }
 }

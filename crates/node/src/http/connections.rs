@@ -118,8 +118,11 @@ impl Server {
     async fn open(&self) -> io::Result<TcpStream> {
         let addresses: Vec<_> = tokio::net::lookup_host((self.host.as_str(), self.port)).await?.collect();
         let share = limits::CONNECT / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
+        let last = addresses.last().copied();
         let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for address in addresses {
+            // The last has what is left of the whole, which the caller bounds.
+            let share = if Some(address) == last { limits::CONNECT } else { share };
             match timeout(share, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(error)) => failed = error,

@@ -91,7 +91,8 @@ pub const DISK_QUEUE_SHARE: u64 = 8;
 /// drop what comes, before that write is due.
 pub const DISK_QUEUE_LEAST_BYTES: u64 = 8 << 20;
 
-/// Idle connections kept to the origin: as many as bursts need, and far below a server's own limit.
+/// Idle connections that each request thread keeps to one server: as many as bursts need. With [`ORIGIN_IDLE`] they are as many as were needed at once
+/// in the last seconds, at most.
 pub const ORIGIN_IDLE_CONNECTIONS: usize = 128;
 
 /// An idle connection to the origin is closed after this. Servers close theirs after 5 (Node, Apache) to 75 seconds (nginx); whoever is

@@ -3,7 +3,7 @@
 //! ```text
 //!  clients ──► listen ──► proxy ──► larder_http::Cache (one look-up; a hit copies no body)
 //!                           │
-//!                           ├─ miss ─► upstream ─► hyper's client and its pool, or the generated origin in this process
+//!                           ├─ miss ─► upstream ─► a connection to a server (connections), a far node, or the generated origin in this process
 //!                           │            └─ collect: the body into the cache, and beside it to all who asked meanwhile
 //!                           └─ the same miss once more: follow
 //! ```
@@ -16,7 +16,7 @@
 //! # Towards the origin
 //! The client's `Host` is passed on as it is keyed: in small letters, without port 80. `X-Forwarded-For` gets the client's address
 //! appended, so its last entry is the one to trust. `X-Forwarded-Host` and `X-Forwarded-Proto` are overwritten, and other fields that
-//! frameworks take for the target are removed (a list in `proxy.rs`): they are not part of the key, so what they select must not be
+//! frameworks take for the target are removed (a list in `errand.rs`): they are not part of the key, so what they select must not be
 //! stored under it.
 //!
 //! A request that has our name eight times in `Via` goes round in a circle and gets 508 (`round_trip.rs`); `Max-Forwards` of OPTIONS and
