@@ -34,7 +34,7 @@ struct Line {
 }
 
 impl Rows {
-    /// Rows that the file at `path` keeps too: with those that an earlier run left there if it is to `resume`, else of nobody.
+    /// Rows that the file at `path` keeps too: with those that an earlier run left there if it is to `resume`; else those are moved to `path.old`.
     ///
     /// # Errors
     /// [`Error`] where it cannot be opened, another run has it, or it holds anything else than such rows; a torn last line is cut off.
@@ -49,6 +49,9 @@ impl Rows {
             TryLockError::Error(error) => said(error),
         })?;
         let mut text = Vec::new();
+        if !resume && file.metadata().map_err(said)?.len() > 0 {
+            std::fs::copy(path, path.with_added_extension("old")).map_err(said)?;
+        }
         if resume {
             (&file).take(MAX_BYTES + 1).read_to_end(&mut text).map_err(said)?;
         }
@@ -140,6 +143,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         drop(Rows::open(&path, false).unwrap());
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "nobody asked to resume");
+        assert_eq!(std::fs::read_to_string(directory.path().join("rows.jsonl.old")).unwrap(), text, "an hour's work");
     }
 
     #[test]

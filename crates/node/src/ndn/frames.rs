@@ -1,6 +1,7 @@
 //! What a link of frames has queued: packets cut to its MTU, with link reliability where the face wants it.
 
 use super::link::{Refused, SpareBuffers};
+use crate::limits;
 use larder_forwarder::Send;
 use larder_packet::{Fragmenter, Reliability};
 use larder_units::Time;
@@ -87,8 +88,11 @@ impl Frames {
     pub(super) fn on_timeout(&mut self, now: Time) -> u64 {
         let Frames { mtu, reliability: Some(reliability), bytes, lengths, .. } = self else { return 0 };
         reliability.on_timeout(now, *mtu, |frame| {
-            bytes.extend_from_slice(frame);
-            lengths.push(frame.len());
+            // A socket that takes nothing: what does not fit is lost, as on the link, and Acks do not pile up.
+            if bytes.len() < limits::SEND_QUEUE_BYTES {
+                bytes.extend_from_slice(frame);
+                lengths.push(frame.len());
+            }
         })
     }
 

@@ -2,9 +2,9 @@
 //!
 //! A fetch is a question first, sent again by the RTO until it is answered; then, where the body did not come with the head, a
 //! [`larder_transfer::Fetcher`] of its segments. Round trips that one fetch has measured are where the next one begins. A fetch whose reader is
-//! [`limits::UNREAD_BYTES`] behind asks for nothing more.
+//! [`limits::UNREAD_BYTES`] behind asks for nothing more, and the more fetches there are, the less each may have under way.
 //!
-//! Cost: a packet is one look-up of its name. Memory: what fetches hold, [`limits::WINDOW_SEGMENTS`] each at most.
+//! Cost: a packet is one look-up of its name. Memory: what fetches hold, 700 MB at most (`window_segments`).
 
 use crate::pair::keys::Trust;
 use crate::pair::limits;
@@ -310,7 +310,7 @@ impl Fetches {
         let options = FetchOptions {
             lifetime: limits::LIFETIME,
             retries: limits::RETRIES,
-            max_window: limits::WINDOW_SEGMENTS,
+            max_window: window_segments(self.fetches.len()),
             naming: Naming::Exact,
             ..FetchOptions::default()
         };
@@ -476,6 +476,12 @@ impl Asking {
     }
 }
 
+/// Segments that a fetch may have under way which is the nth of those under way when it begins. The nth oldest always began with n or more, so that
+/// all together have at most `FLIGHT_SEGMENTS · (1 + ln(FETCHES · WINDOW_SEGMENTS / FLIGHT_SEGMENTS))`.
+fn window_segments(nth: usize) -> usize {
+    (limits::FLIGHT_SEGMENTS / nth.max(1)).min(limits::WINDOW_SEGMENTS)
+}
+
 /// As [`Fetcher`] does: without a key, digests count, and other signatures are taken as they are.
 fn verify(data: &Data<'_>, trust: Option<&Trust>) -> bool {
     match trust {
@@ -517,5 +523,18 @@ impl PrivatePages {
         let conditions = [IF_NONE_MATCH, IF_MODIFIED_SINCE];
         hasher.write_u8(u8::from(conditions.iter().any(|name| ask.headers.contains_key(name))));
         hasher.finish().max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_readers_take_all_memory() {
+        let segments: usize = (1..=limits::FETCHES).map(window_segments).sum();
+        assert!(segments * larder_packet::limits::MAX_PACKET_BYTES < 760 << 20, "{segments}");
+        assert_eq!(window_segments(1), limits::WINDOW_SEGMENTS);
+        assert_eq!(window_segments(limits::FETCHES), 16, "still enough for a window");
     }
 }
