@@ -28,7 +28,7 @@ enum FaceVerb {
     },
     /// Connect to another forwarder
     Create {
-        /// Its URI: udp://HOST:PORT, tcp://HOST:PORT or ether://[02:00:00:00:00:01]
+        /// Its URI: udp://HOST:PORT, tcp://HOST:PORT or `ether://[02:00:00:00:00:01]`
         uri: String,
 
         /// The interface of an Ethernet face: dev://eth0
