@@ -4,6 +4,7 @@
 mod wire;
 
 use larder_node::http::{HttpConfig, OriginGroup, Upstream};
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,6 +75,19 @@ fn a_dead_server_costs_no_client_anything_but_what_may_not_be_repeated() {
         failed > 0 && alive.requests() - before == 30 - failed,
         "a POST that failed is not sent again: {statuses:?}"
     );
+}
+
+#[test]
+fn who_sends_a_body_after_its_head_hears_that_no_server_answers_and_keeps_the_connection() {
+    let node = Node::with(&config(dead(), Vec::new()));
+    let mut stream = std::net::TcpStream::connect(node.address).unwrap();
+    let mut answers = std::io::BufReader::new(stream.try_clone().unwrap());
+    for _ in 0..2 {
+        stream.write_all(b"POST /a HTTP/1.1\r\nhost: example.test\r\ncontent-length: 4\r\n\r\n").unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        stream.write_all(b"body").unwrap();
+        assert_eq!(wire::read_response(&mut answers, false).status, 502);
+    }
 }
 
 #[test]

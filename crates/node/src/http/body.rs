@@ -173,6 +173,25 @@ impl Upload {
     pub(super) fn empty() -> Upload {
         Upload(None)
     }
+
+    /// Reads a small body that nobody takes. Answered without it, the connection would be closed on a client that is still sending, and the
+    /// reset may take the answer with it (RFC 9112, section 9.6).
+    pub(super) async fn take_rest(&mut self) {
+        let small = |left: u64| left <= limits::UNWANTED_UPLOAD_BYTES;
+        let Some(body) = self.0.as_mut().filter(|body| body.size_hint().upper().is_none_or(small)) else { return };
+        let all = async {
+            let mut left = limits::UNWANTED_UPLOAD_BYTES;
+            while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
+                let taken = frame.data_ref().map_or(0, |piece| piece.len() as u64);
+                left = match left.checked_sub(taken) {
+                    Some(left) => left,
+                    None => return,
+                };
+            }
+        };
+        // Late or not, the answer goes out.
+        let _ = tokio::time::timeout(limits::UNWANTED_UPLOAD, all).await;
+    }
 }
 
 impl Body for Upload {

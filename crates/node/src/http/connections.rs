@@ -66,7 +66,13 @@ impl Server {
         loop {
             let (mut sender, is_fresh) = match kept_may_serve.then(|| self.take()).flatten() {
                 Some(sender) => (sender, false),
-                None => (self.connect().await?, true),
+                None => match self.connect().await {
+                    Ok(sender) => (sender, true),
+                    Err(failed) => {
+                        request.body_mut().take_rest().await;
+                        return Err(failed);
+                    }
+                },
             };
             let spare = if is_fresh { None } else { spare(&request) };
             match sender.try_send_request(request).await {

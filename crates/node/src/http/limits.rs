@@ -141,3 +141,9 @@ pub const PURGE_BYTES: usize = 32 * 1024;
 /// A client of the admin server has this long to ask, and to ask again: so few places must not be held by who says nothing. A scraper that
 /// comes every 15 seconds connects anew.
 pub const ADMIN_HEADER_READ: Duration = Duration::from_secs(5);
+
+/// Bytes of a request's body that are read though no server takes it, so that the client hears the 502: a form's. Larger ones lose the connection.
+pub const UNWANTED_UPLOAD_BYTES: u64 = 64 << 10;
+
+/// How long its rest is waited for: it left the client with the head, or a round trip later.
+pub const UNWANTED_UPLOAD: Duration = Duration::from_secs(1);

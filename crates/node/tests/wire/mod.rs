@@ -126,8 +126,8 @@ impl Client {
         }
         request.push_str("\r\n");
         let connection = self.connection.get_or_insert_with(|| connect(self.address));
-        // At once: an answer that does not wait for the body, a 502, ends the connection, maybe before a second write.
-        connection.get_mut().write_all(&[request.as_bytes(), body].concat()).unwrap();
+        connection.get_mut().write_all(request.as_bytes()).unwrap();
+        connection.get_mut().write_all(body).unwrap();
         let seen = read_response(connection, method == "HEAD");
         if seen.cut || seen.header("connection") == "close" {
             self.connection = None;
