@@ -82,6 +82,8 @@ pub struct Forwarder {
     pub(crate) strategies: PrefixTable<Instance>,
     /// Strategies that measure: where there is none, nothing is looked up for them.
     measuring: usize,
+    /// Strategies that hold Interests back: where there is none, nobody is asked for them.
+    holding: usize,
     streams: Streams,
     max_packet_bytes: usize,
     pub(crate) management: Management,
@@ -131,6 +133,7 @@ impl Forwarder {
             rib: Rib::default(),
             strategies,
             measuring: 0,
+            holding: 0,
             streams: config.streams,
             max_packet_bytes: config.max_packet_bytes,
             management: Management::new(),
@@ -154,7 +157,7 @@ impl Forwarder {
 
     // ---- Packets and time ----
 
-    /// Ends what has waited long enough: pending Interests, routes.
+    /// Ends what has waited long enough: pending Interests, routes; and lets Interests go that a strategy held back.
     pub fn on_timeout(&mut self, now: Time, out: &mut Outbox) {
         out.clear();
         self.clock = now;
@@ -167,6 +170,7 @@ impl Forwarder {
             self.finish(now, slot);
         }
         self.scratch.found = due;
+        self.release(now, out);
         let updates = self.rib.expire(now);
         self.update_fib(updates);
         if self.next_sweep.is_some_and(|at| at <= now) {
@@ -184,7 +188,12 @@ impl Forwarder {
     /// When [`Forwarder::on_timeout`] must be called next.
     pub fn next_timeout(&self) -> Option<Time> {
         let events = self.management.events.is_due().then_some(Time::ZERO);
-        [self.pit.next_timeout(), self.rib.next_timeout(), self.next_sweep, events].into_iter().flatten().min()
+        let released = match self.holding {
+            0 => None,
+            _ => self.strategies.values().filter_map(|instance| instance.strategy.next_release()).min(),
+        };
+        let times = [self.pit.next_timeout(), self.rib.next_timeout(), self.next_sweep, events, released];
+        times.into_iter().flatten().min()
     }
 
     // ---- Faces, routes, strategies: for the host ----
@@ -274,7 +283,7 @@ impl Forwarder {
         }
         let name = instance.instance().clone();
         self.strategies.insert(&self.hasher, prefix.as_name(), instance);
-        self.count_measuring();
+        self.count_listening();
         Ok(name)
     }
 
@@ -287,7 +296,7 @@ impl Forwarder {
             }
             false => drop(self.strategies.remove(&self.hasher, prefix.as_name())),
         }
-        self.count_measuring();
+        self.count_listening();
     }
 
     /// The strategy that was set at exactly this prefix.
@@ -301,8 +310,9 @@ impl Forwarder {
         instance.map_or_else(Vec::new, |instance| instance.strategy.gauges(now))
     }
 
-    fn count_measuring(&mut self) {
-        self.measuring = self.strategies.iter().filter(|(_, instance)| instance.strategy.measures()).count();
+    fn count_listening(&mut self) {
+        self.measuring = self.strategies.values().filter(|instance| instance.strategy.measures()).count();
+        self.holding = self.strategies.values().filter(|instance| instance.strategy.holds()).count();
     }
 
     /// Says who may command, in place of what was said before. A forwarder is made with one rule: every local application may do everything.

@@ -436,12 +436,13 @@ impl Simulation {
         for send in self.outbox.sends() {
             left -= 1;
             let packet = input.get(range.clone()).unwrap_or_default();
+            let is_input = matches!(send.body, Body::Input) && range == (0..input.len());
+            // The frame that came goes on as it is.
+            let goes_on = left == 0 && is_input && send.header.is_empty();
             match self.nodes[id].port(send.face) {
                 Some(Port::Channel(channel)) => {
                     let channel = &mut self.channels[channel as usize];
-                    let is_input = matches!(send.body, Body::Input) && range == (0..input.len());
-                    if left == 0 && is_input && send.header.is_empty() && channel.fits(input.len()) {
-                        // The frame that came goes on as it is.
+                    if goes_on && channel.fits(input.len()) {
                         let frame = std::mem::take(&mut input);
                         channel.send_frame(self.now, frame, &mut self.events, &mut self.frames);
                     } else {
@@ -449,9 +450,15 @@ impl Simulation {
                     }
                 }
                 Some(Port::App(app)) => {
-                    let packet = send.packet(packet);
-                    let mut frame = Vec::with_capacity(packet.len() + 64);
-                    encode_lp(&send.header, packet, &mut frame);
+                    let frame = match goes_on {
+                        true => std::mem::take(&mut input),
+                        false => {
+                            let packet = send.packet(packet);
+                            let mut frame = Vec::with_capacity(packet.len() + 64);
+                            encode_lp(&send.header, packet, &mut frame);
+                            frame
+                        }
+                    };
                     self.events.plan(self.now, Event::Deliver { app, frame: self.frames.put(frame) });
                 }
                 None => {}
