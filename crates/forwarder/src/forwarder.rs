@@ -124,9 +124,10 @@ impl Forwarder {
     /// A forwarder without faces and routes; the engine is the Content Store's.
     pub fn new(config: Config, engine: Engine) -> Self {
         let hasher = NameHasher::new(config.hash_key);
+        let needs_path = engine.spec().needs_path();
         let mut strategies = PrefixTable::new();
         strategies.insert(&hasher, Name::root().as_name(), Instance::default_of_root(&config.streams));
-        Forwarder {
+        let mut forwarder = Forwarder {
             nonces: config.streams.stream("forwarder nonces"),
             faces: Faces::new(),
             fib: Fib::new(),
@@ -152,7 +153,9 @@ impl Forwarder {
             next_sweep: None,
             scratch: Scratch::default(),
             hasher,
-        }
+        };
+        forwarder.tell_path_if(needs_path);
+        forwarder
     }
 
     // ---- Packets and time ----
@@ -363,6 +366,7 @@ impl Forwarder {
         let capacity = capacity.unwrap_or(self.content_store.engine().capacity());
         let engine = Engine::new(policy, capacity, &self.streams)?;
         self.content_store.set_engine(now, engine);
+        self.tell_path_if(policy.needs_path());
         if let Some(paths) = &mut self.paths {
             paths.set_capacity(capacity);
         }

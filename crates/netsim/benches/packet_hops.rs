@@ -38,6 +38,7 @@ fn main() {
 }
 
 /// Whether the command line names it, or nothing.
+#[allow(clippy::disallowed_methods, reason = "the command line of a benchmark")]
 fn wanted(what: &str) -> bool {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-')).peekable();
     words.peek().is_none() || words.any(|word| what.contains(&word))

@@ -316,9 +316,8 @@ impl Shaper {
 
     /// 1 / γ.
     fn interval(&self, rate: f64, target: f64, now: Time) -> Duration {
-        let correction = |response: Duration| {
-            GAIN * (target - self.backlog.level(now)) / response.max(LEAST_RESPONSE).as_secs_f64()
-        };
+        let correction =
+            |response: Duration| GAIN * (target - self.backlog.level(now)) / response.max(LEAST_RESPONSE).as_secs_f64();
         let shaping_rate = rate + self.response.map_or(0.0, correction);
         Duration::from_secs_f64(1.0 / shaping_rate.max(LEAST_SHARE * rate))
     }
