@@ -149,7 +149,7 @@ impl Simulation {
             channels: Vec::new(),
             parallel: HashMap::default(),
             apps: Vec::new(),
-            internet: Internet::new(Streams::new(Streams::new(seed).stream("internet").bits())),
+            internet: Internet::new(),
             faults: Vec::new(),
             outbox: Outbox::new(),
             sends: Sends::default(),
@@ -331,7 +331,8 @@ impl Simulation {
     /// # Errors
     /// None yet; a node takes any number of hosts.
     pub fn add_http_origin(&mut self, at: NodeId, config: OriginConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
-        Ok(self.internet.add_origin(at, config, tcp))
+        let streams = self.host_streams(at);
+        Ok(self.internet.add_origin(at, config, tcp, streams))
     }
 
     /// A cache at this node.
@@ -339,8 +340,8 @@ impl Simulation {
     /// # Errors
     /// [`ConfigError`] where the policy cannot be built, or no links lead to whom it asks.
     pub fn add_http_cache(&mut self, at: NodeId, config: CacheConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
-        let upstream = config.upstream;
-        let host = self.internet.add_cache(at, config, tcp)?;
+        let (upstream, streams) = (config.upstream, self.host_streams(at));
+        let host = self.internet.add_cache(at, config, tcp, streams)?;
         self.check_way(at, host, upstream)
     }
 
@@ -349,10 +350,16 @@ impl Simulation {
     /// # Errors
     /// [`ConfigError`] where no links lead to whom it asks.
     pub fn add_http_client(&mut self, at: NodeId, config: ClientConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
-        let server = config.server;
-        let host = self.internet.add_client(at, config, tcp);
+        let (server, streams) = (config.server, self.host_streams(at));
+        let host = self.internet.add_client(at, config, tcp, streams);
         self.online(|internet, wires| internet.plan(wires, host));
         self.check_way(at, host, server)
+    }
+
+    /// Named after the node, and the host's number among its own: another node's hosts draw the same.
+    fn host_streams(&self, at: NodeId) -> Streams {
+        let label = format!("http {} {}", self.node_name(at), self.internet.hosts_at(at));
+        Streams::new(self.streams.stream(&label).bits())
     }
 
     fn check_way(&mut self, at: NodeId, host: HostId, to: HostId) -> Result<HostId, ConfigError> {

@@ -207,3 +207,93 @@ fn watching_changes_nothing_and_misses_nothing() {
     let packets: u64 = last.iter().map(|face| face.counters.in_data).sum();
     assert!(packets > 100 && bytes > 5000 * packets && bytes < 5200 * packets, "{bytes} in {packets}");
 }
+
+const HTTP: &str = include_str!("../../../docs/scenarios/http.toml");
+
+#[test]
+fn the_documented_comparison_compares_nothing() {
+    let figures = Scenario::parse(HTTP, "http.toml").unwrap().run(1).unwrap();
+    for client in ["c0", "c1", "c2", "c3"] {
+        let http = format!("http-client {client}");
+        assert_eq!((value(&figures, &http, "responses"), value(&figures, &http, "failures")), (1.0, 0.0));
+        let ndn = format!("fetch {client} /file");
+        assert_eq!(value(&figures, &ndn, "done"), 1.0);
+        // Losses between the client and its edge: NDN's are mended there, TCP's over the long link. CUBIC halts at each.
+        let (http, ndn) = (value(&figures, &http, "time"), value(&figures, &ndn, "time"));
+        assert!(http > 2.0 * ndn && http < 100.0, "{client}: HTTP {http} s, NDN {ndn} s");
+    }
+    let cache = |quantity| value(&figures, "http-cache t", quantity);
+    assert_eq!([cache("requests"), cache("hits") + cache("joined"), cache("stored")], [4.0, 3.0, 1.0]);
+    assert_eq!(value(&figures, "http-origin server", "requests"), 1.0);
+    assert!(cache("retransmissions") > 10.0);
+}
+
+#[test]
+fn a_mistake_in_an_http_table_is_found_with_its_line() {
+    let line = |text: &str| HTTP[..HTTP.find(text).unwrap()].matches('\n').count() + 1;
+    let (upstream, server) = (line("upstream = "), line("server = \"t\""));
+    let cases = [
+        ("upstream = \"server\"", "upstream = \"servr\"", upstream, "no node `servr`; did you mean `server`?"),
+        (
+            "upstream = \"server\"",
+            "upstream = \"t\"",
+            upstream,
+            "no origin, and no cache that leads to one, at t; there is one at server",
+        ),
+        (
+            "server = \"t\"",
+            "server = \"t.0\"",
+            server,
+            "no origin, and no cache that leads to one, at t.0; there is one at server, t",
+        ),
+        ("server = \"t\"", "server = \"t\"\nfrequency = 0", server + 1, "0 requests a second: expected more than 0"),
+        ("server = \"t\"", "server = \"t\"\nfreqency = 1", server + 1, "did you mean `frequency`?"),
+        ("congestion = \"cubic\"", "congestion = \"vegas\"", line("congestion = "), "there is \"cubic\" and \"bbr\""),
+        ("node = \"t\"\nupstream", "node = \"server\"\nupstream", upstream - 1, "a second HTTP server at server"),
+        ("policy = \"lru\"", "policy = \"lrux\"", line("policy = "), "did you mean"),
+        ("node = \"c*\"", "node = \"q*\"", server - 1, "no node `q*`"),
+    ];
+    for (from, to, line, contains) in cases {
+        let refusal = Scenario::parse(&HTTP.replacen(from, to, 1), "h.toml").expect_err(to).to_string();
+        assert!(refusal.starts_with(&format!("h.toml:{line}: ")) && refusal.contains(contains), "{to}: {refusal}");
+    }
+    let apart = HTTP.replace("ends = [\"t\", \"server\"]", "ends = [\"server\", \"far\"]");
+    let apart = apart.split("[[file]]").next().unwrap().to_owned() + "[[node]]\nname = \"far\"\n";
+    let refusal = Scenario::parse(&apart, "h.toml").unwrap_err().to_string();
+    assert!(refusal.contains("no links lead from t to whom it asks"), "{refusal}");
+}
+
+#[test]
+fn popular_objects_at_a_rate_miss_a_cache_that_holds_them() {
+    let text = r#"
+        duration = "60s"
+        warm-up = "20s"
+        [line]
+        nodes = 3
+        link = { rate = "100Mbps", delay = "5ms" }
+        [[http-origin]]
+        node = "n2"
+        size = "20kB"
+        [[http-cache]]
+        node = "n1"
+        upstream = "n2"
+        capacity = "400kB"
+        policy = "lru"
+        [[http-client]]
+        node = "n0"
+        server = "n1"
+        frequency = 50
+        randomize = "exponential"
+        zipf = { contents = 100, q = 0, s = 1 }
+        keep-alive = true
+    "#;
+    let figures = Scenario::parse(text, "popular.toml").unwrap().run(1).unwrap();
+    let client = |quantity| value(&figures, "http-client n0", quantity);
+    // 2000 expected in 40 s, and four deviations of their number.
+    assert!((client("requests") - 2000.0).abs() < 180.0, "{}", client("requests"));
+    assert!(client("responses") > client("requests") - 20.0 && client("failures") == 0.0);
+    // 20 of 100 objects fit: LRU under Zipf 1 keeps between a third and two thirds of the requests.
+    let ratio = value(&figures, "http-cache n1", "hit ratio");
+    assert!((0.33..0.67).contains(&ratio), "{ratio}");
+    assert!(value(&figures, "http-cache n1", "stored") <= 20.0);
+}

@@ -2,6 +2,7 @@
 
 use super::apps::{make_consumers, make_producers};
 use super::caching::{self, Caches};
+use super::http::{PlacedHost, make_hosts};
 use super::tables::{FaultTable, NodeTable, OneNodeTable, StoreTable};
 use super::{Scenario, ScenarioError};
 use crate::apps::Cbr;
@@ -20,6 +21,8 @@ pub(super) struct Built {
     pub(super) producers: Vec<AppId>,
     /// The caches of hash routing, by their figures' names.
     pub(super) custodians: Vec<(String, AppId)>,
+    /// HTTP's hosts.
+    pub(super) hosts: Vec<PlacedHost>,
     /// Where nodes are drawn, by their number.
     pub(super) positions: Vec<Option<(f64, f64)>>,
 }
@@ -44,12 +47,14 @@ pub(super) fn build(scenario: &Scenario, seed: u64) -> Result<Built, ScenarioErr
     let producers = make_producers(scenario, &mut network)?;
     let custodians = caching::make_custodians(scenario, &caches, &mut network)?;
     let consumers = make_consumers(scenario, &mut network, &producers, &custodians)?;
+    let hosts = make_hosts(scenario, &mut network)?;
     plan_faults(scenario, &mut network)?;
     Ok(Built {
         network,
         consumers,
         producers: producers.into_iter().map(|served| served.app).collect(),
         custodians: custodians.into_iter().map(|custodian| (custodian.label, custodian.app)).collect(),
+        hosts,
         positions: topology.positions,
     })
 }

@@ -1,14 +1,16 @@
 //! What became of a run: a value for each quantity of each component, over a span of time.
 
 use super::build::Built;
+use super::http::{HostKind, PlacedHost};
 use super::record::{ConsumerRecord, FetchRecord, NodeRecord, Record};
 use crate::apps::{ConsumerCounters, CustodianCounters};
+use crate::tcp::HttpCounters;
 use crate::{ChannelCounters, ChannelId, NodeId, Simulation};
 
 /// One value of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// `network`, `cbr c0 /p0`, `fetch c0 /file`, `custodian r1`, `node r1`, `channel r1 r2`.
+    /// `network`, `cbr c0 /p0`, `fetch c0 /file`, `custodian r1`, `http-client c0`, `node r1`, `channel r1 r2`.
     pub component: String,
     /// What was measured, such as `data` or `hit ratio`.
     pub quantity: &'static str,
@@ -33,6 +35,9 @@ pub(super) fn figures(built: &Built, before: &Record, after: &Record) -> Vec<Fig
     }
     for ((label, _), counters) in built.custodians.iter().zip(&span.custodians) {
         all.extend(named(label, of_custodian(counters)));
+    }
+    for (placed, counters) in built.hosts.iter().zip(&span.hosts) {
+        all.extend(named(&placed.label, of_host(network, placed, counters, seconds)));
     }
     for (node, record) in network.nodes().zip(&span.nodes) {
         all.extend(named(&format!("node {}", network.node_name(node)), of_node(network, node, record, after)));
@@ -114,6 +119,37 @@ fn of_custodian(counters: &CustodianCounters) -> Vec<Value> {
         ("hit ratio", "", counters.hits as f64 / asked as f64),
         ("evictions", "", counters.evictions as f64),
     ]
+}
+
+fn of_host(network: &Simulation, placed: &PlacedHost, counters: &HttpCounters, seconds: f64) -> Vec<Value> {
+    let requests = counters.requests as f64;
+    let of_kind = match placed.kind {
+        HostKind::Client => vec![
+            ("responses", "", counters.responses as f64),
+            ("goodput", "Mbps", mbps(counters.bytes, seconds)),
+            ("time", "s", counters.seconds / counters.responses as f64),
+            ("failures", "", counters.failures as f64),
+        ],
+        HostKind::Cache => vec![
+            ("hits", "", counters.hits as f64),
+            ("joined", "", counters.joined as f64),
+            // What it did not ask for: what it had, and what was on its way.
+            ("hit ratio", "", (counters.hits + counters.joined) as f64 / requests),
+            ("stored", "", network.http_stored(placed.host).0 as f64),
+            ("evictions", "", counters.evictions as f64),
+        ],
+        HostKind::Origin => Vec::new(),
+    };
+    let of_all = [
+        ("connections", "", counters.connections as f64),
+        ("segments", "", counters.tcp.segments as f64),
+        ("retransmissions", "", counters.tcp.retransmissions as f64),
+        ("timeouts", "", counters.tcp.timeouts as f64),
+    ];
+    let requests = std::iter::once(("requests", "", requests));
+    // An origin opens none.
+    let of_all = of_all.into_iter().skip(usize::from(placed.kind == HostKind::Origin));
+    requests.chain(of_kind).chain(of_all).collect()
 }
 
 fn of_node(network: &Simulation, node: NodeId, record: &NodeRecord, after: &Record) -> Vec<Value> {

@@ -31,6 +31,7 @@ mod build;
 mod caching;
 mod course;
 mod figures;
+mod http;
 mod record;
 mod tables;
 mod values;

@@ -2,6 +2,7 @@
 
 use super::build::Built;
 use crate::apps::{Cbr, ConsumerCounters, Custodian, CustodianCounters, Fetch, Producer};
+use crate::tcp::HttpCounters;
 use crate::{AppId, ChannelCounters, Simulation};
 use larder_forwarder::ContentStoreCounters;
 use larder_transfer::{FetchStats, Progress};
@@ -18,6 +19,7 @@ pub(super) struct Record {
     pub(super) produced: u64,
     pub(super) nodes: Vec<NodeRecord>,
     pub(super) channels: Vec<ChannelCounters>,
+    pub(super) hosts: Vec<HttpCounters>,
 }
 
 #[derive(Clone, Debug)]
@@ -87,6 +89,7 @@ impl Record {
             produced: produced.map(Producer::interests).sum(),
             nodes: network.nodes().map(|node| node_record(network, node)).collect(),
             channels: network.channels().map(|(_, channel)| channel.counters()).collect(),
+            hosts: built.hosts.iter().map(|placed| network.http(placed.host)).collect(),
         }
     }
 
@@ -96,6 +99,7 @@ impl Record {
         let custodians = self.custodians.iter().zip(&before.custodians);
         let nodes = self.nodes.iter().zip(&before.nodes);
         let channels = self.channels.iter().zip(&before.channels);
+        let hosts = self.hosts.iter().zip(&before.hosts);
         Record {
             at: self.at,
             consumers: consumers.map(|(after, before)| after.since(before)).collect(),
@@ -109,6 +113,7 @@ impl Record {
                     since!(ChannelCounters { frames, bytes, dropped, marked, lost, uncut }, after, before)
                 })
                 .collect(),
+            hosts: hosts.map(|(after, before)| after.since(before)).collect(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::values::*;
 use crate::loss::Loss;
 use crate::queue::{CoDel, Depth, Queueing, Red};
+use crate::tcp::Congestion;
 use crate::{Capacity, LinkConfig};
 use larder_packet::Name;
 use larder_policy::Spec;
@@ -50,6 +51,12 @@ pub(super) struct Tables {
     pub(super) window: Vec<WindowTable>,
     #[serde(default)]
     pub(super) trace: Vec<TraceTable>,
+    #[serde(default)]
+    pub(super) http_origin: Vec<HttpOriginTable>,
+    #[serde(default)]
+    pub(super) http_cache: Vec<HttpCacheTable>,
+    #[serde(default)]
+    pub(super) http_client: Vec<HttpClientTable>,
     #[serde(default)]
     pub(super) fault: Vec<Spanned<FaultTable>>,
 }
@@ -408,6 +415,67 @@ pub(super) struct TraceTable {
     pub(super) lifetime: Option<Duration>,
     #[serde(default, deserialize_with = "duration")]
     pub(super) start: Duration,
+}
+
+/// `[[http-origin]]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct HttpOriginTable {
+    pub(super) node: Spanned<String>,
+    /// Of every object.
+    #[serde(deserialize_with = "parsed")]
+    pub(super) size: ByteSize,
+    #[serde(default, deserialize_with = "parsed")]
+    pub(super) congestion: Congestion,
+}
+
+/// `[[http-cache]]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct HttpCacheTable {
+    pub(super) node: Spanned<String>,
+    /// The node of the cache or origin that it asks.
+    pub(super) upstream: Spanned<String>,
+    #[serde(deserialize_with = "parsed")]
+    pub(super) capacity: ByteSize,
+    #[serde(default, deserialize_with = "some")]
+    pub(super) policy: Option<Spec>,
+    #[serde(default = "yes")]
+    pub(super) collapse: bool,
+    #[serde(default = "yes")]
+    pub(super) keep_alive: bool,
+    #[serde(default, deserialize_with = "parsed")]
+    pub(super) congestion: Congestion,
+}
+
+/// `[[http-client]]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct HttpClientTable {
+    /// A node's name, or a pattern with `*`: a client at each.
+    pub(super) node: Spanned<String>,
+    /// The node of the cache or origin that it asks.
+    pub(super) server: Spanned<String>,
+    /// How many; 1 where there is no frequency, else no end.
+    pub(super) requests: Option<u64>,
+    /// A second, whatever has come.
+    pub(super) frequency: Option<Spanned<f64>>,
+    #[serde(default)]
+    pub(super) randomize: HttpRandomizeTable,
+    /// Popularity in place of a sequence.
+    pub(super) zipf: Option<ZipfTable>,
+    #[serde(default)]
+    pub(super) keep_alive: bool,
+    #[serde(default, deserialize_with = "duration")]
+    pub(super) start: Duration,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum HttpRandomizeTable {
+    #[default]
+    None,
+    Exponential,
 }
 
 /// `[[fault]]`: `at`, and one of the others.

@@ -166,6 +166,10 @@ pub(super) fn one() -> u64 {
     1
 }
 
+pub(super) fn yes() -> bool {
+    true
+}
+
 pub(super) fn certain() -> f64 {
     1.0
 }

@@ -55,6 +55,9 @@ struct Place {
     node: NodeId,
     tcp: TcpConfig,
     counters: TcpCounters,
+    /// Of its connections, by their number among its own.
+    streams: Streams,
+    opened: u64,
 }
 
 struct End {
@@ -83,17 +86,16 @@ pub(super) struct Connections {
     /// By destination: the channel of each node; of a network of so many nodes and channels.
     ways: HashMap<u32, Vec<Option<u32>>, FixedState>,
     ways_of: (usize, usize),
-    streams: Streams,
 }
 
 impl Connections {
-    pub(super) fn new(streams: Streams) -> Self {
+    pub(super) fn new() -> Self {
         let (ends, free, places) = Default::default();
-        Connections { ends, free, lives: 0, places, ways: HashMap::default(), ways_of: (0, 0), streams }
+        Connections { ends, free, lives: 0, places, ways: HashMap::default(), ways_of: (0, 0) }
     }
 
-    pub(super) fn add_host(&mut self, node: NodeId, tcp: TcpConfig) -> HostId {
-        self.places.push(Place { node, tcp, counters: TcpCounters::default() });
+    pub(super) fn add_host(&mut self, node: NodeId, tcp: TcpConfig, streams: Streams) -> HostId {
+        self.places.push(Place { node, tcp, counters: TcpCounters::default(), streams, opened: 0 });
         HostId(self.places.len() as u32 - 1)
     }
 
@@ -138,11 +140,14 @@ impl Connections {
         });
         self.lives = self.lives.wrapping_add(1);
         let life = self.lives;
+        let opener = &mut self.places[from.0 as usize];
+        opener.opened += 1;
+        let (streams, opened) = (opener.streams, opener.opened);
         for (side, host) in [from, to].into_iter().enumerate() {
             let number = 2 * pair + side as u32;
             let Place { node, mut tcp, .. } = self.places[host.0 as usize];
             tcp.segment_bytes = tcp.segment_bytes.min(mtu.saturating_sub(HEADER_BYTES).max(1) as u32);
-            let stream = self.streams.stream(&format!("connection {life} {side}"));
+            let stream = streams.stream(&format!("connection {opened} {side}"));
             let endpoint = match side {
                 0 => Endpoint::connect(wires.now, &tcp, stream),
                 _ => Endpoint::listen(wires.now, &tcp, stream),

@@ -13,6 +13,8 @@ use crate::node::NodeId;
 use crate::simulation::ConfigError;
 use cache::Cache;
 use client::Client;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 use larder_units::{ByteSize, Streams, Time};
 
 /// Bytes of a request: wget's for a short name.
@@ -90,8 +92,9 @@ struct Host {
 /// All hosts, and their connections.
 pub(crate) struct Internet {
     hosts: Vec<Host>,
+    /// Hosts of each node.
+    counts: HashMap<u32, u32, FixedState>,
     connections: Connections,
-    streams: Streams,
 }
 
 /// What a host's hands reach during a call.
@@ -135,14 +138,20 @@ impl Net<'_, '_> {
 }
 
 impl Internet {
-    pub(crate) fn new(streams: Streams) -> Self {
-        Internet { hosts: Vec::new(), connections: Connections::new(streams), streams }
+    pub(crate) fn new() -> Self {
+        Internet { hosts: Vec::new(), counts: HashMap::default(), connections: Connections::new() }
     }
 
-    // ---- What it is made of ----
+    // ---- What it is made of: each host draws from `streams` of its own ----
 
-    pub(crate) fn add_origin(&mut self, node: NodeId, config: OriginConfig, tcp: TcpConfig) -> HostId {
-        self.add(node, tcp, Role::Origin(config))
+    pub(crate) fn add_origin(
+        &mut self,
+        node: NodeId,
+        config: OriginConfig,
+        tcp: TcpConfig,
+        streams: Streams,
+    ) -> HostId {
+        self.add(node, tcp, streams, Role::Origin(config))
     }
 
     pub(crate) fn add_cache(
@@ -150,23 +159,32 @@ impl Internet {
         node: NodeId,
         config: CacheConfig,
         tcp: TcpConfig,
+        streams: Streams,
     ) -> Result<HostId, ConfigError> {
-        let cache = Cache::new(config, &self.streams_of_next("cache"))?;
-        Ok(self.add(node, tcp, Role::Cache(Box::new(cache))))
+        let cache = Cache::new(config, &streams)?;
+        Ok(self.add(node, tcp, streams, Role::Cache(Box::new(cache))))
     }
 
-    pub(crate) fn add_client(&mut self, node: NodeId, config: ClientConfig, tcp: TcpConfig) -> HostId {
-        let stream = self.streams_of_next("client").stream("requests");
-        self.add(node, tcp, Role::Client(Box::new(Client::new(config, stream))))
+    pub(crate) fn add_client(
+        &mut self,
+        node: NodeId,
+        config: ClientConfig,
+        tcp: TcpConfig,
+        streams: Streams,
+    ) -> HostId {
+        let client = Client::new(config, streams.stream("requests"));
+        self.add(node, tcp, streams, Role::Client(Box::new(client)))
     }
 
-    fn streams_of_next(&self, kind: &str) -> Streams {
-        Streams::new(self.streams.stream(&format!("http {kind} {}", self.hosts.len())).bits())
-    }
-
-    fn add(&mut self, node: NodeId, tcp: TcpConfig, role: Role) -> HostId {
+    fn add(&mut self, node: NodeId, tcp: TcpConfig, streams: Streams, role: Role) -> HostId {
+        *self.counts.entry(node.0).or_default() += 1;
         self.hosts.push(Host { role, counters: HttpCounters::default(), wake: None });
-        self.connections.add_host(node, tcp)
+        self.connections.add_host(node, tcp, streams)
+    }
+
+    /// Hosts at a node.
+    pub(crate) fn hosts_at(&self, node: NodeId) -> u32 {
+        self.counts.get(&node.0).copied().unwrap_or_default()
     }
 
     /// Whether links lead from one host to another's node, and back.

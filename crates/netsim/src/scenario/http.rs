@@ -1,0 +1,194 @@
+//! The HTTP hosts of a scenario.
+
+use super::apps::matches;
+use super::build::{find, no_node};
+use super::tables::{HttpClientTable, HttpRandomizeTable};
+use super::{Scenario, ScenarioError};
+use crate::apps::{Names, ZipfMandelbrot};
+use crate::tcp::{CacheConfig, ClientConfig, Congestion, HostId, OriginConfig, TcpConfig};
+use crate::{ConfigError, NodeId, Simulation, limits};
+use larder_units::Time;
+use std::collections::HashMap;
+use toml::Spanned;
+
+/// A host of a scenario.
+pub(super) struct PlacedHost {
+    /// `http-client c0`.
+    pub(super) label: String,
+    pub(super) kind: HostKind,
+    pub(super) host: HostId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HostKind {
+    Origin,
+    Cache,
+    Client,
+}
+
+/// Origins, then the caches behind them, then clients.
+pub(super) fn make_hosts(scenario: &Scenario, network: &mut Simulation) -> Result<Vec<PlacedHost>, ScenarioError> {
+    let mut making = Making { scenario, network, hosts: Vec::new(), servers: Vec::new(), labels: HashMap::new() };
+    for table in &scenario.tables.http_origin {
+        let node = making.server_at(&table.node)?;
+        let made = making.network.add_http_origin(node, OriginConfig { body: table.size }, tcp(table.congestion));
+        making.add_server(&table.node, node, HostKind::Origin, made)?;
+    }
+    making.caches()?;
+    for table in &scenario.tables.http_client {
+        making.clients(table)?;
+    }
+    Ok(making.hosts)
+}
+
+fn tcp(congestion: Congestion) -> TcpConfig {
+    TcpConfig { congestion, ..TcpConfig::default() }
+}
+
+struct Making<'a> {
+    scenario: &'a Scenario,
+    network: &'a mut Simulation,
+    hosts: Vec<PlacedHost>,
+    /// Origins and caches, at most one a node.
+    servers: Vec<(NodeId, HostId)>,
+    /// Hosts of each name.
+    labels: HashMap<String, u32>,
+}
+
+impl Making<'_> {
+    /// Each after the one that it asks.
+    fn caches(&mut self) -> Result<(), ScenarioError> {
+        let scenario = self.scenario;
+        let mut left: Vec<_> = scenario.tables.http_cache.iter().collect();
+        while !left.is_empty() {
+            let before = left.len();
+            let mut later = Vec::new();
+            for table in left {
+                let upstream = find(scenario, self.network, &table.upstream)?;
+                let Some(upstream) = self.server(upstream) else {
+                    later.push(table);
+                    continue;
+                };
+                let node = self.server_at(&table.node)?;
+                let config = CacheConfig {
+                    upstream,
+                    policy: table.policy.clone().unwrap_or_else(|| "lru".parse().expect("a policy of the registry")),
+                    capacity: table.capacity,
+                    collapse: table.collapse,
+                    keep_alive: table.keep_alive,
+                };
+                let made = self.network.add_http_cache(node, config, tcp(table.congestion));
+                self.add_server(&table.node, node, HostKind::Cache, made)?;
+            }
+            if later.len() == before {
+                return Err(self.no_server(&later[0].upstream));
+            }
+            left = later;
+        }
+        Ok(())
+    }
+
+    fn clients(&mut self, table: &HttpClientTable) -> Result<(), ScenarioError> {
+        let scenario = self.scenario;
+        let at = find(scenario, self.network, &table.server)?;
+        let Some(server) = self.server(at) else { return Err(self.no_server(&table.server)) };
+        if let Some(frequency) = &table.frequency
+            && !(*frequency.get_ref() > 0.0 && *frequency.get_ref() <= limits::FREQUENCY)
+        {
+            let what = format!("{} requests a second: expected more than 0", frequency.get_ref());
+            return Err(scenario.fault(&frequency.span(), what));
+        }
+        let frequency = table.frequency.as_ref().map(|frequency| *frequency.get_ref());
+        let objects = table.zipf.map_or(Names::Sequence { end: None }, |zipf| {
+            Names::Popularity(ZipfMandelbrot::new(zipf.contents, zipf.q, zipf.s))
+        });
+        for node in self.nodes(&table.node)? {
+            let config = ClientConfig {
+                objects: objects.clone(),
+                requests: table.requests.or(frequency.is_none().then_some(1)),
+                frequency,
+                randomize: table.randomize == HttpRandomizeTable::Exponential,
+                keep_alive: table.keep_alive,
+                start: Time::ZERO + table.start,
+                ..ClientConfig::one_file(server)
+            };
+            let made = self.network.add_http_client(node, config, TcpConfig::default());
+            self.add(&table.node, node, HostKind::Client, made)?;
+        }
+        Ok(())
+    }
+
+    fn nodes(&self, at: &Spanned<String>) -> Result<Vec<NodeId>, ScenarioError> {
+        let pattern = at.get_ref().as_str();
+        if !pattern.contains('*') {
+            return Ok(vec![find(self.scenario, self.network, at)?]);
+        }
+        let all = || self.network.nodes().map(|node| (node, self.network.node_name(node)));
+        let nodes: Vec<NodeId> = all().filter(|(_, name)| matches(pattern, name)).map(|(node, _)| node).collect();
+        match nodes.is_empty() {
+            true => Err(no_node(self.scenario, &at.span(), pattern, all().map(|(_, name)| name))),
+            false => Ok(nodes),
+        }
+    }
+
+    fn server(&self, node: NodeId) -> Option<HostId> {
+        self.servers.iter().find(|(at, _)| *at == node).map(|(_, host)| *host)
+    }
+
+    /// The node of a new cache or origin, which has none yet: `server` and `upstream` name nodes.
+    fn server_at(&self, at: &Spanned<String>) -> Result<NodeId, ScenarioError> {
+        let node = find(self.scenario, self.network, at)?;
+        match self.server(node) {
+            Some(_) => Err(self.scenario.fault(
+                &at.span(),
+                format_args!("a second HTTP server at {}: link a node of its own to it", at.get_ref()),
+            )),
+            None => Ok(node),
+        }
+    }
+
+    fn no_server(&self, at: &Spanned<String>) -> ScenarioError {
+        let names: Vec<&str> = self.servers.iter().map(|(node, _)| self.network.node_name(*node)).take(20).collect();
+        let known = match names.is_empty() {
+            true => "there is no [[http-origin]]".to_owned(),
+            false => format!("there is one at {}", names.join(", ")),
+        };
+        let what = format!("no origin, and no cache that leads to one, at {}; {known}", at.get_ref());
+        self.scenario.fault(&at.span(), what)
+    }
+
+    fn add_server(
+        &mut self,
+        at: &Spanned<String>,
+        node: NodeId,
+        kind: HostKind,
+        made: Result<HostId, ConfigError>,
+    ) -> Result<(), ScenarioError> {
+        let host = self.add(at, node, kind, made)?;
+        self.servers.push((node, host));
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        at: &Spanned<String>,
+        node: NodeId,
+        kind: HostKind,
+        made: Result<HostId, ConfigError>,
+    ) -> Result<HostId, ScenarioError> {
+        let host = made.map_err(|error| self.scenario.fault(&at.span(), error))?;
+        let name = match kind {
+            HostKind::Origin => "http-origin",
+            HostKind::Cache => "http-cache",
+            HostKind::Client => "http-client",
+        };
+        let mut label = format!("{name} {}", self.network.node_name(node));
+        let same = self.labels.entry(label.clone()).or_default();
+        *same += 1;
+        if *same > 1 {
+            label = format!("{label} ({same})");
+        }
+        self.hosts.push(PlacedHost { label, kind, host });
+        Ok(host)
+    }
+}
