@@ -84,6 +84,32 @@ impl Testbed {
         command(&self.spec.namespace(host), program)
     }
 
+    /// Runs something on a host: a thread of real-time priority, below the emulator's, whose sockets are that host's. The thread gives
+    /// what it came to; `None` only where this call has failed.
+    ///
+    /// # Errors
+    /// No thread, or no way into the namespace.
+    pub fn on_host<T: Send + 'static>(
+        &self,
+        host: usize,
+        act: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<JoinHandle<Option<T>>, Error> {
+        let namespace = self.spec.namespace(host);
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new().name("host".into()).spawn(move || {
+            let entered = enter(&namespace).and_then(|()| {
+                let id = rustix::thread::gettid().as_raw_nonzero().to_string();
+                run("chrt", &["--fifo", "--pid", "40", &id])
+            });
+            let failed = entered.is_err();
+            let _ = ready.send(entered);
+            (!failed).then(act)
+        });
+        let thread = thread.map_err(|error| Error(format!("no thread for a host: {error}")))?;
+        is_ready.recv().map_err(|_| Error("a host's thread did not start".into()))??;
+        Ok(thread)
+    }
+
     /// Takes it down; how late the emulator was.
     ///
     /// # Errors
@@ -186,17 +212,20 @@ fn left(name: &str) -> Result<Vec<String>, Error> {
     Ok(names.filter(|name| name.starts_with(&prefix)).map(str::to_owned).collect())
 }
 
+/// Moves this thread into a namespace, for good.
+fn enter(namespace: &str) -> Result<(), Error> {
+    let path = format!("/run/netns/{namespace}");
+    let moved = File::open(&path)
+        .and_then(|namespace| Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?));
+    moved.map_err(|error| Error(format!("{path}: {error}")))
+}
+
 /// Makes the device of a namespace, and sets its congestion control. A thread goes there for it; the descriptor stays good outside.
 fn open_device(namespace: &str, congestion: &str) -> Result<Tun, Error> {
     let (namespace, congestion) = (namespace.to_owned(), congestion.to_owned());
     let made = std::thread::spawn(move || {
         let said = |what: String| move |error: std::io::Error| Error(format!("{what}: {error}"));
-        let path = format!("/run/netns/{namespace}");
-        let enter = |path: &str| {
-            let namespace = File::open(path)?;
-            Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?)
-        };
-        enter(&path).map_err(said(path))?;
+        enter(&namespace)?;
         for (setting, value) in [(IPV6_OFF, "1"), (CONGESTION, congestion.as_str())] {
             std::fs::write(setting, value).map_err(said(format!("{namespace}: {value} into {setting}")))?;
         }

@@ -8,6 +8,7 @@
 mod clean;
 mod lossy;
 mod programs;
+mod tcp;
 mod tree;
 
 use crate::{Error, Paper};
@@ -16,7 +17,7 @@ use larder_figure::Series;
 pub(crate) const PAPER: Paper = Paper {
     name: "ndn-vs-http",
     citation: "Yuan, Crowley, Experimental evaluation of content distribution with NDN and HTTP, IEEE INFOCOM Mini-Conference, 2013",
-    experiments: &[("clean", clean::run), ("lossy", lossy::run)],
+    experiments: &[("clean", clean::run), ("lossy", lossy::run), ("tcp", tcp::run)],
 };
 
 impl From<larder_testbed::Error> for Error {

@@ -1,0 +1,323 @@
+//! The simulator's TCP beside the kernel's, download by download over the same links: what HTTP in virtual time rests on.
+
+use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
+use larder_figure::Series;
+use larder_netsim::tcp::{ClientConfig, Congestion, OriginConfig, TcpConfig};
+use larder_netsim::{LinkConfig, Loss, NodeConfig, Simulation};
+use larder_testbed::{Spec, Testbed, link};
+use larder_units::{ByteSize, Time};
+use serde::Deserialize;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+pub(super) const FILE: (&str, &str) =
+    ("ndn-vs-http/tcp.toml", include_str!("../../../../experiments/ndn-vs-http/tcp.toml"));
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sweep {
+    pub(super) runs: usize,
+    model_runs: u64,
+    sizes: Vec<u64>,
+    round_trips_ms: Vec<u64>,
+    losses: Vec<f64>,
+}
+
+/// Of every link, Mb/s.
+const RATE: &str = "100Mbps";
+
+/// Bytes of a request, and of a response's head: the model's.
+const REQUEST_BYTES: usize = 150;
+const HEAD_BYTES: usize = 250;
+
+/// Mb/s of the downloads that share the testbed at one time: more, and the links may be late.
+const SHARED_MBPS: f64 = 100.0;
+
+/// A download that takes longer has failed.
+const LONGEST: Duration = Duration::from_secs(900);
+
+/// Runs with late links that are run again before the experiment ends.
+const ATTEMPTS: usize = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cell {
+    congestion: Congestion,
+    bytes: u64,
+    round_trip_ms: u64,
+    loss: f64,
+}
+
+impl Cell {
+    fn link(&self) -> LinkConfig {
+        let loss = if self.loss > 0.0 { Loss::Uniform(self.loss / 100.0) } else { Loss::None };
+        let rate = RATE.parse().expect("a rate");
+        link(Some(rate), Duration::from_micros(self.round_trip_ms * 500), loss, None)
+    }
+
+    /// CUBIC's long runs of what 1 MB shows too.
+    fn is_left_out(&self) -> bool {
+        let is_long = self.bytes > 1_000_000 && self.round_trip_ms > 100 && self.loss > 1.0;
+        is_long && self.congestion == Congestion::Cubic
+    }
+
+    fn name(&self) -> &'static str {
+        match self.congestion {
+            Congestion::Cubic => "CUBIC",
+            Congestion::Bbr => "BBR",
+        }
+    }
+}
+
+/// A download of this cell.
+#[derive(Clone, Copy)]
+struct Job {
+    cell: usize,
+}
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let cells = cells(sweep);
+    watch.begin("TCP, the simulator's and the kernel's", (cells.len() * (1 + sweep.runs)) as u64);
+    let simulated = on_all_cores(cells.clone(), |cell| {
+        let times: Result<Vec<f64>, Error> =
+            (0..sweep.model_runs).map(|run| simulate(&cell, request.seed + run)).collect();
+        watch.advance(1);
+        times
+    });
+    let simulated: Vec<Vec<f64>> = simulated.into_iter().collect::<Result<_, _>>()?;
+    let mut measured = vec![Vec::new(); cells.len()];
+    let mut latest = 0;
+    for (number, batch) in batches(&cells, &simulated, sweep.runs).into_iter().enumerate() {
+        // Else all cells' first packets would be lost or not together.
+        let (times, late) = measure(&cells, &batch, request.seed + number as u64, watch)?;
+        latest = latest.max(late);
+        batch.iter().zip(times).for_each(|(job, time)| measured[job.cell].push(time));
+        watch.advance(batch.len() as u64);
+    }
+    let mut section = Section::new(&experiment, request.scale);
+    section.condition(
+        "links",
+        format!("{RATE}, half of the round trip each way, queues of 1000 packets, losses both ways"),
+    );
+    section.condition("runs", format!("{} of the kernel, {} of the simulator", sweep.runs, sweep.model_runs));
+    section.condition("latest link", format!("{:.0} µs late at the 99th percentile of a run", latest as f64 / 1e3));
+    judge(section, &cells, &simulated, &measured)
+}
+
+fn cells(sweep: &Sweep) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for congestion in [Congestion::Cubic, Congestion::Bbr] {
+        for &bytes in &sweep.sizes {
+            for &round_trip_ms in &sweep.round_trips_ms {
+                cells.extend(sweep.losses.iter().map(|&loss| Cell { congestion, bytes, round_trip_ms, loss }));
+            }
+        }
+    }
+    cells.retain(|cell| !cell.is_left_out());
+    cells
+}
+
+/// Which downloads run at one time: of one congestion control, the slow ones together.
+fn batches(cells: &[Cell], simulated: &[Vec<f64>], runs: usize) -> Vec<Vec<Job>> {
+    let rate = |job: &Job| cells[job.cell].bytes as f64 * 8e-6 / median(&simulated[job.cell]);
+    let mut jobs: Vec<Job> = (0..cells.len()).flat_map(|cell| std::iter::repeat_n(Job { cell }, runs)).collect();
+    jobs.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
+    let mut batches: Vec<(Congestion, f64, Vec<Job>)> = Vec::new();
+    for job in jobs {
+        let (congestion, more) = (cells[job.cell].congestion, rate(&job));
+        let fits = |(of, used, _): &&mut (Congestion, f64, Vec<Job>)| *of == congestion && used + more <= SHARED_MBPS;
+        match batches.iter_mut().find(fits) {
+            Some((_, used, batch)) => {
+                *used += more;
+                batch.push(job);
+            }
+            None => batches.push((congestion, more, vec![job])),
+        }
+    }
+    batches.into_iter().map(|(_, _, batch)| batch).collect()
+}
+
+// ---- The simulator's ----
+
+fn simulate(cell: &Cell, seed: u64) -> Result<f64, Error> {
+    let refused = |error: larder_netsim::ConfigError| Error(format!("the network of a download: {error}"));
+    let mut network = Simulation::new(seed);
+    let client = network.add_node("client", NodeConfig::default()).map_err(refused)?;
+    let server = network.add_node("server", NodeConfig::default()).map_err(refused)?;
+    network.connect(client, server, &cell.link()).map_err(refused)?;
+    let tcp = TcpConfig { congestion: cell.congestion, ..TcpConfig::default() };
+    let body = ByteSize::from_bytes(cell.bytes);
+    let origin = network.add_http_origin(server, OriginConfig { body }, tcp).map_err(refused)?;
+    let client = network.add_http_client(client, ClientConfig::one_file(origin), tcp).map_err(refused)?;
+    network.run_until(Time::ZERO + 2 * LONGEST).map_err(|stuck| Error(stuck.to_string()))?;
+    let seen = network.http(client);
+    match seen.responses {
+        1 => Ok(seen.seconds),
+        _ => Err(Error(format!("{cell:?}: the simulated download took longer than {:?}", 2 * LONGEST))),
+    }
+}
+
+// ---- The kernel's ----
+
+/// The times of downloads that run at once, and how late the links were, ns.
+fn measure(cells: &[Cell], batch: &[Job], seed: u64, watch: &dyn Watch) -> Result<(Vec<f64>, u64), Error> {
+    for _ in 0..ATTEMPTS {
+        let mut spec = Spec { seed, ..Spec::new("tcp") };
+        if cells[batch[0].cell].congestion == Congestion::Bbr {
+            spec.congestion = "bbr".into();
+        }
+        for (at, job) in batch.iter().enumerate() {
+            let link = cells[job.cell].link();
+            spec.link([&format!("client{at}"), &format!("server{at}")], link);
+            // In one piece, as a testbed has to be; nothing goes there.
+            spec.link([&format!("server{at}"), "hub"], larder_testbed::link(None, Duration::ZERO, Loss::None, None));
+        }
+        spec.router("hub");
+        let bed = Testbed::up(spec)?;
+        let times = download_all(&bed, cells, batch)?;
+        let lateness = bed.down()?;
+        if lateness.is_sound() {
+            return Ok((times, lateness.p99_ns));
+        }
+        watch.warn(&format!("TCP: run again, for the links were late: {lateness}"));
+    }
+    Err(Error(format!(
+        "the links were late in {ATTEMPTS} runs one after the other: is the machine busy with something else?"
+    )))
+}
+
+fn download_all(bed: &Testbed, cells: &[Cell], batch: &[Job]) -> Result<Vec<f64>, Error> {
+    let mut servers = Vec::new();
+    for (at, job) in batch.iter().enumerate() {
+        let (host, bytes) = (bed.spec().host(&format!("server{at}"))?, cells[job.cell].bytes);
+        let listener = ended(bed.on_host(host, || TcpListener::bind("0.0.0.0:80"))?)?;
+        servers.push(bed.on_host(host, move || serve(&listener, bytes))?);
+    }
+    let mut clients = Vec::new();
+    for (at, job) in batch.iter().enumerate() {
+        let (host, bytes) = (bed.spec().host(&format!("client{at}"))?, cells[job.cell].bytes);
+        let address = bed.spec().address(bed.spec().host(&format!("server{at}"))?);
+        clients.push(bed.on_host(host, move || fetch(address, bytes))?);
+    }
+    let times = clients.into_iter().map(ended).collect::<Result<Vec<f64>, Error>>()?;
+    servers.into_iter().try_for_each(ended)?;
+    Ok(times)
+}
+
+/// What a host's thread came to.
+fn ended<T>(thread: JoinHandle<Option<std::io::Result<T>>>) -> Result<T, Error> {
+    let done = thread.join().ok().flatten().ok_or_else(|| Error("a host's thread died".into()))?;
+    done.map_err(|error| Error(format!("a download: {error}")))
+}
+
+fn serve(listener: &TcpListener, bytes: u64) -> std::io::Result<()> {
+    let (mut stream, _) = listener.accept()?;
+    stream.set_nodelay(true)?;
+    stream.read_exact(&mut [0; REQUEST_BYTES])?;
+    let chunk = [0; 1 << 16];
+    let mut left = HEAD_BYTES as u64 + bytes;
+    while left > 0 {
+        let piece = left.min(chunk.len() as u64);
+        stream.write_all(&chunk[..piece as usize])?;
+        left -= piece;
+    }
+    stream.shutdown(Shutdown::Write)?;
+    // Until the client has closed too.
+    let _ = stream.read(&mut [0; 1])?;
+    Ok(())
+}
+
+fn fetch(address: Ipv4Addr, bytes: u64) -> std::io::Result<f64> {
+    let begun = Instant::now();
+    let mut stream = TcpStream::connect_timeout(&(address, 80).into(), LONGEST)?;
+    stream.set_read_timeout(Some(LONGEST))?;
+    stream.set_nodelay(true)?;
+    stream.write_all(&[0; REQUEST_BYTES])?;
+    let mut chunk = [0; 1 << 16];
+    let mut left = HEAD_BYTES as u64 + bytes;
+    while left > 0 {
+        let came = stream.read(&mut chunk)? as u64;
+        if came == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        left = left.saturating_sub(came);
+    }
+    Ok(begun.elapsed().as_secs_f64())
+}
+
+// ---- Both ----
+
+fn judge(
+    mut section: Section,
+    cells: &[Cell],
+    simulated: &[Vec<f64>],
+    measured: &[Vec<f64>],
+) -> Result<Section, Error> {
+    let ratio = |at: usize| median(&simulated[at]) / median(&measured[at]);
+    let spread = |times: &[f64]| {
+        let [least, most] = [f64::min, f64::max].map(|pick| times.iter().copied().reduce(pick).unwrap_or(f64::NAN));
+        format!("{:.2} ({least:.2}–{most:.2})", median(times))
+    };
+    let row = |(at, cell): (usize, &Cell)| {
+        let Cell { bytes, round_trip_ms, loss, .. } = cell;
+        let (kernel, model) = (spread(&measured[at]), spread(&simulated[at]));
+        let first = [cell.name().to_owned(), format!("{}", *bytes as f64 / 1e6), round_trip_ms.to_string()];
+        first.into_iter().chain([loss.to_string(), kernel, model, format!("{:.2}", ratio(at))]).collect()
+    };
+    let rows = cells.iter().enumerate().map(row).collect();
+    let header = ["TCP", "MB", "round trip, ms", "loss, %", "kernel, s", "simulator, s", "ratio"];
+    section.table("Download times: median (least–most)", header, rows);
+    let of = |keep: &dyn Fn(&Cell) -> bool| -> Vec<usize> {
+        cells.iter().enumerate().filter(|(_, cell)| keep(cell)).map(|(at, _)| at).collect()
+    };
+    let points = |name: &str, congestion| {
+        let points = of(&|cell| cell.congestion == congestion).into_iter();
+        Series::points(name, points.map(|at| (median(&measured[at]), median(&simulated[at]))).collect())
+    };
+    section.figure("tcp", vec![points("CUBIC", Congestion::Cubic), points("BBR", Congestion::Bbr)]);
+    let furthest = |of: Vec<usize>| of.into_iter().map(|at| ratio(at).max(1.0 / ratio(at))).fold(1.0, f64::max);
+    let mean = |of: Vec<usize>| (of.iter().map(|at| ratio(*at).ln()).sum::<f64>() / of.len() as f64).exp();
+    section.measured("tcp-clean", furthest(of(&|cell| cell.loss == 0.0)));
+    section.measured("tcp-cubic", mean(of(&|cell| cell.loss > 0.0 && cell.congestion == Congestion::Cubic)));
+    section.measured("tcp-bbr", mean(of(&|cell| cell.loss > 0.0 && cell.congestion == Congestion::Bbr)));
+    section.measured("tcp-worst", furthest(of(&|cell| cell.loss > 0.0)));
+    section.judged()
+}
+
+fn median(times: &[f64]) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scale;
+
+    #[test]
+    fn a_download_runs_twice_or_beside_too_many() {
+        let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1).unwrap();
+        let sweep = experiment.sweep(Scale::Full);
+        let cells = cells(sweep);
+        assert_eq!((cells.len(), experiment.claims.len()), (30, 4));
+        let simulated: Vec<Vec<f64>> = cells.iter().map(|cell| vec![0.1 + cell.loss]).collect();
+        let batches = batches(&cells, &simulated, sweep.runs);
+        assert_eq!(batches.iter().map(Vec::len).sum::<usize>(), 30 * sweep.runs);
+        for batch in &batches {
+            let rate: f64 = batch.iter().map(|job| cells[job.cell].bytes as f64 * 8e-6 / simulated[job.cell][0]).sum();
+            assert!(batch.len() == 1 || rate <= SHARED_MBPS);
+            assert!(batch.iter().all(|job| cells[job.cell].congestion == cells[batch[0].cell].congestion));
+        }
+    }
+
+    #[test]
+    fn a_simulated_download_ends_before_its_bytes_could_come() {
+        let cell = Cell { congestion: Congestion::Cubic, bytes: 1_000_000, round_trip_ms: 10, loss: 0.0 };
+        let time = simulate(&cell, 1).unwrap();
+        assert!((0.08 + 0.02..0.16).contains(&time), "{time} s");
+    }
+}
