@@ -45,6 +45,11 @@ impl Lengths {
         }
     }
 
+    /// Bit n - 1 stands for n.
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
     /// Adds one.
     pub fn insert(&mut self, components: usize) {
         self.0 |= bit(components);
