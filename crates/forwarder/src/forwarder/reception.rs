@@ -293,6 +293,10 @@ impl Forwarder {
         }
         match outcome {
             Reassembled::Done(packet, header) if !self.shard.is_only() => {
+                // A link packet in a link packet would make pieces of pieces.
+                if !matches!(packet.first().map(|first| u32::from(*first)), Some(types::INTEREST | types::DATA)) {
+                    return Err(Dropped::new(DropReason::Malformed));
+                }
                 let mut frame = Vec::new();
                 encode_lp(&header, &packet, &mut frame);
                 // Its pieces were counted; it is counted again where it is handled.

@@ -108,7 +108,7 @@ impl EventLoop {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use std::sync::mpsc;
+    use crate::ndn::crossing::seats;
 
     fn config(text: &str) -> NdnConfig {
         let text = format!("[ndn]\nunix = \"\"\ntcp = \"\"\nwebsocket = \"\"\nudp = \"127.0.0.1:0\"\n{text}");
@@ -125,8 +125,8 @@ mod tests {
         let strategy = |prefix: &str| format!("[[ndn.strategy]]\nprefix = \"{prefix}\"\nstrategy = \"multicast\"\n");
         let strategies = strategy("/") + &strategy("/s");
         let first = config(&format!("policy = \"lru\"\n{strategies}{}{}", route("/a", 7001, 1), route("/b", 7002, 1)));
-        let (_commands, receiver) = mpsc::channel();
-        let mut node = EventLoop::new(&first, receiver).unwrap();
+        let seat = seats(1).unwrap().1.remove(0);
+        let mut node = EventLoop::new(&first, seat).unwrap();
         node.listen(&first).unwrap();
         node.add_routes(&first).unwrap();
         let name = |text: &str| text.parse::<Name>().unwrap();
