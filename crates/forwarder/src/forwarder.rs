@@ -1,4 +1,4 @@
-//! The forwarder: one shard of the NDN data plane as a state machine.
+//! The forwarder: the NDN data plane, or one shard of it, as a state machine.
 //!
 //! The host hands in what it received, with the time, and sends what stands in the [`Outbox`] afterwards. Here stand the parts and what the
 //! host may ask and set. The walk of a packet, which follows the NFD developer guide (chapter 4): `reception.rs` decodes a frame, or a batch
@@ -15,9 +15,9 @@ mod reception;
 mod replica;
 
 pub use batch::Received;
-pub use replica::Change;
 use path::Paths;
 pub(crate) use reception::{Arrival, is_localhop, is_localhost};
+pub use replica::Change;
 
 use crate::content_store::ContentStore;
 use crate::dead_nonces::DeadNonces;

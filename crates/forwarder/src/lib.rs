@@ -1,6 +1,6 @@
 //! The NDN forwarder as a state machine: FIB, PIT, Content Store, strategies, management.
 //!
-//! It is one shard of a data plane: single-threaded, without sockets and without a clock. A host ([`larder-node`'s event loop, the network
+//! It is a data plane, or one shard of one (`shard.rs`): single-threaded, without sockets and without a clock. A host ([`larder-node`'s event loop, the network
 //! simulator, a test) hands in each received frame with the time and sends what stands in the [`Outbox`] afterwards.
 //!
 //! It is not: sockets and faces' queues (the host's), the caching policy (`larder-policy`), packet formats (`larder-packet`).

@@ -248,7 +248,9 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_packet_are_sent_about() {
-        for frame in [&b""[..], b"\x05", b"\x05\x00", b"\x06\x02\x07\x05", b"\x64\x00", b"\x05\x04\x08\x02\x07\x00", b"\xff\xff"] {
+        for frame in
+            [&b""[..], b"\x05", b"\x05\x00", b"\x06\x02\x07\x05", b"\x64\x00", b"\x05\x04\x08\x02\x07\x00", b"\xff\xff"]
+        {
             assert_eq!(dispatch().homes(frame, |_| 0), None, "{frame:?}");
         }
     }

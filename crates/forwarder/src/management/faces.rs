@@ -154,7 +154,10 @@ pub(super) fn destroy(forwarder: &mut Forwarder, request: &Request<'_>, out: &mu
 }
 
 pub(super) fn list(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
-    forwarder.face_stats_of_all().iter().try_for_each(|face| content.push(&status(face.id, &face.config, &face.counters)))
+    forwarder
+        .face_stats_of_all()
+        .iter()
+        .try_for_each(|face| content.push(&status(face.id, &face.config, &face.counters)))
 }
 
 pub(super) fn query(forwarder: &Forwarder, _: Time, name: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {

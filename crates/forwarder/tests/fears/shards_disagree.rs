@@ -180,7 +180,8 @@ impl Shards {
             return self.arrive(face, packet.to_vec());
         }
         let (mut frames, sequence) = (Vec::new(), self.draws.bits());
-        let cut = Fragmenter::new(sequence).fragment(&LpHeader::default(), packet, 60, |frame| frames.push(frame.to_vec()));
+        let cut =
+            Fragmenter::new(sequence).fragment(&LpHeader::default(), packet, 60, |frame| frames.push(frame.to_vec()));
         assert!(cut.is_ok());
         frames.into_iter().for_each(|frame| self.arrive(face, frame));
     }
@@ -406,7 +407,9 @@ fn pieces_of_pieces_are_put_together_for_ever() {
     let mut inner = Vec::new();
     encode_lp(&LpHeader { sequence: Some(9), frag_index: 1, frag_count: 2, ..LpHeader::default() }, b"x", &mut inner);
     let mut frames = Vec::new();
-    Fragmenter::new(3).fragment(&LpHeader::default(), &inner.repeat(40), 200, |frame| frames.push(frame.to_vec())).unwrap();
+    Fragmenter::new(3)
+        .fragment(&LpHeader::default(), &inner.repeat(40), 200, |frame| frames.push(frame.to_vec()))
+        .unwrap();
     frames.into_iter().for_each(|frame| shards.arrive(face, frame));
     assert!(shards.queues.iter().all(VecDeque::is_empty));
     let drops: u64 = shards.forwarders.iter().map(|shard| shard.stats().drops.get(DropReason::Malformed)).sum();

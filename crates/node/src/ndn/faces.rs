@@ -128,7 +128,9 @@ impl EventLoop {
     ) -> Option<FaceId> {
         let uri = config.uri.clone();
         let is_remote = config.scope == Scope::NonLocal;
-        if self.links.len() + self.away.len() >= limits::FACES || (is_remote && self.remote.len() >= limits::REMOTE_FACES) {
+        if self.links.len() + self.away.len() >= limits::FACES
+            || (is_remote && self.remote.len() >= limits::REMOTE_FACES)
+        {
             if self.may_warn() {
                 tracing::warn!(uri, limit = limits::FACES, "too many faces; the connection is refused");
             }

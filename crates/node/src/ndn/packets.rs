@@ -1,8 +1,8 @@
 //! Packets in, packets out: what a readable socket brings goes through the forwarder into the send queues, which are written once a turn.
 
+use super::crossing::{Batch, Outgoing};
 use super::datagram::{Left, Origin};
 use super::event_loop::{EventLoop, UDP, token};
-use super::crossing::{Batch, Outgoing};
 use super::link::{Connection, Refused};
 use super::stream::{Framed, Reading};
 use super::websocket;

@@ -108,7 +108,9 @@ impl EventLoop {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::ndn::crossing::seats;
+    use crate::ndn::crossing::{Port, seats};
+    use crate::ndn::{Command, Ndn, Snapshot};
+    use std::sync::mpsc;
 
     fn config(text: &str) -> NdnConfig {
         let text = format!("[ndn]\nunix = \"\"\ntcp = \"\"\nwebsocket = \"\"\nudp = \"127.0.0.1:0\"\n{text}");
@@ -163,5 +165,35 @@ mod tests {
         assert_eq!((node.forwarder.stats().rib_routes, face_of(&node, 7001)), (0, None));
         let missing = config("[[ndn.authorize]]\ncertificate = \"/no/such/file\"");
         assert!(Reload::new(&missing).err().unwrap().contains("/no/such/file"));
+    }
+
+    /// The fear: a reload reaches the first of several threads only.
+    #[test]
+    fn every_thread_runs_by_the_file() {
+        let first = config("shards = 3\npolicy = \"lru\"\ncontent_store = \"4MiB\"");
+        let ndn = Ndn::start(&first, || ()).unwrap();
+        let snapshots = || -> Vec<Snapshot> {
+            let ask = |port: &Port| {
+                let (sender, receiver) = mpsc::channel();
+                port.send(Command::Snapshot(sender));
+                receiver.recv().unwrap()
+            };
+            ndn.handle.ports.iter().map(ask).collect()
+        };
+        let capacity = |snapshot: &Snapshot| snapshot.stats.content_store_capacity_bytes;
+        assert!(snapshots().iter().all(|shard| shard.policy == "lru"));
+        assert_eq!(snapshots().iter().map(capacity).sum::<u64>(), 4 << 20);
+
+        let strategy = "[[ndn.strategy]]\nprefix = \"/s\"\nstrategy = \"multicast\"\n";
+        let text =
+            format!("shards = 3\npolicy = \"sieve\"\ncontent_store = \"1MiB\"\n{}{strategy}", route("/a", 7001, 1));
+        ndn.handle.reload(Reload::new(&config(&text)).unwrap()).unwrap();
+        for shard in snapshots() {
+            assert_eq!((shard.policy.as_str(), shard.stats.fib_entries, shard.stats.faces), ("sieve", 1, 1));
+            assert!(capacity(&shard).abs_diff((1 << 20) / 3) <= 1);
+        }
+        let all = ndn.handle.snapshot().unwrap();
+        assert_eq!((capacity(&all), all.stats.fib_entries, all.faces.len()), (1 << 20, 1, 1));
+        ndn.stop();
     }
 }

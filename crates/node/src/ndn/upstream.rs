@@ -137,7 +137,8 @@ impl EventLoop {
             RouteTarget::Unix(path) => {
                 let socket = UnixStream::connect(path).map_err(|error| error.to_string())?;
                 let uri = format!("unix://{}", path.display());
-                self.add_stream(FaceConfig::local(uri), Socket::Unix(socket), 0).ok_or_else(|| TOO_MANY_FACES.to_owned())
+                self.add_stream(FaceConfig::local(uri), Socket::Unix(socket), 0)
+                    .ok_or_else(|| TOO_MANY_FACES.to_owned())
             }
         }
     }

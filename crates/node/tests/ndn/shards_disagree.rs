@@ -103,7 +103,8 @@ fn a_route_or_strategy_is_known_to_some_threads_only() {
         ..Default::default()
     };
     consumer.obeyed("strategy-choice/set", &strategy("/m"));
-    (producer.register("/m"), second.register("/m"));
+    producer.register("/m");
+    second.register("/m");
     for number in 0..NAMES {
         consumer.send(&interest(&format!("/m/{number}/x"), 5000 + number));
         assert_eq!(asked(&producer.receive().unwrap()), asked(&second.receive().unwrap()), "both are asked");
@@ -159,7 +160,8 @@ fn figures_are_one_threads_only() {
     assert_eq!(consumer.obeyed("cs/erase", &erase(None)).count, Some(u64::from(NAMES) - 30));
     assert_eq!(consumer.info().entries, 0);
     // The settings of the store are everybody's.
-    let config = ControlParameters { capacity_bytes: Some(1 << 19), flags: Some(0), mask: Some(1), ..Default::default() };
+    let config =
+        ControlParameters { capacity_bytes: Some(1 << 19), flags: Some(0), mask: Some(1), ..Default::default() };
     let said = consumer.obeyed("cs/config", &config);
     assert_eq!(said.capacity_bytes, Some(1 << 19));
     fetch_all(&mut consumer, &mut producer, 7000);
