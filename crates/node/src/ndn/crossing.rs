@@ -114,10 +114,13 @@ impl<T> Batch<T> {
         Batch { bytes: Vec::new(), items: Vec::new() }
     }
 
+    /// The batch, with an empty one in its place that has as much room.
+    fn take(&mut self) -> Batch<T> {
+        let next = Batch { bytes: Vec::with_capacity(self.bytes.len()), items: Vec::with_capacity(self.items.len()) };
+        std::mem::replace(self, next)
+    }
+
     fn push(&mut self, item: T, packet: &[u8]) {
-        if self.items.is_empty() {
-            self.items.reserve(FRAMES_AT_ONCE);
-        }
         self.bytes.extend_from_slice(packet);
         self.items.push((item, packet.len()));
     }
@@ -220,7 +223,7 @@ impl Crossing {
     }
 
     fn send_frames(&mut self, shard: usize) {
-        let batch = std::mem::replace(&mut self.frames[shard], Batch::new());
+        let batch = self.frames[shard].take();
         match self.ports[shard].reserve(batch.weight()) {
             true => self.ports[shard].send(Command::Frames(batch)),
             false => self.dropped.extend(batch.items.iter().map(|(face, _)| *face)),
@@ -228,7 +231,7 @@ impl Crossing {
     }
 
     fn send_sends(&mut self, shard: usize) {
-        let batch = std::mem::replace(&mut self.sends[shard], Batch::new());
+        let batch = self.sends[shard].take();
         match self.ports[shard].reserve(batch.weight()) {
             true => self.ports[shard].send(Command::Sends(batch)),
             false => self.dropped.extend(batch.items.iter().map(|((face, _), _)| *face)),

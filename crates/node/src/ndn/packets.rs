@@ -198,13 +198,11 @@ impl EventLoop {
         let most = self.longest_queue();
         let mut sends = std::mem::take(&mut self.sends);
         self.outbox.swap(&mut sends);
-        for send in sends.drain(..) {
+        for mut send in sends.drain(..) {
             let frame = batch.get(send.index).map_or(&[][..], |received| &*received.frame);
             let input = frame.get(self.outbox.input_of(&send)).unwrap_or_default();
-            if !self.links.contains_key(&send.face) {
-                self.send_away(send, input);
-            } else {
-                self.queue(now, most, send, input);
+            if !self.queue(now, most, &mut send, input) {
+                self.send_away(&send, input);
             }
         }
         self.sends = sends;
@@ -215,7 +213,8 @@ impl EventLoop {
         self.crossing.own().taken(batch.weight());
         let most = self.longest_queue();
         for ((face, header), packet) in batch.packets() {
-            self.queue(now, most, Send { face: *face, header: *header, body: Body::Input, index: 0 }, packet);
+            let mut send = Send { face: *face, header: *header, body: Body::Input, index: 0 };
+            self.queue(now, most, &mut send, packet);
         }
     }
 
@@ -225,8 +224,10 @@ impl EventLoop {
         share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES)
     }
 
-    fn queue(&mut self, now: Time, most: usize, mut send: Send, input: &[u8]) {
-        let Some(link) = self.links.get_mut(&send.face) else { return };
+    /// Queues a packet, and may mark it; false where its face's socket is not here.
+    #[inline]
+    fn queue(&mut self, now: Time, most: usize, send: &mut Send, input: &[u8]) -> bool {
+        let Some(link) = self.links.get_mut(&send.face) else { return false };
         let queued = link.queued();
         if queued == 0 {
             self.dirty.push(send.face);
@@ -239,7 +240,7 @@ impl EventLoop {
         }
         let result = match queued > most {
             true => Err(Refused::QueueFull),
-            false => link.queue(now, &send, input, &mut self.spare),
+            false => link.queue(now, send, input, &mut self.spare),
         };
         match result {
             // An error shows again at the end of the turn, and closes the face.
@@ -251,6 +252,7 @@ impl EventLoop {
             Err(Refused::QueueFull) => self.forwarder.count_drop(send.face, DropReason::QueueFull),
             Err(Refused::CannotFragment) => self.forwarder.count_drop(send.face, DropReason::CannotFragment),
         }
+        true
     }
 
     /// Writes what is queued, and lets what is for other threads leave: first, since they work while this one writes.

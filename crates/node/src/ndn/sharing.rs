@@ -63,7 +63,7 @@ impl EventLoop {
     }
 
     /// Hands a packet to the thread of its face; a face that is nowhere is gone.
-    pub(super) fn send_away(&mut self, send: Send, input: &[u8]) {
+    pub(super) fn send_away(&mut self, send: &Send, input: &[u8]) {
         let first = (self.crossing.shard.number() != 0).then_some(0);
         if let Some(shard) = self.away.get(&send.face).copied().or(first) {
             self.crossing.send(shard, send.face, send.header, send.packet(input));
