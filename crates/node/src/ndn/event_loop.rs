@@ -285,7 +285,9 @@ impl EventLoop {
                 }
                 Command::Reload(reload, reply) => {
                     let now = self.now();
-                    let _ = reply.send(self.reload(now, *reload));
+                    let result = self.reload(now, *reload);
+                    self.tell_others();
+                    let _ = reply.send(result);
                 }
                 Command::Snapshot(reply) => {
                     let snapshot = Snapshot {
