@@ -50,6 +50,11 @@ impl Lengths {
         self.0
     }
 
+    /// The lengths that [`Lengths::bits`] gave.
+    pub fn from_bits(bits: u64) -> Lengths {
+        Lengths(bits)
+    }
+
     /// Adds one.
     pub fn insert(&mut self, components: usize) {
         self.0 |= bit(components);

@@ -11,11 +11,11 @@
 //! and so long a one is pending. So it is found by whoever asked; but such an Interest finds in the Content Store only what is at its own home, and goes
 //! upstream for the rest.
 //!
-//! A home costs one hash, and one more for each length that is pending somewhere.
+//! A home costs one hash, and where a shorter length is pending somewhere, one pass over the name for all of them.
 
 use crate::limits::{CAN_BE_PREFIX_COMPONENTS, SHARDS};
 use crate::management::is_management;
-use crate::name_hash::NameHasher;
+use crate::name_hash::{Lengths, NameHasher};
 use larder_packet::tlv::Tlv;
 use larder_packet::{LpPacket, NameRef, types};
 use larder_units::ByteSize;
@@ -129,22 +129,23 @@ impl Dispatch {
     fn home(&self, name: NameRef<'_>, group: Group) -> usize {
         match is_management(name) {
             true => 0,
-            false => self.at(&name.as_bytes()[..group.end]),
+            false => self.of_hash(self.hasher.hash(&name.as_bytes()[..group.end])),
         }
     }
 
     /// By the upper half of the hash, without a division.
-    fn at(&self, group: &[u8]) -> usize {
-        (((self.hasher.hash(group) >> 32) * self.shards as u64) >> 32) as usize
+    fn of_hash(&self, hash: u64) -> usize {
+        (((hash >> 32) * self.shards as u64) >> 32) as usize
     }
 
     fn add_homes_of_prefixes(&self, name: NameRef<'_>, asked: u64, pending: impl Fn(usize) -> u64, homes: &mut Homes) {
-        for (bit, end) in name.prefix_ends().take(CAN_BE_PREFIX_COMPONENTS).enumerate() {
-            if asked >> bit & 1 == 1 {
-                let home = self.at(&name.as_bytes()[..end]);
-                if pending(home) >> bit & 1 == 1 {
-                    homes.0 |= 1 << home;
-                }
+        // One pass for all of them: names may be long, and whoever sends them chooses what is pending.
+        let mut prefixes = Vec::new();
+        self.hasher.prefixes(name, Lengths::from_bits(asked), &mut prefixes);
+        for prefix in prefixes.iter().filter(|prefix| prefix.components > 0) {
+            let home = self.of_hash(prefix.hash);
+            if pending(home) >> (prefix.components - 1) & 1 == 1 {
+                homes.0 |= 1 << home;
             }
         }
     }
