@@ -4,6 +4,10 @@
 //! as the whole cache does (Waldspurger et al., SHARDS, FAST 2015; Cache Modeling and Optimization using Miniature Simulations, ATC 2017).
 //! All shadows see the same requests, so that the difference between two is far less noisy than the hit ratio of either.
 //!
+//! Where the traffic goes to and fro faster than the cache can follow (a sawtooth of requests), whoever leads lags by the time that it is followed, and
+//! following loses against every power that stays. So the cache's own hits on the sample are counted too: each time that it has lost [`LOSS`] hits against one of the
+//! shadows, that one is taken, and [`CAUTION`] times the lead is asked for from then on.
+//!
 //! A shadow is an order of eviction and nothing else: an object's class is what the cache has just found, since how often it was asked for does not depend on
 //! the power, and what any shadow stores stands once, in one index.
 
@@ -22,6 +26,16 @@ const DECISION: u32 = 512;
 const DRIFT: f64 = 0.0005;
 /// Hits that a power must have had more than the one in use, its drift deducted, in sums that start anew where it falls behind.
 const LEAD: f64 = 60.0;
+/// What the cache may lose against one power before it is said to follow too eagerly, in hits of the sample: two points of some [`MEMORY`] decisions. What is learnt late
+/// where traffic changes now and then costs less.
+const LOSS: f64 = 512.0;
+/// What stays of losses at each decision: those of the last hundred count.
+const MEMORY: f64 = 0.99;
+/// By how much the lead asked for grows at such a loss, and at most.
+const CAUTION: f64 = 8.0;
+const MOST_LEAD: f64 = 128.0 * LEAD;
+/// What stays of the lead asked for at each decision: half of it after some 350.
+const TRUST: f64 = 0.998;
 
 pub(super) struct Tuner {
     shadows: Vec<Shadow>,
@@ -39,6 +53,10 @@ pub(super) struct Tuner {
     sampled: u32,
     /// What a shadow that hits always would have scored.
     weight: f64,
+    /// What the cache's own hits on the sample were worth.
+    score: f64,
+    /// The lead that is asked for, from [`LEAD`] to [`MOST_LEAD`].
+    asked: f64,
 }
 
 #[derive(Clone, Copy)]
@@ -68,6 +86,8 @@ struct Shadow {
     score: f64,
     /// By how many mean hits it leads the power in use.
     lead: f64,
+    /// By how many it has been better than the cache itself, lately.
+    loss: f64,
 }
 
 impl Tuner {
@@ -86,6 +106,8 @@ impl Tuner {
             shift: AGD_LEAST_SAMPLE_SHIFT,
             sampled: 0,
             weight: 0.0,
+            score: 0.0,
+            asked: LEAD,
         };
         tuner.restart();
         tuner
@@ -104,18 +126,18 @@ impl Tuner {
         self.restart();
     }
 
-    /// A request for an object of `class`, while `stored` objects are in the cache; the power to go to, if it is another.
+    /// A request for an object of `class`, which the cache had or not, while `stored` objects are in it; the power to go to, if it is another.
     #[inline]
-    pub fn request(&mut self, id: u64, size: u64, class: u8, stored: usize) -> Option<f64> {
+    pub fn request(&mut self, id: u64, size: u64, class: u8, hit: bool, stored: usize) -> Option<f64> {
         if mix(id) << (64 - self.shift) != 0 {
             return None;
         }
-        self.sample(id, size, class, stored)
+        self.sample(id, size, class, hit, stored)
     }
 
     /// Apart, so that the others pay for a hash and no more.
     #[inline(never)]
-    fn sample(&mut self, id: u64, size: u64, class: u8, stored: usize) -> Option<f64> {
+    fn sample(&mut self, id: u64, size: u64, class: u8, hit: bool, stored: usize) -> Option<f64> {
         if stored >> self.shift > 2 * AGD_SHADOW_OBJECTS {
             self.shift += 1;
             self.restart();
@@ -127,12 +149,14 @@ impl Tuner {
             self.restart();
             return None;
         }
+        let worth = self.worth(size);
+        self.score += if hit { worth } else { 0.0 };
         let known = self.index.find(id, |slot| self.objects[slot.index()].id == id);
         let slot = known.unwrap_or_else(|| self.remember(id, size));
         let object = &mut self.objects[slot.index()];
         object.holders |= WAITS;
         // Its size as stored: the books of those who have it need that.
-        self.waiting.push(Sampled { slot, size: object.size, worth: self.worth(size), class });
+        self.waiting.push(Sampled { slot, size: object.size, worth, class });
         if self.waiting.len() < BATCH { None } else { self.simulate() }
     }
 
@@ -214,23 +238,42 @@ impl Tuner {
         }
     }
 
-    /// A cumulative sum test (Page, Biometrika 1954): small leads must last, large ones decide at once.
+    /// A cumulative sum test (Page, Biometrika 1954): small leads must last, large ones decide at once. Unless following has lost.
     fn decide(&mut self) -> Option<f64> {
         let reference = self.shadows[self.current].score + DRIFT * self.weight;
         let mean = self.weight / f64::from(self.sampled);
         for shadow in &mut self.shadows {
             shadow.lead = (shadow.lead + (shadow.score - reference) / mean).max(0.0);
+            shadow.loss = shadow.loss * MEMORY + (shadow.score - self.score) / mean;
             shadow.score = 0.0;
         }
         self.sampled = 0;
         self.weight = 0.0;
-        let leads = self.shadows.iter().map(|shadow| shadow.lead);
-        let (best, lead) = leads.enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        (lead > LEAD).then(|| {
-            self.current = best;
-            self.shadows.iter_mut().for_each(|shadow| shadow.lead = 0.0);
-            self.powers[best]
-        })
+        self.score = 0.0;
+        self.asked = (self.asked * TRUST).max(LEAD);
+        let (best, loss) = self.most(|shadow| shadow.loss)?;
+        if loss > LOSS {
+            self.asked = (self.asked * CAUTION).min(MOST_LEAD);
+            self.shadows.iter_mut().for_each(|shadow| shadow.loss = 0.0);
+            return self.change_to(best);
+        }
+        let (best, lead) = self.most(|shadow| shadow.lead)?;
+        if lead > self.asked { self.change_to(best) } else { None }
+    }
+
+    /// The shadow with the most of something, and how much it has.
+    fn most(&self, of: impl Fn(&Shadow) -> f64) -> Option<(usize, f64)> {
+        self.shadows.iter().map(of).enumerate().max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// The power of the rung `rung`, if it is another.
+    fn change_to(&mut self, rung: usize) -> Option<f64> {
+        if rung == self.current {
+            return None;
+        }
+        self.current = rung;
+        self.shadows.iter_mut().for_each(|shadow| shadow.lead = 0.0);
+        Some(self.powers[rung])
     }
 
     /// Empty shadows.
@@ -242,12 +285,13 @@ impl Tuner {
         self.waiting.clear();
         self.sampled = 0;
         self.weight = 0.0;
+        self.score = 0.0;
     }
 }
 
 impl Shadow {
     fn new(power: f64) -> Self {
-        Shadow { ranking: Ranking::new(power), used: 0, score: 0.0, lead: 0.0 }
+        Shadow { ranking: Ranking::new(power), used: 0, score: 0.0, lead: 0.0, loss: 0.0 }
     }
 }
 
@@ -259,12 +303,31 @@ mod tests {
     fn few_large_objects_are_sampled_as_many_small_ones_were() {
         let mut tuner = Tuner::new(&[1.0, 2.0], 0, 1.0, 1 << 30);
         let mut shift_beside = |objects: usize| {
-            (0..200_000).for_each(|id| _ = tuner.request(id, 1000, 140, objects));
+            (0..200_000).for_each(|id| _ = tuner.request(id, 1000, 140, false, objects));
             tuner.shift
         };
         assert_eq!(shift_beside(1_000_000), 8, "3,906 objects a shadow");
         assert_eq!(shift_beside(200_000), 8, "781 are enough, and a restart is dear");
         assert_eq!(shift_beside(100_000), 7);
         assert_eq!(shift_beside(100), AGD_LEAST_SAMPLE_SHIFT);
+    }
+
+    #[test]
+    fn whoever_loses_by_following_follows_on() {
+        let mut tuner = Tuner::new(&[0.0, 2.0], 1, 1.0, 8 << AGD_LEAST_SAMPLE_SHIFT);
+        let sampled = (0..).filter(|id| mix(*id).is_multiple_of(1 << AGD_LEAST_SAMPLE_SHIFT));
+        let few: Vec<u64> = sampled.take(4).collect();
+        // The shadows have all of them, the cache has none: 508 hits lost at the first decision, 512 at the next.
+        let mut decide = |hit: bool| {
+            let requests = few.iter().cycle().take(DECISION as usize);
+            requests.for_each(|id| _ = tuner.request(*id, 1, 160, hit, 0));
+            tuner.asked
+        };
+        assert_eq!([false, false].map(&mut decide), [LEAD, CAUTION * LEAD]);
+        let trusted = [true; 400].map(&mut decide);
+        assert!(trusted[0] < CAUTION * LEAD && trusted[1] < trusted[0], "it fades");
+        assert!(trusted[399] < CAUTION * LEAD / 2.0 && trusted[399] > LEAD, "{}", trusted[399]);
+        (0..100).for_each(|_| _ = decide(false));
+        assert!(decide(false) <= MOST_LEAD);
     }
 }
