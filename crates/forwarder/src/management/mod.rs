@@ -293,6 +293,7 @@ impl Forwarder {
                 sent: now,
                 expires,
                 nacked: None,
+                held: false,
             });
         }
         Ok(())
