@@ -7,6 +7,7 @@
 
 use super::Command;
 use super::event_loop::WAKER;
+use super::link::SpareBuffers;
 use crate::limits::{CROSSING_BYTES, FRAMES_AT_ONCE, WRITE_BYTES};
 use larder_forwarder::{Dispatch, DropReason, FaceId, Shard};
 use larder_packet::LpHeader;
@@ -114,13 +115,14 @@ impl<T> Batch<T> {
         Batch { bytes: Vec::new(), items: Vec::new() }
     }
 
-    /// The batch, with an empty one in its place that has as much room.
+    /// The batch, with an empty one in its place.
     fn take(&mut self) -> Batch<T> {
-        let next = Batch { bytes: Vec::with_capacity(self.bytes.len()), items: Vec::with_capacity(self.items.len()) };
+        let next = Batch { bytes: Vec::new(), items: Vec::with_capacity(self.items.len()) };
         std::mem::replace(self, next)
     }
 
-    fn push(&mut self, item: T, packet: &[u8]) {
+    fn push(&mut self, item: T, packet: &[u8], spare: &mut SpareBuffers) {
+        spare.provide(&mut self.bytes);
         self.bytes.extend_from_slice(packet);
         self.items.push((item, packet.len()));
     }
@@ -156,6 +158,8 @@ pub(super) struct Crossing {
     /// By shard.
     frames: Vec<Batch<FaceId>>,
     sends: Vec<Batch<Outgoing>>,
+    /// Buffers of batches that came, for those that leave: what passes is about as much in both directions.
+    spare: SpareBuffers,
     /// Faces of which packets were dropped.
     dropped: Vec<FaceId>,
 }
@@ -164,7 +168,12 @@ impl Crossing {
     pub(super) fn new(shard: Shard, ports: Arc<[Port]>, dispatch: Dispatch) -> Self {
         let frames = ports.iter().map(|_| Batch::new()).collect();
         let sends = ports.iter().map(|_| Batch::new()).collect();
-        Crossing { shard, ports, dispatch, frames, sends, dropped: Vec::new() }
+        Crossing { shard, ports, dispatch, frames, sends, spare: SpareBuffers::default(), dropped: Vec::new() }
+    }
+
+    /// A batch has been dealt with.
+    pub(super) fn reuse<T>(&mut self, mut batch: Batch<T>) {
+        self.spare.take_back(&mut batch.bytes);
     }
 
     /// The thread's own port.
@@ -191,7 +200,7 @@ impl Crossing {
         let Some(homes) = self.dispatch.homes(frame, pending) else { return true };
         let own = self.shard.number();
         for shard in homes.iter().filter(|shard| *shard != own) {
-            self.frames[shard].push(face, frame);
+            self.frames[shard].push(face, frame, &mut self.spare);
             if self.frames[shard].is_worth_sending() {
                 self.send_frames(shard);
             }
@@ -201,7 +210,7 @@ impl Crossing {
 
     /// Gives a packet to the thread of the face that it goes to.
     pub(super) fn send(&mut self, shard: usize, face: FaceId, header: LpHeader, packet: &[u8]) {
-        self.sends[shard].push((face, header), packet);
+        self.sends[shard].push((face, header), packet, &mut self.spare);
         if self.sends[shard].is_worth_sending() {
             self.send_sends(shard);
         }

@@ -127,6 +127,7 @@ impl EventLoop {
     pub(super) fn handle_batch(&mut self, now: Time, mut batch: Batch<FaceId>) {
         self.crossing.own().taken(batch.weight());
         self.forward(now, false, batch.packets().map(|(face, frame)| (*face, frame)));
+        self.crossing.reuse(batch);
     }
 
     /// Many frames at a time, so that the forwarder can ask for its tables' memory ahead. Those that come from outside may be another shard's.
@@ -216,6 +217,7 @@ impl EventLoop {
             let mut send = Send { face: *face, header: *header, body: Body::Input, index: 0 };
             self.queue(now, most, &mut send, packet);
         }
+        self.crossing.reuse(batch);
     }
 
     /// The bytes that may wait for one reader.
