@@ -33,7 +33,7 @@ pub struct ReproduceArgs {
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Do not compute again what the last run of this very build into this directory left in rows.jsonl: the replays of filter and adaptsize
+    /// Do not compute again what the last run of this very build into this directory left in rows.jsonl: the replays of filter and adaptsize, the runs of ndn-vs-http
     #[arg(long)]
     resume: bool,
 

@@ -5,6 +5,7 @@ use super::tree::Network;
 use crate::work::on_threads;
 use crate::{Error, Request, Watch};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 
 /// What is measured. Its `Debug` text is its key among the finished rows.
@@ -41,6 +42,40 @@ impl Run {
     }
 }
 
+/// The machine, for one reproduction alone: two would spoil each other's figures.
+pub(super) struct Ground {
+    /// Locked.
+    _file: File,
+}
+
+impl Ground {
+    /// Takes it, and takes down what a run that was killed has left.
+    ///
+    /// # Errors
+    /// Another reproduction has it, or what was left cannot be taken away.
+    pub(super) fn take() -> Result<Ground, Error> {
+        programs::check_installed()?;
+        let path = std::env::temp_dir().join("larder-ndn-vs-http.lock");
+        let said = |what: &dyn std::fmt::Display| Error(format!("{}: {what}", path.display()));
+        let file =
+            File::options().write(true).create(true).truncate(false).open(&path).map_err(|error| said(&error))?;
+        file.try_lock()
+            .map_err(|_| said(&"another `larder reproduce ndn-vs-http` runs, and two would disturb each other"))?;
+        for number in 0..MOST_AT_ONCE {
+            larder_testbed::down(&testbed(number))?;
+        }
+        Ok(Ground { _file: file })
+    }
+}
+
+/// Runs beside each other.
+pub(super) const MOST_AT_ONCE: usize = 12;
+
+/// The name of one of the testbeds beside each other: always the same ones, so that what a killed run leaves is found.
+fn testbed(number: usize) -> String {
+    format!("ndnvshttp{number}")
+}
+
 /// Cells and what they gave.
 #[derive(Default)]
 pub(super) struct Measured(Vec<(Cell, Run)>);
@@ -57,7 +92,7 @@ impl Measured {
         request: &Request<'_>,
         watch: &dyn Watch,
     ) -> Result<(), Error> {
-        // The testbeds beside each other have names of their own, always the same ones: what a killed run leaves is found by them.
+        let at_once = at_once.min(MOST_AT_ONCE);
         let numbers: Mutex<Vec<usize>> = Mutex::new((0..at_once).rev().collect());
         let failure: Mutex<Option<Error>> = Mutex::default();
         let runs = on_threads(at_once, cells, |cell| {
@@ -131,7 +166,7 @@ fn measured(cell: &Cell, number: usize, request: &Request<'_>, watch: &dyn Watch
     let run = match request.rows.get(&key) {
         Some(run) => run,
         None => {
-            let run = programs::download(cell, &format!("ndnvshttp{number}"), watch)?;
+            let run = programs::download(cell, &testbed(number), watch)?;
             request.rows.add(&key, &run)?;
             run
         }

@@ -1,7 +1,7 @@
 //! Clean links: directly, behind one level of cache, and behind two (fig. 2 and 3); and the paper's 100 MB behind two.
 
-use super::cells::{Cell, Measured, Runs};
-use super::programs::{Faces, System, check_installed};
+use super::cells::{Cell, Ground, Measured, Runs};
+use super::programs::{Faces, System};
 use super::series;
 use super::tree::{Network, Shape};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -86,7 +86,7 @@ fn measured(
     request: &Request<'_>,
     watch: &dyn Watch,
 ) -> Result<Measured, Error> {
-    check_installed()?;
+    let _ground = Ground::take()?;
     let network = Network { shape: Shape::Interfaces, rate: Some(rate(sweep)?), delay: 0, loss: 0.0 };
     let cells = |systems: &[System]| {
         let mut cells = Vec::new();

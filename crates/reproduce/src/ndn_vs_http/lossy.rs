@@ -1,7 +1,7 @@
 //! Losses on the clients' links, a delay behind them (fig. 5, 6 and 7): NDN caches at the edge, HTTP does not.
 
-use super::cells::{Cell, Measured, Runs};
-use super::programs::{Faces, System, check_installed};
+use super::cells::{Cell, Ground, MOST_AT_ONCE, Measured, Runs};
+use super::programs::{Faces, System};
 use super::series;
 use super::tree::{Network, Shape};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -117,8 +117,8 @@ impl Sweep {
 pub(super) fn at_once(cell: &Cell) -> usize {
     match cell.system {
         _ if cell.network.delay == 0 => 1,
-        System::Squid { .. } if cell.network.loss > 0.0 => 12,
-        System::Larder { faces: Faces::Udp, .. } if cell.network.loss > 0.0 => 12,
+        System::Squid { .. } if cell.network.loss > 0.0 => MOST_AT_ONCE,
+        System::Larder { faces: Faces::Udp, .. } if cell.network.loss > 0.0 => MOST_AT_ONCE,
         _ => 3,
     }
 }
@@ -126,7 +126,7 @@ pub(super) fn at_once(cell: &Cell) -> usize {
 /// Measures cells, those that may be beside each other together.
 pub(super) fn measure(cells: Vec<Cell>, request: &Request<'_>, watch: &dyn Watch) -> Result<Measured, Error> {
     let mut measured = Measured::default();
-    for together in [12, 3, 1] {
+    for together in [MOST_AT_ONCE, 3, 1] {
         let cells: Vec<Cell> = cells.iter().filter(|cell| at_once(cell) == together).copied().collect();
         measured.add(cells, together, request, watch)?;
     }
@@ -134,7 +134,7 @@ pub(super) fn measure(cells: Vec<Cell>, request: &Request<'_>, watch: &dyn Watch
 }
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    check_installed()?;
+    let _ground = Ground::take()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let (points, greatest) = (sweep.points(), sweep.greatest());

@@ -1,8 +1,8 @@
 //! Fig. 8: the peak throughput of the top node, and what it gains where names are kept decoded.
 
-use super::cells::{Cell, Measured};
+use super::cells::{Cell, Ground, Measured};
 use super::names::{self, Names};
-use super::programs::{Faces, System, check_installed};
+use super::programs::{Faces, System};
 use super::tree::{Network, Shape};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
@@ -30,7 +30,7 @@ const SYSTEMS: [System; 2] =
     [System::Larder { levels: 1, faces: Faces::Tcp }, System::Squid { levels: 1, tuned: true }];
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    check_installed()?;
+    let _ground = Ground::take()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let rate: BitRate = sweep.rate.parse().map_err(|error| Error(format!("experiments/{}: rate: {error}", FILE.0)))?;

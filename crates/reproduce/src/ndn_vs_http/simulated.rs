@@ -3,11 +3,11 @@
 //! NDN over datagrams is the same protocol there and here, so its figures are held against each other. What the simulator does not have: time that
 //! programs and the kernel take, and TCP faces, whose column on the testbed stands beside without a counterpart.
 
-use super::cells::{Cell, Runs};
+use super::cells::{Cell, Ground, Measured, Runs};
 use super::lossy::{self, Point};
-use super::programs::{Faces, System, check_installed};
+use super::programs::{Faces, System};
 use super::tree::{CLUSTERS, edge};
-use super::{median, series};
+use super::{mean_and_interval, median, series};
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
 use larder_netsim::apps::{Fetch, Serve};
@@ -37,11 +37,35 @@ const END: Time = Time::from_secs(900);
 /// As the testbed's clients are told: over a link that loses half of all segments, the usual number of tries is used up now and then.
 const RETRIES: u32 = 100;
 
-const UDP: System = System::Larder { levels: 2, faces: Faces::Udp };
-const TCP: System = System::Larder { levels: 2, faces: Faces::Tcp };
+/// A column: what is measured on the testbed, and how it is simulated, where it is.
+struct Column {
+    name: &'static str,
+    system: System,
+    congestion: &'static str,
+    simulate: Option<Simulate>,
+}
+
+/// Download time of each client in virtual time, s.
+type Simulate = fn(&Cell) -> Result<Vec<f64>, Error>;
+
+const COLUMNS: [Column; 2] = [
+    Column {
+        name: "Larder over UDP",
+        system: System::Larder { levels: 2, faces: Faces::Udp },
+        congestion: "cubic",
+        simulate: Some(ndn),
+    },
+    Column {
+        name: "Larder over TCP",
+        system: System::Larder { levels: 2, faces: Faces::Tcp },
+        congestion: "cubic",
+        simulate: None,
+    },
+];
+const UDP: usize = 0;
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    check_installed()?;
+    let _ground = Ground::take()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let Sweep { seeds } = *experiment.sweep(request.scale);
     let lossy = Experiment::<lossy::Sweep>::parse(lossy::FILE.0, lossy::FILE.1)?;
@@ -53,92 +77,110 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         Point { delay: 0, ..greatest },
         greatest,
     ];
-
-    let mut cells = Vec::new();
+    let (mut cells, mut tasks) = (Vec::new(), Vec::new());
     for point in points {
-        for system in [UDP, TCP] {
-            cells.extend(sweep.cells(point, system, "cubic", request.seed)?);
+        for (at, Column { system, congestion, simulate, .. }) in COLUMNS.iter().enumerate() {
+            let measured = sweep.cells(point, *system, congestion, request.seed)?;
+            cells.extend(measured);
+            let Some(simulate) = simulate else { continue };
+            let (network, clients, bytes) = (sweep.network(point)?, point.clients, sweep.file_bytes);
+            let cell = |run| Cell { system: *system, network, clients, bytes, congestion, seed: request.seed + run };
+            tasks.extend((0..seeds).map(|run| (point, at, simulate, cell(run))));
         }
     }
     cells.sort_by_key(|cell| cell.seed);
-    watch.begin("simulated beside measured", cells.len() as u64);
+    watch.begin("simulated beside measured", (cells.len() + tasks.len()) as u64);
+    let runs = on_all_cores(tasks, |(point, at, simulate, cell)| {
+        let times = simulate(&cell)?;
+        watch.advance(1);
+        Ok((point, at, times.iter().sum::<f64>() / times.len() as f64))
+    });
+    let runs: Vec<(Point, usize, f64)> = runs.into_iter().collect::<Result<_, Error>>()?;
     let measured = lossy::measure(cells, request, watch)?;
-    let of = |point: Point, system: System| {
-        let there =
-            move |cell: &Cell| Point { clients: cell.clients, delay: cell.network.delay, loss: cell.network.loss };
-        measured.runs(move |cell| cell.system == system && there(cell) == point)
-    };
-    let mut tasks = Vec::new();
-    for point in points {
-        let (network, clients, bytes) = (sweep.network(point)?, point.clients, sweep.file_bytes);
-        let cell =
-            move |run| Cell { system: UDP, network, clients, bytes, congestion: "cubic", seed: request.seed + run };
-        tasks.extend((0..seeds).map(|run| (point, cell(run))));
-    }
-    let runs = on_all_cores(tasks, |(point, cell)| simulated(&cell).map(|times| (point, times)));
-    let runs: Vec<(Point, Vec<f64>)> = runs.into_iter().collect::<Result<_, Error>>()?;
-    let simulated = |point: Point| -> Vec<f64> {
-        let there = runs.iter().filter(|(at, _)| *at == point);
-        there.map(|(_, times)| times.iter().sum::<f64>() / times.len() as f64).collect()
-    };
+    let beside = Beside { measured: &measured, simulated: &runs };
 
     let mut section = Section::new(&experiment, request.scale);
     section.condition("links and file", "those of the experiment `lossy`");
     section.condition("runs", format!("{seeds} in the simulator; on the testbed as many as `lossy` has"));
     section.condition("latest link", measured.lateness());
-    let rows = points.iter().map(|point| row(point, &simulated(*point), &of(*point, UDP), &of(*point, TCP)));
-    section.table("Download times", HEADER, rows.collect());
-    draw(&mut section, &points, &simulated, &of);
-    let ratio = |point: Point| of(point, UDP).median() / median(simulated(point));
-    section.measured("lossless", ratio(points[1]));
-    section.measured("lossy-near", ratio(points[2]));
-    section.measured("lossy-far", ratio(points[3]));
+    let places = points.iter().flat_map(|point| (0..COLUMNS.len()).map(|at| (*point, at)));
+    section.table("Download times", HEADER, places.map(|(point, at)| beside.row(point, at)).collect());
+    let names = points.iter().map(|point| format!("{} %, {} ms", point.loss, point.delay));
+    section.named_figure("beside", names, beside.lines(&points));
+    section.measured("lossless", beside.ratio(points[1], UDP));
+    section.measured("lossy-near", beside.ratio(points[2], UDP));
+    section.measured("lossy-far", beside.ratio(points[3], UDP));
     section.judged()
 }
 
-const HEADER: [&str; 8] = [
+const HEADER: [&str; 9] = [
     "clients",
     "delay, ms",
     "loss, %",
+    "system",
     "simulated, s",
     "± s (90 %)",
-    "measured over UDP, s",
+    "measured, s",
     "± s (90 %)",
-    "measured over TCP, s",
+    "measured by simulated (medians)",
 ];
 
-fn row(point: &Point, simulated: &[f64], udp: &Runs<'_>, tcp: &Runs<'_>) -> Vec<String> {
-    let Point { clients, delay, loss } = point;
-    let place = [clients.to_string(), delay.to_string(), loss.to_string()];
-    let [(simulated, half), (udp, udp_half)] = [super::mean_and_interval(simulated), udp.mean()];
-    let figures = [simulated, half, udp, udp_half, tcp.mean().0];
-    place.into_iter().chain(figures.map(|seconds| format!("{seconds:.2}"))).collect()
+/// Both, by point and column.
+struct Beside<'a> {
+    measured: &'a Measured,
+    /// The mean over the clients, of each run.
+    simulated: &'a [(Point, usize, f64)],
 }
 
-fn draw<'a>(
-    section: &mut Section,
-    points: &[Point],
-    simulated: &dyn Fn(Point) -> Vec<f64>,
-    of: &dyn Fn(Point, System) -> Runs<'a>,
-) {
-    let names = points.iter().map(|point| format!("{} %, {} ms", point.loss, point.delay));
-    let line = |name: &str, mean: &dyn Fn(Point) -> (f64, f64)| -> Series {
-        let at = |(at, point): (usize, &Point)| {
-            let (mean, half) = mean(*point);
-            (at as f64, mean, half)
+impl Beside<'_> {
+    fn measured(&self, point: Point, at: usize) -> Runs<'_> {
+        let Column { system, congestion, .. } = COLUMNS[at];
+        self.measured.runs(|cell| {
+            let there = Point { clients: cell.clients, delay: cell.network.delay, loss: cell.network.loss };
+            there == point && cell.system == system && cell.congestion == congestion
+        })
+    }
+
+    fn simulated(&self, point: Point, at: usize) -> Vec<f64> {
+        self.simulated.iter().filter(|run| (run.0, run.1) == (point, at)).map(|run| run.2).collect()
+    }
+
+    fn ratio(&self, point: Point, at: usize) -> f64 {
+        self.measured(point, at).median() / median(self.simulated(point, at))
+    }
+
+    fn row(&self, point: Point, at: usize) -> Vec<String> {
+        let Point { clients, delay, loss } = point;
+        let place = [clients.to_string(), delay.to_string(), loss.to_string(), COLUMNS[at].name.to_owned()];
+        let ((simulated, half), (measured, half_measured)) =
+            (mean_and_interval(&self.simulated(point, at)), self.measured(point, at).mean());
+        let figures = [simulated, half, measured, half_measured, self.ratio(point, at)];
+        let shown = |figure: f64| if figure.is_finite() { format!("{figure:.2}") } else { "\u{2013}".to_owned() };
+        place.into_iter().chain(figures.map(shown)).collect()
+    }
+
+    fn lines(&self, points: &[Point]) -> Vec<Series> {
+        let line = |name: String, mean: &dyn Fn(Point) -> (f64, f64)| {
+            let at = |(at, point): (usize, &Point)| {
+                let (mean, half) = mean(*point);
+                (at as f64, mean, half)
+            };
+            series(name, &points.iter().enumerate().map(at).collect::<Vec<_>>())
         };
-        series(name, &points.iter().enumerate().map(at).collect::<Vec<_>>())
-    };
-    let lines = vec![
-        line("simulated, UDP", &|point| super::mean_and_interval(&simulated(point))),
-        line("measured, UDP", &|point| of(point, UDP).mean()),
-        line("measured, TCP", &|point| of(point, TCP).mean()),
-    ];
-    section.named_figure("beside", names, lines);
+        let mut lines = Vec::new();
+        for (at, column) in COLUMNS.iter().enumerate() {
+            lines.push(line(format!("{}, measured", column.name), &|point| self.measured(point, at).mean()));
+            if column.simulate.is_some() {
+                let simulated = |point| mean_and_interval(&self.simulated(point, at));
+                lines.push(line(format!("{}, simulated", column.name), &simulated));
+            }
+        }
+        lines
+    }
 }
 
-/// Download time of each client in virtual time, s.
-fn simulated(cell: &Cell) -> Result<Vec<f64>, Error> {
+/// NDN, over datagrams.
+fn ndn(cell: &Cell) -> Result<Vec<f64>, Error> {
     let refused = |error: &dyn std::fmt::Display| Error(format!("the simulation of {cell:?}: {error}"));
     let (mut network, clients) = network(cell).map_err(|error| refused(&error))?;
     network.run_until(END).map_err(|error| refused(&error))?;
@@ -198,12 +240,13 @@ mod tests {
     fn the_simulated_link_is_not_the_measured_one() {
         let rate = Some("100Mbps".parse().unwrap());
         let network = Network { shape: Shape::Links, rate, delay: 100, loss: 0.0 };
-        let cell = Cell { system: UDP, network, clients: 6, bytes: 80_000, congestion: "cubic", seed: 1 };
-        let times = simulated(&cell).unwrap();
+        let cell =
+            Cell { system: COLUMNS[UDP].system, network, clients: 6, bytes: 80_000, congestion: "cubic", seed: 1 };
+        let times = ndn(&cell).unwrap();
         // The metadata, then ten segments by windows that begin with two: four round trips of 200 ms and what sending takes.
         assert!(times.len() == 6 && times.iter().all(|time| (0.8..0.85).contains(time)), "{times:?}");
         let lossy = Cell { network: Network { loss: 10.0, ..network }, ..cell };
-        let lossy = simulated(&lossy).unwrap();
+        let lossy = ndn(&lossy).unwrap();
         assert!(lossy.iter().all(|time| *time > 1.0), "half of the segments are lost on the clients' links: {lossy:?}");
     }
 }
