@@ -208,6 +208,13 @@ impl Forwarder {
         }
     }
 
+    /// The face's link has reliability from now on, or has not.
+    pub fn set_link_reliability(&mut self, id: FaceId, reliable: bool) {
+        if let Some(face) = self.faces.get_mut(id) {
+            face.config.link_reliability = reliable;
+        }
+    }
+
     fn tell_of_face(&mut self, event: FaceEvent, id: FaceId) {
         if let Some(face) = self.faces.get(id) {
             self.management.events.push(self.clock, event, id, &face.config);

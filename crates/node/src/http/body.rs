@@ -109,7 +109,7 @@ pub(super) async fn collect(body: OriginBody, mut fill: Box<Fill>, proxy: Arc<Pr
 }
 
 /// A body from the origin.
-pub(super) enum OriginBody {
+pub(crate) enum OriginBody {
     /// With its connection, until it has been read to its end.
     Received(Incoming, Option<Box<Lease>>),
     Generated(Content),
@@ -163,22 +163,34 @@ impl Body for OriginBody {
 }
 
 /// A request's body on its way to the origin.
-pub(super) struct Upload(Option<Timed<Incoming>>);
+pub(crate) enum Upload {
+    /// As the client sends it.
+    Coming(Timed<Incoming>),
+    /// Here already; `None` where it is empty, or has been sent.
+    Whole(Option<Bytes>),
+}
 
 impl Upload {
     pub(super) fn new(body: Incoming) -> Upload {
-        Upload(Some(Timed::new(body)))
+        Upload::Coming(Timed::new(body))
     }
 
-    pub(super) fn empty() -> Upload {
-        Upload(None)
+    pub(crate) fn empty() -> Upload {
+        Upload::Whole(None)
+    }
+
+    pub(crate) fn whole(bytes: Bytes) -> Upload {
+        Upload::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 
     /// Reads a small body that nobody takes. Answered without it, the connection would be closed on a client that is still sending, and the
     /// reset may take the answer with it (RFC 9112, section 9.6).
     pub(super) async fn take_rest(&mut self) {
         let small = |left: u64| left <= limits::UNWANTED_UPLOAD_BYTES;
-        let Some(body) = self.0.as_mut().filter(|body| body.size_hint().upper().is_none_or(small)) else { return };
+        let Upload::Coming(body) = self else { return };
+        if !body.size_hint().upper().is_none_or(small) {
+            return;
+        }
         let all = async {
             let mut left = limits::UNWANTED_UPLOAD_BYTES;
             while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
@@ -199,23 +211,29 @@ impl Body for Upload {
     type Error = BodyError;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.get_mut().0 {
-            Some(body) => Pin::new(body).poll_frame(cx),
-            None => Poll::Ready(None),
+        match self.get_mut() {
+            Upload::Coming(body) => Pin::new(body).poll_frame(cx),
+            Upload::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.as_ref().is_none_or(Body::is_end_stream)
+        match self {
+            Upload::Coming(body) => body.is_end_stream(),
+            Upload::Whole(bytes) => bytes.is_none(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+        match self {
+            Upload::Coming(body) => body.size_hint(),
+            Upload::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+        }
     }
 }
 
 /// A body that fails after [`limits::BODY_STALL`] without a piece.
-pub(super) struct Timed<B> {
+pub(crate) struct Timed<B> {
     body: B,
     /// Made at the first wait, and moved ahead by every piece.
     stalled: Option<Pin<Box<Sleep>>>,
@@ -259,7 +277,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> B
 
 /// A body that broke off.
 #[derive(Debug)]
-pub(super) struct BodyError(Box<dyn Error + Send + Sync>);
+pub(crate) struct BodyError(Box<dyn Error + Send + Sync>);
 
 impl BodyError {
     pub(super) fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> BodyError {
