@@ -48,9 +48,21 @@ pub(super) fn squid(directory: &Path, host: &str, parent: Option<Ipv4Addr>, tune
     text
 }
 
-/// A Larder node that forwards on port 6363, by default to `up` (`tcp://…`), with this under `[ndn]` and this `[http]`.
-pub(super) fn node(socket: &Path, up: Option<&str>, ndn: &str, http: &str) -> String {
-    let route = up.map(|up| format!("[[ndn.route]]\nprefix = \"/\"\nto = {up:?}\n")).unwrap_or_default();
+/// Where a Larder node sends what it does not have.
+pub(super) struct Route {
+    /// `tcp://…` or `udp://…`.
+    pub(super) to: String,
+    /// Over UDP: what the link loses is sent again by its two ends.
+    pub(super) reliable: bool,
+}
+
+/// A Larder node that forwards on port 6363, with this under `[ndn]` and this `[http]`.
+pub(super) fn node(socket: &Path, up: Option<&Route>, ndn: &str, http: &str) -> String {
+    let route = up.map(|Route { to, reliable }| {
+        let reliable = if *reliable { "reliable = true\n" } else { "" };
+        format!("[[ndn.route]]\nprefix = \"/\"\nto = {to:?}\n{reliable}")
+    });
+    let route = route.unwrap_or_default();
     format!(
         "[ndn]\nunix = {socket:?}\ntcp = \"0.0.0.0:6363\"\nudp = \"0.0.0.0:6363\"\nwebsocket = \"\"\ncontent_store = \"512MiB\"\n\
          {route}{ndn}[http]\n{http}\n[admin]\nlisten = \"\"\n"
@@ -80,9 +92,11 @@ mod tests {
     #[test]
     fn a_node_does_not_read_its_configuration() {
         let far = "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nmemory = \"1GiB\"\nsecret = \"/here/secret\"\n";
-        let text = node(Path::new("/here/a.sock"), Some("tcp://10.77.0.1:6363"), far, "listen = \"\"");
+        let route = Route { to: "udp://10.77.0.1:6363".into(), reliable: true };
+        let text = node(Path::new("/here/a.sock"), Some(&route), far, "listen = \"\"");
         let table: toml::Table = toml::from_str(&text).unwrap();
-        assert_eq!(table["ndn"]["route"][0]["to"].as_str(), Some("tcp://10.77.0.1:6363"));
+        assert_eq!(table["ndn"]["route"][0]["to"].as_str(), Some("udp://10.77.0.1:6363"));
+        assert_eq!(table["ndn"]["route"][0]["reliable"].as_bool(), Some(true));
         assert_eq!(table["ndn"]["gateway"]["memory"].as_str(), Some("1GiB"));
         assert_eq!(table["http"]["listen"].as_str(), Some(""));
     }

@@ -45,11 +45,12 @@ const fn column(name: &'static str, system: System, congestion: &'static str) ->
 }
 
 const SQUID: System = System::Squid { levels: 1, tuned: true };
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column; 6] = [
     column("Squid, CUBIC", SQUID, "cubic"),
     column("Squid, BBR", SQUID, "bbr"),
     column("Larder, CUBIC", System::Larder { levels: 2, faces: Faces::Tcp }, "cubic"),
-    column("wget, Larder's pair, CUBIC", System::Pair, "cubic"),
+    column("wget, Larder's pair", System::Pair, "cubic"),
+    column("Larder over UDP", System::Larder { levels: 2, faces: Faces::Udp }, "cubic"),
     Column {
         only_there: true,
         ..column("Squid as packaged, CUBIC", System::Squid { levels: 1, tuned: false }, "cubic")
@@ -59,6 +60,7 @@ const SQUID_CUBIC: usize = 0;
 const SQUID_BBR: usize = 1;
 const LARDER: usize = 2;
 const PAIR: usize = 3;
+const LARDER_UDP: usize = 4;
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Point {
@@ -111,14 +113,13 @@ impl Sweep {
     }
 }
 
-/// How many runs of a cell go on beside each other. A client of Squid, or of Larder over UDP, over a link that loses and behind a delay waits for nearly
-/// all of its time, as 20 of them send 2 to 10 Mb/s; Larder's others do for most of it. Without delay a run has the machine for itself. That they do not disturb each
+/// How many runs of a cell go on beside each other. A client of Squid over a link that loses and behind a delay waits for nearly all of its time, as
+/// 20 of them send 2 to 10 Mb/s; those of Larder do for most of it. Without delay a run has the machine for itself. That they do not disturb each
 /// other shows in how late the links were, which is checked of each run.
 pub(super) fn at_once(cell: &Cell) -> usize {
     match cell.system {
         _ if cell.network.delay == 0 => 1,
         System::Squid { .. } if cell.network.loss > 0.0 => MOST_AT_ONCE,
-        System::Larder { faces: Faces::Udp, .. } if cell.network.loss > 0.0 => MOST_AT_ONCE,
         _ => 3,
     }
 }
@@ -166,8 +167,10 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.measured("lossy-bbr", ratio(greatest, [SQUID_BBR, LARDER]));
     section.measured("no-delay", ratio(no_delay, [SQUID_CUBIC, LARDER]));
     section.measured("no-delay-bbr", ratio(no_delay, [SQUID_BBR, LARDER]));
+    section.measured("no-delay-udp", ratio(no_delay, [SQUID_BBR, LARDER_UDP]));
     section.measured("pair-cubic", ratio(greatest, [SQUID_CUBIC, PAIR]));
     section.measured("pair-no-delay", ratio(no_delay, [SQUID_CUBIC, PAIR]));
+    section.measured("pair-no-delay-bbr", ratio(no_delay, [SQUID_BBR, PAIR]));
     section.judged()
 }
 

@@ -83,7 +83,7 @@ mod tests {
         }
         let claims =
             [clean.claims.len(), large.claims.len(), lossy.claims.len(), peak.claims.len(), simulated.claims.len()];
-        assert_eq!(claims, [4, 2, 6, 4, 3]);
+        assert_eq!(claims, [4, 2, 8, 4, 3]);
     }
 
     #[test]

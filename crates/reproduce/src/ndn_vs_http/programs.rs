@@ -1,7 +1,7 @@
 //! The programs on the testbed: lighttpd, Squid and wget as Debian packages them; Larder's node, `put` and `get` from this very binary.
 
 use super::cells::{Cell, Run};
-use super::configurations;
+use super::configurations::{self, Route};
 use super::tree::{CLUSTERS, edge};
 use crate::{Error, Watch};
 use larder_testbed::{LatenessReport, Spec, Testbed};
@@ -23,7 +23,7 @@ pub(super) enum System {
     /// Larder's node at the server and the top, and at the edges too where there are two levels.
     Larder { levels: u8, faces: Faces },
     /// HTTP over NDN: lighttpd behind Larder's far node at the server, NDN nodes at the top and the edges, and a node on each client's host, which wget
-    /// asks as its proxy.
+    /// asks as its proxy; by reliable datagrams to the edge, as its documentation advises for a bad link.
     Pair,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum System {
 pub(super) enum Faces {
     /// As the paper's: who loses a packet has it again from TCP.
     Tcp,
-    /// Datagrams, with fragments of NDNLPv2: what is lost the consumer asks for again.
+    /// Datagrams, with fragments of NDNLPv2. On a client's link both ends send again what it loses, which `larder get` offers.
     Udp,
 }
 
@@ -63,6 +63,9 @@ const START: Duration = Duration::from_secs(20);
 
 /// The file that is fetched; its type is in Debian's table, without which lighttpd sends neither validators nor times.
 const FILE: &str = "file.txt";
+
+/// The `[http]` of a node that only forwards.
+const NO_HTTP: &str = "listen = \"\"";
 
 /// Whether the programs and their configurations are there.
 pub(super) fn check_installed() -> Result<(), Error> {
@@ -248,7 +251,7 @@ impl Site {
         let gateway = format!(
             "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nsecret = {secret:?}\nmemory = \"1GiB\"\n"
         );
-        self.start_node_with("server", None, &gateway, "listen = \"\"", 6363)?;
+        self.start_node_with("server", None, &gateway, NO_HTTP, 6363)?;
         self.start_node("top", Some(("server", Faces::Tcp)))?;
         for cluster in 0..CLUSTERS {
             self.start_node(&edge(cluster), Some(("top", Faces::Tcp)))?;
@@ -256,27 +259,28 @@ impl Site {
         let http = format!("listen = \"127.0.0.1:3128\"\n[http.upstream]\nndn = \"/far\"\nsecret = {secret:?}");
         for client in 0..clients {
             let near = edge(client % CLUSTERS);
-            self.start_node_with(&format!("client{client}"), Some((&near, Faces::Tcp)), "", &http, 3128)?;
+            let up = Route { to: Faces::Udp.uri(self.address(&near)?), reliable: true };
+            self.start_node_with(&format!("client{client}"), Some(up), "", &http, 3128)?;
         }
         Ok(())
     }
 
     /// A node that only forwards.
     fn start_node(&mut self, host: &str, up: Option<(&str, Faces)>) -> Result<(), Error> {
-        self.start_node_with(host, up, "", "listen = \"\"", 6363)
+        let up = up.map(|(up, faces)| Ok::<_, Error>(Route { to: faces.uri(self.address(up)?), reliable: false }));
+        self.start_node_with(host, up.transpose()?, "", NO_HTTP, 6363)
     }
 
     /// A node with more under `[ndn]` and with this `[http]`, which serves once it listens on `port`.
     fn start_node_with(
         &mut self,
         host: &str,
-        up: Option<(&str, Faces)>,
+        up: Option<Route>,
         ndn: &str,
         http: &str,
         port: u16,
     ) -> Result<(), Error> {
-        let up = up.map(|(up, faces)| Ok::<_, Error>(faces.uri(self.address(up)?))).transpose()?;
-        let text = configurations::node(&self.path(&format!("{host}.sock")), up.as_deref(), ndn, http);
+        let text = configurations::node(&self.path(&format!("{host}.sock")), up.as_ref(), ndn, http);
         let file = self.write(&format!("{host}.toml"), text.as_bytes())?;
         self.start(host, &larder()?, &["run", &file.display().to_string()], port)
     }
