@@ -183,7 +183,7 @@ impl Channel {
             let emit = |frame: &[u8]| self.send_frame(now, frame.to_vec(), events, frames);
             let cut = reliability.send(now, &send.header, send.packet(input), mtu, emit);
             self.counters.uncut += u64::from(cut.is_err());
-            return self.keep(reliability, events);
+            return self.keep(now, reliability, events);
         }
         let mut fragmenter = std::mem::take(&mut self.fragmenter);
         let cut = send
@@ -201,7 +201,7 @@ impl Channel {
     pub(crate) fn hears(&mut self, now: Time, frame: &[u8], events: &mut EventQueue) -> bool {
         let Some(mut reliability) = self.reliability.take() else { return true };
         let is_new = reliability.receive(now, frame);
-        self.keep(reliability, events);
+        self.keep(now, reliability, events);
         is_new
     }
 
@@ -211,13 +211,13 @@ impl Channel {
         self.reliability_timer = None;
         if let Some(mut reliability) = self.reliability.take() {
             reliability.on_timeout(now, mtu, |frame| self.send_frame(now, frame.to_vec(), events, frames));
-            self.keep(reliability, events);
+            self.keep(now, reliability, events);
         }
     }
 
-    /// Puts it back, and plans its next call.
-    fn keep(&mut self, reliability: Box<Reliability>, events: &mut EventQueue) {
-        let next = reliability.next_timeout();
+    /// Puts it back, and plans its next call: now, where that is overdue.
+    fn keep(&mut self, now: Time, reliability: Box<Reliability>, events: &mut EventQueue) {
+        let next = reliability.next_timeout().map(|at| at.max(now));
         self.reliability = Some(reliability);
         if let Some(at) = next.filter(|_| next != self.reliability_timer) {
             events.plan(at, Event::Reliability { channel: self.id });

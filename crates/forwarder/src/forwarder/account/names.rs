@@ -132,7 +132,7 @@ mod tests {
         // Of different depths and lengths, so that the order is not that of insertion.
         let names: Vec<Name> = (0..50)
             .rev()
-            .map(|n| format!("/a/{}{}", "b".repeat(n % 7), "/c".repeat(n % 4 + n)).parse().unwrap())
+            .map(|n| format!("/a/b{}/{n}{}", "b".repeat(n % 7), "/c".repeat(n % 4)).parse().unwrap())
             .collect();
         super::super::add_next_hop(&mut forwarder, "/a".parse::<Name>().unwrap().as_name(), producer);
         for (nonce, name) in names.iter().enumerate() {
