@@ -8,6 +8,31 @@ pub const EVENTS_AN_INSTANT: u64 = 20_000_000;
 /// Half a gigabyte of events, and their packets; the packets of a second at 100 Gb/s over a link to the moon are fewer.
 pub const EVENTS_PLANNED: usize = 16_000_000;
 
+/// Segments of a TCP window: 1.5 GB, more than a second of 10 Gb/s. What is under way of all connections is bounded by [`EVENTS_PLANNED`].
+pub const TCP_WINDOW: u32 = 1 << 20;
+
+/// Timeouts in a row after which a connection has failed: Linux' `tcp_retries2`, some 15 minutes.
+pub const TCP_TRIES: u32 = 15;
+
+/// SYNs in vain, and answers to them: Linux' `tcp_syn_retries`, one or two minutes.
+pub const TCP_SYN_TRIES: u32 = 6;
+
+/// Connections at once, each of 1 kB and what it has under way.
+pub const TCP_CONNECTIONS: usize = 1_000_000;
+
+/// Connections of a client at once: browsers' bound for one server.
+pub const HTTP_CONNECTIONS: usize = 6;
+
+/// Requests that wait in a client for a connection, 16 bytes each; more have failed.
+pub const HTTP_WAITING: usize = 1_000_000;
+
+/// Bytes of the frames under way and in queues, and of what consumers wait for: with more, it only grows too, where packets are large, queues
+/// without end, or nobody answers. A machine of 16 GB stands it. Looked at each [`EVENTS_BETWEEN_LOOKS`] events.
+pub const BYTES_HELD: u64 = 8 << 30;
+
+/// So seldom that looking costs nothing; at the most so many packets come in between.
+pub const EVENTS_BETWEEN_LOOKS: u64 = 4096;
+
 /// Nodes of one simulation, each a forwarder of some 100 kB.
 pub const NODES: usize = 100_000;
 
@@ -24,8 +49,11 @@ pub const COURSE_VALUES: usize = 4_000_000;
 /// Steps in the course of a run: more than a picture or a replay can show.
 pub const COURSE_STEPS: usize = 100_000;
 
-/// Data of one consumer whose delay is noted, 48 bytes each.
+/// Data of all consumers whose delay is noted, 48 bytes each; each consumer has an even share.
 pub const DELAY_ROWS: usize = 10_000_000;
+
+/// Nodes of a generated backbone: it looks at all pairs of them.
+pub const BACKBONE_NODES: usize = 5000;
 
 /// Levels of a generated tree below its root: names grow with the level, and a tree of one child a node would be all names.
 pub const TREE_LEVELS: usize = 1000;

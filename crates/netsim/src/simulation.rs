@@ -7,11 +7,14 @@ use crate::limits;
 use crate::link::{Channel, ChannelId, LinkConfig, LinkId};
 use crate::node::{Node, NodeConfig, NodeId, Port};
 use crate::routes;
+use crate::tcp::{
+    CacheConfig, ClientConfig, HostId, HttpCounters, Internet, OriginConfig, TcpConfig, Wires, is_segment,
+};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_forwarder::{Body, FaceConfig, FaceId, Forwarder, Outbox};
 use larder_packet::{LpPacket, Name, encode_lp};
-use larder_units::{Streams, Time};
+use larder_units::{ByteSize, Streams, Time};
 use std::any::Any;
 use std::fmt;
 use std::time::Duration;
@@ -47,6 +50,11 @@ pub enum Stuck {
         /// When.
         at: Time,
     },
+    /// Frames under way, in queues, and what consumers wait for, take more than [`limits::BYTES_HELD`].
+    Fills {
+        /// When.
+        at: Time,
+    },
 }
 
 impl fmt::Display for Stuck {
@@ -64,6 +72,13 @@ impl fmt::Display for Stuck {
                 write!(
                     f,
                     "the network only grows: more than {most} events are planned at {at}; look for a consumer that sends more than its link has room for"
+                )
+            }
+            Stuck::Fills { at } => {
+                let most = ByteSize::from_bytes(limits::BYTES_HELD);
+                write!(
+                    f,
+                    "the network only grows: what is under way, in queues or waited for takes more than {most} at {at}; look for a queue without end, or a consumer whom nobody answers"
                 )
             }
         }
@@ -106,15 +121,19 @@ pub struct Simulation {
     /// Links from one node to another so far.
     parallel: HashMap<[u32; 2], u32, FixedState>,
     apps: Vec<AppSlot>,
+    internet: Internet,
     faults: Vec<Fault>,
     outbox: Outbox,
     sends: Sends,
     events_at_once: u64,
     events_done: u64,
     packet_hops: u64,
-    /// [`limits::EVENTS_AN_INSTANT`] and [`limits::EVENTS_PLANNED`], but in tests.
+    /// When what it holds is next looked at, in events done.
+    next_look: u64,
+    /// [`limits::EVENTS_AN_INSTANT`], [`limits::EVENTS_PLANNED`] and [`limits::BYTES_HELD`], but in tests.
     most_at_once: u64,
     most_planned: usize,
+    most_bytes: u64,
 }
 
 impl Simulation {
@@ -130,14 +149,17 @@ impl Simulation {
             channels: Vec::new(),
             parallel: HashMap::default(),
             apps: Vec::new(),
+            internet: Internet::new(Streams::new(Streams::new(seed).stream("internet").bits())),
             faults: Vec::new(),
             outbox: Outbox::new(),
             sends: Sends::default(),
             events_at_once: 0,
             events_done: 0,
             packet_hops: 0,
+            next_look: 0,
             most_at_once: limits::EVENTS_AN_INSTANT,
             most_planned: limits::EVENTS_PLANNED,
+            most_bytes: limits::BYTES_HELD,
         }
     }
 
@@ -305,6 +327,44 @@ impl Simulation {
         }
     }
 
+    // ---- HTTP ----
+
+    /// An origin at this node.
+    ///
+    /// # Errors
+    /// None yet; a node takes any number of hosts.
+    pub fn add_http_origin(&mut self, at: NodeId, config: OriginConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
+        Ok(self.internet.add_origin(at, config, tcp))
+    }
+
+    /// A cache at this node.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the policy cannot be built, or no links lead to whom it asks.
+    pub fn add_http_cache(&mut self, at: NodeId, config: CacheConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
+        let upstream = config.upstream;
+        let host = self.internet.add_cache(at, config, tcp)?;
+        self.check_way(at, host, upstream)
+    }
+
+    /// A client at this node. Segments take the shortest paths by the links' metrics.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where no links lead to whom it asks.
+    pub fn add_http_client(&mut self, at: NodeId, config: ClientConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
+        let server = config.server;
+        let host = self.internet.add_client(at, config, tcp);
+        self.online(|internet, wires| internet.plan(wires, host));
+        self.check_way(at, host, server)
+    }
+
+    fn check_way(&mut self, at: NodeId, host: HostId, to: HostId) -> Result<HostId, ConfigError> {
+        match self.online(|internet, wires| internet.reaches(wires, host, to)) {
+            true => Ok(host),
+            false => Err(ConfigError::new(format!("no links lead from {} to whom it asks", self.node_name(at)))),
+        }
+    }
+
     /// Plans a fault. One that is planned for the past happens at once.
     pub fn plan_fault(&mut self, at: Time, fault: Fault) {
         self.faults.push(fault);
@@ -331,10 +391,24 @@ impl Simulation {
             if self.events.len() > self.most_planned {
                 return Err(Stuck::Grows { at });
             }
+            if self.events_done >= self.next_look {
+                // All channels are looked at: with very many of them, more seldom.
+                self.next_look = self.events_done + limits::EVENTS_BETWEEN_LOOKS.max(self.channels.len() as u64);
+                if self.bytes_held() > self.most_bytes {
+                    return Err(Stuck::Fills { at });
+                }
+            }
             self.happen(event);
         }
         self.now = self.now.max(end);
         Ok(())
+    }
+
+    /// Of frames under way and in queues, and of what applications wait for.
+    fn bytes_held(&self) -> u64 {
+        let waiting: u64 = self.channels.iter().map(|channel| channel.waiting().1).sum();
+        let kept: u64 = self.apps.iter().map(|slot| slot.app.kept_bytes()).sum();
+        self.frames.bytes() + waiting + kept
     }
 
     fn happen(&mut self, event: Event) {
@@ -347,6 +421,9 @@ impl Simulation {
                 }
                 self.packet_hops += 1;
                 let (node, face, back) = (channel.to, channel.to_face, channel.id ^ 1);
+                if is_segment(&frame) {
+                    return self.hand_segment(node, frame);
+                }
                 if self.channels[back as usize].hears(self.now, &frame, &mut self.events) {
                     self.hand_in(node, face, frame);
                 }
@@ -373,6 +450,12 @@ impl Simulation {
                 }
             }
             Event::Wake { node } => self.wake(node as usize),
+            Event::Segment { node, frame } => {
+                let frame = self.frames.take(frame);
+                self.hand_segment(NodeId(node), frame);
+            }
+            Event::Tcp { end } => self.online(|internet, wires| internet.on_tcp_timer(wires, end)),
+            Event::Http { host } => self.online(|internet, wires| internet.on_host_timer(wires, host)),
             Event::Fault { index } => self.strike(self.faults[index as usize]),
         }
     }
@@ -413,6 +496,20 @@ impl Simulation {
         self.carry_out(id.0 as usize, frame);
     }
 
+    fn hand_segment(&mut self, at: NodeId, frame: Vec<u8>) {
+        let node = &mut self.nodes[at.0 as usize];
+        if !node.is_up {
+            node.missed += 1;
+            return;
+        }
+        self.online(|internet, wires| internet.on_segment(wires, at, frame));
+    }
+
+    fn online<T>(&mut self, act: impl FnOnce(&mut Internet, &mut Wires<'_>) -> T) -> T {
+        let Simulation { now, events, frames, channels, nodes, internet, .. } = self;
+        act(internet, &mut Wires { now: *now, events, frames, channels, nodes })
+    }
+
     fn wake(&mut self, id: usize) {
         let node = &mut self.nodes[id];
         if node.wake != self.now || !node.is_up {
@@ -444,12 +541,13 @@ impl Simulation {
         for send in self.outbox.sends() {
             left -= 1;
             let packet = input.get(range.clone()).unwrap_or_default();
+            let is_input = matches!(send.body, Body::Input) && range == (0..input.len());
+            // The frame that came goes on as it is.
+            let goes_on = left == 0 && is_input && send.header.is_empty();
             match self.nodes[id].port(send.face) {
                 Some(Port::Channel(channel)) => {
                     let channel = &mut self.channels[channel as usize];
-                    let is_input = matches!(send.body, Body::Input) && range == (0..input.len());
-                    if left == 0 && is_input && send.header.is_empty() && channel.fits(input.len()) {
-                        // The frame that came goes on as it is.
+                    if goes_on && channel.fits(input.len()) {
                         let frame = std::mem::take(&mut input);
                         channel.send_frame(self.now, frame, &mut self.events, &mut self.frames);
                     } else {
@@ -457,9 +555,15 @@ impl Simulation {
                     }
                 }
                 Some(Port::App(app)) => {
-                    let packet = send.packet(packet);
-                    let mut frame = Vec::with_capacity(packet.len() + 64);
-                    encode_lp(&send.header, packet, &mut frame);
+                    let frame = match goes_on {
+                        true => std::mem::take(&mut input),
+                        false => {
+                            let packet = send.packet(packet);
+                            let mut frame = Vec::with_capacity(packet.len() + 64);
+                            encode_lp(&send.header, packet, &mut frame);
+                            frame
+                        }
+                    };
                     self.events.plan(self.now, Event::Deliver { app, frame: self.frames.put(frame) });
                 }
                 None => {}
@@ -507,6 +611,21 @@ impl Simulation {
     /// Events that are planned: frames under way, timers.
     pub fn events_planned(&self) -> usize {
         self.events.len()
+    }
+
+    /// What an HTTP host has counted.
+    pub fn http(&self, host: HostId) -> HttpCounters {
+        self.internet.counters(host)
+    }
+
+    /// Objects that an HTTP cache holds, and their bytes.
+    pub fn http_stored(&self, host: HostId) -> (usize, ByteSize) {
+        self.internet.stored(host)
+    }
+
+    /// TCP connections that stand.
+    pub fn tcp_connections(&self) -> usize {
+        self.internet.connections()
     }
 
     /// The node of this name.
@@ -593,7 +712,8 @@ fn on_tick(at: Time, tick: Option<Duration>) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apps::{Cbr, CbrConfig};
+    use crate::apps::{Cbr, CbrConfig, Payload, Producer, ProducerConfig};
+    use crate::queue::{Depth, Queueing};
 
     struct Restless;
 
@@ -645,5 +765,33 @@ mod tests {
         network.serve(&prefix, nobody).unwrap();
         let stuck = network.run_until(Time::from_secs(1)).unwrap_err();
         assert!(matches!(stuck, Stuck::Grows { .. }) && stuck.to_string().contains("only grows"), "{stuck}");
+    }
+
+    /// Two nodes, and a consumer of large Data that a producer sends, or nobody.
+    fn filling(queue: usize, answers: bool) -> Stuck {
+        let mut network = Simulation::new(1);
+        network.most_bytes = 2_000_000;
+        let [a, b] = ["a", "b"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
+        let link = LinkConfig {
+            queue: Queueing::DropTail(Depth::Packets(queue)),
+            ..LinkConfig::new("1Mbps".parse().unwrap(), Duration::ZERO)
+        };
+        network.connect(a, b, &link).unwrap();
+        let prefix: Name = "/p".parse().unwrap();
+        let config = CbrConfig { frequency: 1000.0, ..CbrConfig::new(prefix.clone()) };
+        network.add_app(a, Box::new(Cbr::new(config, network.streams().stream("app")))).unwrap();
+        let producer = ProducerConfig { payload: Payload::Content(5000), freshness: None };
+        let app: Box<dyn App> = if answers { Box::new(Producer::new(producer)) } else { Box::new(Silent) };
+        let app = network.add_app(b, app).unwrap();
+        network.serve(&prefix, app).unwrap();
+        network.run_until(Time::from_secs(100)).unwrap_err()
+    }
+
+    #[test]
+    fn a_queue_without_end_or_a_consumer_whom_nobody_answers_takes_all_memory() {
+        for stuck in [filling(usize::MAX, true), filling(10, false)] {
+            assert!(matches!(stuck, Stuck::Fills { .. }), "{stuck:?}");
+            assert!(stuck.to_string().contains("takes more than 8GiB at"), "{stuck}");
+        }
     }
 }
