@@ -197,7 +197,8 @@ mod tests {
         let kept = Run { times: vec![1.0, 2.0, 6.0], cpu: 0.5, cpu_top: 0.25, late_p99_ns: 7000 };
         rows.add(&format!("ndn-vs-http {cell:?}"), &kept).unwrap();
         let paper = Paper::named("ndn-vs-http").unwrap();
-        let request = Request { paper, scale: Scale::Quick, seed: 1, traces: None, only: &[], rows: &rows };
+        let request =
+            Request { paper, scale: Scale::Quick, seed: 1, traces: None, testbed: false, only: &[], rows: &rows };
         let mut measured = Measured::default();
         measured.add(vec![cell], 4, &request, &Unwatched).unwrap();
         let runs = measured.runs(|cell| cell.clients == 3);

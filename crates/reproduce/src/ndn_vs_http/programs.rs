@@ -3,6 +3,7 @@
 use super::cells::{Cell, Run};
 use super::configurations::{self, Route};
 use super::tree::{CLUSTERS, edge};
+use crate::programs::{cpu_seconds, this_binary};
 use crate::{Error, Watch};
 use larder_testbed::{LatenessReport, Spec, Testbed};
 use std::fs;
@@ -220,7 +221,7 @@ impl Site {
             System::Pair => (wget(Some(Ipv4Addr::LOCALHOST)), None),
             System::Squid { levels, .. } => (wget(Some(self.address(&above(levels))?)), None),
             System::Larder { levels, faces } => {
-                let words = [&*larder()?, "get", "/repo/file", "--retries", "100"].map(Into::into).into();
+                let words = [&*this_binary()?, "get", "/repo/file", "--retries", "100"].map(Into::into).into();
                 (words, Some(faces.uri(self.address(&above(levels))?)))
             }
         };
@@ -282,13 +283,13 @@ impl Site {
     ) -> Result<(), Error> {
         let text = configurations::node(&self.path(&format!("{host}.sock")), up.as_ref(), ndn, http);
         let file = self.write(&format!("{host}.toml"), text.as_bytes())?;
-        self.start(host, &larder()?, &["run", &file.display().to_string()], port)
+        self.start(host, &this_binary()?, &["run", &file.display().to_string()], port)
     }
 
     fn start_put(&mut self) -> Result<(), Error> {
         let host = self.bed.spec().host("server")?;
         let transport = format!("unix://{}", self.path("server.sock").display());
-        let mut put = self.bed.command(host, &larder()?);
+        let mut put = self.bed.command(host, &this_binary()?);
         put.args(["put", "/repo/file"]).arg(self.path(FILE)).env("NDN_CLIENT_TRANSPORT", transport);
         // It says when it is ready; to ask for the file would fill the server's cache.
         let mut ask = Command::new("grep");
@@ -329,17 +330,11 @@ impl Site {
         }
     }
 
-    /// CPU time of the programs so far, of all and of those at the top, s (/proc/PID/stat, fields 14 and 15, in hundredths).
+    /// CPU time of the programs so far, of all and of those at the top, s.
     fn cpu(&self) -> [f64; 2] {
-        let ticks = |process: &Child| -> Option<u64> {
-            let stat = fs::read_to_string(format!("/proc/{}/stat", process.id())).ok()?;
-            let after_name = stat.rsplit_once(") ")?.1;
-            let mut fields = after_name.split(' ').skip(11);
-            Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
-        };
-        let of = |is: &dyn Fn(&str) -> bool| {
+        let of = |is: &dyn Fn(&str) -> bool| -> f64 {
             let programs = self.running.iter().filter(|program| is(&program.host));
-            programs.filter_map(|program| ticks(&program.process)).sum::<u64>() as f64 / 100.0
+            programs.map(|program| cpu_seconds(program.process.id())).sum()
         };
         [of(&|_| true), of(&|host| host == "top")]
     }
@@ -403,10 +398,4 @@ impl Client {
     fn failed(&self, error: &std::io::Error) -> Error {
         Error(format!("client {}: {error}", self.number))
     }
-}
-
-/// This very binary.
-fn larder() -> Result<String, Error> {
-    let path = std::env::current_exe().map_err(|error| Error(format!("where `larder` is cannot be told: {error}")))?;
-    Ok(path.display().to_string())
 }

@@ -1,7 +1,8 @@
 //! The lossy experiment in the simulator, beside the testbed: the same links, the same forwarder, fetcher and publisher, in virtual time.
 //!
-//! NDN over datagrams is the same protocol there and here, so its figures are held against each other. What the simulator does not have: time that
-//! programs and the kernel take, and TCP faces, whose column on the testbed stands beside without a counterpart.
+//! NDN over datagrams is the same protocol there and here, and HTTP goes over the simulator's model of the kernel's TCP, so their figures are held
+//! against each other. What the simulator does not have: time that programs and the kernel take, and NDN's TCP faces, whose column on the testbed
+//! stands beside without a counterpart.
 
 use super::cells::{Cell, Ground, Measured, Runs};
 use super::lossy::{self, Point};
@@ -11,6 +12,7 @@ use super::{mean_and_interval, median, series};
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
 use larder_netsim::apps::{Fetch, Serve};
+use larder_netsim::tcp::{CacheConfig, ClientConfig, Congestion, HostId, HttpCounters, OriginConfig, TcpConfig};
 use larder_netsim::{AppId, Capacity, ConfigError, LinkConfig, NodeConfig, NodeId, Simulation};
 use larder_packet::Name;
 use larder_transfer::{CongestionSpec, FetchOptions, Progress, limits::DEFAULT_SEGMENT_BYTES};
@@ -37,6 +39,9 @@ const END: Time = Time::from_secs(900);
 /// As the testbed's clients are told: over a link that loses half of all segments, the usual number of tries is used up now and then.
 const RETRIES: u32 = 100;
 
+/// Of every node and cache: it holds the file.
+const CACHE: ByteSize = ByteSize::from_mib(512);
+
 /// A column: what is measured on the testbed, and how it is simulated, where it is.
 struct Column {
     name: &'static str,
@@ -48,7 +53,10 @@ struct Column {
 /// Download time of each client in virtual time, s.
 type Simulate = fn(&Cell) -> Result<Vec<f64>, Error>;
 
-const COLUMNS: [Column; 2] = [
+const SQUID: System = System::Squid { levels: 1, tuned: true };
+const COLUMNS: [Column; 4] = [
+    Column { name: "Squid, CUBIC", system: SQUID, congestion: "cubic", simulate: Some(http) },
+    Column { name: "Squid, BBR", system: SQUID, congestion: "bbr", simulate: Some(http) },
     Column {
         name: "Larder over UDP",
         system: System::Larder { levels: 2, faces: Faces::Udp },
@@ -62,7 +70,9 @@ const COLUMNS: [Column; 2] = [
         simulate: None,
     },
 ];
-const UDP: usize = 0;
+const CUBIC: usize = 0;
+const BBR: usize = 1;
+const UDP: usize = 2;
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let _ground = Ground::take()?;
@@ -71,12 +81,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let lossy = Experiment::<lossy::Sweep>::parse(lossy::FILE.0, lossy::FILE.1)?;
     let sweep = lossy.sweep(request.scale);
     let greatest = sweep.greatest();
-    let points = [
-        Point { delay: 0, loss: 0.0, ..greatest },
-        Point { loss: 0.0, ..greatest },
-        Point { delay: 0, ..greatest },
-        greatest,
-    ];
+    // Cells that `lossy` has measured, in the same run or the last one, are not measured again.
+    let [lossless, near] = [Point { loss: 0.0, ..greatest }, Point { delay: 0, ..greatest }];
+    let points = [lossless, near, greatest];
     let (mut cells, mut tasks) = (Vec::new(), Vec::new());
     for point in points {
         for (at, Column { system, congestion, simulate, .. }) in COLUMNS.iter().enumerate() {
@@ -107,9 +114,18 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.table("Download times", HEADER, places.map(|(point, at)| beside.row(point, at)).collect());
     let names = points.iter().map(|point| format!("{} %, {} ms", point.loss, point.delay));
     section.named_figure("beside", names, beside.lines(&points));
-    section.measured("lossless", beside.ratio(points[1], UDP));
-    section.measured("lossy-near", beside.ratio(points[2], UDP));
-    section.measured("lossy-far", beside.ratio(points[3], UDP));
+    for (point, at, claim) in [
+        (lossless, UDP, "lossless"),
+        (near, UDP, "lossy-near"),
+        (greatest, UDP, "lossy-far"),
+        (lossless, CUBIC, "http-lossless"),
+        (greatest, CUBIC, "http-cubic"),
+        (greatest, BBR, "http-bbr"),
+    ] {
+        section.measured(claim, beside.ratio(point, at));
+    }
+    let simulated = |at| median(beside.simulated(greatest, at));
+    section.measured("gain", simulated(CUBIC) / simulated(UDP));
     section.judged()
 }
 
@@ -155,7 +171,9 @@ impl Beside<'_> {
         let ((simulated, half), (measured, half_measured)) =
             (mean_and_interval(&self.simulated(point, at)), self.measured(point, at).mean());
         let figures = [simulated, half, measured, half_measured, self.ratio(point, at)];
-        let shown = |figure: f64| if figure.is_finite() { format!("{figure:.2}") } else { "\u{2013}".to_owned() };
+        let shown = |figure: f64| {
+            if figure.is_finite() { format!("{figure:.2}") } else { "\u{2013}".to_owned() }
+        };
         place.into_iter().chain(figures.map(shown)).collect()
     }
 
@@ -181,8 +199,8 @@ impl Beside<'_> {
 
 /// NDN, over datagrams.
 fn ndn(cell: &Cell) -> Result<Vec<f64>, Error> {
-    let refused = |error: &dyn std::fmt::Display| Error(format!("the simulation of {cell:?}: {error}"));
-    let (mut network, clients) = network(cell).map_err(|error| refused(&error))?;
+    let refused = |error: &dyn std::fmt::Display| refused(cell, error);
+    let (mut network, clients) = ndn_network(cell).map_err(|error| refused(&error))?;
     network.run_until(END).map_err(|error| refused(&error))?;
     let time = |client: &AppId| {
         let fetch = network.app::<Fetch>(*client);
@@ -195,39 +213,90 @@ fn ndn(cell: &Cell) -> Result<Vec<f64>, Error> {
     clients.iter().map(time).collect()
 }
 
-/// The network of the testbed, and its clients' downloads.
-fn network(cell: &Cell) -> Result<(Simulation, Vec<AppId>), ConfigError> {
-    let mut network = Simulation::new(cell.seed);
-    let frames = |link: LinkConfig| LinkConfig { mtu: Some(FRAME_BYTES), overhead_bytes: HEADER_BYTES, ..link };
-    let [clean, core, access] = [cell.network.clean(), cell.network.core(), cell.network.access()].map(frames);
-    let cache = |bytes| NodeConfig { capacity: Capacity::Bytes(bytes), ..NodeConfig::default() };
-    let node = cache(ByteSize::from_mib(512));
-    let [server, top] = ["server", "top"].map(|name| network.add_node(name, node.clone()));
-    let (server, top) = (server?, top?);
-    network.connect(server, top, &clean)?;
-    let mut edges: Vec<NodeId> = Vec::new();
-    for cluster in 0..CLUSTERS {
-        let edge = network.add_node(&edge(cluster), node.clone())?;
-        network.connect(top, edge, &core)?;
-        edges.push(edge);
+/// HTTP: a cache at the top, which joins requests for what is on its way, as the tuned Squid.
+fn http(cell: &Cell) -> Result<Vec<f64>, Error> {
+    let refused = |error: &dyn std::fmt::Display| refused(cell, error);
+    let (mut network, clients) = http_network(cell).map_err(|error| refused(&error))?;
+    network.run_until(END).map_err(|error| refused(&error))?;
+    let time = |client: &HostId| match network.http(*client) {
+        HttpCounters { responses: 1, seconds, .. } => Ok(seconds),
+        HttpCounters { failures: 1.., .. } => Err(refused(&"a client's connection failed")),
+        _ => Err(refused(&format_args!("a client is not done after {END}"))),
+    };
+    clients.iter().map(time).collect()
+}
+
+fn refused(cell: &Cell, error: &dyn std::fmt::Display) -> Error {
+    Error(format!("the simulation of {cell:?}: {error}"))
+}
+
+/// The network of the testbed, by these links, its nodes of this kind.
+struct Tree {
+    network: Simulation,
+    server: NodeId,
+    top: NodeId,
+    clients: Vec<NodeId>,
+}
+
+impl Tree {
+    fn new(cell: &Cell, node: &NodeConfig, frames: impl Fn(LinkConfig) -> LinkConfig) -> Result<Tree, ConfigError> {
+        let mut network = Simulation::new(cell.seed);
+        let server = network.add_node("server", node.clone())?;
+        let top = network.add_node("top", node.clone())?;
+        network.connect(server, top, &frames(cell.network.clean()))?;
+        let mut edges = Vec::new();
+        for cluster in 0..CLUSTERS {
+            let edge = network.add_node(&edge(cluster), node.clone())?;
+            network.connect(top, edge, &frames(cell.network.core()))?;
+            edges.push(edge);
+        }
+        let mut clients = Vec::new();
+        let access = frames(cell.network.access());
+        // The client offers to send again what is lost, and the edge takes part; between nodes a route would have to say so.
+        let access = LinkConfig { reliable: access.mtu.is_some(), ..access };
+        for client in 0..cell.clients {
+            // `larder get` has no node: its own one here keeps nothing.
+            let host = NodeConfig { capacity: Capacity::Bytes(ByteSize::from_bytes(0)), ..node.clone() };
+            let host = network.add_node(&format!("client{client}"), host)?;
+            network.connect(edges[client % CLUSTERS], host, &access)?;
+            clients.push(host);
+        }
+        Ok(Tree { network, server, top, clients })
     }
+}
+
+/// With its clients' downloads.
+fn ndn_network(cell: &Cell) -> Result<(Simulation, Vec<AppId>), ConfigError> {
+    let node = NodeConfig { capacity: Capacity::Bytes(CACHE), ..NodeConfig::default() };
+    let frames = |link| LinkConfig { mtu: Some(FRAME_BYTES), overhead_bytes: HEADER_BYTES, ..link };
+    let Tree { mut network, server, clients: hosts, .. } = Tree::new(cell, &node, frames)?;
     let mut file = Name::root();
     file.push_generic(b"repo").push_generic(b"file");
     let publisher = Serve::new(file.clone(), ByteSize::from_bytes(cell.bytes as u64), DEFAULT_SEGMENT_BYTES)?;
     let publisher = network.add_app(server, Box::new(publisher))?;
     let mut clients = Vec::new();
-    for client in 0..cell.clients {
-        let name = format!("client{client}");
-        // `larder get` has no node: its own one here keeps nothing.
-        let host = network.add_node(&name, cache(ByteSize::from_bytes(0)))?;
-        // The client offers to send again what is lost, and the edge takes part; between nodes a route would have to say so.
-        network.connect(edges[client % CLUSTERS], host, &LinkConfig { reliable: true, ..access })?;
-        let stream = network.streams().stream(&format!("app {name}"));
+    for (client, host) in hosts.into_iter().enumerate() {
+        let stream = network.streams().stream(&format!("app client{client}"));
         let options = FetchOptions { retries: RETRIES, ..FetchOptions::default() };
         let fetch = Fetch::with_options(file.clone(), options, Time::ZERO, CongestionSpec::default().build(), stream);
         clients.push(network.add_app(host, Box::new(fetch))?);
     }
     network.serve(&file, publisher)?;
+    Ok((network, clients))
+}
+
+/// With its clients' downloads.
+fn http_network(cell: &Cell) -> Result<(Simulation, Vec<HostId>), ConfigError> {
+    let node = NodeConfig::default();
+    let Tree { mut network, server, top, clients: hosts } = Tree::new(cell, &node, |link| link)?;
+    let congestion = if cell.congestion == "bbr" { Congestion::Bbr } else { Congestion::Cubic };
+    let tcp = TcpConfig { congestion, ..TcpConfig::default() };
+    let origin = OriginConfig { body: ByteSize::from_bytes(cell.bytes as u64) };
+    let upstream = network.add_http_origin(server, origin, tcp)?;
+    let cache = CacheConfig { upstream, policy: node.policy, capacity: CACHE, collapse: true, keep_alive: true };
+    let cache = network.add_http_cache(top, cache, tcp)?;
+    let client = |host| network.add_http_client(host, ClientConfig::one_file(cache), tcp);
+    let clients = hosts.into_iter().map(client).collect::<Result<_, _>>()?;
     Ok((network, clients))
 }
 
@@ -250,5 +319,8 @@ mod tests {
         let lossy = ndn(&lossy).unwrap();
         let mean = lossy.iter().sum::<f64>() / 6.0;
         assert!((0.42..2.0).contains(&mean), "what the clients' links lose comes again from the edge: {lossy:?}");
+        // The connection's round trip, then 80 kB by windows of 10 segments, 20, and the rest, from the top.
+        let times = http(&Cell { system: SQUID, ..cell }).unwrap();
+        assert!(times.len() == 6 && times.iter().all(|time| (0.8..0.85).contains(time)), "{times:?}");
     }
 }
