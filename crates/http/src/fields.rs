@@ -76,6 +76,16 @@ pub(crate) fn append_via(headers: &mut HeaderMap, version: Version) {
     headers.append(VIA, HeaderValue::from_static(own));
 }
 
+/// The fields of an interim response, as a proxy passes it on (RFC 9110 §15.2): without those of the connection, and with `Via`. It MUST NOT have a
+/// length (§8.6).
+pub fn interim_fields(received: &HeaderMap, version: Version) -> HeaderMap {
+    let mut headers = received.clone();
+    strip_hop_by_hop(&mut headers);
+    headers.remove(CONTENT_LENGTH);
+    append_via(&mut headers, version);
+    headers
+}
+
 /// RFC 9110 §6.6.1: a recipient with a clock that stores or forwards a response without a (valid) `Date` records the time of receipt.
 pub(crate) fn ensure_date(headers: &mut HeaderMap, now: Now) {
     if date::field(headers, &DATE).is_none() {

@@ -48,7 +48,7 @@
 //! * Slices are asked for one after another, each when the client has got the one before: a long answer pays a round trip for each.
 //! * Several ranges of what is under way, and not stored yet, are answered with all of it (RFC 9110 §14.2 allows it).
 //! * What is stored in slices is validated before it is served stale (RFC 5861 §3 would allow to serve it first).
-//! * Interim responses are not passed on, as RFC 9110 §15.2 asks of a proxy: hyper has no way to send one. `100-continue` it answers itself.
+//! * Interim responses are the host's affair (RFC 9110 §15.2; [`interim_fields`] is what a proxy passes on of them); they are not stored.
 //! * Trailers are discarded (§6.5.1 allows it).
 //!
 //! ```
@@ -138,7 +138,7 @@ pub use cache::{Cache, Config};
 pub use cache_status::ForwardReason;
 pub use counters::Counters;
 pub use exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
-pub use fields::{NAME, strip_hop_by_hop, times_passed};
+pub use fields::{NAME, interim_fields, strip_hop_by_hop, times_passed};
 pub use fill::Fill;
 pub use flight::{Boarding, Follower, SliceFollower};
 pub use key::keyed_authority;

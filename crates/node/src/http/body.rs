@@ -13,8 +13,9 @@ use std::error::Error;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
 /// The body of a response to a client.
@@ -163,22 +164,49 @@ impl Body for OriginBody {
 }
 
 /// A request's body on its way to the origin.
-pub(super) struct Upload(Option<Timed<Incoming>>);
+pub(super) struct Upload {
+    body: Option<Timed<Incoming>>,
+    /// The client waits until it is asked for it.
+    expects: bool,
+    /// Until the origin asks for it, or has had its time.
+    held: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
 
 impl Upload {
-    pub(super) fn new(body: Incoming) -> Upload {
-        Upload(Some(Timed::new(body)))
+    pub(super) fn new(body: Incoming, expects: bool) -> Upload {
+        Upload { body: Some(Timed::new(body)), expects, held: None }
     }
 
     pub(super) fn empty() -> Upload {
-        Upload(None)
+        Upload { body: None, expects: false, held: None }
+    }
+
+    /// Where the client waits until it is asked for its body (RFC 9110 §10.1.1): holds it back until the gate is opened, or
+    /// [`limits::CONTINUE`] is over.
+    pub(super) fn gate(&mut self) -> Option<Gate> {
+        let (open, opened) = oneshot::channel();
+        self.held = self.expects.then(|| -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            Box::pin(async {
+                let asked = async {
+                    if opened.await.is_err() {
+                        // The response has come, and does not need it.
+                        std::future::pending().await
+                    }
+                };
+                let _ = tokio::time::timeout(limits::CONTINUE, asked).await;
+            })
+        });
+        self.expects.then(|| Gate(Mutex::new(Some(open))))
     }
 
     /// Reads a small body that nobody takes. Answered without it, the connection would be closed on a client that is still sending, and the
     /// reset may take the answer with it (RFC 9112, section 9.6).
     pub(super) async fn take_rest(&mut self) {
         let small = |left: u64| left <= limits::UNWANTED_UPLOAD_BYTES;
-        let Some(body) = self.0.as_mut().filter(|body| body.size_hint().upper().is_none_or(small)) else { return };
+        let Some(body) = self.body.as_mut().filter(|body| !self.expects && body.size_hint().upper().is_none_or(small))
+        else {
+            return;
+        };
         let all = async {
             let mut left = limits::UNWANTED_UPLOAD_BYTES;
             while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
@@ -199,18 +227,36 @@ impl Body for Upload {
     type Error = BodyError;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.get_mut().0 {
+        let this = self.get_mut();
+        if let Some(held) = &mut this.held {
+            ready!(held.as_mut().poll(cx));
+            this.held = None;
+        }
+        match &mut this.body {
             Some(body) => Pin::new(body).poll_frame(cx),
             None => Poll::Ready(None),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.as_ref().is_none_or(Body::is_end_stream)
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+/// What a request's body waits behind.
+pub(super) struct Gate(Mutex<Option<oneshot::Sender<()>>>);
+
+impl Gate {
+    /// The origin asks for it.
+    pub(super) fn open(&self) {
+        if let Some(open) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // The body may have gone.
+            let _ = open.send(());
+        }
     }
 }
 

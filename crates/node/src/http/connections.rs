@@ -155,6 +155,7 @@ fn spare(request: &Request<Upload>) -> Option<Request<Upload>> {
     *spare.method_mut() = request.method().clone();
     *spare.uri_mut() = request.uri().clone();
     *spare.headers_mut() = request.headers().clone();
+    *spare.extensions_mut() = request.extensions().clone();
     Some(spare)
 }
 

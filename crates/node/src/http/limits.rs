@@ -58,6 +58,13 @@ pub const CONNECT: Duration = Duration::from_secs(4);
 /// From the request to the head of the origin's response (nginx's default).
 pub const RESPONSE: Duration = Duration::from_secs(60);
 
+/// An origin that a client's body waits for (`Expect: 100-continue`) is given so long to ask for it, as curl does: older ones never ask.
+pub const CONTINUE: Duration = Duration::from_secs(1);
+
+/// Bytes of interim responses that wait for their client. Real ones are a few lines; an origin may send them without end, and what comes past
+/// this is dropped.
+pub const INTERIM_BYTES: usize = 16 * 1024;
+
 /// Servers of one origin: a bit each says which a request has tried.
 pub const SERVERS: usize = 64;
 

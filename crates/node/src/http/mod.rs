@@ -23,17 +23,19 @@
 //! TRACE is counted (`max_forwards.rs`).
 //!
 //! # What is missing
-//! HTTP/2 without TLS, and towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass),
-//! refusing requests with both `Content-Length` and `Transfer-Encoding` (hyper drops the former and closes the connection after the answer, as RFC 9112
-//! §6.3 allows), and interim responses towards clients (hyper sends none).
+//! HTTP/2 without TLS, and towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass; a 101 that nobody asked for is no
+//! response), and interim responses towards clients of HTTP/2 (hyper's server sends none; `interim.rs` has those of HTTP/1.1).
 
 pub mod admin;
 mod assemble;
 mod body;
+mod client_stream;
 mod connections;
 mod disk;
 mod errand;
+mod framing;
 mod http2;
+mod interim;
 pub mod limits;
 mod listen;
 mod max_forwards;
@@ -223,9 +225,7 @@ impl Http {
             let serve = move || {
                 threads::enter(number);
                 let checks = check_origins(Arc::downgrade(&serving), number == 0);
-                listen::serve(doors, bounds, stopped, checks, move |peer, secure| {
-                    service::Service::new(&serving, peer, if secure { "https" } else { "http" })
-                });
+                listen::serve(doors, bounds, stopped, checks, move |client| service::Service::new(&serving, client));
                 let first = on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
                 first.into_iter().for_each(|on_end| on_end());
             };

@@ -144,7 +144,7 @@ impl Proxy {
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
         introduce(&mut headers, way);
-        self.origins().ask(method, &way.host, way.target.clone(), headers, body).await
+        self.origins().ask(method, way, headers, body).await
     }
 
     /// A response whose body is put together from slices.
@@ -232,7 +232,7 @@ impl Proxy {
         errand: Errand,
         body: Incoming,
     ) -> Response<Outgoing> {
-        let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body) };
+        let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body, errand.expects) };
         let place = self.place().await;
         let is_shared = exchange.is_shared();
         let forwarding = Box::pin(async move {
@@ -254,6 +254,7 @@ impl Proxy {
 
     /// Validates in the background what has just been served stale.
     pub(super) fn refresh(self: &Arc<Self>, exchange: Box<Exchange>, mut errand: Errand) {
+        errand.interims = None;
         let Ok(place) = Arc::clone(&self.background).try_acquire_owned() else { return };
         errand.parts.method = Method::GET;
         let proxy = Arc::clone(self);
@@ -395,6 +396,8 @@ pub(super) fn plain_error(status: StatusCode, text: impl Into<Bytes>) -> Respons
 
 #[cfg(test)]
 mod tests {
+    use super::super::interim::Interims;
+    use super::super::listen::Client;
     use super::super::service::Service;
     use super::*;
     use hyper_util::rt::TokioIo;
@@ -421,7 +424,9 @@ mod tests {
         let proxy = proxy();
         let ask = async |target: &str| {
             let (near, mut far) = tokio::io::duplex(4096);
-            let service = Service::new(&proxy, ([127, 0, 0, 1], 1).into(), "http");
+            let client =
+                Client { address: ([127, 0, 0, 1], 1).into(), is_secure: false, interims: Interims::default() };
+            let service = Service::new(&proxy, client);
             tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(near), service));
             far.write_all(format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
             let mut start = [0; 12];
