@@ -139,7 +139,7 @@ pub use cache_status::ForwardReason;
 pub use counters::Counters;
 pub use exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
 pub use fields::{NAME, interim_fields, strip_hop_by_hop, times_passed};
-pub use fill::Fill;
+pub use fill::{Budget, Fill, Reservation};
 pub use flight::{Boarding, Follower, SliceFollower};
 pub use key::keyed_authority;
 pub use marks::{Judgement, PurgeMarks};

@@ -55,6 +55,9 @@ pub const BODY_STALL: Duration = Duration::from_secs(30);
 /// For a connection to the origin. On one network it takes milliseconds; three seconds survive two lost SYNs.
 pub const CONNECT: Duration = Duration::from_secs(4);
 
+/// Between two addresses of one server that are tried (RFC 8305 §5 recommends as much).
+pub const CONNECT_STAGGER: Duration = Duration::from_millis(250);
+
 /// From the request to the head of the origin's response (nginx's default).
 pub const RESPONSE: Duration = Duration::from_secs(60);
 
@@ -90,9 +93,9 @@ pub const PROBE: Duration = Duration::from_secs(5);
 /// Between two looks whether probes are due.
 pub const PROBE_LOOK: Duration = Duration::from_secs(1);
 
-/// What waits to be written to the disk tier takes up to this share of the cache's capacity (an eighth) beside it, from 8 MiB to a GiB: half a second
-/// of a disk's throughput, and less than the memory that may be used beside what is configured.
-pub const DISK_QUEUE_SHARE: u64 = 8;
+/// What waits to be written to the disk tier takes up to this share of the cache's capacity (a sixteenth) beside it, from 8 MiB to a GiB. It is taken
+/// from the room for bodies under way, a quarter of the capacity (`larder_http::limits::FILL_SHARE`), so that a tier needs no memory beyond that.
+pub const DISK_QUEUE_SHARE: u64 = 16;
 
 /// The smallest such queue: some of the disk's writes (a MiB, `larder_disk::limits::WRITE_BYTES`). One that held a single write would be full, and
 /// drop what comes, before that write is due.
@@ -101,6 +104,9 @@ pub const DISK_QUEUE_LEAST_BYTES: u64 = 8 << 20;
 /// Idle connections that each request thread keeps to one server: as many as bursts need. With [`ORIGIN_IDLE`] they are as many as were needed at once
 /// in the last seconds, at most.
 pub const ORIGIN_IDLE_CONNECTIONS: usize = 128;
+
+/// Idle connections to all servers together: each holds a descriptor and some KiB, and servers times threads would be hundreds of thousands.
+pub const ORIGIN_IDLE_IN_ALL: usize = 4096;
 
 /// An idle connection to the origin is closed after this. Servers close theirs after 5 (Node, Apache) to 75 seconds (nginx); whoever is
 /// first spares the other a failed request.

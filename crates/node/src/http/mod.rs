@@ -138,6 +138,12 @@ pub struct Http {
     tls_identity: Option<Arc<Identity>>,
 }
 
+/// What [`Http::reload`] has read.
+pub struct HttpReload {
+    origins: Origins,
+    identity: Option<rustls::ServerConfig>,
+}
+
 /// The way to the origins of a cache that listens there; what is as it was in `before` is taken over.
 fn origins(config: &HttpConfig, local: SocketAddr, before: Option<&Origins>) -> Result<Origins, String> {
     let fallback = match &config.upstream {
@@ -200,7 +206,10 @@ impl Http {
         let mut cache =
             larder_http::Cache::new(&cache, streams).map_err(|error: SpecError| format!("[http] policy: {error}"))?;
         if let Some(disk) = &disk {
-            cache.set_tier(Box::new(disk::Tier(disk.clone())));
+            cache.set_tier(
+                Box::new(disk::Tier(disk.clone())),
+                config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue),
+            );
         }
         let mut doors = vec![listen::Door { listener, identity: None }];
         let (mut local_tls, mut tls_identity) = (None, None);
@@ -255,18 +264,26 @@ impl Http {
         Arc::new(Purging::new(Arc::clone(&self.proxy), token))
     }
 
-    /// Takes over what of another configuration can change while it runs: the origins, and the certificate and key, whose files are read again.
-    /// Requests under way go on as they began. Where anything is wrong, everything stays as it is.
+    /// What of another configuration can change while it runs: the origins, and the certificate and key, whose files are read again. Nothing has
+    /// changed yet.
     ///
     /// # Errors
     /// One line that names the setting and what is wrong with it.
-    pub fn reload(&self, config: &HttpConfig) -> Result<(), String> {
+    pub fn reload(&self, config: &HttpConfig) -> Result<HttpReload, String> {
         let origins = origins(config, self.local, Some(&self.proxy.origins()))?;
-        if let (Some(identity), Some(tls)) = (&self.tls_identity, &config.tls) {
-            identity.reload(tls)?;
+        let identity = match (&self.tls_identity, &config.tls) {
+            (Some(_), Some(tls)) => Some(tls::read(tls)?),
+            _ => None,
+        };
+        Ok(HttpReload { origins, identity })
+    }
+
+    /// Takes it over. Requests under way go on as they began.
+    pub fn take_over(&self, reload: HttpReload) {
+        if let (Some(running), Some(identity)) = (&self.tls_identity, reload.identity) {
+            running.set(identity);
         }
-        self.proxy.set_origins(origins);
-        Ok(())
+        self.proxy.set_origins(reload.origins);
     }
 
     /// Stops accepting, gives requests under way [`limits::STOP_GRACE`], and returns when the threads have ended.

@@ -12,8 +12,8 @@ use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{
-    Answer, Assembled, Assembly, Boarding, Cache, Completion, Exchange, Fill, Follower, Now, Piece, Purge, Recall,
-    Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
+    Answer, Assembled, Assembly, Boarding, Budget, Cache, Completion, Exchange, Fill, Follower, Now, Piece, Purge,
+    Recall, Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
 };
 use larder_units::Time;
 use std::future::{Future, poll_fn};
@@ -31,6 +31,8 @@ pub(super) struct Proxy {
     /// Replaced as a whole; requests under way keep what they began with.
     origins: Mutex<Arc<Origins>>,
     disk: Option<HttpDisk>,
+    /// For what is recalled from it.
+    budget: Budget,
     /// Places for [`limits::UNDER_WAY`].
     under_way: Arc<Semaphore>,
     /// Places for [`limits::BACKGROUND`].
@@ -50,11 +52,13 @@ struct State {
 
 impl Proxy {
     pub(super) fn new(cache: Cache, origins: Origins, disk: Option<HttpDisk>) -> Proxy {
+        let budget = cache.budget();
         let state = Mutex::new(State { cache, since_job_check: 0, job_running: false });
         Proxy {
             state,
             origins: Mutex::new(Arc::new(origins)),
             disk,
+            budget,
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
             started: Instant::now(),
@@ -105,7 +109,8 @@ impl Proxy {
         }
     }
 
-    pub(super) fn complete(&self, fill: Box<Fill>) {
+    pub(super) fn complete(&self, mut fill: Box<Fill>) {
+        fill.fit();
         let now = self.now();
         if self.lock().cache.on_complete(fill, now) == Completion::Truncated {
             tracing::debug!("the origin's body was not as long as it said");
@@ -275,7 +280,7 @@ impl Proxy {
     ) -> Result<Box<Exchange>, Box<Response<Outgoing>>> {
         let mut variant = None;
         while let (Some(disk), Some(key)) = (&self.disk, exchange.recall_key()) {
-            let recalled = disk::recall(disk, &key, variant).await;
+            let recalled = disk::recall(disk, &key, variant, &self.budget).await;
             let now = self.now();
             match self.lock().cache.on_recalled(exchange, recalled, &errand.head(false), now) {
                 Recall::Answer(answer) => return Err(Box::new(sent(answer))),
