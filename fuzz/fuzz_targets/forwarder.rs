@@ -62,8 +62,10 @@ impl Node {
             let route = Route { face, origin: 255, cost: 0, flags: 1, expires: None };
             forwarder.add_route(&prefix.parse().expect("a name"), route).expect("room for a route");
         }
-        let [limited, strategy] = ["/s", "/localhost/nfd/strategy/stateful"].map(|name| name.parse().expect("a name"));
-        forwarder.set_strategy(&limited, &strategy).expect("a strategy");
+        for (prefix, strategy) in [("/s", "stateful"), ("/h", "hobhis/v=1/rate~100/queue~4/report~share")] {
+            let strategy = larder_forwarder::strategy::strategy_by_name(strategy).expect("a strategy");
+            forwarder.set_strategy(&prefix.parse().expect("a name"), &strategy).expect("room for a strategy");
+        }
         Node { forwarder, faces, outbox: Outbox::new(), now: Time::from_secs(1), waited: (0, 0) }
     }
 

@@ -82,6 +82,8 @@ pub struct Forwarder {
     pub(crate) strategies: PrefixTable<Instance>,
     /// Strategies that measure: where there is none, nothing is looked up for them.
     measuring: usize,
+    /// Strategies that hold Interests back: where there is none, nobody is asked for them.
+    holding: usize,
     streams: Streams,
     max_packet_bytes: usize,
     pub(crate) management: Management,
@@ -122,15 +124,17 @@ impl Forwarder {
     /// A forwarder without faces and routes; the engine is the Content Store's.
     pub fn new(config: Config, engine: Engine) -> Self {
         let hasher = NameHasher::new(config.hash_key);
+        let needs_path = engine.spec().needs_path();
         let mut strategies = PrefixTable::new();
         strategies.insert(&hasher, Name::root().as_name(), Instance::default_of_root(&config.streams));
-        Forwarder {
+        let mut forwarder = Forwarder {
             nonces: config.streams.stream("forwarder nonces"),
             faces: Faces::new(),
             fib: Fib::new(),
             rib: Rib::default(),
             strategies,
             measuring: 0,
+            holding: 0,
             streams: config.streams,
             max_packet_bytes: config.max_packet_bytes,
             management: Management::new(),
@@ -149,12 +153,14 @@ impl Forwarder {
             next_sweep: None,
             scratch: Scratch::default(),
             hasher,
-        }
+        };
+        forwarder.tell_path_if(needs_path);
+        forwarder
     }
 
     // ---- Packets and time ----
 
-    /// Ends what has waited long enough: pending Interests, routes.
+    /// Ends what has waited long enough: pending Interests, routes; and lets Interests go that a strategy held back.
     pub fn on_timeout(&mut self, now: Time, out: &mut Outbox) {
         out.clear();
         self.clock = now;
@@ -167,6 +173,7 @@ impl Forwarder {
             self.finish(now, slot);
         }
         self.scratch.found = due;
+        self.release(now, out);
         let updates = self.rib.expire(now);
         self.update_fib(updates);
         if self.next_sweep.is_some_and(|at| at <= now) {
@@ -184,7 +191,12 @@ impl Forwarder {
     /// When [`Forwarder::on_timeout`] must be called next.
     pub fn next_timeout(&self) -> Option<Time> {
         let events = self.management.events.is_due().then_some(Time::ZERO);
-        [self.pit.next_timeout(), self.rib.next_timeout(), self.next_sweep, events].into_iter().flatten().min()
+        let released = match self.holding {
+            0 => None,
+            _ => self.strategies.values().filter_map(|instance| instance.strategy.next_release()).min(),
+        };
+        let times = [self.pit.next_timeout(), self.rib.next_timeout(), self.next_sweep, events, released];
+        times.into_iter().flatten().min()
     }
 
     // ---- Faces, routes, strategies: for the host ----
@@ -205,6 +217,13 @@ impl Forwarder {
     pub fn set_mtu(&mut self, id: FaceId, mtu: usize) {
         if let Some(face) = self.faces.get_mut(id) {
             face.config.mtu = Some(mtu);
+        }
+    }
+
+    /// The face's link has reliability from now on, or has not.
+    pub fn set_link_reliability(&mut self, id: FaceId, reliable: bool) {
+        if let Some(face) = self.faces.get_mut(id) {
+            face.config.link_reliability = reliable;
         }
     }
 
@@ -274,7 +293,7 @@ impl Forwarder {
         }
         let name = instance.instance().clone();
         self.strategies.insert(&self.hasher, prefix.as_name(), instance);
-        self.count_measuring();
+        self.count_listening();
         Ok(name)
     }
 
@@ -287,7 +306,7 @@ impl Forwarder {
             }
             false => drop(self.strategies.remove(&self.hasher, prefix.as_name())),
         }
-        self.count_measuring();
+        self.count_listening();
     }
 
     /// The strategy that was set at exactly this prefix.
@@ -301,8 +320,9 @@ impl Forwarder {
         instance.map_or_else(Vec::new, |instance| instance.strategy.gauges(now))
     }
 
-    fn count_measuring(&mut self) {
-        self.measuring = self.strategies.iter().filter(|(_, instance)| instance.strategy.measures()).count();
+    fn count_listening(&mut self) {
+        self.measuring = self.strategies.values().filter(|instance| instance.strategy.measures()).count();
+        self.holding = self.strategies.values().filter(|instance| instance.strategy.holds()).count();
     }
 
     /// Says who may command, in place of what was said before. A forwarder is made with one rule: every local application may do everything.
@@ -353,6 +373,7 @@ impl Forwarder {
         let capacity = capacity.unwrap_or(self.content_store.engine().capacity());
         let engine = Engine::new(policy, capacity, &self.streams)?;
         self.content_store.set_engine(now, engine);
+        self.tell_path_if(policy.needs_path());
         if let Some(paths) = &mut self.paths {
             paths.set_capacity(capacity);
         }

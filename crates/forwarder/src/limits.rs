@@ -138,5 +138,11 @@ pub const VERIFICATIONS: u32 = 200;
 /// See [`VERIFICATIONS`].
 pub const VERIFICATION_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Interests that one strategy holds back, over all faces: a second at 65,000 a second. More are refused.
+pub const HELD_INTERESTS: usize = 1 << 16;
+
+/// Bytes of them: an ordinary Interest has some 60, but one with parameters may fill a packet.
+pub const HELD_BYTES: usize = 32 << 20;
+
 /// The greatest rate, Interests a second, and the deepest bucket that rate limits may have: 2^32 a second is a nanosecond's quarter each.
 pub const POLICED_INTERESTS: u64 = 1 << 32;

@@ -44,6 +44,8 @@ pub struct OutRecord {
     pub expires: Time,
     /// Its refusal, where it refused.
     pub nacked: Option<NackReason>,
+    /// Not sent yet: the strategy holds it back.
+    pub held: bool,
 }
 
 /// One pending Interest.
@@ -103,6 +105,9 @@ impl PitEntry {
         self.must_be_fresh = interest.must_be_fresh;
         self.has_digest = interest.name.strip_implicit_digest().1.is_some();
         self.suppression = Duration::ZERO;
+        // Most have one of each: the room for four, which a vector begins with, would be half of what a pending Interest takes.
+        self.in_records.reserve_exact(1);
+        self.out_records.reserve_exact(1);
     }
 
     /// Empties the entry; buffers of ordinary size are kept for the next.

@@ -145,6 +145,11 @@ impl<T> PrefixTable<T> {
         self.rows.iter().filter_map(Row::get).map(move |(bytes, value)| (named(bytes), value))
     }
 
+    /// Every value, in no order.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+        self.rows.iter().filter_map(|row| row.get().map(|(_, value)| value))
+    }
+
     /// Every value, in no order, to change it.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.rows.iter_mut().filter_map(Row::value_mut)

@@ -7,13 +7,16 @@
 use larder_units::Time;
 
 const TICK_NANOS: u64 = 1_000_000;
-const BUCKETS: usize = 4096;
+/// A word of bits, of as many words as a word has bits.
+const BUCKETS: usize = 64 * 64;
 const NONE: u32 = u32::MAX;
 
 pub(crate) struct TimerWheel {
     heads: Box<[u32; BUCKETS]>,
     /// One bit a bucket that has slots.
     occupied: Box<[u64; BUCKETS / 64]>,
+    /// One bit a word of those that is not 0.
+    words: u64,
     links: Vec<Link>,
     armed: usize,
     /// The first tick that has not been swept.
@@ -35,6 +38,7 @@ impl TimerWheel {
         TimerWheel {
             heads: Box::new([NONE; BUCKETS]),
             occupied: Box::new([0; BUCKETS / 64]),
+            words: 0,
             links: Vec::new(),
             armed: 0,
             tick: 0,
@@ -60,6 +64,7 @@ impl TimerWheel {
         }
         self.heads[bucket] = slot;
         self.occupied[bucket / 64] |= 1 << (bucket % 64);
+        self.words |= 1 << (bucket / 64);
         self.armed += 1;
     }
 
@@ -79,6 +84,9 @@ impl TimerWheel {
         }
         if self.heads[bucket] == NONE {
             self.occupied[bucket / 64] &= !(1 << (bucket % 64));
+            if self.occupied[bucket / 64] == 0 {
+                self.words &= !(1 << (bucket / 64));
+            }
         }
         self.links[slot as usize] = IDLE;
         self.armed -= 1;
@@ -113,20 +121,18 @@ impl TimerWheel {
             return None;
         }
         let start = self.tick as usize % BUCKETS;
-        let words = BUCKETS / 64;
-        for step in 0..=words {
-            let word = (start / 64 + step) % words;
-            let mut bits = self.occupied[word];
-            if step == 0 {
-                bits &= u64::MAX << (start % 64);
+        let in_first = self.occupied[start / 64] & (u64::MAX << (start % 64));
+        let bucket = match in_first {
+            // The words behind it, round to its own again.
+            0 => {
+                let behind = self.words.rotate_right(start as u32 / 64 + 1);
+                let word = (start / 64 + 1 + behind.trailing_zeros() as usize) % 64;
+                word * 64 + self.occupied[word].trailing_zeros() as usize
             }
-            if bits != 0 {
-                let bucket = word * 64 + bits.trailing_zeros() as usize;
-                let ahead = (bucket + BUCKETS - start) % BUCKETS;
-                return Some(Time::from_nanos((self.tick + ahead as u64).saturating_mul(TICK_NANOS)));
-            }
-        }
-        None
+            bits => start / 64 * 64 + bits.trailing_zeros() as usize,
+        };
+        let ahead = (bucket + BUCKETS - start) % BUCKETS;
+        Some(Time::from_nanos((self.tick + ahead as u64).saturating_mul(TICK_NANOS)))
     }
 }
 

@@ -1,6 +1,7 @@
-//! Packet-hops a second of one thread, and what a simulated dumbbell costs: `cargo bench -p larder-netsim`.
+//! Packet-hops a second of one thread, and what a simulated dumbbell costs: `cargo bench -p larder-netsim`, or only the networks with a word in
+//! their names: `cargo bench -p larder-netsim -- chain`.
 //!
-//! CPU time of the thread, the median of five runs: other programs on the machine count for little.
+//! CPU time of the thread, the median of five runs: other programs on the machine count for little. With the allocator of the binary `larder`.
 
 #![allow(clippy::print_stdout, missing_docs)]
 
@@ -9,9 +10,14 @@ use larder_netsim::{Capacity, Depth, LinkConfig, NodeConfig, Queueing, Simulatio
 use larder_units::{BitRate, ByteSize, Time};
 use std::time::Duration;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     // First, while the allocator holds nothing to give again.
-    memory();
+    if wanted("memory") {
+        memory();
+    }
     println!("{:<34} {:>9} {:>9} {:>12} {:>12}", "network", "simulated", "CPU s", "packet-hops", "hops a CPU s");
     report("chain of 8, 1 KB, no hits", 10, || chain(8, 5_000.0, 1_000));
     report("chain of 8, 5 KB, no hits", 10, || chain(8, 5_000.0, 5_000));
@@ -31,7 +37,17 @@ fn main() {
     }
 }
 
+/// Whether the command line names it, or nothing.
+#[allow(clippy::disallowed_methods, reason = "the command line of a benchmark")]
+fn wanted(what: &str) -> bool {
+    let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-')).peekable();
+    words.peek().is_none() || words.any(|word| what.contains(&word))
+}
+
 fn report(what: &str, seconds: u64, make: impl Fn() -> Simulation) {
+    if !wanted(what) {
+        return;
+    }
     let mut runs: Vec<(f64, u64)> = (0..5)
         .map(|_| {
             let mut network = make();

@@ -19,6 +19,11 @@ pub trait App: Any + Send {
     /// The time has come; never before [`App::next_timer`].
     fn on_timer(&mut self, now: Time, sends: &mut Sends);
 
+    /// About how many bytes it keeps of what it waits for, where that may grow without end: a run ends with an error first.
+    fn kept_bytes(&self) -> u64 {
+        0
+    }
+
     /// A packet came.
     fn on_packet(&mut self, now: Time, packet: &Received<'_>, sends: &mut Sends);
 }

@@ -89,10 +89,12 @@ impl EventQueue {
 pub(crate) struct Frames {
     slots: Vec<Vec<u8>>,
     free: Vec<u32>,
+    bytes: u64,
 }
 
 impl Frames {
     pub(crate) fn put(&mut self, frame: Vec<u8>) -> u32 {
+        self.bytes += frame.len() as u64;
         match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = frame;
@@ -107,7 +109,14 @@ impl Frames {
 
     pub(crate) fn take(&mut self, slot: u32) -> Vec<u8> {
         self.free.push(slot);
-        std::mem::take(&mut self.slots[slot as usize])
+        let frame = std::mem::take(&mut self.slots[slot as usize]);
+        self.bytes -= frame.len() as u64;
+        frame
+    }
+
+    /// Of them all.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -137,6 +146,7 @@ mod tests {
         let (a, b) = (frames.put(vec![1]), frames.put(vec![2]));
         assert_eq!(frames.take(a), [1]);
         let c = frames.put(vec![3]);
-        assert_eq!((c, frames.take(b), frames.take(c)), (a, vec![2], vec![3]));
+        assert_eq!((c, frames.bytes(), frames.take(b), frames.take(c)), (a, 2, vec![2], vec![3]));
+        assert_eq!(frames.bytes(), 0);
     }
 }

@@ -8,6 +8,13 @@ pub const EVENTS_AN_INSTANT: u64 = 20_000_000;
 /// Half a gigabyte of events, and their packets; the packets of a second at 100 Gb/s over a link to the moon are fewer.
 pub const EVENTS_PLANNED: usize = 16_000_000;
 
+/// Bytes of the frames under way and in queues, and of what consumers wait for: with more, it only grows too, where packets are large, queues
+/// without end, or nobody answers. A machine of 16 GB stands it. Looked at each [`EVENTS_BETWEEN_LOOKS`] events.
+pub const BYTES_HELD: u64 = 8 << 30;
+
+/// So seldom that looking costs nothing; at the most so many packets come in between.
+pub const EVENTS_BETWEEN_LOOKS: u64 = 4096;
+
 /// Nodes of one simulation, each a forwarder of some 100 kB.
 pub const NODES: usize = 100_000;
 
@@ -24,8 +31,11 @@ pub const COURSE_VALUES: usize = 4_000_000;
 /// Steps in the course of a run: more than a picture or a replay can show.
 pub const COURSE_STEPS: usize = 100_000;
 
-/// Data of one consumer whose delay is noted, 48 bytes each.
+/// Data of all consumers whose delay is noted, 48 bytes each; each consumer has an even share.
 pub const DELAY_ROWS: usize = 10_000_000;
+
+/// Nodes of a generated backbone: it looks at all pairs of them.
+pub const BACKBONE_NODES: usize = 5000;
 
 /// Levels of a generated tree below its root: names grow with the level, and a tree of one child a node would be all names.
 pub const TREE_LEVELS: usize = 1000;

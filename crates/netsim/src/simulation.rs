@@ -11,7 +11,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_forwarder::{Body, FaceConfig, FaceId, Forwarder, Outbox};
 use larder_packet::{LpPacket, Name, encode_lp};
-use larder_units::{Streams, Time};
+use larder_units::{ByteSize, Streams, Time};
 use std::any::Any;
 use std::fmt;
 use std::time::Duration;
@@ -47,6 +47,11 @@ pub enum Stuck {
         /// When.
         at: Time,
     },
+    /// Frames under way, in queues, and what consumers wait for, take more than [`limits::BYTES_HELD`].
+    Fills {
+        /// When.
+        at: Time,
+    },
 }
 
 impl fmt::Display for Stuck {
@@ -64,6 +69,13 @@ impl fmt::Display for Stuck {
                 write!(
                     f,
                     "the network only grows: more than {most} events are planned at {at}; look for a consumer that sends more than its link has room for"
+                )
+            }
+            Stuck::Fills { at } => {
+                let most = ByteSize::from_bytes(limits::BYTES_HELD);
+                write!(
+                    f,
+                    "the network only grows: what is under way, in queues or waited for takes more than {most} at {at}; look for a queue without end, or a consumer whom nobody answers"
                 )
             }
         }
@@ -112,9 +124,12 @@ pub struct Simulation {
     events_at_once: u64,
     events_done: u64,
     packet_hops: u64,
-    /// [`limits::EVENTS_AN_INSTANT`] and [`limits::EVENTS_PLANNED`], but in tests.
+    /// When what it holds is next looked at, in events done.
+    next_look: u64,
+    /// [`limits::EVENTS_AN_INSTANT`], [`limits::EVENTS_PLANNED`] and [`limits::BYTES_HELD`], but in tests.
     most_at_once: u64,
     most_planned: usize,
+    most_bytes: u64,
 }
 
 impl Simulation {
@@ -136,8 +151,10 @@ impl Simulation {
             events_at_once: 0,
             events_done: 0,
             packet_hops: 0,
+            next_look: 0,
             most_at_once: limits::EVENTS_AN_INSTANT,
             most_planned: limits::EVENTS_PLANNED,
+            most_bytes: limits::BYTES_HELD,
         }
     }
 
@@ -328,10 +345,24 @@ impl Simulation {
             if self.events.len() > self.most_planned {
                 return Err(Stuck::Grows { at });
             }
+            if self.events_done >= self.next_look {
+                // All channels are looked at: with very many of them, more seldom.
+                self.next_look = self.events_done + limits::EVENTS_BETWEEN_LOOKS.max(self.channels.len() as u64);
+                if self.bytes_held() > self.most_bytes {
+                    return Err(Stuck::Fills { at });
+                }
+            }
             self.happen(event);
         }
         self.now = self.now.max(end);
         Ok(())
+    }
+
+    /// Of frames under way and in queues, and of what applications wait for.
+    fn bytes_held(&self) -> u64 {
+        let waiting: u64 = self.channels.iter().map(|channel| channel.waiting().1).sum();
+        let kept: u64 = self.apps.iter().map(|slot| slot.app.kept_bytes()).sum();
+        self.frames.bytes() + waiting + kept
     }
 
     fn happen(&mut self, event: Event) {
@@ -436,12 +467,13 @@ impl Simulation {
         for send in self.outbox.sends() {
             left -= 1;
             let packet = input.get(range.clone()).unwrap_or_default();
+            let is_input = matches!(send.body, Body::Input) && range == (0..input.len());
+            // The frame that came goes on as it is.
+            let goes_on = left == 0 && is_input && send.header.is_empty();
             match self.nodes[id].port(send.face) {
                 Some(Port::Channel(channel)) => {
                     let channel = &mut self.channels[channel as usize];
-                    let is_input = matches!(send.body, Body::Input) && range == (0..input.len());
-                    if left == 0 && is_input && send.header.is_empty() && channel.fits(input.len()) {
-                        // The frame that came goes on as it is.
+                    if goes_on && channel.fits(input.len()) {
                         let frame = std::mem::take(&mut input);
                         channel.send_frame(self.now, frame, &mut self.events, &mut self.frames);
                     } else {
@@ -449,9 +481,15 @@ impl Simulation {
                     }
                 }
                 Some(Port::App(app)) => {
-                    let packet = send.packet(packet);
-                    let mut frame = Vec::with_capacity(packet.len() + 64);
-                    encode_lp(&send.header, packet, &mut frame);
+                    let frame = match goes_on {
+                        true => std::mem::take(&mut input),
+                        false => {
+                            let packet = send.packet(packet);
+                            let mut frame = Vec::with_capacity(packet.len() + 64);
+                            encode_lp(&send.header, packet, &mut frame);
+                            frame
+                        }
+                    };
                     self.events.plan(self.now, Event::Deliver { app, frame: self.frames.put(frame) });
                 }
                 None => {}
@@ -585,7 +623,8 @@ fn on_tick(at: Time, tick: Option<Duration>) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apps::{Cbr, CbrConfig};
+    use crate::apps::{Cbr, CbrConfig, Payload, Producer, ProducerConfig};
+    use crate::queue::{Depth, Queueing};
 
     struct Restless;
 
@@ -637,5 +676,33 @@ mod tests {
         network.serve(&prefix, nobody).unwrap();
         let stuck = network.run_until(Time::from_secs(1)).unwrap_err();
         assert!(matches!(stuck, Stuck::Grows { .. }) && stuck.to_string().contains("only grows"), "{stuck}");
+    }
+
+    /// Two nodes, and a consumer of large Data that a producer sends, or nobody.
+    fn filling(queue: usize, answers: bool) -> Stuck {
+        let mut network = Simulation::new(1);
+        network.most_bytes = 2_000_000;
+        let [a, b] = ["a", "b"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
+        let link = LinkConfig {
+            queue: Queueing::DropTail(Depth::Packets(queue)),
+            ..LinkConfig::new("1Mbps".parse().unwrap(), Duration::ZERO)
+        };
+        network.connect(a, b, &link).unwrap();
+        let prefix: Name = "/p".parse().unwrap();
+        let config = CbrConfig { frequency: 1000.0, ..CbrConfig::new(prefix.clone()) };
+        network.add_app(a, Box::new(Cbr::new(config, network.streams().stream("app")))).unwrap();
+        let producer = ProducerConfig { payload: Payload::Content(5000), freshness: None };
+        let app: Box<dyn App> = if answers { Box::new(Producer::new(producer)) } else { Box::new(Silent) };
+        let app = network.add_app(b, app).unwrap();
+        network.serve(&prefix, app).unwrap();
+        network.run_until(Time::from_secs(100)).unwrap_err()
+    }
+
+    #[test]
+    fn a_queue_without_end_or_a_consumer_whom_nobody_answers_takes_all_memory() {
+        for stuck in [filling(usize::MAX, true), filling(10, false)] {
+            assert!(matches!(stuck, Stuck::Fills { .. }), "{stuck:?}");
+            assert!(stuck.to_string().contains("takes more than 8GiB at"), "{stuck}");
+        }
     }
 }

@@ -150,6 +150,7 @@ fn shapes_are_what_they_are_called() {
     assert_eq!(refusal, "deep.toml:4: 100000: expected 1 to 1000");
     // Three all linked, then two links each.
     assert_eq!(nodes_and_channels("[scale-free]\nnodes = 50\nlinks = 2"), (50, 3 + 47 * 2));
+    assert_eq!(nodes_and_channels("[geant-like]\nnodes = 40"), (40, 60));
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What one fears of topology files: that a link is lost or doubled, and that odd bytes stop the reader.
 
 use larder_netsim::{Depth, FileFormat, LinkConfig, Queueing, Topology};
+use larder_units::Streams;
 use proptest::prelude::*;
+use std::collections::HashSet;
 use std::time::Duration;
 
 const FORMATS: [FileFormat; 5] =
@@ -115,6 +117,32 @@ proptest! {
             let nodes = topology.nodes.len();
             prop_assert!(topology.edges.iter().all(|edge| edge.ends.iter().all(|end| *end < nodes)));
             prop_assert_eq!(topology.positions.len(), nodes);
+        }
+    }
+}
+
+#[test]
+fn a_generated_backbone_is_in_pieces_or_of_links_across_the_continent() {
+    for (seed, nodes) in [(1, 40), (2, 40), (3, 22), (4, 4), (5, 3), (6, 2), (7, 1)] {
+        let make = || Topology::geant_like(nodes, &link(), Streams::new(seed).stream("topology"));
+        let backbone = make();
+        assert_eq!(backbone.positions, make().positions);
+        let pairs: HashSet<[usize; 2]> =
+            backbone.edges.iter().map(|edge| edge.ends).map(|[a, b]| [a.min(b), a.max(b)]).collect();
+        let most = nodes * (nodes - 1) / 2;
+        assert_eq!((pairs.len(), backbone.edges.len()), ((nodes * 3 / 2).min(most), pairs.len()), "no pair twice");
+        let mut reached = HashSet::from([0]);
+        while let Some(edge) =
+            backbone.edges.iter().find(|edge| edge.ends.iter().filter(|end| reached.contains(*end)).count() == 1)
+        {
+            reached.extend(edge.ends);
+        }
+        assert_eq!(reached.len(), nodes);
+        if nodes == 40 {
+            let millis = |edge: &larder_netsim::Edge| edge.config.delay.as_secs_f64() * 1e3;
+            let longest = backbone.edges.iter().map(millis).fold(0.0, f64::max);
+            let mean = backbone.edges.iter().map(millis).sum::<f64>() / backbone.edges.len() as f64;
+            assert!((2.0..6.0).contains(&mean) && longest < 25.0, "{mean} ms on the mean, {longest} at the most");
         }
     }
 }

@@ -4,6 +4,8 @@
 //! [`Client::receive`] writes them out in large pieces, waits, and hands over every packet of a large read. Interests to a producer that cannot
 //! get its Data written stay unread, so that what waits is bounded. A signal (SIGINT, SIGTERM) ends the waiting: see [`Client::interrupted`].
 //!
+//! Over UDP to another machine the link is [reliable](Reliability) where the node takes part: what is lost is sent again at both ends.
+//!
 //! Where to connect to is in [`transport`]: the rules of ndn-cxx's applications, then Larder's own default.
 //!
 //! Missing: no reconnection, and a prefix is not registered again where the node restarts.
@@ -20,7 +22,7 @@ use crate::gso;
 use crate::system_message::system_message;
 use larder_packet::{
     ControlParameters, Data, Fragmenter, Interest, LpHeader, LpPacket, NackReason, Name, PitToken, Reassembled,
-    Reassembler, encode_lp, tlv,
+    Reassembler, Reliability, encode_lp, tlv,
 };
 use larder_units::{Stream, Streams, Time};
 use socket::Socket;
@@ -178,7 +180,7 @@ impl Client {
         let [sequence] = entropy::words();
         let output = match socket.mtu() {
             None => Output::stream(),
-            Some(mtu) => Output::datagrams(mtu, Fragmenter::new(sequence)),
+            Some(mtu) => Output::datagrams(mtu, sequence),
         };
         Client {
             transport,
@@ -240,6 +242,7 @@ impl Client {
 
     /// Packets to be sent by the next [`Client::receive`].
     pub fn output(&mut self) -> &mut Output {
+        self.output.now = self.now();
         &mut self.output
     }
 
@@ -277,6 +280,8 @@ impl Client {
     ) -> Result<(), ClientError> {
         let mut looked = false;
         loop {
+            let now = self.now();
+            self.output.keep_reliable(now);
             self.write()?;
             let room = self.output.waiting_bytes() < limits::OUTPUT_BYTES;
             if room && self.deliver(most, &mut handle)? > 0 {
@@ -293,7 +298,8 @@ impl Client {
             if woken || late || self.interrupted() {
                 return Ok(());
             }
-            self.socket.wait(deadline.map(|deadline| deadline.since(now)))?;
+            let next = deadline.into_iter().chain(self.output.next_timeout()).min();
+            self.socket.wait(next.map(|next| next.since(now)))?;
             looked = true;
         }
     }
@@ -322,11 +328,15 @@ impl Client {
         let mut packets = 0;
         // The clock is read once for all that was read at once: it came at the same time as far as anybody here can tell.
         let now = self.now();
+        self.output.now = now;
         while packets < most && self.output.waiting_bytes() < limits::OUTPUT_BYTES {
             let Some(range) = self.input.next_frame().map_err(ClientError::Garbage)? else { break };
             packets += 1;
             let Client { input, output, reassembler, .. } = self;
             let frame = &input.buffer[range];
+            if !output.hears(now, frame) {
+                continue;
+            }
             if dispatch(now, frame, reassembler, |received| handle(now, received, output)).is_none() {
                 self.malformed += 1;
             }
@@ -441,23 +451,34 @@ pub struct Output {
     datagrams: Option<Datagrams>,
     /// The packet that gets a header.
     packet: Vec<u8>,
+    /// When datagrams are sent.
+    now: Time,
 }
 
-/// What datagrams need beyond a stream: where they end, and pieces of at most the MTU.
+/// What datagrams need beyond a stream: where they end, and pieces of at most the MTU, sent again where they are not acknowledged.
 struct Datagrams {
     lengths: VecDeque<usize>,
     mtu: usize,
-    fragmenter: Fragmenter,
+    link: Link,
+}
+
+enum Link {
+    /// Within this machine nothing is lost.
+    Plain(Fragmenter),
+    Reliable(Box<Reliability>),
 }
 
 impl Output {
     fn stream() -> Self {
-        Output { bytes: Vec::new(), start: 0, datagrams: None, packet: Vec::new() }
+        Output { bytes: Vec::new(), start: 0, datagrams: None, packet: Vec::new(), now: Time::ZERO }
     }
 
-    fn datagrams(mtu: usize, fragmenter: Fragmenter) -> Self {
-        let datagrams = Datagrams { lengths: VecDeque::new(), mtu, fragmenter };
-        Output { bytes: Vec::new(), start: 0, datagrams: Some(datagrams), packet: Vec::new() }
+    fn datagrams(mtu: usize, sequence: u64) -> Self {
+        let link = match mtu {
+            limits::UDP_MTU => Link::Reliable(Box::new(Reliability::new(sequence))),
+            _ => Link::Plain(Fragmenter::new(sequence)),
+        };
+        Output { datagrams: Some(Datagrams { lengths: VecDeque::new(), mtu, link }), ..Output::stream() }
     }
 
     /// Takes the packet that `write` appends (none where it appends nothing), to be sent with the token of the Interest that it answers.
@@ -468,7 +489,7 @@ impl Output {
 
     /// The same with a link header of the caller's.
     pub fn send_with<R>(&mut self, header: &LpHeader, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-        let Output { bytes, packet, .. } = self;
+        let Output { bytes, packet, now, .. } = self;
         match &mut self.datagrams {
             None if header.is_empty() => write(bytes),
             None => {
@@ -479,15 +500,19 @@ impl Output {
                 }
                 result
             }
-            Some(Datagrams { lengths, mtu, fragmenter }) => {
+            Some(Datagrams { lengths, mtu, link }) => {
                 packet.clear();
                 let result = write(packet);
+                let frame = |wire: &[u8]| {
+                    bytes.extend_from_slice(wire);
+                    lengths.push_back(wire.len());
+                };
                 if !packet.is_empty() {
                     // An MTU too small for a header is not one that this module chooses.
-                    let _ = fragmenter.fragment(header, packet, *mtu, |wire| {
-                        bytes.extend_from_slice(wire);
-                        lengths.push_back(wire.len());
-                    });
+                    let _ = match link {
+                        Link::Plain(fragmenter) => fragmenter.fragment(header, packet, *mtu, frame),
+                        Link::Reliable(link) => link.send(*now, header, packet, *mtu, frame),
+                    };
                 }
                 result
             }
@@ -497,6 +522,35 @@ impl Output {
     /// Bytes that were not written yet.
     pub fn waiting_bytes(&self) -> usize {
         self.bytes.len() - self.start
+    }
+
+    /// Takes in what a frame says of the link; false where it came before.
+    fn hears(&mut self, now: Time, frame: &[u8]) -> bool {
+        match &mut self.datagrams {
+            Some(Datagrams { link: Link::Reliable(link), .. }) => link.receive(now, frame),
+            _ => true,
+        }
+    }
+
+    /// Takes up what is to be sent again, and Acks.
+    fn keep_reliable(&mut self, now: Time) {
+        let Output { bytes, datagrams: Some(Datagrams { lengths, mtu, link: Link::Reliable(link) }), .. } = self else {
+            return;
+        };
+        if link.next_timeout().is_some_and(|at| at <= now) {
+            link.on_timeout(now, *mtu, |wire| {
+                bytes.extend_from_slice(wire);
+                lengths.push_back(wire.len());
+            });
+        }
+    }
+
+    /// When [`Output::keep_reliable`] is to be called next.
+    fn next_timeout(&self) -> Option<Time> {
+        match &self.datagrams {
+            Some(Datagrams { link: Link::Reliable(link), .. }) => link.next_timeout(),
+            _ => None,
+        }
     }
 
     /// Writes what the socket takes; true where nothing is left.

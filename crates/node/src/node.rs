@@ -71,6 +71,7 @@ impl Node {
             let config = FarConfig {
                 prefix: table.prefix.clone(),
                 origin: table.origin.clone(),
+                origin_ca: config.http.origin_ca.clone(),
                 key: table.key(),
                 memory: table.memory,
                 shared_for: table.shared_for,

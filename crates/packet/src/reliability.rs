@@ -7,7 +7,10 @@
 //!
 //! Deviations from NFD: a round trip is measured of frames sent again too, since their TxSequence tells which one is acknowledged; the time-out has no
 //! floor of 200 ms, which a local link would wait for, but four times the time after which Acks go alone; memory is bounded: what is sent while
-//! too much is unacknowledged goes once, as without reliability; and a frame's Sequence is remembered for a window, not for a time.
+//! too much is unacknowledged goes once, as without reliability; and a frame's Sequence is remembered for a window, not for a time. A neighbour who has
+//! not acknowledged anything by the time that a packet is given up hears the following ones once: he does not take part, or is not there. A
+//! [stranger](Reliability::with_stranger) hears what he has not acknowledged yet once again, and not three times, before his first Ack: the address may
+//! be forged.
 //!
 //! An Ack takes constant time: "three after it" is "before the third highest that was acknowledged", so what is lost is always the window's front.
 //! Bytes a frame under way: its own and 64.
@@ -26,6 +29,9 @@ use std::time::Duration;
 
 /// How often a frame is sent again before its packet is given up (NFD, `maxRetx`).
 const TRIES_AGAIN: u32 = 3;
+
+/// The same towards a stranger who has not acknowledged anything yet.
+const TRIES_WITH_STRANGER: u32 = 1;
 
 /// Bytes of an Ack or a TxSequence: type, length and a fixed 8 bytes.
 const FIELD_BYTES: usize = 3 + 1 + 8;
@@ -72,6 +78,13 @@ impl Reliability {
             heard: Heard::default(),
             packets: 0,
         }
+    }
+
+    /// The same towards who has sent first, and of whom nothing else is known.
+    pub fn with_stranger(first_sequence: u64) -> Self {
+        let mut link = Reliability::new(first_sequence);
+        link.window.tries_again = TRIES_WITH_STRANGER;
+        link
     }
 
     /// Hands `packet` with `header` to `emit`, in frames of at most `mtu` bytes, with as many Acks as there is room for; returns how many frames
@@ -177,6 +190,11 @@ struct Window {
     highest: [Option<u64>; 3],
     smoothed: Option<Duration>,
     variation: Duration,
+    /// Doublings of the time-out since the last Ack, and when the last was.
+    backoff: u32,
+    backed_off_at: Time,
+    /// How often a frame is sent again.
+    tries_again: u32,
     counters: ReliabilityCounters,
 }
 
@@ -189,6 +207,9 @@ impl Window {
             highest: [None; 3],
             smoothed: None,
             variation: Duration::ZERO,
+            backoff: 0,
+            backed_off_at: Time::ZERO,
+            tries_again: TRIES_AGAIN,
             counters: ReliabilityCounters::default(),
         }
     }
@@ -216,6 +237,7 @@ impl Window {
         sent.frame = Vec::new();
         let round_trip = now.since(sent.at);
         self.counters.acknowledged += 1;
+        (self.tries_again, self.backoff) = (TRIES_AGAIN, 0);
         self.highest[0] = self.highest[0].max(Some(tx_sequence));
         self.highest.sort_unstable();
         self.measure(round_trip);
@@ -242,7 +264,17 @@ impl Window {
 
     fn timeout(&self) -> Duration {
         let timeout = self.smoothed.map_or(FIRST_LINK_TIMEOUT, |smoothed| smoothed + self.variation * 4);
-        timeout.clamp(LEAST_LINK_TIMEOUT, MOST_LINK_TIMEOUT)
+        (timeout.max(LEAST_LINK_TIMEOUT) * (1 << self.backoff)).min(MOST_LINK_TIMEOUT)
+    }
+
+    /// RFC 6298, section 5.5, once a round trip: an Ack that comes after the time-out finds its frame sent again under another number, and says nothing
+    /// of how long the way has become.
+    fn back_off(&mut self, now: Time, sent: Time) {
+        if sent >= self.backed_off_at {
+            // Twenty milliseconds doubled so often are more than the longest time-out.
+            self.backoff = (self.backoff + 1).min(8);
+            self.backed_off_at = now;
+        }
     }
 
     /// The front was sent first: if any is lost, it is.
@@ -258,10 +290,14 @@ impl Window {
 
     fn send_again(&mut self, now: Time, emit: &mut impl FnMut(&[u8])) {
         while self.next_timeout().is_some_and(|at| at <= now) {
+            let is_overtaken = self.is_overtaken();
             let Some(mut lost) = self.sent.pop_front() else { return };
             self.first += 1;
             self.bytes -= lost.frame.len();
-            if lost.again == TRIES_AGAIN {
+            if !is_overtaken {
+                self.back_off(now, lost.at);
+            }
+            if lost.again >= self.tries_again {
                 self.give_up(lost.packet);
             } else {
                 set_tx_sequence(&mut lost.frame, self.next());
@@ -276,6 +312,9 @@ impl Window {
     /// The packet's other frames are of no use.
     fn give_up(&mut self, packet: u64) {
         self.counters.given_up += 1;
+        if self.counters.acknowledged == 0 {
+            self.tries_again = 0;
+        }
         for sent in self.sent.iter_mut().filter(|sent| sent.packet == packet) {
             self.bytes -= sent.frame.len();
             sent.frame = Vec::new();

@@ -153,6 +153,80 @@ fn a_neighbour_that_is_gone_is_given_up_and_costs_no_memory() {
     assert!(end.counters().given_up > 0);
 }
 
+/// The fear: a way that has become longer than the time-out is never measured again, since each Ack comes after its frame has got another number.
+#[test]
+fn a_link_that_becomes_slow_is_learned() {
+    let mut end = Reliability::new(0);
+    let packet = [5; 100];
+    let ack = |number: u64| {
+        let mut frame = bytes("64 0c fd0344 08");
+        frame.extend(number.to_be_bytes());
+        frame
+    };
+    let (mut number, mut flying) = (0, BTreeMap::new());
+    for millis in 0..4000u64 {
+        let (now, round_trip) = (Time::from_millis(millis), if millis < 1000 { 2 } else { 300 });
+        let mut frames = 0;
+        if millis % 50 == 0 {
+            end.send(now, &LpHeader::default(), &packet, MTU, |_| frames += 1).unwrap();
+        }
+        if end.next_timeout().is_some_and(|at| at <= now) {
+            end.on_timeout(now, MTU, |_| frames += 1);
+        }
+        for _ in 0..frames {
+            flying.insert((millis + round_trip, number), ());
+            number += 1;
+        }
+        while let Some(entry) = flying.first_entry().filter(|entry| entry.key().0 <= millis) {
+            end.receive(now, &ack(entry.remove_entry().0.1));
+        }
+    }
+    let sent_again = end.counters().retransmissions;
+    assert!(sent_again < 40, "{sent_again} of {number}");
+    assert!(end.counters().given_up <= 4, "{:?}", end.counters());
+}
+
+/// The fear: who knows nothing of reliability hears everything four times.
+#[test]
+fn who_never_acknowledges_soon_hears_everything_once() {
+    let mut end = Reliability::new(0);
+    let mut frames = 0;
+    for second in 0..100 {
+        let mut now = Time::from_secs(second);
+        end.send(now, &LpHeader::default(), &[5; 100], MTU, |_| frames += 1).unwrap();
+        while let Some(at) = end.next_timeout().filter(|at| *at < Time::from_secs(second + 1)) {
+            now = now.max(at);
+            end.on_timeout(now, MTU, |_| frames += 1);
+        }
+    }
+    assert!(frames < 115, "{frames}");
+}
+
+/// The fear: a forged sender's victim hears everything four times.
+#[test]
+fn a_stranger_hears_twice_what_he_does_not_acknowledge() {
+    let mut end = Reliability::with_stranger(0);
+    let mut frames = Vec::new();
+    for _ in 0..3 {
+        end.send(Time::ZERO, &LpHeader::default(), &[5; 3000], MTU, |frame| frames.push(frame.to_vec())).unwrap();
+    }
+    assert_eq!(frames.len(), 9);
+    let mut again = 0;
+    while let Some(at) = end.next_timeout() {
+        end.on_timeout(at, MTU, |_| again += 1);
+    }
+    assert_eq!((again, end.held_bytes(), end.counters().given_up), (9, 0, 3));
+    for (acks, sent_again) in [(false, 0), (true, 2)] {
+        end.send(Time::from_secs(9), &LpHeader::default(), &[5; 3000], MTU, |_| {}).unwrap();
+        if acks {
+            end.receive(Time::from_secs(9), &bytes("64 0c fd0344 08 0000000000000017"));
+        }
+        again = 0;
+        end.on_timeout(Time::from_secs(11), MTU, |_| again += 1);
+        assert_eq!(again, sent_again, "acknowledges: {acks}");
+    }
+}
+
 /// Acks for what was never sent, or was acknowledged, and fields of any length.
 #[test]
 fn a_lying_neighbour_is_not_believed() {

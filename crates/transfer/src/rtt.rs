@@ -55,6 +55,12 @@ impl RttEstimator {
         self.backoff = (self.backoff + 1).min(10);
     }
 
+    /// What is known of the way, for the next transfer there: without this one's backoff.
+    #[must_use]
+    pub fn rested(&self) -> RttEstimator {
+        RttEstimator { backoff: 0, ..self.clone() }
+    }
+
     /// The retransmission time-out now.
     pub fn rto(&self) -> Duration {
         let base = match self.smoothed {

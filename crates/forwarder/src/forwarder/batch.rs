@@ -62,7 +62,8 @@ impl Forwarder {
         self.scratch.ahead = prefixes;
     }
 
-    fn ask_for_indexes(&self, frame: &Frame<'_>) {
+    #[inline]
+    pub(super) fn ask_for_indexes(&self, frame: &Frame<'_>) {
         match &frame.packet {
             Packet::Interest(interest, hash) => {
                 self.pit.prefetch(*hash);

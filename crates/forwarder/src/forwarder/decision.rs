@@ -8,9 +8,10 @@ use crate::name_hash::{Hashed, Lengths, NameHasher, Prefix};
 use crate::outbox::{Body, Outbox};
 use crate::pit::{InRecord, PitEntry};
 use crate::rib::NextHop;
-use crate::strategy::{Decision, Strategy};
+use crate::strategy::{Decision, HeldInterest, Strategy};
 use larder_packet::tlv::Tlv;
 use larder_packet::{Interest, LpHeader, NackReason, types};
+use larder_units::Time;
 use std::time::Duration;
 
 /// The pending Interest that a strategy decides about.
@@ -59,6 +60,8 @@ impl Forwarder {
         let mut decision = Decision {
             now: arrival.now,
             from: arrival.face,
+            packet: interest.wire,
+            mark: arrival.mark,
             entry,
             next_hops,
             faces,
@@ -88,6 +91,32 @@ impl Forwarder {
         }
         if let Some(reason) = refused {
             self.refuse(arrival, asked, reason, out);
+        }
+    }
+
+    /// Lets go what strategies have held back until now.
+    pub(super) fn release(&mut self, now: Time, out: &mut Outbox) {
+        if self.holding == 0 {
+            return;
+        }
+        let (pit, faces, paths, hasher) = (&mut self.pit, &self.faces, &self.paths, &self.hasher);
+        let mut send = |held: HeldInterest| {
+            let HeldInterest { packet, from, to, mark } = held;
+            let Ok(interest) = Interest::decode(&packet) else { return false };
+            let Some(upstream) = faces.get(to) else { return false };
+            let hash = hasher.hash(interest.name.strip_implicit_digest().0.as_bytes());
+            let Some(slot) = pit.find(hash, &interest) else { return false };
+            let records = &mut pit.entry_mut(slot).out_records;
+            let Some(record) = records.iter_mut().find(|record| record.face == to && record.held) else { return false };
+            (record.held, record.sent) = (false, now);
+            let mut header = header_to(None, mark);
+            header.path = paths.as_ref().filter(|_| !upstream.is_local()).map(|paths| paths.of_interest(slot));
+            header.incoming_face = faces.local_fields(to).then_some(from.0);
+            out.push(to, header, Body::Stored(packet.clone()));
+            true
+        };
+        for instance in self.strategies.values_mut() {
+            instance.strategy.release(now, &mut send);
         }
     }
 

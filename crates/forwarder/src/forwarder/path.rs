@@ -4,8 +4,8 @@
 //! (Psaras, Chai and Pavlou, ICN 2012) and Cache less for more (Chai et al., Networking 2012) let requests collect. The forwarder keeps, beside
 //! the pending Interest, what stood in the first one that asked. Whoever answers copies the greatest centrality into the Data, which then
 //! counts the caches that it passes. So each cache knows its [`Path`] from packets alone, wherever the Interest was answered. Where several
-//! wait for one answer, the path is that of the first. Without [`Forwarder::set_centrality`] nothing of it is kept or told; neighbours that tell
-//! nothing count as the path's end. A router whose Content Store has no room does not count.
+//! wait for one answer, the path is that of the first. Where neither the own policy asks for it nor the host said a centrality
+//! ([`Forwarder::set_centrality`]), nothing of it is kept or told; neighbours that tell nothing count as the path's end. NFD passes the field over. A router whose Content Store has no room does not count.
 //!
 //! O(1) a packet; 24 bytes an entry of the PIT; 24 bytes on the wire.
 
@@ -35,6 +35,13 @@ impl Forwarder {
     pub fn set_centrality(&mut self, centrality: u64) {
         let capacity = self.content_store.engine().capacity().bytes();
         self.paths = Some(Box::new(Paths { centrality, capacity, behind: Vec::new() }));
+    }
+
+    /// For a policy that asks for its place on the path, where the host has said no centrality: all routers are equal then.
+    pub(super) fn tell_path_if(&mut self, policy_asks: bool) {
+        if policy_asks && self.paths.is_none() {
+            self.set_centrality(0);
+        }
     }
 
     /// What a neighbour is told; applications are told nothing.

@@ -228,6 +228,7 @@ impl Forwarder {
         out.clear();
         self.clock = now;
         let frame = Frame::read(&self.hasher, self.max_packet_bytes, face, frame);
+        self.ask_for_indexes(&frame);
         self.handle(now, &frame, Hashed::default(), out)
     }
 

@@ -275,6 +275,7 @@ impl Forwarder {
                 sent: now,
                 expires,
                 nacked: None,
+                held: false,
             });
         }
         Ok(())

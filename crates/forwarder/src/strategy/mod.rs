@@ -6,6 +6,7 @@
 mod asf;
 mod best_route;
 mod fair_rate;
+mod hobhis;
 mod multicast;
 mod named;
 mod random;
@@ -17,6 +18,7 @@ use crate::face::{FaceId, Faces, LinkType};
 use crate::limits::RECORDS_PER_ENTRY;
 use crate::pit::{OutRecord, PitEntry};
 use crate::rib::NextHop;
+use bytes::Bytes;
 use larder_packet::NackReason;
 use larder_units::{Stream, Time};
 use std::time::Duration;
@@ -45,6 +47,20 @@ pub trait Strategy: Send {
     /// Nobody answered it in time.
     fn on_expiry(&mut self, _now: Time, _entry: &PitEntry) {}
 
+    /// Whether it holds Interests back ([`Decision::hold`]), and wants to be asked by the two below.
+    fn holds(&self) -> bool {
+        false
+    }
+
+    /// When [`Strategy::release`] must be called next.
+    fn next_release(&self) -> Option<Time> {
+        None
+    }
+
+    /// Lets those go whose time has come, one after the other. `send` says whether the Interest went: one that was answered meanwhile, or that
+    /// nobody waits for any more, does not.
+    fn release(&mut self, _now: Time, _send: &mut dyn FnMut(HeldInterest) -> bool) {}
+
     /// The face is gone, and its number never comes again.
     fn forget(&mut self, _face: FaceId) {}
 
@@ -61,6 +77,17 @@ pub struct Feedback {
     pub mark: bool,
     /// Interests a second that this forwarder grants; the least on the path reaches the consumer.
     pub rate: Option<u64>,
+}
+
+/// An Interest that a strategy holds back.
+#[derive(Debug)]
+pub struct HeldInterest {
+    pub(crate) packet: Bytes,
+    /// The face it came from.
+    pub(crate) from: FaceId,
+    /// The next hop that it waits for.
+    pub(crate) to: FaceId,
+    pub(crate) mark: Option<u64>,
 }
 
 /// A figure that a strategy reports of one of its next hops.
@@ -89,7 +116,7 @@ pub(crate) type Build = fn(&mut Parameters<'_>, Stream) -> Result<Box<dyn Strate
 
 /// Every strategy; the first is the default of `/`.
 pub(crate) static STRATEGIES: &[StrategyEntry] =
-    &[best_route::ENTRY, multicast::ENTRY, asf::ENTRY, random::ENTRY, stateful::ENTRY];
+    &[best_route::ENTRY, multicast::ENTRY, asf::ENTRY, random::ENTRY, stateful::ENTRY, hobhis::ENTRY];
 
 /// The parameters in a strategy's name: components `KEY~VALUE` behind the version.
 pub(crate) struct Parameters<'a> {
@@ -123,6 +150,10 @@ pub struct Decision<'a> {
     pub(crate) now: Time,
     /// The face of the Interest or of the Nack.
     pub(crate) from: FaceId,
+    /// The Interest, as it is sent on.
+    pub(crate) packet: &'a [u8],
+    /// Its congestion mark.
+    pub(crate) mark: Option<u64>,
     pub(crate) entry: &'a mut PitEntry,
     pub(crate) next_hops: &'a [NextHop],
     pub(crate) faces: &'a Faces,
@@ -200,6 +231,16 @@ impl Decision<'_> {
         }
     }
 
+    /// Holds the Interest back for this next hop: what is returned is the strategy's to let go ([`Strategy::release`]).
+    pub fn hold(&mut self, face: FaceId) -> Option<HeldInterest> {
+        if !self.note(face, self.nonce) {
+            return None;
+        }
+        let record = self.entry.out_records.iter_mut().find(|out| out.face == face)?;
+        record.held = true;
+        Some(HeldInterest { packet: Bytes::copy_from_slice(self.packet), from: self.from, to: face, mark: self.mark })
+    }
+
     /// Sends the Interest to this next hop with a nonce of its own, so that it is not taken for one that went round.
     pub fn send_with_nonce(&mut self, face: FaceId, nonce: u32) {
         if self.note(face, nonce) {
@@ -216,6 +257,7 @@ impl Decision<'_> {
             sent: self.now,
             expires: self.now + self.lifetime,
             nacked: None,
+            held: false,
         };
         let records = &mut self.entry.out_records;
         match records.iter().position(|out| out.face == face) {

@@ -163,13 +163,14 @@ mod tests {
     #[test]
     fn what_is_no_strategy_says_what_there_is() {
         let error = |text: &str| strategy_by_name(text).unwrap_err().to_string();
-        assert!(error("best").contains("best-route, multicast, asf, random, stateful"), "{}", error("best"));
+        assert!(error("best").contains("best-route, multicast, asf, random, stateful, hobhis"), "{}", error("best"));
         assert!(error("/localhost/nfd/strategy/best-route/v=99").contains("best-route/v=5"));
         assert!(error("best-route/v=5/no-such~1").contains("no-such"));
         assert!(error("best-route/v=5/retx-suppression-max~fast").contains("fast"));
         assert!(error("best-route/v=5/retx").contains("KEY~VALUE"));
         assert!(error("asf/v=5/probing-interval~10").contains("1000 ms"));
         assert!(error("stateful/v=1/rate~0").contains("rate"));
+        assert!(error("hobhis/v=1/queue~0").contains("queue is 1 to"));
         assert!(error("stateful/v=1/aimd~fast").contains("off, halve, step"));
         assert!(error("%zz").contains("best-route"));
     }

@@ -219,7 +219,7 @@ impl Limit {
 }
 
 /// What is known of this key; what `new` makes, where nothing is and there is room. An empty bucket makes room: it is as good as a new one.
-fn remembered<K: Eq + Hash + Copy, V>(
+pub(super) fn remembered<K: Eq + Hash + Copy, V>(
     known: &mut HashMap<K, V, FixedState>,
     key: K,
     is_full: impl Fn(&V) -> bool,

@@ -5,6 +5,7 @@ mod arbitrary_bytes;
 mod batches;
 mod flooded_tables;
 mod forged_commands;
+mod held_interests;
 mod local_fields;
 mod loops;
 mod management;

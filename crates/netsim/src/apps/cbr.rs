@@ -7,7 +7,6 @@
 use super::names::Names;
 use super::retransmission::{Answered, Retransmission};
 use crate::app::{App, Received, Sends};
-use crate::limits::DELAY_ROWS;
 use larder_packet::{Data, Interest, InterestBuilder, Name, types};
 use larder_units::{Stream, Time};
 use std::time::Duration;
@@ -61,6 +60,9 @@ impl CbrConfig {
     }
 }
 
+/// Of a number that waits for its Data: its places in a table that is half full, and in a queue.
+const PENDING_BYTES: u64 = 150;
+
 /// What a consumer has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ConsumerCounters {
@@ -111,8 +113,8 @@ pub struct Cbr {
     planned: Option<Time>,
     next_timer: Option<Time>,
     counters: ConsumerCounters,
-    /// Where somebody wants them.
-    delays: Option<Vec<DelayRow>>,
+    /// Where somebody wants them, and how many.
+    delays: Option<(Vec<DelayRow>, usize)>,
 }
 
 impl Cbr {
@@ -138,14 +140,14 @@ impl Cbr {
         &self.counters
     }
 
-    /// Notes each Data's delay from now on, [`crate::limits::DELAY_ROWS`] at most.
-    pub fn note_delays(&mut self) {
-        self.delays = Some(Vec::new());
+    /// Notes the delays of the next `most` Data.
+    pub fn note_delays(&mut self, most: usize) {
+        self.delays = Some((Vec::new(), most));
     }
 
     /// What was noted.
     pub fn delays(&self) -> &[DelayRow] {
-        self.delays.as_deref().unwrap_or_default()
+        self.delays.as_ref().map_or(&[], |(delays, _)| delays)
     }
 
     /// Numbers that wait for their Data.
@@ -247,6 +249,10 @@ impl App for Cbr {
         self.next_timer
     }
 
+    fn kept_bytes(&self) -> u64 {
+        self.pending() as u64 * PENDING_BYTES
+    }
+
     fn on_timer(&mut self, now: Time, sends: &mut Sends) {
         if self.retransmission.next_scan().is_some_and(|at| at <= now) {
             self.counters.timeouts += self.retransmission.scan(now);
@@ -276,7 +282,7 @@ impl App for Cbr {
                     self.counters.bytes += data.content.len() as u64;
                     self.counters.full_delay += answered.full.as_secs_f64();
                     self.counters.last_delay += answered.last.as_secs_f64();
-                    if let Some(delays) = self.delays.as_mut().filter(|delays| delays.len() < DELAY_ROWS) {
+                    if let Some((delays, _)) = self.delays.as_mut().filter(|(delays, most)| delays.len() < *most) {
                         let Answered { full, last, sends } = answered;
                         delays.push(DelayRow { at: now, number, last, full, sends });
                     }

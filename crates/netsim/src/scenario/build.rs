@@ -7,7 +7,7 @@ use super::{Scenario, ScenarioError};
 use crate::apps::Cbr;
 use crate::{AppId, Fault, LinkId, NodeConfig, NodeId, Simulation, Topology};
 use foldhash::fast::FixedState;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use larder_units::{Time, format_duration};
 use std::fmt::Display;
 use std::ops::Range;
@@ -27,9 +27,10 @@ pub(super) struct Built {
 impl Built {
     /// Consumers at a rate note each Data's delay from now on.
     pub(super) fn note_delays(&mut self) {
+        let each = crate::limits::DELAY_ROWS / self.consumers.len().max(1);
         for (_, app) in &self.consumers {
             if let Some(cbr) = self.network.app_mut::<Cbr>(*app) {
-                cbr.note_delays();
+                cbr.note_delays(each);
             }
         }
     }
@@ -62,8 +63,9 @@ fn make_nodes(
     network: &mut Simulation,
 ) -> Result<(), ScenarioError> {
     let mut any_path = false;
+    let own = own_tables(scenario);
     let config = |name: &str| {
-        let mut config = node_config(scenario, name);
+        let mut config = node_config(scenario, own.get(name).copied());
         if let Some(capacity) = caches.of_node(name) {
             config.capacity = capacity;
         }
@@ -77,11 +79,15 @@ fn make_nodes(
     Ok(())
 }
 
-/// What `[nodes]` and `[[node]]` say of a node.
-pub(super) fn node_config(scenario: &Scenario, name: &str) -> NodeConfig {
-    let tables = &scenario.tables;
-    let all = with(NodeConfig::default(), &tables.nodes);
-    match tables.node.iter().find(|one| one.name.get_ref() == name) {
+/// The `[[node]]` tables by name.
+pub(super) fn own_tables(scenario: &Scenario) -> HashMap<&str, &OneNodeTable, FixedState> {
+    scenario.tables.node.iter().map(|one| (one.name.get_ref().as_str(), one)).collect()
+}
+
+/// What `[nodes]` says of a node, and its own table.
+pub(super) fn node_config(scenario: &Scenario, own: Option<&OneNodeTable>) -> NodeConfig {
+    let all = with(NodeConfig::default(), &scenario.tables.nodes);
+    match own {
         None => all,
         Some(OneNodeTable { policy, content_store, strategy, .. }) => {
             let (policy, content_store, strategy) = (policy.clone(), *content_store, strategy.clone());
@@ -109,21 +115,22 @@ fn with(mut config: NodeConfig, table: &NodeTable) -> NodeConfig {
 /// The shape that is asked for, with the nodes and links that are named one by one.
 fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, ScenarioError> {
     let tables = &scenario.tables;
+    let shape_stream = || network.streams().stream("topology");
     let shapes = [
         scenario.topology.clone(),
         tables.line.as_ref().map(|line| Topology::line(line.nodes, &line.link.0)),
         tables.dumbbell.as_ref().map(|table| Topology::dumbbell(table.pairs, &table.edge.0, &table.backbone.0)),
         tables.tree.as_ref().map(|tree| Topology::tree(tree.children, tree.levels, &tree.link.0)),
         tables.grid.as_ref().map(|grid| Topology::grid(grid.width, grid.height, &grid.link.0)),
-        tables.scale_free.as_ref().map(|table| {
-            Topology::scale_free(table.nodes, table.links, &table.link.0, network.streams().stream("topology"))
-        }),
+        (tables.scale_free.as_ref())
+            .map(|table| Topology::scale_free(table.nodes, table.links, &table.link.0, shape_stream())),
+        tables.geant_like.as_ref().map(|table| Topology::geant_like(table.nodes, &table.link.0, shape_stream())),
     ];
     let mut shapes = shapes.into_iter().flatten();
     let mut topology = shapes.next().unwrap_or_default();
     if shapes.next().is_some() {
         return Err(ScenarioError(format!(
-            "{}: two shapes: keep one of [topology], [line], [dumbbell], [tree], [grid], [scale-free]",
+            "{}: two shapes: keep one of [topology], [line], [dumbbell], [tree], [grid], [scale-free], [geant-like]",
             scenario.source
         )));
     }
@@ -137,9 +144,10 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
     }
     let mut places: HashMap<String, usize, FixedState> =
         topology.nodes.iter().enumerate().map(|(place, name)| (name.clone(), place)).collect();
-    for (at, one) in tables.node.iter().enumerate() {
+    let mut named: HashSet<&str, FixedState> = HashSet::default();
+    for one in &tables.node {
         let name = one.name.get_ref();
-        if tables.node[..at].iter().any(|earlier| earlier.name.get_ref() == name) {
+        if !named.insert(name) {
             return Err(scenario.fault(&one.name.span(), format_args!("a second [[node]] {name}")));
         }
         if !places.contains_key(name) {
@@ -159,9 +167,9 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
         topology.link(a, b, &link.like.0);
     }
     // Mostly a name with a slip of the pen, which is not of the shape then.
-    let is_linked =
-        |name: &String| topology.edges.iter().any(|edge| edge.ends.iter().any(|end| topology.nodes[*end] == *name));
-    if let Some(alone) = tables.node.iter().find(|one| topology.nodes.len() > 1 && !is_linked(one.name.get_ref())) {
+    let linked: HashSet<usize, FixedState> = topology.edges.iter().flat_map(|edge| edge.ends).collect();
+    let is_alone = |one: &&OneNodeTable| places.get(one.name.get_ref()).is_some_and(|place| !linked.contains(place));
+    if let Some(alone) = tables.node.iter().find(is_alone).filter(|_| topology.nodes.len() > 1) {
         let name = alone.name.get_ref();
         return Err(scenario
             .fault(&alone.name.span(), format_args!("no [[link]] leads to node {name}, which the shape has not")));

@@ -1,7 +1,7 @@
 //! Which nodes have caches, how large each is, and hash routing's custodians.
 
 use super::apps::matches;
-use super::build::{no_node, node_config};
+use super::build::{no_node, node_config, own_tables};
 use super::tables::{CachesAt, CachingTable, RoutingTable, StoreTable};
 use super::{Scenario, ScenarioError};
 use crate::apps::Custodian;
@@ -107,10 +107,11 @@ pub(super) fn make_custodians(
 ) -> Result<Vec<Placed>, ScenarioError> {
     let (Some(at), RoutingTable::Hash) = (&caches.at, caches.routing) else { return Ok(Vec::new()) };
     let mut placed = Vec::new();
+    let tables = own_tables(scenario);
     let nodes: Vec<_> = network.nodes().filter(|node| at.contains(network.node_name(*node))).collect();
     for node in nodes {
         let own = network.node_name(node).to_owned();
-        let config = node_config(scenario, &own);
+        let config = node_config(scenario, tables.get(own.as_str()).copied());
         let mut name: Name = Name::root();
         name.push_generic(b"custodian").push_generic(own.as_bytes());
         let label = format!("custodian {own}");

@@ -44,6 +44,36 @@ pub(super) struct NodeRecord {
     pub(super) missed: u64,
 }
 
+/// Of two counts of one thing, what came in between.
+trait Since {
+    fn since(self, before: Self) -> Self;
+}
+
+impl Since for u64 {
+    fn since(self, before: u64) -> u64 {
+        self.saturating_sub(before)
+    }
+}
+
+impl Since for f64 {
+    fn since(self, before: f64) -> f64 {
+        self - before
+    }
+}
+
+impl Since for Duration {
+    fn since(self, before: Duration) -> Duration {
+        self.saturating_sub(before)
+    }
+}
+
+/// Counters of which these fields count since `before`; a field that is forgotten does not compile, unless the rest is said to be as it is.
+macro_rules! since {
+    ($counters:ident { $($field:ident),+ $(, ..$rest:expr)? }, $after:expr, $before:expr) => {
+        $counters { $($field: Since::since($after.$field, $before.$field)),+ $(, ..$rest)? }
+    };
+}
+
 impl Record {
     /// Everything as it is now.
     pub(super) fn take(built: &Built) -> Record {
@@ -70,22 +100,13 @@ impl Record {
             at: self.at,
             consumers: consumers.map(|(after, before)| after.since(before)).collect(),
             custodians: custodians
-                .map(|(after, before)| CustodianCounters {
-                    hits: after.hits - before.hits,
-                    misses: after.misses - before.misses,
-                    evictions: after.evictions - before.evictions,
-                })
+                .map(|(after, before)| since!(CustodianCounters { hits, misses, evictions }, after, before))
                 .collect(),
             produced: self.produced - before.produced,
             nodes: nodes.map(|(after, before)| after.since(before)).collect(),
             channels: channels
-                .map(|(after, before)| ChannelCounters {
-                    frames: after.frames - before.frames,
-                    bytes: after.bytes - before.bytes,
-                    dropped: after.dropped - before.dropped,
-                    marked: after.marked - before.marked,
-                    lost: after.lost - before.lost,
-                    uncut: after.uncut - before.uncut,
+                .map(|(after, before)| {
+                    since!(ChannelCounters { frames, bytes, dropped, marked, lost, uncut }, after, before)
                 })
                 .collect(),
         }
@@ -110,30 +131,29 @@ impl ConsumerRecord {
 
     fn since(&self, before: &ConsumerRecord) -> ConsumerRecord {
         match (self, before) {
-            (ConsumerRecord::Rate(after), ConsumerRecord::Rate(before)) => ConsumerRecord::Rate(ConsumerCounters {
-                interests: after.interests - before.interests,
-                retransmissions: after.retransmissions - before.retransmissions,
-                data: after.data - before.data,
-                bytes: after.bytes - before.bytes,
-                unexpected: after.unexpected - before.unexpected,
-                nacks: after.nacks - before.nacks,
-                timeouts: after.timeouts - before.timeouts,
-                marks: after.marks - before.marks,
-                full_delay: after.full_delay - before.full_delay,
-                last_delay: after.last_delay - before.last_delay,
-            }),
+            (ConsumerRecord::Rate(after), ConsumerRecord::Rate(before)) => ConsumerRecord::Rate(since!(
+                ConsumerCounters {
+                    interests,
+                    retransmissions,
+                    data,
+                    bytes,
+                    unexpected,
+                    nacks,
+                    timeouts,
+                    marks,
+                    full_delay,
+                    last_delay
+                },
+                after,
+                before
+            )),
             (ConsumerRecord::Fetch(after), ConsumerRecord::Fetch(before)) => {
                 let (stats, earlier) = (after.stats, before.stats);
-                let stats = FetchStats {
-                    interests: stats.interests - earlier.interests,
-                    retransmissions: stats.retransmissions - earlier.retransmissions,
-                    segments: stats.segments - earlier.segments,
-                    bytes: stats.bytes - earlier.bytes,
-                    time_outs: stats.time_outs - earlier.time_outs,
-                    nacks: stats.nacks - earlier.nacks,
-                    marks: stats.marks - earlier.marks,
-                    ..stats
-                };
+                let stats = since!(
+                    FetchStats { interests, retransmissions, segments, bytes, time_outs, nacks, marks, ..stats },
+                    stats,
+                    earlier
+                );
                 // From the very beginning its own time counts.
                 let took = after.took.filter(|_| earlier.interests == 0);
                 ConsumerRecord::Fetch(FetchRecord { stats, took, ..after.clone() })
@@ -171,22 +191,21 @@ impl NodeRecord {
             return *self;
         }
         let (store, earlier) = (self.content_store, before.content_store);
-        NodeRecord {
-            interests: self.interests - before.interests,
-            content_store: ContentStoreCounters {
-                hits: store.hits.saturating_sub(earlier.hits),
-                misses: store.misses.saturating_sub(earlier.misses),
-                insertions: store.insertions.saturating_sub(earlier.insertions),
-                rejections: store.rejections.saturating_sub(earlier.rejections),
-                untrusted: store.untrusted.saturating_sub(earlier.untrusted),
-                unverified: store.unverified.saturating_sub(earlier.unverified),
-                evictions: store.evictions.saturating_sub(earlier.evictions),
-                evicted_ages: store.evicted_ages.saturating_sub(earlier.evicted_ages),
+        let content_store = since!(
+            ContentStoreCounters {
+                hits,
+                misses,
+                insertions,
+                rejections,
+                untrusted,
+                unverified,
+                evictions,
+                evicted_ages
             },
-            satisfied: self.satisfied.saturating_sub(before.satisfied),
-            unsatisfied: self.unsatisfied.saturating_sub(before.unsatisfied),
-            drops: self.drops.saturating_sub(before.drops),
-            missed: self.missed.saturating_sub(before.missed),
-        }
+            store,
+            earlier
+        );
+        let changed = NodeRecord { content_store, ..*self };
+        since!(NodeRecord { interests, satisfied, unsatisfied, drops, missed, ..changed }, self, before)
     }
 }

@@ -33,6 +33,7 @@ pub(super) struct Tables {
     pub(super) tree: Option<TreeTable>,
     pub(super) grid: Option<GridTable>,
     pub(super) scale_free: Option<ScaleFreeTable>,
+    pub(super) geant_like: Option<GeantLikeTable>,
     #[serde(default)]
     pub(super) node: Vec<OneNodeTable>,
     #[serde(default)]
@@ -280,6 +281,15 @@ pub(super) struct ScaleFreeTable {
     pub(super) nodes: usize,
     #[serde(deserialize_with = "count")]
     pub(super) links: usize,
+    pub(super) link: LinkTable,
+}
+
+/// `[geant-like]`: nodes `n0`, `n1`, …, in the manner of a European backbone.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GeantLikeTable {
+    #[serde(deserialize_with = "backbone_nodes")]
+    pub(super) nodes: usize,
     pub(super) link: LinkTable,
 }
 

@@ -105,6 +105,10 @@ pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize,
     up_to(limits::NODES, deserializer)
 }
 
+pub(super) fn backbone_nodes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    up_to(limits::BACKBONE_NODES, deserializer)
+}
+
 pub(super) fn levels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     up_to(limits::TREE_LEVELS, deserializer)
 }

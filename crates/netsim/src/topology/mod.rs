@@ -10,7 +10,19 @@ use crate::limits;
 use crate::link::{LinkConfig, LinkId};
 use crate::node::{NodeConfig, NodeId};
 use crate::simulation::{ConfigError, Simulation};
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
 use larder_units::Stream;
+use std::time::Duration;
+
+/// From Lisbon to Bucharest, and from Athens to Stockholm.
+const EUROPE_KM: [f64; 2] = [3000.0, 2400.0];
+
+/// Of Waxman's rule: the distance at which the chance of a link falls by e, over the greatest distance.
+const WAXMAN_REACH: f64 = 0.15;
+
+/// Two thirds of the speed of light, on a way half as long again as the straight line.
+const FIBRE_NANOS_A_KM: f64 = 7500.0;
 
 /// One link of a topology.
 #[derive(Clone, Debug)]
@@ -129,6 +141,47 @@ impl Topology {
         network
     }
 
+    /// A backbone in the manner of GÉANT: `nodes` places at random in a rectangle of Europe's size, and three links for two of them (GÉANT of
+    /// 2012 has 61 for 40). Each place is linked to the nearest one before it, so that all are reached; the other links are drawn by Waxman's
+    /// rule (Routing of multipoint connections, IEEE JSAC 6(9), 1988): near places before far ones. To the delay of `link` comes what light in
+    /// fibre takes for the distance. Nodes `n0`, `n1`, …, with their places in kilometres; O(nodes²).
+    pub fn geant_like(nodes: usize, link: &LinkConfig, mut stream: Stream) -> Self {
+        let mut backbone = Topology::default();
+        for number in 0..nodes {
+            let node = backbone.node(format!("n{number}"));
+            let [width, height] = EUROPE_KM;
+            backbone.positions[node] = Some((width * stream.unit(), height * stream.unit()));
+            let nearest =
+                (0..node).min_by(|a, b| backbone.kilometres(*a, node).total_cmp(&backbone.kilometres(*b, node)));
+            if let Some(nearest) = nearest {
+                backbone.link_by_distance(nearest, node, link);
+            }
+        }
+        let most = nodes * nodes.saturating_sub(1) / 2;
+        let mut linked: HashSet<[usize; 2], FixedState> = backbone.edges.iter().map(|edge| edge.ends).collect();
+        while backbone.edges.len() < (nodes * 3 / 2).min(most) {
+            let [a, b] = [0, 0].map(|_: usize| stream.below(nodes as u64) as usize);
+            let ends = [a.min(b), a.max(b)];
+            let reach = length(EUROPE_KM) * WAXMAN_REACH;
+            let is_drawn = stream.unit() < (-backbone.kilometres(a, b) / reach).exp();
+            if a != b && is_drawn && linked.insert(ends) {
+                backbone.link_by_distance(ends[0], ends[1], link);
+            }
+        }
+        backbone
+    }
+
+    fn link_by_distance(&mut self, a: usize, b: usize, link: &LinkConfig) {
+        let delay = link.delay + Duration::from_nanos((self.kilometres(a, b) * FIBRE_NANOS_A_KM) as u64);
+        self.link(a, b, &LinkConfig { delay, ..*link });
+    }
+
+    /// How far apart two places are.
+    fn kilometres(&self, a: usize, b: usize) -> f64 {
+        let [a, b] = [a, b].map(|node| self.positions[node].unwrap_or_default());
+        length([a.0 - b.0, a.1 - b.1])
+    }
+
     /// Adds a node; returns its place.
     pub fn node(&mut self, name: impl Into<String>) -> usize {
         self.nodes.push(name.into());
@@ -160,4 +213,8 @@ impl Topology {
             .collect();
         Ok((nodes, links?))
     }
+}
+
+fn length([x, y]: [f64; 2]) -> f64 {
+    (x * x + y * y).sqrt()
 }

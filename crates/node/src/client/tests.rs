@@ -244,7 +244,7 @@ fn large_packets_cross_small_datagrams() {
     let uri = format!("udp4://{}", forwarder.local_addr().unwrap());
     let mut client = Client::connect_to(Transport::parse(&uri, None).unwrap()).unwrap();
     // As to another machine.
-    client.output = Output::datagrams(limits::UDP_MTU, Fragmenter::new(1));
+    client.output = Output::datagrams(limits::UDP_MTU, 1);
     let packet = data("/large", &[9; 8000]);
     client.output().send(PitToken::new(&[5]), |out| out.extend_from_slice(&packet));
     client.flush(Duration::from_secs(1)).unwrap();

@@ -31,7 +31,7 @@ pub struct GatewayTable {
     /// What it answers for.
     #[serde(deserialize_with = "parsed")]
     pub prefix: Name,
-    /// `http://host:port`.
+    /// `http://host:port` or `https://host:port`.
     #[serde(deserialize_with = "origin")]
     pub origin: http::Uri,
     /// Its private key.
@@ -100,9 +100,8 @@ fn shared_for() -> Duration {
 }
 
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<http::Uri, D::Error> {
-    // By HTTPS it is not asked yet.
-    let plain = |text: &str| server(text).filter(|uri| uri.scheme_str() == Some("http"));
-    from_text(deserializer, |text| plain(text).ok_or_else(|| "expected \"http://HOST:PORT\"".to_owned()))
+    let expected = || "expected \"http://HOST:PORT\" or \"https://HOST:PORT\"".to_owned();
+    from_text(deserializer, |text| server(text).ok_or_else(expected))
 }
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

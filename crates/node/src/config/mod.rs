@@ -103,7 +103,9 @@ impl Config {
     /// As [`Config::read`].
     pub fn parse(text: &str, source: &str) -> Result<Config, ConfigError> {
         let config: Config = toml::from_str(text).map_err(|error| ConfigError(explain(&error, text, source)))?;
-        gateway::check(&config).map_err(|error| ConfigError(format!("{source}: {error}")))?;
+        gateway::check(&config)
+            .and_then(|()| ndn::check_routes(&config.ndn.routes))
+            .map_err(|error| ConfigError(format!("{source}: {error}")))?;
         // What a spec's arguments mean together shows only where they meet a capacity.
         let disk = config.http.disk.as_ref().map(|disk| ("[http.disk] policy", &disk.policy, disk.capacity));
         for (place, policy, capacity) in [
@@ -218,6 +220,10 @@ mod tests {
             ("[ndn]\ntcp = \"localhost\"", &["larder.toml:2", "localhost", "127.0.0.1:6363"]),
             ("[[ndn.route]]\nprefix = \"/a\"\nto = \"http://a\"", &["larder.toml:3", "http://a", "udp://HOST:PORT"]),
             (
+                "[[ndn.route]]\nprefix = \"/a\"\nto = \"tcp://127.0.0.1\"\nreliable = true",
+                &["larder.toml", "tcp://127.0.0.1:6363", "only UDP"],
+            ),
+            (
                 "[[ndn.strategy]]\nprefix = \"/\"\nstrategy = \"best\"",
                 &["larder.toml:3", "best", "best-route, multicast"],
             ),
@@ -260,7 +266,7 @@ mod tests {
             ("[ndn]\nunix = \"\"\n[http.upstream]\nndn = \"/far\"", &["[http.upstream]", "[ndn] unix"]),
             ("[ndn.gateway]\nprefix = \"/far\"", &["larder.toml:1", "origin"]),
             ("[ndn.gateway]\nprefix = \"/\"\norigin = \"http://a\"", &["[ndn.gateway]", "prefix"]),
-            ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"https://a\"", &["larder.toml:3", "http://HOST:PORT"]),
+            ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"ftp://a\"", &["larder.toml:3", "https://HOST:PORT"]),
             ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"http://a\"\nmemory = \"1MiB\"", &["[ndn.gateway]", "memory"]),
             ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
             ("[ndn", &["larder.toml:1"]),

@@ -211,6 +211,9 @@ pub struct RouteConfig {
     /// the cheaper next hop first.
     #[serde(default = "default_cost")]
     pub cost: u64,
+    /// Over UDP: what the link loses is sent again (NDNLPv2, "Link Reliability").
+    #[serde(default)]
+    pub reliable: bool,
 }
 
 fn default_cost() -> u64 {
@@ -224,6 +227,16 @@ pub enum RouteTarget {
     Udp(SocketAddr),
     Tcp(SocketAddr),
     Unix(PathBuf),
+}
+
+/// A stream loses nothing.
+pub(super) fn check_routes(routes: &[RouteConfig]) -> Result<(), String> {
+    match routes.iter().find(|route| route.reliable && !matches!(route.to, RouteTarget::Udp(_))) {
+        Some(route) => {
+            Err(format!("[[ndn.route]] to = \"{}\": only UDP loses what reliable = true mends: leave it out", route.to))
+        }
+        None => Ok(()),
+    }
 }
 
 impl FromStr for RouteTarget {

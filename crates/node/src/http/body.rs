@@ -110,7 +110,7 @@ pub(super) async fn collect(body: OriginBody, mut fill: Box<Fill>, proxy: Arc<Pr
 }
 
 /// A body from the origin.
-pub(super) enum OriginBody {
+pub(crate) enum OriginBody {
     /// With its connection, until it has been read to its end.
     Received(Incoming, Option<Box<Lease>>),
     Generated(Content),
@@ -164,8 +164,16 @@ impl Body for OriginBody {
 }
 
 /// A request's body on its way to the origin.
-pub(super) struct Upload {
-    body: Option<Timed<Incoming>>,
+pub(crate) enum Upload {
+    /// As the client sends it.
+    Coming(Coming),
+    /// Here already; `None` where it is empty, or has been sent.
+    Whole(Option<Bytes>),
+}
+
+/// A body that the client sends.
+pub(crate) struct Coming {
+    body: Timed<Incoming>,
     /// The client waits until it is asked for it.
     expects: bool,
     /// Until the origin asks for it, or has had its time.
@@ -174,39 +182,45 @@ pub(super) struct Upload {
 
 impl Upload {
     pub(super) fn new(body: Incoming, expects: bool) -> Upload {
-        Upload { body: Some(Timed::new(body)), expects, held: None }
+        Upload::Coming(Coming { body: Timed::new(body), expects, held: None })
     }
 
-    pub(super) fn empty() -> Upload {
-        Upload { body: None, expects: false, held: None }
+    pub(crate) fn empty() -> Upload {
+        Upload::Whole(None)
+    }
+
+    pub(crate) fn whole(bytes: Bytes) -> Upload {
+        Upload::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 
     /// Where the client waits until it is asked for its body (RFC 9110 §10.1.1): holds it back until the gate is opened, or
     /// [`limits::CONTINUE`] is over.
     pub(super) fn gate(&mut self) -> Option<Gate> {
+        let Upload::Coming(coming) = self else { return None };
+        if !coming.expects {
+            return None;
+        }
         let (open, opened) = oneshot::channel();
-        self.held = self.expects.then(|| -> Pin<Box<dyn Future<Output = ()> + Send>> {
-            Box::pin(async {
-                let asked = async {
-                    if opened.await.is_err() {
-                        // The response has come, and does not need it.
-                        std::future::pending().await
-                    }
-                };
-                let _ = tokio::time::timeout(limits::CONTINUE, asked).await;
-            })
-        });
-        self.expects.then(|| Gate(Mutex::new(Some(open))))
+        coming.held = Some(Box::pin(async {
+            let asked = async {
+                if opened.await.is_err() {
+                    // The response has come, and does not need it.
+                    std::future::pending().await
+                }
+            };
+            let _ = tokio::time::timeout(limits::CONTINUE, asked).await;
+        }));
+        Some(Gate(Mutex::new(Some(open))))
     }
 
     /// Reads a small body that nobody takes. Answered without it, the connection would be closed on a client that is still sending, and the
     /// reset may take the answer with it (RFC 9112, section 9.6).
     pub(super) async fn take_rest(&mut self) {
         let small = |left: u64| left <= limits::UNWANTED_UPLOAD_BYTES;
-        let Some(body) = self.body.as_mut().filter(|body| !self.expects && body.size_hint().upper().is_none_or(small))
-        else {
+        let Upload::Coming(Coming { body, expects: false, .. }) = self else { return };
+        if !body.size_hint().upper().is_none_or(small) {
             return;
-        };
+        }
         let all = async {
             let mut left = limits::UNWANTED_UPLOAD_BYTES;
             while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
@@ -227,23 +241,30 @@ impl Body for Upload {
     type Error = BodyError;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let this = self.get_mut();
-        if let Some(held) = &mut this.held {
-            ready!(held.as_mut().poll(cx));
-            this.held = None;
-        }
-        match &mut this.body {
-            Some(body) => Pin::new(body).poll_frame(cx),
-            None => Poll::Ready(None),
+        match self.get_mut() {
+            Upload::Coming(Coming { body, held, .. }) => {
+                if let Some(wait) = held {
+                    ready!(wait.as_mut().poll(cx));
+                    *held = None;
+                }
+                Pin::new(body).poll_frame(cx)
+            }
+            Upload::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+        match self {
+            Upload::Coming(coming) => coming.body.is_end_stream(),
+            Upload::Whole(bytes) => bytes.is_none(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+        match self {
+            Upload::Coming(coming) => coming.body.size_hint(),
+            Upload::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+        }
     }
 }
 
@@ -261,7 +282,7 @@ impl Gate {
 }
 
 /// A body that fails after [`limits::BODY_STALL`] without a piece.
-pub(super) struct Timed<B> {
+pub(crate) struct Timed<B> {
     body: B,
     /// Made at the first wait, and moved ahead by every piece.
     stalled: Option<Pin<Box<Sleep>>>,
@@ -305,7 +326,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> B
 
 /// A body that broke off.
 #[derive(Debug)]
-pub(super) struct BodyError(Box<dyn Error + Send + Sync>);
+pub(crate) struct BodyError(Box<dyn Error + Send + Sync>);
 
 impl BodyError {
     pub(super) fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> BodyError {

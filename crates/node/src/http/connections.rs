@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 /// One server of an origin, and the connections to it.
-pub(super) struct Server {
+pub(crate) struct Server {
     pub(super) authority: Authority,
     /// A name, or an address without brackets.
     host: String,
@@ -47,11 +47,11 @@ struct Idle {
 static IDLE: Semaphore = Semaphore::const_new(limits::ORIGIN_IDLE_IN_ALL);
 
 /// Why a server gave no response, and in words.
-pub(super) type Failed = (UpstreamFailure, String);
+pub(crate) type Failed = (UpstreamFailure, String);
 
 impl Server {
     /// Of `http://HOST[:PORT]`, or with `https`, whose certificate has to be one that `trust` leads to. `None` for what is neither.
-    pub(super) fn new(uri: &Uri, trust: Option<&Arc<ClientConfig>>) -> Option<Server> {
+    pub(crate) fn new(uri: &Uri, trust: Option<&Arc<ClientConfig>>) -> Option<Server> {
         let is_bare = matches!(uri.path(), "" | "/") && uri.query().is_none();
         let authority = uri.authority().filter(|authority| is_bare && !authority.as_str().contains('@'))?.clone();
         let host = authority.host();
@@ -68,7 +68,7 @@ impl Server {
     }
 
     /// Asks. The fields are complete, `Host` among them; the target is in origin form.
-    pub(super) async fn ask(self: &Arc<Self>, mut request: Request<Upload>) -> Result<Response<OriginBody>, Failed> {
+    pub(crate) async fn ask(self: &Arc<Self>, mut request: Request<Upload>) -> Result<Response<OriginBody>, Failed> {
         let mut kept_may_serve = true;
         loop {
             let (mut sender, is_fresh) = match kept_may_serve.then(|| self.take()).flatten() {
@@ -100,7 +100,7 @@ impl Server {
     }
 
     /// Closes what nobody has needed for [`limits::ORIGIN_IDLE`].
-    pub(super) fn sweep(&self) {
+    pub(crate) fn sweep(&self) {
         for idle in &self.idle {
             lock(idle).retain(|one| !one.sender.is_closed() && one.since.elapsed() < limits::ORIGIN_IDLE);
         }
@@ -197,7 +197,7 @@ fn lock(idle: &Mutex<Vec<Idle>>) -> MutexGuard<'_, Vec<Idle>> {
 }
 
 /// A connection whose response is being read.
-pub(super) struct Lease {
+pub(crate) struct Lease {
     sender: SendRequest<Upload>,
     server: Arc<Server>,
 }

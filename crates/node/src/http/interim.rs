@@ -6,7 +6,7 @@
 //!
 //! 1. hyper asks for a request's response when all of the one before is in its buffer, or beyond;
 //! 2. it flushes the stream only when that buffer is empty, and what is waiting is written at a flush alone;
-//! 3. it makes the head of a response when the service's future has ended, and that of [`last`] does not end while something waits.
+//! 3. it makes the head of a response when the service's future has ended, and [`Last`] does not end while something waits.
 //!
 //! By 1 and 2 an interim response stands behind everything of the response before, by 3 in front of all of its own.
 //!
@@ -14,11 +14,11 @@
 
 use super::limits;
 use ::http::{HeaderMap, StatusCode, Version};
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 /// The interim responses of one connection that wait to be written.
 #[derive(Clone, Default)]
@@ -70,7 +70,7 @@ impl Interims {
     ) -> Poll<std::io::Result<()>> {
         let mut state = self.0.lock();
         while !state.bytes.is_empty() {
-            match std::task::ready!(write(cx, &state.bytes))? {
+            match ready!(write(cx, &state.bytes))? {
                 0 => return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into())),
                 written => drop(state.bytes.drain(..written)),
             }
@@ -135,16 +135,34 @@ impl Turn {
 }
 
 /// A response, when the interim ones of its turn have been written.
-pub(super) async fn last<T>(turn: Option<Turn>, response: impl Future<Output = T>) -> T {
-    let Some(turn) = turn else { return response.await };
-    let mut response = pin!(response);
-    let response = poll_fn(|cx| {
-        turn.watch(cx);
-        response.as_mut().poll(cx)
-    })
-    .await;
-    poll_fn(|cx| turn.poll_end(cx)).await;
-    response
+pub(super) struct Last<F: Future> {
+    turn: Option<Turn>,
+    future: F,
+    response: Option<F::Output>,
+}
+
+impl<F: Future> Last<F> {
+    pub(super) fn new(turn: Option<Turn>, future: F) -> Last<F> {
+        Last { turn, future, response: None }
+    }
+}
+
+impl<F: Future<Output: Unpin> + Unpin> Future for Last<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.get_mut();
+        if this.response.is_none() {
+            if let Some(turn) = &this.turn {
+                turn.watch(cx);
+            }
+            this.response = Some(ready!(Pin::new(&mut this.future).poll(cx)));
+        }
+        if let Some(turn) = &this.turn {
+            ready!(turn.poll_end(cx));
+        }
+        this.response.take().map_or(Poll::Pending, Poll::Ready)
+    }
 }
 
 #[cfg(test)]
@@ -177,13 +195,13 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         let turn = interims.turn();
         hint(&turn);
-        let mut last_one = Box::pin(last(Some(turn.clone()), std::future::ready(())));
-        assert!(last_one.as_mut().poll(&mut cx).is_pending());
+        let mut last_one = Last::new(Some(turn.clone()), std::future::ready(()));
+        assert!(Pin::new(&mut last_one).poll(&mut cx).is_pending());
         hint(&turn);
         assert_eq!(written(&interims, 20), HINT[..20]);
-        assert!(last_one.as_mut().poll(&mut cx).is_pending() && interims.are_waiting());
+        assert!(Pin::new(&mut last_one).poll(&mut cx).is_pending() && interims.are_waiting());
         assert_eq!(written(&interims, 1000), HINT[20..], "and what came after its time is dropped");
-        assert!(last_one.as_mut().poll(&mut cx).is_ready() && !interims.are_waiting());
+        assert!(Pin::new(&mut last_one).poll(&mut cx).is_ready() && !interims.are_waiting());
         let next = interims.turn();
         hint(&turn);
         assert!(!interims.are_waiting(), "its turn is over");

@@ -59,6 +59,10 @@ pub use origin_server::OriginServer;
 pub use purge::Purging;
 pub use tls::TlsConfig;
 
+pub(crate) use body::{OriginBody, Upload};
+pub(crate) use connections::Server;
+pub(crate) use trust::Trust;
+
 use crate::disk::DiskConfig;
 use larder_policy::{Spec, SpecError};
 use larder_units::{ByteSize, Streams};

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// A body out of a Data, or out of many.
-pub(super) enum Named {
+pub(crate) enum Named {
     /// All of it; `None` where it was read, or there is none.
     Inline(Option<Bytes>),
     Segments(edge::Body),

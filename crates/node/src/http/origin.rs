@@ -222,7 +222,7 @@ fn text(status: StatusCode, text: &str) -> Response<Content> {
 }
 
 /// A body, made as it is read.
-pub(super) struct Content {
+pub(crate) struct Content {
     /// The first line.
     line: Bytes,
     at: u64,

@@ -2,7 +2,7 @@
 
 use super::body::Outgoing;
 use super::errand::{Errand, head};
-use super::interim::{self, Interims};
+use super::interim::{Interims, Last, Turn};
 use super::listen::Client;
 use super::proxy::{Proxy, plain_error, sent};
 use super::{max_forwards, round_trip};
@@ -80,12 +80,8 @@ impl hyper::service::Service<Request<Incoming>> for Service {
             }
             Step::Assemble(assembled) => Responding::Now(Some(proxy.assembled(assembled, errand.way()))),
             Step::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(&exchange))),
-            Step::Forward(exchange) => {
-                Responding::Later(Box::pin(interim::last(turn, proxy.send_forward(exchange, errand, body))))
-            }
-            Step::Follow(follower) => {
-                Responding::Later(Box::pin(interim::last(turn, proxy.follow(follower, errand, body))))
-            }
+            Step::Forward(exchange) => Responding::later(turn, proxy.send_forward(exchange, errand, body)),
+            Step::Follow(follower) => Responding::later(turn, proxy.follow(follower, errand, body)),
             Step::Refresh(answer, exchange) => {
                 if !goes_round {
                     proxy.refresh(exchange, errand);
@@ -101,7 +97,13 @@ const CONTINUE: &[u8] = b"100-continue";
 /// A hit needs no boxed future.
 pub(super) enum Responding {
     Now(Option<Response<Outgoing>>),
-    Later(Pin<Box<dyn Future<Output = Response<Outgoing>> + Send>>),
+    Later(Last<Pin<Box<dyn Future<Output = Response<Outgoing>> + Send>>>),
+}
+
+impl Responding {
+    fn later(turn: Option<Turn>, future: impl Future<Output = Response<Outgoing>> + Send + 'static) -> Responding {
+        Responding::Later(Last::new(turn, Box::pin(future)))
+    }
 }
 
 impl Future for Responding {
@@ -110,7 +112,7 @@ impl Future for Responding {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
             Responding::Now(response) => response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
-            Responding::Later(future) => future.as_mut().poll(cx).map(Ok),
+            Responding::Later(last) => Pin::new(last).poll(cx).map(Ok),
         }
     }
 }

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The certificates that lead to an origin's, and how to connect with them.
-pub(super) struct Trust {
+pub(crate) struct Trust {
     roots: Vec<CertificateDer<'static>>,
-    pub(super) config: Arc<ClientConfig>,
+    pub(crate) config: Arc<ClientConfig>,
 }
 
 impl Trust {
@@ -18,7 +18,7 @@ impl Trust {
     ///
     /// # Errors
     /// One line: what could not be read, and the way out.
-    pub(super) fn read(ca: Option<&Path>) -> Result<Trust, String> {
+    pub(crate) fn read(ca: Option<&Path>) -> Result<Trust, String> {
         let roots = match ca {
             Some(path) => {
                 let wrong = |error: &dyn std::fmt::Display| format!("[http] origin_ca: {}: {error}", path.display());

@@ -54,6 +54,16 @@ impl Frames {
         }
     }
 
+    /// With reliability from now on, for a neighbour who offers it; false where it was so before.
+    pub(super) fn accept_reliability(&mut self) -> bool {
+        let is_new = !self.is_reliable();
+        if is_new {
+            self.reliability =
+                Some(Box::new(Reliability::with_stranger(first_sequence()).for_packets_of(self.largest)));
+        }
+        is_new
+    }
+
     pub(super) fn queue(
         &mut self,
         now: Time,

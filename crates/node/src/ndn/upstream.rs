@@ -18,6 +18,8 @@ const ORIGIN_STATIC: u64 = 255;
 pub(super) struct Upstream {
     pub(super) target: RouteTarget,
     pub(super) routes: Vec<(Name, u64)>,
+    /// Whether one of the routes asks for link reliability.
+    reliable: bool,
     /// Its face, while there is one.
     pub(super) face: Option<FaceId>,
     /// Not before this time is it tried again.
@@ -32,10 +34,14 @@ impl Upstream {
         for route in &config.routes {
             let to = (route.prefix.clone(), route.cost);
             match upstreams.iter_mut().find(|upstream| upstream.target == route.to) {
-                Some(upstream) => upstream.routes.push(to),
+                Some(upstream) => {
+                    upstream.routes.push(to);
+                    upstream.reliable |= route.reliable;
+                }
                 None => upstreams.push(Upstream {
                     target: route.to.clone(),
                     routes: vec![to],
+                    reliable: route.reliable,
                     face: None,
                     retry: Time::ZERO,
                     wait: RECONNECT_FIRST,
@@ -87,6 +93,9 @@ impl EventLoop {
                         .filter(|(prefix, _)| !upstream.routes.iter().any(|(still, _)| still == prefix));
                     gone.for_each(|(prefix, _)| self.forwarder.remove_route(prefix, face, ORIGIN_STATIC));
                     self.add_routes_of(&upstream, face);
+                    if upstream.reliable != old.reliable {
+                        self.be_reliable(face, upstream.reliable);
+                    }
                 }
             }
             self.upstreams.push(upstream);
@@ -114,6 +123,9 @@ impl EventLoop {
                 Ok(face) => {
                     upstream.face = Some(face);
                     self.add_routes_of(upstream, face);
+                    if upstream.reliable {
+                        self.be_reliable(face, true);
+                    }
                 }
                 Err(error) => {
                     tracing::warn!(to = %upstream.target, error, "[[ndn.route]] cannot be connected; it is tried again");

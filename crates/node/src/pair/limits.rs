@@ -18,8 +18,11 @@ pub const OVERHEAD_BYTES: usize = 160;
 /// Bytes of content in a segment, where the name leaves room for so many: as `larder put` has.
 pub const SEGMENT_BYTES: usize = larder_transfer::limits::DEFAULT_SEGMENT_BYTES;
 
-/// Header fields of one message; hyper's own default, too.
+/// Header fields of a request; hyper's own default, too, and so what an origin may answer with.
 pub const FIELDS: usize = 100;
+
+/// What both ends add to those: `Via` and `Date`.
+pub const FIELDS_ADDED: usize = 2;
 
 /// InterestLifetime of all Interests of the edge: the default of the packet format.
 pub const LIFETIME: Duration = Duration::from_secs(4);

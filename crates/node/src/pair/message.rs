@@ -82,7 +82,7 @@ pub enum MessageError {
     Structure,
     /// The method, the status or a field is none of HTTP's.
     NotHttp,
-    /// More fields than [`limits::FIELDS`].
+    /// More fields than [`limits::FIELDS`] and [`limits::FIELDS_ADDED`].
     TooManyFields,
 }
 
@@ -92,7 +92,9 @@ impl fmt::Display for MessageError {
             MessageError::Malformed(error) => error.fmt(f),
             MessageError::Structure => f.write_str("the message's elements are not those of a request or a response"),
             MessageError::NotHttp => f.write_str("the message holds no HTTP"),
-            MessageError::TooManyFields => write!(f, "the message has more than {} fields", limits::FIELDS),
+            MessageError::TooManyFields => {
+                write!(f, "the message has more than {} fields", limits::FIELDS + limits::FIELDS_ADDED)
+            }
         }
     }
 }
@@ -236,7 +238,7 @@ impl<'a> Elements<'a> {
         let mut headers = HeaderMap::new();
         while let Some(name) = self.take(FIELD_NAME)? {
             let value = self.take(FIELD_VALUE)?.ok_or(MessageError::Structure)?;
-            if headers.len() >= limits::FIELDS {
+            if headers.len() >= limits::FIELDS + limits::FIELDS_ADDED {
                 return Err(MessageError::TooManyFields);
             }
             let name = HeaderName::from_bytes(name.value).map_err(|_| MessageError::NotHttp)?;
@@ -324,7 +326,7 @@ mod tests {
         twice.extend(request.encode());
         assert_eq!(Request::decode(&twice), Err(MessageError::Structure));
         let mut many = request.encode();
-        (0..=limits::FIELDS).for_each(|_| {
+        (0..=limits::FIELDS + limits::FIELDS_ADDED).for_each(|_| {
             write_tlv(&mut many, FIELD_NAME, b"a");
             write_tlv(&mut many, FIELD_VALUE, b"b");
         });

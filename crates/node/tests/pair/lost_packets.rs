@@ -64,6 +64,24 @@ fn every_byte_arrives_over_a_link_that_loses_a_tenth() {
     assert!(edge.figure("/upstream/retransmissions") > 0, "the link has lost nothing");
 }
 
+/// The fear: what a bad link loses is asked for by the client's end alone, time-out after time-out, where the link's own ends could have sent it again.
+#[test]
+fn a_reliable_link_leaves_the_loss_to_time_outs_of_the_whole_way() {
+    let large = noise(400_000);
+    let body = large.clone();
+    let origin = Origin::new(move |_, stream| {
+        say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()))
+            && stream.write_all(&body).is_ok()
+    });
+    let far = Place::far(origin.address, "");
+    let edge = Place::reliable_edge(&lossy(&far.udp()), "");
+    let seen = edge.client().get("/large");
+    assert!(seen.body == large && !seen.cut, "{} bytes", seen.body.len());
+    // Of the hundred packets and more that pass, twenty are lost; each of those again with a tenth's chance.
+    let again = edge.figure("/upstream/retransmissions");
+    assert!(again < 8, "{again} were asked for again by the edge");
+}
+
 #[test]
 fn who_is_gone_is_said_to_be_gone_and_is_asked_again_when_back() {
     let origin = Origin::new(|_, stream| say(stream, "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"));

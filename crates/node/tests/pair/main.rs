@@ -61,6 +61,12 @@ impl Place {
         found.expect("a listener").clone()
     }
 
+    /// The same over a link that mends what it loses.
+    pub(crate) fn reliable_edge(to: &str, more: &str) -> Place {
+        let http = format!("listen = \"127.0.0.1:0\"\npolicy = \"lru\"\n[http.upstream]\nndn = \"/far\"\n{more}");
+        Place::new(&format!("{}\nreliable = true", route(to)), &http)
+    }
+
     pub(crate) fn tcp(&self) -> String {
         self.listening("tcp")
     }
@@ -107,7 +113,7 @@ impl Drop for Place {
     }
 }
 
-fn route(to: &str) -> String {
+pub(crate) fn route(to: &str) -> String {
     format!("[[ndn.route]]\nprefix = \"/far\"\nto = \"{to}\"")
 }
 

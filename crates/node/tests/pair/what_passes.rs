@@ -1,12 +1,14 @@
 //! The fear: a page that the origin has, and the client of the pair does not get, or gets otherwise.
 
-use crate::wire::{Asked, Origin, say};
+use crate::wire::{self, Asked, Node, Origin, say};
 use crate::{Place, noise, pair};
 use larder_node::client::{Client, Received, Transport};
+use larder_node::http::{HttpConfig, TlsConfig, Upstream};
 use larder_packet::Name;
 use larder_transfer::{CongestionSpec, FetchOptions, Fetcher, PathFeedback, Progress};
 use std::io::Write;
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 fn answer(stream: &mut TcpStream, status: &str, fields: &str, body: &[u8]) -> bool {
@@ -64,6 +66,38 @@ fn site() -> Origin {
             _ => answer(stream, "404 Not Found", "", b"no such page"),
         }
     })
+}
+
+/// The fears: an origin by https is out of the far node's reach; or anybody may be it.
+#[test]
+fn an_origin_by_https_is_asked_where_its_certificate_is_believed() {
+    let data = |name: &str| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    let tls = TlsConfig {
+        listen: ([127, 0, 0, 1], 0).into(),
+        certificate: data("localhost.pem"),
+        key: data("localhost.key"),
+    };
+    let origin = Node::with(&HttpConfig { tls: Some(tls), ..wire::config(Upstream::Generated) });
+    let port = origin.http.as_ref().unwrap().local_tls_addr().unwrap().port();
+    let gateway = format!("[ndn.gateway]\nprefix = \"/far\"\norigin = \"https://localhost:{port}\"");
+    for (ca, statuses) in [("authority.pem", [200, 200]), ("localhost.pem", [502, 502])] {
+        let far = Place::new(&gateway, &format!("listen = \"\"\norigin_ca = {:?}", data(ca)));
+        let edge = Place::edge(&far.tcp(), "");
+        let seen = ["/100/a", "/100000/b"].map(|target| edge.client().get(target));
+        assert_eq!(seen.each_ref().map(|seen| seen.status), statuses, "{ca}");
+        assert!(statuses[0] != 200 || seen[1].body.len() == 100_000);
+    }
+}
+
+/// The fear: as many fields as a client may read are too many with those that both ends add.
+#[test]
+fn as_many_fields_as_http_allows_pass() {
+    let fields: String = (0..99).map(|number| format!("x-{number}: {number}\r\n")).collect();
+    let origin =
+        Origin::new(move |_, stream| say(stream, &format!("HTTP/1.1 200 OK\r\n{fields}content-length: 0\r\n\r\n")));
+    let (edge, _far) = pair(&origin);
+    let seen = edge.client().get("/many");
+    assert_eq!((seen.status, seen.header("x-98")), (200, "98"), "{seen:?}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Beyond the paper: every policy of the registry, packets to 1 MB, loss, and what fragments do to each.
 
-use super::dumbbell::{BACKBONES, Cell, Outcome, RATES, READING, Reading, run_all};
+use super::dumbbell::{BACKBONES, CACHED_OBJECTS, CATALOGUE, Cell, Outcome, RATES, READING, Reading, run_all};
 use crate::{Error, Experiment, Request, Section, Watch};
+use larder_netsim::apps::ZipfMandelbrot;
 use larder_policy::{Kind, Spec, registry};
 use serde::Deserialize;
 
@@ -63,6 +64,13 @@ fn every_policy(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Wat
     let cells: Vec<Cell<'_>> =
         specs.iter().flat_map(|policy| sizes.iter().map(move |size| cell(policy.as_str(), *size))).collect();
     let runs = run_all(&cells, sweep.seeds, "every policy", watch)?;
+    let hits: Vec<Vec<f64>> = runs
+        .chunks(sizes.len().max(1))
+        .map(|found| found.iter().map(|runs| Outcome::mean(runs).hit_ratio).collect())
+        .collect();
+    for (place, (size, _)) in sizes.iter().enumerate() {
+        claim_policies(section, *size, &specs, &hits.iter().map(|of_policy| of_policy[place]).collect::<Vec<_>>());
+    }
     let header = std::iter::once("policy".to_owned()).chain(sizes.iter().flat_map(|(size, _)| {
         [format!("{size} KB: hit ratio"), "delay, ms".to_owned(), "lifetime with survivors, s".to_owned()]
     }));
@@ -82,6 +90,35 @@ fn every_policy(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Wat
     Ok(())
 }
 
+/// What is claimed of the policies' hit ratios at one size.
+fn claim_policies(section: &mut Section, size: u64, specs: &[String], hits: &[f64]) {
+    let all = || specs.iter().zip(hits);
+    let best = hits.iter().copied().fold(0.0, f64::max);
+    if size == RATES[0].0 {
+        let popularity = popularity();
+        let optimum: f64 = (1..=CACHED_OBJECTS as usize).map(|rank| popularity.share(rank)).sum();
+        section.measured("best-over-optimum-5", best / optimum);
+        let lru = all().find(|(spec, _)| *spec == "lru").map_or(f64::NAN, |(_, hits)| *hits);
+        section.measured("lru-over-best-5", lru / best);
+    }
+    if size == RATES[6].0 {
+        let of_evictions = || all().filter(|(spec, _)| !spec.contains('+')).map(|(_, hits)| *hits);
+        let least = of_evictions().fold(f64::INFINITY, f64::min);
+        section.measured("evictions-apart-160", of_evictions().fold(0.0, f64::max) / least - 1.0);
+    }
+}
+
+fn popularity() -> ZipfMandelbrot {
+    ZipfMandelbrot::new(CATALOGUE, READING.skew.0, READING.skew.1)
+}
+
+/// The share of `requests` that repeat an earlier one.
+fn repeated(requests: f64) -> f64 {
+    let popularity = popularity();
+    let different: f64 = (1..=CATALOGUE).map(|rank| 1.0 - (1.0 - popularity.share(rank)).powf(requests)).sum();
+    1.0 - different / requests
+}
+
 /// A packet size under the paper's load.
 fn at_load(size: u64) -> (u64, f64) {
     (size, LOAD / size as f64)
@@ -95,6 +132,13 @@ fn large_packets(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Wa
         }
     }
     let runs = run_all(&cells, sweep.seeds, "large packets", watch)?;
+    for (cell, runs) in cells.iter().zip(&runs) {
+        let ((size, rate), run) = (cell.size, Outcome::mean(runs));
+        section.measured(format!("large-delivered-{size}-{}", cell.backbone_mbps), run.delivered);
+        if cell.backbone_mbps == BACKBONES[0].1 {
+            section.measured(format!("large-hits-{size}"), run.hit_ratio / repeated(rate * cell.seconds as f64));
+        }
+    }
     let header = ["backbone, Mbps", "packet, KB", "hit ratio", "Mbps", "delay, ms", "delivered"];
     let rows = cells.iter().zip(&runs).map(|(cell, runs)| {
         let run = Outcome::mean(runs);
@@ -123,6 +167,26 @@ fn loss(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Watch) -> R
         }
     }
     let runs = run_all(&cells, sweep.seeds, "loss", watch)?;
+    let found = |mtu: Option<usize>, loss: f64, size: u64| {
+        let is_it = move |cell: &Cell<'_>| (cell.reading.mtu, cell.reading.loss, cell.size.0) == (mtu, loss, size);
+        let place = cells.iter().position(is_it);
+        place.map(|place| Outcome::mean(&runs[place]))
+    };
+    for (mtu, how) in [(READING.mtu, "fragments"), (None, "whole")] {
+        for &loss in sweep.losses.iter().filter(|loss| **loss > 0.0) {
+            for &size in &sweep.lossy_sizes {
+                if let Some(run) = found(mtu, loss, size) {
+                    section.measured(format!("loss-{how}-{size}-{}", loss * 100.0), run.delivered);
+                }
+            }
+        }
+    }
+    if let Some((cut, whole)) = found(READING.mtu, 0.0, 160).zip(found(None, 0.0, 160)) {
+        section.measured("fragments-cost-160", cut.mbps / whole.mbps);
+    }
+    if let Some((small, large)) = found(None, 0.05, 5).zip(found(None, 0.05, 160)) {
+        section.measured("loss-whole-160-over-5", large.delivered / small.delivered);
+    }
     let header = ["packets go", "frames lost", "packet, KB", "hit ratio", "Mbps", "delay, ms", "delivered"];
     let rows = cells.iter().zip(&runs).map(|(cell, runs)| {
         let run = Outcome::mean(runs);

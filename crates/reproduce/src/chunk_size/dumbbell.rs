@@ -14,8 +14,8 @@ pub(super) const RATES: [(u64, f64); 7] =
 /// The backbones' rates, Mbps: "congestion-free" and "mild congestion".
 pub(super) const BACKBONES: [(&str, u64); 2] = [("congestion-free", 160), ("mild congestion", 60)];
 
-const CATALOGUE: usize = 2000;
-const CACHED_OBJECTS: u64 = 1000;
+pub(super) const CATALOGUE: usize = 2000;
+pub(super) const CACHED_OBJECTS: u64 = 1000;
 const EDGE_MBPS: u64 = 40;
 const DELAY: Duration = Duration::from_millis(10);
 

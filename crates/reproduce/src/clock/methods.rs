@@ -136,8 +136,16 @@ impl Sweep {
             all.map(|(_, outcome)| outcome.total() / line).fold(f64::INFINITY, f64::min)
         };
         section.measured("explicit-any-clock", smooth("explicit"));
-        let fair = self.of("explicit", found).filter(|(cell, _)| cell.pairs == pairs && cell.smoothing);
-        section.measured("explicit-fair", fair.map(|(_, outcome)| outcome.fairness()).fold(f64::INFINITY, f64::min));
+        let fairness = |name: &str| {
+            let all = self.of(name, found).filter(|(cell, _)| cell.pairs == pairs && cell.smoothing);
+            all.map(|(_, outcome)| outcome.fairness()).fold(f64::INFINITY, f64::min)
+        };
+        section.measured("explicit-fair", fairness("explicit"));
+        section.measured("shaped-explicit-share", share("shaped, explicit"));
+        section.measured("shaped-halve-share", share("shaped, halve"));
+        let coarse = of("shaped, explicit", 100, false).map_or(f64::NAN, |outcome| outcome.total() / line);
+        section.measured("shaped-coarse-share", coarse);
+        section.measured("shaped-explicit-fair", fairness("shaped, explicit"));
         section.measured("pcon-any-clock", smooth("pcon"));
         section.measured("cubic-any-clock", smooth("cubic"));
     }

@@ -3,7 +3,7 @@
 //! Source: the consumers of Mahdian et al., "MIRCC: Multipath-aware ICN rate-based congestion control", ICN 2016, and of Rozhnova and Fdida, "An
 //! extended hop-by-hop Interest shaping mechanism for content-centric networking", GLOBECOM 2014 (both recalled): each router says what it can
 //! take, the least of them comes with the Data, and the consumer sends so fast, and no faster. How routers find it is theirs (here: the
-//! forwarder's strategy `stateful` with `report~fair`).
+//! forwarder's strategies `stateful` with `report~fair`, and `hobhis` with `report~share`).
 //!
 //! Deviations: the rate halves, once a round trip, at a sign of congestion, until the next Data says what is granted; a path that grants nothing
 //! leaves it so, and Data then raise it by one Interest a second each, as `rate`. Sizes do not count: the rate is of Interests. O(1).

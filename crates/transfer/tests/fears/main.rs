@@ -3,6 +3,7 @@
 mod forged_segments;
 mod hostile_producer;
 mod link;
+mod lossy_hop;
 mod lost_bytes;
 mod mixed_versions;
 mod starved_link;

@@ -15,6 +15,7 @@ use foldhash::fast::RandomState;
 use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use http::{HeaderMap, Method};
 use larder_packet::{Data, DigestVerifier, Interest, InterestBuilder, NackReason, Name, NameRef, Verifier, types};
+use larder_transfer::limits::INITIAL_RTO;
 use larder_transfer::{
     CongestionSpec, FetchError, FetchOptions, Fetcher, Naming, PathFeedback, Progress, RttEstimator,
 };
@@ -272,9 +273,9 @@ impl Fetches {
 
     fn on_answer(&mut self, now: Time, id: u64, data: &Data<'_>, events: &mut Vec<(u64, Event)>) {
         let Some(Fetch { phase: Phase::Asking(asking), .. }) = self.fetches.get_mut(&id) else { return };
-        // The origin's time is in it: good enough to begin with, and no more.
+        // The origin's time is in it: good enough to begin with, and no more, and never worse than to know nothing, which is three times this.
         if self.rtt.smoothed().is_none() && asking.sends == 1 {
-            self.rtt.sample(now.since(asking.sent));
+            self.rtt.sample(now.since(asking.sent).min(INITIAL_RTO / 3));
         }
         let head = match Answer::decode(data.content) {
             Ok(Answer::Head(head)) => head,
@@ -384,7 +385,7 @@ impl Fetches {
             Progress::Running => self.ready.push_back(id),
             Progress::Done => {
                 if reading.fetcher.rtt().smoothed().is_some() {
-                    self.rtt = reading.fetcher.rtt().clone();
+                    self.rtt = reading.fetcher.rtt().rested();
                 }
                 events.push((id, Event::End));
                 self.remove(id);
@@ -529,6 +530,40 @@ impl PrivatePages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_slow_origin_makes_the_next_loss_cost_its_time() {
+        let mut fetches = Fetches::new(None, Streams::new(1));
+        let ask = |target: &str| Ask {
+            object: Object::new("/far".parse::<Name>().unwrap().as_name(), "a", target).unwrap(),
+            method: Method::GET,
+            shared: Some(HeaderMap::new()),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            unique: 1,
+        };
+        let (mut now, mut wire, mut events) = (Time::from_secs(1), Vec::new(), Vec::new());
+        fetches.begin(now, 1, ask("/slow"));
+        assert!(fetches.poll(now, &mut wire) && !fetches.poll(now, &mut Vec::new()));
+        let asked = Interest::decode(&wire).unwrap().name.to_name();
+        let head = Head {
+            status: http::StatusCode::OK,
+            headers: HeaderMap::new(),
+            body: Content::Inline(Bytes::new()),
+            unframed: false,
+        };
+        let content = Answer::Head(head).encode();
+        let data = larder_packet::DataBuilder::new(&asked).content(&content);
+        let data = data.build(&larder_packet::DigestSigner).unwrap();
+        // Before its time-out: what was asked again would tell nothing.
+        now += Duration::from_millis(990);
+        fetches.on_data(now, &Data::decode(&data).unwrap(), false.into(), &mut events);
+        assert!(matches!(events[..], [(1, Event::Head(_)), (1, Event::End)]), "{events:?}");
+        fetches.begin(now, 2, ask("/next"));
+        while fetches.poll(now, &mut wire) {}
+        assert!(fetches.next_timeout().unwrap() <= now + INITIAL_RTO);
+    }
 
     #[test]
     fn slow_readers_take_all_memory() {

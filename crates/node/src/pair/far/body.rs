@@ -161,6 +161,26 @@ impl Body {
         is_whole
     }
 
+    /// It is kept whole, and what may come until it is looked at again does not fit its room. Only one of unknown length can be.
+    pub(super) fn is_full(&self) -> bool {
+        let may_come = (limits::AHEAD_BYTES + crate::http::limits::BUFFER_BYTES) as u64;
+        self.whole && self.length.is_none() && self.received + may_come > self.reserved as u64
+    }
+
+    /// It may have so many bytes more.
+    pub(super) fn widen(&mut self, bytes: usize) {
+        self.reserved += bytes;
+    }
+
+    /// From now on it is kept as a window; returns how much room that gives back.
+    pub(super) fn become_window(&mut self) -> usize {
+        self.whole = false;
+        self.trim();
+        let more = self.reserved.saturating_sub(Body::window_bytes());
+        self.reserved -= more;
+        more
+    }
+
     /// Gives back the room that it does not need; returns how much.
     pub(super) fn shrink(&mut self) -> usize {
         let held: usize = self.segments.iter().map(Bytes::len).sum();

@@ -4,7 +4,8 @@
 //! origin waits here. What answers may be given to others is decided in [`Desk::on_head`].
 //!
 //! Memory is reserved before the origin is asked for a body: all of it up to an eighth of the room, else a window that ends
-//! [`limits::WINDOW_SEGMENTS`] behind the furthest segment that was asked for. Without room, the answer is 503.
+//! [`limits::WINDOW_SEGMENTS`] behind the furthest segment that was asked for. One of unknown length is kept whole as long as it is no longer than that eighth.
+//! Where room is short, what nobody is promised goes first, then the oldest answers to what may be asked twice. Without room, the answer is 503.
 
 use super::body::{Body, Found};
 use crate::pair::message::{self, Answer, Content, Head, Request};
@@ -123,6 +124,8 @@ pub struct Desk {
     bodies: HashMap<Vec<u8>, Body>,
     /// The question or the body that an order is for.
     orders: HashMap<u64, Vec<u8>>,
+    /// Answers that may be let go for others, the oldest first; some have gone already.
+    answered: VecDeque<Vec<u8>>,
     /// Bodies with bytes that may be too few for a segment.
     flushes: VecDeque<(Time, Vec<u8>)>,
     last_id: u64,
@@ -179,6 +182,7 @@ impl Desk {
             questions: HashMap::new(),
             bodies: HashMap::new(),
             orders: HashMap::new(),
+            answered: VecDeque::new(),
             flushes: VecDeque::new(),
             last_id: 0,
             last_version: version,
@@ -260,10 +264,12 @@ impl Desk {
             self.figures.not_ours += 1;
             return;
         }
-        self.make_room(now, limits::ANSWER_BYTES);
-        if self.reserved + limits::ANSWER_BYTES > self.options.memory {
-            // Said by silence: an answer would need the room. Who asks asks again.
+        let is_head = method == Method::HEAD;
+        if !self.make_room(now, limits::ANSWER_BYTES) {
             self.figures.no_room += 1;
+            // Said once, and not kept.
+            let wire = self.build_error(key, NO_ROOM, is_head).filter(|_| form != Form::Metadata);
+            out.replies.extend(wire.map(|wire| Reply { token, wire, no_cache: true }));
             return;
         }
         self.reserved += limits::ANSWER_BYTES;
@@ -272,7 +278,6 @@ impl Desk {
         self.last_id += 1;
         let id = self.last_id;
         let state = State::Waiting { token, until };
-        let is_head = method == Method::HEAD;
         let (authority, target) = (object.authority.clone(), object.target.clone());
         self.questions.insert(key.to_vec(), Question { object, form, is_head, is_unsafe, state });
         self.orders.insert(id, key.to_vec());
@@ -345,6 +350,9 @@ impl Desk {
         if let Some(at) = body.push(now, bytes) {
             self.flushes.push_back((at, key.clone()));
         }
+        if body.is_full() {
+            self.widen(now, &key);
+        }
         self.serve_waiting(&key, out);
     }
 
@@ -388,6 +396,7 @@ impl Desk {
         let old: Vec<_> =
             self.questions.iter().filter(|(_, question)| past(question)).map(|(key, _)| key.clone()).collect();
         old.iter().for_each(|key| self.forget_question(key));
+        self.answered.retain(|key| self.questions.contains_key(key));
         let old: Vec<_> =
             self.bodies.iter().filter(|(_, body)| body.is_past(now)).map(|(key, _)| key.clone()).collect();
         old.iter().for_each(|key| self.forget_body(key, out));
@@ -415,16 +424,17 @@ impl Desk {
             return Opened::TooLargeToShare;
         }
         let needed = whole.unwrap_or(window);
-        self.make_room(now, needed);
-        if self.reserved + needed > self.options.memory {
+        if !self.make_room(now, needed) {
             self.figures.no_room += 1;
             return Opened::NoRoom;
         }
         self.reserved += needed;
+        // Of unknown length, it may turn out to be short.
+        let is_whole = whole.is_some() || length.is_none();
         let version = self.next_version(fresh_for.is_some());
         let name = object.versioned(version);
         let segment_bytes = segment_bytes(&name);
-        let mut body = Body::new(id, name, key, segment_bytes, length, whole.is_some(), needed, fresh_for, now);
+        let mut body = Body::new(id, name, key, segment_bytes, length, is_whole, needed, fresh_for, now);
         let versioned = body.name().as_bytes().to_vec();
         if let Some(bytes) = &head.body {
             body.push(now, bytes);
@@ -485,7 +495,12 @@ impl Desk {
             return self.refuse_metadata(now, id, key, out);
         }
         let no_cache = question.form == Form::InFull;
-        let (status, line) = error;
+        if let Some(wire) = self.build_error(key, error, question.is_head) {
+            self.settle(now, key, wire, no_cache, limits::ANSWER_KEPT_SHARED, out);
+        }
+    }
+
+    fn build_error(&self, key: &[u8], (status, line): (StatusCode, &'static str), is_head: bool) -> Option<Bytes> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -493,12 +508,9 @@ impl Desk {
         if status == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        let text = if question.is_head { Bytes::new() } else { Bytes::from_static(line.as_bytes()) };
+        let text = if is_head { Bytes::new() } else { Bytes::from_static(line.as_bytes()) };
         let head = Head { status, headers, body: Content::Inline(text), unframed: false };
-        let wire = self.build(key, &Answer::Head(head).encode(), Duration::ZERO, None);
-        if let Some(wire) = wire {
-            self.settle(now, key, wire, no_cache, limits::ANSWER_KEPT_SHARED, out);
-        }
+        self.build(key, &Answer::Head(head).encode(), Duration::ZERO, None)
     }
 
     fn ask_in_full(&mut self, now: Time, id: u64, key: &[u8], out: &mut Outcome) {
@@ -561,6 +573,9 @@ impl Desk {
             out.replies.push(Reply { token, wire: wire.clone(), no_cache });
         }
         question.state = State::Answered { wire, no_cache, until: now + kept };
+        if !question.is_unsafe {
+            self.answered.push_back(key.to_vec());
+        }
     }
 
     // ---- Segments ----
@@ -635,10 +650,10 @@ impl Desk {
 
     // ---- Room ----
 
-    /// Lets go what nobody is promised any more, until there is room for so many bytes.
-    fn make_room(&mut self, now: Time, needed: usize) {
-        if self.reserved + needed <= self.options.memory {
-            return;
+    /// Lets go what nobody is promised any more, and then answers, until there is room for so many bytes; false where there is not.
+    fn make_room(&mut self, now: Time, needed: usize) -> bool {
+        if self.has_room(needed) {
+            return true;
         }
         let mut idle: Vec<(Time, Vec<u8>)> = self
             .bodies
@@ -647,10 +662,36 @@ impl Desk {
             .collect();
         idle.sort_unstable();
         for (_, key) in idle {
-            if self.reserved + needed <= self.options.memory {
-                return;
+            if self.has_room(needed) {
+                return true;
             }
             self.forget_body(&key, &mut Outcome::default());
+        }
+        while !self.has_room(needed) {
+            let Some(key) = self.answered.pop_front() else { return false };
+            // It may be asked anew already.
+            if matches!(self.questions.get(&key), Some(Question { state: State::Answered { .. }, .. })) {
+                self.forget_question(&key);
+            }
+        }
+        true
+    }
+
+    fn has_room(&self, needed: usize) -> bool {
+        self.reserved + needed <= self.options.memory
+    }
+
+    /// A body of unknown length has come to the end of its room: it gets more, or becomes a window.
+    fn widen(&mut self, now: Time, key: &[u8]) {
+        let Some(reserved) = self.bodies.get(key).map(Body::reserved) else { return };
+        let more = Body::window_bytes();
+        let gets = reserved + more <= self.options.memory / 8 && self.make_room(now, more);
+        let Some(body) = self.bodies.get_mut(key) else { return };
+        if gets {
+            body.widen(more);
+            self.reserved += more;
+        } else {
+            self.reserved -= body.become_window();
         }
     }
 

@@ -26,8 +26,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct FarConfig {
     /// What it answers for.
     pub prefix: Name,
-    /// `http://HOST:PORT`.
+    /// `http://HOST:PORT` or `https://HOST:PORT`.
     pub origin: Uri,
+    /// Whose certificates an origin by https is believed by; nothing for the system's.
+    pub origin_ca: Option<PathBuf>,
     /// What it signs with.
     pub key: KeyFiles,
     /// Bytes of answers and bodies at once.
@@ -76,7 +78,7 @@ impl Far {
         let version = u64::try_from(since_1970().as_micros()).unwrap_or(u64::MAX);
         let desk = Desk::new(prefix.clone(), signer, options, version, crate::entropy::words());
         let (events, receiver) = channel();
-        let requests = Requests::start(&config.origin, events, Arc::clone(&waker))?;
+        let requests = Requests::start(&config.origin, config.origin_ca.as_deref(), events, Arc::clone(&waker))?;
         let (stop, figures) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let worker =
             Worker { client, desk, requests, events: receiver, stop: Arc::clone(&stop), figures: Arc::clone(&figures) };

@@ -1,23 +1,21 @@
 //! Requests to the origin: a task each, on a thread of their own. What comes goes to the far node's thread, as much as was granted.
 
 use super::{Order, OriginHead, Outcome};
-use crate::http::limits::{BODY_STALL, BUFFER_BYTES, CONNECT, ORIGIN_IDLE, ORIGIN_IDLE_CONNECTIONS, RESPONSE};
+use crate::http::limits::{BODY_STALL, BUFFER_BYTES, ORIGIN_IDLE, RESPONSE};
+use crate::http::{OriginBody, Server, Trust, Upload};
 use crate::pair::limits;
 use ::http::header::{HOST, TRANSFER_ENCODING};
 use ::http::uri::{Authority, PathAndQuery, Scheme};
 use ::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version};
 use bytes::{Bytes, BytesMut};
-use hyper::body::{Body as _, Frame, Incoming, SizeHint};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper::body::Body as _;
+use larder_http::UpstreamFailure;
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::future::poll_fn;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
@@ -40,8 +38,8 @@ pub(super) struct Requests {
 }
 
 struct Asker {
-    client: Client<HttpConnector, Whole>,
-    origin: Authority,
+    server: Arc<Server>,
+    origin: Uri,
     events: Sender<(u64, FromOrigin)>,
     waker: Arc<mio::Waker>,
     /// Places for [`limits::ORIGIN_REQUESTS`].
@@ -49,40 +47,44 @@ struct Asker {
 }
 
 impl Requests {
+    /// A server by https is believed by the certificates of the PEM file `ca`, or by the system's.
+    ///
     /// # Errors
-    /// One line where the origin is no `http://HOST:PORT`, or there is no thread.
+    /// One line where the origin is no `http://HOST:PORT` or `https://HOST:PORT`, no certificate to believe can be read, or there is no thread.
     pub(super) fn start(
         origin: &Uri,
+        ca: Option<&Path>,
         events: Sender<(u64, FromOrigin)>,
         waker: Arc<mio::Waker>,
     ) -> Result<Requests, String> {
-        let authority = origin.authority().filter(|_| origin.scheme() == Some(&Scheme::HTTP)).cloned();
-        let origin =
-            authority.ok_or_else(|| format!("[ndn.gateway] origin: expected http://HOST:PORT, not {origin}"))?;
+        let is_secret = origin.scheme() == Some(&Scheme::HTTPS);
+        let trust = is_secret.then(|| Trust::read(ca)).transpose()?;
+        let server = Server::new(origin, trust.as_ref().map(|trust| &trust.config));
+        let server = Arc::new(server.ok_or_else(|| {
+            format!("[ndn.gateway] origin: expected http://HOST:PORT or https://HOST:PORT, not {origin}")
+        })?);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| format!("cannot start a runtime: {error}"))?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
+        let swept = Arc::clone(&server);
         let thread = std::thread::Builder::new()
             .name("gateway-http".to_owned())
             .spawn(move || {
+                runtime.spawn(async move {
+                    loop {
+                        tokio::time::sleep(ORIGIN_IDLE).await;
+                        swept.sweep();
+                    }
+                });
                 runtime.block_on(async { stopped.await.unwrap_or_default() });
                 runtime.shutdown_background();
             })
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT));
-        connector.set_nodelay(true);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(ORIGIN_IDLE)
-            .pool_max_idle_per_host(ORIGIN_IDLE_CONNECTIONS)
-            .http1_max_buf_size(BUFFER_BYTES)
-            .set_host(false)
-            .build(connector);
-        let asker = Arc::new(Asker { client, origin, events, waker, places: Semaphore::new(limits::ORIGIN_REQUESTS) });
+        let places = Semaphore::new(limits::ORIGIN_REQUESTS);
+        let asker = Arc::new(Asker { server, origin: origin.clone(), events, waker, places });
         Ok(Requests { runtime: handle, stop, thread, asker, under_way: HashMap::new() })
     }
 
@@ -127,7 +129,7 @@ impl Asker {
 
     async fn fetch(self: Arc<Self>, order: Order, room: Arc<Semaphore>) {
         let (id, is_head) = (order.id, order.method == Method::HEAD);
-        let Some(request) = self.request(order) else {
+        let Some(request) = Asker::request(order) else {
             // Names hold what no URL does; such a page is not there.
             let head = OriginHead {
                 status: StatusCode::BAD_REQUEST,
@@ -141,11 +143,11 @@ impl Asker {
         let Ok(Ok(_place)) = timeout(RESPONSE, self.places.acquire()).await else {
             return self.say(id, FromOrigin::Failed { timed_out: true });
         };
-        let response = match timeout(RESPONSE, self.client.request(request)).await {
+        let response = match timeout(RESPONSE, self.server.ask(request)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => {
-                tracing::debug!(%error, origin = %self.origin, "[ndn.gateway] origin does not answer");
-                return self.say(id, FromOrigin::Failed { timed_out: false });
+            Ok(Err((failure, reason))) => {
+                tracing::debug!(reason, origin = %self.origin, "[ndn.gateway] origin does not answer");
+                return self.say(id, FromOrigin::Failed { timed_out: failure == UpstreamFailure::TimedOut });
             }
             Err(_) => return self.say(id, FromOrigin::Failed { timed_out: true }),
         };
@@ -154,36 +156,35 @@ impl Asker {
         let mut begun = BytesMut::new();
         let is_short = length.is_none_or(|length| length <= limits::SEGMENT_BYTES as u64);
         let begin = async { if is_short && !is_head { short(&mut body, &mut begun).await } else { Ok(is_head) } };
-        let begin = timeout(limits::INLINE_WAIT, begin).await.unwrap_or(Ok(false));
-        let came_whole = begin == Ok(true);
+        let Ok(came_whole) = timeout(limits::INLINE_WAIT, begin).await.unwrap_or(Ok(false)) else {
+            // Nobody has seen anything of it yet: an error says more than half a page.
+            return self.say(id, FromOrigin::Failed { timed_out: false });
+        };
         let mut headers = head.headers;
         let unframed = length.is_none() && head.version < Version::HTTP_2 && !headers.contains_key(TRANSFER_ENCODING);
         larder_http::strip_hop_by_hop(&mut headers);
         let whole = came_whole.then(|| begun.split().freeze());
         let head = OriginHead { status: head.status, headers, unframed, body: whole, length };
         self.say(id, FromOrigin::Head(Box::new(head)));
-        match begin {
-            Ok(true) => {}
-            Ok(false) => self.relay(id, begun.freeze(), body, &room).await,
-            Err(BrokeOff) => self.say(id, FromOrigin::End { is_whole: false }),
+        if !came_whole {
+            self.relay(id, begun.freeze(), body, &room).await;
         }
     }
 
-    fn request(&self, order: Order) -> Option<Request<Whole>> {
+    fn request(order: Order) -> Option<Request<Upload>> {
         let target = PathAndQuery::try_from(order.target).ok().filter(|target| target.as_str().starts_with('/'))?;
         let sound = !order.authority.contains('@') && order.authority.parse::<Authority>().is_ok();
         let host = HeaderValue::from_str(&order.authority).ok().filter(|_| sound)?;
-        let uri = Uri::builder().scheme(Scheme::HTTP).authority(self.origin.clone()).path_and_query(target);
-        let mut request = Request::new(Whole(Some(order.body).filter(|body| !body.is_empty())));
+        let mut request = Request::new(Upload::whole(order.body));
         *request.method_mut() = order.method;
-        *request.uri_mut() = uri.build().ok()?;
+        *request.uri_mut() = Uri::from(target);
         *request.headers_mut() = order.headers;
         request.headers_mut().insert(HOST, host);
         Some(request)
     }
 
     /// Hands on a body, as much as there is room for.
-    async fn relay(&self, id: u64, begun: Bytes, mut body: Incoming, room: &Semaphore) {
+    async fn relay(&self, id: u64, begun: Bytes, mut body: OriginBody, room: &Semaphore) {
         let mut piece = begun;
         loop {
             while !piece.is_empty() {
@@ -207,7 +208,7 @@ impl Asker {
 struct BrokeOff;
 
 /// Reads a body of at most a segment; false where there is more.
-async fn short(body: &mut Incoming, begun: &mut BytesMut) -> Result<bool, BrokeOff> {
+async fn short(body: &mut OriginBody, begun: &mut BytesMut) -> Result<bool, BrokeOff> {
     while begun.len() <= limits::SEGMENT_BYTES {
         match next(body).await {
             Some(Ok(bytes)) => begun.extend_from_slice(&bytes),
@@ -219,7 +220,7 @@ async fn short(body: &mut Incoming, begun: &mut BytesMut) -> Result<bool, BrokeO
 }
 
 /// The next bytes; trailers are left out.
-async fn next(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
+async fn next(body: &mut OriginBody) -> Option<Result<Bytes, BrokeOff>> {
     loop {
         match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await? {
             Ok(frame) => {
@@ -227,27 +228,7 @@ async fn next(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
                     return Some(Ok(bytes));
                 }
             }
-            Err(error) => return Some(Err(error)),
+            Err(_) => return Some(Err(BrokeOff)),
         }
-    }
-}
-
-/// A request's body.
-struct Whole(Option<Bytes>);
-
-impl hyper::body::Body for Whole {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
     }
 }
