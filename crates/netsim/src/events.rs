@@ -20,6 +20,12 @@ pub(crate) enum Event {
     Timer { app: u32 },
     /// A forwarder asked to be called.
     Wake { node: u32 },
+    /// A TCP segment for an end at the node that it leaves from.
+    Segment { node: u32, frame: u32 },
+    /// A connection's end asked to be called.
+    Tcp { end: u32 },
+    /// An HTTP host asked to be called.
+    Http { host: u32 },
     /// Something breaks, or is mended.
     Fault { index: u32 },
 }

@@ -1,8 +1,9 @@
 //! Clean links: directly, behind one level of cache, and behind two (fig. 2 and 3).
 
 use super::programs::{System, download};
+use super::series;
 use super::tree::{Links, tree};
-use super::{mean_and_interval, series};
+use crate::interval::{Confidence, mean_and_interval};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_netsim::Loss;
 use larder_testbed::link;
@@ -58,7 +59,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         let delivered = (runs * count * file_bytes) as f64 / 1e9;
         last.clear();
         for (at, system) in SYSTEMS.into_iter().enumerate() {
-            let (mean, half) = mean_and_interval(&means[at]);
+            let (mean, half) = mean_and_interval(&means[at], Confidence::Ninety);
             let cpu = cpus[at] / delivered;
             points[at].push((count as f64, mean, half));
             rows.push(vec![

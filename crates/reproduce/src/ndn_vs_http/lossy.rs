@@ -1,8 +1,9 @@
 //! Losses on the clients' links, a delay behind them (fig. 5, 6 and 7): NDN caches at the edge, HTTP does not.
 
 use super::programs::{System, download};
+use super::series;
 use super::tree::{Links, tree};
-use super::{mean_and_interval, series};
+use crate::interval::{Confidence, mean_and_interval};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_netsim::Loss;
@@ -84,11 +85,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             }
         }
         for (at, (name, ..)) in SYSTEMS.into_iter().enumerate() {
-            let (mean, half) = mean_and_interval(&runs[at]);
+            let (mean, half) = mean_and_interval(&runs[at], Confidence::Ninety);
             let [clients, delay, loss] = [point.clients.to_string(), point.delay.to_string(), point.loss.to_string()];
             rows.push(vec![clients, delay, loss, name.into(), format!("{mean:.2}"), format!("{half:.2}")]);
         }
-        means.push((*point, runs.iter().map(|runs| mean_and_interval(runs)).collect::<Vec<_>>()));
+        means.push((*point, runs.iter().map(|runs| mean_and_interval(runs, Confidence::Ninety)).collect::<Vec<_>>()));
     }
     section.condition(
         "links",

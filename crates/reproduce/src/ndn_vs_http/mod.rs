@@ -17,23 +17,13 @@ pub(crate) const PAPER: Paper = Paper {
     name: "ndn-vs-http",
     citation: "Yuan, Crowley, Experimental evaluation of content distribution with NDN and HTTP, IEEE INFOCOM Mini-Conference, 2013",
     experiments: &[("clean", clean::run), ("lossy", lossy::run)],
+    testbed: &[],
 };
 
 impl From<larder_testbed::Error> for Error {
     fn from(error: larder_testbed::Error) -> Self {
         Error(format!("testbed: {error}"))
     }
-}
-
-/// A mean and half the width of its 90 % interval (Student's t), as the paper's figures have them; no interval from one run.
-fn mean_and_interval(runs: &[f64]) -> (f64, f64) {
-    /// Student's t at 95 % one-sided, for 1 to 9 degrees of freedom.
-    const STUDENT: [f64; 9] = [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833];
-    let n = runs.len() as f64;
-    let mean = runs.iter().sum::<f64>() / n;
-    let Some(t) = runs.len().checked_sub(2).map(|at| STUDENT[at.min(8)]) else { return (mean, 0.0) };
-    let variance = runs.iter().map(|run| (run - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    (mean, t * (variance / n).sqrt())
 }
 
 /// A line of x, mean and half interval.
@@ -55,12 +45,5 @@ mod tests {
             assert!(clean.sweep(scale).runs > 0 && lossy.sweep(scale).runs > 0);
         }
         assert_eq!((clean.claims.len(), lossy.claims.len()), (2, 5));
-    }
-
-    #[test]
-    fn an_interval_of_other_runs() {
-        assert_eq!(mean_and_interval(&[2.0]), (2.0, 0.0));
-        let (mean, half) = mean_and_interval(&[1.0, 2.0, 3.0, 4.0, 5.0]);
-        assert!((mean - 3.0).abs() < 1e-12 && (half - 2.132 * (2.5_f64 / 5.0).sqrt()).abs() < 1e-12);
     }
 }

@@ -1,6 +1,7 @@
 //! The programs on the testbed: lighttpd, Squid and wget as Debian packages them; Larder's node, `put` and `get` from this very binary.
 
 use super::tree::{CLUSTERS, edge};
+use crate::programs::{cpu_seconds, this_binary};
 use crate::{Error, Watch};
 use larder_testbed::{LatenessReport, Spec, Testbed};
 use std::fs;
@@ -243,7 +244,7 @@ impl Site {
             }
             System::Larder { levels } => {
                 let address = self.address(if levels > 1 { &near } else { "top" })?;
-                let mut command = self.bed.command(host, &larder()?);
+                let mut command = self.bed.command(host, &this_binary()?);
                 command.args(["get", "/repo/file", "--retries", "100"]);
                 command.env("NDN_CLIENT_TRANSPORT", format!("tcp://{address}:6363"));
                 command
@@ -296,13 +297,13 @@ impl Site {
         }
         text += &format!("{ndn}[http]\n{http}\n[admin]\nlisten = \"\"\n");
         let file = self.write(&format!("{host}.toml"), text.as_bytes())?;
-        self.start(host, &larder()?, &["run", &file], port)
+        self.start(host, &this_binary()?, &["run", &file], port)
     }
 
     fn start_put(&mut self) -> Result<(), Error> {
         let host = self.bed.spec().host("server")?;
         let transport = format!("unix://{}", self.path("server.sock"));
-        let mut put = self.bed.command(host, &larder()?);
+        let mut put = self.bed.command(host, &this_binary()?);
         put.args(["put", "/repo/file", &self.path("file")]).env("NDN_CLIENT_TRANSPORT", transport);
         // It says when it is ready; to ask for the file would fill the server's cache.
         let mut ask = Command::new("grep");
@@ -343,15 +344,9 @@ impl Site {
         }
     }
 
-    /// CPU time of the programs so far, s (/proc/PID/stat, fields 14 and 15, in hundredths).
+    /// CPU time of the programs so far, s.
     fn cpu(&self) -> f64 {
-        let ticks = |child: &Child| -> Option<u64> {
-            let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?;
-            let after_name = stat.rsplit_once(") ")?.1;
-            let mut fields = after_name.split(' ').skip(11);
-            Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
-        };
-        self.running.iter().filter_map(ticks).sum::<u64>() as f64 / 100.0
+        self.running.iter().map(|program| cpu_seconds(program.id())).sum()
     }
 
     fn address(&self, host: &str) -> Result<String, Error> {
@@ -367,10 +362,4 @@ impl Site {
         fs::write(&path, content).map_err(|error| Error(format!("{path}: {error}")))?;
         Ok(path)
     }
-}
-
-/// This very binary.
-fn larder() -> Result<String, Error> {
-    let path = std::env::current_exe().map_err(|error| Error(format!("where `larder` is cannot be told: {error}")))?;
-    Ok(path.display().to_string())
 }
