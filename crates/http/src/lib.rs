@@ -18,7 +18,7 @@
 //! # What it implements
 //! RFC 9111: storing (§3, §3.1, §3.2, §3.5), parts and their combination (§3.3, §3.4; `slices.rs`), keys and Vary (§4, §4.1), freshness, heuristics and Age
 //! (§4.2), collapsed requests (§4; `flight.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD), invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: responses to POST that are their target's page (§9.3.3), conditional requests
-//! and ranges, one or several, of what is stored whole or in slices (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8246:
+//! and ranges, one or several, of what is stored whole or in slices (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8586: `CDN-Loop`. RFC 8246:
 //! `immutable`.
 //!
 //! # Choices where the RFCs leave one
