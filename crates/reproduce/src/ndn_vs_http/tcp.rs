@@ -1,5 +1,6 @@
 //! The simulator's TCP beside the kernel's, download by download over the same links: what HTTP in virtual time rests on.
 
+use super::median;
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
 use larder_netsim::tcp::{ClientConfig, Congestion, OriginConfig, TcpConfig};
@@ -122,7 +123,7 @@ fn cells(sweep: &Sweep) -> Vec<Cell> {
 
 /// Which downloads run at one time: of one congestion control, the slow ones together.
 fn batches(cells: &[Cell], simulated: &[Vec<f64>], runs: usize) -> Vec<Vec<Job>> {
-    let rate = |job: &Job| cells[job.cell].bytes as f64 * 8e-6 / median(&simulated[job.cell]);
+    let rate = |job: &Job| cells[job.cell].bytes as f64 * 8e-6 / median(simulated[job.cell].clone());
     let mut jobs: Vec<Job> = (0..cells.len()).flat_map(|cell| std::iter::repeat_n(Job { cell }, runs)).collect();
     jobs.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
     let mut batches: Vec<(Congestion, f64, Vec<Job>)> = Vec::new();
@@ -256,10 +257,10 @@ fn judge(
     simulated: &[Vec<f64>],
     measured: &[Vec<f64>],
 ) -> Result<Section, Error> {
-    let ratio = |at: usize| median(&simulated[at]) / median(&measured[at]);
+    let ratio = |at: usize| median(simulated[at].clone()) / median(measured[at].clone());
     let spread = |times: &[f64]| {
         let [least, most] = [f64::min, f64::max].map(|pick| times.iter().copied().reduce(pick).unwrap_or(f64::NAN));
-        format!("{:.2} ({least:.2}–{most:.2})", median(times))
+        format!("{:.2} ({least:.2}–{most:.2})", median(times.to_vec()))
     };
     let row = |(at, cell): (usize, &Cell)| {
         let Cell { bytes, round_trip_ms, loss, .. } = cell;
@@ -275,7 +276,7 @@ fn judge(
     };
     let points = |name: &str, congestion| {
         let points = of(&|cell| cell.congestion == congestion).into_iter();
-        Series::points(name, points.map(|at| (median(&measured[at]), median(&simulated[at]))).collect())
+        Series::points(name, points.map(|at| (median(measured[at].clone()), median(simulated[at].clone()))).collect())
     };
     section.figure("tcp", vec![points("CUBIC", Congestion::Cubic), points("BBR", Congestion::Bbr)]);
     let furthest = |of: Vec<usize>| of.into_iter().map(|at| ratio(at).max(1.0 / ratio(at))).fold(1.0, f64::max);
@@ -285,12 +286,6 @@ fn judge(
     section.measured("tcp-bbr", mean(of(&|cell| cell.loss > 0.0 && cell.congestion == Congestion::Bbr)));
     section.measured("tcp-worst", furthest(of(&|cell| cell.loss > 0.0)));
     section.judged()
-}
-
-fn median(times: &[f64]) -> f64 {
-    let mut sorted = times.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]
