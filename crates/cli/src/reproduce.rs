@@ -37,7 +37,7 @@ pub struct ReproduceArgs {
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Do not compute again what the last run of this very build into this directory left in rows.jsonl: the replays of filter and adaptsize, and what adaptsize's servers were given
+    /// Do not compute again what the last run of this very build into this directory left in rows.jsonl: the replays of filter and adaptsize, what adaptsize's servers were given, and the runs of ndn-vs-http
     #[arg(long)]
     resume: bool,
 
