@@ -3,10 +3,13 @@
 
 mod body;
 mod desk;
+mod exchange;
+mod made;
 mod origin;
 mod status;
 
-pub use desk::{Desk, DeskOptions, Figures, Order, OriginHead, Outcome, Reply};
+pub use desk::{Desk, DeskOptions};
+pub use exchange::{Figures, Order, OriginHead, Outcome, Reply};
 
 use super::keys::KeyFiles;
 use super::thread::{Running, Shown, Work, connect};
