@@ -16,6 +16,13 @@ fn simulated(policy: &str, routing: &str) -> Vec<Figure> {
     scenario.run(1).unwrap()
 }
 
+fn skipped(why: &str) {
+    #[allow(clippy::print_stderr, reason = "who runs the tests must see it")]
+    {
+        eprintln!("SKIPPED: {why}");
+    }
+}
+
 /// Hit ratio and mean delay in milliseconds of the independent program; `None` where there is no python3.
 fn independent(scheme: &str) -> Option<[f64; 2]> {
     let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/icarus.py");
@@ -36,8 +43,7 @@ fn copies_are_kept_elsewhere_than_in_an_independent_simulation() {
         [("lce", "lce+lru", "on-path"), ("lcd", "lcd+lru", "on-path"), ("hash", "lce+lru", "hash")]
     {
         let Some([hits, delay]) = independent(scheme) else {
-            eprintln!("SKIPPED: no python3 to run icarus.py with");
-            return;
+            return skipped("no python3 to run icarus.py with");
         };
         let figures = simulated(policy, routing);
         let network = |quantity: &str| {
