@@ -14,12 +14,20 @@ pub(crate) enum Event {
     Arrive { channel: u32, frame: u32, epoch: u32 },
     /// A channel has sent its last frame, and there are more.
     Ready { channel: u32, epoch: u32 },
+    /// The end of a link from which a channel leads asked to be called.
+    Reliability { channel: u32 },
     /// A packet for an application.
     Deliver { app: u32, frame: u32 },
     /// An application asked to be called.
     Timer { app: u32 },
     /// A forwarder asked to be called.
     Wake { node: u32 },
+    /// A TCP segment for an end at the node that it leaves from.
+    Segment { node: u32, frame: u32 },
+    /// A connection's end asked to be called.
+    Tcp { end: u32 },
+    /// An HTTP host asked to be called.
+    Http { host: u32 },
     /// Something breaks, or is mended.
     Fault { index: u32 },
 }

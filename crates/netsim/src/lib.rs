@@ -6,7 +6,7 @@
 //! after it: the same seed gives the same bytes again, on any machine whose logarithms, powers and roots round alike, and a new node disturbs
 //! no other's draws.
 //!
-//! It is not: a model of hosts (forwarding takes no time, applications neither), of radio, or of TCP.
+//! It is not: a model of hosts (forwarding takes no time, applications neither), or of radio. HTTP over a model of TCP is in [`tcp`].
 //!
 //! Read first: [`Simulation`], and [`App`].
 //!
@@ -46,6 +46,7 @@ mod queue;
 mod routes;
 pub mod scenario;
 mod simulation;
+pub mod tcp;
 mod topology;
 
 pub use app::{App, AppId, Received, Sends};

@@ -8,6 +8,24 @@ pub const EVENTS_AN_INSTANT: u64 = 20_000_000;
 /// Half a gigabyte of events, and their packets; the packets of a second at 100 Gb/s over a link to the moon are fewer.
 pub const EVENTS_PLANNED: usize = 16_000_000;
 
+/// Segments of a TCP window: 1.5 GB, more than a second of 10 Gb/s. What is under way of all connections is bounded by [`EVENTS_PLANNED`].
+pub const TCP_WINDOW: u32 = 1 << 20;
+
+/// Timeouts in a row after which a connection has failed: Linux' `tcp_retries2`, some 15 minutes.
+pub const TCP_TRIES: u32 = 15;
+
+/// SYNs in vain, and answers to them: Linux' `tcp_syn_retries`, one or two minutes.
+pub const TCP_SYN_TRIES: u32 = 6;
+
+/// Connections at once, each of 1 kB and what it has under way.
+pub const TCP_CONNECTIONS: usize = 1_000_000;
+
+/// Connections of a client at once: browsers' bound for one server.
+pub const HTTP_CONNECTIONS: usize = 6;
+
+/// Requests that wait in a client for a connection, 16 bytes each; more have failed.
+pub const HTTP_WAITING: usize = 1_000_000;
+
 /// Bytes of the frames under way and in queues, and of what consumers wait for: with more, it only grows too, where packets are large, queues
 /// without end, or nobody answers. A machine of 16 GB stands it. Looked at each [`EVENTS_BETWEEN_LOOKS`] events.
 pub const BYTES_HELD: u64 = 8 << 30;

@@ -4,8 +4,9 @@
 //! * CoDel: Nichols and Jacobson, RFC 8289; the pseudocode of section 5, on the time that frames have waited.
 //! * RED: Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993, in packets, gentle off; the average does not decay while the queue is idle.
 //!
-//! Where CoDel or RED mark, the frame gets an NDNLPv2 congestion mark in place of being dropped.
+//! Where CoDel or RED mark, the frame gets an NDNLPv2 congestion mark in place of being dropped; a TCP segment is dropped (no ECN).
 
+use crate::tcp::is_segment;
 use larder_packet::{LpHeader, LpPacket, encode_lp};
 use larder_units::{Stream, Time};
 use std::collections::VecDeque;
@@ -153,7 +154,7 @@ impl Queue {
         if let Queueing::Red(red) = &self.queueing
             && self.red.strikes(red, self.waiting.len(), stream)
         {
-            match red.mark {
+            match red.mark && !is_segment(&frame) {
                 true => verdict.marked = mark(&mut frame),
                 false => verdict.dropped = 1,
             }
@@ -193,7 +194,7 @@ impl Queue {
             }
             while self.codel.dropping && now >= self.codel.drop_next {
                 self.codel.count += 1;
-                if codel.mark {
+                if codel.mark && !holds_segment(&head) {
                     // A frame takes one mark: what else is due is the next one's.
                     verdict.marked += head.as_mut().map_or(0, |head| mark(&mut head.frame));
                     self.codel.drop_next = control_law(self.codel.drop_next, codel, self.codel.count);
@@ -207,7 +208,7 @@ impl Queue {
                 }
             }
         } else if late {
-            match codel.mark {
+            match codel.mark && !holds_segment(&head) {
                 true => verdict.marked += head.as_mut().map_or(0, |head| mark(&mut head.frame)),
                 false => {
                     verdict.dropped += 1;
@@ -266,6 +267,10 @@ impl RedState {
 /// The next time: the interval shrinks with the root of the count.
 fn control_law(from: Time, codel: &CoDel, count: u32) -> Time {
     from + codel.interval.div_f64(f64::from(count).sqrt())
+}
+
+fn holds_segment(head: &Option<Waiting>) -> bool {
+    head.as_ref().is_some_and(|head| is_segment(&head.frame))
 }
 
 /// Puts a congestion mark on a frame; 1 where it went on. Fragments but the first carry none, as their header is not looked at.

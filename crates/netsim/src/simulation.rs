@@ -7,6 +7,9 @@ use crate::limits;
 use crate::link::{Channel, ChannelId, LinkConfig, LinkId};
 use crate::node::{Node, NodeConfig, NodeId, Port};
 use crate::routes;
+use crate::tcp::{
+    CacheConfig, ClientConfig, HostId, HttpCounters, Internet, OriginConfig, TcpConfig, Wires, is_segment,
+};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_forwarder::{Body, FaceConfig, FaceId, Forwarder, Outbox};
@@ -118,6 +121,7 @@ pub struct Simulation {
     /// Links from one node to another so far.
     parallel: HashMap<[u32; 2], u32, FixedState>,
     apps: Vec<AppSlot>,
+    internet: Internet,
     faults: Vec<Fault>,
     outbox: Outbox,
     sends: Sends,
@@ -145,6 +149,7 @@ impl Simulation {
             channels: Vec::new(),
             parallel: HashMap::default(),
             apps: Vec::new(),
+            internet: Internet::new(Streams::new(Streams::new(seed).stream("internet").bits())),
             faults: Vec::new(),
             outbox: Outbox::new(),
             sends: Sends::default(),
@@ -218,6 +223,9 @@ impl Simulation {
             }
             if config.mtu.is_some_and(|mtu| mtu < limits::LEAST_MTU) {
                 return refuse("has an MTU below 128 bytes");
+            }
+            if config.reliable && config.mtu.is_none() {
+                return refuse("is reliable without an MTU: only frames are sent again");
             }
         }
         let link = LinkId(self.channels.len() as u32 / 2);
@@ -319,6 +327,44 @@ impl Simulation {
         }
     }
 
+    // ---- HTTP ----
+
+    /// An origin at this node.
+    ///
+    /// # Errors
+    /// None yet; a node takes any number of hosts.
+    pub fn add_http_origin(&mut self, at: NodeId, config: OriginConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
+        Ok(self.internet.add_origin(at, config, tcp))
+    }
+
+    /// A cache at this node.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the policy cannot be built, or no links lead to whom it asks.
+    pub fn add_http_cache(&mut self, at: NodeId, config: CacheConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
+        let upstream = config.upstream;
+        let host = self.internet.add_cache(at, config, tcp)?;
+        self.check_way(at, host, upstream)
+    }
+
+    /// A client at this node. Segments take the shortest paths by the links' metrics.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where no links lead to whom it asks.
+    pub fn add_http_client(&mut self, at: NodeId, config: ClientConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
+        let server = config.server;
+        let host = self.internet.add_client(at, config, tcp);
+        self.online(|internet, wires| internet.plan(wires, host));
+        self.check_way(at, host, server)
+    }
+
+    fn check_way(&mut self, at: NodeId, host: HostId, to: HostId) -> Result<HostId, ConfigError> {
+        match self.online(|internet, wires| internet.reaches(wires, host, to)) {
+            true => Ok(host),
+            false => Err(ConfigError::new(format!("no links lead from {} to whom it asks", self.node_name(at)))),
+        }
+    }
+
     /// Plans a fault. One that is planned for the past happens at once.
     pub fn plan_fault(&mut self, at: Time, fault: Fault) {
         self.faults.push(fault);
@@ -374,14 +420,22 @@ impl Simulation {
                     return channel.count_lost();
                 }
                 self.packet_hops += 1;
-                let (node, face) = (channel.to, channel.to_face);
-                self.hand_in(node, face, frame);
+                let (node, face, back) = (channel.to, channel.to_face, channel.id ^ 1);
+                if is_segment(&frame) {
+                    return self.hand_segment(node, frame);
+                }
+                if self.channels[back as usize].hears(self.now, &frame, &mut self.events) {
+                    self.hand_in(node, face, frame);
+                }
             }
             Event::Ready { channel, epoch } => {
                 let channel = &mut self.channels[channel as usize];
                 if channel.epoch == epoch {
                     channel.on_ready(self.now, &mut self.events, &mut self.frames);
                 }
+            }
+            Event::Reliability { channel } => {
+                self.channels[channel as usize].on_reliability(self.now, &mut self.events, &mut self.frames);
             }
             Event::Deliver { app, frame } => {
                 let frame = self.frames.take(frame);
@@ -396,6 +450,12 @@ impl Simulation {
                 }
             }
             Event::Wake { node } => self.wake(node as usize),
+            Event::Segment { node, frame } => {
+                let frame = self.frames.take(frame);
+                self.hand_segment(NodeId(node), frame);
+            }
+            Event::Tcp { end } => self.online(|internet, wires| internet.on_tcp_timer(wires, end)),
+            Event::Http { host } => self.online(|internet, wires| internet.on_host_timer(wires, host)),
             Event::Fault { index } => self.strike(self.faults[index as usize]),
         }
     }
@@ -434,6 +494,20 @@ impl Simulation {
         // What is dropped, the forwarder has counted.
         let _ = node.forwarder.on_packet(self.now, face, &mut frame, &mut self.outbox);
         self.carry_out(id.0 as usize, frame);
+    }
+
+    fn hand_segment(&mut self, at: NodeId, frame: Vec<u8>) {
+        let node = &mut self.nodes[at.0 as usize];
+        if !node.is_up {
+            node.missed += 1;
+            return;
+        }
+        self.online(|internet, wires| internet.on_segment(wires, at, frame));
+    }
+
+    fn online<T>(&mut self, act: impl FnOnce(&mut Internet, &mut Wires<'_>) -> T) -> T {
+        let Simulation { now, events, frames, channels, nodes, internet, .. } = self;
+        act(internet, &mut Wires { now: *now, events, frames, channels, nodes })
     }
 
     fn wake(&mut self, id: usize) {
@@ -537,6 +611,21 @@ impl Simulation {
     /// Events that are planned: frames under way, timers.
     pub fn events_planned(&self) -> usize {
         self.events.len()
+    }
+
+    /// What an HTTP host has counted.
+    pub fn http(&self, host: HostId) -> HttpCounters {
+        self.internet.counters(host)
+    }
+
+    /// Objects that an HTTP cache holds, and their bytes.
+    pub fn http_stored(&self, host: HostId) -> (usize, ByteSize) {
+        self.internet.stored(host)
+    }
+
+    /// TCP connections that stand.
+    pub fn tcp_connections(&self) -> usize {
+        self.internet.connections()
     }
 
     /// The node of this name.

@@ -24,6 +24,12 @@ impl Links {
         self.0.capacity() * size_of::<Link>()
     }
 
+    /// Makes a place for `slot`.
+    #[cold]
+    fn grow(&mut self, slot: Slot) {
+        self.0.resize(slot.index() + 1, Link { newer: END, older: END });
+    }
+
     /// `slot` will be moved or unlinked soon.
     #[inline]
     pub fn prefetch(&self, slot: Slot) {
@@ -55,9 +61,10 @@ impl Default for List {
 
 impl List {
     /// Links `slot`, which is in no list, as the newest.
+    #[inline]
     pub fn push_head(&mut self, links: &mut Links, slot: Slot) {
         if slot.index() >= links.0.len() {
-            links.0.resize(slot.index() + 1, Link { newer: END, older: END });
+            links.grow(slot);
         }
         links.0[slot.index()] = Link { newer: END, older: self.head };
         match self.head {
@@ -68,9 +75,10 @@ impl List {
     }
 
     /// Links `slot`, which is in no list, as the oldest.
+    #[inline]
     pub fn push_tail(&mut self, links: &mut Links, slot: Slot) {
         if slot.index() >= links.0.len() {
-            links.0.resize(slot.index() + 1, Link { newer: END, older: END });
+            links.grow(slot);
         }
         links.0[slot.index()] = Link { newer: self.tail, older: END };
         match self.tail {
@@ -81,6 +89,7 @@ impl List {
     }
 
     /// Unlinks `slot`, which is in this list.
+    #[inline]
     pub fn unlink(&mut self, links: &mut Links, slot: Slot) {
         let Link { newer, older } = links.0[slot.index()];
         match newer {
@@ -94,6 +103,7 @@ impl List {
     }
 
     /// Makes `slot`, which is in this list, the newest.
+    #[inline]
     pub fn move_to_head(&mut self, links: &mut Links, slot: Slot) {
         if self.head != slot.raw() {
             self.unlink(links, slot);

@@ -43,6 +43,11 @@ struct Tuner {
     capacity: u64,
     shadows: Vec<(Order, f64)>,
     leads: Vec<f64>,
+    /// What the cache itself has hit of the sample, and what it lost against each power.
+    own: f64,
+    losses: Vec<f64>,
+    /// The lead that is asked for.
+    asked: f64,
     current: usize,
     sampled: u32,
 }
@@ -92,6 +97,9 @@ impl Naive {
             capacity,
             shadows: POWERS.map(|power| (Order::new(power), 0.0)).into(),
             leads: vec![0.0; POWERS.len()],
+            own: 0.0,
+            losses: vec![0.0; POWERS.len()],
+            asked: 60.0,
             current: 4,
             sampled: 0,
         });
@@ -113,7 +121,7 @@ impl Naive {
             self.order.stored[stored].count += 1.0;
             let class = class(self.order.stored[stored].count, size);
             self.order.touch(stored, class);
-            self.tune(id, size, class);
+            self.tune(id, size, class, true);
             return true;
         }
         self.since_halving.1 += 1;
@@ -122,7 +130,7 @@ impl Naive {
         raise(&mut self.history, id, known);
         let count = f32::from(known);
         let class = class(count, size);
-        self.tune(id, size, class);
+        self.tune(id, size, class, false);
         let history = &mut self.history;
         self.order.miss(Stored { id, size, count, class, ..Stored::default() }, self.capacity, |victim| {
             raise(history, victim.id, victim.count.round() as u8);
@@ -133,9 +141,9 @@ impl Naive {
         false
     }
 
-    fn tune(&mut self, id: u64, size: u64, class: f64) {
+    fn tune(&mut self, id: u64, size: u64, class: f64, hit: bool) {
         if let Some(tuner) = &mut self.tuner
-            && let Some(power) = tuner.request(id, size, class)
+            && let Some(power) = tuner.request(id, size, class, hit)
         {
             self.order.restart(power);
         }
@@ -230,10 +238,11 @@ impl Order {
 
 impl Tuner {
     /// The power to go to.
-    fn request(&mut self, id: u64, size: u64, class: f64) -> Option<f64> {
+    fn request(&mut self, id: u64, size: u64, class: f64, hit: bool) -> Option<f64> {
         if !mix(id).is_multiple_of(8) {
             return None;
         }
+        self.own += f64::from(u8::from(hit));
         for (order, hits) in &mut self.shadows {
             match order.find(id) {
                 Some(stored) => {
@@ -252,12 +261,26 @@ impl Tuner {
         }
         self.sampled = 0;
         let reference = self.shadows[self.current].1 + 0.0005 * 512.0;
-        for (lead, (_, hits)) in self.leads.iter_mut().zip(&mut self.shadows) {
+        for ((lead, loss), (_, hits)) in self.leads.iter_mut().zip(&mut self.losses).zip(&mut self.shadows) {
             *lead = (*lead + (*hits - reference)).max(0.0);
+            *loss = *loss * 0.99 + (*hits - self.own);
             *hits = 0.0;
         }
-        let best = (0..POWERS.len()).max_by(|a, b| self.leads[*a].total_cmp(&self.leads[*b])).unwrap();
-        (self.leads[best] > 60.0).then(|| {
+        self.own = 0.0;
+        self.asked = (self.asked * 0.998).max(60.0);
+        let most = |of: &[f64]| (0..of.len()).max_by(|a, b| of[*a].total_cmp(&of[*b])).unwrap();
+        let (ahead, better) = (most(&self.leads), most(&self.losses));
+        // Who lost 512 hits by following goes to whom it lost them against, and asks for eight times the lead.
+        let best = if self.losses[better] > 512.0 {
+            self.asked = (self.asked * 8.0).min(128.0 * 60.0);
+            self.losses.fill(0.0);
+            better
+        } else if self.leads[ahead] > self.asked {
+            ahead
+        } else {
+            self.current
+        };
+        (best != self.current).then(|| {
             self.current = best;
             self.leads.fill(0.0);
             POWERS[best]

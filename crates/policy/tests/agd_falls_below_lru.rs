@@ -1,5 +1,5 @@
-//! agd beside LRU where recency counts, and where it does not: sets that move and are replaced, new objects, loops, crowds, scans. Not sawtooths,
-//! where it is known to fall below (docs/agd.md).
+//! agd beside LRU where recency counts, and where it does not: sets that move and are replaced, new objects, loops, crowds, scans. And sawtooths,
+//! once it has learnt not to follow them.
 
 mod traffic;
 
@@ -56,15 +56,15 @@ fn workloads() -> Vec<Workload> {
 }
 
 /// Of objects of one byte, or of 100 B to 1.6 MB.
-fn hit_ratio(policy: &str, requests: &[u64], capacity: u64, sized: bool) -> f64 {
+fn hit_ratio(policy: &str, requests: &[u64], warm_up: u64, capacity: u64, sized: bool) -> f64 {
     let capacity = if sized { capacity * 160_000 } else { capacity };
     let mut owner = Owner::new(&policy.parse().unwrap(), capacity, 1);
     let mut hits = 0;
     for (number, id) in (0..).zip(requests) {
         let hit = owner.request(*id, if sized { size_of(*id) } else { 1 }, Time::ZERO);
-        hits += u64::from(hit && number >= WARM_UP);
+        hits += u64::from(hit && number >= warm_up);
     }
-    hits as f64 / (REQUESTS - WARM_UP) as f64
+    hits as f64 / (requests.len() as u64 - warm_up) as f64
 }
 
 #[test]
@@ -74,10 +74,29 @@ fn recency_is_worth_more() {
         let mut stream = Streams::new(1).stream("workload");
         let requests: Vec<_> = (0..REQUESTS).map(|number| id(number, &mut stream)).collect();
         for sized in [false, true] {
-            let [agd, lru] = ["agd", "lru"].map(|policy| hit_ratio(policy, &requests, capacity, sized));
+            let [agd, lru] = ["agd", "lru"].map(|policy| hit_ratio(policy, &requests, WARM_UP, capacity, sized));
             if agd < lru - MARGIN {
                 lower.push(format!("{name}, sized: {sized}: agd {agd:.4}, LRU {lru:.4}"));
             }
+        }
+    }
+    assert!(lower.is_empty(), "{lower:#?}");
+}
+
+/// Where following is always late, it is found out after some sweeps only, and again when the lead that is asked for has faded. Followed to the end, these three
+/// are two to five points below.
+const SAWTOOTH_MARGIN: f64 = 0.015;
+
+/// As many objects in turn, and back: half of a sweep each power is ahead by far, and whoever follows is late.
+#[test]
+fn whoever_follows_a_sawtooth_is_late() {
+    let mut lower = Vec::new();
+    for (objects, capacity) in [(3_000, 2_000), (3_000, 1_000), (6_000, 5_000)] {
+        let requests: Vec<u64> = (0..400_000).map(|number| number % (2 * objects)).collect();
+        let requests: Vec<u64> = requests.into_iter().map(|turn| turn.min(2 * objects - 1 - turn)).collect();
+        let [agd, lru] = ["agd", "lru"].map(|policy| hit_ratio(policy, &requests, 300_000, capacity, false));
+        if agd < lru - SAWTOOTH_MARGIN {
+            lower.push(format!("{capacity} of {objects}: agd {agd:.4}, LRU {lru:.4}"));
         }
     }
     assert!(lower.is_empty(), "{lower:#?}");

@@ -20,7 +20,7 @@
 //! .432 and .228, theirs .468 and .245. Weak: traces too short to learn from (NASA's day, a tenth, .150; GDSF .091); and the sample costs a
 //! cache miss or two an object, which makes it the slowest policy here on large caches.
 //!
-//! O(1) a request, an eviction reads 32 objects; 48 bytes an object and 230 KB.
+//! O(1) a request, an eviction reads 32 objects, each in one line of the processor's cache; 40 bytes an object and 230 KB.
 
 use super::foreseen::Foreseen;
 use super::pool::Pool;
@@ -37,7 +37,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "evicts the least expected hits per byte and time, learnt by age, of a sample",
     parameters: &[],
     complexity: "O(1), an eviction reads 32 objects",
-    bytes_an_object: 48,
+    bytes_an_object: 40,
     build: Build::Eviction(|_, setting| Ok(Box::new(Lhd::new(setting)))),
 };
 
@@ -83,15 +83,17 @@ struct Lhd {
     objects: Vec<Object>,
 }
 
+/// 32 bytes in a place of their own, so that a look at one of a sample loads one line and not sometimes two.
 #[derive(Clone, Copy)]
+#[repr(align(32))]
 struct Object {
     size: u64,
     /// The last request.
     requested: u64,
-    /// Ages at the last two hits, together, or at the only one; 0 before.
-    hit_ages: u64,
+    /// Ages at the last two hits, together, or at the only one; 0 before. What is longer than 2^32 is taken for that.
+    hit_ages: u32,
     /// Age at the last hit; 0 before.
-    hit_age: u64,
+    hit_age: u32,
     explores: bool,
 }
 
@@ -198,7 +200,7 @@ impl Evict for Lhd {
         let explores = self.explores(request.size);
         let object = &mut self.objects[slot.index()];
         object.explores = explores;
-        let age = request.seq.saturating_sub(object.requested).max(1);
+        let age = request.seq.saturating_sub(object.requested).clamp(1, u64::from(u32::MAX)) as u32;
         object.hit_ages = object.hit_age.saturating_add(age);
         object.hit_age = age;
         object.requested = request.seq;

@@ -32,7 +32,8 @@
 //!
 //! Choice of p: [`tuner`]. A sample of 1/8 of the objects, halved each time that a shadow would hold more than 4,096 of them, doubled again
 //! where it would hold fewer than 512, and shadow caches with that share of the capacity, which order the classes that the cache has found. Every 512 sampled requests, each rung's lead over the rung in use grows by the difference of
-//! their hits, less 0.0005 of the requests, and never falls below 0; at 60 the rung is taken and all leads start anew.
+//! their hits, less 0.0005 of the requests, and never falls below 0; at 60 the rung is taken and all leads start anew. Where the cache itself has lost 512 hits of the
+//! sample against one rung, that is taken, and eight times the lead asked for, which fades: traffic to and fro is not followed for long.
 //!
 //! # Cost
 //! O(1) a request, amortised: who is due first stands at the root of a tree of minima over the 256 classes; at most 256 objects counted to judge
@@ -49,7 +50,7 @@
 //!
 //! # What falls short
 //! * As fast as S3-FIFO it is not everywhere: four fifths of its speed to a sixth more, see `docs/agd.md`.
-//! * Who asks for more than is stored in turn, and back, sends p to and fro: up to nine points below LRU (`docs/agd.md`).
+//! * Who asks for more than is stored in turn, and back, sends p to and fro until that is found to lose: half a point to three below LRU (`docs/agd.md`).
 //! * A loop larger than the cache is kept in part once p = 8 is found (.82 of 1.2 caches); beside other traffic, less of it (`docs/agd.md`).
 //! * Short traces end before p is found: CloudPhysics' 114,000 requests have .307 where p = 8 has .312.
 //! * Objects larger than a shadow are not in the sample's game; with few large objects the shadows are noisy, and p may rest a rung from the best.
@@ -116,11 +117,12 @@ impl Agd {
         Agd { keeper: Keeper::new(fixed.unwrap_or(POWERS[START]), size_exponent), tuner }
     }
 
-    /// The shadows see the request for an object of `class`.
+    /// The shadows see the request for an object of `class`, which was a hit or not.
     #[inline]
-    fn tune(&mut self, request: &Request, class: u8) {
+    fn tune(&mut self, request: &Request, class: u8, hit: bool) {
         if let Some(tuner) = &mut self.tuner
-            && let Some(power) = tuner.request(request.id, request.size, class, self.keeper.ranking.len())
+            && let stored = self.keeper.ranking.len()
+            && let Some(power) = tuner.request(request.id, request.size, class, hit, stored)
         {
             self.keeper.ranking.set_power(power);
         }
@@ -146,7 +148,7 @@ impl Policy for Agd {
 impl Evict for Agd {
     fn on_hit(&mut self, slot: Slot, request: &Request) {
         let class = self.keeper.on_hit(slot);
-        self.tune(request, class);
+        self.tune(request, class, true);
     }
 
     fn on_miss(&mut self, request: &Request) {
@@ -155,7 +157,7 @@ impl Evict for Agd {
 
     fn accept(&mut self, request: &Request, short_bytes: u64) -> bool {
         let class = self.keeper.newcomer(request.id, request.size);
-        self.tune(request, class);
+        self.tune(request, class, false);
         short_bytes == 0 || self.keeper.ranking.accept(class, short_bytes)
     }
 

@@ -107,12 +107,17 @@ impl Ranking {
     pub fn push(&mut self, slot: Slot, stored: Stored) {
         self.forget_plan();
         if slot.index() >= self.places.len() {
-            self.places.resize(slot.index() + 1, Stored::default());
+            self.grow(slot);
         }
         self.len += 1;
         self.tick();
         self.places[slot.index()] = Stored { since: self.clock, ..stored };
         self.link(slot, stored.class);
+    }
+
+    #[cold]
+    fn grow(&mut self, slot: Slot) {
+        self.places.resize(slot.index() + 1, Stored::default());
     }
 
     /// The object in `slot` was requested, and is in the class that `class` finds, which may write down the request: that class. It stays where it is as
@@ -131,12 +136,21 @@ impl Ranking {
     #[inline(never)]
     fn relink(&mut self, slot: Slot, class: u8) {
         self.forget_plan();
-        self.unlink(slot);
         self.tick();
         let place = &mut self.places[slot.index()];
+        let old = std::mem::replace(&mut place.class, class);
         place.since = self.clock;
-        place.class = class;
-        self.link(slot, class);
+        if old != class {
+            self.unlink(slot, old);
+            self.link(slot, class);
+            return;
+        }
+        let list = &mut self.lists[usize::from(class)];
+        let was_tail = list.tail() == Some(slot);
+        list.move_to_head(&mut self.links, slot);
+        if was_tail && let Some(tail) = list.tail() {
+            self.dues.set(class, self.due(tail));
+        }
     }
 
     /// At the power 0 all lifetimes are 1, and who was moved later must be due later: the clock itself goes on, 1 in a turn of the cache.
@@ -174,7 +188,7 @@ impl Ranking {
     /// Takes the object in `slot` out.
     pub fn remove(&mut self, slot: Slot) {
         self.forget_plan();
-        self.unlink(slot);
+        self.unlink(slot, self.places[slot.index()].class);
         self.len -= 1;
     }
 
@@ -182,10 +196,10 @@ impl Ranking {
     pub fn pop(&mut self) -> Option<Slot> {
         self.forget_plan();
         let (class, due) = self.dues.first()?;
-        let class = usize::from(class);
-        let slot = self.lists[class].tail()?;
-        self.unlink(slot);
+        let slot = self.lists[usize::from(class)].tail()?;
+        self.unlink(slot, class);
         self.len -= 1;
+        let class = usize::from(class);
         self.lists[class].approach(&self.links, &self.places);
         self.clock = self.clock.max(due);
         self.victims += 1;
@@ -299,9 +313,12 @@ impl Ranking {
         Some(())
     }
 
+    #[inline]
     fn forget_plan(&mut self) {
-        self.plan.victims.clear();
-        self.plan.read.clear();
+        if !self.plan.victims.is_empty() {
+            self.plan.victims.clear();
+            self.plan.read.clear();
+        }
     }
 
     #[inline]
@@ -315,9 +332,9 @@ impl Ranking {
         }
     }
 
+    /// Takes `slot` out of the list of `class`.
     #[inline]
-    fn unlink(&mut self, slot: Slot) {
-        let class = self.places[slot.index()].class;
+    fn unlink(&mut self, slot: Slot, class: u8) {
         let list = &mut self.lists[usize::from(class)];
         let was_tail = list.tail() == Some(slot);
         list.unlink(&mut self.links, slot);
@@ -333,6 +350,7 @@ impl Ranking {
     }
 
     /// When the clock comes to the object in `slot`.
+    #[inline]
     fn due(&self, slot: Slot) -> f64 {
         let Stored { since, class, .. } = self.places[slot.index()];
         since + self.lifetimes[usize::from(class)]

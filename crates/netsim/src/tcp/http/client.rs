@@ -1,0 +1,159 @@
+//! A client: asks for objects one after the other, or at a rate, over connections that it keeps or not.
+
+use super::{HEAD_BYTES, Heard, HostId, Message, Net};
+use crate::apps::Names;
+use crate::limits;
+use crate::tcp::segment::EndId;
+use larder_units::{Stream, Time};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// What a client does.
+#[derive(Clone, Debug)]
+pub struct ClientConfig {
+    /// The cache or origin that it asks.
+    pub server: HostId,
+    /// Which objects, by number.
+    pub objects: Names,
+    /// How many requests; `None` has no end but the run's.
+    pub requests: Option<u64>,
+    /// Requests a second, whatever has come; `None`: the next when the last has come.
+    pub frequency: Option<f64>,
+    /// Whether the times between requests are exponential.
+    pub randomize: bool,
+    /// Whether a connection serves more than one request.
+    pub keep_alive: bool,
+    /// Connections at once; who finds none free waits.
+    pub connections: usize,
+    /// When it begins.
+    pub start: Time,
+}
+
+impl ClientConfig {
+    /// One request at time 0 for object 0, as of wget.
+    pub fn one_file(server: HostId) -> Self {
+        ClientConfig {
+            server,
+            objects: Names::Sequence { end: None },
+            requests: Some(1),
+            frequency: None,
+            randomize: false,
+            keep_alive: false,
+            connections: limits::HTTP_CONNECTIONS,
+            start: Time::ZERO,
+        }
+    }
+}
+
+struct Asked {
+    end: EndId,
+    at: Time,
+    /// Of its response's head, what has not come.
+    head_left: u64,
+}
+
+pub(super) struct Client {
+    config: ClientConfig,
+    stream: Stream,
+    asked: u64,
+    next: Option<Time>,
+    /// When it was to be asked, and what.
+    waiting: VecDeque<(Time, u64)>,
+    busy: Vec<Asked>,
+    idle: Vec<EndId>,
+}
+
+impl Client {
+    pub(super) fn new(config: ClientConfig, stream: Stream) -> Self {
+        let next = Some(config.start);
+        Client { config, stream, asked: 0, next, waiting: VecDeque::new(), busy: Vec::new(), idle: Vec::new() }
+    }
+
+    pub(super) fn next_timer(&self) -> Option<Time> {
+        self.next
+    }
+
+    pub(super) fn on_timer(&mut self, net: &mut Net<'_, '_>) {
+        self.next = None;
+        if self.ask(net)
+            && let Some(frequency) = self.config.frequency
+        {
+            let mean = 1.0 / frequency;
+            let wait = if self.config.randomize { -mean * (1.0 - self.stream.unit()).ln() } else { mean };
+            self.next = Some(net.now() + Duration::from_secs_f64(wait));
+        }
+    }
+
+    /// One request more; whether there was one.
+    fn ask(&mut self, net: &mut Net<'_, '_>) -> bool {
+        let left = self.config.requests.is_none_or(|requests| self.asked < requests);
+        let Some(object) = left.then(|| self.config.objects.next(self.asked, &mut self.stream)).flatten() else {
+            return false;
+        };
+        self.asked += 1;
+        net.counters.requests += 1;
+        if self.waiting.len() < limits::HTTP_WAITING {
+            self.waiting.push_back((net.now(), object));
+        } else {
+            net.counters.failures += 1;
+        }
+        self.dispatch(net);
+        true
+    }
+
+    fn dispatch(&mut self, net: &mut Net<'_, '_>) {
+        while self.busy.len() < self.config.connections
+            && let Some((at, object)) = self.waiting.pop_front()
+        {
+            let Some(end) = self.idle.pop().or_else(|| net.open(self.config.server)) else {
+                net.counters.failures += 1;
+                continue;
+            };
+            self.busy.push(Asked { end, at, head_left: HEAD_BYTES });
+            net.request(end, object);
+        }
+    }
+
+    pub(super) fn on_heard(&mut self, net: &mut Net<'_, '_>, end: EndId, heard: Heard) {
+        match heard {
+            Heard::Bytes { message: Message::Response { .. }, bytes, is_all } => {
+                let Some(place) = self.busy.iter().position(|asked| asked.end == end) else { return };
+                let asked = &mut self.busy[place];
+                let of_head = bytes.min(asked.head_left);
+                asked.head_left -= of_head;
+                net.counters.bytes += bytes - of_head;
+                if is_all {
+                    net.counters.responses += 1;
+                    net.counters.seconds += net.now().since(asked.at).as_secs_f64();
+                    self.busy.swap_remove(place);
+                    match self.config.keep_alive {
+                        true => self.idle.push(end),
+                        false => net.close(end),
+                    }
+                    self.go_on(net);
+                }
+            }
+            Heard::Bytes { .. } => {}
+            Heard::Closed | Heard::Failed => {
+                net.close(end);
+                self.idle.retain(|idle| *idle != end);
+                let before = self.busy.len();
+                self.busy.retain(|asked| asked.end != end);
+                if self.busy.len() < before {
+                    net.counters.failures += 1;
+                    self.go_on(net);
+                }
+            }
+        }
+    }
+
+    /// A connection is free again.
+    fn go_on(&mut self, net: &mut Net<'_, '_>) {
+        self.dispatch(net);
+        if self.config.frequency.is_none() && self.next.is_none() {
+            // By a timer: a client whose requests all fail at once does not end in a loop.
+            let left = self.config.requests.is_none_or(|requests| self.asked < requests);
+            self.next = left.then(|| net.now());
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! HTTP's hosts: clients, caches, origins. They take no time and see no bytes; requests of a connection go one after the other, as in HTTP/1.1.
+
+mod cache;
+mod client;
+
+pub use cache::CacheConfig;
+pub use client::ClientConfig;
+
+use super::connections::{Connections, Heard, HostId, Message, Wires};
+use super::segment::EndId;
+use super::{TcpConfig, TcpCounters};
+use crate::node::NodeId;
+use crate::simulation::ConfigError;
+use cache::Cache;
+use client::Client;
+use larder_units::{ByteSize, Streams, Time};
+
+/// Bytes of a request: wget's for a short name.
+const REQUEST_BYTES: u64 = 150;
+
+/// Bytes of a response's head: lighttpd's.
+const HEAD_BYTES: u64 = 250;
+
+/// An origin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OriginConfig {
+    /// Of every object.
+    pub body: ByteSize,
+}
+
+/// What a host has counted so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HttpCounters {
+    /// Requests made (client), or got (cache, origin).
+    pub requests: u64,
+    /// Responses that came whole (client), or were begun.
+    pub responses: u64,
+    /// Of a client: requests whose connection failed, or closed too early.
+    pub failures: u64,
+    /// Of a client: bytes of bodies.
+    pub bytes: u64,
+    /// Of a client: seconds from asking to the last byte, of all that came whole. A request that waits for a connection waits in it.
+    pub seconds: f64,
+    /// Connections opened.
+    pub connections: u64,
+    /// Of a cache: requests for what it had.
+    pub hits: u64,
+    /// Of a cache: requests that joined one which was on its way.
+    pub joined: u64,
+    /// Of a cache: requests that it sent on.
+    pub misses: u64,
+    /// Of a cache: objects that made room for others.
+    pub evictions: u64,
+    /// As a sender.
+    pub tcp: TcpCounters,
+}
+
+impl HttpCounters {
+    /// What was counted since.
+    pub fn since(&self, before: &HttpCounters) -> HttpCounters {
+        HttpCounters {
+            requests: self.requests - before.requests,
+            responses: self.responses - before.responses,
+            failures: self.failures - before.failures,
+            bytes: self.bytes - before.bytes,
+            seconds: self.seconds - before.seconds,
+            connections: self.connections - before.connections,
+            hits: self.hits - before.hits,
+            joined: self.joined - before.joined,
+            misses: self.misses - before.misses,
+            evictions: self.evictions - before.evictions,
+            tcp: self.tcp.since(&before.tcp),
+        }
+    }
+}
+
+enum Role {
+    Client(Box<Client>),
+    Cache(Box<Cache>),
+    Origin(OriginConfig),
+}
+
+struct Host {
+    role: Role,
+    counters: HttpCounters,
+    /// When its timer event comes that counts.
+    wake: Option<Time>,
+}
+
+/// All hosts, and their connections.
+pub(crate) struct Internet {
+    hosts: Vec<Host>,
+    connections: Connections,
+    streams: Streams,
+}
+
+/// What a host's hands reach during a call.
+struct Net<'a, 'w> {
+    connections: &'a mut Connections,
+    wires: &'a mut Wires<'w>,
+    counters: &'a mut HttpCounters,
+    host: HostId,
+}
+
+impl Net<'_, '_> {
+    fn now(&self) -> Time {
+        self.wires.now
+    }
+
+    fn open(&mut self, to: HostId) -> Option<EndId> {
+        let opened = self.connections.open(self.wires, self.host, to);
+        self.counters.connections += u64::from(opened.is_some());
+        opened
+    }
+
+    fn request(&mut self, end: EndId, object: u64) {
+        self.connections.begin(end, REQUEST_BYTES, Message::Request { object });
+        self.connections.write(self.wires, end, REQUEST_BYTES);
+    }
+
+    /// A response begins, of which so many bytes are there, its head among them.
+    fn respond(&mut self, end: EndId, object: u64, body: u64, there: u64) {
+        self.counters.responses += 1;
+        self.connections.begin(end, HEAD_BYTES + body, Message::Response { object, body });
+        self.connections.write(self.wires, end, there);
+    }
+
+    fn write(&mut self, end: EndId, bytes: u64) {
+        self.connections.write(self.wires, end, bytes);
+    }
+
+    fn close(&mut self, end: EndId) {
+        self.connections.close(self.wires, end);
+    }
+}
+
+impl Internet {
+    pub(crate) fn new(streams: Streams) -> Self {
+        Internet { hosts: Vec::new(), connections: Connections::new(streams), streams }
+    }
+
+    // ---- What it is made of ----
+
+    pub(crate) fn add_origin(&mut self, node: NodeId, config: OriginConfig, tcp: TcpConfig) -> HostId {
+        self.add(node, tcp, Role::Origin(config))
+    }
+
+    pub(crate) fn add_cache(
+        &mut self,
+        node: NodeId,
+        config: CacheConfig,
+        tcp: TcpConfig,
+    ) -> Result<HostId, ConfigError> {
+        let cache = Cache::new(config, &self.streams_of_next("cache"))?;
+        Ok(self.add(node, tcp, Role::Cache(Box::new(cache))))
+    }
+
+    pub(crate) fn add_client(&mut self, node: NodeId, config: ClientConfig, tcp: TcpConfig) -> HostId {
+        let stream = self.streams_of_next("client").stream("requests");
+        self.add(node, tcp, Role::Client(Box::new(Client::new(config, stream))))
+    }
+
+    fn streams_of_next(&self, kind: &str) -> Streams {
+        Streams::new(self.streams.stream(&format!("http {kind} {}", self.hosts.len())).bits())
+    }
+
+    fn add(&mut self, node: NodeId, tcp: TcpConfig, role: Role) -> HostId {
+        self.hosts.push(Host { role, counters: HttpCounters::default(), wake: None });
+        self.connections.add_host(node, tcp)
+    }
+
+    /// Whether links lead from one host to another's node, and back.
+    pub(crate) fn reaches(&mut self, wires: &Wires<'_>, from: HostId, to: HostId) -> bool {
+        let [here, there] = [from, to].map(|host| self.connections.node_of(host));
+        let mut leads = |from, to| self.connections.path_mtu(wires, from, to).is_some();
+        leads(here, there) && leads(there, here)
+    }
+
+    // ---- What happens ----
+
+    /// A host's first timer, or its next one.
+    pub(crate) fn plan(&mut self, wires: &mut Wires<'_>, host: HostId) {
+        let own = &mut self.hosts[host.0 as usize];
+        let Role::Client(client) = &own.role else { return };
+        let next = client.next_timer().map(|at| at.max(wires.now));
+        if next != own.wake {
+            own.wake = next;
+            if let Some(at) = next {
+                wires.events.plan(at, crate::events::Event::Http { host: host.0 });
+            }
+        }
+    }
+
+    pub(crate) fn on_host_timer(&mut self, wires: &mut Wires<'_>, host: u32) {
+        let own = &mut self.hosts[host as usize];
+        if own.wake != Some(wires.now) {
+            return;
+        }
+        own.wake = None;
+        self.act(wires, HostId(host), |role, net| {
+            if let Role::Client(client) = role {
+                client.on_timer(net);
+            }
+        });
+    }
+
+    pub(crate) fn on_tcp_timer(&mut self, wires: &mut Wires<'_>, end: u32) {
+        if let Some(end) = self.connections.on_timer(wires.now, end) {
+            self.tell(wires, end);
+        }
+    }
+
+    /// A segment reached a node that is up.
+    pub(crate) fn on_segment(&mut self, wires: &mut Wires<'_>, at: NodeId, frame: Vec<u8>) {
+        match self.connections.destination(&frame) {
+            Some((end, to)) if to == at => {
+                self.connections.arrive(wires, end, &frame);
+                self.tell(wires, end);
+            }
+            Some((_, to)) => self.connections.pass_on(wires, at, to, frame),
+            // Its connection is over: what is left of it is nobody's.
+            None => {}
+        }
+    }
+
+    /// Tells a host what its end has heard, and sends what the end has to send.
+    fn tell(&mut self, wires: &mut Wires<'_>, end: EndId) {
+        while let Some(host) = self.connections.host_of(end)
+            && let Some(heard) = self.connections.hear(end)
+        {
+            let there = EndId { number: end.number ^ 1, ..end };
+            let other = self.connections.host_of(there);
+            if heard == Heard::Failed {
+                self.connections.forget(end);
+            }
+            self.act(wires, host, |role, net| role.on_heard(net, end, heard));
+            if let Some(other) = other.filter(|_| heard == Heard::Failed) {
+                self.act(wires, other, |role, net| role.on_heard(net, there, heard));
+            }
+        }
+        self.connections.flush(wires, end);
+    }
+
+    fn act(&mut self, wires: &mut Wires<'_>, host: HostId, act: impl FnOnce(&mut Role, &mut Net<'_, '_>)) {
+        let Host { role, counters, .. } = &mut self.hosts[host.0 as usize];
+        act(role, &mut Net { connections: &mut self.connections, wires, counters, host });
+        self.plan(wires, host);
+    }
+
+    // ---- What has become of it ----
+
+    pub(crate) fn counters(&self, host: HostId) -> HttpCounters {
+        HttpCounters { tcp: self.connections.counters(host), ..self.hosts[host.0 as usize].counters }
+    }
+
+    /// Objects and bytes that a cache holds.
+    pub(crate) fn stored(&self, host: HostId) -> (usize, ByteSize) {
+        match &self.hosts[host.0 as usize].role {
+            Role::Cache(cache) => cache.stored(),
+            _ => (0, ByteSize::from_bytes(0)),
+        }
+    }
+
+    /// Connections that stand.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.count()
+    }
+}
+
+impl Role {
+    fn on_heard(&mut self, net: &mut Net<'_, '_>, end: EndId, heard: Heard) {
+        match self {
+            Role::Client(client) => client.on_heard(net, end, heard),
+            Role::Cache(cache) => cache.on_heard(net, end, heard),
+            Role::Origin(OriginConfig { body }) => match heard {
+                Heard::Bytes { message: Message::Request { object }, is_all: true, .. } => {
+                    net.counters.requests += 1;
+                    net.respond(end, object, body.bytes(), HEAD_BYTES + body.bytes());
+                }
+                Heard::Closed => net.close(end),
+                _ => {}
+            },
+        }
+    }
+}

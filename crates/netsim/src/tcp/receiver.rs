@@ -1,0 +1,194 @@
+//! The receiving half: what came, in order and beyond gaps, and when it is acknowledged.
+//!
+//! Linux' habits: at once what is out of order, fills a gap or comes twice, the first 16 segments, and each second one; else after 40 ms. SACK blocks
+//! tell the newest ranges first (RFC 2018, section 4), a block of what came twice before them (RFC 2883). What came in order its application takes
+//! at once, so the window never closes. Missing: the compression of SACKs (Linux holds them back by a twentieth of the round trip, 1 ms at most).
+
+use super::TcpConfig;
+use super::ranges::Ranges;
+use super::segment::{Blocks, MAX_BLOCKS, Segment};
+use larder_units::Time;
+use std::time::Duration;
+
+/// Linux' least: how long an acknowledgement waits for company.
+const DELAYED_ACK: Duration = Duration::from_millis(40);
+
+/// Linux acknowledges so many segments one by one, at the start and after what came twice.
+const QUICK_ACKS: u32 = 16;
+
+#[derive(Clone, Debug)]
+pub(super) struct Receiver {
+    /// Segments of a connection are no longer.
+    largest: u64,
+    window: u32,
+    /// The first byte that is missing.
+    next: u64,
+    early: Ranges,
+    /// A byte of each range that segments came for, the last first.
+    recent: Vec<u64>,
+    twice: Option<(u64, u64)>,
+    /// The end of the stream, once it is known.
+    end: Option<u64>,
+    unacknowledged: u64,
+    quick: u32,
+    due: bool,
+    delayed: Option<Time>,
+}
+
+impl Receiver {
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        Receiver {
+            largest: u64::from(config.segment_bytes),
+            window: config.receive_window,
+            next: 0,
+            early: Ranges::default(),
+            recent: Vec::new(),
+            twice: None,
+            end: None,
+            unacknowledged: 0,
+            quick: QUICK_ACKS,
+            due: false,
+            delayed: None,
+        }
+    }
+
+    /// Bytes that came in order.
+    pub(super) fn received(&self) -> u64 {
+        self.end.map_or(self.next, |end| self.next.min(end))
+    }
+
+    /// Whether the whole stream came, and its end.
+    pub(super) fn is_over(&self) -> bool {
+        self.end.is_some_and(|end| self.next > end)
+    }
+
+    /// A segment came that takes room in the stream: bytes, or its end.
+    pub(super) fn on_segment(&mut self, now: Time, segment: &Segment) {
+        let (start, bytes) = (segment.seq, u64::from(segment.bytes));
+        let end = start + bytes + u64::from(segment.is_fin);
+        if start == end {
+            return;
+        }
+        if segment.is_fin {
+            self.end = Some(start + bytes);
+        }
+        if end <= self.next || self.early.around(start).is_some_and(|(_, to)| to >= end) {
+            self.twice = Some((start, end));
+            self.quick = QUICK_ACKS;
+            self.due = true;
+        } else if start > self.next {
+            self.early.insert(start, end, |_, _| {});
+            self.recent.retain(|at| !(start..end).contains(at));
+            self.recent.insert(0, start);
+            self.recent.truncate(MAX_BLOCKS + 1);
+            self.due = true;
+        } else {
+            self.in_order(now, end);
+        }
+    }
+
+    fn in_order(&mut self, now: Time, end: u64) {
+        self.due |= !self.early.is_empty();
+        self.unacknowledged += end - self.next;
+        self.next = end;
+        if let Some((_, to)) = self.early.around(end) {
+            self.next = to;
+        }
+        self.early.remove_below(self.next);
+        if self.quick > 0 {
+            self.quick -= 1;
+            self.due = true;
+        }
+        self.due |= self.unacknowledged > self.largest || self.is_over();
+        if !self.due && self.delayed.is_none() {
+            self.delayed = Some(now + DELAYED_ACK);
+        }
+    }
+
+    /// Answers at once, whatever came.
+    pub(super) fn hurry(&mut self) {
+        self.due = true;
+    }
+
+    /// Whether an acknowledgement has to leave now, alone if need be.
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        self.due || self.delayed.is_some_and(|at| at <= now)
+    }
+
+    /// When it will have to.
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        self.delayed
+    }
+
+    /// Writes what it has into a segment that leaves now.
+    pub(super) fn acknowledge(&mut self, segment: &mut Segment) {
+        (segment.ack, segment.window) = (Some(self.next), self.window);
+        segment.blocks = Blocks::default();
+        if let Some(twice) = self.twice.take() {
+            segment.blocks.push(twice);
+        }
+        self.recent.retain(|at| *at >= self.next);
+        for at in &self.recent {
+            if let Some(range) = self.early.around(*at) {
+                segment.blocks.push(range);
+            }
+        }
+        (self.due, self.delayed, self.unacknowledged) = (false, None, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(seq: u64, bytes: u32) -> Segment {
+        Segment { seq, bytes, ack: Some(0), ..Segment::default() }
+    }
+
+    fn acknowledged(receiver: &mut Receiver) -> (u64, Vec<(u64, u64)>) {
+        let mut segment = Segment::default();
+        receiver.acknowledge(&mut segment);
+        (segment.ack.unwrap(), segment.blocks.as_slice().to_vec())
+    }
+
+    #[test]
+    fn acknowledgements_come_too_often_or_too_late() {
+        let mut receiver = Receiver::new(&TcpConfig::default());
+        let (mut at, mut sent) = (0, Vec::new());
+        for number in 0..20 {
+            receiver.on_segment(Time::ZERO, &data(at, 1448));
+            at += 1448;
+            if receiver.is_due(Time::ZERO) {
+                sent.push(number);
+                acknowledged(&mut receiver);
+            }
+        }
+        // The first sixteen each, then each second one.
+        assert_eq!(sent, (0..16).chain([17, 19]).collect::<Vec<u64>>());
+        receiver.on_segment(Time::from_millis(5), &data(at, 100));
+        assert_eq!(receiver.next_timeout(), Some(Time::from_millis(45)));
+        assert!(!receiver.is_due(Time::from_millis(44)) && receiver.is_due(Time::from_millis(45)));
+    }
+
+    #[test]
+    fn a_gap_is_told_wrongly() {
+        let mut receiver = Receiver::new(&TcpConfig::default());
+        receiver.on_segment(Time::ZERO, &data(2000, 1000));
+        receiver.on_segment(Time::ZERO, &data(5000, 1000));
+        receiver.on_segment(Time::ZERO, &data(3000, 1000));
+        assert!(receiver.is_due(Time::ZERO));
+        assert_eq!(acknowledged(&mut receiver), (0, vec![(2000, 4000), (5000, 6000)]), "the newest first");
+        receiver.on_segment(Time::ZERO, &data(0, 1000));
+        receiver.on_segment(Time::ZERO, &data(0, 1000));
+        assert_eq!(acknowledged(&mut receiver), (1000, vec![(0, 1000), (2000, 4000), (5000, 6000)]), "twice, first");
+        receiver.on_segment(Time::ZERO, &data(1000, 1000));
+        assert_eq!(receiver.received(), 4000);
+        let fin = Segment { is_fin: true, ..data(6000, 0) };
+        receiver.on_segment(Time::ZERO, &fin);
+        assert!(!receiver.is_over());
+        receiver.on_segment(Time::ZERO, &data(4000, 1000));
+        assert!(receiver.is_over());
+        assert_eq!(receiver.received(), 6000);
+        assert_eq!(acknowledged(&mut receiver), (6001, vec![]));
+    }
+}

@@ -1,0 +1,172 @@
+//! Segments: TCP's packets as frames of the length that they have on a cable, from the IP header on. Their content is nothing.
+//!
+//! A frame begins with 0x45, IPv4's version and header length, which no NDN packet begins with, and carries what the model needs in place of the
+//! real fields: positions of 64 bits, and the number of the connection's end in place of addresses and ports. Lengths are those of Linux: 20 bytes of IP,
+//! 20 of TCP, 12 of timestamps (RFC 7323), 4 and 8 a block of SACK (RFC 2018; three at most, beside the timestamps), and 20 of options in a SYN.
+
+/// First byte of a frame that is a segment.
+const IPV4: u8 = 0x45;
+
+/// IP and TCP headers with timestamps.
+pub(super) const HEADER_BYTES: usize = 52;
+
+/// The same of a SYN: maximum segment size, SACK permitted, timestamps, window scale.
+const SYN_BYTES: usize = 60;
+
+/// Blocks in one acknowledgement: more do not fit beside the timestamps.
+pub(super) const MAX_BLOCKS: usize = 3;
+
+const SYN: u8 = 1;
+const ACK: u8 = 2;
+const FIN: u8 = 4;
+
+/// One end of a connection. A number is used again: `life` tells who had it before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EndId {
+    pub(crate) number: u32,
+    pub(crate) life: u32,
+}
+
+/// A segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) is_syn: bool,
+    /// The stream ends behind its bytes.
+    pub(super) is_fin: bool,
+    /// Where its bytes begin in the stream, whose first byte is 0.
+    pub(super) seq: u64,
+    pub(super) bytes: u32,
+    /// The first byte that its sender misses; a SYN has none but in its answer.
+    pub(super) ack: Option<u64>,
+    /// Bytes from there on that its sender takes.
+    pub(super) window: u32,
+    /// What its sender has beyond, the newest first. A block below `ack` is of bytes that came twice (RFC 2883).
+    pub(super) blocks: Blocks,
+}
+
+/// Up to [`MAX_BLOCKS`] ranges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Blocks {
+    ranges: [(u64, u64); MAX_BLOCKS],
+    count: u8,
+}
+
+impl Blocks {
+    /// One more, where there is room, and it is not there yet.
+    pub(super) fn push(&mut self, range: (u64, u64)) {
+        if usize::from(self.count) < MAX_BLOCKS && !self.as_slice().contains(&range) {
+            self.ranges[usize::from(self.count)] = range;
+            self.count += 1;
+        }
+    }
+
+    pub(super) fn as_slice(&self) -> &[(u64, u64)] {
+        &self.ranges[..usize::from(self.count)]
+    }
+}
+
+impl Segment {
+    /// The frame, addressed to an end.
+    pub(super) fn frame(&self, to: EndId) -> Vec<u8> {
+        let blocks = self.blocks.as_slice();
+        let mut frame = vec![0; header_bytes(self.is_syn, blocks.len()) + self.bytes as usize];
+        let flag = |is: bool, flag: u8| if is { flag } else { 0 };
+        frame[0] = IPV4;
+        frame[1] = flag(self.is_syn, SYN) | flag(self.ack.is_some(), ACK) | flag(self.is_fin, FIN);
+        frame[2] = blocks.len() as u8;
+        frame[4..8].copy_from_slice(&to.number.to_le_bytes());
+        frame[8..12].copy_from_slice(&to.life.to_le_bytes());
+        frame[12..16].copy_from_slice(&self.window.to_le_bytes());
+        let numbers = [self.seq, self.ack.unwrap_or_default()];
+        let numbers = numbers.into_iter().chain(blocks.iter().flat_map(|(start, end)| [*start, *end]));
+        for (place, number) in frame[16..].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        frame
+    }
+
+    /// The segment of a frame; `None` where it is none.
+    pub(super) fn read(frame: &[u8]) -> Option<Segment> {
+        address(frame)?;
+        let (flags, count) = (frame[1], usize::from(frame[2]));
+        let header = header_bytes(flags & SYN != 0, count);
+        if count > MAX_BLOCKS || (flags & SYN != 0 && count > 0) || frame.len() < header {
+            return None;
+        }
+        let number = |at: usize| u64::from_le_bytes(frame[at..at + 8].try_into().expect("eight bytes"));
+        let mut blocks = Blocks::default();
+        (0..count).for_each(|at| blocks.push((number(32 + 16 * at), number(40 + 16 * at))));
+        Some(Segment {
+            is_syn: flags & SYN != 0,
+            is_fin: flags & FIN != 0,
+            seq: number(16),
+            bytes: (frame.len() - header) as u32,
+            ack: (flags & ACK != 0).then(|| number(24)),
+            window: u32::from_le_bytes(frame[12..16].try_into().expect("four bytes")),
+            blocks,
+        })
+    }
+}
+
+/// Whom a frame is for; `None` where it is no segment.
+pub(super) fn address(frame: &[u8]) -> Option<EndId> {
+    let [IPV4, _, _, _, number @ ..] = frame.first_chunk::<8>()? else { return None };
+    let life = frame.get(8..12)?.try_into().ok()?;
+    // The least header: what is shorter was never sent.
+    (frame.len() >= HEADER_BYTES).then(|| EndId { number: u32::from_le_bytes(*number), life: u32::from_le_bytes(life) })
+}
+
+/// Whether a frame is a segment, and no NDN packet.
+pub(crate) fn is_segment(frame: &[u8]) -> bool {
+    frame.first() == Some(&IPV4)
+}
+
+fn header_bytes(is_syn: bool, blocks: usize) -> usize {
+    match (is_syn, blocks) {
+        (true, _) => SYN_BYTES,
+        (false, 0) => HEADER_BYTES,
+        (false, blocks) => HEADER_BYTES + 4 + 8 * blocks,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_units::Streams;
+
+    #[test]
+    fn a_frame_says_something_else_than_its_segment() {
+        let to = EndId { number: 7, life: 3 };
+        let mut blocks = Blocks::default();
+        for block in [(3000, 4448), (9000, 9001), (3000, 4448), (20_000, 30_000), (5, 6)] {
+            blocks.push(block);
+        }
+        assert_eq!(blocks.as_slice().len(), 3, "one came twice, one is too many");
+        let data = Segment { seq: 1 << 40, bytes: 1448, ack: Some(1500), window: 1 << 24, ..Segment::default() };
+        let cases = [
+            (Segment { is_syn: true, ..Segment::default() }, 60),
+            (data, 1500),
+            (Segment { bytes: 0, blocks, ..data }, 80),
+            (Segment { bytes: 10, is_fin: true, ..data }, 62),
+        ];
+        for (segment, bytes) in cases {
+            let frame = segment.frame(to);
+            assert_eq!(frame.len(), bytes);
+            assert_eq!((Segment::read(&frame), address(&frame)), (Some(segment), Some(to)));
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_end_the_run() {
+        let mut stream = Streams::new(1).stream("bytes");
+        for _ in 0..20_000 {
+            let mut frame: Vec<u8> = (0..stream.below(100)).map(|_| stream.bits() as u8).collect();
+            if let Some(first) = frame.first_mut() {
+                *first = IPV4;
+            }
+            if let Some(segment) = Segment::read(&frame) {
+                assert!(segment.bytes as usize + HEADER_BYTES <= frame.len());
+            }
+        }
+    }
+}
