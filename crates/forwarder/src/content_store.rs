@@ -88,6 +88,19 @@ pub struct ContentStoreCounters {
     pub evicted_ages: Duration,
 }
 
+impl ContentStoreCounters {
+    pub(crate) fn add(&mut self, other: &ContentStoreCounters) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.insertions += other.insertions;
+        self.rejections += other.rejections;
+        self.untrusted += other.untrusted;
+        self.unverified += other.unverified;
+        self.evictions += other.evictions;
+        self.evicted_ages += other.evicted_ages;
+    }
+}
+
 pub(crate) struct ContentStore {
     hasher: NameHasher,
     engine: Engine,
