@@ -103,10 +103,8 @@ class Server:
             self.process.kill()
 
 
-def larder(arguments, work, port, origin, policy=None):
+def larder(arguments, work, port, origin):
     arguments.admin, tls = *free_ports(1), arguments.tls["larder"]
-    if policy:
-        tls, = free_ports(1)
     configuration = f"""
 [ndn]
 unix = ""
@@ -118,7 +116,7 @@ listen = "127.0.0.1:{port}"
 origin = "http://127.0.0.1:{origin}"
 cache = "{arguments.memory}MiB"
 threads = {arguments.threads}
-policy = "{policy or 'agd'}"
+policy = "agd"
 [http.tls]
 listen = "127.0.0.1:{tls}"
 certificate = "{work}/certificate.pem"
@@ -194,9 +192,9 @@ def drive_h2(server, target, seconds, tls_port):
     return int(found.group(1)), spent
 
 
-def drive(server, target, seconds, work, salt, connections=CONNECTIONS):
+def drive(server, target, seconds, work, salt):
     """One run of wrk: requests, and the server's CPU-seconds meanwhile."""
-    command = ["wrk", "-t", "1", "-c", str(connections), "-d", f"{seconds}s"]
+    command = ["wrk", "-t", "1", "-c", str(CONNECTIONS), "-d", f"{seconds}s"]
     environment = dict(os.environ, SALT=str(salt))
     if target is None:
         command += ["-s", f"{work}/misses.lua"]
@@ -228,7 +226,6 @@ def main():
     parser.add_argument("--only", nargs="+", choices=CELLS, default=list(CELLS))
     parser.add_argument("--servers", nargs="+", choices=["larder", "nginx", "varnish"], default=["larder", "nginx", "varnish"])
     parser.add_argument("--threads", type=int, default=1, help="request threads of Larder and workers of nginx")
-    parser.add_argument("--fig13", action="store_true", help="instead: Larder with AdaptSize beside Larder with LRU, at 1 to 300 connections")
     parser.add_argument("--json", help="writes every single run to this file")
     arguments = parser.parse_args()
     rounds = arguments.rounds or (3 if arguments.quick else 5)
@@ -246,9 +243,6 @@ def main():
             arguments.tls = dict(zip(("larder", "nginx"), ports[3:]))
             origin = Server("origin", origin_port, [arguments.larder, "origin", "--listen", f"127.0.0.1:{origin_port}"], log)
             servers.append(origin)
-            if arguments.fig13:
-                runs = fig13(arguments, ports, origin_port, servers, rounds, seconds, work, log)
-                raise SystemExit(1 if show_fig13(runs) else 0)
             makers = {"larder": larder, "nginx": nginx, "varnish": varnish}
             caches = []
             for name, port in zip(arguments.servers, ports):
@@ -263,56 +257,6 @@ def main():
     if arguments.json:
         json.dump(runs, open(arguments.json, "w"), indent=1)
     sys.exit(1 if show(arguments, runs) else 0)
-
-
-# The AdaptSize paper, figure 13: requests a second at 100 % and 0 % hits do not differ from those of the same server without admission.
-FIG13_POLICIES = {"adaptsize": "adaptsize(chance)+lru", "lru": "lru"}
-FIG13_CONNECTIONS = (1, 10, 50, 300)
-
-
-def fig13(arguments, ports, origin_port, servers, rounds, seconds, work, log):
-    runs, caches = [], []
-    for (name, policy), port in zip(FIG13_POLICIES.items(), ports):
-        caches.append(Server(name, port, larder(arguments, work, port, origin_port, policy), log))
-        servers.append(caches[-1])
-    for cell, target in (("100 % hits", "/1000/a"), ("0 % hits", None)):
-        for connections in FIG13_CONNECTIONS:
-            for server in caches:
-                check(server, target or "/1000/check")
-                drive(server, target, 1, work, f"warm-{cell[:3]}-{connections}-{server.name}", connections)
-            for number in range(rounds):
-                for server in caches if number % 2 == 0 else reversed(caches):
-                    requests, cpu = drive(server, target, seconds, work, f"{cell[:3]}-{connections}-{number}-{server.name}", connections)
-                    runs.append({"cell": cell, "connections": connections, "server": server.name, "round": number,
-                                 "requests": requests, "cpu_seconds": cpu, "requests_per_second": requests / seconds})
-    return runs
-
-
-# An interval that reaches further than this says nothing of a difference that would matter.
-WIDEST = 0.05
-# Of Student's distribution with so many degrees of freedom, 97.5 %.
-STUDENT = {1: 12.7, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
-
-
-def show_fig13(runs):
-    """Prints both, their ratio and its 95 % confidence interval over the rounds; how many intervals lie below 1, or are too wide."""
-    print("thousand requests a CPU-second, and AdaptSize's as a ratio to LRU's: mean of the rounds, 95 % confidence interval")
-    print(f"{'':12}{'connections':>12}{'adaptsize':>12}{'lru':>10}{'ratio':>9}")
-    below = 0
-    for cell in ("100 % hits", "0 % hits"):
-        for connections in FIG13_CONNECTIONS:
-            each = {name: [run["requests"] / run["cpu_seconds"] for run in runs
-                           if (run["cell"], run["connections"], run["server"]) == (cell, connections, name)] for name in FIG13_POLICIES}
-            ratios = [one / other for one, other in zip(each["adaptsize"], each["lru"])]
-            mean = statistics.mean(ratios)
-            spread = statistics.stdev(ratios) / len(ratios) ** 0.5 * STUDENT.get(len(ratios) - 1, 2.0) if len(ratios) > 1 else float("inf")
-            verdict = "equal" if abs(mean - 1) <= spread else ("faster" if mean > 1 else "SLOWER")
-            if spread > WIDEST:
-                verdict = "NOISE: more rounds, or longer ones (--rounds, --seconds)"
-            below += verdict.startswith(("SLOWER", "NOISE"))
-            print(f"{cell:12}{connections:12}{statistics.mean(each['adaptsize']) / 1e3:12.1f}{statistics.mean(each['lru']) / 1e3:10.1f}"
-                  f"{mean:9.3f} ± {spread:.3f} {verdict}")
-    return below
 
 
 def stored(arguments):

@@ -29,11 +29,15 @@ pub struct ReproduceArgs {
     #[arg(long)]
     full: bool,
 
-    /// Directory of report.html, claims.json and rows.jsonl, made where there is none [default: reproduce-PAPER]
+    /// Real servers on loopback, in the place of replays: adaptsize beside nginx and Varnish; two to three minutes, with --full up to twenty
+    #[arg(long)]
+    testbed: bool,
+
+    /// Directory of report.html, claims.json and rows.jsonl, made where there is none [default: reproduce-PAPER, reproduce-PAPER-testbed]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Do not compute again what the last run of this very build into this directory left in rows.jsonl: the replays of filter and adaptsize
+    /// Do not compute again what the last run of this very build into this directory left in rows.jsonl: the replays of filter and adaptsize, what adaptsize's servers were given, and the runs of ndn-vs-http
     #[arg(long)]
     resume: bool,
 
@@ -57,11 +61,15 @@ pub struct ReproduceArgs {
 fn papers() -> String {
     let lines = PAPERS.iter().map(|paper| {
         format!(
-            "  {:<10} {}\n  {:<10} experiments {}",
+            "  {:<10} {}\n  {:<10} experiments {}{}",
             paper.name,
             paper.citation,
             "",
-            paper.experiments().collect::<Vec<_>>().join(", ")
+            paper.experiments().collect::<Vec<_>>().join(", "),
+            match paper.on_testbed().collect::<Vec<_>>().join(", ") {
+                none if none.is_empty() => none,
+                names => format!("\n  {:<10} with --testbed {names}", ""),
+            }
         )
     });
     format!("Papers:\n{}", lines.collect::<Vec<_>>().join("\n"))
@@ -70,14 +78,15 @@ fn papers() -> String {
 /// Runs the experiments and reports.
 pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     let paper = Paper::named(&args.paper).map_err(|error| Failure::usage(error.to_string()))?;
-    paper.check(&args.only).map_err(|error| Failure::usage(error.to_string()))?;
+    paper.check(args.testbed, &args.only).map_err(|error| Failure::usage(error.to_string()))?;
     let scale = if args.full { Scale::Full } else { Scale::Quick };
-    let out = args.out.unwrap_or_else(|| PathBuf::from(format!("reproduce-{}", args.paper)));
+    let kind = if args.testbed { "-testbed" } else { "" };
+    let out = args.out.unwrap_or_else(|| PathBuf::from(format!("reproduce-{}{kind}", args.paper)));
     // Before an hour's work, not after it.
     std::fs::create_dir_all(&out).map_err(|error| unwritable(&out, &error))?;
     let rows = Rows::open(&out.join("rows.jsonl"), args.resume).map_err(|error| Failure::usage(error.to_string()))?;
     let (traces, only) = (args.traces.as_deref(), &*args.only);
-    let request = Request { paper, scale, seed: args.seed, traces, only, rows: &rows };
+    let request = Request { paper, scale, seed: args.seed, traces, testbed: args.testbed, only, rows: &rows };
     let desk = Desk::new(&out);
     let report = reproduce(&request, &desk).map_err(|error| desk.unfinished(&error))?;
     desk.bar.finish_and_clear();
@@ -152,7 +161,7 @@ impl Desk<'_> {
             false => String::new(),
         };
         Failure::runtime(format!(
-            "{error}; {report}{out}/rows.jsonl the finished replays, which --resume does not repeat"
+            "{error}; {report}{out}/rows.jsonl what is finished of the replays, which --resume does not repeat"
         ))
     }
 }

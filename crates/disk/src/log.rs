@@ -142,6 +142,14 @@ impl Lookup {
         matches!(self.source, Source::Queue(_))
     }
 
+    /// Memory that reading it takes.
+    pub fn bytes(&self) -> u64 {
+        match &self.source {
+            Source::Queue(piece) => piece.bytes() as u64,
+            Source::Disk { length, .. } => u64::from(*length),
+        }
+    }
+
     /// Reads the value, which takes as long as the disk does. Give what comes to [`Log::finish`].
     ///
     /// # Errors

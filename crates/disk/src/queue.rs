@@ -28,7 +28,7 @@ pub(crate) enum Content {
 }
 
 impl Piece {
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         match &self.content {
             Content::Header => HEADER as usize,
             Content::Record { key, value, .. } => RECORD as usize + key.len() + value[0].len() + value[1].len(),

@@ -46,6 +46,11 @@ impl Entry {
         }
     }
 
+    /// The whole packet.
+    pub(crate) fn packet(&self) -> &[u8] {
+        &self.wire
+    }
+
     /// Bytes of the packet.
     pub(crate) fn packet_bytes(&self) -> usize {
         self.wire.len()
@@ -55,8 +60,9 @@ impl Entry {
         NameRef::from_value(self.name_bytes()).unwrap_or_default()
     }
 
+    /// The name's TLV-VALUE.
     #[inline]
-    fn name_bytes(&self) -> &[u8] {
+    pub(crate) fn name_bytes(&self) -> &[u8] {
         &self.wire[self.name.start as usize..self.name.end as usize]
     }
 }
@@ -80,6 +86,19 @@ pub struct ContentStoreCounters {
     pub evictions: u64,
     /// How long all of those were stored, together.
     pub evicted_ages: Duration,
+}
+
+impl ContentStoreCounters {
+    pub(crate) fn add(&mut self, other: &ContentStoreCounters) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.insertions += other.insertions;
+        self.rejections += other.rejections;
+        self.untrusted += other.untrusted;
+        self.unverified += other.unverified;
+        self.evictions += other.evictions;
+        self.evicted_ages += other.evicted_ages;
+    }
 }
 
 pub(crate) struct ContentStore {
@@ -168,15 +187,26 @@ impl ContentStore {
         self.entry(slot).map(|entry| entry.wire.clone())
     }
 
-    fn entry(&self, slot: Slot) -> Option<&Entry> {
+    pub(crate) fn entry(&self, slot: Slot) -> Option<&Entry> {
         self.entries.get(slot.index())?.as_ref()
     }
 
     /// The Data of exactly this name.
     #[inline]
     pub(crate) fn exact(&self, hash: u64, name: NameRef<'_>) -> Option<Slot> {
-        let same = |entry: &Entry| entry.hash == hash && entry.name_bytes() == name.as_bytes();
-        self.index.find(hash, |slot| self.entry(slot).is_some_and(same))
+        self.by_hash(hash, |entry| entry.hash == hash && entry.name_bytes() == name.as_bytes())
+    }
+
+    /// The Data that `is` recognises among those that the index has for this hash.
+    #[inline]
+    pub(crate) fn by_hash(&self, hash: u64, is: impl Fn(&Entry) -> bool) -> Option<Slot> {
+        self.index.find(hash, |slot| self.entry(slot).is_some_and(&is))
+    }
+
+    /// Every Data, in no order.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
+        let used = self.entries.iter().enumerate().filter(|(_, entry)| entry.is_some());
+        used.map(|(index, _)| Slot::new(index as u32))
     }
 
     fn under_prefix(&mut self, prefix: NameRef<'_>, fits: impl Fn(&Entry) -> bool) -> Option<Slot> {

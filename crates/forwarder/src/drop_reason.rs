@@ -58,6 +58,8 @@ drop_reasons! {
     LinkLoss = "link_loss",
     /// The packet cannot be cut to the frames of the face's link. Counted by the host.
     CannotFragment = "cannot_fragment",
+    /// Another shard, whose packet it is, is slower than what is sent to it. Counted by the host.
+    ShardFull = "shard_full",
 }
 
 impl fmt::Display for DropReason {
@@ -79,6 +81,11 @@ impl Default for DropCounters {
 impl DropCounters {
     pub(crate) fn count(&mut self, reason: DropReason) {
         self.0[reason as usize] += 1;
+    }
+
+    /// Adds what another has counted.
+    pub(crate) fn add(&mut self, other: &DropCounters) {
+        self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
     }
 
     /// How many packets were dropped for `reason`.

@@ -219,12 +219,18 @@ impl Faces {
     pub(crate) fn add(&mut self, config: FaceConfig) -> FaceId {
         let id = self.next;
         self.next = FaceId(id.0 + 1);
-        self.with_local_fields += usize::from(config.local_fields);
-        self.table.insert(
-            id,
-            Face { config, counters: FaceCounters::default(), reassembler: None, replay: Replay::default() },
-        );
+        self.put(id, config);
         id
+    }
+
+    /// A face with the number that another shard has given it, or what such a face is now.
+    pub(crate) fn put(&mut self, id: FaceId, config: FaceConfig) {
+        if self.table.contains_key(&id) {
+            return self.configure(id, config);
+        }
+        self.with_local_fields += usize::from(config.local_fields);
+        let counters = FaceCounters::default();
+        self.table.insert(id, Face { config, counters, reassembler: None, replay: Replay::default() });
     }
 
     pub(crate) fn remove(&mut self, id: FaceId) -> bool {

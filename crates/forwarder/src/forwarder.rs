@@ -1,4 +1,4 @@
-//! The forwarder: one shard of the NDN data plane as a state machine.
+//! The forwarder: the NDN data plane, or one shard of it, as a state machine.
 //!
 //! The host hands in what it received, with the time, and sends what stands in the [`Outbox`] afterwards. Here stand the parts and what the
 //! host may ask and set. The walk of a packet, which follows the NFD developer guide (chapter 4): `reception.rs` decodes a frame, or a batch
@@ -12,10 +12,12 @@ mod decision;
 mod interest;
 mod path;
 mod reception;
+mod replica;
 
 pub use batch::Received;
 use path::Paths;
 pub(crate) use reception::{Arrival, is_localhop, is_localhost};
+pub use replica::Change;
 
 use crate::content_store::ContentStore;
 use crate::dead_nonces::DeadNonces;
@@ -31,6 +33,7 @@ use crate::pit::Pit;
 use crate::prefix_figures::{FiguresByPrefix, PrefixFigures};
 use crate::prefix_table::PrefixTable;
 use crate::rib::{FibUpdate, Rib, Route, RouteError};
+use crate::shard::Shard;
 use crate::stats::{FaceStats, Stats};
 use crate::strategy::{Instance, StrategyError, StrategyGauge};
 use crate::verification::{Verification, VerifyRule};
@@ -47,6 +50,8 @@ pub struct Config {
     pub hash_key: [u64; 2],
     /// The random streams of this run: nonces for Interests that come without one.
     pub streams: Streams,
+    /// Which of several shards it is: it has its part of the other figures.
+    pub shard: Shard,
     /// Interests pending at once.
     pub pit_entries: usize,
     /// Bytes of the largest network-layer packet; management's own stay below [`limits::MAX_PACKET_BYTES`].
@@ -64,6 +69,7 @@ impl Config {
         Config {
             hash_key,
             streams,
+            shard: Shard::ONLY,
             pit_entries: limits::PIT_ENTRIES,
             max_packet_bytes: limits::MAX_PACKET_BYTES,
             counts_packets: false,
@@ -86,6 +92,11 @@ pub struct Forwarder {
     holding: usize,
     streams: Streams,
     max_packet_bytes: usize,
+    pub(crate) shard: Shard,
+    /// What the other shards are to be told.
+    changes: Vec<Change>,
+    /// Of the Content Store, over all shards.
+    pub(crate) capacity: ByteSize,
     pub(crate) management: Management,
     started: Duration,
     /// The time of the last call that told it.
@@ -121,7 +132,7 @@ struct Scratch {
 }
 
 impl Forwarder {
-    /// A forwarder without faces and routes; the engine is the Content Store's.
+    /// A forwarder without faces and routes; the engine is the Content Store's, with this shard's part of the capacity.
     pub fn new(config: Config, engine: Engine) -> Self {
         let hasher = NameHasher::new(config.hash_key);
         let needs_path = engine.spec().needs_path();
@@ -137,10 +148,16 @@ impl Forwarder {
             holding: 0,
             streams: config.streams,
             max_packet_bytes: config.max_packet_bytes,
+            shard: config.shard,
+            changes: Vec::new(),
+            capacity: engine.capacity(),
             management: Management::new(),
             started: config.started,
             clock: Time::ZERO,
-            pit: Pit::new(config.pit_entries),
+            pit: Pit::new(
+                config.shard.part(config.pit_entries as u64) as usize,
+                config.shard.part(limits::PIT_BYTES as u64) as usize,
+            ),
             content_store: ContentStore::new(hasher.clone(), engine, config.counts_packets),
             verification: None,
             figures_by_prefix: None,
@@ -205,6 +222,7 @@ impl Forwarder {
     pub fn add_face(&mut self, config: FaceConfig) -> FaceId {
         let id = self.faces.add(config);
         self.tell_of_face(FaceEvent::Created, id);
+        self.tell_config(id);
         id
     }
 
@@ -217,6 +235,13 @@ impl Forwarder {
     pub fn set_mtu(&mut self, id: FaceId, mtu: usize) {
         if let Some(face) = self.faces.get_mut(id) {
             face.config.mtu = Some(mtu);
+        }
+    }
+
+    /// The other shards are told of a face that is new or has changed.
+    pub(crate) fn tell_config(&mut self, id: FaceId) {
+        if let Some(config) = self.face(id).filter(|_| self.shard.manages()).cloned() {
+            self.tell(|| Change::Face(id, Box::new(config)));
         }
     }
 
@@ -240,6 +265,7 @@ impl Forwarder {
             let updates = self.rib.remove_face(face);
             self.update_fib(updates);
             self.strategies.values_mut().for_each(|instance| instance.strategy.forget(face));
+            self.tell(|| Change::FaceGone(face));
         }
     }
 
@@ -274,6 +300,7 @@ impl Forwarder {
     fn update_fib(&mut self, updates: Vec<FibUpdate>) {
         for FibUpdate { prefix, next_hops } in updates {
             self.fib.set(&self.hasher, prefix.as_name(), &next_hops);
+            self.tell(|| Change::NextHops(prefix, next_hops));
         }
     }
 
@@ -294,6 +321,7 @@ impl Forwarder {
         let name = instance.instance().clone();
         self.strategies.insert(&self.hasher, prefix.as_name(), instance);
         self.count_listening();
+        self.tell(|| Change::Strategy(prefix.clone(), Some(name.clone())));
         Ok(name)
     }
 
@@ -307,6 +335,7 @@ impl Forwarder {
             false => drop(self.strategies.remove(&self.hasher, prefix.as_name())),
         }
         self.count_listening();
+        self.tell(|| Change::Strategy(prefix.clone(), None));
     }
 
     /// The strategy that was set at exactly this prefix.
@@ -332,12 +361,15 @@ impl Forwarder {
 
     /// Says what must verify before it is cached, in place of what was said before. What is stored already stays.
     pub fn set_verification(&mut self, rules: Vec<VerifyRule>) {
-        self.verification = (!rules.is_empty()).then(|| Verification::new(rules));
+        let rules = Verification::in_order(rules);
+        self.verification = Verification::of(rules.clone());
+        self.tell(|| Change::Verification(rules));
     }
 
     /// Counts the Content Store's hits and misses by the first `components` components of the names from now on; 0 ends it.
     pub fn set_figures_by_prefix(&mut self, components: usize) {
         self.figures_by_prefix = (components > 0).then(|| FiguresByPrefix::new(components));
+        self.tell(|| Change::CountBy(components));
     }
 
     /// Hits and misses by prefix, of those asked for most; empty where they are not counted.
@@ -363,26 +395,32 @@ impl Forwarder {
         self.content_store.engine_mut().job()
     }
 
-    /// Puts the Content Store under another policy, with this capacity or the one that it has. What is stored stays, as far as there is room,
+    /// Puts the Content Store under another policy, with this capacity over all shards or the one that it has. What is stored stays, as far as there is room,
     /// and the policy has its popularity to learn. Every packet is entered anew, in one go, while others wait. A [`Forwarder::job`] of the
     /// policy before may still come back: it is taken where it fits.
     ///
     /// # Errors
     /// [`SpecError`] where the policy's arguments contradict each other, or it needs to know the future.
     pub fn set_policy(&mut self, now: Time, policy: &Spec, capacity: Option<ByteSize>) -> Result<(), SpecError> {
-        let capacity = capacity.unwrap_or(self.content_store.engine().capacity());
-        let engine = Engine::new(policy, capacity, &self.streams)?;
+        let capacity = capacity.unwrap_or(self.capacity);
+        let part = self.shard.part_of(capacity);
+        let engine = Engine::new(policy, part, &self.streams)?;
         self.content_store.set_engine(now, engine);
         self.tell_path_if(policy.needs_path());
-        if let Some(paths) = &mut self.paths {
-            paths.set_capacity(capacity);
-        }
+        self.capacity_is(capacity);
+        self.tell(|| Change::Policy(policy.clone(), capacity));
         Ok(())
     }
 
-    /// Gives the Content Store another capacity, under the policy that it has; what has to leave leaves at once.
+    /// Gives the Content Store another capacity, over all shards, under the policy that it has; what has to leave leaves at once.
     pub fn set_capacity(&mut self, now: Time, capacity: ByteSize) {
-        self.content_store.set_capacity(now, capacity);
+        self.content_store.set_capacity(now, self.shard.part_of(capacity));
+        self.capacity_is(capacity);
+        self.tell(|| Change::Capacity(capacity));
+    }
+
+    fn capacity_is(&mut self, capacity: ByteSize) {
+        self.capacity = capacity;
         if let Some(paths) = &mut self.paths {
             paths.set_capacity(capacity);
         }
@@ -430,6 +468,11 @@ impl Forwarder {
             satisfied: self.satisfied,
             unsatisfied: self.unsatisfied,
         }
+    }
+
+    /// How many components the names of pending Interests with CanBePrefix have: bit n - 1 for n of them. See [`crate::Dispatch::homes`].
+    pub fn pending_prefixes(&self) -> u64 {
+        self.pit.prefix_lengths().bits()
     }
 
     /// Consumers that wait, over all pending Interests: for tests.

@@ -1,6 +1,6 @@
 //! The NDN forwarder as a state machine: FIB, PIT, Content Store, strategies, management.
 //!
-//! It is one shard of a data plane: single-threaded, without sockets and without a clock. A host ([`larder-node`'s event loop, the network
+//! It is a data plane, or one shard of one (`shard.rs`): single-threaded, without sockets and without a clock. A host ([`larder-node`'s event loop, the network
 //! simulator, a test) hands in each received frame with the time and sends what stands in the [`Outbox`] afterwards.
 //!
 //! It is not: sockets and faces' queues (the host's), the caching policy (`larder-policy`), packet formats (`larder-packet`).
@@ -52,6 +52,7 @@ mod pit;
 mod prefix_figures;
 mod prefix_table;
 mod rib;
+mod shard;
 mod stats;
 mod stored_packet;
 pub mod strategy;
@@ -63,12 +64,13 @@ pub use drop_reason::{Detail, DropCounters, DropReason, Dropped};
 pub use face::{FaceConfig, FaceCounters, FaceId, LinkType, Persistency, Scope};
 #[doc(hidden)]
 pub use forwarder::account;
-pub use forwarder::{Config, Forwarder, Received};
-pub use management::{Authorized, Rule};
+pub use forwarder::{Change, Config, Forwarder, Received};
+pub use management::{Authorized, Question, Report, Rule};
 pub use outbox::{Body, FaceAnswer, FaceRequest, HostRequest, Outbox, Send};
 pub use pit::{InRecord, OutRecord, PitEntry};
 pub use prefix_figures::PrefixFigures;
 pub use rib::{CAPTURE, CHILD_INHERIT, NextHop, Route, RouteError};
-pub use stats::{FaceStats, Stats};
+pub use shard::{Dispatch, Homes, Shard};
+pub use stats::{FaceStats, Stats, add_face_counters};
 pub use stored_packet::StoredPacket;
 pub use verification::VerifyRule;

@@ -146,3 +146,9 @@ pub const HELD_BYTES: usize = 32 << 20;
 
 /// The greatest rate, Interests a second, and the deepest bucket that rate limits may have: 2^32 a second is a nanosecond's quarter each.
 pub const POLICED_INTERESTS: u64 = 1 << 32;
+
+/// Forwarders that are one to the world: a bit each in a word. Machines with more cores than that run several nodes.
+pub const SHARDS: usize = 64;
+
+/// Management commands and datasets that wait at once for what the other shards say.
+pub const INQUIRIES: usize = 64;

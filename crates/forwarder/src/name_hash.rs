@@ -45,6 +45,16 @@ impl Lengths {
         }
     }
 
+    /// Bit n - 1 stands for n.
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The lengths that [`Lengths::bits`] gave.
+    pub fn from_bits(bits: u64) -> Lengths {
+        Lengths(bits)
+    }
+
     /// Adds one.
     pub fn insert(&mut self, components: usize) {
         self.0 |= bit(components);

@@ -2,6 +2,7 @@
 
 use crate::drop_reason::Dropped;
 use crate::face::{FaceId, Persistency};
+use crate::management::Question;
 use crate::stored_packet::StoredPacket;
 use bytes::Bytes;
 use larder_packet::{FragmentError, Fragmenter, LpHeader, encode_lp};
@@ -17,6 +18,7 @@ pub struct Outbox {
     /// How many of these frames are done with.
     frames: usize,
     drops: Vec<(usize, Dropped)>,
+    reassembled: Vec<(FaceId, Vec<u8>)>,
 }
 
 /// One packet to one face.
@@ -53,6 +55,15 @@ pub enum HostRequest {
     DestroyFace(FaceId),
     /// The face's persistency, MTU, link reliability or congestion marking changed: see [`crate::Forwarder::face`].
     UpdateFace(FaceId),
+    /// Ask another shard, by [`crate::Forwarder::report`], and tell what it said by [`crate::Forwarder::on_report`].
+    Ask {
+        /// What the answer is given with.
+        ticket: u64,
+        /// The number of the shard.
+        shard: usize,
+        /// What is asked.
+        question: Question,
+    },
 }
 
 /// The face that a `faces/create` wants.
@@ -111,6 +122,11 @@ impl Outbox {
         self.inputs.clear();
         self.frames = 0;
         self.drops.clear();
+        self.reassembled.clear();
+    }
+
+    pub(crate) fn reassemble(&mut self, face: FaceId, frame: Vec<u8>) {
+        self.reassembled.push((face, frame));
     }
 
     /// The packet of the frame that is being handled stands at `input`.
@@ -133,6 +149,12 @@ impl Outbox {
     /// Which frames of a batch were dropped, and why: for the host's log. They have been counted, and their faces are none the worse.
     pub fn drops(&self) -> &[(usize, Dropped)] {
         &self.drops
+    }
+
+    /// Takes out the frames that were put together of pieces, with their faces. Only a shard of several has some: it knows their names now, and they may be
+    /// another's. They are to be handled as frames of these faces, by whose they are.
+    pub fn take_reassembled(&mut self) -> Vec<(FaceId, Vec<u8>)> {
+        std::mem::take(&mut self.reassembled)
     }
 
     /// Takes out what management wants of the host.

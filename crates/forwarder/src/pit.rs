@@ -142,12 +142,14 @@ pub(crate) struct Pit {
     /// Those lengths of which there are some.
     prefix_lengths: Lengths,
     limit: usize,
+    /// Bytes that names and hints may take.
+    most_bytes: usize,
     /// Bytes of the pending Interests' names and hints.
     bytes: usize,
 }
 
 impl Pit {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize, most_bytes: usize) -> Self {
         Pit {
             index: SlotIndex::default(),
             entries: Vec::new(),
@@ -157,12 +159,19 @@ impl Pit {
             prefix_counts: Box::new([0; limits::CAN_BE_PREFIX_COMPONENTS + 1]),
             prefix_lengths: Lengths::default(),
             limit,
+            most_bytes,
             bytes: 0,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.index.len()
+    }
+
+    /// The numbers of components of pending CanBePrefix Interests.
+    #[inline]
+    pub(crate) fn prefix_lengths(&self) -> Lengths {
+        self.prefix_lengths
     }
 
     /// Consumers over all entries.
@@ -185,7 +194,7 @@ impl Pit {
 
     /// Whether there is no room for this Interest before something goes.
     pub(crate) fn is_full_for(&self, interest: &Interest<'_>) -> bool {
-        self.index.len() >= self.limit || self.bytes + bytes_of(interest) > limits::PIT_BYTES
+        self.index.len() >= self.limit || self.bytes + bytes_of(interest) > self.most_bytes
     }
 
     /// Who should make room for an entry of `face`, if somebody should: see `holders.rs`. With the entry that should go, or without one where
@@ -245,7 +254,7 @@ impl Pit {
         self.free.push(slot);
         if self.index.is_empty() && self.entries.len() > 4096 {
             // After a burst, the memory goes back.
-            *self = Pit::new(self.limit);
+            *self = Pit::new(self.limit, self.most_bytes);
         }
     }
 

@@ -36,6 +36,23 @@ impl PrefixFigures {
         NameRef::from_value(&self.prefix).unwrap_or_default()
     }
 
+    /// One entry a prefix of several shards' figures, the prefixes asked for most first.
+    pub fn merged(mut all: Vec<PrefixFigures>) -> Vec<PrefixFigures> {
+        all.sort_by(|a, b| a.prefix.cmp(&b.prefix));
+        all.dedup_by(|more, figures| {
+            let same = more.prefix == figures.prefix;
+            if same {
+                figures.hits += more.hits;
+                figures.misses += more.misses;
+                figures.overcount += more.overcount;
+            }
+            same
+        });
+        all.sort_by_key(|figures| std::cmp::Reverse(figures.weight()));
+        all.truncate(COUNTED_PREFIXES);
+        all
+    }
+
     /// By which it keeps its place.
     fn weight(&self) -> u64 {
         self.hits + self.misses + self.overcount

@@ -25,6 +25,30 @@ pub struct Stats {
     pub unsatisfied: u64,
 }
 
+impl Stats {
+    /// Adds what another shard has counted and holds. Faces, routes and the FIB are the same at all.
+    pub fn add_shard(&mut self, other: &Stats) {
+        self.packets.add(&other.packets);
+        self.drops.add(&other.drops);
+        self.content_store.add(&other.content_store);
+        self.content_store_entries += other.content_store_entries;
+        self.content_store_bytes += other.content_store_bytes;
+        self.content_store_capacity_bytes += other.content_store_capacity_bytes;
+        self.pit_entries += other.pit_entries;
+        self.satisfied += other.satisfied;
+        self.unsatisfied += other.unsatisfied;
+    }
+}
+
+/// Adds what another shard has counted of the same faces.
+pub fn add_face_counters(faces: &mut [FaceStats], other: &[(FaceId, FaceCounters)]) {
+    for face in faces {
+        if let Ok(at) = other.binary_search_by_key(&face.id, |(id, _)| *id) {
+            face.counters.add(&other[at].1);
+        }
+    }
+}
+
 /// One face with what it has counted.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]

@@ -10,6 +10,7 @@
 use crate::limits::{VERIFICATION_INTERVAL, VERIFICATIONS};
 use larder_packet::{Certificate, Data, KeyLocator, Name};
 use larder_units::Time;
+use std::sync::Arc;
 
 /// Who signs what is under a prefix.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub struct VerifyRule {
 /// The rules, and how much was verified lately.
 pub(crate) struct Verification {
     /// The longest prefix first.
-    rules: Vec<VerifyRule>,
+    rules: Arc<[VerifyRule]>,
     interval_end: Time,
     left: u32,
 }
@@ -39,9 +40,15 @@ pub(crate) enum Verdict {
 }
 
 impl Verification {
-    pub(crate) fn new(mut rules: Vec<VerifyRule>) -> Self {
+    /// The rules as [`Verification::of`] wants them.
+    pub(crate) fn in_order(mut rules: Vec<VerifyRule>) -> Arc<[VerifyRule]> {
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.prefix.as_name().component_count()));
-        Verification { rules, interval_end: Time::ZERO, left: 0 }
+        rules.into()
+    }
+
+    /// By these rules; `None` where there is none.
+    pub(crate) fn of(rules: Arc<[VerifyRule]>) -> Option<Self> {
+        (!rules.is_empty()).then_some(Verification { rules, interval_end: Time::ZERO, left: 0 })
     }
 
     pub(crate) fn judge(&mut self, now: Time, unix_seconds: u64, data: &Data<'_>) -> Verdict {

@@ -211,9 +211,14 @@ impl Cache {
         &self.store.engine
     }
 
-    /// Memory of bodies that are being received for the store, in bytes; beside [`Engine::used`].
+    /// Memory of bodies that are being received for the store, or were recalled and are not in it, in bytes; beside [`Engine::used`].
     pub fn filling(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.used())
+    }
+
+    /// The room for bodies under way, to reserve a part of it for what is recalled.
+    pub fn budget(&self) -> Budget {
+        self.budget.clone()
     }
 
     /// The most that [`Cache::filling`] can be.

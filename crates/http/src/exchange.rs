@@ -212,7 +212,7 @@ impl Exchange {
             conditional::clear(&mut headers);
         }
         self.ask.set_range(&mut headers);
-        fields::append_via(&mut headers, self.version);
+        fields::append_passage(&mut headers, self.version);
         headers
     }
 
@@ -232,7 +232,7 @@ impl Exchange {
             conditional::clear(&mut headers);
         }
         self.ask.set_range(&mut headers);
-        fields::append_via(&mut headers, self.version);
+        fields::append_passage(&mut headers, self.version);
         headers
     }
 

@@ -8,20 +8,26 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 /// Larder's name in `Via` and `Cache-Status`.
 pub const NAME: &str = "larder";
 
-/// How often our own name stands in `Via` (RFC 9110 §7.6.3): caches of the same name that the request has passed, this one perhaps among them.
+const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
+
+/// How often our own name stands in `Via` (RFC 9110 §7.6.3), or in `CDN-Loop` (RFC 8586), which others must not remove: caches of the same name that
+/// the request has passed, this one perhaps among them.
 pub fn times_passed(headers: &HeaderMap) -> usize {
-    let lines = headers.get_all(VIA).into_iter().map(HeaderValue::as_bytes);
-    let members = lines.flat_map(|line| line.split(|byte| *byte == b','));
     // A member is the protocol, the name and perhaps a comment.
-    let own = |member: &&[u8]| {
+    let via = |member: &&[u8]| {
         member.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(1) == Some(NAME.as_bytes())
     };
-    members.filter(own).count()
+    // Here it is the name, and perhaps parameters.
+    let in_loop =
+        |member: &&[u8]| member.split(|byte| *byte == b';').next().map(<[u8]>::trim_ascii) == Some(NAME.as_bytes());
+    let passed = list(headers, &VIA).filter(via).count();
+    passed.max(list(headers, &CDN_LOOP).filter(in_loop).count())
 }
 
 /// Removes what belongs to one connection (RFC 9110 §7.6.1): an intermediary MUST remove the fields that `Connection` names, and
 /// SHOULD remove these well-known ones even unnamed. The proxy's own authentication fields go too (RFC 9111 §3.1 forbids storing them,
-/// and no client of a reverse proxy has use for them). `Host` stays, whatever `Connection` says: the target is made of it.
+/// and no client of a reverse proxy has use for them). `Host` stays, whatever `Connection` says: the target is made of it; so does `CDN-Loop`, or a client
+/// could send a request round in a circle (RFC 8586 §2).
 pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     const ALWAYS: [&str; 10] = [
         "connection",
@@ -38,7 +44,7 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
         let named: Vec<HeaderName> =
             list(headers, &CONNECTION).filter_map(|name| HeaderName::from_bytes(name).ok()).collect();
-        for name in named.iter().filter(|name| **name != HOST) {
+        for name in named.iter().filter(|name| ![&HOST, &CDN_LOOP].contains(name)) {
             headers.remove(name);
         }
     }
@@ -65,6 +71,12 @@ pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &[u8]) ->
     list(headers, name).any(|member| member.eq_ignore_ascii_case(token))
 }
 
+/// Says on a request to the origin that it has passed here: in `Via`, and in `CDN-Loop` (RFC 8586 §2).
+pub fn append_passage(headers: &mut HeaderMap, version: Version) {
+    append_via(headers, version);
+    headers.append(CDN_LOOP, HeaderValue::from_static(NAME));
+}
+
 /// RFC 9110 §7.6.3: a proxy MUST append itself to `Via`, with the version of the protocol that it received.
 pub(crate) fn append_via(headers: &mut HeaderMap, version: Version) {
     let own = match version {
@@ -74,6 +86,16 @@ pub(crate) fn append_via(headers: &mut HeaderMap, version: Version) {
         _ => "1.1 larder",
     };
     headers.append(VIA, HeaderValue::from_static(own));
+}
+
+/// The fields of an interim response, as a proxy passes it on (RFC 9110 §15.2): without those of the connection, and with `Via`. It MUST NOT have a
+/// length (§8.6).
+pub fn interim_fields(received: &HeaderMap, version: Version) -> HeaderMap {
+    let mut headers = received.clone();
+    strip_hop_by_hop(&mut headers);
+    headers.remove(CONTENT_LENGTH);
+    append_via(&mut headers, version);
+    headers
 }
 
 /// RFC 9110 §6.6.1: a recipient with a clock that stores or forwards a response without a (valid) `Date` records the time of receipt.
@@ -167,6 +189,23 @@ mod tests {
         assert_eq!(copy, original);
         let (a, b) = (original["etag"].as_bytes().as_ptr(), copy["etag"].as_bytes().as_ptr());
         assert_ne!(a, b);
+    }
+
+    /// The fear: a circle over hosts that take `Via` away, or a client that has it taken away.
+    #[test]
+    fn a_request_tells_how_often_it_has_passed() {
+        let mut request = headers(&[("connection", "cdn-loop"), ("cdn-loop", "other; a=b, larder2"), ("via", "1.1 x")]);
+        strip_hop_by_hop(&mut request);
+        assert_eq!(times_passed(&request), 0);
+        append_passage(&mut request, Version::HTTP_11);
+        append_passage(&mut request, Version::HTTP_11);
+        assert_eq!(request.get_all("cdn-loop").iter().count(), 3);
+        for gone in ["via", "cdn-loop"] {
+            assert_eq!(times_passed(&request), 2);
+            request.remove(gone);
+        }
+        assert_eq!(times_passed(&request), 0);
+        assert_eq!(times_passed(&headers(&[("cdn-loop", "larder ; v=1, a,larder;x")])), 2);
     }
 
     #[test]

@@ -77,6 +77,12 @@ impl Fill {
         self.transit.0.push(piece);
     }
 
+    /// The last piece has come: gives back what room was made for more. Where the end comes as a surprise, that copies the body, which is better done
+    /// before [`crate::Cache::on_complete`] than under the lock that this needs.
+    pub fn fit(&mut self) {
+        self.transit.0.fit();
+    }
+
     /// Whether there is room for the next piece; false where nobody needs the rest. There always is while it is collected.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         self.transit.0.poll_room(cx)
@@ -136,9 +142,9 @@ impl Drop for Writing {
     }
 }
 
-/// The memory of all bodies under way.
+/// The memory of all bodies under way: those that are received for the store, and those that were recalled from a second tier.
 #[derive(Clone, Debug)]
-pub(crate) struct Budget {
+pub struct Budget {
     used: Arc<AtomicU64>,
     limit: u64,
 }
@@ -167,14 +173,25 @@ impl Budget {
         if bytes <= self.limit / limits::SMALL_FILL { self.limit } else { self.limit_for_large() }
     }
 
+    /// Leaves so much of it to somebody else, but never more than half.
+    pub(crate) fn cede(&mut self, bytes: u64) {
+        self.limit -= bytes.min(self.limit / 2);
+    }
+
+    /// A part of it; `None` where it is spent.
+    pub fn reserve(&self, bytes: u64) -> Option<Reservation> {
+        let mut reservation = self.reservation();
+        reservation.grow(bytes).is_ok().then_some(reservation)
+    }
+
     fn reservation(&self) -> Reservation {
         Reservation { budget: self.clone(), bytes: 0 }
     }
 }
 
-/// A part of the budget, given back when dropped.
+/// A part of the [`Budget`], given back when dropped.
 #[derive(Debug)]
-struct Reservation {
+pub struct Reservation {
     budget: Budget,
     bytes: u64,
 }

@@ -18,7 +18,7 @@
 //! # What it implements
 //! RFC 9111: storing (§3, §3.1, §3.2, §3.5), parts and their combination (§3.3, §3.4; `slices.rs`), keys and Vary (§4, §4.1), freshness, heuristics and Age
 //! (§4.2), collapsed requests (§4; `flight.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD), invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: responses to POST that are their target's page (§9.3.3), conditional requests
-//! and ranges, one or several, of what is stored whole or in slices (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8246:
+//! and ranges, one or several, of what is stored whole or in slices (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8586: `CDN-Loop`. RFC 8246:
 //! `immutable`.
 //!
 //! # Choices where the RFCs leave one
@@ -48,7 +48,7 @@
 //! * Slices are asked for one after another, each when the client has got the one before: a long answer pays a round trip for each.
 //! * Several ranges of what is under way, and not stored yet, are answered with all of it (RFC 9110 §14.2 allows it).
 //! * What is stored in slices is validated before it is served stale (RFC 5861 §3 would allow to serve it first).
-//! * Interim responses are not passed on, as RFC 9110 §15.2 asks of a proxy: hyper has no way to send one. `100-continue` it answers itself.
+//! * Interim responses are the host's affair (RFC 9110 §15.2; [`interim_fields`] is what a proxy passes on of them); they are not stored.
 //! * Trailers are discarded (§6.5.1 allows it).
 //!
 //! ```
@@ -138,8 +138,8 @@ pub use cache::{Cache, Config};
 pub use cache_status::ForwardReason;
 pub use counters::Counters;
 pub use exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
-pub use fields::{NAME, strip_hop_by_hop, times_passed};
-pub use fill::Fill;
+pub use fields::{NAME, append_passage, interim_fields, strip_hop_by_hop, times_passed};
+pub use fill::{Budget, Fill, Reservation};
 pub use flight::{Boarding, Follower, SliceFollower};
 pub use key::keyed_authority;
 pub use marks::{Judgement, PurgeMarks};

@@ -8,7 +8,8 @@ use crate::flight::Landing;
 use crate::store::Found;
 use crate::stored::Stored;
 use crate::tier::Recalled;
-use crate::{ForwardReason, Now, record};
+use crate::{ForwardReason, Now, Reservation, record};
+use bytes::Bytes;
 
 /// What to do after a recall.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ impl Cache {
     ) -> Recall {
         let recalling = std::mem::replace(&mut exchange.recalling, Recalling::No);
         let wishes = RequestDirectives::of(request.headers);
-        if let Some(stored) = self.believed(&exchange, recalled, request, now) {
+        if let Some((stored, room)) = self.believed(&exchange, recalled, request, now) {
             if !stored.selector.matches(request.headers) {
                 if recalling == Recalling::Any {
                     exchange.recalling = Recalling::Variant;
@@ -58,7 +59,7 @@ impl Cache {
                     return Recall::Variant(exchange, variant);
                 }
             } else if stored.freshness.satisfies(&wishes, now.time) {
-                return Recall::Answer(self.hit_recalled(exchange, stored, request, now));
+                return Recall::Answer(self.hit_recalled(exchange, stored, room, request, now));
             } else {
                 let reusable = stored.freshness.is_reusable(now.time);
                 exchange.reason = if reusable { ForwardReason::Request } else { ForwardReason::Stale };
@@ -81,10 +82,10 @@ impl Cache {
         recalled: Option<Recalled>,
         request: &RequestHead<'_>,
         now: Now,
-    ) -> Option<Stored> {
+    ) -> Option<(Stored, Option<Reservation>)> {
         if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, request.headers) {
             let stored = self.store.get_mut(slot);
-            return stored.sliced.is_none().then(|| stored.clone());
+            return stored.sliced.is_none().then(|| (stored.clone(), None));
         }
         let recalled = recalled?;
         let key = exchange.key.to_bytes();
@@ -96,17 +97,24 @@ impl Cache {
         if recalled.expired {
             stored.freshness.expire(now.time);
         }
-        Some(stored)
+        Some((stored, Some(recalled.room)))
     }
 
     fn hit_recalled(
         &mut self,
         mut exchange: Box<Exchange>,
-        stored: Stored,
+        mut stored: Stored,
+        room: Option<Reservation>,
         request: &RequestHead<'_>,
         now: Now,
     ) -> Answer {
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
+        if !self.promote(stored.clone(), now)
+            && let Some(room) = room
+        {
+            // Its readers alone hold it now.
+            stored.body = Bytes::from_owner(Lent { bytes: stored.body, _room: room });
+        }
         let headers = stored.validated_headers(now.time, CacheStatus::Recalled { ttl_seconds });
         let answer = stored.ready(&headers).reply(request.method, request.headers).with(&stored.body);
         self.counters.hits += 1;
@@ -114,18 +122,31 @@ impl Cache {
         self.counters.hit_bytes += answer.length();
         if let Some(lead) = exchange.lead.take() {
             self.flights.end(exchange.hash, &lead.0);
-            lead.0.land(Landing::Recalled(Box::new(stored.clone())));
+            lead.0.land(Landing::Recalled(Box::new(stored)));
         }
-        self.promote(stored, now);
         answer
     }
 
     /// What was recalled is in the store from now on, if its policy wants it there.
-    fn promote(&mut self, stored: Stored, now: Now) {
+    fn promote(&mut self, stored: Stored, now: Now) -> bool {
         let (hash, size) = (stored.hash, stored.size(stored.body.len() as u64));
         self.store.engine.miss(hash, now.time);
-        if self.store.position(&stored).is_none() && self.store.engine.admit_or_fill(hash, size, now.time) {
+        let is_wanted = self.store.position(&stored).is_none() && self.store.engine.admit_or_fill(hash, size, now.time);
+        if is_wanted {
             self.store.put(stored, now.time);
         }
+        is_wanted
+    }
+}
+
+/// A body that takes of the room for those under way until its last reader has it.
+struct Lent {
+    bytes: Bytes,
+    _room: Reservation,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }

@@ -10,8 +10,9 @@ use crate::cache::Cache;
 use crate::key::Key;
 use crate::purge::Purge;
 use crate::stored::Stored;
-use crate::{Now, record};
+use crate::{Now, Reservation, record};
 use bytes::Bytes;
+use larder_units::ByteSize;
 
 /// The host's side: it keeps records by key and variant. Calls come under the cache's lock, so none may wait for a disk.
 pub trait SecondTier: Send {
@@ -35,7 +36,7 @@ pub trait SecondTier: Send {
 }
 
 /// A response as the second tier gives it back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Recalled {
     /// The two parts, one after the other.
     pub response: Bytes,
@@ -43,12 +44,18 @@ pub struct Recalled {
     pub expired: bool,
     /// What [`SecondTier::is_current`] knows it by.
     pub position: u64,
+    /// The memory that it takes, of [`Cache::budget`]: reserved before it was read.
+    pub room: Reservation,
 }
 
 impl Cache {
-    /// Puts a second tier behind the store. Its hash key should last as long as it does: variants are told apart by hashes with it.
-    pub fn set_tier(&mut self, tier: Box<dyn SecondTier>) {
+    /// Puts a second tier behind the store. Its hash key should last as long as it does: variants are told apart by hashes with it. What waits to be
+    /// written there takes up to `queue` of memory, of the room for bodies under way.
+    pub fn set_tier(&mut self, tier: Box<dyn SecondTier>, queue: ByteSize) {
         self.tier = Some(tier);
+        self.budget.cede(queue.bytes());
+        self.max_object = self.max_object.min(self.budget.limit_for_large());
+        self.slice_bytes = self.slice_bytes.min(self.max_object);
     }
 
     /// Something was removed from the second tier because of an unsafe request, since this was last asked: the host should let the tier

@@ -98,6 +98,11 @@ impl Transit {
         Poll::Pending
     }
 
+    /// Nothing more comes: room for it is given back.
+    pub(crate) fn fit(&self) {
+        self.lock().bytes.shrink_to_fit();
+    }
+
     /// The body is whole. What was collected, for the store; nothing of a window.
     pub(crate) fn finish(&self) -> Bytes {
         let mut state = self.lock();
@@ -106,6 +111,7 @@ impl Transit {
             state.end = Some(End::Passed);
         } else {
             let mut collected = std::mem::take(&mut state.bytes);
+            // Nothing is left to do where the host has called `fit`.
             collected.shrink_to_fit();
             bytes = Bytes::from(collected);
             state.end = Some(End::Whole(bytes.clone()));

@@ -14,6 +14,8 @@ pub(crate) enum Event {
     Arrive { channel: u32, frame: u32, epoch: u32 },
     /// A channel has sent its last frame, and there are more.
     Ready { channel: u32, epoch: u32 },
+    /// The end of a link from which a channel leads asked to be called.
+    Reliability { channel: u32 },
     /// A packet for an application.
     Deliver { app: u32, frame: u32 },
     /// An application asked to be called.

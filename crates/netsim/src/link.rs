@@ -9,7 +9,7 @@ use crate::loss::Loss;
 use crate::node::NodeId;
 use crate::queue::{Depth, Queue, Queueing};
 use larder_forwarder::FaceId;
-use larder_packet::Fragmenter;
+use larder_packet::{Fragmenter, Reliability};
 use larder_units::{BitRate, Stream, Time};
 use std::time::Duration;
 
@@ -47,6 +47,8 @@ pub struct LinkConfig {
     pub overhead_bytes: u32,
     /// The largest frame, bytes: larger packets go in NDNLPv2 fragments. `None`: whole, whatever their size.
     pub mtu: Option<usize>,
+    /// Whether both ends take part in NDNLPv2's link reliability: what is lost is sent again by who is at the link. It needs an MTU.
+    pub reliable: bool,
     /// What routes count it as.
     pub metric: u64,
 }
@@ -63,6 +65,7 @@ impl LinkConfig {
             loss: Loss::None,
             overhead_bytes: 0,
             mtu: None,
+            reliable: false,
             metric: 1,
         }
     }
@@ -95,6 +98,10 @@ pub struct Channel {
     config: LinkConfig,
     queue: Queue,
     fragmenter: Fragmenter,
+    /// That of the end from which it leads, for what comes by the other channel of the link too.
+    reliability: Option<Box<Reliability>>,
+    /// When it is planned to be called.
+    reliability_timer: Option<Time>,
     stream: Stream,
     in_bad: bool,
     busy_until: Time,
@@ -107,7 +114,16 @@ pub struct Channel {
 }
 
 impl Channel {
-    pub(crate) fn new(id: u32, from: NodeId, to: NodeId, to_face: FaceId, config: LinkConfig, stream: Stream) -> Self {
+    pub(crate) fn new(
+        id: u32,
+        from: NodeId,
+        to: NodeId,
+        to_face: FaceId,
+        config: LinkConfig,
+        mut stream: Stream,
+    ) -> Self {
+        let reliability =
+            config.reliable.then(|| Box::new(Reliability::new(stream.bits()).for_packets_of(MAX_PACKET_BYTES)));
         Channel {
             id,
             from,
@@ -116,6 +132,8 @@ impl Channel {
             config,
             queue: Queue::new(config.queue),
             fragmenter: Fragmenter::new(0).for_packets_of(MAX_PACKET_BYTES),
+            reliability,
+            reliability_timer: None,
             stream,
             in_bad: false,
             busy_until: Time::ZERO,
@@ -161,6 +179,12 @@ impl Channel {
             send.write_stream(input, &mut frame);
             return self.send_frame(now, frame, events, frames);
         };
+        if let Some(mut reliability) = self.reliability.take() {
+            let emit = |frame: &[u8]| self.send_frame(now, frame.to_vec(), events, frames);
+            let cut = reliability.send(now, &send.header, send.packet(input), mtu, emit);
+            self.counters.uncut += u64::from(cut.is_err());
+            return self.keep(now, reliability, events);
+        }
         let mut fragmenter = std::mem::take(&mut self.fragmenter);
         let cut = send
             .write_frames(input, mtu, &mut fragmenter, |frame| self.send_frame(now, frame.to_vec(), events, frames));
@@ -170,7 +194,35 @@ impl Channel {
 
     /// Whether a bare packet of this length goes as one frame.
     pub(crate) fn fits(&self, bytes: usize) -> bool {
-        self.config.mtu.is_none_or(|mtu| bytes <= mtu)
+        self.reliability.is_none() && self.config.mtu.is_none_or(|mtu| bytes <= mtu)
+    }
+
+    /// Takes in what a frame that came by the link's other channel says of the link; false where it came before.
+    pub(crate) fn hears(&mut self, now: Time, frame: &[u8], events: &mut EventQueue) -> bool {
+        let Some(mut reliability) = self.reliability.take() else { return true };
+        let is_new = reliability.receive(now, frame);
+        self.keep(now, reliability, events);
+        is_new
+    }
+
+    /// Time for what is to be sent again, and for Acks.
+    pub(crate) fn on_reliability(&mut self, now: Time, events: &mut EventQueue, frames: &mut Frames) {
+        let (Some(mtu), true) = (self.config.mtu, self.reliability_timer == Some(now)) else { return };
+        self.reliability_timer = None;
+        if let Some(mut reliability) = self.reliability.take() {
+            reliability.on_timeout(now, mtu, |frame| self.send_frame(now, frame.to_vec(), events, frames));
+            self.keep(now, reliability, events);
+        }
+    }
+
+    /// Puts it back, and plans its next call: now, where that is overdue.
+    fn keep(&mut self, now: Time, reliability: Box<Reliability>, events: &mut EventQueue) {
+        let next = reliability.next_timeout().map(|at| at.max(now));
+        self.reliability = Some(reliability);
+        if let Some(at) = next.filter(|_| next != self.reliability_timer) {
+            events.plan(at, Event::Reliability { channel: self.id });
+        }
+        self.reliability_timer = next;
     }
 
     /// Sends a frame, or lets it wait.

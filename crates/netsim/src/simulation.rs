@@ -224,6 +224,9 @@ impl Simulation {
             if config.mtu.is_some_and(|mtu| mtu < limits::LEAST_MTU) {
                 return refuse("has an MTU below 128 bytes");
             }
+            if config.reliable && config.mtu.is_none() {
+                return refuse("is reliable without an MTU: only frames are sent again");
+            }
         }
         let link = LinkId(self.channels.len() as u32 / 2);
         let uri = |peer: &str, mtu: Option<usize>| {
@@ -417,17 +420,22 @@ impl Simulation {
                     return channel.count_lost();
                 }
                 self.packet_hops += 1;
-                let (node, face) = (channel.to, channel.to_face);
+                let (node, face, back) = (channel.to, channel.to_face, channel.id ^ 1);
                 if is_segment(&frame) {
                     return self.hand_segment(node, frame);
                 }
-                self.hand_in(node, face, frame);
+                if self.channels[back as usize].hears(self.now, &frame, &mut self.events) {
+                    self.hand_in(node, face, frame);
+                }
             }
             Event::Ready { channel, epoch } => {
                 let channel = &mut self.channels[channel as usize];
                 if channel.epoch == epoch {
                     channel.on_ready(self.now, &mut self.events, &mut self.frames);
                 }
+            }
+            Event::Reliability { channel } => {
+                self.channels[channel as usize].on_reliability(self.now, &mut self.events, &mut self.frames);
             }
             Event::Deliver { app, frame } => {
                 let frame = self.frames.take(frame);

@@ -1,12 +1,14 @@
 //! What everything else stands on: the links' arithmetic, the order of events, and that a seed is a run.
 
-use larder_netsim::apps::{Cbr, CbrConfig, Names, Payload, Producer, ProducerConfig, Randomize, ZipfMandelbrot};
+use larder_netsim::apps::{
+    Cbr, CbrConfig, Fetch, Names, Payload, Producer, ProducerConfig, Randomize, Serve, ZipfMandelbrot,
+};
 use larder_netsim::{
     App, AppId, Depth, Fault, LinkConfig, LinkId, Loss, NodeConfig, NodeId, Queueing, Received, Sends, Simulation,
     Topology,
 };
 use larder_packet::{InterestBuilder, Name};
-use larder_units::{BitRate, Time};
+use larder_units::{BitRate, ByteSize, Time};
 use std::time::Duration;
 
 fn mbps(rate: u64) -> BitRate {
@@ -197,4 +199,36 @@ fn what_cannot_be_is_refused_by_name() {
     refused(network.connect(a, b, &lossy).unwrap_err(), "no probability");
     let app = network.add_app(b, Burst::boxed(0)).unwrap();
     assert_eq!(network.serve(&name("/p"), app).unwrap(), [a], "no link: a cannot reach it");
+}
+
+/// The fear: a reliable link loses, or its ends send for ever.
+#[test]
+fn a_reliable_link_loses_what_it_carries() {
+    let lossy = LinkConfig { loss: Loss::Uniform(0.1), mtu: Some(1452), ..link(100, 1) };
+    let fetched = |link: LinkConfig| {
+        let mut network = Simulation::new(3);
+        let [c, p] = ["c", "p"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
+        let link = network.connect(c, p, &link).unwrap();
+        let name = name("/file");
+        let stream = network.streams().stream("fetch");
+        let congestion = larder_transfer::CongestionSpec::default().build();
+        let fetch = Fetch::new(name.clone(), Time::ZERO, congestion, stream);
+        let fetch = network.add_app(c, Box::new(fetch)).unwrap();
+        let serve = Serve::new(name.clone(), ByteSize::from_bytes(250_000), 8000).unwrap();
+        let serve = network.add_app(p, Box::new(serve)).unwrap();
+        network.serve(&name, serve).unwrap();
+        network.run_until(Time::from_secs(60)).unwrap();
+        let ended = network.app::<Fetch>(fetch).unwrap().span().1;
+        let lost: u64 = link.channels().map(|channel| network.channel(channel).counters().lost).iter().sum();
+        assert!(lost > 5, "{lost} frames lost");
+        (ended.unwrap(), network.events_planned())
+    };
+    let (plain, _) = fetched(lossy);
+    let (reliable, planned) = fetched(LinkConfig { reliable: true, ..lossy });
+    assert!(reliable < Time::from_millis(500) && plain > Time::from_secs(1), "{reliable} and {plain}");
+    assert_eq!(planned, 0, "nothing is to be sent again when all has come");
+    let mut network = Simulation::new(1);
+    let [a, b] = ["a", "b"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
+    let whole = LinkConfig { reliable: true, mtu: None, ..lossy };
+    assert!(network.connect(a, b, &whole).unwrap_err().to_string().contains("reliable without an MTU"));
 }

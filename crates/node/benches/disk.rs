@@ -67,8 +67,8 @@ fn main() {
                 let (disk, mut stream) = (disk.clone(), streams.stream(&format!("task {task}")));
                 async move {
                     for _ in 0..recalls {
-                        let recalled = disk.recall(&key(stream.below(objects)), None).await;
-                        assert!(recalled.is_some_and(|recalled| recalled.value.len() == 60 + BODY));
+                        let recalled = disk.recall(&key(stream.below(objects)), None, Some).await;
+                        assert!(recalled.is_some_and(|(recalled, _)| recalled.value.len() == 60 + BODY));
                     }
                 }
             };

@@ -164,13 +164,15 @@ impl Node {
         };
         let applied = file.reread(|config| {
             let ndn = Reload::new(&config.ndn)?;
-            if let (Some(http), Some(config)) = (&self.http, http_config(&config.http, self.edge.as_ref())) {
-                http.reload(&config)?;
+            // Both are read before either is taken over.
+            let http = match (&self.http, http_config(&config.http, self.edge.as_ref())) {
+                (Some(http), Some(config)) => Some((http, http.reload(&config)?)),
+                _ => None,
+            };
+            self.ndn.handle.reload(ndn)?;
+            if let Some((http, reload)) = http {
+                http.take_over(reload);
             }
-            self.ndn
-                .handle
-                .reload(ndn)
-                .map_err(|error| format!("{error}; what it says of [http] was taken over before"))?;
             if let Some(purging) = &self.purging {
                 purging.set_token(config.admin.token.as_deref());
             }

@@ -28,7 +28,9 @@ mod clock;
 mod experiment;
 mod filter;
 mod html;
+mod interval;
 mod ndn_vs_http;
+mod programs;
 mod report;
 mod rows;
 mod section;
@@ -55,13 +57,24 @@ pub struct Request<'a> {
     pub seed: u64,
     /// A directory of traces that stand beside what the paper's experiments generate, for the papers that can use one.
     pub traces: Option<&'a Path>,
-    /// Names of [`Paper::experiments`] that alone are to be run; none: all.
+    /// Whether to run [`Paper::on_testbed`] in the place of [`Paper::experiments`].
+    pub testbed: bool,
+    /// Names of these experiments that alone are to be run; none: all.
     pub only: &'a [String],
     /// What is finished already, and where what is finished goes.
     pub rows: &'a Rows,
 }
 
 impl Request<'_> {
+    /// The names of the experiments that are to be run, in their order.
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.runs().map(|(name, _)| *name)
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &'static (&'static str, Run)> {
+        self.paper.runs(self.testbed).iter().filter(|(name, _)| self.wants(name))
+    }
+
     fn wants(&self, experiment: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|name| name == experiment)
     }
@@ -95,6 +108,7 @@ pub struct Paper {
     /// Authors, title, where and when it was published.
     pub citation: &'static str,
     experiments: &'static [(&'static str, Run)],
+    testbed: &'static [(&'static str, Run)],
 }
 
 /// The papers, in alphabetical order.
@@ -104,6 +118,15 @@ impl Paper {
     /// Its experiments, in the order in which they are run: the names of their files.
     pub fn experiments(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.experiments.iter().map(|(name, _)| *name)
+    }
+
+    /// Those of its experiments that are run with real servers beside Larder's, where they can be run without as well.
+    pub fn on_testbed(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.testbed.iter().map(|(name, _)| *name)
+    }
+
+    fn runs(&self, testbed: bool) -> &'static [(&'static str, Run)] {
+        if testbed { self.testbed } else { self.experiments }
     }
 
     /// The paper of this short name.
@@ -117,12 +140,17 @@ impl Paper {
         })
     }
 
-    /// Whether `only` names experiments of it, and nothing else.
+    /// Whether there is something to run: `only` names experiments of it, or of its testbed, and nothing else.
     ///
     /// # Errors
-    /// [`Error`] with the first that is not, and those that there are.
-    pub fn check(&self, only: &[String]) -> Result<(), Error> {
-        let known: Vec<&str> = self.experiments().collect();
+    /// [`Error`] with the first that is not, and those that there are; or that it has no testbed, and who has.
+    pub fn check(&self, testbed: bool, only: &[String]) -> Result<(), Error> {
+        let known: Vec<&str> = self.runs(testbed).iter().map(|(name, _)| *name).collect();
+        if known.is_empty() {
+            let with: Vec<&str> =
+                PAPERS.iter().filter(|paper| !paper.testbed.is_empty()).map(|paper| paper.name).collect();
+            return Err(Error(format!("`{}` has nothing to run with --testbed; {} has", self.name, with.join(", "))));
+        }
         let unknown = only.iter().find(|name| !known.contains(&name.as_str()));
         unknown.map_or(Ok(()), |unknown| {
             Err(Error(format!("`{}` has no experiment `{unknown}`; there is {}", self.name, known.join(", "))))
@@ -143,9 +171,9 @@ impl fmt::Debug for Paper {
 /// is no error: see [`Report::failures`].
 pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Error> {
     let begun = std::time::Instant::now();
-    request.paper.check(request.only)?;
+    request.paper.check(request.testbed, request.only)?;
     let mut report = Report::new(request);
-    for (name, run) in request.paper.experiments.iter().filter(|(name, _)| request.wants(name)) {
+    for (name, run) in request.runs() {
         let section = run(request, watch)?;
         report.sections.push(section);
         report.missing.retain(|missing| missing != name);

@@ -35,7 +35,7 @@ impl Report {
             only: only.to_vec(),
             took: Duration::ZERO,
             sections: Vec::new(),
-            missing: paper.experiments().filter(|name| request.wants(name)).collect(),
+            missing: request.names().collect(),
         }
     }
 

@@ -41,13 +41,18 @@ pub fn thread_time() -> Duration {
 /// Runs all `tasks`, a thread a core, and gives their results in the tasks' order. Each thread takes the next task that nobody has, so the
 /// long ones should come first.
 pub fn on_all_cores<T: Send, R: Send>(tasks: Vec<T>, run: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(tasks.len());
+    on_threads(std::thread::available_parallelism().map_or(1, usize::from), tasks, run)
+}
+
+/// The same on so many threads: for tasks that mostly wait.
+pub(crate) fn on_threads<T: Send, R: Send>(threads: usize, tasks: Vec<T>, run: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let threads = threads.min(tasks.len());
     let queue = Mutex::new(tasks.into_iter().enumerate());
     // Poisoned only by a panic, which the scope passes on.
     let next = || queue.lock().ok()?.next();
     let worker = || std::iter::from_fn(next).map(|(at, task)| (at, run(task))).collect::<Vec<_>>();
     let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(worker)).collect();
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     });
     results.sort_by_key(|(at, _)| *at);

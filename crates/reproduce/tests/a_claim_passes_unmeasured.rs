@@ -119,6 +119,8 @@ fn what_is_expected_is_told_as_published() {
 fn a_paper_is_missing() {
     assert_eq!(Paper::named("filter").unwrap().name, "filter");
     assert!(Paper::named("").is_err());
+    let error = Paper::named("filter").unwrap().check(true, &[]).unwrap_err().to_string();
+    assert!(error.contains("--testbed; adaptsize has"), "{error}");
 }
 
 #[test]
@@ -128,7 +130,7 @@ fn a_file_is_no_experiment_s() {
         let files = std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path());
         let mut files: Vec<_> = files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
         files.sort_unstable();
-        let mut named: Vec<&str> = paper.experiments().collect();
+        let mut named: Vec<&str> = paper.experiments().chain(paper.on_testbed()).collect();
         named.sort_unstable();
         assert_eq!(files, named, "{}", paper.name);
     }

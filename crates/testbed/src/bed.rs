@@ -5,7 +5,10 @@ use crate::lateness::LatenessReport;
 use crate::{Error, Spec};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
+use std::io::Write;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,10 +105,11 @@ impl Testbed {
         let device = open_device(&namespace, &spec.congestion)?;
         let address = format!("{}/16", spec.address(node));
         let mtu = spec.mtu.to_string();
-        let ip = |words: &[&str]| run("ip", &[&["-netns", &namespace], words].concat());
-        ip(&["link", "set", "lo", "up"])?;
-        ip(&["address", "add", &address, "dev", DEVICE])?;
-        ip(&["link", "set", DEVICE, "mtu", &mtu, "txqueuelen", "1000", "up"])?;
+        // One program a host and not three: a network of fifty is up in a second.
+        let lines = format!(
+            "link set lo up\naddress add {address} dev {DEVICE}\nlink set {DEVICE} mtu {mtu} txqueuelen 1000 up\n"
+        );
+        run_with("ip", &["-netns", &namespace, "-batch", "-"], &lines)?;
         Ok(device)
     }
 
@@ -148,17 +152,10 @@ fn take_down(name: &str, namespaces: &[String]) -> Result<(), Error> {
     let standing = || -> Result<Vec<String>, Error> {
         Ok(left(name)?.into_iter().filter(|namespace| namespaces.contains(namespace)).collect())
     };
-    let running = || -> Result<Vec<String>, Error> {
-        let mut pids = Vec::new();
-        for namespace in &standing()? {
-            pids.extend(run("ip", &["netns", "pids", namespace])?.split_whitespace().map(str::to_owned));
-        }
-        Ok(pids)
-    };
     let begun = Instant::now();
     let mut signal = "-TERM";
     loop {
-        let pids = running()?;
+        let pids = running(&standing()?);
         if pids.is_empty() {
             break;
         }
@@ -176,6 +173,19 @@ fn take_down(name: &str, namespaces: &[String]) -> Result<(), Error> {
         run("ip", &["netns", "delete", namespace])?;
     }
     Ok(())
+}
+
+/// The processes in these namespaces: those whose network is the file's. One look at each process, where `ip netns pids` takes one a namespace.
+fn running(namespaces: &[String]) -> Vec<String> {
+    let inode = |path: PathBuf| std::fs::metadata(path).map(|metadata| metadata.ino()).ok();
+    let networks: Vec<u64> =
+        namespaces.iter().filter_map(|namespace| inode(Path::new("/run/netns").join(namespace))).collect();
+    // A process that ends meanwhile has no file any more.
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().into_string().ok());
+    let pids = numbers.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    pids.filter(|pid| inode(Path::new("/proc").join(pid).join("ns/net")).is_some_and(|at| networks.contains(&at)))
+        .collect()
 }
 
 /// The namespaces of this testbed.
@@ -228,8 +238,21 @@ fn allow(congestion: &str) -> Result<(), Error> {
 
 /// Runs a command; what it printed.
 fn run(program: &str, arguments: &[&str]) -> Result<String, Error> {
+    run_with(program, arguments, "")
+}
+
+/// Runs a command that reads this; what it printed.
+fn run_with(program: &str, arguments: &[&str], input: &str) -> Result<String, Error> {
     let line = || format!("`{program} {}`", arguments.join(" "));
-    let done = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let done = command.spawn().and_then(|mut child| {
+        if let Some(mut stdin) = child.stdin.take() {
+            // Who does not read it says why when he ends.
+            let _ = stdin.write_all(input.as_bytes());
+        }
+        child.wait_with_output()
+    });
     let done = done.map_err(|error| Error(format!("{}: {error} (a testbed needs iproute2 and util-linux)", line())))?;
     match done.status.success() {
         true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),

@@ -63,6 +63,7 @@ pub fn drive(plan: &Plan, trace: Option<Trace>, progress: &Progress) -> Result<R
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(wrong)?;
     let tasks = LocalSet::new();
+    let began = larder_reproduce::thread_time();
     runtime.block_on(tasks.run_until(async {
         // One alone first: nobody there is an error, not five thousand.
         drop(TcpStream::connect(address).await.map_err(wrong)?);
@@ -83,7 +84,9 @@ pub fn drive(plan: &Plan, trace: Option<Trace>, progress: &Progress) -> Result<R
         return Err(failure);
     }
     drop(queue);
-    Ok(shared.report.take().ended())
+    let mut report = shared.report.take().ended();
+    report.cpu = larder_reproduce::thread_time() - began;
+    Ok(report)
 }
 
 /// What all connections share.

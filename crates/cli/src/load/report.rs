@@ -43,6 +43,8 @@ pub struct Report {
     /// When the load began, or its first request that counts.
     pub(super) begun: Option<Instant>,
     seconds: f64,
+    /// Processor time of the thread that drives the load, from the start to the end.
+    pub(super) cpu: Duration,
     first: Option<Instant>,
     answered: u64,
     hits: u64,
@@ -62,6 +64,7 @@ impl Default for Report {
         Report {
             begun: None,
             seconds: 0.0,
+            cpu: Duration::ZERO,
             first: None,
             answered: 0,
             hits: 0,
@@ -143,6 +146,7 @@ impl Report {
             "without_cache_status": self.unsaid,
             "bytes": self.bytes,
             "seconds": self.seconds,
+            "cpu_seconds": self.cpu.as_secs_f64(),
             "requests_per_second": self.rate(),
             "bits_per_second": bits,
             "latency_ms": {

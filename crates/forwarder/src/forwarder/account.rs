@@ -5,6 +5,8 @@
 //! blocks B1 to B13 of Takemasa, Koizumi and Hasegawa, Lightweight cache admission algorithm for fast NDN software routers, Journal of
 //! Information Processing 27, 2019, tables 1 and 2. Not for forwarding: it knows one consumer, one producer and plain exchanges.
 
+pub mod names;
+
 use super::decision::{Asked, next_hops};
 use super::reception::{Arrival, Opened, Packet, Source, open};
 use super::{Forwarder, header_to};

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
 use larder_packet::tlv::Tlv;
 use larder_packet::{
-    Data, Interest, LpHeader, LpPacket, NackReason, NameRef, PathRecord, PitToken, Reassembled, Reassembler, types,
+    Data, Interest, LpHeader, LpPacket, NackReason, NameRef, PathRecord, PitToken, Reassembled, Reassembler, encode_lp,
+    types,
 };
 use larder_units::Time;
 use std::ops::Range;
@@ -292,6 +293,18 @@ impl Forwarder {
             face.counters.dropped += 1;
         }
         match outcome {
+            Reassembled::Done(packet, header) if !self.shard.is_only() => {
+                // A link packet in a link packet would make pieces of pieces.
+                if !matches!(packet.first().map(|first| u32::from(*first)), Some(types::INTEREST | types::DATA)) {
+                    return Err(Dropped::new(DropReason::Malformed));
+                }
+                let mut frame = Vec::new();
+                encode_lp(&header, &packet, &mut frame);
+                // Its pieces were counted; it is counted again where it is handled.
+                face.counters.in_bytes = face.counters.in_bytes.saturating_sub(frame.len() as u64);
+                out.reassemble(id, frame);
+                Ok(())
+            }
             Reassembled::Done(mut packet, header) => {
                 check_and_age(&mut packet, header.nack, largest)?;
                 let bytes = Bytes::from(packet);

@@ -4,16 +4,20 @@
 //! own, which NFD's clients skip, say the bytes. Larder's own, too: a policy spec in `cs/config`, under which what is stored stays stored,
 //! `cs/query` and `cs/prefixes`.
 
-use super::{Content, Refusal, Reply, Request, require};
+use super::{Content, Question, Refusal, Reply, Request, require};
+use crate::content_store::Entry;
 use crate::forwarder::Forwarder;
-use crate::limits::{ERASE_AT_ONCE, NOMINAL_PACKET_BYTES};
+use crate::limits::{DATASET_BYTES, ERASE_AT_ONCE, NOMINAL_PACKET_BYTES};
 use crate::outbox::Outbox;
 use larder_packet::mgmt::{CsInfo, CsObject, CsPrefix};
 use larder_packet::tlv::Tlv;
 use larder_packet::types::nfd::{FLAG_CS_ADMIT, FLAG_CS_SERVE};
-use larder_packet::{ControlParameters, NameRef, types};
+use larder_packet::{ControlParameters, DecodeError, Name, NameRef, types};
 use larder_policy::SpecError;
 use larder_units::{ByteSize, Time};
+
+/// The smallest entry of `cs/query`: a TLV with a name, a size, an age and hits.
+const LEAST_OBJECT_BYTES: usize = 12;
 
 pub(super) fn config(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
     let parameters = &request.parameters;
@@ -27,13 +31,10 @@ pub(super) fn config(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut O
         }
         None => capacity.into_iter().for_each(|capacity| forwarder.set_capacity(request.now, capacity)),
     }
-    let store = &mut forwarder.content_store;
-    if let Some(admit) = parameters.flag(FLAG_CS_ADMIT) {
-        store.admits = admit;
-    }
-    if let Some(serve) = parameters.flag(FLAG_CS_SERVE) {
-        store.serves = serve;
-    }
+    let store = &forwarder.content_store;
+    let admits = parameters.flag(FLAG_CS_ADMIT).unwrap_or(store.admits);
+    let serves = parameters.flag(FLAG_CS_SERVE).unwrap_or(store.serves);
+    forwarder.set_serving(admits, serves);
     let info = information(forwarder);
     Ok(Reply::Done(ControlParameters {
         capacity: Some(info.capacity),
@@ -44,20 +45,51 @@ pub(super) fn config(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut O
     }))
 }
 
-pub(super) fn erase(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
+pub(super) fn erase(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut Outbox) -> Result<Reply, Refusal> {
     let prefix = require(request.parameters.name.clone(), "Name")?;
     let most = request.parameters.count.unwrap_or(u64::MAX);
     if most == 0 {
         return Err((400, "the Count must be positive".to_owned()));
     }
-    let (erased, more) = forwarder.content_store.erase(prefix.as_name(), most.min(ERASE_AT_ONCE) as usize);
-    Ok(Reply::Done(ControlParameters {
-        name: Some(prefix),
-        count: Some(erased as u64),
-        // It tells the client to ask again.
-        capacity: (more && most > ERASE_AT_ONCE).then_some(ERASE_AT_ONCE),
-        ..ControlParameters::default()
-    }))
+    let so_far = Erasure { prefix, most, erased: 0, more: false };
+    let (erased, more) = forwarder.content_store.erase(so_far.prefix.as_name(), so_far.left());
+    let erasure = so_far.with(erased, more);
+    Ok(match forwarder.ask_next_to_erase(request.from, request.interest.name, 0, erasure, out)? {
+        None => Reply::Later,
+        Some(erasure) => Reply::Done(erasure.answer()),
+    })
+}
+
+/// What a `cs/erase` has done so far: one shard after the other erases what is left to erase.
+#[derive(Clone, Debug)]
+pub(super) struct Erasure {
+    pub(super) prefix: Name,
+    /// As the command says.
+    most: u64,
+    erased: u64,
+    /// Whether a shard has more than it was to erase.
+    more: bool,
+}
+
+impl Erasure {
+    /// What the next may erase.
+    pub(super) fn left(&self) -> usize {
+        (self.most.min(ERASE_AT_ONCE) - self.erased) as usize
+    }
+
+    pub(super) fn with(self, erased: usize, more: bool) -> Erasure {
+        Erasure { erased: self.erased + (erased as u64).min(self.left() as u64), more: self.more || more, ..self }
+    }
+
+    pub(super) fn answer(self) -> ControlParameters {
+        ControlParameters {
+            name: Some(self.prefix),
+            count: Some(self.erased),
+            // It tells the client to ask again.
+            capacity: (self.more && self.most > ERASE_AT_ONCE).then_some(ERASE_AT_ONCE),
+            ..ControlParameters::default()
+        }
+    }
 }
 
 pub(super) fn info(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
@@ -66,25 +98,37 @@ pub(super) fn info(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut
 
 /// Larder's own: what is stored under the prefix that the last component of the dataset's name holds, a Name; all where there is none.
 pub(super) fn query(forwarder: &Forwarder, now: Time, name: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
-    let prefix = match name.component(super::PREFIX_COMPONENTS) {
-        Some(argument) => Tlv::only(argument.value, types::NAME)
-            .and_then(|element| NameRef::from_value(element.value).map(|_| element.value))
-            .map_err(|error| (400, format!("malformed prefix: {error}")))?,
-        None => &[],
-    };
-    let prefix = NameRef::from_value(prefix).unwrap_or_default();
-    let mut entries: Vec<_> = forwarder.content_store.under(prefix).collect();
-    entries.sort_unstable_by_key(|entry| entry.name());
-    for entry in entries {
-        content.push(&CsObject {
+    let prefix = queried(name).map_err(|error| (400, format!("malformed prefix: {error}")))?;
+    let mut objects = forwarder.stored_under(now, prefix.as_name());
+    objects.extend(forwarder.stored_by_others());
+    objects.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    objects.iter().try_for_each(|object| content.push(object))
+}
+
+/// What the other shards are asked for it.
+pub(super) fn stored(name: NameRef<'_>) -> Option<Question> {
+    queried(name).ok().map(Question::Stored)
+}
+
+fn queried(name: NameRef<'_>) -> Result<Name, DecodeError> {
+    let Some(argument) = name.component(super::PREFIX_COMPONENTS) else { return Ok(Name::root()) };
+    let element = Tlv::only(argument.value, types::NAME)?;
+    NameRef::from_value(element.value).map(|name| name.to_name())
+}
+
+impl Forwarder {
+    /// In no order. Of more than a dataset can tell, so many that it is refused.
+    pub(super) fn stored_under(&self, now: Time, prefix: NameRef<'_>) -> Vec<CsObject> {
+        let entries = self.content_store.under(prefix).take(DATASET_BYTES / LEAST_OBJECT_BYTES);
+        let object = |entry: &Entry| CsObject {
             name: entry.name().to_name(),
             bytes: entry.packet_bytes() as u64,
             age: now.since(entry.stored),
             fresh: (entry.fresh_until > now).then(|| entry.fresh_until.since(now)),
             hits: entry.hits.into(),
-        })?;
+        };
+        entries.map(object).collect()
     }
-    Ok(())
 }
 
 /// Larder's own: hits and misses by prefix, where the host counts them ([`Forwarder::set_figures_by_prefix`]).
@@ -92,7 +136,7 @@ pub(super) fn prefixes(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: 
     if forwarder.figures_by_prefix.is_none() {
         return Err((404, "nothing is counted by prefix: set [ndn] count_by in the configuration".to_owned()));
     }
-    forwarder.figures_by_prefix(usize::MAX).iter().try_for_each(|figures| {
+    forwarder.figures_by_prefix_of_all().iter().try_for_each(|figures| {
         content.push(&CsPrefix {
             name: figures.name().to_name(),
             hits: figures.hits,
@@ -104,16 +148,16 @@ pub(super) fn prefixes(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: 
 
 fn information(forwarder: &Forwarder) -> CsInfo {
     let store = &forwarder.content_store;
-    let engine = store.engine();
-    let capacity = engine.capacity().bytes();
+    let stats = forwarder.stats_of_all();
+    let capacity = forwarder.capacity.bytes();
     CsInfo {
         capacity: capacity / NOMINAL_PACKET_BYTES,
         flags: u64::from(store.admits) * FLAG_CS_ADMIT + u64::from(store.serves) * FLAG_CS_SERVE,
-        entries: engine.len() as u64,
-        hits: store.counters.hits,
-        misses: store.counters.misses,
+        entries: stats.content_store_entries as u64,
+        hits: stats.content_store.hits,
+        misses: stats.content_store.misses,
         capacity_bytes: Some(capacity),
-        used_bytes: Some(engine.used().bytes()),
-        policy: Some(engine.spec().to_string()),
+        used_bytes: Some(stats.content_store_bytes),
+        policy: Some(forwarder.policy().to_string()),
     }
 }

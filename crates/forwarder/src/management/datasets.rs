@@ -96,7 +96,8 @@ impl Rendition {
 impl Forwarder {
     pub(super) fn on_dataset(&mut self, now: Time, interest: &Interest<'_>, function: DatasetFn) -> Outcome {
         let segment = match place(interest.name) {
-            Place::Whole => self.render(now, interest, function),
+            Place::Whole if !interest.can_be_prefix => None,
+            Place::Whole => self.render(now, interest.name, function),
             Place::Version if !interest.can_be_prefix => None,
             Place::Version => self.management.datasets.find(interest.name).and_then(|found| found.segment(0)),
             Place::Segment(number) => {
@@ -107,13 +108,18 @@ impl Forwarder {
         segment.map_or(Outcome::Unknown, Outcome::Answer)
     }
 
-    /// Makes the dataset as it is now, and answers with its first segment.
-    fn render(&mut self, now: Time, interest: &Interest<'_>, function: DatasetFn) -> Option<Bytes> {
-        let (name, _) = interest.name.strip_implicit_digest();
+    /// Whether a new rendition is asked for.
+    pub(super) fn is_of_whole_dataset(interest: &Interest<'_>) -> bool {
+        interest.can_be_prefix && matches!(place(interest.name), Place::Whole)
+    }
+
+    /// Makes the dataset as it is now; returns its first segment.
+    pub(super) fn render(&mut self, now: Time, name: NameRef<'_>, function: DatasetFn) -> Option<Bytes> {
+        let (name, _) = name.strip_implicit_digest();
         // Version and segment number take up to 20 bytes more.
         let room = MAX_PACKET_BYTES.checked_sub(SEGMENT_OVERHEAD_BYTES + 20 + name.as_bytes().len())?;
         let segment_bytes = room.min(DATASET_SEGMENT_BYTES);
-        if !interest.can_be_prefix || segment_bytes == 0 {
+        if segment_bytes == 0 {
             return None;
         }
         let mut content = Content::default();

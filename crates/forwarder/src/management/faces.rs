@@ -139,6 +139,7 @@ pub(super) fn update(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
     }
     let body = properties(id, &config, false);
     forwarder.faces.configure(id, config);
+    forwarder.tell_config(id);
     out.requests.push(HostRequest::UpdateFace(id));
     Ok(Reply::Done(body))
 }
@@ -153,13 +154,16 @@ pub(super) fn destroy(forwarder: &mut Forwarder, request: &Request<'_>, out: &mu
 }
 
 pub(super) fn list(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
-    forwarder.face_stats().iter().try_for_each(|face| content.push(&status(face.id, &face.config, &face.counters)))
+    forwarder
+        .face_stats_of_all()
+        .iter()
+        .try_for_each(|face| content.push(&status(face.id, &face.config, &face.counters)))
 }
 
 pub(super) fn query(forwarder: &Forwarder, _: Time, name: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
     let filter = require(name.component(super::PREFIX_COMPONENTS), "FaceQueryFilter")?;
     let filter = FaceQueryFilter::decode(filter.value).map_err(|error| (400, format!("malformed filter: {error}")))?;
-    let faces = forwarder.face_stats();
+    let faces = forwarder.face_stats_of_all();
     let statuses = faces.iter().map(|face| status(face.id, &face.config, &face.counters));
     statuses.filter(|status| matches(&filter, status)).try_for_each(|status| content.push(&status))
 }

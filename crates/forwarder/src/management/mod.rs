@@ -22,6 +22,7 @@ mod datasets;
 pub(crate) mod events;
 mod faces;
 mod fib;
+mod inquiry;
 mod rib;
 mod status;
 mod strategy_choice;
@@ -31,6 +32,8 @@ pub use authority::{Authorized, Rule};
 pub(crate) use datasets::{Content, Datasets};
 pub(crate) use events::Events;
 pub(crate) use faces::PendingFaces;
+use inquiry::Inquiries;
+pub use inquiry::{Question, Report};
 
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
@@ -49,6 +52,7 @@ pub(crate) struct Management {
     pub(crate) datasets: Datasets,
     pub(crate) events: Events,
     pub(crate) pending_faces: PendingFaces,
+    inquiries: Inquiries,
     /// FaceUris of the host's listeners.
     pub(crate) channels: Vec<String>,
 }
@@ -61,6 +65,7 @@ impl Management {
             datasets: Datasets::default(),
             events: Events::default(),
             pending_faces: PendingFaces::default(),
+            inquiries: Inquiries::default(),
             channels: Vec::new(),
         }
     }
@@ -81,7 +86,7 @@ enum Reply {
     Done(ControlParameters),
     /// Something else that has a body.
     Response(ControlResponse),
-    /// The host is at work.
+    /// The host is at work, or other shards.
     Later,
 }
 
@@ -95,6 +100,8 @@ type DatasetFn = fn(&Forwarder, Time, NameRef<'_>, &mut Content) -> Result<(), R
 enum Kind {
     Command(CommandFn),
     Dataset(DatasetFn),
+    /// One that is made of what all shards say to this; `None` where they need not be asked.
+    DatasetOfAll(DatasetFn, fn(NameRef<'_>) -> Option<Question>),
     /// The notification stream of face events.
     Events,
 }
@@ -115,6 +122,13 @@ const fn dataset(module: &'static str, verb: &'static str, function: DatasetFn) 
     Verb { module, verb, kind: Kind::Dataset(function), localhop: false }
 }
 
+const fn of_all(verb: Verb, question: fn(NameRef<'_>) -> Option<Question>) -> Verb {
+    match verb.kind {
+        Kind::Dataset(function) => Verb { kind: Kind::DatasetOfAll(function, question), ..verb },
+        _ => verb,
+    }
+}
+
 const fn also_localhop(verb: Verb) -> Verb {
     Verb { localhop: true, ..verb }
 }
@@ -124,8 +138,8 @@ static VERBS: &[Verb] = &[
     command("faces", "create", faces::create),
     command("faces", "update", faces::update),
     command("faces", "destroy", faces::destroy),
-    dataset("faces", "list", faces::list),
-    dataset("faces", "query", faces::query),
+    of_all(dataset("faces", "list", faces::list), inquiry::figures),
+    of_all(dataset("faces", "query", faces::query), inquiry::figures),
     dataset("faces", "channels", faces::channels),
     Verb { module: "faces", verb: "events", kind: Kind::Events, localhop: false },
     command("fib", "add-nexthop", fib::add_next_hop),
@@ -137,13 +151,13 @@ static VERBS: &[Verb] = &[
     dataset("rib", "list", rib::list),
     command("cs", "config", cs::config),
     command("cs", "erase", cs::erase),
-    dataset("cs", "info", cs::info),
-    dataset("cs", "query", cs::query),
-    dataset("cs", "prefixes", cs::prefixes),
+    of_all(dataset("cs", "info", cs::info), inquiry::figures),
+    of_all(dataset("cs", "query", cs::query), cs::stored),
+    of_all(dataset("cs", "prefixes", cs::prefixes), inquiry::figures),
     command("strategy-choice", "set", strategy_choice::set),
     command("strategy-choice", "unset", strategy_choice::unset),
     dataset("strategy-choice", "list", strategy_choice::list),
-    dataset("status", "general", status::general),
+    of_all(dataset("status", "general", status::general), inquiry::figures),
 ];
 
 /// Whether the name is one of the forwarder's own: `/localhost/nfd/…` or `/localhop/nfd/…`.
@@ -206,6 +220,9 @@ impl Forwarder {
         Ok(match found.map(|row| &row.kind) {
             Some(Kind::Command(function)) => self.on_command(arrival, interest, hash, *function, out)?,
             Some(Kind::Dataset(function)) => self.on_dataset(arrival.now, interest, *function),
+            Some(Kind::DatasetOfAll(function, question)) => {
+                self.on_dataset_of_all(arrival, interest, *function, *question, out)?
+            }
             Some(Kind::Events) => self.on_events(arrival.now, interest),
             None if is_command(name) => {
                 let text =
@@ -229,7 +246,8 @@ impl Forwarder {
         if let Some(response) = face.replay.answer(hash) {
             return Ok(Outcome::Answer(response));
         }
-        if self.management.pending_faces.contains(from, interest.name) {
+        let Management { pending_faces, inquiries, .. } = &self.management;
+        if pending_faces.contains(from, interest.name) || inquiries.contains(from, interest.name) {
             return Ok(Outcome::Wait);
         }
         let unix_millis = self.unix_millis(now);

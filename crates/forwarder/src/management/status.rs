@@ -10,7 +10,7 @@ use larder_units::Time;
 const VERSION: &str = concat!("larder-", env!("CARGO_PKG_VERSION"));
 
 pub(super) fn general(forwarder: &Forwarder, now: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
-    let stats = forwarder.stats();
+    let stats = forwarder.stats_of_all();
     content.push_fields(&ForwarderStatus {
         version: VERSION.to_owned(),
         start_timestamp_ms: forwarder.unix_millis(Time::ZERO),

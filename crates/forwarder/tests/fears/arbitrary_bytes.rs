@@ -1,8 +1,9 @@
 //! Bytes that are no packets, and packets with a byte changed.
 
 use super::world::{World, data, interest, nack};
-use larder_forwarder::DropReason;
+use larder_forwarder::{Dispatch, DropReason};
 use larder_packet::NackReason;
+use larder_packet::tlv::write_tlv;
 use proptest::prelude::*;
 
 #[test]
@@ -31,6 +32,23 @@ fn a_frame_from_a_face_that_is_gone_is_dropped() {
 }
 
 proptest! {
+    #[test]
+    fn no_bytes_lead_past_the_shards(frame in prop::collection::vec(any::<u8>(), 0..200), pending in any::<u64>(), shards in 1usize..65) {
+        let dispatch = Dispatch::new([1, 2], shards);
+        // As they are, and as a name, which is what is read.
+        let mut named = Vec::new();
+        write_tlv(&mut named, 7, &frame);
+        for typ in [5, 6] {
+            let mut packet = Vec::new();
+            write_tlv(&mut packet, typ, &named);
+            for frame in [&frame, &packet] {
+                if let Some(homes) = dispatch.homes(frame, |_| pending) {
+                    prop_assert!(homes.iter().next().is_some() && homes.iter().all(|shard| shard < shards));
+                }
+            }
+        }
+    }
+
     #[test]
     fn no_bytes_panic(frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..20)) {
         let mut world = World::new();

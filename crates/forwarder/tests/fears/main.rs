@@ -17,6 +17,7 @@ mod poisoned_cache;
 mod rate_limits;
 mod registration;
 mod scope_leak;
+mod shards_disagree;
 mod silent_refusal;
 mod simulated_hour;
 mod slow_path_kept;

@@ -22,7 +22,18 @@ pub struct Fetch {
 impl Fetch {
     /// A transfer of the file `name` that begins at `start`; the stream is its own.
     pub fn new(name: Name, start: Time, congestion: Box<dyn CongestionControl>, stream: Stream) -> Self {
-        let fetcher = Fetcher::new(name, FetchOptions::default(), congestion, None, stream);
+        Fetch::with_options(name, FetchOptions::default(), start, congestion, stream)
+    }
+
+    /// The same by other rules than `larder get`'s own.
+    pub fn with_options(
+        name: Name,
+        options: FetchOptions,
+        start: Time,
+        congestion: Box<dyn CongestionControl>,
+        stream: Stream,
+    ) -> Self {
+        let fetcher = Fetcher::new(name, options, congestion, None, stream);
         Fetch { fetcher, start, started: false, finished: None }
     }
 
@@ -42,8 +53,7 @@ impl Fetch {
             max_bytes: u64::MAX,
             ..FetchOptions::default()
         };
-        let fetcher = Fetcher::new(prefix, options, congestion, None, stream);
-        Fetch { fetcher, start, started: false, finished: None }
+        Fetch::with_options(prefix, options, start, congestion, stream)
     }
 
     /// What it did so far.

@@ -150,6 +150,8 @@ struct WrittenLink {
     overhead: u32,
     #[serde(default, deserialize_with = "mtu")]
     mtu: Option<usize>,
+    #[serde(default)]
+    reliable: bool,
     #[serde(default = "one")]
     metric: u64,
 }
@@ -192,6 +194,9 @@ impl TryFrom<WrittenLink> for LinkTable {
         if written.bursts.is_some() && written.loss > 0.0 {
             return Err("loss and bursts: keep one; good and bad are what bursts lose in each state");
         }
+        if written.reliable && written.mtu.is_none() {
+            return Err("reliable without mtu: what is sent again is a frame; state how large one is");
+        }
         Ok(LinkTable(LinkConfig {
             rate: written.rate,
             delay: written.delay,
@@ -209,6 +214,7 @@ impl TryFrom<WrittenLink> for LinkTable {
             },
             overhead_bytes: written.overhead,
             mtu: written.mtu,
+            reliable: written.reliable,
             metric: written.metric,
         }))
     }

@@ -272,6 +272,53 @@ fn large_packets_cross_small_datagrams() {
     assert_eq!(client.malformed(), 1);
 }
 
+/// The fear: what the link to another machine loses is asked for again only when the whole transfer finds it missing, and what comes twice is used twice.
+#[test]
+fn what_a_link_loses_is_lost() {
+    let forwarder = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    forwarder.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let uri = format!("udp4://{}", forwarder.local_addr().unwrap());
+    let mut client = Client::connect_to(Transport::parse(&uri, None).unwrap()).unwrap();
+    // As to another machine.
+    client.output = Output::datagrams(limits::UDP_MTU, 1);
+    client.output().send(None, |out| out.extend_from_slice(&interest("/a")));
+    let neighbour = thread::spawn(move || {
+        let mut link = Reliability::with_stranger(9);
+        let mut buffer = [0; 9000];
+        let mut next = || {
+            let (length, from) = forwarder.recv_from(&mut buffer).unwrap();
+            (buffer[..length].to_vec(), from)
+        };
+        let lost = next().0;
+        let (again, client) = next();
+        assert_ne!(lost, again, "another transmission");
+        let is_same =
+            |a: &[u8], b: &[u8]| LpPacket::decode(a).unwrap().fragment == LpPacket::decode(b).unwrap().fragment;
+        assert!(is_same(&lost, &again));
+        assert!(link.receive(Time::ZERO, &again));
+        let mut answer = Vec::new();
+        let packet = data("/a", &[7; 100]);
+        link.send(Time::ZERO, &LpHeader::default(), &packet, limits::UDP_MTU, |frame| answer.push(frame.to_vec()))
+            .unwrap();
+        // Its Ack is late: it goes twice.
+        link.on_timeout(Time::from_secs(1), limits::UDP_MTU, |frame| answer.push(frame.to_vec()));
+        answer.push(data("/b", &[]));
+        assert_eq!(answer.len(), 3);
+        answer.iter().for_each(|frame| _ = forwarder.send_to(frame, client).unwrap());
+        // It is heard of.
+        while link.counters().acknowledged == 0 {
+            let frame = next().0;
+            link.receive(Time::from_secs(1), &frame);
+        }
+    });
+    assert_eq!(receive(&mut client, 2), ["data /a false 100", "data /b false 0"]);
+    let deadline = client.now() + Duration::from_millis(100);
+    while client.now() < deadline {
+        client.receive(Some(deadline), |_, _, _| ()).unwrap();
+    }
+    neighbour.join().unwrap();
+}
+
 #[test]
 fn a_default_path_must_exist_in_a_directory_of_ours() {
     assert!(!transport::is_ours(std::path::Path::new("/nowhere/nfd.sock")));

@@ -195,6 +195,7 @@ mod tests {
         assert_eq!(file.ndn.policy.to_string(), code.ndn.policy.to_string());
         assert_eq!(file.ndn.localhop_registration, code.ndn.localhop_registration);
         assert_eq!((file.ndn.largest_packet, file.ndn.count_by), (code.ndn.largest_packet, code.ndn.count_by));
+        assert_eq!(file.ndn.shards(), code.ndn.shards());
         assert_eq!(file.ndn.udp_multicast_groups, code.ndn.udp_multicast_groups);
         assert_eq!((file.http.listen, file.http.origin), (code.http.listen, code.http.origin));
         assert_eq!((file.http.cache, file.http.max_object), (code.http.cache, code.http.max_object));
@@ -251,6 +252,7 @@ mod tests {
                 "[http.disk]\npath = \"/a\"\ncapacity = \"1GiB\"\npolicy = \"lookahead+lru\"",
                 &["larder.toml", "[http.disk] policy"],
             ),
+            ("[ndn]\nshards = 65", &["larder.toml:2", "64"]),
             ("[ndn]\nlargest_packet = \"1MiB\"", &["larder.toml:2", "64KiB"]),
             (
                 "[ndn]\nudp_multicast_groups = [\"192.0.2.1:6363\"]",

@@ -3,6 +3,7 @@
 use super::gateway::GatewayTable;
 use super::values::{address, everywhere, from_text, known_spec, parsed};
 use crate::system_message::system_message;
+use larder_forwarder::limits::SHARDS;
 use larder_forwarder::strategy::strategy_by_name;
 use larder_forwarder::{Authorized, Rule, VerifyRule};
 use larder_packet::{Certificate, Name};
@@ -42,6 +43,9 @@ pub struct NdnConfig {
     pub ethernet: Vec<String>,
     /// Interfaces whose neighbours may not hear each other.
     pub ad_hoc: Vec<String>,
+    /// Threads that forward; 0 for one a core.
+    #[serde(deserialize_with = "shards")]
+    shards: usize,
     /// Capacity of the Content Store.
     #[serde(deserialize_with = "parsed")]
     pub content_store: ByteSize,
@@ -117,6 +121,12 @@ pub enum Scope {
 }
 
 impl NdnConfig {
+    /// How many threads forward.
+    pub fn shards(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(SHARDS);
+        if self.shards == 0 { cores() } else { self.shards }
+    }
+
     /// Who may command the forwarder; reads the certificates.
     ///
     /// # Errors
@@ -299,6 +309,7 @@ impl Default for NdnConfig {
             ad_hoc: Vec::new(),
             content_store: ByteSize::from_mib(64),
             policy: known_spec("filter(theta=2)+fifo"),
+            shards: 1,
             largest_packet: larder_forwarder::limits::MAX_PACKET_BYTES,
             count_by: 0,
             localhop_registration: false,
@@ -326,6 +337,14 @@ fn udp_mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, 
         0 => Ok(None),
         576..=65_507 => Ok(Some(bytes as usize)),
         _ => Err(serde::de::Error::custom(format!("{bytes} is not between 576 and 65507, nor 0 for the default"))),
+    }
+}
+
+fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    let shards = usize::deserialize(deserializer)?;
+    match shards <= SHARDS {
+        true => Ok(shards),
+        false => Err(serde::de::Error::custom(format!("{shards} shards are more than {SHARDS}"))),
     }
 }
 

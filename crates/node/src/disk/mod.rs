@@ -61,7 +61,7 @@ struct State<M> {
     /// Who waits for what to be synced.
     settling: Vec<(u64, oneshot::Sender<()>)>,
     reads: Option<SyncSender<Read>>,
-    /// Reads that found the queue full, or were not answered in time.
+    /// Reads that found the queue or the memory full, or were not answered in time.
     reads_refused: u64,
     /// The log has failed: whether its file is empty.
     retired: Option<bool>,
@@ -157,15 +157,25 @@ impl<M: Marks + Send + 'static> Disk<M> {
         result
     }
 
-    /// Reads the value with this tag, or else the newest one; nothing where the disk has more to do than it can, or hangs.
-    pub async fn recall(&self, key: &[u8], tag: Option<u32>) -> Option<Recalled> {
-        let answered = {
+    /// Reads the value with this tag, or else the newest one; nothing where the disk has more to do than it can, or hangs, or where `hold` has no room for
+    /// so many bytes.
+    pub async fn recall<R>(
+        &self,
+        key: &[u8],
+        tag: Option<u32>,
+        hold: impl FnOnce(u64) -> Option<R>,
+    ) -> Option<(Recalled, R)> {
+        let (answered, room) = {
             let mut state = self.lock();
             let lookup = state.log.look_up(key, tag)?;
+            let Some(room) = hold(lookup.bytes()) else {
+                state.reads_refused += 1;
+                return None;
+            };
             if lookup.is_in_memory() {
                 drop(state);
                 let found = lookup.run(&self.0.file);
-                return self.lock().log.finish(&lookup, found);
+                return Some((self.lock().log.finish(&lookup, found)?, room));
             }
             let (answer, answered) = oneshot::channel();
             let queue = state.reads.as_ref()?;
@@ -173,10 +183,10 @@ impl<M: Marks + Send + 'static> Disk<M> {
                 state.reads_refused += 1;
                 return None;
             }
-            answered
+            (answered, room)
         };
         match timeout(limits::DISK_PATIENCE, answered).await {
-            Ok(answer) => answer.ok().flatten(),
+            Ok(answer) => Some((answer.ok().flatten()?, room)),
             Err(_) => {
                 self.lock().reads_refused += 1;
                 None
@@ -372,7 +382,7 @@ mod tests {
         disk.stop();
         let (reads, nobody) = sync_channel(1);
         disk.lock().reads = Some(reads);
-        assert!(disk.recall(b"key", None).await.is_none());
+        assert!(disk.recall(b"key", None, Some).await.is_none());
         drop(nobody);
         disk.with(|log, now| log.remove(b"key", now));
         let error = disk.settle().await.unwrap_err();

@@ -142,7 +142,7 @@ impl Admin {
             .name("admin".to_owned())
             .spawn(move || {
                 let doors = vec![listen::Door { listener, identity: None }];
-                listen::serve(doors, bounds, stopped, std::future::ready(()), move |_peer, _secure| {
+                listen::serve(doors, bounds, stopped, std::future::ready(()), move |_client| {
                     let pages = Arc::clone(&pages);
                     service_fn(move |request| {
                         let pages = Arc::clone(&pages);

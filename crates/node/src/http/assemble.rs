@@ -2,6 +2,7 @@
 //! client's pace is its own: no more than [`limits::PIECES_AHEAD`] pieces are ahead of it.
 
 use super::body::{BodyError, Outgoing, Upload, collect};
+use super::interim::Turn;
 use super::limits;
 use super::proxy::Proxy;
 use ::http::uri::PathAndQuery;
@@ -21,6 +22,8 @@ pub(super) struct Way {
     pub(super) scheme: &'static str,
     /// As it is keyed.
     pub(super) host: HeaderValue,
+    /// What the client hears before its response; it has it by the time that slices are asked for.
+    pub(super) interims: Option<Turn>,
 }
 
 /// What has been put together of a body.

@@ -13,8 +13,9 @@ use std::error::Error;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
 /// The body of a response to a client.
@@ -165,14 +166,23 @@ impl Body for OriginBody {
 /// A request's body on its way to the origin.
 pub(crate) enum Upload {
     /// As the client sends it.
-    Coming(Timed<Incoming>),
+    Coming(Coming),
     /// Here already; `None` where it is empty, or has been sent.
     Whole(Option<Bytes>),
 }
 
+/// A body that the client sends.
+pub(crate) struct Coming {
+    body: Timed<Incoming>,
+    /// The client waits until it is asked for it.
+    expects: bool,
+    /// Until the origin asks for it, or has had its time.
+    held: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
 impl Upload {
-    pub(super) fn new(body: Incoming) -> Upload {
-        Upload::Coming(Timed::new(body))
+    pub(super) fn new(body: Incoming, expects: bool) -> Upload {
+        Upload::Coming(Coming { body: Timed::new(body), expects, held: None })
     }
 
     pub(crate) fn empty() -> Upload {
@@ -183,11 +193,31 @@ impl Upload {
         Upload::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 
+    /// Where the client waits until it is asked for its body (RFC 9110 §10.1.1): holds it back until the gate is opened, or
+    /// [`limits::CONTINUE`] is over.
+    pub(super) fn gate(&mut self) -> Option<Gate> {
+        let Upload::Coming(coming) = self else { return None };
+        if !coming.expects {
+            return None;
+        }
+        let (open, opened) = oneshot::channel();
+        coming.held = Some(Box::pin(async {
+            let asked = async {
+                if opened.await.is_err() {
+                    // The response has come, and does not need it.
+                    std::future::pending().await
+                }
+            };
+            let _ = tokio::time::timeout(limits::CONTINUE, asked).await;
+        }));
+        Some(Gate(Mutex::new(Some(open))))
+    }
+
     /// Reads a small body that nobody takes. Answered without it, the connection would be closed on a client that is still sending, and the
     /// reset may take the answer with it (RFC 9112, section 9.6).
     pub(super) async fn take_rest(&mut self) {
         let small = |left: u64| left <= limits::UNWANTED_UPLOAD_BYTES;
-        let Upload::Coming(body) = self else { return };
+        let Upload::Coming(Coming { body, expects: false, .. }) = self else { return };
         if !body.size_hint().upper().is_none_or(small) {
             return;
         }
@@ -212,22 +242,41 @@ impl Body for Upload {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
-            Upload::Coming(body) => Pin::new(body).poll_frame(cx),
+            Upload::Coming(Coming { body, held, .. }) => {
+                if let Some(wait) = held {
+                    ready!(wait.as_mut().poll(cx));
+                    *held = None;
+                }
+                Pin::new(body).poll_frame(cx)
+            }
             Upload::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Upload::Coming(body) => body.is_end_stream(),
+            Upload::Coming(coming) => coming.body.is_end_stream(),
             Upload::Whole(bytes) => bytes.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Upload::Coming(body) => body.size_hint(),
+            Upload::Coming(coming) => coming.body.size_hint(),
             Upload::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+        }
+    }
+}
+
+/// What a request's body waits behind.
+pub(super) struct Gate(Mutex<Option<oneshot::Sender<()>>>);
+
+impl Gate {
+    /// The origin asks for it.
+    pub(super) fn open(&self) {
+        if let Some(open) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // The body may have gone.
+            let _ = open.send(());
         }
     }
 }

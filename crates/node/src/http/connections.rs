@@ -16,10 +16,13 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::error::Error;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
@@ -37,7 +40,11 @@ pub(crate) struct Server {
 struct Idle {
     sender: SendRequest<Upload>,
     since: Instant,
+    _place: SemaphorePermit<'static>,
 }
+
+/// Places for idle connections to all servers together.
+static IDLE: Semaphore = Semaphore::const_new(limits::ORIGIN_IDLE_IN_ALL);
 
 /// Why a server gave no response, and in words.
 pub(crate) type Failed = (UpstreamFailure, String);
@@ -66,7 +73,8 @@ impl Server {
         loop {
             let (mut sender, is_fresh) = match kept_may_serve.then(|| self.take()).flatten() {
                 Some(sender) => (sender, false),
-                None => match self.connect().await {
+                // Boxed: it is rare, and a handshake's state would make every request's as large.
+                None => match Box::pin(self.connect()).await {
                     Ok(sender) => (sender, true),
                     Err(failed) => {
                         request.body_mut().take_rest().await;
@@ -108,8 +116,11 @@ impl Server {
 
     fn give_back(&self, sender: SendRequest<Upload>) {
         let mut idle = lock(&self.idle[threads::current()]);
-        if idle.len() < limits::ORIGIN_IDLE_CONNECTIONS && !sender.is_closed() {
-            idle.push(Idle { sender, since: Instant::now() });
+        if idle.len() < limits::ORIGIN_IDLE_CONNECTIONS
+            && !sender.is_closed()
+            && let Ok(place) = IDLE.try_acquire()
+        {
+            idle.push(Idle { sender, since: Instant::now(), _place: place });
         }
     }
 
@@ -127,22 +138,34 @@ impl Server {
         timeout(limits::CONNECT, opened).await.map_err(|_| late())?.map_err(unreachable)
     }
 
-    /// To the first of its addresses that answers; each but the last has its share of the time.
     async fn open(&self) -> io::Result<TcpStream> {
         let addresses: Vec<_> = tokio::net::lookup_host((self.host.as_str(), self.port)).await?.collect();
-        let share = limits::CONNECT / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
-        let last = addresses.last().copied();
-        let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in addresses {
-            // The last has what is left of the whole, which the caller bounds.
-            let share = if Some(address) == last { limits::CONNECT } else { share };
-            match timeout(share, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(error)) => failed = error,
-                Err(_) => failed = io::ErrorKind::TimedOut.into(),
-            }
+        first_of(&addresses).await
+    }
+}
+
+/// To whichever of the addresses answers first (RFC 8305, "happy eyeballs"): each is tried [`limits::CONNECT_STAGGER`] after the one before, or as
+/// soon as that has failed, and those before go on meanwhile. The system's order is kept, which RFC 6724 has sorted.
+async fn first_of(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+    let pause = limits::CONNECT / u32::try_from(addresses.len() + 1).unwrap_or(u32::MAX);
+    let pause = pause.min(limits::CONNECT_STAGGER);
+    let mut attempts = JoinSet::new();
+    let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut left = addresses.iter();
+    loop {
+        let next = left.next();
+        if let Some(address) = next {
+            attempts.spawn(TcpStream::connect(*address));
         }
-        Err(failed)
+        // The last have what is left of the whole, which the caller bounds.
+        let patience = if next.is_some() && left.len() > 0 { pause } else { limits::CONNECT };
+        match timeout(patience, attempts.join_next()).await {
+            Ok(Some(Ok(Ok(stream)))) => return Ok(stream),
+            Ok(Some(Ok(Err(error)))) => failed = error,
+            Ok(Some(Err(error))) => failed = io::Error::other(error),
+            Ok(None) => return Err(failed),
+            Err(_) => {}
+        }
     }
 }
 
@@ -155,6 +178,7 @@ fn spare(request: &Request<Upload>) -> Option<Request<Upload>> {
     *spare.method_mut() = request.method().clone();
     *spare.uri_mut() = request.uri().clone();
     *spare.headers_mut() = request.headers().clone();
+    *spare.extensions_mut() = request.extensions().clone();
     Some(spare)
 }
 
@@ -213,7 +237,6 @@ mod tests {
     use super::*;
     use ::http::Method;
     use socket2::{Domain, Socket, Type};
-    use std::net::SocketAddr;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -238,6 +261,30 @@ mod tests {
         let asked = server(address.as_socket().unwrap()).ask(Request::new(Upload::empty())).await;
         let (failure, text) = asked.err().unwrap();
         assert_eq!(failure, UpstreamFailure::Unreachable, "{text}");
+    }
+
+    /// The fear: a server that has an address of each kind, of which one leads nowhere, costs every client its time-out.
+    #[tokio::test]
+    async fn an_address_that_does_not_answer_costs_a_moment() {
+        let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        silent.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        silent.listen(0).unwrap();
+        let nowhere = silent.local_addr().unwrap().as_socket().unwrap();
+        let waiting = [(); 8].map(|()| Socket::new(Domain::IPV4, Type::STREAM, None).unwrap());
+        for socket in &waiting {
+            socket.set_nonblocking(true).unwrap();
+            let _ = socket.connect(&nowhere.into());
+        }
+        let refusing = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let good = listener.local_addr().unwrap();
+        for addresses in [&[nowhere, good][..], &[refusing, good], &[nowhere, refusing, good], &[good, nowhere]] {
+            let found = first_of(addresses).await.unwrap().peer_addr().unwrap();
+            assert_eq!(found, good, "{addresses:?}");
+        }
+        let error = first_of(&[refusing, refusing]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(first_of(&[]).await.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     /// The fears: every request costs a handshake; one that the server has closed fails the next request; idle ones stay for ever.

@@ -3,7 +3,7 @@
 use crate::disk::{Disk, DiskConfig, DiskFigures};
 use bytes::Bytes;
 use larder_disk::Verdict;
-use larder_http::{Judgement, Purge, PurgeMarks, Recalled, Scope, SecondTier};
+use larder_http::{Budget, Judgement, Purge, PurgeMarks, Recalled, Scope, SecondTier};
 use larder_units::Streams;
 use serde_json::{Value, json};
 
@@ -73,9 +73,10 @@ impl SecondTier for Tier {
 }
 
 /// What the disk tier found.
-pub(super) async fn recall(disk: &HttpDisk, key: &[u8], variant: Option<u32>) -> Option<Recalled> {
-    let larder_disk::Recalled { value, expired, position } = disk.recall(key, variant).await?;
-    Some(Recalled { response: value, expired, position })
+pub(super) async fn recall(disk: &HttpDisk, key: &[u8], variant: Option<u32>, budget: &Budget) -> Option<Recalled> {
+    let (found, room) = disk.recall(key, variant, |bytes| budget.reserve(bytes)).await?;
+    let larder_disk::Recalled { value, expired, position } = found;
+    Some(Recalled { response: value, expired, position, room })
 }
 
 /// Its figures for the status page.

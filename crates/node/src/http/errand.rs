@@ -1,6 +1,7 @@
 //! A request on its way to the origin, and what the origin is told of the client.
 
 use super::assemble::Way;
+use super::interim::Turn;
 use ::http::header::HOST;
 use ::http::request::Parts;
 use ::http::uri::PathAndQuery;
@@ -16,12 +17,17 @@ pub(super) struct Errand {
     pub(super) scheme: &'static str,
     /// As it is keyed: what `EXAMPLE.com:80` gets is stored for `example.com`.
     pub(super) host: HeaderValue,
+    /// The client waits with its body until it is asked for (RFC 9110 §10.1.1).
+    pub(super) expects: bool,
+    /// What the client hears before its response.
+    pub(super) interims: Option<Turn>,
 }
 
 impl Errand {
     pub(super) fn way(&self) -> Way {
         let target = self.parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-        Way { target, peer: self.peer.clone(), scheme: self.scheme, host: self.host.clone() }
+        let interims = self.interims.clone();
+        Way { target, peer: self.peer.clone(), scheme: self.scheme, host: self.host.clone(), interims }
     }
 
     /// Its head, for the cache.

@@ -55,8 +55,18 @@ pub const BODY_STALL: Duration = Duration::from_secs(30);
 /// For a connection to the origin. On one network it takes milliseconds; three seconds survive two lost SYNs.
 pub const CONNECT: Duration = Duration::from_secs(4);
 
+/// Between two addresses of one server that are tried (RFC 8305 §5 recommends as much).
+pub const CONNECT_STAGGER: Duration = Duration::from_millis(250);
+
 /// From the request to the head of the origin's response (nginx's default).
 pub const RESPONSE: Duration = Duration::from_secs(60);
+
+/// An origin that a client's body waits for (`Expect: 100-continue`) is given so long to ask for it, as curl does: older ones never ask.
+pub const CONTINUE: Duration = Duration::from_secs(1);
+
+/// Bytes of interim responses that wait for their client. Real ones are a few lines; an origin may send them without end, and what comes past
+/// this is dropped.
+pub const INTERIM_BYTES: usize = 16 * 1024;
 
 /// Servers of one origin: a bit each says which a request has tried.
 pub const SERVERS: usize = 64;
@@ -83,9 +93,9 @@ pub const PROBE: Duration = Duration::from_secs(5);
 /// Between two looks whether probes are due.
 pub const PROBE_LOOK: Duration = Duration::from_secs(1);
 
-/// What waits to be written to the disk tier takes up to this share of the cache's capacity (an eighth) beside it, from 8 MiB to a GiB: half a second
-/// of a disk's throughput, and less than the memory that may be used beside what is configured.
-pub const DISK_QUEUE_SHARE: u64 = 8;
+/// What waits to be written to the disk tier takes up to this share of the cache's capacity (a sixteenth) beside it, from 8 MiB to a GiB. It is taken
+/// from the room for bodies under way, a quarter of the capacity (`larder_http::limits::FILL_SHARE`). What reclaiming reads is not counted: a record at a time.
+pub const DISK_QUEUE_SHARE: u64 = 16;
 
 /// The smallest such queue: some of the disk's writes (a MiB, `larder_disk::limits::WRITE_BYTES`). One that held a single write would be full, and
 /// drop what comes, before that write is due.
@@ -94,6 +104,9 @@ pub const DISK_QUEUE_LEAST_BYTES: u64 = 8 << 20;
 /// Idle connections that each request thread keeps to one server: as many as bursts need. With [`ORIGIN_IDLE`] they are as many as were needed at once
 /// in the last seconds, at most.
 pub const ORIGIN_IDLE_CONNECTIONS: usize = 128;
+
+/// Idle connections to all servers together: each holds a descriptor and some KiB, and servers times threads would be hundreds of thousands.
+pub const ORIGIN_IDLE_IN_ALL: usize = 4096;
 
 /// An idle connection to the origin is closed after this. Servers close theirs after 5 (Node, Apache) to 75 seconds (nginx); whoever is
 /// first spares the other a failed request.
@@ -119,7 +132,7 @@ pub const STOP_NOTICE: Duration = Duration::from_millis(500);
 /// Between two lines in the log about connections that cannot be accepted: out of descriptors, it would be twenty a second.
 pub const ACCEPT_WARNING: Duration = Duration::from_secs(1);
 
-/// This many times our own name in `Via` means that the request goes round in a circle. A chain of so many caches is not built; each
+/// This many times our own name in `Via` or `CDN-Loop` means that the request goes round in a circle. A chain of so many caches is not built; each
 /// round costs a connection on both sides.
 pub const OWN_VIA: usize = 8;
 

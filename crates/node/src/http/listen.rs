@@ -1,6 +1,8 @@
 //! Accepting connections, TLS on some of them, and serving HTTP/1 or HTTP/2 on them, until told to stop.
 
+use super::client_stream::ClientStream;
 use super::http2::http2;
+use super::interim::Interims;
 use super::limits;
 use super::tls::{self, Identity};
 use hyper::body::{Body, Incoming};
@@ -72,14 +74,23 @@ impl Bounds {
     }
 }
 
+/// Who has connected.
+pub(super) struct Client {
+    pub(super) address: SocketAddr,
+    /// By TLS.
+    pub(super) is_secure: bool,
+    /// What is sent to it ahead of a response.
+    pub(super) interims: Interims,
+}
+
 /// Serves every connection with a service of its own, on this thread, until `stopped` fires or its sender is gone. Then requests under way
-/// have [`limits::STOP_GRACE`]. The service is told who comes, and whether by TLS; `beside` runs on the same thread.
+/// have [`limits::STOP_GRACE`]. The service is told who comes; `beside` runs on the same thread.
 pub(super) fn serve<S, B>(
     doors: Vec<Door>,
     bounds: Bounds,
     stopped: oneshot::Receiver<()>,
     beside: impl Future<Output = ()> + Send + 'static,
-    service: impl Fn(SocketAddr, bool) -> S + Send + Sync + 'static,
+    service: impl Fn(Client) -> S + Send + Sync + 'static,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
     S::Future: Send + Unpin + 'static,
@@ -104,7 +115,7 @@ async fn accept_all<S, B>(
     doors: Vec<Door>,
     bounds: Bounds,
     stopped: oneshot::Receiver<()>,
-    service: impl Fn(SocketAddr, bool) -> S + Send + Sync + 'static,
+    service: impl Fn(Client) -> S + Send + Sync + 'static,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
     S::Future: Send + Unpin + 'static,
@@ -129,12 +140,8 @@ async fn accept_all<S, B>(
     }
 }
 
-async fn accept<S, B>(
-    door: Door,
-    bounds: Bounds,
-    mut stop: watch::Receiver<()>,
-    service: Arc<impl Fn(SocketAddr, bool) -> S>,
-) where
+async fn accept<S, B>(door: Door, bounds: Bounds, mut stop: watch::Receiver<()>, service: Arc<impl Fn(Client) -> S>)
+where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
@@ -160,11 +167,13 @@ async fn accept<S, B>(
         // The semaphore is never closed.
         let Ok(place) = place else { break };
         match accepted {
-            Ok((stream, peer)) => {
+            Ok((stream, address)) => {
                 let _ = stream.set_nodelay(true);
-                let service = service(peer, door.identity.is_some());
+                let interims = Interims::default();
+                let is_secure = door.identity.is_some();
+                let service = service(Client { address, is_secure, interims: interims.clone() });
                 let identity = door.identity.as_ref().map(|identity| identity.current());
-                let connection = connect(stream, identity, service, bounds.header_read, stop.clone());
+                let connection = connect((stream, interims), identity, service, bounds.header_read, stop.clone());
                 tokio::spawn(async move {
                     connection.await;
                     drop(place);
@@ -204,7 +213,7 @@ impl Failing {
 
 /// One connection, from its first to its last request.
 async fn connect<S, B>(
-    stream: TcpStream,
+    (stream, interims): (TcpStream, Interims),
     identity: Option<Arc<ServerConfig>>,
     service: S,
     header_read: Duration,
@@ -218,7 +227,7 @@ async fn connect<S, B>(
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let stream = Patient { stream, stalled: None };
-    let Some(identity) = identity else { return http1(stream, service, header_read, stop).await };
+    let Some(identity) = identity else { return http1((stream, interims), service, header_read, stop).await };
     let handshake = timeout(limits::HANDSHAKE, TlsAcceptor::from(identity).accept(stream));
     let stream = tokio::select! {
         shaken = handshake => match shaken {
@@ -230,12 +239,12 @@ async fn connect<S, B>(
     };
     match stream.get_ref().1.alpn_protocol() {
         Some(tls::H2) => Box::pin(http2(stream, service, header_read, stop)).await,
-        _ => Box::pin(http1(stream, service, header_read, stop)).await,
+        _ => Box::pin(http1((stream, interims), service, header_read, stop)).await,
     }
 }
 
 async fn http1<S, B>(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    (stream, interims): (impl AsyncRead + AsyncWrite + Unpin, Interims),
     service: S,
     header_read: Duration,
     mut stop: watch::Receiver<()>,
@@ -251,7 +260,7 @@ async fn http1<S, B>(
         .header_read_timeout(header_read)
         .max_header_size(limits::HEADER_BYTES)
         .max_buf_size(limits::BUFFER_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(ClientStream::new(stream, interims)), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

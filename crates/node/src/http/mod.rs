@@ -19,21 +19,23 @@
 //! frameworks take for the target are removed (a list in `errand.rs`): they are not part of the key, so what they select must not be
 //! stored under it.
 //!
-//! A request that has our name eight times in `Via` goes round in a circle and gets 508 (`round_trip.rs`); `Max-Forwards` of OPTIONS and
+//! A request that has our name eight times in `Via` or `CDN-Loop` goes round in a circle and gets 508 (`round_trip.rs`); `Max-Forwards` of OPTIONS and
 //! TRACE is counted (`max_forwards.rs`).
 //!
 //! # What is missing
-//! HTTP/2 without TLS, and towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass),
-//! refusing requests with both `Content-Length` and `Transfer-Encoding` (hyper drops the former and closes the connection after the answer, as RFC 9112
-//! §6.3 allows), and interim responses towards clients (hyper sends none).
+//! HTTP/2 without TLS, and towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass; a 101 that nobody asked for is no
+//! response), and interim responses towards clients of HTTP/2 (hyper's server sends none; `interim.rs` has those of HTTP/1.1).
 
 pub mod admin;
 mod assemble;
 mod body;
+mod client_stream;
 mod connections;
 mod disk;
 mod errand;
+mod framing;
 mod http2;
+mod interim;
 pub mod limits;
 mod listen;
 mod max_forwards;
@@ -140,6 +142,12 @@ pub struct Http {
     tls_identity: Option<Arc<Identity>>,
 }
 
+/// What [`Http::reload`] has read.
+pub struct HttpReload {
+    origins: Origins,
+    identity: Option<rustls::ServerConfig>,
+}
+
 /// The way to the origins of a cache that listens there; what is as it was in `before` is taken over.
 fn origins(config: &HttpConfig, local: SocketAddr, before: Option<&Origins>) -> Result<Origins, String> {
     let fallback = match &config.upstream {
@@ -202,7 +210,10 @@ impl Http {
         let mut cache =
             larder_http::Cache::new(&cache, streams).map_err(|error: SpecError| format!("[http] policy: {error}"))?;
         if let Some(disk) = &disk {
-            cache.set_tier(Box::new(disk::Tier(disk.clone())));
+            cache.set_tier(
+                Box::new(disk::Tier(disk.clone())),
+                config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue),
+            );
         }
         let mut doors = vec![listen::Door { listener, identity: None }];
         let (mut local_tls, mut tls_identity) = (None, None);
@@ -227,9 +238,7 @@ impl Http {
             let serve = move || {
                 threads::enter(number);
                 let checks = check_origins(Arc::downgrade(&serving), number == 0);
-                listen::serve(doors, bounds, stopped, checks, move |peer, secure| {
-                    service::Service::new(&serving, peer, if secure { "https" } else { "http" })
-                });
+                listen::serve(doors, bounds, stopped, checks, move |client| service::Service::new(&serving, client));
                 let first = on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
                 first.into_iter().for_each(|on_end| on_end());
             };
@@ -259,18 +268,26 @@ impl Http {
         Arc::new(Purging::new(Arc::clone(&self.proxy), token))
     }
 
-    /// Takes over what of another configuration can change while it runs: the origins, and the certificate and key, whose files are read again.
-    /// Requests under way go on as they began. Where anything is wrong, everything stays as it is.
+    /// What of another configuration can change while it runs: the origins, and the certificate and key, whose files are read again. Nothing has
+    /// changed yet.
     ///
     /// # Errors
     /// One line that names the setting and what is wrong with it.
-    pub fn reload(&self, config: &HttpConfig) -> Result<(), String> {
+    pub fn reload(&self, config: &HttpConfig) -> Result<HttpReload, String> {
         let origins = origins(config, self.local, Some(&self.proxy.origins()))?;
-        if let (Some(identity), Some(tls)) = (&self.tls_identity, &config.tls) {
-            identity.reload(tls)?;
+        let identity = match (&self.tls_identity, &config.tls) {
+            (Some(_), Some(tls)) => Some(tls::read(tls)?),
+            _ => None,
+        };
+        Ok(HttpReload { origins, identity })
+    }
+
+    /// Takes it over. Requests under way go on as they began.
+    pub fn take_over(&self, reload: HttpReload) {
+        if let (Some(running), Some(identity)) = (&self.tls_identity, reload.identity) {
+            running.set(identity);
         }
-        self.proxy.set_origins(origins);
-        Ok(())
+        self.proxy.set_origins(reload.origins);
     }
 
     /// Stops accepting, gives requests under way [`limits::STOP_GRACE`], and returns when the threads have ended.

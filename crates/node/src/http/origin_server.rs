@@ -32,7 +32,7 @@ impl OriginServer {
                 .name("origin".to_owned())
                 .spawn(move || {
                     let doors = vec![listen::Door { listener, identity: None }];
-                    listen::serve(doors, bounds, stopped, std::future::ready(()), |_peer, _secure| {
+                    listen::serve(doors, bounds, stopped, std::future::ready(()), |_client| {
                         service_fn(|request| Box::pin(respond(request)))
                     });
                 })

@@ -12,8 +12,8 @@ use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{
-    Answer, Assembled, Assembly, Boarding, Cache, Completion, Exchange, Fill, Follower, Now, Piece, Purge, Recall,
-    Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
+    Answer, Assembled, Assembly, Boarding, Budget, Cache, Completion, Exchange, Fill, Follower, Now, Piece, Purge,
+    Recall, Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
 };
 use larder_units::Time;
 use std::future::{Future, poll_fn};
@@ -31,6 +31,8 @@ pub(super) struct Proxy {
     /// Replaced as a whole; requests under way keep what they began with.
     origins: Mutex<Arc<Origins>>,
     disk: Option<HttpDisk>,
+    /// For what is recalled from it.
+    budget: Budget,
     /// Places for [`limits::UNDER_WAY`].
     under_way: Arc<Semaphore>,
     /// Places for [`limits::BACKGROUND`].
@@ -50,11 +52,13 @@ struct State {
 
 impl Proxy {
     pub(super) fn new(cache: Cache, origins: Origins, disk: Option<HttpDisk>) -> Proxy {
+        let budget = cache.budget();
         let state = Mutex::new(State { cache, since_job_check: 0, job_running: false });
         Proxy {
             state,
             origins: Mutex::new(Arc::new(origins)),
             disk,
+            budget,
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
             started: Instant::now(),
@@ -105,7 +109,8 @@ impl Proxy {
         }
     }
 
-    pub(super) fn complete(&self, fill: Box<Fill>) {
+    pub(super) fn complete(&self, mut fill: Box<Fill>) {
+        fill.fit();
         let now = self.now();
         if self.lock().cache.on_complete(fill, now) == Completion::Truncated {
             tracing::debug!("the origin's body was not as long as it said");
@@ -144,7 +149,7 @@ impl Proxy {
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
         introduce(&mut headers, way);
-        self.origins().ask(method, &way.host, way.target.clone(), headers, body).await
+        self.origins().ask(method, way, headers, body).await
     }
 
     /// A response whose body is put together from slices.
@@ -232,7 +237,7 @@ impl Proxy {
         errand: Errand,
         body: Incoming,
     ) -> Response<Outgoing> {
-        let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body) };
+        let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body, errand.expects) };
         let place = self.place().await;
         let is_shared = exchange.is_shared();
         let forwarding = Box::pin(async move {
@@ -254,6 +259,7 @@ impl Proxy {
 
     /// Validates in the background what has just been served stale.
     pub(super) fn refresh(self: &Arc<Self>, exchange: Box<Exchange>, mut errand: Errand) {
+        errand.interims = None;
         let Ok(place) = Arc::clone(&self.background).try_acquire_owned() else { return };
         errand.parts.method = Method::GET;
         let proxy = Arc::clone(self);
@@ -274,7 +280,7 @@ impl Proxy {
     ) -> Result<Box<Exchange>, Box<Response<Outgoing>>> {
         let mut variant = None;
         while let (Some(disk), Some(key)) = (&self.disk, exchange.recall_key()) {
-            let recalled = disk::recall(disk, &key, variant).await;
+            let recalled = disk::recall(disk, &key, variant, &self.budget).await;
             let now = self.now();
             match self.lock().cache.on_recalled(exchange, recalled, &errand.head(false), now) {
                 Recall::Answer(answer) => return Err(Box::new(sent(answer))),
@@ -395,6 +401,8 @@ pub(super) fn plain_error(status: StatusCode, text: impl Into<Bytes>) -> Respons
 
 #[cfg(test)]
 mod tests {
+    use super::super::interim::Interims;
+    use super::super::listen::Client;
     use super::super::service::Service;
     use super::*;
     use hyper_util::rt::TokioIo;
@@ -421,7 +429,9 @@ mod tests {
         let proxy = proxy();
         let ask = async |target: &str| {
             let (near, mut far) = tokio::io::duplex(4096);
-            let service = Service::new(&proxy, ([127, 0, 0, 1], 1).into(), "http");
+            let client =
+                Client { address: ([127, 0, 0, 1], 1).into(), is_secure: false, interims: Interims::default() };
+            let service = Service::new(&proxy, client);
             tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(near), service));
             far.write_all(format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
             let mut start = [0; 12];

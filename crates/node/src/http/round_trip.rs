@@ -36,7 +36,7 @@ fn connected(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether our own name stands in `Via` (RFC 9110 §7.6.3) too often. Once is no circle: caches may stand in a row, all of the same name.
+/// Whether our own name stands in `Via` (RFC 9110 §7.6.3) or `CDN-Loop` (RFC 8586) too often. Once is no circle: caches may stand in a row, all of the same name.
 pub(super) fn goes_round(headers: &HeaderMap) -> bool {
     larder_http::times_passed(headers) >= limits::OWN_VIA
 }

@@ -2,6 +2,8 @@
 
 use super::body::Outgoing;
 use super::errand::{Errand, head};
+use super::interim::{Interims, Last, Turn};
+use super::listen::Client;
 use super::proxy::{Proxy, plain_error, sent};
 use super::{max_forwards, round_trip};
 use ::http::header::{COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
@@ -13,7 +15,6 @@ use hyper::body::{Body, Incoming};
 use larder_http::Step;
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -25,12 +26,15 @@ pub(super) struct Service {
     peer: HeaderValue,
     /// `http` or `https`.
     scheme: &'static str,
+    interims: Interims,
 }
 
 impl Service {
-    pub(super) fn new(proxy: &Arc<Proxy>, peer: SocketAddr, scheme: &'static str) -> Service {
-        let peer = HeaderValue::try_from(peer.ip().to_canonical().to_string()).expect("an address is visible ASCII");
-        Service { proxy: Arc::clone(proxy), peer, scheme }
+    pub(super) fn new(proxy: &Arc<Proxy>, client: Client) -> Service {
+        let peer = client.address.ip().to_canonical().to_string();
+        let peer = HeaderValue::try_from(peer).expect("an address is visible ASCII");
+        let scheme = if client.is_secure { "https" } else { "http" };
+        Service { proxy: Arc::clone(proxy), peer, scheme, interims: client.interims }
     }
 }
 
@@ -62,8 +66,12 @@ impl hyper::service::Service<Request<Incoming>> for Service {
             return Responding::Now(Some(refuse("the host has odd characters")));
         };
         let goes_round = round_trip::goes_round(&parts.headers);
-        parts.headers.remove(EXPECT);
-        let (proxy, errand) = (Arc::clone(&self.proxy), Errand { parts, peer: self.peer.clone(), scheme, host });
+        // RFC 9110 §10.1.1: of HTTP/1.0 it MUST be ignored; for HTTP/2, hyper asks for no body.
+        let is_current = parts.version == Version::HTTP_11;
+        let expects = parts.headers.remove(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE));
+        let turn = is_current.then(|| self.interims.turn());
+        let (proxy, interims) = (Arc::clone(&self.proxy), turn.clone());
+        let errand = Errand { parts, peer: self.peer.clone(), scheme, host, expects: is_current && expects, interims };
         match step {
             Step::Answer(answer) => Responding::Now(Some(sent(answer))),
             Step::Assemble(_) if goes_round => {
@@ -72,8 +80,8 @@ impl hyper::service::Service<Request<Incoming>> for Service {
             }
             Step::Assemble(assembled) => Responding::Now(Some(proxy.assembled(assembled, errand.way()))),
             Step::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(&exchange))),
-            Step::Forward(exchange) => Responding::Later(Box::pin(proxy.send_forward(exchange, errand, body))),
-            Step::Follow(follower) => Responding::Later(Box::pin(proxy.follow(follower, errand, body))),
+            Step::Forward(exchange) => Responding::later(turn, proxy.send_forward(exchange, errand, body)),
+            Step::Follow(follower) => Responding::later(turn, proxy.follow(follower, errand, body)),
             Step::Refresh(answer, exchange) => {
                 if !goes_round {
                     proxy.refresh(exchange, errand);
@@ -84,10 +92,18 @@ impl hyper::service::Service<Request<Incoming>> for Service {
     }
 }
 
+const CONTINUE: &[u8] = b"100-continue";
+
 /// A hit needs no boxed future.
 pub(super) enum Responding {
     Now(Option<Response<Outgoing>>),
-    Later(Pin<Box<dyn Future<Output = Response<Outgoing>> + Send>>),
+    Later(Last<Pin<Box<dyn Future<Output = Response<Outgoing>> + Send>>>),
+}
+
+impl Responding {
+    fn later(turn: Option<Turn>, future: impl Future<Output = Response<Outgoing>> + Send + 'static) -> Responding {
+        Responding::Later(Last::new(turn, Box::pin(future)))
+    }
 }
 
 impl Future for Responding {
@@ -96,7 +112,7 @@ impl Future for Responding {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
             Responding::Now(response) => response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
-            Responding::Later(future) => future.as_mut().poll(cx).map(Ok),
+            Responding::Later(last) => Pin::new(last).poll(cx).map(Ok),
         }
     }
 }
@@ -115,6 +131,10 @@ fn authority<'a>(parts: &'a Parts, scheme: &str, fallback: &'a str) -> Result<&'
     if parts.method == Method::CONNECT {
         return Err("this is no tunnel");
     }
+    // RFC 9112 §3.2.4: for OPTIONS only.
+    if parts.uri.path() == "*" && parts.method != Method::OPTIONS {
+        return Err("the target is no path");
+    }
     let mut hosts = parts.headers.get_all(HOST).into_iter();
     let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().map_err(|_| "the host has odd characters")?,
@@ -131,8 +151,14 @@ fn authority<'a>(parts: &'a Parts, scheme: &str, fallback: &'a str) -> Result<&'
         Some(authority) => authority.as_str(),
         None => host,
     };
-    let sound = |text: &str| is_plain(text) || !text.contains('@') && text.parse::<Authority>().is_ok();
+    let sound = |text: &str| is_plain(text) || text.parse::<Authority>().is_ok_and(|authority| is_host(&authority));
     if sound(host) && (named == host || sound(named)) { Ok(named) } else { Err("the host is not a host") }
+}
+
+/// RFC 3986 §3.2: no user, and a port of digits.
+fn is_host(authority: &Authority) -> bool {
+    let port = authority.as_str().strip_prefix(authority.host()).and_then(|rest| rest.strip_prefix(':').or(Some(rest)));
+    port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// A name or an IPv4 address, with a port or without: what nearly all hosts are, so that the grammar need not be gone through for each request.

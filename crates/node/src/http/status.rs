@@ -110,7 +110,11 @@ impl StatusSource for CacheSource {
         metrics.gauge("larder_http_used_bytes", "Bytes stored, with headers and structures", used as f64);
         metrics.gauge("larder_http_capacity_bytes", "Bytes that may be stored", capacity as f64);
         metrics.gauge("larder_http_objects", "Responses stored now", objects as f64);
-        metrics.gauge("larder_http_filling_bytes", "Bodies being received for the store", filling as f64);
+        metrics.gauge(
+            "larder_http_filling_bytes",
+            "Bodies under way: received for the store, or recalled from the disk tier",
+            filling as f64,
+        );
         if let Some(disk) = self.proxy.disk() {
             disk_metrics(metrics, &disk.figures());
         }

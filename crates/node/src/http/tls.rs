@@ -24,22 +24,17 @@ pub struct TlsConfig {
 pub(super) struct Identity(RwLock<Arc<ServerConfig>>);
 
 impl Identity {
-    /// Reads the files.
+    /// Of the files.
     ///
     /// # Errors
-    /// One line: the file and what is wrong with it.
+    /// As [`read`].
     pub(super) fn read(config: &TlsConfig) -> Result<Identity, String> {
         Ok(Identity(RwLock::new(Arc::new(read(config)?))))
     }
 
-    /// Reads the files again; where that fails, everything stays as it is.
-    ///
-    /// # Errors
-    /// As [`Identity::read`].
-    pub(super) fn reload(&self, config: &TlsConfig) -> Result<(), String> {
-        let read = Arc::new(read(config)?);
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = read;
-        Ok(())
+    /// From now on, for new connections.
+    pub(super) fn set(&self, config: ServerConfig) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
     }
 
     pub(super) fn current(&self) -> Arc<ServerConfig> {
@@ -50,7 +45,11 @@ impl Identity {
 /// What ALPN calls HTTP/2.
 pub(super) const H2: &[u8] = b"h2";
 
-fn read(config: &TlsConfig) -> Result<ServerConfig, String> {
+/// Reads the files.
+///
+/// # Errors
+/// One line: the file and what is wrong with it.
+pub(super) fn read(config: &TlsConfig) -> Result<ServerConfig, String> {
     fn wrong<E: fmt::Display>(key: &str, path: &Path) -> impl Fn(E) -> String {
         let place = format!("[http.tls] {key}: {}", path.display());
         move |error| format!("{place}: {error}")

@@ -32,8 +32,14 @@ impl Trust {
             None => rustls_native_certs::load_native_certs().certs,
         };
         let mut store = RootCertStore::empty();
-        // The system's may hold some that rustls does not read.
-        let (added, _) = store.add_parsable_certificates(roots.iter().cloned());
+        let (added, ignored) = store.add_parsable_certificates(roots.iter().cloned());
+        // The system's may hold some that rustls does not read; a file was named for what is in it.
+        if let Some(path) = ca.filter(|_| ignored > 0) {
+            let (path, all) = (path.display(), roots.len());
+            return Err(format!(
+                "[http] origin_ca: {path}: {ignored} of its {all} certificates cannot be used; take them out, or renew them"
+            ));
+        }
         if added == 0 {
             let text = "[http] origin_ca: no usable certificate, so that no https:// origin could be believed";
             return Err(format!("{text}; install the system's (ca-certificates), or name a PEM file"));

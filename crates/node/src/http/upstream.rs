@@ -1,15 +1,17 @@
 //! The way to the origins: which of them a request is for, the connections to its servers, or the generated origin. Which server of an origin is
 //! asked is decided in `servers.rs`; here it is asked, and asked elsewhere where that may be done twice.
 
+use super::assemble::Way;
 use super::body::{OriginBody, Upload};
 use super::connections::{Failed, Server};
+use super::interim::Turn;
 use super::servers::{self, Servers, Tried};
 use super::trust::Trust;
 use super::{HttpConfig, OriginGroup, Upstream, limits, named, origin};
 use crate::pair::edge::Handle;
-use ::http::header::HOST;
+use ::http::header::{EXPECT, HOST};
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
-use ::http::{HeaderMap, HeaderValue, Method, Request, Response};
+use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Body;
 use larder_http::UpstreamFailure;
 use larder_units::Time;
@@ -100,23 +102,24 @@ impl Origins {
         &self.authority
     }
 
-    /// Asks. The fields are complete, `Host` among them; `host` is the same, as it is keyed.
+    /// Asks. The fields are complete, `Host` among them.
     pub(super) async fn ask(
         &self,
         method: Method,
-        host: &HeaderValue,
-        target: PathAndQuery,
+        way: &Way,
         headers: HeaderMap,
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
+        let Way { host, target, .. } = way;
         let fits = |group: &&Arc<Group>| {
             group.config.host.as_ref().is_none_or(|wanted| wanted.as_bytes() == host.as_bytes())
-                && target.path().starts_with(&group.config.path)
+                // All else begins with it, but for the `*` of OPTIONS.
+                && (group.config.path == "/" || target.path().starts_with(&group.config.path))
         };
         match self.groups.iter().find(fits) {
-            Some(group) if !group.servers.is_empty() => group.ask(method, host, target, headers, body).await,
-            _ if let Some(edge) = &self.named => named::ask(edge, method, host, target, headers, body).await,
-            _ => Ok(origin::respond(&method, &target, &headers).await.map(OriginBody::Generated)),
+            Some(group) if !group.servers.is_empty() => group.ask(method, way, headers, body).await,
+            _ if let Some(edge) = &self.named => named::ask(edge, method, host, target.clone(), headers, body).await,
+            _ => Ok(origin::respond(&method, target, &headers).await.map(OriginBody::Generated)),
         }
     }
 
@@ -184,11 +187,11 @@ impl Group {
     async fn ask(
         &self,
         method: Method,
-        host: &HeaderValue,
-        target: PathAndQuery,
+        way: &Way,
         headers: HeaderMap,
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
+        let Way { host, target, interims, .. } = way;
         let may_repeat = self.servers.len() > 1 && method.is_idempotent() && body.is_end_stream();
         let key = servers::key(&[host.as_bytes(), target.as_str().as_bytes()]);
         let (mut tried, mut headers, mut body) = (Tried::default(), Some(headers), Some(body));
@@ -197,7 +200,10 @@ impl Group {
             let fields = if may_repeat { headers.clone() } else { headers.take() };
             let body = body.take().unwrap_or_else(Upload::empty);
             let fields = fields.unwrap_or_default();
-            let asked = ask_http(&self.servers[at].server, method.clone(), target.clone(), fields, body).await;
+            let asked = {
+                let server = &self.servers[at].server;
+                ask_http(server, method.clone(), target.clone(), fields, body, interims.as_ref()).await
+            };
             // A client that breaks off its upload says nothing of the origin.
             if !matches!(&asked, Err((UpstreamFailure::Upload, _))) {
                 self.learn(at, asked.as_ref().err());
@@ -237,7 +243,7 @@ impl Group {
         if let Ok(host) = HeaderValue::from_str(authority.as_str()) {
             headers.insert(HOST, host);
         }
-        let asked = ask_http(server, Method::GET, path, headers, Upload::empty());
+        let asked = ask_http(server, Method::GET, path, headers, Upload::empty(), None);
         let answer = tokio::time::timeout(limits::PROBE, asked).await;
         let well = matches!(&answer, Ok(Ok(response)) if response.status().as_u16() < 400);
         if self.state().on_probe(at, well) {
@@ -252,14 +258,34 @@ async fn ask_http(
     method: Method,
     target: PathAndQuery,
     headers: HeaderMap,
-    body: Upload,
+    mut body: Upload,
+    interims: Option<&Turn>,
 ) -> Result<Response<OriginBody>, Failed> {
+    let gate = body.gate();
     let mut request = Request::new(body);
     *request.method_mut() = method;
     *request.uri_mut() = Uri::from(target);
     *request.headers_mut() = headers;
+    if gate.is_some() {
+        request.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
+    }
+    if gate.is_some() || interims.is_some() {
+        let interims = interims.cloned();
+        hyper::ext::on_informational(&mut request, move |response| match (&gate, &interims) {
+            // hyper says so to the client when its body is asked for.
+            (Some(gate), _) if response.status() == StatusCode::CONTINUE => gate.open(),
+            (_, Some(turn)) => turn.send(response.status(), response.version(), response.headers()),
+            _ => {}
+        });
+    }
     let late = || (UpstreamFailure::TimedOut, format!("no response within {:?}", limits::RESPONSE));
-    tokio::time::timeout(limits::RESPONSE, server.ask(request)).await.unwrap_or_else(|_| Err(late()))
+    match tokio::time::timeout(limits::RESPONSE, server.ask(request)).await {
+        // RFC 9110 §15.2.2: it MUST NOT, since `Upgrade` was not sent.
+        Ok(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+            Err((UpstreamFailure::Malformed, "it switches protocols, which nobody asked for".to_owned()))
+        }
+        answered => answered.unwrap_or_else(|_| Err(late())),
+    }
 }
 
 /// One line when the origin stops answering, one when it answers again: not one a request.

@@ -1,5 +1,6 @@
 //! The event loop: sockets in, packets through the forwarder, queues out.
 
+use super::crossing::{Crossing, Seat};
 use super::datagram::UdpListener;
 use super::ethernet::{self, Port};
 use super::face_requests::Connecting;
@@ -7,7 +8,7 @@ use super::link::{Connection, Link, SpareBuffers};
 use super::reload::Settings;
 use super::stream::Framed;
 use super::upstream::Upstream;
-use super::{Command, Handle, Snapshot};
+use super::{Command, Snapshot};
 use crate::config::NdnConfig;
 use crate::limits;
 use foldhash::fast::FixedState;
@@ -15,11 +16,10 @@ use larder_forwarder::{Config, FaceId, Forwarder, HostRequest, Outbox, Send};
 use larder_policy::Engine;
 use larder_units::{Streams, Time};
 use mio::net::{TcpListener, UnixListener};
-use mio::{Events, Poll, Token, Waker};
+use mio::{Events, Poll, Token};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -37,9 +37,13 @@ pub(super) fn token(face: FaceId) -> Token {
 pub(super) struct EventLoop {
     start: Instant,
     pub(super) poll: Poll,
-    waker: Arc<Waker>,
     commands: Receiver<Command>,
-    handle: Option<Handle>,
+    /// The other threads.
+    pub(super) crossing: Crossing,
+    /// Faces of other threads, with the number of each: at the first all, at the others those that are not the first's.
+    pub(super) away: HashMap<FaceId, usize, FixedState>,
+    /// The thread that got the last accepted connection.
+    pub(super) last_home: usize,
     pub(super) forwarder: Forwarder,
     pub(super) outbox: Outbox,
     /// Room for the sends of a batch; empty in between.
@@ -92,31 +96,37 @@ pub(super) struct EventLoop {
 }
 
 impl EventLoop {
-    pub(super) fn new(config: &NdnConfig, commands: Receiver<Command>) -> Result<Self, String> {
-        let poll = Poll::new().map_err(|error| error.to_string())?;
-        let waker = Waker::new(poll.registry(), WAKER).map_err(|error| error.to_string())?;
+    pub(super) fn new(config: &NdnConfig, seat: Seat) -> Result<Self, String> {
+        let Seat { poll, commands, crossing, start } = seat;
+        let shard = crossing.shard;
         let [seed, key0, key1] = crate::entropy::words();
         let streams = Streams::new(seed);
-        let engine =
-            Engine::new(&config.policy, config.content_store, &streams).map_err(|error| format!("policy: {error}"))?;
+        let engine = Engine::new(&config.policy, shard.part_of(config.content_store), &streams)
+            .map_err(|error| format!("policy: {error}"))?;
         let mut forwarder_config = Config::new([key0, key1], streams);
+        forwarder_config.shard = shard;
         forwarder_config.max_packet_bytes = config.largest_packet;
         forwarder_config.started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut forwarder = Forwarder::new(forwarder_config, engine);
-        forwarder.set_rules(config.rules()?);
-        forwarder.set_verification(config.verification()?);
-        forwarder.set_figures_by_prefix(config.count_by);
-        for choice in &config.strategies {
-            (forwarder.set_strategy(&choice.prefix, &choice.strategy))
-                .map_err(|error| format!("strategy of {}: {error}", choice.prefix))?;
+        if shard.number() == 0 {
+            // It tells the others.
+            forwarder.set_capacity(Time::ZERO, config.content_store);
+            forwarder.set_rules(config.rules()?);
+            forwarder.set_verification(config.verification()?);
+            forwarder.set_figures_by_prefix(config.count_by);
+            for choice in &config.strategies {
+                (forwarder.set_strategy(&choice.prefix, &choice.strategy))
+                    .map_err(|error| format!("strategy of {}: {error}", choice.prefix))?;
+            }
         }
         let largest_frame = config.largest_packet + limits::FRAME_BYTES - larder_forwarder::limits::MAX_PACKET_BYTES;
         Ok(EventLoop {
-            start: Instant::now(),
+            start,
             poll,
-            waker: Arc::new(waker),
             commands,
-            handle: None,
+            crossing,
+            away: HashMap::default(),
+            last_home: 0,
             forwarder,
             outbox: Outbox::new(),
             sends: Vec::new(),
@@ -149,15 +159,6 @@ impl EventLoop {
             connecting: HashMap::new(),
             stopping: false,
         })
-    }
-
-    pub(super) fn waker(&self) -> Arc<Waker> {
-        self.waker.clone()
-    }
-
-    /// How finished jobs come back.
-    pub(super) fn set_handle(&mut self, handle: Handle) {
-        self.handle = Some(handle);
     }
 
     pub(super) fn now(&self) -> Time {
@@ -243,7 +244,7 @@ impl EventLoop {
 
     fn readable(&mut self, now: Time, token: Token) {
         match token {
-            WAKER => self.obey(),
+            WAKER => self.obey(now),
             UNIX | TCP | WEBSOCKET => self.accept(now, token),
             UDP => self.read_udp(now),
             Token(face) => {
@@ -261,14 +262,32 @@ impl EventLoop {
         }
     }
 
-    fn obey(&mut self) {
-        while let Ok(command) = self.commands.try_recv() {
+    fn obey(&mut self, now: Time) {
+        self.crossing.own().looks();
+        for _ in 0..limits::COMMANDS_PER_TURN {
+            let Ok(command) = self.commands.try_recv() else { return };
             match command {
                 Command::Stop => self.stopping = true,
                 Command::JobDone(done) => self.forwarder.complete(done),
+                Command::Frames(batch) => self.handle_batch(now, batch),
+                Command::Sends(batch) => self.send_batch(now, batch),
+                Command::Changes(changes) => changes.into_iter().for_each(|change| self.change(now, change)),
+                Command::FaceAt(face, shard) => drop(self.away.insert(face, shard)),
+                Command::Adopt(face, socket) => self.adopt(face, *socket),
+                Command::Closed(face, why) => self.close(face, why),
+                Command::Ask(ticket, question) => {
+                    let report = self.forwarder.report(now, question);
+                    self.crossing.port(0).send(Command::Said(ticket, report));
+                }
+                Command::Said(ticket, report) => {
+                    self.forwarder.on_report(now, ticket, report, &mut self.outbox);
+                    self.post(now, &[]);
+                }
                 Command::Reload(reload, reply) => {
                     let now = self.now();
-                    let _ = reply.send(self.reload(now, *reload));
+                    let result = self.reload(now, *reload);
+                    self.tell_others();
+                    let _ = reply.send(result);
                 }
                 Command::Snapshot(reply) => {
                     let snapshot = Snapshot {
@@ -282,6 +301,7 @@ impl EventLoop {
                 }
             }
         }
+        self.ready.push(WAKER);
     }
 
     fn on_time(&mut self, now: Time) {
@@ -292,8 +312,10 @@ impl EventLoop {
         if !self.reliable.is_empty() {
             self.keep_reliable(now);
         }
-        if let Some((job, handle)) = self.forwarder.job().zip(self.handle.clone()) {
-            let work = move || handle.command(Command::JobDone(job.run()));
+        if let Some(job) = self.forwarder.job() {
+            let ports = self.crossing.ports.clone();
+            let number = self.crossing.shard.number();
+            let work = move || ports[number].send(Command::JobDone(job.run()));
             if let Err(error) = std::thread::Builder::new().name("tuning".to_owned()).spawn(work) {
                 tracing::warn!(%error, "cannot start a thread for the policy's tuning; it keeps its parameters");
             }

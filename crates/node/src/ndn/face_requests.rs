@@ -4,10 +4,12 @@
 //! nobody here waits for a name server; an Ethernet face with the interface as its LocalUri. Multicast faces are the configuration's, as in NFD.
 //! A TCP face's command is answered when it is connected, or is not.
 
+use super::Command;
 use super::ethernet;
 use super::event_loop::EventLoop;
 use super::faces::TOO_MANY_FACES;
 use super::link::{Connection, Link};
+use super::listen;
 use super::packet_socket::Mac;
 use super::stream::Socket;
 use crate::limits;
@@ -34,6 +36,9 @@ impl EventLoop {
                 }
                 HostRequest::DestroyFace(face) => self.close(face, Some("destroyed by management".to_owned())),
                 HostRequest::UpdateFace(face) => self.update_face(face),
+                HostRequest::Ask { ticket, shard, question } => {
+                    self.crossing.port(shard).send(Command::Ask(ticket, question));
+                }
             }
         }
     }
@@ -103,7 +108,7 @@ impl EventLoop {
                 }
                 let failed = |error: std::io::Error| FaceAnswer::Refused(504, format!("cannot connect: {error}"));
                 let socket = TcpStream::connect(address).map_err(failed)?;
-                let face = self.add_tcp(socket, address, adapt).ok_or(refused(507, TOO_MANY_FACES))?;
+                let face = self.add_tcp(socket, address, 0, adapt).ok_or(refused(507, TOO_MANY_FACES))?;
                 self.connecting.insert(face, Connecting { ticket: request.ticket, since: now });
                 Ok(None)
             }
@@ -118,7 +123,12 @@ impl EventLoop {
             },
             _ => false,
         };
-        self.links.iter().find(|(_, link)| same(link)).map(|(face, _)| *face)
+        // Of another thread's socket, only its face is known here.
+        let uri = listen::face_uri("tcp", address);
+        let away = || {
+            self.away.keys().copied().find(|face| self.forwarder.face(*face).is_some_and(|config| config.uri == uri))
+        };
+        self.links.iter().find(|(_, link)| same(link)).map(|(face, _)| *face).or_else(away)
     }
 
     /// The face's socket can be written: if management waited for it, it is connected.

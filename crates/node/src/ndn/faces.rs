@@ -1,5 +1,6 @@
 //! Faces come and go: connections that are accepted, peers that are heard, and what belongs to each.
 
+use super::Command;
 use super::datagram::{self, Peer};
 use super::event_loop::{EventLoop, TCP, UNIX, token};
 use super::frames::Frames;
@@ -54,10 +55,12 @@ impl EventLoop {
                     let config = FaceConfig::local(format!("fd://{}", socket.as_raw_fd()))
                         .with_local_uri(format!("unix://{path}"))
                         .with_persistency(Persistency::OnDemand);
-                    self.add_stream(config, Socket::Unix(socket))
+                    let home = self.next_home();
+                    self.add_stream(config, Socket::Unix(socket), home)
                 }
                 (Socket::Tcp(socket), Some(from)) if listener == TCP => {
-                    self.add_tcp(socket, from, |config| config.with_persistency(Persistency::OnDemand))
+                    let home = self.next_home();
+                    self.add_tcp(socket, from, home, |config| config.with_persistency(Persistency::OnDemand))
                 }
                 (Socket::Tcp(socket), Some(from)) => self.add_websocket(now, socket, from),
                 (Socket::Tcp(_), None) => None,
@@ -69,11 +72,12 @@ impl EventLoop {
         }
     }
 
-    /// A face over a TCP connection; `adapt` says how it differs from the ordinary.
+    /// A face over a TCP connection, at the thread `home`; `adapt` says how it differs from the ordinary.
     pub(super) fn add_tcp(
         &mut self,
         socket: TcpStream,
         from: SocketAddr,
+        home: usize,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Option<FaceId> {
         let _ = socket.set_nodelay(true);
@@ -82,10 +86,16 @@ impl EventLoop {
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(limits::TCP_UNSENT_BYTES);
         let config = adapt(tcp_face("tcp", from, &socket));
-        self.add_stream(config, Socket::Tcp(socket))
+        self.add_stream(config, Socket::Tcp(socket), home)
     }
 
-    pub(super) fn add_stream(&mut self, config: FaceConfig, mut socket: Socket) -> Option<FaceId> {
+    /// A face over a stream, at the thread `home`.
+    pub(super) fn add_stream(&mut self, config: FaceConfig, mut socket: Socket, home: usize) -> Option<FaceId> {
+        if home != 0 {
+            let face = self.add_face(config, |_, _| Ok(()))?;
+            self.give_away(face, socket, home);
+            return Some(face);
+        }
         let face = self.add_face(config, |registry, token| {
             registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
         })?;
@@ -118,7 +128,9 @@ impl EventLoop {
     ) -> Option<FaceId> {
         let uri = config.uri.clone();
         let is_remote = config.scope == Scope::NonLocal;
-        if self.links.len() >= limits::FACES || (is_remote && self.remote.len() >= limits::REMOTE_FACES) {
+        if self.links.len() + self.away.len() >= limits::FACES
+            || (is_remote && self.remote.len() >= limits::REMOTE_FACES)
+        {
             if self.may_warn() {
                 tracing::warn!(uri, limit = limits::FACES, "too many faces; the connection is refused");
             }
@@ -133,6 +145,7 @@ impl EventLoop {
         if is_remote {
             self.remote.insert(face);
         }
+        self.tell_others();
         tracing::info!(face = face.0, uri, "face created");
         Some(face)
     }
@@ -171,8 +184,32 @@ impl EventLoop {
     }
 
     pub(super) fn close(&mut self, face: FaceId, why: Option<String>) {
-        let Some(mut link) = self.links.remove(&face) else { return };
-        match &mut link.connection {
+        // What it has sent goes before the word of its end.
+        self.flush_crossing();
+        if let Some(mut link) = self.links.remove(&face) {
+            self.forget_socket(&mut link.connection);
+            if self.crossing.shard.number() != 0 {
+                // The first thread ends the face, at all.
+                return self.crossing.port(0).send(Command::Closed(face, why));
+            }
+        } else if self.away.remove(&face).is_none() {
+            return;
+        }
+        self.reliable.retain(|other| *other != face);
+        self.forwarder.remove_face(face);
+        self.tell_others();
+        self.remote.remove(&face);
+        let now = self.now();
+        self.upstreams
+            .iter_mut()
+            .filter(|upstream| upstream.face == Some(face))
+            .for_each(|upstream| upstream.lost(now));
+        self.on_not_connected(now, face, why.as_deref());
+        tracing::info!(face = face.0, why = why.as_deref().unwrap_or("closed by the peer"), "face destroyed");
+    }
+
+    pub(super) fn forget_socket(&mut self, connection: &mut Connection) {
+        match connection {
             Connection::Stream(stream) => {
                 let _ = self.poll.registry().deregister(stream.socket.source());
             }
@@ -191,16 +228,6 @@ impl EventLoop {
             }
             Connection::Ethernet(peer) => self.forget_ethernet(peer),
         }
-        self.reliable.retain(|other| *other != face);
-        self.forwarder.remove_face(face);
-        self.remote.remove(&face);
-        let now = self.now();
-        self.upstreams
-            .iter_mut()
-            .filter(|upstream| upstream.face == Some(face))
-            .for_each(|upstream| upstream.lost(now));
-        self.on_not_connected(now, face, why.as_deref());
-        tracing::info!(face = face.0, why = why.as_deref().unwrap_or("closed by the peer"), "face destroyed");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The NDN side of the node: one thread, one [`Forwarder`], every socket, no lock.
+//! The NDN side of the node: threads, each with a [`Forwarder`](larder_forwarder::Forwarder) and sockets of its own, no lock.
 //!
 //! ```text
 //!  Unix, TCP, WebSocket, UDP, Ethernet ──► event loop (epoll through mio) ─► Forwarder::on_packets ──► Outbox ──► send queues ──► sockets
@@ -9,8 +9,12 @@
 //! A turn reads up to 64 KiB of each stream that has something, and a batch of datagrams, hands every packet to the forwarder, and writes each
 //! face's queue once, or whenever it has grown to 32 packets or 64 KiB: what a packet costs in system calls falls with the load. A read that brings less than it
 //! could is the last of its turn. What a socket does not take waits in its face's queue ([`link`]), and is marked when it waits too long ([`codel`]).
+//!
+//! With `shards` above 1 there are as many such threads. The first has the listeners, UDP, Ethernet and WebSocket, the connections of routes and management; accepted
+//! connections are given to all in turn. What is another's passes between them ([`crossing`]).
 
 mod codel;
+mod crossing;
 mod datagram;
 mod ethernet;
 mod event_loop;
@@ -26,21 +30,23 @@ mod packets;
 mod path_mtu;
 mod reliable;
 mod reload;
+mod sharing;
 mod status;
 mod stream;
 mod upstream;
 mod websocket;
 
 use crate::config::NdnConfig;
+use crossing::{Batch, Outgoing, Port, Seat};
 use event_loop::EventLoop;
-use larder_forwarder::{FaceStats, PrefixFigures, Stats};
+use larder_forwarder::{Change, FaceId, FaceStats, PrefixFigures, Question, Report, Stats, add_face_counters};
 use larder_policy::{Gauge, JobDone};
-use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use stream::Socket;
 
 pub use reload::Reload;
 
@@ -53,39 +59,72 @@ pub struct Snapshot {
     pub faces: Vec<FaceStats>,
     /// The Content Store's policy, as its spec.
     pub policy: String,
-    /// What the policy reports of itself, by stage.
+    /// What the policy reports of itself, by stage; of several shards the first's.
     pub gauges: Vec<(&'static str, Gauge)>,
     /// Hits and misses by prefix, where they are counted, of those asked for most.
     pub by_prefix: Vec<PrefixFigures>,
 }
 
+impl Snapshot {
+    /// Adds what another shard is doing.
+    fn add_shard(&mut self, other: Snapshot) {
+        self.stats.add_shard(&other.stats);
+        let counters: Vec<_> = other.faces.iter().map(|face| (face.id, face.counters)).collect();
+        add_face_counters(&mut self.faces, &counters);
+        self.by_prefix.extend(other.by_prefix);
+    }
+}
+
+/// What a thread is told, by others.
 enum Command {
     Snapshot(mpsc::Sender<Snapshot>),
     JobDone(JobDone),
     Reload(Box<Reload>, mpsc::Sender<Result<(), String>>),
     Stop,
+    /// Frames of other threads' faces.
+    Frames(Batch<FaceId>),
+    /// Packets to faces of this thread.
+    Sends(Batch<Outgoing>),
+    /// What the first shard's forwarder has for the others'.
+    Changes(Vec<Change>),
+    /// A new face is the thread's with this number.
+    FaceAt(FaceId, usize),
+    /// A new face is this thread's.
+    Adopt(FaceId, Box<Socket>),
+    /// To the first: a face has closed.
+    Closed(FaceId, Option<String>),
+    /// From the first: what its management asks.
+    Ask(u64, Question),
+    /// To the first: the answer.
+    Said(u64, Report),
 }
 
-/// The way to the event loop from other threads.
+/// The way to the event loops from other threads.
 #[derive(Clone)]
 pub struct Handle {
-    commands: mpsc::Sender<Command>,
-    waker: Arc<mio::Waker>,
+    ports: Arc<[Port]>,
 }
 
 impl Handle {
-    fn command(&self, command: Command) {
-        // Both fail only when the loop is gone, and then there is nobody to tell.
-        if self.commands.send(command).is_ok() {
-            let _ = self.waker.wake();
-        }
-    }
-
-    /// What the NDN side is doing; `None` where it has stopped, or does not answer within a second.
+    /// What the NDN side is doing; `None` where a thread of it has stopped, or does not answer within a second.
     pub fn snapshot(&self) -> Option<Snapshot> {
-        let (sender, receiver) = mpsc::channel();
-        self.command(Command::Snapshot(sender));
-        receiver.recv_timeout(Duration::from_secs(1)).ok()
+        let ask = |port: &Port| {
+            let (sender, receiver) = mpsc::channel();
+            port.send(Command::Snapshot(sender));
+            receiver
+        };
+        let answers: Vec<_> = self.ports.iter().map(ask).collect();
+        let until = Instant::now() + Duration::from_secs(1);
+        let mut answers = answers.into_iter().map(|answer| answer.recv_timeout(until - Instant::now()).ok());
+        let mut snapshot = answers.next()??;
+        for other in answers {
+            snapshot.add_shard(other?);
+        }
+        if self.ports.len() > 1 {
+            snapshot.by_prefix = PrefixFigures::merged(snapshot.by_prefix);
+            snapshot.by_prefix.truncate(crate::limits::PREFIXES_SHOWN);
+        }
+        Some(snapshot)
     }
 
     /// Takes over what can change while running. What came of it is known when the next packets are handled.
@@ -94,14 +133,14 @@ impl Handle {
     /// One line; nothing has changed then.
     pub fn reload(&self, reload: Reload) -> Result<(), String> {
         let (sender, receiver) = mpsc::channel();
-        self.command(Command::Reload(Box::new(reload), sender));
+        self.ports[0].send(Command::Reload(Box::new(reload), sender));
         let gone = |_| Err("[ndn]: the NDN thread does not answer".to_owned());
         receiver.recv_timeout(crate::limits::RELOAD_PATIENCE).unwrap_or_else(gone)
     }
 
-    /// Ends the event loop.
+    /// Ends the event loops.
     pub fn stop(&self) {
-        self.command(Command::Stop);
+        self.ports.iter().for_each(|port| port.send(Command::Stop));
     }
 }
 
@@ -124,44 +163,54 @@ pub struct Ndn {
     pub listening: Vec<String>,
     /// The socket for applications on this machine.
     pub unix: Option<PathBuf>,
-    thread: JoinHandle<()>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Ndn {
-    /// Binds every listener, connects every route, and starts the thread, which calls `ended` when it ends.
+    /// Binds every listener, connects every route, and starts the threads; the first that ends calls `ended`.
     ///
     /// # Errors
     /// One line that names the setting, what is wrong and what to do.
     pub fn start(config: &NdnConfig, ended: impl FnOnce() + Send + 'static) -> Result<Ndn, String> {
-        let (commands, receiver) = mpsc::channel();
-        let mut event_loop = EventLoop::new(config, receiver).map_err(|error| format!("[ndn]: {error}"))?;
-        let handle = Handle { commands, waker: event_loop.waker() };
-        event_loop.set_handle(handle.clone());
-        let (listening, unix) = event_loop.listen(config)?;
+        let (ports, seats) = crossing::seats(config.shards()).map_err(|error| format!("[ndn]: {error}"))?;
+        let handle = Handle { ports };
+        let event_loop = |seat: Seat| EventLoop::new(config, seat).map_err(|error| format!("[ndn]: {error}"));
+        let mut event_loops = seats.into_iter().map(event_loop).collect::<Result<Vec<_>, _>>()?;
+        let (listening, unix) = event_loops[0].listen(config)?;
         let clean_up = |error| {
+            handle.stop();
             if let Some(path) = &unix {
                 let _ = std::fs::remove_file(path);
             }
             error
         };
-        event_loop.add_routes(config).map_err(clean_up)?;
-        let ended = OnDrop(Some(ended));
-        let run = move || {
+        event_loops[0].add_routes(config).map_err(clean_up)?;
+        let ended = Arc::new(Mutex::new(Some(ended)));
+        let mut threads = Vec::new();
+        for (number, mut event_loop) in event_loops.into_iter().enumerate() {
+            let ended = ended.clone();
+            let first_ended = move || {
+                if let Some(ended) = ended.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    ended();
+                }
+            };
             // A panic ends the thread too, and must be told.
-            let _ended = ended;
-            event_loop.run();
-        };
-        let thread = std::thread::Builder::new()
-            .name("ndn".to_owned())
-            .spawn(run)
-            .map_err(|error: io::Error| clean_up(format!("cannot start the NDN thread: {error}")))?;
-        Ok(Ndn { handle, listening, unix, thread })
+            let on_end = OnDrop(Some(first_ended));
+            let run = move || {
+                let _on_end = on_end;
+                event_loop.run();
+            };
+            let name = if number == 0 { "ndn".to_owned() } else { format!("ndn{number}") };
+            let thread = std::thread::Builder::new().name(name).spawn(run);
+            threads.push(thread.map_err(|error| clean_up(format!("cannot start the NDN thread: {error}")))?);
+        }
+        Ok(Ndn { handle, listening, unix, threads })
     }
 
-    /// Stops the thread and removes the socket file.
+    /// Stops the threads and removes the socket file.
     pub fn stop(self) {
         self.handle.stop();
-        let _ = self.thread.join();
+        self.threads.into_iter().for_each(|thread| drop(thread.join()));
         if let Some(path) = &self.unix {
             let _ = std::fs::remove_file(path);
         }

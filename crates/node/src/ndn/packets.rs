@@ -1,12 +1,13 @@
 //! Packets in, packets out: what a readable socket brings goes through the forwarder into the send queues, which are written once a turn.
 
+use super::crossing::{Batch, Outgoing};
 use super::datagram::{Left, Origin};
 use super::event_loop::{EventLoop, UDP, token};
 use super::link::{Connection, Refused};
 use super::stream::{Framed, Reading};
 use super::websocket;
 use crate::limits;
-use larder_forwarder::{Detail, DropReason, Dropped, FaceId, Persistency, Received};
+use larder_forwarder::{Body, Detail, DropReason, Dropped, FaceId, Persistency, Received, Send};
 use larder_packet::{LpPacket, types};
 use larder_units::Time;
 use std::net::SocketAddr;
@@ -117,22 +118,41 @@ impl EventLoop {
         self.add_peer(now, from, |config| config.with_persistency(Persistency::OnDemand))
     }
 
-    /// Hands frames of a face to the forwarder, many at a time, so that it can ask for its tables' memory ahead.
-    pub(super) fn handle<'a>(&mut self, now: Time, face: FaceId, mut frames: impl Iterator<Item = &'a mut [u8]>) {
+    /// Hands frames of a face to the forwarder, or to other shards' threads.
+    pub(super) fn handle<'a>(&mut self, now: Time, face: FaceId, frames: impl Iterator<Item = &'a mut [u8]>) {
+        self.forward(now, true, frames.map(|frame| (face, frame)));
+    }
+
+    /// Hands frames that another thread took in to the forwarder.
+    pub(super) fn handle_batch(&mut self, now: Time, mut batch: Batch<FaceId>) {
+        self.crossing.own().taken(batch.weight());
+        self.forward(now, false, batch.packets().map(|(face, frame)| (*face, frame)));
+        self.crossing.reuse(batch);
+    }
+
+    /// Many frames at a time, so that the forwarder can ask for its tables' memory ahead. Those that come from outside may be another shard's.
+    fn forward<'a>(&mut self, now: Time, from_outside: bool, mut frames: impl Iterator<Item = (FaceId, &'a mut [u8])>) {
         loop {
             let mut count = 0;
             let mut batch: [Received<'_>; limits::FRAMES_AT_ONCE] = std::array::from_fn(|_| {
-                let frame = frames.next();
-                count += usize::from(frame.is_some());
-                Received { face, frame: frame.unwrap_or_default() }
+                let mut here = |frame: &(FaceId, &mut [u8])| self.crossing.is_for_here(frame.0, frame.1);
+                let next = if from_outside { frames.find(&mut here) } else { frames.next() };
+                count += usize::from(next.is_some());
+                let (face, frame) = next.unwrap_or((NOBODY, &mut []));
+                Received { face, frame }
             });
             let batch = &mut batch[..count];
             self.forwarder.on_packets(now, batch, &mut self.outbox);
             for index in 0..self.outbox.drops().len() {
-                let (_, dropped) = self.outbox.drops()[index];
-                self.log_drop(face, &dropped);
+                let (frame, dropped) = self.outbox.drops()[index];
+                self.log_drop(batch.get(frame).map_or(NOBODY, |received| received.face), &dropped);
             }
+            let reassembled = self.outbox.take_reassembled();
             self.post(now, batch);
+            // These are whole: none of them makes others.
+            for (face, mut frame) in reassembled {
+                self.handle(now, face, std::iter::once(&mut frame[..]));
+            }
             if count < limits::FRAMES_AT_ONCE {
                 return;
             }
@@ -175,43 +195,71 @@ impl EventLoop {
     /// Queues what the forwarder wants sent; `batch` is what it was given.
     pub(super) fn post(&mut self, now: Time, batch: &[Received<'_>]) {
         self.requests.extend(self.outbox.drain_requests());
-        let share = limits::SEND_QUEUES_BYTES / self.links.len().max(1);
-        let most = share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES);
+        self.tell_others();
+        let most = self.longest_queue();
         let mut sends = std::mem::take(&mut self.sends);
         self.outbox.swap(&mut sends);
         for mut send in sends.drain(..) {
             let frame = batch.get(send.index).map_or(&[][..], |received| &*received.frame);
             let input = frame.get(self.outbox.input_of(&send)).unwrap_or_default();
-            let Some(link) = self.links.get_mut(&send.face) else { continue };
-            let queued = link.queued();
-            if queued == 0 {
-                self.dirty.push(send.face);
-            } else if self.forwarder.face(send.face).is_some_and(|config| link.is_long(now, config)) {
-                send.header.congestion_mark = Some(1);
-            }
-            if self.mark_next_data && send.packet(input).first() == Some(&(types::DATA as u8)) {
-                self.mark_next_data = false;
-                send.header.congestion_mark = Some(1);
-            }
-            let result = match queued > most {
-                true => Err(Refused::QueueFull),
-                false => link.queue(now, &send, input, &mut self.spare),
-            };
-            match result {
-                // An error shows again at the end of the turn, and closes the face.
-                Ok(()) if link.is_worth_writing() => {
-                    let lost = link.flush(self.udp.as_ref(), &mut self.spare).unwrap_or(0);
-                    (0..lost).for_each(|_| self.forwarder.count_drop(send.face, DropReason::QueueFull));
-                }
-                Ok(()) => {}
-                Err(Refused::QueueFull) => self.forwarder.count_drop(send.face, DropReason::QueueFull),
-                Err(Refused::CannotFragment) => self.forwarder.count_drop(send.face, DropReason::CannotFragment),
+            if !self.queue(now, most, &mut send, input) {
+                self.send_away(&send, input);
             }
         }
         self.sends = sends;
     }
 
+    /// Queues what another thread's forwarder wants sent.
+    pub(super) fn send_batch(&mut self, now: Time, mut batch: Batch<Outgoing>) {
+        self.crossing.own().taken(batch.weight());
+        let most = self.longest_queue();
+        for ((face, header), packet) in batch.packets() {
+            let mut send = Send { face: *face, header: *header, body: Body::Input, index: 0 };
+            self.queue(now, most, &mut send, packet);
+        }
+        self.crossing.reuse(batch);
+    }
+
+    /// The bytes that may wait for one reader.
+    fn longest_queue(&self) -> usize {
+        let share = limits::SEND_QUEUES_BYTES / self.crossing.shard.of() / self.links.len().max(1);
+        share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES)
+    }
+
+    /// Queues a packet, and may mark it; false where its face's socket is not here.
+    #[inline]
+    fn queue(&mut self, now: Time, most: usize, send: &mut Send, input: &[u8]) -> bool {
+        let Some(link) = self.links.get_mut(&send.face) else { return false };
+        let queued = link.queued();
+        if queued == 0 {
+            self.dirty.push(send.face);
+        } else if self.forwarder.face(send.face).is_some_and(|config| link.is_long(now, config)) {
+            send.header.congestion_mark = Some(1);
+        }
+        if self.mark_next_data && send.packet(input).first() == Some(&(types::DATA as u8)) {
+            self.mark_next_data = false;
+            send.header.congestion_mark = Some(1);
+        }
+        let result = match queued > most {
+            true => Err(Refused::QueueFull),
+            false => link.queue(now, send, input, &mut self.spare),
+        };
+        match result {
+            // An error shows again at the end of the turn, and closes the face.
+            Ok(()) if link.is_worth_writing() => {
+                let lost = link.flush(self.udp.as_ref(), &mut self.spare).unwrap_or(0);
+                (0..lost).for_each(|_| self.forwarder.count_drop(send.face, DropReason::QueueFull));
+            }
+            Ok(()) => {}
+            Err(Refused::QueueFull) => self.forwarder.count_drop(send.face, DropReason::QueueFull),
+            Err(Refused::CannotFragment) => self.forwarder.count_drop(send.face, DropReason::CannotFragment),
+        }
+        true
+    }
+
+    /// Writes what is queued, and lets what is for other threads leave: first, since they work while this one writes.
     pub(super) fn flush(&mut self) {
+        self.flush_crossing();
         let mut dirty = std::mem::take(&mut self.dirty);
         for face in dirty.drain(..) {
             let Some(link) = self.links.get_mut(&face) else { continue };

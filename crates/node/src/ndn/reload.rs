@@ -108,6 +108,8 @@ impl EventLoop {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::ndn::crossing::{Port, seats};
+    use crate::ndn::{Command, Ndn, Snapshot};
     use std::sync::mpsc;
 
     fn config(text: &str) -> NdnConfig {
@@ -125,8 +127,8 @@ mod tests {
         let strategy = |prefix: &str| format!("[[ndn.strategy]]\nprefix = \"{prefix}\"\nstrategy = \"multicast\"\n");
         let strategies = strategy("/") + &strategy("/s");
         let first = config(&format!("policy = \"lru\"\n{strategies}{}{}", route("/a", 7001, 1), route("/b", 7002, 1)));
-        let (_commands, receiver) = mpsc::channel();
-        let mut node = EventLoop::new(&first, receiver).unwrap();
+        let seat = seats(1).unwrap().1.remove(0);
+        let mut node = EventLoop::new(&first, seat).unwrap();
         node.listen(&first).unwrap();
         node.add_routes(&first).unwrap();
         let name = |text: &str| text.parse::<Name>().unwrap();
@@ -163,5 +165,35 @@ mod tests {
         assert_eq!((node.forwarder.stats().rib_routes, face_of(&node, 7001)), (0, None));
         let missing = config("[[ndn.authorize]]\ncertificate = \"/no/such/file\"");
         assert!(Reload::new(&missing).err().unwrap().contains("/no/such/file"));
+    }
+
+    /// The fear: a reload reaches the first of several threads only.
+    #[test]
+    fn every_thread_runs_by_the_file() {
+        let first = config("shards = 3\npolicy = \"lru\"\ncontent_store = \"4MiB\"");
+        let ndn = Ndn::start(&first, || ()).unwrap();
+        let snapshots = || -> Vec<Snapshot> {
+            let ask = |port: &Port| {
+                let (sender, receiver) = mpsc::channel();
+                port.send(Command::Snapshot(sender));
+                receiver.recv().unwrap()
+            };
+            ndn.handle.ports.iter().map(ask).collect()
+        };
+        let capacity = |snapshot: &Snapshot| snapshot.stats.content_store_capacity_bytes;
+        assert!(snapshots().iter().all(|shard| shard.policy == "lru"));
+        assert_eq!(snapshots().iter().map(capacity).sum::<u64>(), 4 << 20);
+
+        let strategy = "[[ndn.strategy]]\nprefix = \"/s\"\nstrategy = \"multicast\"\n";
+        let text =
+            format!("shards = 3\npolicy = \"sieve\"\ncontent_store = \"1MiB\"\n{}{strategy}", route("/a", 7001, 1));
+        ndn.handle.reload(Reload::new(&config(&text)).unwrap()).unwrap();
+        for shard in snapshots() {
+            assert_eq!((shard.policy.as_str(), shard.stats.fib_entries, shard.stats.faces), ("sieve", 1, 1));
+            assert!(capacity(&shard).abs_diff((1 << 20) / 3) <= 1);
+        }
+        let all = ndn.handle.snapshot().unwrap();
+        assert_eq!((capacity(&all), all.stats.fib_entries, all.faces.len()), (1 << 20, 1, 1));
+        ndn.stop();
     }
 }

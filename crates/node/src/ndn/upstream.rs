@@ -144,12 +144,13 @@ impl EventLoop {
             RouteTarget::Tcp(address) => {
                 // The connection is made meanwhile; one that fails shows when it is read.
                 let socket = TcpStream::connect(*address).map_err(|error| error.to_string())?;
-                self.add_tcp(socket, *address, |config| config).ok_or_else(|| TOO_MANY_FACES.to_owned())
+                self.add_tcp(socket, *address, 0, |config| config).ok_or_else(|| TOO_MANY_FACES.to_owned())
             }
             RouteTarget::Unix(path) => {
                 let socket = UnixStream::connect(path).map_err(|error| error.to_string())?;
                 let uri = format!("unix://{}", path.display());
-                self.add_stream(FaceConfig::local(uri), Socket::Unix(socket)).ok_or_else(|| TOO_MANY_FACES.to_owned())
+                self.add_stream(FaceConfig::local(uri), Socket::Unix(socket), 0)
+                    .ok_or_else(|| TOO_MANY_FACES.to_owned())
             }
         }
     }

@@ -41,5 +41,6 @@ mod keys;
 pub mod limits;
 pub mod message;
 pub mod naming;
+mod thread;
 
 pub use keys::{KeyFiles, Trust};

@@ -5,6 +5,7 @@ mod bad_starts;
 mod large_packets;
 mod lost_frames;
 mod neighbours_unheard;
+mod shards_disagree;
 mod slow_reader;
 
 use larder_node::{Config, Node};
@@ -26,10 +27,17 @@ pub(crate) struct Stage {
     pub(crate) directory: tempfile::TempDir,
 }
 
+/// These tests are compiled twice: for a node of one thread, and for one of two (`tests/ndn_shards`).
+pub(crate) fn shards() -> usize {
+    if env!("CARGO_CRATE_NAME") == "ndn_shards" { 2 } else { 1 }
+}
+
 pub(crate) fn config(socket: &Path, more: &str) -> Config {
     let text = format!(
-        "[ndn]\nunix = {socket:?}\ntcp = \"127.0.0.1:0\"\nudp = \"127.0.0.1:0\"\nwebsocket = \"127.0.0.1:0\"\npolicy = \"fifo\"\n{more}\n\
-         [http]\nlisten = \"\"\n[admin]\nlisten = \"127.0.0.1:0\"\n"
+        "[ndn]\nunix = {socket:?}\ntcp = \"127.0.0.1:0\"\nudp = \"127.0.0.1:0\"\nwebsocket = \"127.0.0.1:0\"\npolicy = \"fifo\"\n\
+         shards = {}\n{more}\n\
+         [http]\nlisten = \"\"\n[admin]\nlisten = \"127.0.0.1:0\"\n",
+        shards()
     );
     Config::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"))
 }

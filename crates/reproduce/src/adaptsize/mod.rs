@@ -3,8 +3,8 @@
 //! The paper's traces are not public. Traffic is generated with their published properties (`larder_replay::Cdn`), which are marginals, not a trace, so a
 //! gain may differ: its band is half to twice the published gain, or the range where one is published for two traces that are not told apart and
 //! is wide; a share of LookAhead's may fall short by 5 points (10 where traffic changes).
-//! What a replay cannot show, throughput of a server under concurrent clients (figure 13), stands as cost a request; the real traces that are
-//! public stand beside it all.
+//! What a replay cannot show, throughput of a server under concurrent clients (figure 13), stands as cost a request, and is measured on the testbed:
+//! real servers, a client and an origin, as the paper has them. The real traces that are public stand beside it all.
 
 mod change;
 mod cost;
@@ -13,6 +13,7 @@ mod public;
 mod replays;
 mod research;
 mod sensitivity;
+mod testbed;
 
 use crate::Paper;
 
@@ -29,4 +30,5 @@ pub(crate) const PAPER: Paper = Paper {
         ("cost", cost::run),
         ("public", public::run),
     ],
+    testbed: testbed::EXPERIMENTS,
 };

@@ -125,7 +125,7 @@ mod tests {
         let paper = &super::super::PAPER;
         let rows = Rows::default();
         let (scale, traces) = (crate::Scale::Quick, Some(&*directory));
-        let request = Request { paper, scale, seed: 1, traces, only: &[], rows: &rows };
+        let request = Request { paper, scale, seed: 1, testbed: false, traces, only: &[], rows: &rows };
         let warned = Warned(std::sync::Mutex::new(Vec::new()));
         let section = super::run(&request, &warned);
         std::fs::remove_dir_all(&directory).unwrap();
@@ -140,7 +140,7 @@ mod tests {
     fn nasa_s_day_is_another_than_the_replayer_s() {
         let traffic = nasa().unwrap();
         let (paper, scale, rows) = (&super::super::PAPER, crate::Scale::Quick, Rows::default());
-        let request = Request { paper, scale, seed: 1, traces: None, only: &[], rows: &rows };
+        let request = Request { paper, scale, seed: 1, testbed: false, traces: None, only: &[], rows: &rows };
         let run = Run { traffic: &traffic, spec: "lru".to_owned(), capacity: 10_935_931, warm_up: 0 };
         let found = replay_all(vec![run], &request, &Unwatched).unwrap();
         // As `larder replay` counts.

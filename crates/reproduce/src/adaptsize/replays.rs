@@ -5,12 +5,15 @@ use larder_policy::{Future, FutureBuilder, Spec, SpecError};
 use larder_replay::{Access, Cdn, Replay};
 use larder_units::{ByteSize, Streams};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 /// Requests, named.
 pub(super) struct Traffic {
     pub name: String,
     pub accesses: Vec<Access>,
+    /// Whether free room is filled without asking the policy, as the node's caches do; the paper asks for every object.
+    fills: bool,
     /// Of all the requests: tells this traffic from others.
     digest: u64,
     future: OnceLock<Arc<Future>>,
@@ -43,7 +46,13 @@ impl Traffic {
             let mixed = (digest.rotate_left(29) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             mixed ^ (mixed >> 32)
         });
-        Traffic { name: name.into(), accesses, digest, future: OnceLock::new() }
+        Traffic { name: name.into(), accesses, fills: false, digest, future: OnceLock::new() }
+    }
+
+    /// The same as a node's cache has it, which counts so many bytes an object beside its body.
+    pub fn stored(&self, overhead: u64) -> Traffic {
+        let accesses = self.accesses.iter().map(|access| Access { size: access.size + overhead, ..*access });
+        Traffic { fills: true, ..Traffic::new(format!("{}, as stored", self.name), accesses.collect()) }
     }
 
     fn future(&self) -> Result<&Arc<Future>, Error> {
@@ -54,6 +63,13 @@ impl Traffic {
         let pushed = self.accesses.iter().try_for_each(|access| future.push(access.id, access.size));
         pushed.map_err(|error| Error(format!("{}: {error}", self.name)))?;
         Ok(self.future.get_or_init(|| Arc::new(future.build())))
+    }
+}
+
+/// All that tells it from others.
+impl fmt::Display for Traffic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:x}", self.name, self.digest)
     }
 }
 
@@ -85,7 +101,7 @@ pub(super) struct Found {
 }
 
 /// Parts of a course.
-const PARTS: usize = 40;
+pub(super) const PARTS: usize = 40;
 
 /// Runs on all cores those that are not finished; what they found comes in their order.
 pub(super) fn replay_all(runs: Vec<Run<'_>>, request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Found>, Error> {
@@ -115,8 +131,8 @@ pub(super) fn best(found: &[Found]) -> Result<&Found, Error> {
 impl Run<'_> {
     /// All that it finds depends on.
     fn key(&self, seed: u64) -> String {
-        let Run { traffic: Traffic { name, digest, .. }, spec, capacity, warm_up } = self;
-        format!("adaptsize: {name} {digest:x}, {spec}, {capacity} bytes, warm-up {warm_up}, seed {seed}")
+        let Run { traffic, spec, capacity, warm_up } = self;
+        format!("adaptsize: {traffic}, {spec}, {capacity} bytes, warm-up {warm_up}, seed {seed}")
     }
 
     fn replay(&self, seed: u64, watch: &dyn Watch) -> Result<Found, Error> {
@@ -128,7 +144,8 @@ impl Run<'_> {
             true => Replay::foreseeing(&spec, capacity, seed, traffic.future()?),
             false => Replay::new(&spec, capacity, seed),
         };
-        let mut replay = replay.map_err(refused)?;
+        let replay = replay.map_err(refused)?;
+        let mut replay = if traffic.fills { replay.filling() } else { replay };
         let part = traffic.accesses.len().div_ceil(PARTS).max(1);
         let (mut course, mut done, mut busy) = (Vec::new(), 0, 0.0);
         for accesses in traffic.accesses.chunks(part) {

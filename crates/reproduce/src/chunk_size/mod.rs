@@ -20,6 +20,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("ambiguities", ambiguities::run),
         ("beyond", beyond::run),
     ],
+    testbed: &[],
 };
 
 #[cfg(test)]

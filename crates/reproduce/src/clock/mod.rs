@@ -17,6 +17,7 @@ pub(crate) const PAPER: Paper = Paper {
     name: "clock",
     citation: "Kato, Osada, Yamamoto, Ohzahata, Impacts of system clock granularity on performance of NDN rate-based congestion control, Int. J. on Advances in Telecommunications 11(3&4), 2018",
     experiments: &[("linear", linear::run), ("dumbbell", dumbbell::run), ("methods", methods::run)],
+    testbed: &[],
 };
 
 #[cfg(test)]

@@ -1,83 +1,157 @@
-//! Clean links: directly, behind one level of cache, and behind two (fig. 2 and 3).
+//! Clean links: directly, behind one level of cache, and behind two (fig. 2 and 3); and the paper's 100 MB behind two.
 
-use super::programs::{System, download};
-use super::tree::{Links, tree};
-use super::{mean_and_interval, series};
+use super::cells::{Cell, Ground, Measured, Runs};
+use super::programs::{Faces, System};
+use super::series;
+use super::tree::{Network, Shape};
 use crate::{Error, Experiment, Request, Section, Watch};
-use larder_netsim::Loss;
-use larder_testbed::link;
+use larder_figure::Series;
+use larder_units::BitRate;
 use serde::Deserialize;
-use std::time::Duration;
 
 pub(super) const FILE: (&str, &str) =
     ("ndn-vs-http/clean.toml", include_str!("../../../../experiments/ndn-vs-http/clean.toml"));
+pub(super) const LARGE: (&str, &str) =
+    ("ndn-vs-http/large.toml", include_str!("../../../../experiments/ndn-vs-http/large.toml"));
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
-    pub(super) runs: usize,
+    pub(super) runs: u64,
     clients: Vec<usize>,
     file_bytes: usize,
+    /// Of every host's interface.
     rate: String,
 }
 
-const SYSTEMS: [System; 7] = [
-    System::Lighttpd,
-    System::Squid { levels: 1 },
-    System::Squid { levels: 2 },
-    System::Larder { levels: 1 },
-    System::Larder { levels: 2 },
-    System::PlainSquid { levels: 2 },
-    System::Pair,
+const SQUID: System = System::Squid { levels: 2, tuned: true };
+const LARDER: System = System::Larder { levels: 2, faces: Faces::Tcp };
+const SQUID_1: System = System::Squid { levels: 1, tuned: true };
+const LARDER_1: System = System::Larder { levels: 1, faces: Faces::Tcp };
+
+/// Where the interface of one host, the server's or the top's, is what all clients share: a run sends no more than that through the machine.
+const THROUGH_ONE: [System; 5] = [
+    System::Lighttpd { tuned: false },
+    System::Lighttpd { tuned: true },
+    SQUID_1,
+    LARDER_1,
+    System::Squid { levels: 2, tuned: false },
 ];
 
+/// Where five edges send at once: a run takes the machine.
+const THROUGH_FIVE: [System; 3] = [SQUID, LARDER, System::Pair];
+
+/// Runs of [`THROUGH_ONE`] beside each other: four send less together than one of the others.
+const THROUGH_ONE_AT_ONCE: usize = 4;
+
+/// Fig. 2 and 3.
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    super::programs::check_installed()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
-    let Sweep { runs, clients, file_bytes, rate } = experiment.sweep(request.scale);
-    let bits = rate.parse().map_err(|error| Error(format!("experiments/{}: rate: {error}", FILE.0)))?;
-    let clean = link(Some(bits), Duration::ZERO, Loss::None, None);
-    let links = Links { clean, core: clean, access: clean };
-    watch.begin("clean links", (runs * clients.len() * SYSTEMS.len()) as u64);
+    let sweep = experiment.sweep(request.scale);
+    let measured = measured(sweep, &[&THROUGH_ONE, &THROUGH_FIVE], "clean links", request, watch)?;
     let mut section = Section::new(&experiment, request.scale);
-    let (mut rows, mut points) = (Vec::new(), vec![Vec::new(); SYSTEMS.len()]);
-    let (mut latest, mut last) = (0, Vec::new());
-    for &count in clients {
-        // Run by run, not system by system: what else the machine does meets all of them.
-        let mut means = vec![Vec::new(); SYSTEMS.len()];
-        let mut cpus = vec![0.0; SYSTEMS.len()];
-        for run in 0..*runs {
-            for (at, system) in SYSTEMS.into_iter().enumerate() {
-                let spec = tree(count, &links, "cubic", request.seed + run as u64);
-                let done = download(&spec, system, count, *file_bytes, watch)?;
-                means[at].push(done.mean());
-                cpus[at] += done.cpu;
-                latest = latest.max(done.lateness.p99_ns);
+    report(&mut section, sweep, &[&THROUGH_ONE[..], &THROUGH_FIVE].concat(), &measured);
+
+    let least = sweep.clients.iter().copied().min().unwrap_or_default();
+    let most = sweep.clients.iter().copied().max().unwrap_or_default();
+    let runs = |system, clients| of(&measured, system, clients);
+    let time = |system| runs(system, most).median();
+    let direct = System::Lighttpd { tuned: true };
+    let growth = time(direct) / runs(direct, least).median();
+    section.measured("direct-linear", growth / (most as f64 / least as f64));
+    section.measured("one-level", time(LARDER_1) / time(SQUID_1));
+    section.measured("two-levels", time(LARDER) / time(SQUID));
+    section.measured("two-levels-cpu", cpu(&runs(LARDER, most)) / cpu(&runs(SQUID, most)));
+    section.judged()
+}
+
+/// 100 MB behind two levels.
+pub(super) fn run_large(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(LARGE.0, LARGE.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let measured = measured(sweep, &[&[], &[SQUID, LARDER]], "a large file", request, watch)?;
+    let mut section = Section::new(&experiment, request.scale);
+    report(&mut section, sweep, &[SQUID, LARDER], &measured);
+    let most = sweep.clients.iter().copied().max().unwrap_or_default();
+    let [larder, squid] = [LARDER, SQUID].map(|system| of(&measured, system, most));
+    section.measured("large-time", larder.median() / squid.median());
+    section.measured("large-cpu", cpu(&larder) / cpu(&squid));
+    section.judged()
+}
+
+fn measured(
+    sweep: &Sweep,
+    [through_one, through_five]: &[&[System]; 2],
+    what: &str,
+    request: &Request<'_>,
+    watch: &dyn Watch,
+) -> Result<Measured, Error> {
+    let _ground = Ground::take()?;
+    let network = Network { shape: Shape::Interfaces, rate: Some(rate(sweep)?), delay: 0, loss: 0.0 };
+    let cells = |systems: &[System]| {
+        let mut cells = Vec::new();
+        // The long ones first; run by run, not system by system: what else the machine does meets all of them.
+        for &clients in sweep.clients.iter().rev() {
+            for run in 0..sweep.runs {
+                let (bytes, seed) = (sweep.file_bytes, request.seed + run);
+                let cell = |&system| Cell { system, network, clients, bytes, congestion: "cubic", seed };
+                cells.extend(systems.iter().map(cell));
             }
         }
-        let delivered = (runs * count * file_bytes) as f64 / 1e9;
-        last.clear();
-        for (at, system) in SYSTEMS.into_iter().enumerate() {
-            let (mean, half) = mean_and_interval(&means[at]);
-            let cpu = cpus[at] / delivered;
-            points[at].push((count as f64, mean, half));
+        cells
+    };
+    let (beside, alone) = (cells(through_one), cells(through_five));
+    watch.begin(what, (beside.len() + alone.len()) as u64);
+    let mut measured = Measured::default();
+    measured.add(beside, THROUGH_ONE_AT_ONCE, request, watch)?;
+    measured.add(alone, 1, request, watch)?;
+    Ok(measured)
+}
+
+fn rate(sweep: &Sweep) -> Result<BitRate, Error> {
+    sweep.rate.parse().map_err(|error| Error(format!("experiments/ndn-vs-http: rate: {error}")))
+}
+
+fn of(measured: &Measured, system: System, clients: usize) -> Runs<'_> {
+    measured.runs(|cell| cell.system == system && cell.clients == clients)
+}
+
+/// CPU time of servers and caches in the median run, s: what is compared is a run of one system with that of another, which deliver the same.
+fn cpu(runs: &Runs<'_>) -> f64 {
+    runs.median_of(|run| run.cpu)
+}
+
+fn report(section: &mut Section, sweep: &Sweep, systems: &[System], measured: &Measured) {
+    section.condition(
+        "links",
+        format!("{} an interface, no delay, no loss, queues of 1000 packets; TCP: cubic", sweep.rate),
+    );
+    section.condition("file", format!("{} bytes; {} runs; fresh programs, empty caches", sweep.file_bytes, sweep.runs));
+    section.condition("latest link", measured.lateness());
+    let mut rows = Vec::new();
+    for &clients in &sweep.clients {
+        for system in systems {
+            let runs = of(measured, *system, clients);
+            let (mean, half) = runs.mean();
+            let delivered = (clients * sweep.file_bytes) as f64 / 1e9;
             rows.push(vec![
-                count.to_string(),
+                clients.to_string(),
                 system.name(),
                 format!("{mean:.2}"),
                 format!("{half:.2}"),
-                format!("{cpu:.2}"),
+                runs.spread(),
+                format!("{:.2}", cpu(&runs) / delivered),
             ]);
-            last.push((mean, cpu));
         }
     }
-    section.condition("links", format!("{rate}, no delay, no loss, queues of 1000 packets; TCP: cubic"));
-    section.condition("file", format!("{file_bytes} bytes; {runs} runs; fresh programs, empty caches"));
-    section.condition("latest link", format!("{:.0} µs late at the 99th percentile of a run", latest as f64 / 1e3));
-    section.table("Download times", ["clients", "system", "mean, s", "± s (90 %)", "CPU s a GB"], rows);
-    let series = SYSTEMS.into_iter().zip(points).map(|(system, points)| series(system.name(), &points)).collect();
-    section.figure("clean", series);
-    section.measured("two-levels", last[4].0 / last[2].0);
-    section.measured("two-levels-cpu", last[4].1 / last[2].1);
-    section.judged()
+    let header = ["clients", "system", "mean, s", "± s (90 %)", "clients: fastest / median / slowest, s", "CPU s a GB"];
+    section.table("Download times", header, rows);
+    let line = |system: &System| -> Series {
+        let points = sweep.clients.iter().map(|&clients| {
+            let (mean, half) = of(measured, *system, clients).mean();
+            (clients as f64, mean, half)
+        });
+        series(system.name(), &points.collect::<Vec<_>>())
+    };
+    section.figure("clean", systems.iter().map(line).collect());
 }

@@ -1,14 +1,13 @@
 //! Losses on the clients' links, a delay behind them (fig. 5, 6 and 7): NDN caches at the edge, HTTP does not.
 
-use super::programs::{System, download};
-use super::tree::{Links, tree};
-use super::{mean_and_interval, series};
+use super::cells::{Cell, Ground, MOST_AT_ONCE, Measured, Runs};
+use super::programs::{Faces, System};
+use super::series;
+use super::tree::{Network, Shape};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
-use larder_netsim::Loss;
-use larder_testbed::link;
+use larder_units::BitRate;
 use serde::Deserialize;
-use std::time::Duration;
 
 pub(super) const FILE: (&str, &str) =
     ("ndn-vs-http/lossy.toml", include_str!("../../../../experiments/ndn-vs-http/lossy.toml"));
@@ -16,8 +15,10 @@ pub(super) const FILE: (&str, &str) =
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sweep {
-    pub(super) runs: usize,
-    file_bytes: usize,
+    pub(super) runs: u64,
+    /// Without delay, where a run is short and one stalled client moves its mean.
+    runs_without_delay: u64,
+    pub(super) file_bytes: usize,
     rate: String,
     /// Fig. 5: clients, at the greatest loss and delay.
     clients: Vec<usize>,
@@ -26,102 +27,213 @@ pub(super) struct Sweep {
     /// Fig. 7: losses, %, at the greatest delay.
     losses: Vec<f64>,
     /// Of fig. 6 and 7.
-    clients_there: usize,
+    pub(super) clients_there: usize,
 }
 
-/// Name, program, congestion control of TCP on every host.
-const SYSTEMS: [(&str, System, &str); 4] = [
-    ("Squid, CUBIC", System::Squid { levels: 1 }, "cubic"),
-    ("Squid, BBR", System::Squid { levels: 1 }, "bbr"),
-    ("Larder, CUBIC", System::Larder { levels: 2 }, "cubic"),
-    ("wget, Larder's pair, CUBIC", System::Pair, "cubic"),
+/// A column: its name, the program, and the congestion control of TCP on every host.
+#[derive(Clone, Copy)]
+struct Column {
+    name: &'static str,
+    system: System,
+    congestion: &'static str,
+    /// At the greatest loss and delay only.
+    only_there: bool,
+}
+
+const fn column(name: &'static str, system: System, congestion: &'static str) -> Column {
+    Column { name, system, congestion, only_there: false }
+}
+
+const SQUID: System = System::Squid { levels: 1, tuned: true };
+const COLUMNS: [Column; 6] = [
+    column("Squid, CUBIC", SQUID, "cubic"),
+    column("Squid, BBR", SQUID, "bbr"),
+    column("Larder, CUBIC", System::Larder { levels: 2, faces: Faces::Tcp }, "cubic"),
+    column("wget, Larder's pair", System::Pair, "cubic"),
+    column("Larder over UDP", System::Larder { levels: 2, faces: Faces::Udp }, "cubic"),
+    Column {
+        only_there: true,
+        ..column("Squid as packaged, CUBIC", System::Squid { levels: 1, tuned: false }, "cubic")
+    },
 ];
+const SQUID_CUBIC: usize = 0;
+const SQUID_BBR: usize = 1;
+const LARDER: usize = 2;
+const PAIR: usize = 3;
+const LARDER_UDP: usize = 4;
 
 #[derive(Clone, Copy, PartialEq)]
-struct Point {
-    clients: usize,
-    delay: u64,
-    loss: f64,
+pub(super) struct Point {
+    pub(super) clients: usize,
+    pub(super) delay: u64,
+    pub(super) loss: f64,
+}
+
+impl Sweep {
+    /// With the greatest loss and delay.
+    pub(super) fn greatest(&self) -> Point {
+        Point {
+            clients: self.clients_there,
+            delay: self.delays.iter().copied().max().unwrap_or(0),
+            loss: self.losses.iter().copied().fold(0.0, f64::max),
+        }
+    }
+
+    fn points(&self) -> Vec<Point> {
+        let greatest = self.greatest();
+        let of_clients = self.clients.iter().map(|&clients| Point { clients, ..greatest });
+        let of_delays = self.delays.iter().map(|&delay| Point { delay, ..greatest });
+        let of_losses = self.losses.iter().map(|&loss| Point { loss, ..greatest });
+        let mut points: Vec<Point> = Vec::new();
+        for point in of_clients.chain(of_delays).chain(of_losses) {
+            if !points.contains(&point) {
+                points.push(point);
+            }
+        }
+        points
+    }
+
+    pub(super) fn network(&self, point: Point) -> Result<Network, Error> {
+        let rate: BitRate =
+            self.rate.parse().map_err(|error| Error(format!("experiments/{}: rate: {error}", FILE.0)))?;
+        Ok(Network { shape: Shape::Links, rate: Some(rate), delay: point.delay, loss: point.loss })
+    }
+
+    /// The cells of a column at a point, one a run.
+    pub(super) fn cells(
+        &self,
+        point: Point,
+        system: System,
+        congestion: &'static str,
+        seed: u64,
+    ) -> Result<impl Iterator<Item = Cell>, Error> {
+        let (network, clients, bytes) = (self.network(point)?, point.clients, self.file_bytes);
+        let runs = if point.delay == 0 { self.runs_without_delay } else { self.runs };
+        Ok((0..runs).map(move |run| Cell { system, network, clients, bytes, congestion, seed: seed + run }))
+    }
+}
+
+/// How many runs of a cell go on beside each other. A client of Squid over a link that loses and behind a delay waits for nearly all of its time, as
+/// 20 of them send 2 to 10 Mb/s; those of Larder do for most of it. Without delay a run has the machine for itself. That they do not disturb each
+/// other shows in how late the links were, which is checked of each run.
+pub(super) fn at_once(cell: &Cell) -> usize {
+    match cell.system {
+        _ if cell.network.delay == 0 => 1,
+        System::Squid { .. } if cell.network.loss > 0.0 => MOST_AT_ONCE,
+        _ => 4,
+    }
+}
+
+/// Measures cells, those that may be beside each other together.
+pub(super) fn measure(cells: Vec<Cell>, request: &Request<'_>, watch: &dyn Watch) -> Result<Measured, Error> {
+    let mut measured = Measured::default();
+    for together in [MOST_AT_ONCE, 4, 1] {
+        let cells: Vec<Cell> = cells.iter().filter(|cell| at_once(cell) == together).copied().collect();
+        measured.add(cells, together, request, watch)?;
+    }
+    Ok(measured)
 }
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
-    super::programs::check_installed()?;
+    let _ground = Ground::take()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
-    let bits = sweep.rate.parse().map_err(|error| Error(format!("experiments/{}: rate: {error}", FILE.0)))?;
-    let greatest = Point {
-        clients: sweep.clients_there,
-        delay: sweep.delays.iter().copied().max().unwrap_or(0),
-        loss: sweep.losses.iter().copied().fold(0.0, f64::max),
-    };
-    let mut points: Vec<Point> = sweep.clients.iter().map(|&clients| Point { clients, ..greatest }).collect();
-    points.extend(sweep.delays.iter().map(|&delay| Point { delay, ..greatest }));
-    points.extend(sweep.losses.iter().map(|&loss| Point { loss, ..greatest }));
-    let mut different: Vec<Point> = Vec::new();
-    points.into_iter().for_each(|point| {
-        if !different.contains(&point) {
-            different.push(point)
+    let (points, greatest) = (sweep.points(), sweep.greatest());
+    let mut cells = Vec::new();
+    for point in &points {
+        for column in COLUMNS.iter().filter(|column| !column.only_there || *point == greatest) {
+            cells.extend(sweep.cells(*point, column.system, column.congestion, request.seed)?);
         }
-    });
-
-    watch.begin("lossy links", (sweep.runs * different.len() * SYSTEMS.len()) as u64);
-    let mut section = Section::new(&experiment, request.scale);
-    let (mut rows, mut means, mut latest) = (Vec::new(), Vec::new(), 0);
-    for point in &different {
-        let mut runs = vec![Vec::new(); SYSTEMS.len()];
-        for run in 0..sweep.runs {
-            for (at, (_, system, congestion)) in SYSTEMS.into_iter().enumerate() {
-                let loss = if point.loss > 0.0 { Loss::Uniform(point.loss / 100.0) } else { Loss::None };
-                let links = Links {
-                    clean: link(Some(bits), Duration::ZERO, Loss::None, None),
-                    core: link(Some(bits), Duration::from_millis(point.delay), Loss::None, None),
-                    access: link(Some(bits), Duration::ZERO, loss, None),
-                };
-                let spec = tree(point.clients, &links, congestion, request.seed + run as u64);
-                let done = download(&spec, system, point.clients, sweep.file_bytes, watch)?;
-                runs[at].push(done.mean());
-                latest = latest.max(done.lateness.p99_ns);
-            }
-        }
-        for (at, (name, ..)) in SYSTEMS.into_iter().enumerate() {
-            let (mean, half) = mean_and_interval(&runs[at]);
-            let [clients, delay, loss] = [point.clients.to_string(), point.delay.to_string(), point.loss.to_string()];
-            rows.push(vec![clients, delay, loss, name.into(), format!("{mean:.2}"), format!("{half:.2}")]);
-        }
-        means.push((*point, runs.iter().map(|runs| mean_and_interval(runs)).collect::<Vec<_>>()));
     }
+    // Run by run, not column by column: what else the machine does meets all of them.
+    cells.sort_by_key(|cell| cell.seed);
+    watch.begin("lossy links", cells.len() as u64);
+    let measured = measure(cells, request, watch)?;
+    let of = |point: &Point, at: usize| {
+        let Column { system, congestion, .. } = COLUMNS[at];
+        measured.runs(|cell| {
+            let there = Point { clients: cell.clients, delay: cell.network.delay, loss: cell.network.loss };
+            there == *point && cell.system == system && cell.congestion == congestion
+        })
+    };
+
+    let mut section = Section::new(&experiment, request.scale);
+    report(&mut section, sweep, &measured);
+    section.table("Download times", HEADER, rows(&points, &of));
+    draw(&mut section, &points, greatest, &of);
+    let ratio = |point: Point, [one, other]: [usize; 2]| of(&point, one).median() / of(&point, other).median();
+    let no_delay = Point { delay: 0, ..greatest };
+    section.measured("lossy-cubic", ratio(greatest, [SQUID_CUBIC, LARDER]));
+    section.measured("lossy-bbr", ratio(greatest, [SQUID_BBR, LARDER]));
+    section.measured("no-delay", ratio(no_delay, [SQUID_CUBIC, LARDER]));
+    section.measured("no-delay-bbr", ratio(no_delay, [SQUID_BBR, LARDER]));
+    section.measured("no-delay-udp", ratio(no_delay, [SQUID_BBR, LARDER_UDP]));
+    section.measured("pair-cubic", ratio(greatest, [SQUID_CUBIC, PAIR]));
+    section.measured("pair-no-delay", ratio(no_delay, [SQUID_CUBIC, PAIR]));
+    section.measured("pair-no-delay-bbr", ratio(no_delay, [SQUID_BBR, PAIR]));
+    section.judged()
+}
+
+fn report(section: &mut Section, sweep: &Sweep, measured: &Measured) {
+    let Sweep { rate, file_bytes, runs, runs_without_delay, .. } = sweep;
     section.condition(
         "links",
-        format!("{}, queues of 1000 packets; the delay each way, between the edges and the top", sweep.rate),
+        format!("{rate}, queues of 1000 packets; the delay each way, between the edges and the top"),
     );
-    section.condition(
-        "file",
-        format!(
-            "{} bytes; {} runs; fresh programs (the pair's have fetched a small one), empty caches",
-            sweep.file_bytes, sweep.runs
-        ),
-    );
-    section.condition("latest link", format!("{:.0} µs late at the 99th percentile of a run", latest as f64 / 1e3));
-    section.table("Download times", ["clients", "delay, ms", "loss, %", "system", "mean, s", "± s (90 %)"], rows);
+    let programs = "fresh programs (the pair's have fetched a small file), empty caches";
+    let file = format!("{file_bytes} bytes; {runs} runs, {runs_without_delay} without delay; {programs}");
+    section.condition("file", file);
+    section.condition("latest link", measured.lateness());
+}
+
+const HEADER: [&str; 8] = [
+    "clients",
+    "delay, ms",
+    "loss, %",
+    "system",
+    "mean, s",
+    "± s (90 %)",
+    "median run, s",
+    "clients: fastest / median / slowest, s",
+];
+
+fn rows<'a>(points: &[Point], of: &dyn Fn(&Point, usize) -> Runs<'a>) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for point in points {
+        for (at, column) in COLUMNS.iter().enumerate() {
+            let runs = of(point, at);
+            if runs.is_empty() {
+                continue;
+            }
+            let (mean, half) = runs.mean();
+            let Point { clients, delay, loss } = point;
+            let place = [clients.to_string(), delay.to_string(), loss.to_string(), column.name.to_owned()];
+            let figures = [mean, half, runs.median()].map(|seconds| format!("{seconds:.2}"));
+            rows.push(place.into_iter().chain(figures).chain([runs.spread()]).collect());
+        }
+    }
+    rows
+}
+
+fn draw<'a>(section: &mut Section, points: &[Point], greatest: Point, of: &dyn Fn(&Point, usize) -> Runs<'a>) {
     let drawn = |keep: &dyn Fn(&Point) -> bool, x: &dyn Fn(&Point) -> f64| -> Vec<Series> {
-        let mut kept: Vec<_> = means.iter().filter(|(point, _)| keep(point)).collect();
-        kept.sort_by(|(a, _), (b, _)| x(a).total_cmp(&x(b)));
-        let line =
-            |at: usize| -> Vec<_> { kept.iter().map(|(point, means)| (x(point), means[at].0, means[at].1)).collect() };
-        SYSTEMS.iter().enumerate().map(|(at, (name, ..))| series(*name, &line(at))).collect()
+        let mut kept: Vec<&Point> = points.iter().filter(|point| keep(point)).collect();
+        kept.sort_by(|a, b| x(a).total_cmp(&x(b)));
+        let line = |(at, column): (usize, &Column)| {
+            let means = kept.iter().map(|point| (x(point), of(point, at)));
+            let means = means.filter(|(_, runs)| !runs.is_empty()).map(|(x, runs)| (x, runs.mean()));
+            series(column.name, &means.map(|(x, (mean, half))| (x, mean, half)).collect::<Vec<_>>())
+        };
+        COLUMNS.iter().enumerate().map(line).collect()
     };
     section.figure("clients", drawn(&|p| (p.delay, p.loss) == (greatest.delay, greatest.loss), &|p| p.clients as f64));
     section.figure("delay", drawn(&|p| (p.clients, p.loss) == (greatest.clients, greatest.loss), &|p| p.delay as f64));
     section.figure("loss", drawn(&|p| (p.clients, p.delay) == (greatest.clients, greatest.delay), &|p| p.loss));
-    let ratio = |point: Point, [one, other]: [usize; 2]| {
-        let means = means.iter().find(|(measured, _)| *measured == point).map(|(_, means)| means);
-        means.map_or(f64::NAN, |means| means[one].0 / means[other].0)
-    };
-    let no_delay = Point { delay: 0, ..greatest };
-    section.measured("lossy-cubic", ratio(greatest, [0, 2]));
-    section.measured("lossy-bbr", ratio(greatest, [1, 2]));
-    section.measured("no-delay", ratio(no_delay, [0, 2]));
-    section.measured("pair-cubic", ratio(greatest, [0, 3]));
-    section.measured("pair-no-delay", ratio(no_delay, [0, 3]));
-    section.judged()
+    // Each client of each run at one point, the fastest first.
+    let each = COLUMNS.iter().enumerate().map(|(at, column)| {
+        let times = of(&greatest, at).each();
+        let share = |place: usize| 100.0 * (place as f64 + 1.0) / times.len() as f64;
+        Series::line(column.name, times.iter().enumerate().map(|(place, time)| (share(place), *time)).collect())
+    });
+    section.figure("each", each.collect());
 }

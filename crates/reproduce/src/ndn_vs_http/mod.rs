@@ -1,22 +1,32 @@
 //! `ndn-vs-http`: a file to many clients, over NDN and over HTTP, on clean and on lossy links; real programs on the testbed's links.
 //!
 //! It needs root, and lighttpd, Squid and wget as Debian packages them. Rates, file and clients are scaled to one machine; each experiment says how.
-//!
-//! Missing: the peak throughput of the top node, and what keeping names decoded gains (fig. 8); lighttpd tuned; the same network in the simulator;
-//! UDP faces.
 
+mod cells;
 mod clean;
+mod configurations;
 mod lossy;
+mod names;
+mod peak;
 mod programs;
+mod simulated;
 mod tree;
 
+use crate::interval::Confidence;
 use crate::{Error, Paper};
 use larder_figure::Series;
 
 pub(crate) const PAPER: Paper = Paper {
     name: "ndn-vs-http",
     citation: "Yuan, Crowley, Experimental evaluation of content distribution with NDN and HTTP, IEEE INFOCOM Mini-Conference, 2013",
-    experiments: &[("clean", clean::run), ("lossy", lossy::run)],
+    experiments: &[
+        ("large", clean::run_large),
+        ("lossy", lossy::run),
+        ("peak", peak::run),
+        ("simulated", simulated::run),
+        ("clean", clean::run),
+    ],
+    testbed: &[],
 };
 
 impl From<larder_testbed::Error> for Error {
@@ -25,15 +35,20 @@ impl From<larder_testbed::Error> for Error {
     }
 }
 
-/// A mean and half the width of its 90 % interval (Student's t), as the paper's figures have them; no interval from one run.
+/// A mean and half the width of its 90 % interval, as the paper's figures have them.
 fn mean_and_interval(runs: &[f64]) -> (f64, f64) {
-    /// Student's t at 95 % one-sided, for 1 to 9 degrees of freedom.
-    const STUDENT: [f64; 9] = [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833];
-    let n = runs.len() as f64;
-    let mean = runs.iter().sum::<f64>() / n;
-    let Some(t) = runs.len().checked_sub(2).map(|at| STUDENT[at.min(8)]) else { return (mean, 0.0) };
-    let variance = runs.iter().map(|run| (run - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    (mean, t * (variance / n).sqrt())
+    crate::interval::mean_and_interval(runs, Confidence::Ninety)
+}
+
+/// NaN of nothing.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match (values.get(middle), values.len() % 2) {
+        (None, _) => f64::NAN,
+        (Some(upper), 0) => (values[middle - 1] + upper) / 2.0,
+        (Some(value), _) => *value,
+    }
 }
 
 /// A line of x, mean and half interval.
@@ -50,17 +65,24 @@ mod tests {
     #[test]
     fn the_files_are_read_after_the_network_was_built() {
         let clean = Experiment::<clean::Sweep>::parse(clean::FILE.0, clean::FILE.1).unwrap();
+        let large = Experiment::<clean::Sweep>::parse(clean::LARGE.0, clean::LARGE.1).unwrap();
+        let peak = Experiment::<peak::Sweep>::parse(peak::FILE.0, peak::FILE.1).unwrap();
+        let simulated = Experiment::<simulated::Sweep>::parse(simulated::FILE.0, simulated::FILE.1).unwrap();
         let lossy = Experiment::<lossy::Sweep>::parse(lossy::FILE.0, lossy::FILE.1).unwrap();
         for scale in [Scale::Quick, Scale::Full] {
-            assert!(clean.sweep(scale).runs > 0 && lossy.sweep(scale).runs > 0);
+            let sweep = lossy.sweep(scale);
+            assert!(clean.sweep(scale).runs > 0 && large.sweep(scale).runs > 0 && sweep.runs > 0);
+            assert!(peak.sweep(scale).runs > 0 && simulated.sweep(scale).seeds > 0);
+            assert!(sweep.network(sweep.greatest()).unwrap().rate.is_some());
         }
-        assert_eq!((clean.claims.len(), lossy.claims.len()), (2, 5));
+        let claims =
+            [clean.claims.len(), large.claims.len(), lossy.claims.len(), peak.claims.len(), simulated.claims.len()];
+        assert_eq!(claims, [4, 2, 8, 4, 7]);
     }
 
     #[test]
-    fn an_interval_of_other_runs() {
-        assert_eq!(mean_and_interval(&[2.0]), (2.0, 0.0));
-        let (mean, half) = mean_and_interval(&[1.0, 2.0, 3.0, 4.0, 5.0]);
-        assert!((mean - 3.0).abs() < 1e-12 && (half - 2.132 * (2.5_f64 / 5.0).sqrt()).abs() < 1e-12);
+    fn the_middle_of_an_even_number_of_runs() {
+        assert_eq!((median(vec![3.0, 1.0, 9.0]), median(vec![4.0, 1.0])), (3.0, 2.5));
+        assert!(median(Vec::new()).is_nan());
     }
 }

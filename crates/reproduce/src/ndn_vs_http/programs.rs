@@ -1,9 +1,15 @@
 //! The programs on the testbed: lighttpd, Squid and wget as Debian packages them; Larder's node, `put` and `get` from this very binary.
 
+use super::cells::{Cell, Run};
+use super::configurations::{self, Route};
 use super::tree::{CLUSTERS, edge};
+use crate::programs::{cpu_seconds, this_binary};
 use crate::{Error, Watch};
 use larder_testbed::{LatenessReport, Spec, Testbed};
 use std::fs;
+use std::io::{Read, Write};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
@@ -12,45 +18,38 @@ use tempfile::TempDir;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum System {
     /// lighttpd without a cache.
-    Lighttpd,
-    /// lighttpd behind Squid: at the top, and at the edges too where there are two levels.
-    Squid { levels: u8 },
-    /// The same with Debian's configuration and nothing else: 256 MB of memory, no object of more than 512 kB in it, a fetch for each request.
-    PlainSquid { levels: u8 },
+    Lighttpd { tuned: bool },
+    /// lighttpd (tuned) behind Squid: at the top, and at the edges too where there are two levels.
+    Squid { levels: u8, tuned: bool },
     /// Larder's node at the server and the top, and at the edges too where there are two levels.
-    Larder { levels: u8 },
+    Larder { levels: u8, faces: Faces },
     /// HTTP over NDN: lighttpd behind Larder's far node at the server, NDN nodes at the top and the edges, and a node on each client's host, which wget
-    /// asks as its proxy.
+    /// asks as its proxy; by reliable datagrams to the edge, as its documentation advises for a bad link.
     Pair,
+}
+
+/// What NDN nodes and clients speak to each other over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Faces {
+    /// As the paper's: who loses a packet has it again from TCP.
+    Tcp,
+    /// Datagrams, with fragments of NDNLPv2. On a client's link both ends send again what it loses, which `larder get` offers.
+    Udp,
 }
 
 impl System {
     pub(super) fn name(self) -> String {
+        let with_levels =
+            |name: &str, levels: u8| format!("{name}, {levels} level{}", if levels == 1 { "" } else { "s" });
         match self {
-            System::Lighttpd => "lighttpd".into(),
-            System::Squid { levels } => format!("Squid, {levels} level{}", if levels == 1 { "" } else { "s" }),
-            System::PlainSquid { levels } => {
-                format!("Squid, as packaged, {levels} level{}", if levels == 1 { "" } else { "s" })
-            }
+            System::Lighttpd { tuned: true } => "lighttpd".into(),
+            System::Lighttpd { tuned: false } => "lighttpd, as packaged".into(),
+            System::Squid { levels, tuned: true } => with_levels("Squid", levels),
+            System::Squid { levels, tuned: false } => with_levels("Squid, as packaged", levels),
+            System::Larder { levels, faces: Faces::Tcp } => with_levels("Larder", levels),
+            System::Larder { levels, faces: Faces::Udp } => with_levels("Larder, UDP", levels),
             System::Pair => "wget, Larder's pair".into(),
-            System::Larder { levels } => format!("Larder, {levels} level{}", if levels == 1 { "" } else { "s" }),
         }
-    }
-}
-
-/// What one run gave.
-pub(super) struct Run {
-    /// Download time of each client, s.
-    pub(super) times: Vec<f64>,
-    /// CPU time of servers and caches (not of the clients), s.
-    pub(super) cpu: f64,
-    /// How late the links were.
-    pub(super) lateness: LatenessReport,
-}
-
-impl Run {
-    pub(super) fn mean(&self) -> f64 {
-        self.times.iter().sum::<f64>() / self.times.len() as f64
     }
 }
 
@@ -63,33 +62,39 @@ const ATTEMPTS: usize = 5;
 /// A program that does not serve by then has failed.
 const START: Duration = Duration::from_secs(20);
 
-/// Whether the programs are there.
+/// The file that is fetched; its type is in Debian's table, without which lighttpd sends neither validators nor times.
+const FILE: &str = "file.txt";
+
+/// The `[http]` of a node that only forwards.
+const NO_HTTP: &str = "listen = \"\"";
+
+/// Whether the programs and their configurations are there.
 pub(super) fn check_installed() -> Result<(), Error> {
-    for (program, package) in [("lighttpd", "lighttpd"), ("squid", "squid"), ("wget", "wget")] {
+    let is_there = |program: &str| {
         let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        if found.is_err() {
-            return Err(Error(format!("{program} is not installed: `apt-get install {package}`")));
-        }
+        found.is_ok()
+    };
+    if let Some(program) = ["lighttpd", "squid", "wget"].into_iter().find(|program| !is_there(program)) {
+        return Err(Error(format!("{program} is not installed: `apt-get install {program}`")));
     }
-    Ok(())
+    match configurations::PACKAGED.into_iter().find(|(_, file)| !Path::new(file).exists()) {
+        Some((program, file)) => Err(Error(format!(
+            "{file}, of Debian's package, is not there: `apt-get install --reinstall -o Dpkg::Options::=--force-confmiss {program}`"
+        ))),
+        None => Ok(()),
+    }
 }
 
-/// Builds the network, starts the programs, lets every client fetch the file at once, and takes everything down. A run whose links were late
-/// is of another network, and is run again.
-pub(super) fn download(
-    spec: &Spec,
-    system: System,
-    clients: usize,
-    bytes: usize,
-    watch: &dyn Watch,
-) -> Result<Run, Error> {
+/// Builds the network as the testbed `name`, starts the programs, lets every client fetch the file at once, and takes everything down. A run whose
+/// links were late is of another network, and is run again.
+pub(super) fn download(cell: &Cell, name: &str, watch: &dyn Watch) -> Result<Run, Error> {
     for _ in 0..ATTEMPTS {
-        let run = Site::new(spec.clone(), bytes)?.download(system, clients)?;
-        if run.lateness.is_sound() {
-            watch.advance(1);
+        let spec = cell.network.testbed(name, cell.clients, cell.congestion, cell.seed);
+        let (run, lateness) = Site::new(spec, cell.bytes)?.download(cell.system, cell.clients)?;
+        if lateness.is_sound() {
             return Ok(run);
         }
-        watch.warn(&format!("{}: run again, for the links were late: {}", system.name(), run.lateness));
+        watch.warn(&format!("{}: run again, for the links were late: {lateness}", cell.system.name()));
     }
     Err(Error(format!(
         "the links were late in {ATTEMPTS} runs one after the other: is the machine busy with something else?"
@@ -100,7 +105,13 @@ pub(super) fn download(
 struct Site {
     bed: Testbed,
     directory: TempDir,
-    running: Vec<Child>,
+    running: Vec<Program>,
+}
+
+/// A program on a host.
+struct Program {
+    host: String,
+    process: Child,
 }
 
 impl Site {
@@ -111,95 +122,76 @@ impl Site {
         // Nothing that a compression could shorten.
         let mut stream = larder_units::Streams::new(1).stream("file");
         let file: Vec<u8> = std::iter::repeat_with(|| stream.bits().to_le_bytes()).flatten().take(bytes).collect();
-        let path = site.write("file", &file)?;
+        let path = site.write(FILE, &file)?;
         // Nothing says how long it may be kept: last changed a year ago, it is what caches take for lasting (RFC 9111, section 4.2.2).
         let then = SystemTime::now() - Duration::from_secs(365 * 24 * 3600);
         let set = fs::File::options().write(true).open(&path).and_then(|file| file.set_modified(then));
-        set.map_err(|error| Error(format!("{path}: {error}")))?;
+        set.map_err(|error| Error(format!("{}: {error}", path.display())))?;
         Ok(site)
     }
 
-    fn download(mut self, system: System, clients: usize) -> Result<Run, Error> {
+    fn download(mut self, system: System, clients: usize) -> Result<(Run, LatenessReport), Error> {
         match system {
-            System::Lighttpd => self.start_lighttpd()?,
-            System::Squid { levels } | System::PlainSquid { levels } => {
-                let plain = matches!(system, System::PlainSquid { .. });
-                self.start_lighttpd()?;
-                self.start_squid("top", None, plain)?;
+            System::Lighttpd { tuned } => self.start_lighttpd(tuned)?,
+            System::Squid { levels, tuned } => {
+                self.start_lighttpd(true)?;
+                self.start_squid("top", None, tuned)?;
                 for cluster in (0..CLUSTERS).filter(|_| levels > 1) {
-                    self.start_squid(&edge(cluster), Some("top"), plain)?;
+                    self.start_squid(&edge(cluster), Some("top"), tuned)?;
                 }
             }
-            System::Pair => {
-                self.start_lighttpd()?;
-                let secret = self.write("secret", b"a secret of 32 bytes and some more")?;
-                // A body is shared on the way up to an eighth of the memory: the file of the clean links has 100 MB.
-                let gateway = format!(
-                    "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nsecret = {secret:?}\nmemory = \"1GiB\"\n"
-                );
-                self.start_node_with("server", None, &gateway, "listen = \"\"", 6363)?;
-                self.start_node("top", Some("server"))?;
-                for cluster in 0..CLUSTERS {
-                    self.start_node(&edge(cluster), Some("top"))?;
-                }
-                let http = format!("listen = \"127.0.0.1:3128\"\n[http.upstream]\nndn = \"/far\"\nsecret = {secret:?}");
-                for client in 0..clients {
-                    let near = edge(client % CLUSTERS);
-                    self.start_node_with(&format!("client{client}"), Some(&near), "", &http, 3128)?;
-                }
-            }
-            System::Larder { levels } => {
+            System::Pair => self.start_pair(clients)?,
+            System::Larder { levels, faces } => {
                 self.start_node("server", None)?;
-                self.start_node("top", Some("server"))?;
+                self.start_node("top", Some(("server", faces)))?;
                 for cluster in (0..CLUSTERS).filter(|_| levels > 1) {
-                    self.start_node(&edge(cluster), Some("top"))?;
+                    self.start_node(&edge(cluster), Some(("top", faces)))?;
                 }
                 self.start_put()?;
             }
         }
         if system == System::Pair {
             // A node on each client's host, all started a moment ago: their first packets make tables and connections, which last for weeks.
-            self.write("small", b"a small file")?;
-            self.fetch(system, clients, "small")?;
+            self.write("small.txt", b"a small file")?;
+            self.fetch(system, clients, "small.txt")?;
         }
         let before = self.cpu();
-        let times = self.fetch(system, clients, "file")?;
-        let cpu = self.cpu() - before;
-        for program in &mut self.running {
-            let _ = program.kill();
-            let _ = program.wait();
+        let times = self.fetch(system, clients, FILE)?;
+        let [cpu, cpu_top] = std::array::from_fn(|at| self.cpu()[at] - before[at]);
+        for Program { process, .. } in &mut self.running {
+            let _ = process.kill();
+            let _ = process.wait();
         }
-        Ok(Run { times, cpu, lateness: self.bed.down()? })
+        let lateness = self.bed.down()?;
+        Ok((Run { times, cpu, cpu_top, late_p99_ns: lateness.p99_ns }, lateness))
     }
 
-    /// Every client fetches this file at once: how long each took.
+    /// Every client fetches this file at once: how long each took, from the start of its program to its end.
     fn fetch(&self, system: System, clients: usize, file: &str) -> Result<Vec<f64>, Error> {
-        let fetchers: Result<Vec<(Child, Instant)>, Error> = (0..clients)
-            .map(|client| {
-                let mut command = self.client(system, client, file)?;
-                command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-                let begun = Instant::now();
-                Ok((command.spawn().map_err(|error| Error(format!("client {client}: {error}")))?, begun))
-            })
-            .collect();
-        let mut waiting: Vec<(usize, Child, Instant)> =
-            fetchers?.into_iter().enumerate().map(|(client, (child, begun))| (client, child, begun)).collect();
+        let mut starting = Vec::new();
+        for client in 0..clients {
+            starting.push(Client::new(self.client(system, client, file)?, client)?);
+        }
+        let mut waiting = Vec::new();
+        for client in starting {
+            waiting.push(client.start()?);
+        }
         let mut times = vec![0.0; clients];
         while !waiting.is_empty() {
             let mut still = Vec::new();
-            for (client, mut child, begun) in waiting {
-                let ended = child.try_wait().map_err(|error| Error(format!("client {client}: {error}")))?;
+            for (mut client, begun) in waiting {
+                let number = client.number;
+                let ended = client.process.try_wait().map_err(|error| client.failed(&error))?;
                 let took = begun.elapsed();
                 match ended {
-                    None if took < LONGEST => still.push((client, child, begun)),
-                    Some(status) if status.success() => times[client] = took.as_secs_f64(),
+                    None if took < LONGEST => still.push((client, begun)),
+                    Some(status) if status.success() => times[number] = took.as_secs_f64(),
                     _ => {
-                        let _ = child.kill();
-                        let said =
-                            child.wait_with_output().map(|out| String::from_utf8_lossy(&out.stderr).into_owned());
-                        let said = said.unwrap_or_default();
                         let name = system.name();
-                        return Err(Error(format!("{name}: client {client} failed after {took:.0?}: {}", said.trim())));
+                        return Err(Error(format!(
+                            "{name}: client {number} failed after {took:.0?}: {}",
+                            client.end()
+                        )));
                     }
                 }
             }
@@ -209,105 +201,100 @@ impl Site {
         Ok(times)
     }
 
+    /// The command of a client, and what its environment has.
     fn client(&self, system: System, client: usize, file: &str) -> Result<Command, Error> {
         let host = self.bed.spec().host(&format!("client{client}"))?;
-        let near = edge(client % CLUSTERS);
-        let server = self.address("server")?;
-        let proxy = |command: &mut Command, name: &str| -> Result<(), Error> {
-            let address = self.address(name)?;
-            command.args(["-e", "use_proxy=yes", "-e", &format!("http_proxy=http://{address}:3128/")]);
-            Ok(())
+        let above = |levels: u8| if levels > 1 { edge(client % CLUSTERS) } else { "top".into() };
+        let url = format!("http://{}/{file}", self.address("server")?);
+        let wget = |proxy: Option<Ipv4Addr>| {
+            let mut words: Vec<String> =
+                ["wget", "--no-config", "--quiet", "--tries=1", "-O", "-"].map(Into::into).into();
+            if let Some(proxy) = proxy {
+                words
+                    .extend(["-e", "use_proxy=yes", "-e", &format!("http_proxy=http://{proxy}:3128/")].map(Into::into));
+            }
+            words.push(url.clone());
+            words
         };
-        let wget = || {
-            let mut command = self.bed.command(host, "wget");
-            command.args(["--no-config", "--quiet", "--tries=1", "-O", "-"]);
-            command
-        };
-        let url = format!("http://{server}/{file}");
-        let command = match system {
-            System::Lighttpd => {
-                let mut command = wget();
-                command.arg(url);
-                command
-            }
-            System::Pair => {
-                let mut command = wget();
-                command.args(["-e", "use_proxy=yes", "-e", "http_proxy=http://127.0.0.1:3128/"]).arg(url);
-                command
-            }
-            System::Squid { levels } | System::PlainSquid { levels } => {
-                let mut command = wget();
-                proxy(&mut command, if levels > 1 { &near } else { "top" })?;
-                command.arg(url);
-                command
-            }
-            System::Larder { levels } => {
-                let address = self.address(if levels > 1 { &near } else { "top" })?;
-                let mut command = self.bed.command(host, &larder()?);
-                command.args(["get", "/repo/file", "--retries", "100"]);
-                command.env("NDN_CLIENT_TRANSPORT", format!("tcp://{address}:6363"));
-                command
+        let (words, transport) = match system {
+            System::Lighttpd { .. } => (wget(None), None),
+            System::Pair => (wget(Some(Ipv4Addr::LOCALHOST)), None),
+            System::Squid { levels, .. } => (wget(Some(self.address(&above(levels))?)), None),
+            System::Larder { levels, faces } => {
+                let words = [&*this_binary()?, "get", "/repo/file", "--retries", "100"].map(Into::into).into();
+                (words, Some(faces.uri(self.address(&above(levels))?)))
             }
         };
+        // It waits for a line: to make its namespace's process costs 10 ms, which twenty would not have behind them at once.
+        let mut command = self.bed.command(host, "sh");
+        command.args(["-c", "printf . >&2; read -r _; exec \"$0\" \"$@\" >/dev/null"]).args(words);
+        command.envs(transport.map(|uri| ("NDN_CLIENT_TRANSPORT", uri)));
         Ok(command)
     }
 
-    /// Debian's default has a table of types, without which lighttpd sends neither validators nor times.
-    fn start_lighttpd(&mut self) -> Result<(), Error> {
-        let types = "mimetype.assign = ( \"\" => \"application/octet-stream\" )";
-        let text = format!("server.document-root = {:?}\nserver.port = 80\n{types}\n", self.directory.path());
-        let file = self.write("lighttpd.conf", text.as_bytes())?;
-        self.start("server", "lighttpd", &["-D", "-f", &file], 80)
+    fn start_lighttpd(&mut self, tuned: bool) -> Result<(), Error> {
+        let file = self.write("lighttpd.conf", configurations::lighttpd(self.directory.path(), tuned).as_bytes())?;
+        self.start("server", "lighttpd", &["-D", "-f", &file.display().to_string()], 80)
     }
 
-    /// Debian's defaults, but for what lets it serve at all, and for a memory cache that holds the file: without it a file of more than 512 kB
-    /// would not be cached, and the comparison would be with no cache. `plain` leaves that out.
-    fn start_squid(&mut self, host: &str, parent: Option<&str>, plain: bool) -> Result<(), Error> {
-        let directory = self.directory.path().display();
-        let mut text = format!(
-            "http_port 3128\nhttp_access allow all\nvisible_hostname {host}\npid_filename {directory}/{host}.pid\n\
-             cache_log /dev/null\naccess_log none\ncache_store_log none\ncoredump_dir none\npinger_enable off\n\
-             shutdown_lifetime 0 seconds\n"
-        );
-        if !plain {
-            text += "cache_mem 512 MB\nmaximum_object_size_in_memory 256 MB\nmaximum_object_size 256 MB\ncollapsed_forwarding on\n";
-        }
-        if let Some(parent) = parent {
-            let address = self.address(parent)?;
-            text += &format!("cache_peer {address} parent 3128 0 no-query default\nnever_direct allow all\n");
-        }
+    fn start_squid(&mut self, host: &str, parent: Option<&str>, tuned: bool) -> Result<(), Error> {
+        let parent = parent.map(|parent| self.address(parent)).transpose()?;
+        let text = configurations::squid(self.directory.path(), host, parent, tuned);
         let file = self.write(&format!("{host}.squid"), text.as_bytes())?;
-        self.start(host, "squid", &["-N", "-n", host, "-f", &file], 3128)
+        self.start(host, "squid", &["-N", "-n", host, "-f", &file.display().to_string()], 3128)
+    }
+
+    /// HTTP over NDN from each client's host to lighttpd.
+    fn start_pair(&mut self, clients: usize) -> Result<(), Error> {
+        self.start_lighttpd(true)?;
+        let secret = self.write("secret", b"a secret of 32 bytes and some more")?;
+        // A body is shared on the way up to an eighth of the memory: the file of the clean links has 100 MB.
+        let gateway = format!(
+            "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nsecret = {secret:?}\nmemory = \"1GiB\"\n"
+        );
+        self.start_node_with("server", None, &gateway, NO_HTTP, 6363)?;
+        self.start_node("top", Some(("server", Faces::Tcp)))?;
+        for cluster in 0..CLUSTERS {
+            self.start_node(&edge(cluster), Some(("top", Faces::Tcp)))?;
+        }
+        let http = format!("listen = \"127.0.0.1:3128\"\n[http.upstream]\nndn = \"/far\"\nsecret = {secret:?}");
+        for client in 0..clients {
+            let near = edge(client % CLUSTERS);
+            let up = Route { to: Faces::Udp.uri(self.address(&near)?), reliable: true };
+            self.start_node_with(&format!("client{client}"), Some(up), "", &http, 3128)?;
+        }
+        Ok(())
     }
 
     /// A node that only forwards.
-    fn start_node(&mut self, host: &str, up: Option<&str>) -> Result<(), Error> {
-        self.start_node_with(host, up, "", "listen = \"\"", 6363)
+    fn start_node(&mut self, host: &str, up: Option<(&str, Faces)>) -> Result<(), Error> {
+        let up = up.map(|(up, faces)| Ok::<_, Error>(Route { to: faces.uri(self.address(up)?), reliable: false }));
+        self.start_node_with(host, up.transpose()?, "", NO_HTTP, 6363)
     }
 
     /// A node with more under `[ndn]` and with this `[http]`, which serves once it listens on `port`.
-    fn start_node_with(&mut self, host: &str, up: Option<&str>, ndn: &str, http: &str, port: u16) -> Result<(), Error> {
-        let socket = self.path(&format!("{host}.sock"));
-        let mut text = format!(
-            "[ndn]\nunix = {socket:?}\ntcp = \"0.0.0.0:6363\"\nudp = \"\"\nwebsocket = \"\"\ncontent_store = \"512MiB\"\n"
-        );
-        if let Some(up) = up {
-            text += &format!("[[ndn.route]]\nprefix = \"/\"\nto = \"tcp://{}:6363\"\n", self.address(up)?);
-        }
-        text += &format!("{ndn}[http]\n{http}\n[admin]\nlisten = \"\"\n");
+    fn start_node_with(
+        &mut self,
+        host: &str,
+        up: Option<Route>,
+        ndn: &str,
+        http: &str,
+        port: u16,
+    ) -> Result<(), Error> {
+        let text = configurations::node(&self.path(&format!("{host}.sock")), up.as_ref(), ndn, http);
         let file = self.write(&format!("{host}.toml"), text.as_bytes())?;
-        self.start(host, &larder()?, &["run", &file], port)
+        self.start(host, &this_binary()?, &["run", &file.display().to_string()], port)
     }
 
     fn start_put(&mut self) -> Result<(), Error> {
         let host = self.bed.spec().host("server")?;
-        let transport = format!("unix://{}", self.path("server.sock"));
-        let mut put = self.bed.command(host, &larder()?);
-        put.args(["put", "/repo/file", &self.path("file")]).env("NDN_CLIENT_TRANSPORT", transport);
+        let transport = format!("unix://{}", self.path("server.sock").display());
+        let mut put = self.bed.command(host, &this_binary()?);
+        put.args(["put", "/repo/file"]).arg(self.path(FILE)).env("NDN_CLIENT_TRANSPORT", transport);
         // It says when it is ready; to ask for the file would fill the server's cache.
         let mut ask = Command::new("grep");
-        ask.args(["--quiet", "^serving", &self.path("program.log")]);
-        self.start_until(put, "larder put", &mut ask)
+        ask.args(["--quiet", "^serving"]).arg(self.path("program.log"));
+        self.start_until(put, "larder put", "server", &mut ask)
     }
 
     /// Starts a program on a host, and waits until it listens on `port`.
@@ -317,60 +304,98 @@ impl Site {
         command.args(words);
         let mut ask = self.bed.command(number, "bash");
         ask.args(["-c", &format!("exec 3<>/dev/tcp/127.0.0.1/{port}")]);
-        self.start_until(command, &format!("{program} on {host}"), &mut ask)
+        self.start_until(command, program, host, &mut ask)
     }
 
     /// Starts a program, and waits until `ask` succeeds.
-    fn start_until(&mut self, mut command: Command, what: &str, ask: &mut Command) -> Result<(), Error> {
+    fn start_until(&mut self, mut command: Command, what: &str, host: &str, ask: &mut Command) -> Result<(), Error> {
         let log = self.path("program.log");
-        let failed = |error: std::io::Error| Error(format!("{what}: {error}"));
+        let failed = |error: std::io::Error| Error(format!("{what} on {host}: {error}"));
         let file = fs::File::create(&log).map_err(failed)?;
         let copy = file.try_clone().map_err(failed)?;
-        let mut child = command.stdin(Stdio::null()).stdout(copy).stderr(file).spawn().map_err(failed)?;
+        let mut process = command.stdin(Stdio::null()).stdout(copy).stderr(file).spawn().map_err(failed)?;
         ask.stdin(Stdio::null()).stderr(Stdio::null());
         let begun = Instant::now();
         loop {
             if ask.status().is_ok_and(|status| status.success()) {
-                self.running.push(child);
+                self.running.push(Program { host: host.into(), process });
                 return Ok(());
             }
-            if child.try_wait().is_ok_and(|status| status.is_some()) || begun.elapsed() > START {
-                let _ = child.kill();
+            if process.try_wait().is_ok_and(|status| status.is_some()) || begun.elapsed() > START {
+                let _ = process.kill();
                 let said = fs::read_to_string(log).unwrap_or_default();
-                return Err(Error(format!("{what} does not serve: {}", said.trim())));
+                return Err(Error(format!("{what} on {host} does not serve: {}", said.trim())));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// CPU time of the programs so far, s (/proc/PID/stat, fields 14 and 15, in hundredths).
-    fn cpu(&self) -> f64 {
-        let ticks = |child: &Child| -> Option<u64> {
-            let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?;
-            let after_name = stat.rsplit_once(") ")?.1;
-            let mut fields = after_name.split(' ').skip(11);
-            Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
+    /// CPU time of the programs so far, of all and of those at the top, s.
+    fn cpu(&self) -> [f64; 2] {
+        let of = |is: &dyn Fn(&str) -> bool| -> f64 {
+            let programs = self.running.iter().filter(|program| is(&program.host));
+            programs.map(|program| cpu_seconds(program.process.id())).sum()
         };
-        self.running.iter().filter_map(ticks).sum::<u64>() as f64 / 100.0
+        [of(&|_| true), of(&|host| host == "top")]
     }
 
-    fn address(&self, host: &str) -> Result<String, Error> {
-        Ok(self.bed.spec().address(self.bed.spec().host(host)?).to_string())
+    fn address(&self, host: &str) -> Result<Ipv4Addr, Error> {
+        Ok(self.bed.spec().address(self.bed.spec().host(host)?))
     }
 
-    fn path(&self, name: &str) -> String {
-        self.directory.path().join(name).display().to_string()
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
     }
 
-    fn write(&self, name: &str, content: &[u8]) -> Result<String, Error> {
+    fn write(&self, name: &str, content: &[u8]) -> Result<PathBuf, Error> {
         let path = self.path(name);
-        fs::write(&path, content).map_err(|error| Error(format!("{path}: {error}")))?;
+        fs::write(&path, content).map_err(|error| Error(format!("{}: {error}", path.display())))?;
         Ok(path)
     }
 }
 
-/// This very binary.
-fn larder() -> Result<String, Error> {
-    let path = std::env::current_exe().map_err(|error| Error(format!("where `larder` is cannot be told: {error}")))?;
-    Ok(path.display().to_string())
+impl Faces {
+    fn uri(self, address: Ipv4Addr) -> String {
+        let scheme = match self {
+            Faces::Tcp => "tcp",
+            Faces::Udp => "udp",
+        };
+        format!("{scheme}://{address}:6363")
+    }
+}
+
+/// A client's process, which waits for its start.
+struct Client {
+    number: usize,
+    process: Child,
+}
+
+impl Client {
+    /// Once it is ready.
+    fn new(mut command: Command, number: usize) -> Result<Client, Error> {
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let process = command.spawn().map_err(|error| Error(format!("client {number}: {error}")))?;
+        let mut client = Client { number, process };
+        let ready = client.process.stderr.as_mut().map_or(Ok(()), |errors| errors.read_exact(&mut [0]));
+        ready.map_err(|error| client.failed(&error))?;
+        Ok(client)
+    }
+
+    fn start(mut self) -> Result<(Client, Instant), Error> {
+        let begun = Instant::now();
+        let told = self.process.stdin.take().map_or(Ok(()), |mut line| line.write_all(b"\n"));
+        told.map_err(|error| self.failed(&error))?;
+        Ok((self, begun))
+    }
+
+    /// Ends it: what it said.
+    fn end(mut self) -> String {
+        let _ = self.process.kill();
+        let said = self.process.wait_with_output().map(|out| String::from_utf8_lossy(&out.stderr).trim().to_owned());
+        said.unwrap_or_default()
+    }
+
+    fn failed(&self, error: &std::io::Error) -> Error {
+        Error(format!("client {}: {error}", self.number))
+    }
 }

@@ -9,8 +9,9 @@ pub use fetches::{Ask, Event, Failure, Fetches, Figures};
 use super::keys::KeyFiles;
 use super::message::{Content, Head, MessageError, Request};
 use super::naming::Object;
+use super::thread::{Running, Shown, Work, connect};
 use super::{form, limits};
-use crate::client::{Client, ClientError, Received, Transport};
+use crate::client::{Client, ClientError, Received};
 use crate::entropy;
 use ::http::{HeaderMap, Method, StatusCode};
 use bytes::Bytes;
@@ -20,11 +21,10 @@ use larder_units::{Streams, Time};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::thread::JoinHandle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc as pieces};
 
 /// `[http.upstream]`
@@ -41,19 +41,18 @@ pub struct EdgeConfig {
 /// The running edge.
 pub struct Edge {
     handle: Arc<Handle>,
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
+    running: Running,
 }
 
 /// The way to the edge's thread.
 pub struct Handle {
     prefix: Name,
     commands: Mutex<Sender<Command>>,
-    waker: mio::Waker,
+    waker: Arc<mio::Waker>,
     next_id: AtomicU64,
     /// Places for [`limits::FETCHES`].
     places: Arc<Semaphore>,
-    figures: Arc<Mutex<Figures>>,
+    figures: Shown<Figures>,
 }
 
 enum Command {
@@ -85,37 +84,22 @@ impl Edge {
             let prefix = &config.prefix;
             tracing::warn!(%prefix, "[http.upstream] has neither trust nor secret: whoever is on the way can answer in the far node's name");
         }
-        let failed = |error: ClientError| format!("{TABLE}: {error}");
-        let mut client = Client::connect_to(Transport::unix(config.forwarder.clone())).map_err(failed)?;
-        let waker = client.waker().map_err(failed)?;
+        let (client, waker) = connect(TABLE, &config.forwarder)?;
         let (commands, receiver) = channel();
-        let stop = Arc::new(AtomicBool::new(false));
+        let figures = Shown::default();
         let [seed] = entropy::words();
         let fetches = Fetches::new(trust, Streams::new(seed));
         let handle = Arc::new(Handle {
             prefix: config.prefix.clone(),
             commands: Mutex::new(commands),
-            waker,
+            waker: Arc::clone(&waker),
             next_id: AtomicU64::new(0),
             places: Arc::new(Semaphore::new(limits::FETCHES)),
-            figures: Arc::default(),
+            figures: figures.clone(),
         });
-        let worker = Worker {
-            client,
-            fetches,
-            readers: HashMap::new(),
-            commands: receiver,
-            stop: Arc::clone(&stop),
-            figures: Arc::clone(&handle.figures),
-        };
-        let thread = std::thread::Builder::new()
-            .name("edge".to_owned())
-            .spawn(move || {
-                worker.run();
-                on_end();
-            })
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Edge { handle, stop, thread })
+        let worker = Worker { client, fetches, readers: HashMap::new(), commands: receiver, figures };
+        let running = Running::start("edge", TABLE, waker, worker, on_end)?;
+        Ok(Edge { handle, running })
     }
 
     /// The way to it.
@@ -130,9 +114,7 @@ impl Edge {
 
     /// Ends the thread; what is under way breaks off.
     pub fn stop(self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let _ = self.handle.waker.wake();
-        let _ = self.thread.join();
+        self.running.stop();
     }
 }
 
@@ -298,22 +280,10 @@ struct Worker {
     fetches: Fetches,
     readers: HashMap<u64, pieces::UnboundedSender<Event>>,
     commands: Receiver<Command>,
-    stop: Arc<AtomicBool>,
-    figures: Arc<Mutex<Figures>>,
+    figures: Shown<Figures>,
 }
 
-impl Worker {
-    fn run(mut self) {
-        while !self.stop.load(Ordering::Relaxed) {
-            if let Err(error) = self.turn() {
-                if !self.stop.load(Ordering::Relaxed) {
-                    tracing::error!(%error, "[http.upstream] is cut off from this node's forwarder");
-                }
-                return;
-            }
-        }
-    }
-
+impl Work for Worker {
     fn turn(&mut self) -> Result<(), ClientError> {
         let now = self.client.now();
         let mut events = Vec::new();
@@ -323,13 +293,17 @@ impl Worker {
         self.fetches.on_timeout(now, &mut events);
         self.deliver(&mut events);
         while self.client.output().send(None, |out| self.fetches.poll(now, out)) {}
-        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = self.fetches.figures();
+        self.figures.set(self.fetches.figures());
         let (client, fetches) = (&mut self.client, &mut self.fetches);
         client.receive(fetches.next_timeout(), |now, received, _| on_packet(now, received, fetches, &mut events))?;
         self.deliver(&mut events);
         Ok(())
     }
 
+    fn end(self) {}
+}
+
+impl Worker {
     fn obey(&mut self, now: Time, command: Command) {
         match command {
             Command::Begin(id, ask, reader) => {

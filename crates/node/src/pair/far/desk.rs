@@ -8,12 +8,14 @@
 //! Where room is short, what nobody is promised goes first, then the oldest answers to what may be asked twice. Without room, the answer is 503.
 
 use super::body::{Body, Found};
+use super::exchange::{Figures, Order, OriginHead, Outcome, Reply};
+use super::made::Made;
 use crate::pair::message::{self, Answer, Content, Head, Request};
 use crate::pair::naming::{self, Object, Subject};
 use crate::pair::{form, limits};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, VIA};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use larder_http::{Now, Sharing, sharing};
 use larder_packet::{DataBuilder, Interest, Name, PitToken, Signer, types};
 use larder_transfer::Metadata;
@@ -34,85 +36,6 @@ pub struct DeskOptions {
     pub targets: Vec<HeaderName>,
 }
 
-/// A request for the origin.
-#[derive(Debug)]
-pub struct Order {
-    /// By what it is called in [`Desk`]'s methods.
-    pub id: u64,
-    /// The method.
-    pub method: Method,
-    /// Whom it is for.
-    pub authority: String,
-    /// Path and query.
-    pub target: String,
-    /// Its fields; `Host` is to be added.
-    pub headers: HeaderMap,
-    /// Its body.
-    pub body: Bytes,
-}
-
-/// The head of the origin's response.
-#[derive(Debug)]
-pub struct OriginHead {
-    /// The final status.
-    pub status: StatusCode,
-    /// Its fields, without those of the connection but for `Content-Length`.
-    pub headers: HeaderMap,
-    /// See [`Head::unframed`].
-    pub unframed: bool,
-    /// The whole body, where it is here already.
-    pub body: Option<Bytes>,
-    /// Bytes of the body to come, where that is known.
-    pub length: Option<u64>,
-}
-
-/// A Data to be sent.
-#[derive(Debug)]
-pub struct Reply {
-    /// Of the Interest.
-    pub token: Option<PitToken>,
-    /// The packet.
-    pub wire: Bytes,
-    /// No cache on the way shall keep it (NDNLPv2 CachePolicy).
-    pub no_cache: bool,
-}
-
-/// What is to be done after an event.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    /// To be sent.
-    pub replies: Vec<Reply>,
-    /// The origin is to be asked.
-    pub orders: Vec<Order>,
-    /// So many more bytes of this body may come.
-    pub grants: Vec<(u64, u64)>,
-    /// Nobody wants more of this.
-    pub stops: Vec<u64>,
-}
-
-/// What a far node has done.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Figures {
-    /// Interests with a question.
-    pub questions: u64,
-    /// Requests to the origin.
-    pub requests: u64,
-    /// Answers by what they were: for everybody, for one, and the word that it be asked for in full.
-    pub answers: [u64; 3],
-    /// Segments sent.
-    pub segments: u64,
-    /// Interests for bodies that are not here (any more).
-    pub gone: u64,
-    /// Bodies that the origin broke off.
-    pub broken: u64,
-    /// Requests refused for want of room.
-    pub no_room: u64,
-    /// Interests for other names, or whose parameters are no request.
-    pub not_ours: u64,
-    /// Bytes reserved now.
-    pub reserved_bytes: usize,
-}
-
 /// What is asked and answered. See the module's documentation.
 pub struct Desk {
     prefix: Name,
@@ -126,6 +49,7 @@ pub struct Desk {
     orders: HashMap<u64, Vec<u8>>,
     /// Answers that may be let go for others, the oldest first; some have gone already.
     answered: VecDeque<Vec<u8>>,
+    made: Made,
     /// Bodies with bytes that may be too few for a segment.
     flushes: VecDeque<(Time, Vec<u8>)>,
     last_id: u64,
@@ -183,6 +107,7 @@ impl Desk {
             bodies: HashMap::new(),
             orders: HashMap::new(),
             answered: VecDeque::new(),
+            made: Made::new(version_key),
             flushes: VecDeque::new(),
             last_id: 0,
             last_version: version,
@@ -264,6 +189,11 @@ impl Desk {
             self.figures.not_ours += 1;
             return;
         }
+        if is_unsafe && self.made.holds(key) {
+            // Its answer is gone, and nobody waits for it so long: somebody repeats what he has read on the way.
+            self.figures.not_ours += 1;
+            return;
+        }
         let is_head = method == Method::HEAD;
         if !self.make_room(now, limits::ANSWER_BYTES) {
             self.figures.no_room += 1;
@@ -273,8 +203,11 @@ impl Desk {
             return;
         }
         self.reserved += limits::ANSWER_BYTES;
+        if is_unsafe {
+            self.made.note(key);
+        }
         message::strip_connection(&mut headers);
-        headers.append(VIA, HeaderValue::from_static(VIA_US));
+        larder_http::append_passage(&mut headers, Version::HTTP_11);
         self.last_id += 1;
         let id = self.last_id;
         let state = State::Waiting { token, until };
@@ -738,4 +671,51 @@ fn inline_room(key: &[u8], headers: &HeaderMap) -> usize {
 fn segment_bytes(name: &Name) -> usize {
     let names = 2 * name.as_bytes().len() + 32;
     (limits::MAX_PACKET_BYTES - limits::OVERHEAD_BYTES).saturating_sub(names).clamp(1, limits::SEGMENT_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_packet::{DigestSigner, InterestBuilder};
+
+    fn desk() -> Desk {
+        let options = DeskOptions { memory: 64 << 20, shared_for: Duration::ZERO, targets: Vec::new() };
+        Desk::new("/far".parse().unwrap(), Box::new(DigestSigner), options, 1, [1, 2])
+    }
+
+    fn question(method: Method, unique: u64) -> Vec<u8> {
+        let object = Object::new("/far".parse::<Name>().unwrap().as_name(), "a", "/order").unwrap();
+        let request = Request { method, headers: HeaderMap::new(), body: Bytes::new(), unique: Some(unique) };
+        InterestBuilder::new(object.question()).nonce(1).application_parameters(&request.encode()).build()
+    }
+
+    /// Whether the origin is asked, and answers.
+    fn is_made(desk: &mut Desk, now: Time, wire: &[u8]) -> bool {
+        let mut out = Outcome::default();
+        desk.on_interest(now, &Interest::decode(wire).unwrap(), None, &mut out);
+        let Some(order) = out.orders.pop() else { return false };
+        let head = OriginHead {
+            status: StatusCode::OK,
+            headers: HeaderMap::new(),
+            unframed: false,
+            body: Some(Bytes::new()),
+            length: Some(0),
+        };
+        desk.on_head(now, 0, order.id, head, &mut out);
+        assert_eq!(out.replies.len(), 1);
+        true
+    }
+
+    /// The fear: who has read an order on the way has it carried out again when its answer is forgotten.
+    #[test]
+    fn an_order_is_repeated_a_day_later() {
+        let mut desk = desk();
+        let (order, page) = (question(Method::POST, 7), question(Method::GET, 7));
+        assert!(is_made(&mut desk, Time::ZERO, &order) && is_made(&mut desk, Time::ZERO, &page));
+        let later = Time::from_secs(86_400);
+        desk.on_timeout(later, &mut Outcome::default());
+        assert!(!is_made(&mut desk, later, &order));
+        assert!(is_made(&mut desk, later, &page), "nothing happens twice by that");
+        assert!(is_made(&mut desk, later, &question(Method::POST, 8)));
+    }
 }

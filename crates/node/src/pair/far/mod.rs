@@ -3,22 +3,24 @@
 
 mod body;
 mod desk;
+mod exchange;
+mod made;
 mod origin;
 mod status;
 
-pub use desk::{Desk, DeskOptions, Figures, Order, OriginHead, Outcome, Reply};
+pub use desk::{Desk, DeskOptions};
+pub use exchange::{Figures, Order, OriginHead, Outcome, Reply};
 
 use super::keys::KeyFiles;
-use crate::client::{Client, ClientError, Output, Received, Transport};
+use super::thread::{Running, Shown, Work, connect};
+use crate::client::{Client, ClientError, Output, Received};
 use ::http::Uri;
 use larder_packet::{LpHeader, Name};
 use larder_units::ByteSize;
 use origin::{FromOrigin, Requests};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// `[ndn.gateway]`
@@ -42,10 +44,8 @@ pub struct FarConfig {
 
 /// A running far node.
 pub struct Far {
-    stop: Arc<AtomicBool>,
-    waker: Arc<mio::Waker>,
-    thread: JoinHandle<()>,
-    figures: Arc<Mutex<Figures>>,
+    running: Running,
+    figures: Shown<Figures>,
     prefix: Name,
 }
 
@@ -64,12 +64,10 @@ impl Far {
         if config.key == KeyFiles::default() {
             tracing::warn!(%prefix, "[ndn.gateway] has neither key nor secret: whoever is on the way can answer in this node's name");
         }
-        let failed = |error: ClientError| format!("{TABLE}: {error}");
-        let mut client = Client::connect_to(Transport::unix(config.forwarder.clone())).map_err(failed)?;
+        let (mut client, waker) = connect(TABLE, &config.forwarder)?;
         client.register(prefix).map_err(|error| {
             format!("{TABLE} prefix: {error}; where [[ndn.authorize]] says who may register, it must let this node's own applications")
         })?;
-        let waker = Arc::new(client.waker().map_err(failed)?);
         let options = DeskOptions {
             memory: usize::try_from(config.memory.bytes()).unwrap_or(usize::MAX),
             shared_for: config.shared_for,
@@ -79,17 +77,10 @@ impl Far {
         let desk = Desk::new(prefix.clone(), signer, options, version, crate::entropy::words());
         let (events, receiver) = channel();
         let requests = Requests::start(&config.origin, config.origin_ca.as_deref(), events, Arc::clone(&waker))?;
-        let (stop, figures) = (Arc::new(AtomicBool::new(false)), Arc::default());
-        let worker =
-            Worker { client, desk, requests, events: receiver, stop: Arc::clone(&stop), figures: Arc::clone(&figures) };
-        let thread = std::thread::Builder::new()
-            .name("gateway".to_owned())
-            .spawn(move || {
-                worker.run();
-                on_end();
-            })
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Far { stop, waker, thread, figures, prefix: prefix.clone() })
+        let figures = Shown::default();
+        let worker = Worker { client, desk, requests, events: receiver, figures: figures.clone() };
+        let running = Running::start("gateway", TABLE, waker, worker, on_end)?;
+        Ok(Far { running, figures, prefix: prefix.clone() })
     }
 
     /// What it answers for.
@@ -99,14 +90,12 @@ impl Far {
 
     /// Its figures, for the admin server.
     pub fn source(&self) -> Arc<dyn crate::http::StatusSource> {
-        Arc::new(status::FarSource(Arc::clone(&self.figures)))
+        Arc::new(status::FarSource(self.figures.clone()))
     }
 
     /// Ends the threads; what is under way breaks off.
     pub fn stop(self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let _ = self.waker.wake();
-        let _ = self.thread.join();
+        self.running.stop();
     }
 }
 
@@ -120,23 +109,10 @@ struct Worker {
     desk: Desk,
     requests: Requests,
     events: Receiver<(u64, FromOrigin)>,
-    stop: Arc<AtomicBool>,
-    figures: Arc<Mutex<Figures>>,
+    figures: Shown<Figures>,
 }
 
-impl Worker {
-    fn run(mut self) {
-        while !self.stop.load(Ordering::Relaxed) {
-            if let Err(error) = self.turn() {
-                if !self.stop.load(Ordering::Relaxed) {
-                    tracing::error!(%error, "[ndn.gateway] is cut off from this node's forwarder");
-                }
-                break;
-            }
-        }
-        self.requests.stop();
-    }
-
+impl Work for Worker {
     fn turn(&mut self) -> Result<(), ClientError> {
         let now = self.client.now();
         let mut out = Outcome::default();
@@ -155,7 +131,7 @@ impl Worker {
         self.desk.on_timeout(now, &mut out);
         send(&mut out, self.client.output());
         self.requests.obey(&mut out);
-        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = self.desk.figures();
+        self.figures.set(self.desk.figures());
         let desk = &mut self.desk;
         self.client.receive(desk.next_timeout(), |now, received, output| {
             if let Received::Interest { interest, token } = received {
@@ -165,6 +141,10 @@ impl Worker {
         })?;
         self.requests.obey(&mut out);
         Ok(())
+    }
+
+    fn end(self) {
+        self.requests.stop();
     }
 }
 

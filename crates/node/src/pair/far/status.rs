@@ -2,14 +2,14 @@
 
 use super::Figures;
 use crate::http::{Metrics, StatusSource};
+use crate::pair::thread::Shown;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
 
-pub(super) struct FarSource(pub(super) Arc<Mutex<Figures>>);
+pub(super) struct FarSource(pub(super) Shown<Figures>);
 
 impl FarSource {
     fn figures(&self) -> Figures {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.get()
     }
 }
 

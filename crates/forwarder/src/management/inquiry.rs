@@ -1,0 +1,217 @@
+//! What management asks the other shards, where there are some: what they have counted and stored, and that they erase. The command or dataset pends
+//! meanwhile, as one for which the host makes a face.
+
+use super::cs::Erasure;
+use super::{DatasetFn, Outcome, Refusal, ok, response_data};
+use crate::drop_reason::{DropReason, Dropped};
+use crate::face::{FaceCounters, FaceId};
+use crate::forwarder::{Arrival, Forwarder};
+use crate::limits::INQUIRIES;
+use crate::outbox::{HostRequest, Outbox};
+use crate::prefix_figures::PrefixFigures;
+use crate::stats::{FaceStats, Stats, add_face_counters};
+use larder_packet::mgmt::CsObject;
+use larder_packet::{Interest, Name, NameRef};
+use larder_units::Time;
+use std::collections::HashMap;
+
+/// What a shard is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// What it has counted.
+    Figures,
+    /// What it has stored under a prefix.
+    Stored(Name),
+    /// To erase what it has stored under a prefix, so many at most.
+    Erase(Name, usize),
+}
+
+/// What it says.
+#[derive(Clone, Debug)]
+pub enum Report {
+    /// What it has counted: in all, of each face by number, and by prefix.
+    Figures(Box<Stats>, Vec<(FaceId, FaceCounters)>, Vec<PrefixFigures>),
+    /// What it has stored.
+    Stored(Vec<CsObject>),
+    /// How many it erased, and whether there are more.
+    Erased(usize, bool),
+}
+
+/// The questions that wait, and what was said to the one that is being answered.
+#[derive(Default)]
+pub(super) struct Inquiries {
+    waiting: HashMap<u64, Inquiry>,
+    next_ticket: u64,
+    said: Vec<Report>,
+}
+
+struct Inquiry {
+    from: FaceId,
+    /// Of the command, or the dataset.
+    name: Name,
+    goal: Goal,
+}
+
+enum Goal {
+    /// So many shards have not said their part.
+    Dataset { function: DatasetFn, said: Vec<Report>, left: usize },
+    /// This shard is at work.
+    Erase { shard: usize, so_far: Erasure },
+}
+
+impl Inquiries {
+    /// Whether this face sent the command already, and waits.
+    pub(super) fn contains(&self, from: FaceId, command: NameRef<'_>) -> bool {
+        self.waiting.values().any(|inquiry| inquiry.from == from && inquiry.name.as_name() == command)
+    }
+
+    fn add(&mut self, inquiry: Inquiry) -> u64 {
+        self.next_ticket += 1;
+        self.waiting.insert(self.next_ticket, inquiry);
+        self.next_ticket
+    }
+}
+
+/// What most datasets need of the other shards.
+pub(super) fn figures(_: NameRef<'_>) -> Option<Question> {
+    Some(Question::Figures)
+}
+
+impl Forwarder {
+    /// A dataset of what all shards say.
+    pub(super) fn on_dataset_of_all(
+        &mut self,
+        arrival: &Arrival,
+        interest: &Interest<'_>,
+        function: DatasetFn,
+        question: fn(NameRef<'_>) -> Option<Question>,
+        out: &mut Outbox,
+    ) -> Result<Outcome, Dropped> {
+        let asks = self.shard.manages() && Forwarder::is_of_whole_dataset(interest);
+        let Some(question) = asks.then(|| question(interest.name)).flatten() else {
+            return Ok(self.on_dataset(arrival.now, interest, function));
+        };
+        let inquiries = &mut self.management.inquiries;
+        if inquiries.waiting.len() >= INQUIRIES {
+            return Err(Dropped::new(DropReason::PitFull));
+        }
+        let others = 1..self.shard.of();
+        let goal = Goal::Dataset { function, said: Vec::new(), left: others.len() };
+        let ticket = inquiries.add(Inquiry { from: arrival.face, name: interest.name.to_name(), goal });
+        let ask = |shard| HostRequest::Ask { ticket, shard, question: question.clone() };
+        out.requests.extend(others.map(ask));
+        Ok(Outcome::Wait)
+    }
+
+    /// Asks the shard behind `shard` to erase what is left; gives the erasure back where it is done.
+    pub(super) fn ask_next_to_erase(
+        &mut self,
+        from: FaceId,
+        command: NameRef<'_>,
+        shard: usize,
+        so_far: Erasure,
+        out: &mut Outbox,
+    ) -> Result<Option<Erasure>, Refusal> {
+        let next = shard + 1;
+        if next >= self.shard.of() || !self.shard.manages() {
+            return Ok(Some(so_far));
+        }
+        let inquiries = &mut self.management.inquiries;
+        if inquiries.waiting.len() >= INQUIRIES {
+            return Err((507, "too many commands wait".to_owned()));
+        }
+        // With nothing left to erase, it still says whether there is more.
+        let question = Question::Erase(so_far.prefix.clone(), so_far.left());
+        let goal = Goal::Erase { shard: next, so_far };
+        let ticket = inquiries.add(Inquiry { from, name: command.to_name(), goal });
+        out.requests.push(HostRequest::Ask { ticket, shard: next, question });
+        Ok(None)
+    }
+
+    /// What this shard says to a question of the first.
+    pub fn report(&mut self, now: Time, question: Question) -> Report {
+        match question {
+            Question::Figures => {
+                let faces = self.face_stats().into_iter().map(|face| (face.id, face.counters)).collect();
+                Report::Figures(Box::new(self.stats()), faces, self.figures_by_prefix(usize::MAX))
+            }
+            Question::Stored(prefix) => Report::Stored(self.stored_under(now, prefix.as_name())),
+            Question::Erase(prefix, most) => {
+                let (erased, more) = self.content_store.erase(prefix.as_name(), most);
+                Report::Erased(erased, more)
+            }
+        }
+    }
+
+    /// What another shard said to a [`HostRequest::Ask`]: whoever waited for the last word is answered, in `out`.
+    pub fn on_report(&mut self, now: Time, ticket: u64, report: Report, out: &mut Outbox) {
+        out.clear();
+        self.clock = now;
+        let Some(Inquiry { from, name, goal }) = self.management.inquiries.waiting.remove(&ticket) else { return };
+        match (goal, report) {
+            (Goal::Erase { shard, so_far }, Report::Erased(erased, more)) => {
+                let so_far = so_far.with(erased, more);
+                let response = match self.ask_next_to_erase(from, name.as_name(), shard, so_far, out) {
+                    Ok(None) => return,
+                    Ok(Some(done)) => ok(done.answer()),
+                    Err(refused) => super::refusal(refused),
+                };
+                if let Ok(data) = response_data(name.as_name(), &response) {
+                    self.remember_command(from, self.hash_of(name.as_name()), &data);
+                    self.publish(now, data, out);
+                }
+            }
+            (Goal::Dataset { function, mut said, left }, report) => {
+                said.push(report);
+                if left > 1 {
+                    let goal = Goal::Dataset { function, said, left: left - 1 };
+                    self.management.inquiries.waiting.insert(ticket, Inquiry { from, name, goal });
+                    return;
+                }
+                self.management.inquiries.said = said;
+                let first = self.render(now, name.as_name(), function);
+                self.management.inquiries.said.clear();
+                if let Some(data) = first {
+                    self.publish(now, data, out);
+                }
+            }
+            (Goal::Erase { .. }, _) => {}
+        }
+        self.count_sends(0, &[], out);
+    }
+
+    // ---- What all shards have, while a dataset is made ----
+
+    pub(super) fn stats_of_all(&self) -> Stats {
+        let mut stats = self.stats();
+        self.figures_of_others().for_each(|(others, _, _)| stats.add_shard(others));
+        stats
+    }
+
+    pub(super) fn face_stats_of_all(&self) -> Vec<FaceStats> {
+        let mut faces = self.face_stats();
+        self.figures_of_others().for_each(|(_, others, _)| add_face_counters(&mut faces, others));
+        faces
+    }
+
+    pub(super) fn figures_by_prefix_of_all(&self) -> Vec<PrefixFigures> {
+        let own = self.figures_by_prefix(usize::MAX);
+        let others = self.figures_of_others().flat_map(|(_, _, by_prefix)| by_prefix.iter().cloned());
+        PrefixFigures::merged(own.into_iter().chain(others).collect())
+    }
+
+    fn figures_of_others(&self) -> impl Iterator<Item = (&Stats, &[(FaceId, FaceCounters)], &[PrefixFigures])> {
+        self.management.inquiries.said.iter().filter_map(|report| match report {
+            Report::Figures(stats, faces, by_prefix) => Some((&**stats, &faces[..], &by_prefix[..])),
+            _ => None,
+        })
+    }
+
+    pub(super) fn stored_by_others(&self) -> impl Iterator<Item = CsObject> {
+        let stored = self.management.inquiries.said.iter().filter_map(|report| match report {
+            Report::Stored(objects) => Some(objects),
+            _ => None,
+        });
+        stored.flatten().cloned()
+    }
+}

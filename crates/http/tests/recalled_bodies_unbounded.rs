@@ -1,0 +1,97 @@
+//! The fear: what comes back from a disk for clients that read slowly is in no store and in no budget, and fills the memory.
+
+mod stage;
+use bytes::Bytes;
+use http::Method;
+use larder_http::{Answer, Exchange, Purge, Recall, Recalled, SecondTier, Step};
+use larder_units::ByteSize;
+use stage::{Stage, get, request};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+const MAX_AGE: stage::Fields<'static> = &[("cache-control", "max-age=600")];
+
+/// A disk that keeps everything, and shows it to the test.
+#[derive(Clone, Default)]
+struct Disk(Arc<Mutex<HashMap<Box<[u8]>, Bytes>>>);
+
+impl SecondTier for Disk {
+    fn request(&mut self, key: &[u8]) -> bool {
+        self.0.lock().unwrap().contains_key(key)
+    }
+
+    fn put(&mut self, key: &[u8], _variant: u32, response: [Bytes; 2]) {
+        self.0.lock().unwrap().insert(key.into(), response.concat().into());
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        self.0.lock().unwrap().remove(key);
+    }
+
+    fn remove_variant(&mut self, key: &[u8], _variant: u32) {
+        self.remove(key);
+    }
+
+    fn purge(&mut self, _purge: &Purge) {}
+
+    fn is_current(&self, key: &[u8], _position: u64) -> bool {
+        self.0.lock().unwrap().contains_key(key)
+    }
+}
+
+/// As a host does it; `None` where there is no room.
+fn recall(stage: &mut Stage, disk: &Disk, target: &str) -> Option<Answer> {
+    let asked = request(Method::GET, target);
+    let exchange: Box<Exchange> = match stage.cache.on_request(&asked.head(), stage.now) {
+        Step::Forward(exchange) => exchange,
+        step => panic!("{step:?}"),
+    };
+    let response = disk.0.lock().unwrap()[&exchange.recall_key().unwrap()].clone();
+    let room = stage.cache.budget().reserve(response.len() as u64)?;
+    let recalled = Recalled { response, expired: false, position: 1, room };
+    match stage.cache.on_recalled(exchange, Some(recalled), &asked.head(), stage.now) {
+        Recall::Answer(answer) => Some(answer),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_was_recalled_is_counted_until_its_last_reader_has_it() {
+    const CAPACITY: u64 = 1 << 20;
+    // Of larger ones, the store wants none when it is full.
+    let mut stage = Stage::with(CAPACITY, "threshold(c=50000)+lru");
+    let disk = Disk::default();
+    stage.cache.set_tier(Box::new(disk.clone()), ByteSize::from_bytes(CAPACITY / 16));
+    let limit = CAPACITY / 4 - CAPACITY / 16;
+    assert_eq!(stage.cache.filling_limit().bytes(), limit, "the queue's share is taken from it");
+    let large = "x".repeat(60_000);
+    for number in 0..30 {
+        stage.ask(&get(&format!("/large/{number}")), 200, MAX_AGE, &large);
+    }
+    for number in 0..30 {
+        stage.ask(&get(&format!("/small/{number}")), 200, MAX_AGE, &large[..45_000]);
+    }
+    let mut reading: Vec<Answer> = Vec::new();
+    for number in 0..10 {
+        match recall(&mut stage, &disk, &format!("/large/{number}")) {
+            Some(answer) => {
+                assert_eq!(answer.body, large.as_bytes());
+                reading.push(answer);
+            }
+            None => break,
+        }
+    }
+    let held = stage.cache.filling().bytes();
+    assert!(reading.len() == 2 && held > 120_000 && held <= limit, "{} hold {held}", reading.len());
+    // A part of one holds all of it.
+    let part = reading.pop().unwrap().body.slice(..1);
+    drop(reading);
+    assert_eq!(stage.cache.filling().bytes(), held / 2);
+    drop(part);
+    assert_eq!(stage.cache.filling().bytes(), 0);
+    // What the store takes is counted there.
+    let used = stage.cache.engine().used().bytes();
+    let answer = recall(&mut stage, &disk, "/small/0").unwrap();
+    assert_eq!((answer.body.len(), stage.cache.filling().bytes()), (45_000, 0));
+    assert!(stage.cache.engine().used().bytes().abs_diff(used) < 100_000);
+}

@@ -1,0 +1,96 @@
+//! What both ends run on: a thread with a connection to this node's forwarder, as any application has one, and figures that others read.
+
+use crate::client::{Client, ClientError, Transport};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// What a thread does.
+pub(super) trait Work: Send + 'static {
+    /// Takes what came from other threads and from the forwarder, waits where there is nothing, and sends.
+    ///
+    /// # Errors
+    /// Where the connection to the forwarder is gone.
+    fn turn(&mut self) -> Result<(), ClientError>;
+
+    /// The last thing that it does.
+    fn end(self);
+}
+
+/// A thread at work.
+pub(super) struct Running {
+    stop: Arc<AtomicBool>,
+    waker: Arc<mio::Waker>,
+    thread: JoinHandle<()>,
+}
+
+/// A connection to the forwarder, and what ends its waiting.
+///
+/// # Errors
+/// One line that names the table of the configuration.
+pub(super) fn connect(table: &str, forwarder: &Path) -> Result<(Client, Arc<mio::Waker>), String> {
+    let failed = |error: ClientError| format!("{table}: {error}");
+    let mut client = Client::connect_to(Transport::unix(forwarder.to_owned())).map_err(failed)?;
+    let waker = client.waker().map_err(failed)?;
+    Ok((client, Arc::new(waker)))
+}
+
+impl Running {
+    /// Works until it is stopped or the forwarder is gone, then calls `on_end`.
+    ///
+    /// # Errors
+    /// One line where there is no thread.
+    pub(super) fn start(
+        name: &str,
+        table: &'static str,
+        waker: Arc<mio::Waker>,
+        mut work: impl Work,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Running, String> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopping = Arc::clone(&stop);
+        let run = move || {
+            while !stopping.load(Ordering::Relaxed) {
+                if let Err(error) = work.turn() {
+                    if !stopping.load(Ordering::Relaxed) {
+                        tracing::error!(%error, "{table} is cut off from this node's forwarder");
+                    }
+                    break;
+                }
+            }
+            work.end();
+            on_end();
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+        let thread = thread.map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Running { stop, waker, thread })
+    }
+
+    /// Ends the thread; what is under way breaks off.
+    pub(super) fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.waker.wake();
+        let _ = self.thread.join();
+    }
+}
+
+/// Figures that one thread shows to others.
+#[derive(Default)]
+pub(super) struct Shown<T>(Arc<Mutex<T>>);
+
+impl<T> Clone for Shown<T> {
+    fn clone(&self) -> Self {
+        Shown(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Copy> Shown<T> {
+    pub(super) fn get(&self) -> T {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set(&self, figures: T) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+    }
+}

@@ -1,0 +1,148 @@
+//! Figures 15 and 16 with a real server: tuners where the traffic changes. LookAhead, which no server can be, is replayed.
+
+use super::serve::{Run, overhead, serve};
+use super::servers::System;
+use crate::adaptsize::replays::{self, Catalogue, Found, PARTS, Traffic, replay_all};
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_figure::Series;
+use larder_replay::{Access, Crowd, FlashCrowd, TrafficMix};
+use larder_units::Streams;
+use serde::Deserialize;
+
+pub(super) const FILE: (&str, &str) =
+    ("adaptsize/testbed-change.toml", include_str!("../../../../../experiments/adaptsize/testbed-change.toml"));
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sweep {
+    flash: Flash,
+    mix: Mix,
+    /// What the sizes of all objects are divided by, at most `largest`.
+    size_divisor: u64,
+    /// Bytes.
+    pub(super) largest: u64,
+    /// Bytes.
+    pub(super) capacity: u64,
+    /// Randomised repetitions.
+    seeds: u64,
+    connections: usize,
+    adaptsize_interval: u64,
+    hillclimb_interval: u64,
+    lookahead_interval: u64,
+    lookahead_window: u64,
+}
+
+/// A crowd comes for the chunks of a video.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Flash {
+    catalogue: Catalogue,
+    /// Requests before it comes.
+    calm: u64,
+    /// How many chunks, at least and at most.
+    crowd: [u64; 2],
+    /// Before they are divided.
+    chunk_bytes: u64,
+}
+
+/// The kind of traffic changes after every so many requests.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mix {
+    catalogue: Catalogue,
+    calm: u64,
+}
+
+const TUNERS: [&str; 4] = ["LookAhead, replayed", "AdaptSize", "HillClimb", "Static"];
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let mut section = Section::new(&experiment, request.scale);
+    section.condition("cache", format!("{} bytes, objects of at most {}", sweep.capacity, sweep.largest));
+    section.condition("client", format!("{} connections, closed loop", sweep.connections));
+    let Sweep { flash, mix, seeds, .. } = sweep;
+    compare(&mut section, "bed-flash", flash.calm, sweep, request, watch, |seed| {
+        let crowd = Crowd { objects: flash.crowd, chunk_bytes: Some(flash.chunk_bytes) };
+        let crowd = FlashCrowd::of(crowd, flash.catalogue.cdn(seed)?, &Streams::new(seed)).after(flash.calm);
+        Ok(crowd.requests().take(flash.catalogue.requests).collect())
+    })?;
+    compare(&mut section, "bed-mix", mix.calm, sweep, request, watch, |seed| {
+        let Catalogue { objects, requests, exponent } = mix.catalogue;
+        let traffic = TrafficMix::new(objects, exponent, mix.calm, &Streams::new(seed));
+        Ok(traffic.map_err(|error| Error(error.to_string()))?.requests().take(requests).collect())
+    })?;
+    section.condition("repetitions", seeds);
+    section.judged()
+}
+
+fn compare(
+    section: &mut Section,
+    id: &str,
+    calm: u64,
+    sweep: &Sweep,
+    request: &Request<'_>,
+    watch: &dyn Watch,
+    generate: impl Fn(u64) -> Result<Vec<Access>, Error>,
+) -> Result<(), Error> {
+    let (mut least, mut rows) = ([f64::INFINITY; 3], Vec::new());
+    for seed in (0..sweep.seeds).map(|more| request.seed + more) {
+        let small =
+            |access: Access| Access { size: (access.size / sweep.size_divisor).clamp(1, sweep.largest), ..access };
+        let accesses: Vec<Access> = generate(seed)?.into_iter().map(small).collect();
+        let traffic = Traffic::new(id, accesses);
+        let stored = traffic.stored(overhead(&traffic)?);
+        // Static is Threshold, tuned before the change; the others are Chance.
+        let specs = [
+            format!("static(threshold,window={calm})+lru"),
+            format!("lookahead(chance,interval={},window={})+lru", sweep.lookahead_interval, sweep.lookahead_window),
+        ];
+        let warm_up = calm as usize;
+        let run = |spec| replays::Run { traffic: &stored, spec, capacity: sweep.capacity, warm_up };
+        let runs: Vec<replays::Run<'_>> = specs.into_iter().map(run).collect();
+        watch.begin(&format!("{id}: replays"), replays::work(&runs));
+        let replayed = replay_all(runs, request, watch)?;
+        let c = replayed[0].course.last().and_then(|(.., c)| *c);
+        let c = c.ok_or_else(|| Error("no c of Static's was found".to_owned()))?;
+        let tuners = [
+            format!("adaptsize(chance,interval={})+lru", sweep.adaptsize_interval),
+            format!("hillclimb(interval={})+lru", sweep.hillclimb_interval),
+            format!("threshold(c={})+lru", c.round()),
+        ];
+        watch.begin(id, (tuners.len() * traffic.accesses.len()) as u64);
+        let served = tuners.into_iter().map(|policy| {
+            let Sweep { capacity, connections, .. } = *sweep;
+            let run = Run { system: System::Larder(policy), traffic: &traffic, capacity, connections, parts: PARTS };
+            serve(&run, request, watch)
+        });
+        let served = served.collect::<Result<Vec<_>, Error>>()?;
+        // The part in which the traffic changes counts as calm.
+        let length = traffic.accesses.len().div_ceil(PARTS).max(1);
+        let ratios: Vec<f64> = served.iter().map(|served| served.hit_ratio(warm_up.div_ceil(length))).collect();
+        let ahead = replayed[1].hit_ratio;
+        for (least, ratio) in least.iter_mut().zip(&ratios) {
+            *least = least.min(ratio / ahead);
+        }
+        let shown = [ahead].iter().chain(&ratios).map(|ratio| format!("{ratio:.4}")).collect::<Vec<_>>();
+        rows.push([vec![seed.to_string()], shown].concat());
+        if seed == request.seed {
+            let courses = served.iter().map(|served| {
+                let hits = |(at, (requests, hits)): (usize, &(u64, u64))| {
+                    (((at + 1) * length) as f64 / 1e6, *hits as f64 / *requests as f64)
+                };
+                served.parts.iter().enumerate().map(hits).collect::<Vec<_>>()
+            });
+            let courses = [course(&replayed[1])].into_iter().chain(courses);
+            section.figure(id, TUNERS.iter().zip(courses).map(|(name, course)| Series::line(*name, course)).collect());
+        }
+    }
+    for (tuner, share) in ["adaptsize", "hillclimb", "static"].into_iter().zip(least) {
+        section.measured(format!("{id}-{tuner}"), share);
+    }
+    section.table(&format!("{id}: object hit ratio after the change"), ["seed"].into_iter().chain(TUNERS), rows);
+    Ok(())
+}
+
+fn course(found: &Found) -> Vec<(f64, f64)> {
+    found.course.iter().map(|(at, ratio, _)| (*at, *ratio)).collect()
+}

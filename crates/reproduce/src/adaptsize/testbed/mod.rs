@@ -1,0 +1,48 @@
+//! The paper's testbed (sections 4.3 and 5): real caches on loopback, `larder load` in front of them, `larder origin` behind.
+//!
+//! Traffic is what the replays have, smaller: traces, catalogue and caches are scaled down together, objects are cut at a fiftieth of the typical cache,
+//! since all that comes of the servers' own limits (bodies under way, evictions for one object) would else be another experiment. The files say how much.
+//! One machine has all three programs, so throughput is told as processor time.
+//!
+//! Whether a node hits as often as the replayer says is claimed too. The replayer must know that a node counts more than bodies, and that it fills free
+//! room without asking the policy: [`serve::overhead`] measures the one, `Traffic::stored` passes on both.
+
+mod change;
+mod nginx;
+mod production;
+mod serve;
+mod servers;
+mod site;
+mod throughput;
+
+use crate::Run;
+
+pub(super) const EXPERIMENTS: &[(&str, Run)] = &[
+    ("testbed-production", production::run),
+    ("testbed-throughput", throughput::run),
+    ("testbed-change", change::run),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Experiment, Scale};
+
+    /// The fear: a scale that the servers' own limits decide. Larder has 7/32 of a cache for large bodies under way.
+    #[test]
+    fn a_file_is_read_after_the_servers_were_started() {
+        let production = Experiment::<production::Sweep>::parse(production::FILE.0, production::FILE.1).unwrap();
+        let throughput = Experiment::<throughput::Sweep>::parse(throughput::FILE.0, throughput::FILE.1).unwrap();
+        let change = Experiment::<change::Sweep>::parse(change::FILE.0, change::FILE.1).unwrap();
+        for scale in [Scale::Quick, Scale::Full] {
+            let sweep = production.sweep(scale);
+            assert_eq!(sweep.largest, sweep.capacities[1] / 50);
+            assert!(sweep.capacities.is_sorted() && sweep.capacities[0] > 1 << 20, "Varnish takes no less than 1 MiB");
+            let sweep = throughput.sweep(scale);
+            assert!(sweep.rounds >= 2, "an interval needs two");
+            let sweep = change.sweep(scale);
+            assert!(sweep.largest * 20 <= sweep.capacity);
+        }
+        assert_eq!(production.claims.len(), 20);
+    }
+}

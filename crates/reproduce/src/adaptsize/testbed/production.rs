@@ -1,0 +1,227 @@
+//! Figures 1, 10 and 12 with real servers, and whether a node hits as often as a replay says.
+
+use super::nginx;
+use super::serve::{Run, Served, overhead, serve};
+use super::servers::System;
+use crate::adaptsize::replays::{self, Catalogue, Found, Traffic, replay_all};
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_figure::Series;
+use larder_replay::Access;
+use larder_units::ByteSize;
+use serde::Deserialize;
+
+pub(super) const FILE: (&str, &str) =
+    ("adaptsize/testbed-production.toml", include_str!("../../../../../experiments/adaptsize/testbed-production.toml"));
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sweep {
+    hk: Catalogue,
+    us: Catalogue,
+    /// Small, typical, large: bytes.
+    pub(super) capacities: [u64; 3],
+    /// Objects are cut at so many bytes.
+    pub(super) largest: u64,
+    /// At which request nginx admits: the best is found by a model.
+    nginx: Vec<u64>,
+    connections: usize,
+    /// Requests from one tuning to the next.
+    adaptsize_interval: u64,
+    lookahead_interval: u64,
+    lookahead_window: u64,
+}
+
+/// A quarter of the traffic warms up: the first of so many parts.
+const PARTS: usize = 4;
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    super::servers::check_installed()?;
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let mut section = Section::new(&experiment, request.scale);
+    section.condition(
+        "client",
+        format!("{} connections, closed loop; a quarter of the requests to warm up", sweep.connections),
+    );
+    section.condition("largest object", format!("{} bytes", sweep.largest));
+    for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
+        let Catalogue { objects, requests, exponent } = catalogue;
+        section.condition(name, format!("{requests} requests, {objects} objects, Zipf {exponent}"));
+        let cut = |access: Access| Access { size: access.size.min(sweep.largest), ..access };
+        let accesses: Vec<Access> = catalogue.traffic(name, seed)?.accesses.into_iter().map(cut).collect();
+        let bench = Bench::new(name, Traffic::new(format!("{name}, cut"), accesses), sweep, request, watch)?;
+        section.condition(&format!("{name}: bytes an object beside its body, in Larder"), bench.overhead);
+        bench.typical(&mut section)?;
+        bench.over_size(&mut section)?;
+    }
+    section.judged()
+}
+
+/// One of the two traces before all caches.
+struct Bench<'a> {
+    name: &'static str,
+    traffic: Traffic,
+    /// With the bytes that Larder counts.
+    stored: Traffic,
+    overhead: u64,
+    sweep: &'a Sweep,
+    request: &'a Request<'a>,
+    watch: &'a dyn Watch,
+}
+
+impl<'a> Bench<'a> {
+    fn new(
+        name: &'static str,
+        traffic: Traffic,
+        sweep: &'a Sweep,
+        request: &'a Request<'a>,
+        watch: &'a dyn Watch,
+    ) -> Result<Bench<'a>, Error> {
+        let overhead = overhead(&traffic)?;
+        Ok(Bench { name, stored: traffic.stored(overhead), traffic, overhead, sweep, request, watch })
+    }
+
+    /// Figures 1 and 10.
+    fn typical(&self, section: &mut Section) -> Result<(), Error> {
+        let [_, capacity, _] = self.sweep.capacities;
+        let [threshold, chance] = self.adaptsize();
+        let policies = ["lru".to_owned(), "filter(theta=2)+lru".to_owned(), "agd".to_owned(), threshold, chance];
+        let (interval, window) = (self.sweep.lookahead_interval, self.sweep.lookahead_window);
+        let lookahead =
+            ["threshold", "chance"].map(|shape| format!("lookahead({shape},interval={interval},window={window})+lru"));
+        let replayed = self.replayed(policies.iter().chain(&lookahead).cloned().collect(), capacity)?;
+        let (uses, nginx_model) = self.tuned_nginx(capacity)?;
+        let mut systems = vec![System::Varnish, System::Nginx(uses)];
+        systems.extend(policies.iter().cloned().map(System::Larder));
+        let served = self.served(&systems, capacity)?;
+
+        let ratios: Vec<f64> = served.iter().map(|served| served.hit_ratio(1)).collect();
+        let [varnish, nginx, lru, _, _, threshold, chance] = ratios[..] else {
+            return Err(Error("other systems".to_owned()));
+        };
+        let [ahead_threshold, ahead_chance] = [5, 6].map(|at| replayed[at].hit_ratio);
+        let name = self.name;
+        section.measured(format!("bed-{name}-lru-replayed"), lru / replayed[0].hit_ratio);
+        section.measured(format!("bed-{name}-nginx-model"), nginx / nginx_model);
+        section.measured(format!("bed-{name}-nginx"), chance / nginx);
+        section.measured(format!("bed-{name}-varnish"), chance / varnish);
+        section.measured(format!("bed-{name}-lookahead-threshold"), threshold / ahead_threshold);
+        section.measured(format!("bed-{name}-lookahead-chance"), chance / ahead_chance);
+
+        let names =
+            ["Varnish", "nginx", "lru", "filter", "agd", "AS(Threshold)", "AS(Chance)", "LA(Threshold)", "LA(Chance)"];
+        let bars = ratios.iter().copied().chain([ahead_threshold, ahead_chance]);
+        let points = (0..).map(f64::from).zip(bars).collect();
+        section.named_figure(&format!("bed-{name}-typical"), names, vec![Series::bars("object hit ratio", points)]);
+        self.table(section, &systems, &served, nginx_model, &replayed);
+        Ok(())
+    }
+
+    fn table(
+        &self,
+        section: &mut Section,
+        systems: &[System],
+        served: &[Served],
+        nginx_model: f64,
+        replayed: &[Found],
+    ) {
+        let known = [None, Some(nginx_model)].into_iter().chain(replayed.iter().map(|found| Some(found.hit_ratio)));
+        let known = known.map(|ratio| ratio.map_or("\u{2013}".to_owned(), |ratio| format!("{ratio:.4}")));
+        let known: Vec<String> = known.collect();
+        let rows = systems.iter().zip(served).enumerate().map(|(at, (system, served))| {
+            let [cache, origin, client] = served.microseconds().map(|time| format!("{time:.0}"));
+            let held = served.held.map_or("\u{2013}".to_owned(), |held| format!("{held:.2}"));
+            let refused = served.not_stored.iter().filter(|(_, count)| **count > 0);
+            let refused: Vec<String> = refused.map(|(reason, count)| format!("{reason} {count}")).collect();
+            vec![
+                system.name(),
+                format!("{:.4}", served.hit_ratio(1)),
+                known[at].clone(),
+                format!("{:.0}", served.requests() as f64 / served.seconds),
+                cache,
+                origin,
+                client,
+                held,
+                refused.join(", "),
+            ]
+        });
+        let header = [
+            "system",
+            "hit ratio",
+            "replayed",
+            "requests/s",
+            "cache, CPU \u{b5}s a request",
+            "origin",
+            "client",
+            "held, of its bytes",
+            "not stored",
+        ];
+        section.table(&format!("{}: the typical size", self.name), header, rows.collect());
+    }
+
+    /// Figure 12.
+    fn over_size(&self, section: &mut Section) -> Result<(), Error> {
+        let names = ["Varnish", "nginx", "AdaptSize(Threshold)", "AdaptSize(Chance)"];
+        let mut series = names.map(|name| Series::line(name, Vec::new())).to_vec();
+        let mut rows = Vec::new();
+        for (at, capacity) in self.sweep.capacities.into_iter().enumerate() {
+            let mut systems = vec![System::Varnish, System::Nginx(self.tuned_nginx(capacity)?.0)];
+            systems.extend(self.adaptsize().map(System::Larder));
+            let ratios: Vec<f64> = self.served(&systems, capacity)?.iter().map(|served| served.hit_ratio(1)).collect();
+            for (series, ratio) in series.iter_mut().zip(&ratios) {
+                series.points.push((capacity as f64, *ratio));
+            }
+            if let Some(size) = [Some("small"), None, Some("large")][at] {
+                section.measured(format!("bed-{}-{size}-nginx", self.name), ratios[3] / ratios[1]);
+                section.measured(format!("bed-{}-{size}-varnish", self.name), ratios[3] / ratios[0]);
+            }
+            let shown = ratios.iter().map(|ratio| format!("{ratio:.4}"));
+            rows.push(
+                [ByteSize::from_bytes(capacity).to_string(), systems[1].name()].into_iter().chain(shown).collect(),
+            );
+        }
+        section.figure(&format!("bed-{}-sizes", self.name), series);
+        let header = ["cache", "nginx'", "Varnish", "nginx", "AdaptSize(Threshold)", "AdaptSize(Chance)"];
+        section.table(&format!("{}: object hit ratio over the cache's size", self.name), header, rows);
+        Ok(())
+    }
+
+    fn adaptsize(&self) -> [String; 2] {
+        let interval = self.sweep.adaptsize_interval;
+        ["threshold", "chance"].map(|shape| format!("adaptsize({shape},interval={interval})+lru"))
+    }
+
+    /// At which request nginx admits best, and its hit ratio then, by a model of nginx: the paper tunes it offline too.
+    fn tuned_nginx(&self, capacity: u64) -> Result<(u64, f64), Error> {
+        let accesses = &self.traffic.accesses;
+        let tried =
+            self.sweep.nginx.iter().map(|uses| (*uses, nginx::hit_ratio(accesses, capacity, *uses, self.warm_up())));
+        tried
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .ok_or_else(|| Error("no number of requests for nginx was tried".to_owned()))
+    }
+
+    fn warm_up(&self) -> usize {
+        self.traffic.accesses.len().div_ceil(PARTS)
+    }
+
+    /// What replays say of these policies, of the bytes that Larder counts.
+    fn replayed(&self, specs: Vec<String>, capacity: u64) -> Result<Vec<Found>, Error> {
+        let run = |spec| replays::Run { traffic: &self.stored, spec, capacity, warm_up: self.warm_up() };
+        let runs: Vec<replays::Run<'_>> = specs.into_iter().map(run).collect();
+        self.watch.begin(&format!("{}: replays", self.name), replays::work(&runs));
+        replay_all(runs, self.request, self.watch)
+    }
+
+    /// What the real ones do, one after another.
+    fn served(&self, systems: &[System], capacity: u64) -> Result<Vec<Served>, Error> {
+        let what = format!("{}, {}", self.name, ByteSize::from_bytes(capacity));
+        self.watch.begin(&what, (systems.len() * self.traffic.accesses.len()) as u64);
+        let serve_one = |system: &System| {
+            let connections = self.sweep.connections;
+            let run = Run { system: system.clone(), traffic: &self.traffic, capacity, connections, parts: PARTS };
+            serve(&run, self.request, self.watch)
+        };
+        systems.iter().map(serve_one).collect()
+    }
+}

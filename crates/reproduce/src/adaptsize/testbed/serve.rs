@@ -1,0 +1,254 @@
+//! Traffic through a cache: `larder load` in front of it, `larder origin` behind, part after part of the traffic.
+
+use super::servers::{Server, System};
+use super::site::Site;
+use crate::adaptsize::replays::Traffic;
+use crate::programs::{cpu_seconds, this_binary};
+use crate::{Error, Request, Watch};
+use larder_replay::{Access, TraceWriter, WriteFormat};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashSet};
+use std::io::{BufWriter, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::process::{Command, Stdio};
+
+/// A cache and what it is given.
+pub(super) struct Run<'a> {
+    pub(super) system: System,
+    pub(super) traffic: &'a Traffic,
+    /// Bytes.
+    pub(super) capacity: u64,
+    /// Of the client.
+    pub(super) connections: usize,
+    /// The traffic is given in so many parts of the same length.
+    pub(super) parts: usize,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Served {
+    /// Requests and hits of each part.
+    pub(super) parts: Vec<(u64, u64)>,
+    /// Wall time, s.
+    pub(super) seconds: f64,
+    /// Processor time of the cache, the origin and the client, s.
+    pub(super) cpu: [f64; 3],
+    /// The share of its capacity that it had on average, where that can be seen.
+    pub(super) held: Option<f64>,
+    /// Responses that Larder did not store though they might have been, by reason.
+    pub(super) not_stored: BTreeMap<String, u64>,
+}
+
+impl Served {
+    /// Of the requests from this part on.
+    pub(super) fn hit_ratio(&self, from: usize) -> f64 {
+        let sum = |of: fn(&(u64, u64)) -> u64| self.parts[from..].iter().map(of).sum::<u64>() as f64;
+        sum(|part| part.1) / sum(|part| part.0)
+    }
+
+    pub(super) fn requests(&self) -> u64 {
+        self.parts.iter().map(|(requests, _)| requests).sum()
+    }
+
+    /// Microseconds of processor time a request: of the cache, the origin and the client.
+    pub(super) fn microseconds(&self) -> [f64; 3] {
+        self.cpu.map(|seconds| seconds * 1e6 / self.requests() as f64)
+    }
+}
+
+/// Runs it, if it is not finished.
+pub(super) fn serve(run: &Run<'_>, request: &Request<'_>, watch: &dyn Watch) -> Result<Served, Error> {
+    let key = run.key();
+    if let Some(finished) = request.rows.get(&key) {
+        watch.advance(run.traffic.accesses.len() as u64);
+        return Ok(finished);
+    }
+    let served = run.serve(watch).map_err(|error| Error(format!("{}: {error}", run.system.name())))?;
+    request.rows.add(&key, &served).map(|()| served)
+}
+
+impl Run<'_> {
+    /// All that it depends on, but the machine.
+    fn key(&self) -> String {
+        let Run { system, traffic, capacity, connections, parts } = self;
+        format!(
+            "adaptsize, testbed: {traffic}, {}, {capacity} bytes, {connections} connections, {parts} parts",
+            system.name()
+        )
+    }
+
+    fn serve(&self, watch: &dyn Watch) -> Result<Served, Error> {
+        let mut site = Site::new()?;
+        let origin = Server::origin(&mut site)?;
+        let cache = Server::start(&mut site, &self.system, self.capacity, origin.port)?;
+        let of_client = |loads: &[Load]| loads.iter().map(|load| load.cpu_seconds).sum();
+        let before = [&cache, &origin].map(|server| cpu_seconds(server.pid));
+        let mut loads = Vec::new();
+        let length = self.traffic.accesses.len().div_ceil(self.parts).max(1);
+        for accesses in self.traffic.accesses.chunks(length) {
+            loads.push(replay(&site, cache.port, accesses, self.connections)?);
+            watch.advance(accesses.len() as u64);
+        }
+        let [of_cache, of_origin] = [&cache, &origin].map(|server| cpu_seconds(server.pid));
+        let not_stored = match cache.admin {
+            Some(port) => serde_json::from_value(status(port)?["not_stored"].take()).unwrap_or_default(),
+            None => BTreeMap::new(),
+        };
+        Ok(Served {
+            parts: loads.iter().map(|load| (load.requests, load.hits)).collect(),
+            seconds: loads.iter().map(|load| load.seconds).sum(),
+            cpu: [of_cache - before[0], of_origin - before[1], of_client(&loads)],
+            held: cache.held(),
+            not_stored,
+        })
+    }
+}
+
+/// Bytes that Larder's cache counts for an object beside its body: measured on the first objects of the traffic, stored in a node that has room for them.
+pub(super) fn overhead(traffic: &Traffic) -> Result<u64, Error> {
+    const OBJECTS: usize = 200;
+    let mut seen = HashSet::new();
+    let objects: Vec<Access> =
+        traffic.accesses.iter().filter(|access| seen.insert(access.id)).take(OBJECTS).copied().collect();
+    let bodies: u64 = objects.iter().map(|access| access.size).sum();
+    let mut site = Site::new()?;
+    let origin = Server::origin(&mut site)?;
+    let room = 16 * bodies + (64 << 20);
+    let cache = Server::start(&mut site, &System::Larder("lru".to_owned()), room, origin.port)?;
+    let load = replay(&site, cache.port, &objects, 1)?;
+    let status = status(cache.admin.unwrap_or_default())?;
+    let figure =
+        |name: &str| status[name].as_u64().ok_or_else(|| Error(format!("larder's /status has no http.{name}")));
+    let (used, stored) = (figure("used_bytes")?, figure("objects")?);
+    if stored != load.requests || used < bodies {
+        return Err(Error(format!("of {} objects larder stored {stored}, in {used} bytes", load.requests)));
+    }
+    Ok((used - bodies) / stored.max(1))
+}
+
+/// What `larder load --json` says.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Load {
+    pub(super) requests: u64,
+    pub(super) hits: u64,
+    errors: u64,
+    failures: BTreeMap<String, u64>,
+    statuses: BTreeMap<String, u64>,
+    without_cache_status: u64,
+    bytes: u64,
+    pub(super) seconds: f64,
+    pub(super) cpu_seconds: f64,
+}
+
+impl Load {
+    /// What is wrong with a load that should have brought so many whole bodies of so many bytes in all.
+    fn fault(&self, requests: u64, bytes: u64) -> Option<String> {
+        if let Some((why, times)) = self.failures.iter().next() {
+            return Some(format!("{} requests failed, {times} of them: {why}", self.errors));
+        }
+        if let Some((status, times)) = self.statuses.iter().find(|(status, _)| *status != "200") {
+            return Some(format!("{times} responses have the status {status}"));
+        }
+        if self.without_cache_status > 0 {
+            return Some(format!("{} responses have no Cache-Status", self.without_cache_status));
+        }
+        let whole = (self.requests, self.bytes) == (requests, bytes);
+        (!whole).then(|| format!("{} requests brought {} bytes, not {requests} and {bytes}", self.requests, self.bytes))
+    }
+}
+
+/// These requests, over so many connections.
+pub(super) fn replay(site: &Site, port: u16, accesses: &[Access], connections: usize) -> Result<Load, Error> {
+    let path = site.path("requests.csv");
+    let write = || -> Result<(), larder_replay::WriteError> {
+        let mut writer = TraceWriter::new(BufWriter::new(std::fs::File::create(&path)?), WriteFormat::Csv)?;
+        accesses.iter().try_for_each(|access| writer.write(access))?;
+        Ok(writer.into_inner().flush()?)
+    };
+    write().map_err(|error| Error(format!("{path}: {error}")))?;
+    let bytes = accesses.iter().map(|access| access.size).sum();
+    drive(&format!("http://127.0.0.1:{port}"), connections, &["--trace", &path], accesses.len() as u64, bytes)
+}
+
+/// The same object again and again: `/BYTES/same`.
+pub(super) fn repeat(port: u16, bytes: u64, requests: u64, connections: usize) -> Result<Load, Error> {
+    let url = format!("http://127.0.0.1:{port}/{bytes}/same");
+    drive(&url, connections, &["--requests", &requests.to_string()], requests, requests * bytes)
+}
+
+fn drive(url: &str, connections: usize, words: &[&str], requests: u64, bytes: u64) -> Result<Load, Error> {
+    let failed = |what: String| Error(format!("larder load: {what}"));
+    let mut command = Command::new(this_binary()?);
+    command.args(["load", url, "--json", "--connections", &connections.to_string()]).args(words);
+    let done = command.stdin(Stdio::null()).output().map_err(|error| failed(error.to_string()))?;
+    if !done.status.success() {
+        return Err(failed(String::from_utf8_lossy(&done.stderr).trim().to_owned()));
+    }
+    let load: Load = serde_json::from_slice(&done.stdout).map_err(|error| failed(error.to_string()))?;
+    match load.fault(requests, bytes) {
+        Some(fault) => Err(failed(fault)),
+        None => Ok(load),
+    }
+}
+
+/// `http` of the page `/status` of a node's admin server.
+fn status(port: u16) -> Result<Value, Error> {
+    let failed = |what: String| Error(format!("larder's /status: {what}"));
+    let ask = || -> std::io::Result<Vec<u8>> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        write!(stream, "GET /status HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n")?;
+        let mut said = Vec::new();
+        stream.read_to_end(&mut said).map(|_| said)
+    };
+    let said = ask().map_err(|error| failed(error.to_string()))?;
+    let text = String::from_utf8_lossy(&said);
+    let body = text.split_once("\r\n\r\n").ok_or_else(|| failed("no answer".to_owned()))?.1;
+    let mut page: Value = serde_json::from_str(body).map_err(|error| failed(error.to_string()))?;
+    Ok(page["http"].take())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The fear: a cache that answers errors quickly, or cuts bodies off, is taken for a good one.
+    #[test]
+    fn a_load_that_went_wrong_counts() {
+        let good = json!({
+            "requests": 10, "hits": 4, "errors": 0, "failures": {}, "statuses": {"200": 10}, "without_cache_status": 0, "bytes": 1000,
+            "seconds": 1.0, "cpu_seconds": 0.1, "latency_ms": {"p50": 1.0},
+        });
+        let load = |change: Value| {
+            let mut said = good.clone();
+            said.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+            serde_json::from_value::<Load>(said).unwrap().fault(10, 1000)
+        };
+        assert_eq!(load(json!({})), None);
+        for (change, words) in [
+            (json!({"errors": 2, "failures": {"reset": 2}}), "2 of them: reset"),
+            (json!({"statuses": {"200": 9, "503": 1}}), "1 responses have the status 503"),
+            (json!({"without_cache_status": 10}), "no Cache-Status"),
+            (json!({"bytes": 999}), "999 bytes, not 10 and 1000"),
+            (json!({"requests": 9}), "9 requests"),
+        ] {
+            let fault = load(change).unwrap();
+            assert!(fault.contains(words), "{fault}");
+        }
+    }
+
+    #[test]
+    fn the_warm_up_is_counted() {
+        let served = Served {
+            parts: vec![(10, 0), (10, 5), (20, 16)],
+            seconds: 1.0,
+            cpu: [40e-6, 0.0, 80e-6],
+            held: None,
+            not_stored: BTreeMap::new(),
+        };
+        assert_eq!((served.hit_ratio(0), served.hit_ratio(1)), (21.0 / 40.0, 0.7));
+        assert_eq!(served.requests(), 40);
+        assert!((served.microseconds()[2] - 2.0).abs() < 1e-9);
+    }
+}

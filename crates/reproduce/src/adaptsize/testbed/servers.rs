@@ -1,0 +1,231 @@
+//! The caches under test, with the same bytes each and one request thread: Larder's node, Varnish, nginx' proxy_cache.
+//!
+//! Each says in `Cache-Status` (RFC 9211) whether it had the object, nginx by `$upstream_cache_status`, Varnish by having passed `vcl_hit`. What a byte of
+//! capacity is differs: Larder counts bodies, header blocks, keys and structures; Varnish's malloc counts bodies and headers; nginx counts files in
+//! pages of 4 KiB. Differences to what Debian packages:
+//! * Varnish may evict up to 10,000 objects to make room for one (`nuke_limit`, 50 as packaged, past which the response breaks off).
+//!
+//! And since the paper's days are played within a minute here:
+//! * what was hit is the latest in Varnish's LRU at once, not at most every two seconds (`lru_interval`), in which a small cache would be FIFO;
+//! * nginx holds to its size in a process that wakes up every ten seconds, in which it would store many times as much: it is woken as soon as
+//!   there is more (see [`Trimmer`]).
+
+use super::site::{Site, free_ports};
+use crate::Error;
+use crate::programs::{children, this_binary};
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A cache, and what it keeps.
+#[derive(Clone, Debug)]
+pub(super) enum System {
+    /// Larder's node with this policy.
+    Larder(String),
+    /// LRU.
+    Varnish,
+    /// LRU; admits at the request of this number.
+    Nginx(u64),
+}
+
+impl System {
+    pub(super) fn name(&self) -> String {
+        match self {
+            System::Larder(policy) => format!("Larder, {policy}"),
+            System::Varnish => "Varnish".to_owned(),
+            System::Nginx(uses) => format!("nginx, min_uses {uses}"),
+        }
+    }
+}
+
+/// Whether the programs are there.
+///
+/// # Errors
+/// The first that is not, and its package.
+pub(super) fn check_installed() -> Result<(), Error> {
+    for (program, package) in [("nginx", "nginx"), ("varnishd", "varnish")] {
+        let version = Command::new(daemon(program)).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if version.is_err() {
+            return Err(Error(format!("{program} is not installed: `apt-get install {package}`")));
+        }
+    }
+    Ok(())
+}
+
+/// Debian has daemons where not every user's PATH leads.
+fn daemon(program: &str) -> String {
+    let path = format!("/usr/sbin/{program}");
+    if Path::new(&path).exists() { path } else { program.to_owned() }
+}
+
+/// A server that runs.
+pub(super) struct Server {
+    pub(super) port: u16,
+    pub(super) pid: u32,
+    /// Of Larder's node.
+    pub(super) admin: Option<u16>,
+    trimmer: Option<Trimmer>,
+}
+
+impl Server {
+    /// `larder origin`.
+    pub(super) fn origin(site: &mut Site) -> Result<Server, Error> {
+        let [port] = free_ports()?;
+        let pid = site.start(&this_binary()?, &["origin", "--listen", &format!("127.0.0.1:{port}")], port)?;
+        Ok(Server { port, pid, admin: None, trimmer: None })
+    }
+
+    /// A cache of `capacity` bytes before the origin at this port.
+    pub(super) fn start(site: &mut Site, system: &System, capacity: u64, origin: u16) -> Result<Server, Error> {
+        let [port, admin] = free_ports()?;
+        match system {
+            System::Larder(policy) => {
+                let text = larder(policy, capacity, origin, port, admin);
+                let file = site.write(&format!("larder-{port}.toml"), &text)?;
+                let pid = site.start(&this_binary()?, &["run", &file], port)?;
+                Ok(Server { port, pid, admin: Some(admin), trimmer: None })
+            }
+            System::Varnish => {
+                let file = site.write(&format!("varnish-{port}.vcl"), &varnish(origin))?;
+                let directory = site.path(&format!("varnish-{port}"));
+                let (listen, memory) = (format!("127.0.0.1:{port}"), format!("malloc,{capacity}b"));
+                let words = ["-F", "-f", &file, "-a", &listen, "-s", &memory, "-n", &directory];
+                let tuned = ["nuke_limit=10000", "lru_interval=0", "thread_pools=1", "thread_pool_min=100"];
+                let tuned: Vec<&str> = tuned.into_iter().flat_map(|parameter| ["-p", parameter]).collect();
+                let pid = site.start(&daemon("varnishd"), &[&words[..], &tuned].concat(), port)?;
+                Ok(Server { port, pid, admin: None, trimmer: None })
+            }
+            System::Nginx(uses) => {
+                let directory = site.directory().join(format!("nginx-{port}"));
+                let failed = |error: std::io::Error| Error(format!("{}: {error}", directory.display()));
+                std::fs::create_dir(&directory).map_err(failed)?;
+                let text = nginx(&directory, *uses, capacity, origin, port);
+                let file = site.write(&format!("nginx-{port}.conf"), &text)?;
+                let before = in_memory(site.directory())?;
+                let prefix = directory.display().to_string();
+                let pid = site.start(&daemon("nginx"), &["-p", &prefix, "-c", &file], port)?;
+                let trimmer = Trimmer::start(site.directory().to_owned(), pid, before, capacity);
+                Ok(Server { port, pid, admin: None, trimmer: Some(trimmer) })
+            }
+        }
+    }
+
+    /// How much it held on average, as a share of its capacity, where files can be counted; the server is stopped by its site.
+    pub(super) fn held(self) -> Option<f64> {
+        self.trimmer.map(Trimmer::stop)
+    }
+}
+
+fn larder(policy: &str, capacity: u64, origin: u16, port: u16, admin: u16) -> String {
+    format!(
+        "[ndn]\nunix = \"\"\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n\
+         [http]\nlisten = \"127.0.0.1:{port}\"\norigin = \"http://127.0.0.1:{origin}\"\nthreads = 1\ncache = \"{capacity}B\"\npolicy = \"{policy}\"\n\
+         [admin]\nlisten = \"127.0.0.1:{admin}\"\n[log]\nlevel = \"warn\"\n"
+    )
+}
+
+fn varnish(origin: u16) -> String {
+    format!(
+        "vcl 4.1;\nbackend default {{ .host = \"127.0.0.1\"; .port = \"{origin}\"; }}\n\
+         sub vcl_hit {{ set req.http.larder-found = \"hit\"; }}\n\
+         sub vcl_deliver {{\n    set resp.http.Cache-Status = \"varnish; fwd=miss\";\n    \
+         if (req.http.larder-found == \"hit\") {{ set resp.http.Cache-Status = \"varnish; hit\"; }}\n}}\n"
+    )
+}
+
+/// `inactive` and the zone are so large that only the size makes it remove anything.
+fn nginx(directory: &Path, uses: u64, capacity: u64, origin: u16, port: u16) -> String {
+    let directory = directory.display();
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("    {kind}_temp_path {directory}/{kind};\n"))
+        .concat();
+    format!(
+        "daemon off;\nworker_processes 1;\npid {directory}/pid;\nerror_log {directory}/error.log warn;\n\
+         events {{ worker_connections 4096; }}\nhttp {{\n    access_log off;\n    sendfile on;\n    tcp_nodelay on;\n    keepalive_requests 1000000000;\n{temporary}    \
+         proxy_cache_path {directory}/cache levels=1:2 keys_zone=all:256m max_size={capacity} inactive=30d use_temp_path=off \
+         manager_files=1000000 manager_threshold=10s;\n    \
+         map $upstream_cache_status $found {{ HIT \"nginx; hit\"; default \"nginx; fwd=miss\"; }}\n    \
+         upstream origin {{ server 127.0.0.1:{origin}; keepalive 128; keepalive_requests 1000000000; }}\n    \
+         server {{\n        listen 127.0.0.1:{port} backlog=4096;\n        location / {{\n            \
+         proxy_pass http://origin;\n            proxy_http_version 1.1;\n            proxy_set_header Connection \"\";\n            \
+         proxy_cache all;\n            proxy_cache_min_uses {uses};\n            add_header Cache-Status $found;\n        }}\n    }}\n}}\n"
+    )
+}
+
+/// Bytes of files in the memory's file system.
+fn in_memory(directory: &Path) -> Result<u64, Error> {
+    let figures = rustix::fs::statvfs(directory).map_err(|error| Error(format!("{}: {error}", directory.display())))?;
+    Ok((figures.f_blocks - figures.f_bfree) * figures.f_frsize)
+}
+
+/// Wakes nginx' cache manager whenever there are more bytes than the capacity: it ends the process, which nginx starts again at once, and which looks at
+/// once. The bytes are those of the whole file system in memory beyond what was there before.
+struct Trimmer {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<f64>,
+}
+
+/// Between two looks, and for the manager to do its work.
+const TRIM_EVERY: Duration = Duration::from_millis(3);
+
+impl Trimmer {
+    fn start(directory: PathBuf, nginx: u32, before: u64, capacity: u64) -> Trimmer {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let (mut sum, mut looks) = (0.0, 0.0);
+            while !told.load(Ordering::Relaxed) {
+                let held = in_memory(&directory).unwrap_or(before).saturating_sub(before);
+                sum += held as f64 / capacity as f64;
+                looks += 1.0;
+                if held > capacity {
+                    wake_manager(nginx);
+                }
+                std::thread::sleep(TRIM_EVERY);
+            }
+            sum / f64::max(looks, 1.0)
+        });
+        Trimmer { stop, thread }
+    }
+
+    fn stop(self) -> f64 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or(f64::NAN)
+    }
+}
+
+fn wake_manager(nginx: u32) {
+    let is_manager = |pid: &u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("cache manager"))
+    };
+    let manager = children(nginx).into_iter().find(is_manager);
+    let pid = manager.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    // One that has ended meanwhile has been started again.
+    let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_has_other_bytes_than_the_others() {
+        let texts = [
+            larder("lru", 12_000_000, 18_000, 18_001, 18_002),
+            nginx(Path::new("/dev/shm/x"), 3, 12_000_000, 18_000, 18_001),
+            varnish(18_000),
+        ];
+        for text in &texts {
+            assert!(text.contains("18000"), "the origin: {text}");
+            assert_eq!(text.matches('{').count(), text.matches('}').count(), "{text}");
+        }
+        for (text, bytes) in texts.iter().zip(["cache = \"12000000B\"", "max_size=12000000 "]) {
+            assert!(text.contains(bytes) && text.contains("127.0.0.1:18001"), "{text}");
+        }
+        assert!(texts[1].contains("proxy_cache_min_uses 3;"));
+    }
+}

@@ -1,0 +1,262 @@
+//! Figure 13: what AdaptSize costs a server that always hits, and one that never does; and whether client and origin leave the server the machine.
+//!
+//! The paper has bytes a second of dedicated servers. Here client, cache and origin share a machine, so the measure is requests a second of the cache's
+//! own processor time, AdaptSize's beside LRU's in pairs that follow each other, and the interval of their ratio.
+
+use super::serve::{Load, repeat, replay};
+use super::servers::{Server, System};
+use super::site::Site;
+use crate::interval::{Confidence, mean_and_interval};
+use crate::programs::cpu_seconds;
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_figure::Series;
+use larder_replay::Access;
+use larder_units::Time;
+use serde::{Deserialize, Serialize};
+
+pub(super) const FILE: (&str, &str) =
+    ("adaptsize/testbed-throughput.toml", include_str!("../../../../../experiments/adaptsize/testbed-throughput.toml"));
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sweep {
+    /// Of the client.
+    connections: Vec<usize>,
+    /// Each is measured so often.
+    pub(super) rounds: usize,
+    /// Of one measurement.
+    requests: u64,
+    /// Of an object.
+    object_bytes: u64,
+    /// Of a cache: small, so that it is full and every miss needs a decision.
+    capacity: u64,
+    /// For the client's own limit.
+    most_connections: usize,
+}
+
+/// AdaptSize's two, what they are compared with, and what the paper compares with.
+const SYSTEMS: [&str; 4] = ["AdaptSize(Chance)", "AdaptSize(Threshold)", "LRU", "Varnish"];
+const LRU: usize = 2;
+
+fn system(at: usize) -> System {
+    match at {
+        0 => System::Larder("adaptsize(chance)+lru".to_owned()),
+        1 => System::Larder("adaptsize(threshold)+lru".to_owned()),
+        LRU => System::Larder("lru".to_owned()),
+        _ => System::Varnish,
+    }
+}
+
+/// Which half of figure 13.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Half {
+    Hits,
+    Misses,
+}
+
+impl Half {
+    fn id(self) -> &'static str {
+        if self == Half::Hits { "hits" } else { "misses" }
+    }
+
+    fn says(self) -> &'static str {
+        if self == Half::Hits { "100 %" } else { "0 %" }
+    }
+}
+
+/// Of one measurement: seconds a request.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Spent {
+    cache: f64,
+    origin: f64,
+    client: f64,
+    wall: f64,
+}
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    super::servers::check_installed()?;
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let mut section = Section::new(&experiment, request.scale);
+    let Sweep { rounds, requests, object_bytes, .. } = *sweep;
+    section.condition("a measurement", format!("{requests} requests for {object_bytes} bytes, {rounds} rounds"));
+    let measurements = 2 * sweep.connections.len() * (rounds + 1) * SYSTEMS.len();
+    watch.begin("throughput", measurements as u64 * requests);
+    let mut bench = Bench::new(sweep)?;
+    let mut found = Found::default();
+    for half in [Half::Hits, Half::Misses] {
+        for &connections in &sweep.connections {
+            let key = format!("adaptsize, testbed: {half:?}, {connections} connections, {sweep:?}");
+            let spent = match request.rows.get(&key) {
+                Some(finished) => finished,
+                None => {
+                    let spent = bench.measure(half, connections, watch)?;
+                    request.rows.add(&key, &spent).map(|()| spent)?
+                }
+            };
+            found.add(half, connections, &spent);
+        }
+    }
+    let many = bench.hits(sweep.most_connections, LRU, sweep.most_connections as u64 * 20)?;
+    section.condition(
+        &format!("{} connections, hits", sweep.most_connections),
+        format!("client {:.1} \u{b5}s of processor time a request, cache {:.1}", many.client * 1e6, many.cache * 1e6),
+    );
+    section.measured("bed-client-most", many.client / found.client);
+    found.report(&mut section);
+    section.judged()
+}
+
+/// The servers, all at once; one is asked at a time.
+struct Bench<'a> {
+    sweep: &'a Sweep,
+    site: Site,
+    origin: Server,
+    caches: Vec<Server>,
+    /// Objects that nobody has asked for yet have ids from here on.
+    fresh: u64,
+}
+
+impl<'a> Bench<'a> {
+    fn new(sweep: &'a Sweep) -> Result<Bench<'a>, Error> {
+        let mut site = Site::new()?;
+        let origin = Server::origin(&mut site)?;
+        let start = |at| Server::start(&mut site, &system(at), sweep.capacity, origin.port);
+        let caches = (0..SYSTEMS.len()).map(start).collect::<Result<Vec<Server>, Error>>()?;
+        Ok(Bench { sweep, site, origin, caches, fresh: 0 })
+    }
+
+    /// By system and round. The first round, in which connections and tables are new, does not count.
+    fn measure(&mut self, half: Half, connections: usize, watch: &dyn Watch) -> Result<Vec<Vec<Spent>>, Error> {
+        let requests = self.sweep.requests;
+        let mut spent = vec![Vec::new(); SYSTEMS.len()];
+        for round in 0..=self.sweep.rounds {
+            // There and back: what changes slowly meets all of them.
+            let order: Vec<usize> =
+                if round % 2 == 0 { (0..SYSTEMS.len()).collect() } else { (0..SYSTEMS.len()).rev().collect() };
+            for at in order {
+                let one = match half {
+                    Half::Hits => self.hits(connections, at, requests)?,
+                    Half::Misses => self.misses(connections, at)?,
+                };
+                if round > 0 {
+                    spent[at].push(one);
+                }
+                watch.advance(requests);
+            }
+        }
+        Ok(spent)
+    }
+
+    fn hits(&mut self, connections: usize, at: usize, requests: u64) -> Result<Spent, Error> {
+        let (port, bytes) = (self.caches[at].port, self.sweep.object_bytes);
+        // It may have been evicted since.
+        repeat(port, bytes, 2, 1)?;
+        let (spent, load) = self.spent(at, || repeat(port, bytes, requests, connections))?;
+        match load.hits == requests {
+            true => Ok(spent),
+            false => Err(Error(format!("{}: of {requests} hits {} are misses", SYSTEMS[at], requests - load.hits))),
+        }
+    }
+
+    fn misses(&mut self, connections: usize, at: usize) -> Result<Spent, Error> {
+        let Sweep { requests, object_bytes: size, .. } = *self.sweep;
+        let accesses: Vec<Access> =
+            (self.fresh..self.fresh + requests).map(|id| Access { id, size, now: Time::ZERO }).collect();
+        self.fresh += requests;
+        let port = self.caches[at].port;
+        let (spent, load) = self.spent(at, || replay(&self.site, port, &accesses, connections))?;
+        match load.hits {
+            0 => Ok(spent),
+            hits => Err(Error(format!("{}: of {requests} misses {hits} are hits", SYSTEMS[at]))),
+        }
+    }
+
+    fn spent(&self, at: usize, drive: impl Fn() -> Result<Load, Error>) -> Result<(Spent, Load), Error> {
+        let now = || [&self.caches[at], &self.origin].map(|server| cpu_seconds(server.pid));
+        let before = now();
+        let load = drive()?;
+        let after = now();
+        let [cache, origin, client, wall] =
+            [after[0] - before[0], after[1] - before[1], load.cpu_seconds, load.seconds]
+                .map(|s| s / load.requests as f64);
+        Ok((Spent { cache, origin, client, wall }, load))
+    }
+}
+
+/// What the report says of all of it.
+#[derive(Default)]
+struct Found {
+    rows: Vec<Vec<String>>,
+    /// By half and system: connections, the mean of thousand requests a processor second, half its interval.
+    lines: [[Vec<(f64, f64, f64)>; SYSTEMS.len()]; 2],
+    /// By half: AdaptSize's requests a processor second as ratios to LRU's, means and half intervals.
+    ratios: [Vec<(f64, f64)>; 2],
+    /// Of misses: the origin's processor time, as shares of LRU's.
+    origin: Vec<f64>,
+    /// Of LRU's hits with the most connections: the client's processor time a request.
+    client: f64,
+}
+
+impl Found {
+    fn add(&mut self, half: Half, connections: usize, spent: &[Vec<Spent>]) {
+        for (at, rounds) in spent.iter().enumerate() {
+            let rates: Vec<f64> = rounds.iter().map(|one| 1e-3 / one.cache).collect();
+            let (mean, spread) = mean_and_interval(&rates, Confidence::NinetyFive);
+            self.lines[half as usize][at].push((connections as f64, mean, spread));
+            let mean_of = |of: fn(&Spent) -> f64| rounds.iter().map(of).sum::<f64>() / rounds.len() as f64;
+            let ratios = rounds.iter().zip(&spent[LRU]).map(|(own, lru)| lru.cache / own.cache).collect::<Vec<f64>>();
+            let (ratio, width) = mean_and_interval(&ratios, Confidence::NinetyFive);
+            if at < LRU {
+                self.ratios[half as usize].push((ratio, width));
+            }
+            if at == LRU && half == Half::Misses {
+                self.origin.push(mean_of(|one| one.origin) / mean_of(|one| one.cache));
+            }
+            if at == LRU && half == Half::Hits {
+                self.client = mean_of(|one| one.client);
+            }
+            let time = |of: fn(&Spent) -> f64| format!("{:.1}", mean_of(of) * 1e6);
+            self.rows.push(vec![
+                half.says().to_owned(),
+                connections.to_string(),
+                SYSTEMS[at].to_owned(),
+                format!("{mean:.1} \u{b1} {spread:.1}"),
+                format!("{ratio:.3} \u{b1} {width:.3}"),
+                time(|one| one.cache),
+                time(|one| one.origin),
+                time(|one| one.client),
+                format!("{:.0}", 1.0 / mean_of(|one| one.wall)),
+            ]);
+        }
+    }
+
+    fn report(self, section: &mut Section) {
+        let header = [
+            "hits",
+            "connections",
+            "system",
+            "thousand requests a CPU second",
+            "ratio to LRU",
+            "cache, CPU \u{b5}s a request",
+            "origin",
+            "client",
+            "requests/s",
+        ];
+        section.table("Processor time, means and 95 % intervals", header, self.rows);
+        for (half, lines) in [Half::Hits, Half::Misses].into_iter().zip(self.lines) {
+            let series = SYSTEMS.into_iter().zip(lines).map(|(name, points)| {
+                let line = Series::line(name, points.iter().map(|(x, mean, _)| (*x, *mean)).collect());
+                line.with_interval(points.iter().map(|(_, mean, spread)| (mean - spread, mean + spread)).collect())
+            });
+            section.figure(&format!("bed-{}", half.id()), series.collect());
+            let ratios = &self.ratios[half as usize];
+            let mean = ratios.iter().map(|(ratio, _)| ratio).sum::<f64>() / ratios.len() as f64;
+            section.measured(format!("bed-{}-to-lru", half.id()), mean);
+        }
+        let all = || self.ratios.iter().flatten();
+        section.measured("bed-slower", all().filter(|(ratio, width)| ratio + width < 1.0).count() as f64);
+        section.measured("bed-widest", all().map(|(_, width)| *width).fold(0.0, f64::max));
+        section.measured("bed-origin", self.origin.iter().copied().fold(0.0, f64::max));
+    }
+}

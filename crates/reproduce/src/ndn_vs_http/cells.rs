@@ -1,0 +1,210 @@
+//! Cells of the experiments: a system on a network with a seed, measured once, and kept, so that `--resume` does not measure it again.
+
+use super::programs::{self, System};
+use super::tree::Network;
+use crate::work::on_threads;
+use crate::{Error, Request, Watch};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::sync::{Mutex, PoisonError};
+
+/// What is measured. Its `Debug` text is its key among the finished rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cell {
+    pub(super) system: System,
+    pub(super) network: Network,
+    pub(super) clients: usize,
+    /// Of the file.
+    pub(super) bytes: usize,
+    /// TCP's at every host.
+    pub(super) congestion: &'static str,
+    /// Of the links' losses.
+    pub(super) seed: u64,
+}
+
+/// What a cell gave.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Run {
+    /// Download time of each client, s.
+    pub(super) times: Vec<f64>,
+    /// CPU time of servers and caches (not of the clients), s.
+    pub(super) cpu: f64,
+    /// That of the node or cache at the top alone, s.
+    pub(super) cpu_top: f64,
+    /// How late the links were at the 99th percentile, ns.
+    pub(super) late_p99_ns: u64,
+}
+
+impl Run {
+    /// Over the clients.
+    pub(super) fn mean(&self) -> f64 {
+        self.times.iter().sum::<f64>() / self.times.len() as f64
+    }
+}
+
+/// The machine, for one reproduction alone: two would spoil each other's figures.
+pub(super) struct Ground {
+    /// Locked.
+    _file: File,
+}
+
+impl Ground {
+    /// Takes it, and takes down what a run that was killed has left.
+    ///
+    /// # Errors
+    /// Another reproduction has it, or what was left cannot be taken away.
+    pub(super) fn take() -> Result<Ground, Error> {
+        programs::check_installed()?;
+        let path = std::env::temp_dir().join("larder-ndn-vs-http.lock");
+        let said = |what: &dyn std::fmt::Display| Error(format!("{}: {what}", path.display()));
+        let file =
+            File::options().write(true).create(true).truncate(false).open(&path).map_err(|error| said(&error))?;
+        file.try_lock()
+            .map_err(|_| said(&"another `larder reproduce ndn-vs-http` runs, and two would disturb each other"))?;
+        for number in 0..MOST_AT_ONCE {
+            larder_testbed::down(&testbed(number))?;
+        }
+        Ok(Ground { _file: file })
+    }
+}
+
+/// Runs beside each other.
+pub(super) const MOST_AT_ONCE: usize = 18;
+
+/// The name of one of the testbeds beside each other: always the same ones, so that what a killed run leaves is found.
+fn testbed(number: usize) -> String {
+    format!("ndnvshttp{number}")
+}
+
+/// Cells and what they gave.
+#[derive(Default)]
+pub(super) struct Measured(Vec<(Cell, Run)>);
+
+impl Measured {
+    /// Measures these cells, so many of them beside each other, and adds them. Who measures several at once says why they do not disturb one another.
+    ///
+    /// # Errors
+    /// The first that could not be measured; those under way end, the others do not begin.
+    pub(super) fn add(
+        &mut self,
+        cells: Vec<Cell>,
+        at_once: usize,
+        request: &Request<'_>,
+        watch: &dyn Watch,
+    ) -> Result<(), Error> {
+        let at_once = at_once.min(MOST_AT_ONCE);
+        let numbers: Mutex<Vec<usize>> = Mutex::new((0..at_once).rev().collect());
+        let failure: Mutex<Option<Error>> = Mutex::default();
+        let runs = on_threads(at_once, cells, |cell| {
+            if locked(&failure).is_some() {
+                return None;
+            }
+            let number = locked(&numbers).pop()?;
+            let run = measured(&cell, number, request, watch);
+            locked(&numbers).push(number);
+            run.map_err(|error| locked(&failure).get_or_insert(error).0.clone()).ok().map(|run| (cell, run))
+        });
+        match locked(&failure).take() {
+            Some(error) => return Err(error),
+            None => self.0.extend(runs.into_iter().flatten()),
+        }
+        Ok(())
+    }
+
+    /// The runs of these cells.
+    pub(super) fn runs(&self, is: impl Fn(&Cell) -> bool) -> Runs<'_> {
+        Runs(self.0.iter().filter(|(cell, _)| is(cell)).map(|(_, run)| run).collect())
+    }
+
+    /// How late the links were in the worst of the runs, as a condition of the report has it.
+    pub(super) fn lateness(&self) -> String {
+        let latest = self.0.iter().map(|(_, run)| run.late_p99_ns).max().unwrap_or_default();
+        format!("{:.0} µs late at the 99th percentile of a run", latest as f64 / 1e3)
+    }
+}
+
+/// Runs that differ in their seed alone.
+pub(super) struct Runs<'a>(Vec<&'a Run>);
+
+impl Runs<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The mean over the runs of the clients' mean download time, and half the width of its 90 % interval, s.
+    pub(super) fn mean(&self) -> (f64, f64) {
+        super::mean_and_interval(&self.0.iter().map(|run| run.mean()).collect::<Vec<_>>())
+    }
+
+    /// The median over the runs of the clients' mean download time, s: what claims are made of, for one run with a bad start moves a mean.
+    pub(super) fn median(&self) -> f64 {
+        super::median(self.0.iter().map(|run| run.mean()).collect())
+    }
+
+    /// Download times of all clients in all runs, in order, s.
+    pub(super) fn each(&self) -> Vec<f64> {
+        let mut times: Vec<f64> = self.0.iter().flat_map(|run| &run.times).copied().collect();
+        times.sort_by(f64::total_cmp);
+        times
+    }
+
+    /// The fastest client, the median one and the slowest of all runs, for a table.
+    pub(super) fn spread(&self) -> String {
+        let times = self.each();
+        let at = |place: usize| times.get(place).copied().unwrap_or(f64::NAN);
+        format!("{:.2} / {:.2} / {:.2}", at(0), at(times.len() / 2), at(times.len().saturating_sub(1)))
+    }
+
+    /// The median over the runs of what is taken of each.
+    pub(super) fn median_of(&self, of: impl Fn(&Run) -> f64) -> f64 {
+        super::median(self.0.iter().map(|run| of(run)).collect())
+    }
+}
+
+fn measured(cell: &Cell, number: usize, request: &Request<'_>, watch: &dyn Watch) -> Result<Run, Error> {
+    let key = format!("ndn-vs-http {cell:?}");
+    let run = match request.rows.get(&key) {
+        Some(run) => run,
+        None => {
+            let run = programs::download(cell, &testbed(number), watch)?;
+            request.rows.add(&key, &run)?;
+            run
+        }
+    };
+    watch.advance(1);
+    Ok(run)
+}
+
+/// A panic elsewhere ends the reproduction anyway.
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::programs::Faces;
+    use super::super::tree::Shape;
+    use super::*;
+    use crate::{Paper, Rows, Scale, Unwatched};
+
+    /// The fear: a cell is measured again after `--resume`, or taken for another that differs in the loss alone.
+    #[test]
+    fn a_finished_cell_is_measured_again() {
+        let network = Network { shape: Shape::Links, rate: None, delay: 200, loss: 10.0 };
+        let system = System::Larder { levels: 2, faces: Faces::Tcp };
+        let cell = Cell { system, network, clients: 3, bytes: 1, congestion: "cubic", seed: 1 };
+        let rows = Rows::default();
+        let kept = Run { times: vec![1.0, 2.0, 6.0], cpu: 0.5, cpu_top: 0.25, late_p99_ns: 7000 };
+        rows.add(&format!("ndn-vs-http {cell:?}"), &kept).unwrap();
+        let paper = Paper::named("ndn-vs-http").unwrap();
+        let request =
+            Request { paper, scale: Scale::Quick, seed: 1, traces: None, testbed: false, only: &[], rows: &rows };
+        let mut measured = Measured::default();
+        measured.add(vec![cell], 4, &request, &Unwatched).unwrap();
+        let runs = measured.runs(|cell| cell.clients == 3);
+        assert_eq!((runs.mean(), runs.median(), runs.spread().as_str()), ((3.0, 0.0), 3.0, "1.00 / 2.00 / 6.00"));
+        assert_eq!(measured.lateness(), "7 µs late at the 99th percentile of a run");
+        let lossless = Cell { network: Network { loss: 0.0, ..network }, ..cell };
+        assert_ne!(format!("{cell:?}"), format!("{lossless:?}"));
+    }
+}

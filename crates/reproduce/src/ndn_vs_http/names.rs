@@ -1,0 +1,185 @@
+//! The forwarder's hits with names kept decoded, and with names decoded at each look-up.
+
+use crate::{Error, Watch, thread_time};
+use larder_forwarder::account::add_next_hop;
+use larder_forwarder::account::names::{LOOK_UPS, LookUp, Order, answer};
+use larder_forwarder::limits::CONTENT_STORE_ENTRY_BYTES;
+use larder_forwarder::{Config, FaceConfig, FaceId, Forwarder, Outbox};
+use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, Name};
+use larder_policy::Engine;
+use larder_units::{ByteSize, Streams, Time};
+use std::time::Duration;
+
+/// As `larder put` cuts files.
+const SEGMENT: [u8; 8000] = [0; 8000];
+
+/// Clients of the paper, each of which asks for one segment after the other.
+const CLIENTS: u64 = 40;
+
+/// Hits between two readings of the clock: some 200 µs.
+const HITS: usize = 640;
+
+/// What was found.
+pub(super) struct Names {
+    pub(super) segments: u64,
+    /// Of a Data.
+    pub(super) bytes: usize,
+    /// The look-ups of [`LOOK_UPS`], then the forwarder as it is deployed.
+    pub(super) ways: Vec<Way>,
+}
+
+/// Places in [`Names::ways`]; what decodes stands behind each of the first two.
+pub(super) const HASHED: usize = 0;
+pub(super) const ORDERED: usize = 2;
+pub(super) const WHOLE: usize = 4;
+
+const NAMES: [&str; 5] = ["hashed, kept", "hashed, decoded", "ordered, kept", "ordered, decoded (CCNx)", "on_packet"];
+
+/// A way to answer.
+pub(super) struct Way {
+    pub(super) name: &'static str,
+    /// CPU time of a hit, the median over rounds.
+    pub(super) nanoseconds: f64,
+    /// Half the distance of the quartiles over rounds.
+    pub(super) interval: f64,
+}
+
+impl Way {
+    /// What leaves in a second of CPU time, in Data of so many bytes.
+    pub(super) fn gigabits(&self, bytes: usize) -> f64 {
+        8.0 * bytes as f64 / self.nanoseconds
+    }
+}
+
+impl Names {
+    /// Throughput with names kept, in units of that with names decoded.
+    pub(super) fn gain(&self, kept: usize) -> f64 {
+        self.ways[kept + 1].nanoseconds / self.ways[kept].nanoseconds
+    }
+}
+
+/// Stores a file of so many segments, and has it asked for in every way by turns.
+pub(super) fn measure(segments: u64, rounds: usize, seed: u64, watch: &dyn Watch) -> Result<Names, Error> {
+    watch.begin("names", rounds as u64);
+    let mut store = Store::new(segments, seed)?;
+    let order = Order::of(&store.forwarder);
+    let mut times: [Vec<f64>; 5] = Default::default();
+    for _ in 0..rounds {
+        for (times, look_up) in times.iter_mut().zip(LOOK_UPS.into_iter().map(Some).chain([None])) {
+            // The first time is not counted: it finds in the caches what the way before it has left there.
+            store.time(look_up, &order)?;
+            let took = store.time(look_up, &order)?;
+            times.push(took.as_nanos() as f64 / HITS as f64);
+        }
+        watch.advance(1);
+    }
+    let ways = times.into_iter().zip(NAMES).map(|(mut times, name)| {
+        times.sort_by(f64::total_cmp);
+        let at = |share: usize| times.get(times.len() * share / 4).copied().unwrap_or_default();
+        Way { name, nanoseconds: at(2), interval: (at(3) - at(1)) / 2.0 }
+    });
+    Ok(Names { segments: order.len() as u64, bytes: store.bytes, ways: ways.collect() })
+}
+
+/// A forwarder that has a file in its Content Store.
+struct Store {
+    forwarder: Forwarder,
+    consumer: FaceId,
+    outbox: Outbox,
+    now: Time,
+    segments: u64,
+    bytes: usize,
+    asked: u64,
+}
+
+impl Store {
+    fn new(segments: u64, seed: u64) -> Result<Store, Error> {
+        let refused = |error: &dyn std::fmt::Display| Error(error.to_string());
+        let streams = Streams::new(seed);
+        let mut stream = streams.stream("names");
+        let key = [stream.bits(), stream.bits()];
+        let packet = |segment| {
+            let name = name(segment);
+            DataBuilder::new(name.as_name()).content(&SEGMENT).build(&DigestSigner).map_err(|error| refused(&error))
+        };
+        let bytes = packet(segments)?.len();
+        let capacity = ByteSize::from_bytes(segments * (bytes as u64 + CONTENT_STORE_ENTRY_BYTES));
+        let spec = "lru".parse().map_err(|error: larder_policy::SpecError| refused(&error))?;
+        let engine = Engine::new(&spec, capacity, &streams).map_err(|error| refused(&error))?;
+        let mut forwarder = Forwarder::new(Config::new(key, streams), engine);
+        let consumer = forwarder.add_face(FaceConfig::local("consumer"));
+        let producer = forwarder.add_face(FaceConfig::local("producer"));
+        add_next_hop(&mut forwarder, Name::root().as_name(), producer);
+        let (outbox, now) = (Outbox::new(), Time::ZERO);
+        let mut store = Store { forwarder, consumer, outbox, now, segments, bytes, asked: 0 };
+        for segment in 0..segments {
+            let (mut interest, mut data) = (store.interest(segment), packet(segment)?);
+            let Store { forwarder, outbox, now, .. } = &mut store;
+            for (face, frame) in [(consumer, &mut interest), (producer, &mut data)] {
+                forwarder.on_packet(*now, face, frame, outbox).map_err(|error| refused(&error))?;
+                outbox.drain().for_each(drop);
+            }
+        }
+        Ok(store)
+    }
+
+    /// The CPU time of [`HITS`] hits.
+    fn time(&mut self, look_up: Option<LookUp>, order: &Order) -> Result<Duration, Error> {
+        let mut frames = self.ask();
+        let Store { forwarder, consumer, outbox, now, .. } = self;
+        let begun = thread_time();
+        let answered = match look_up {
+            Some(look_up) => answer(forwarder, *now, *consumer, (look_up, order), frames.iter_mut(), outbox),
+            None => {
+                let answer = |frame: &mut Vec<u8>| {
+                    let _ = forwarder.on_packet(*now, *consumer, frame, outbox);
+                    outbox.drain().count()
+                };
+                frames.iter_mut().map(answer).sum()
+            }
+        };
+        let took = thread_time() - begun;
+        match answered {
+            HITS => Ok(took),
+            _ => Err(Error(format!("{answered} of {HITS} Interests for stored Data were answered"))),
+        }
+    }
+
+    fn interest(&mut self, segment: u64) -> Vec<u8> {
+        self.asked += 1;
+        self.now = Time::from_nanos(self.asked * 1000);
+        InterestBuilder::new(name(segment)).nonce(self.asked as u32).build()
+    }
+
+    /// The next Interests: the clients by turns, each at another place of the file.
+    fn ask(&mut self) -> Vec<Vec<u8>> {
+        let mut frames = Vec::with_capacity(HITS);
+        for _ in 0..HITS {
+            let (client, turn) = (self.asked % CLIENTS, self.asked / CLIENTS);
+            frames.push(self.interest((client * self.segments / CLIENTS + turn) % self.segments));
+        }
+        self.forwarder.on_timeout(self.now, &mut self.outbox);
+        frames
+    }
+}
+
+/// As `larder put` names the paper's file.
+fn name(segment: u64) -> Name {
+    let mut name = Name::root();
+    name.push_generic(b"repo").push_generic(b"100m.txt").push_version(1_700_000_000_000_000).push_segment(segment);
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Unwatched;
+
+    /// The fear: Interests miss, and misses are measured.
+    #[test]
+    fn something_else_than_hits_is_measured() {
+        let names = measure(100, 2, 1, &Unwatched).unwrap();
+        assert_eq!((names.segments, names.ways.len()), (100, 5));
+        assert!(names.ways.iter().all(|way| way.nanoseconds > 0.0) && names.bytes > 8000);
+    }
+}

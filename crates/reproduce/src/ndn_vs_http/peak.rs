@@ -1,0 +1,88 @@
+//! Fig. 8: the peak throughput of the top node, and what it gains where names are kept decoded.
+
+use super::cells::{Cell, Ground, Measured};
+use super::names::{self, Names};
+use super::programs::{Faces, System};
+use super::tree::{Network, Shape};
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_figure::Series;
+use larder_units::BitRate;
+use serde::Deserialize;
+
+pub(super) const FILE: (&str, &str) =
+    ("ndn-vs-http/peak.toml", include_str!("../../../../experiments/ndn-vs-http/peak.toml"));
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sweep {
+    pub(super) runs: u64,
+    clients: usize,
+    file_bytes: usize,
+    /// Of every link.
+    rate: String,
+    /// Data in the Content Store.
+    segments: u64,
+    /// In which all ways to look up have their turns.
+    rounds: usize,
+}
+
+const SYSTEMS: [System; 2] =
+    [System::Larder { levels: 1, faces: Faces::Tcp }, System::Squid { levels: 1, tuned: true }];
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let _ground = Ground::take()?;
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let rate: BitRate = sweep.rate.parse().map_err(|error| Error(format!("experiments/{}: rate: {error}", FILE.0)))?;
+    let network = Network { shape: Shape::Links, rate: Some(rate), delay: 0, loss: 0.0 };
+    let (clients, bytes) = (sweep.clients, sweep.file_bytes);
+    let cell = |system, run| Cell { system, network, clients, bytes, congestion: "cubic", seed: request.seed + run };
+    let cells = (0..sweep.runs).flat_map(|run| SYSTEMS.map(|system| cell(system, run))).collect();
+    watch.begin("the top's peak", 2 * sweep.runs);
+    let mut measured = Measured::default();
+    measured.add(cells, 1, request, watch)?;
+    let names = names::measure(sweep.segments, sweep.rounds, request.seed, watch)?;
+
+    let mut section = Section::new(&experiment, request.scale);
+    section.condition(
+        "links",
+        format!("{rate}, no delay, no loss; TCP: cubic; {clients} clients under five edges, which only route"),
+    );
+    section.condition("file", format!("{bytes} bytes; {} runs; fresh programs, empty caches", sweep.runs));
+    section.condition("latest link", measured.lateness());
+    let Names { segments, bytes: packet, .. } = names;
+    section.condition(
+        "names",
+        format!("{segments} Data of {packet} bytes stored; {} rounds by turns, medians", sweep.rounds),
+    );
+
+    let peaks = SYSTEMS.map(|system| {
+        let runs = measured.runs(|cell| cell.system == system);
+        let cpu = runs.median_of(|run| run.cpu_top);
+        let outgoing = 8e-9 * (clients * bytes) as f64 / cpu;
+        (outgoing, outgoing / clients as f64, cpu, runs.median())
+    });
+    let rows = SYSTEMS.iter().zip(&peaks).map(|(system, (outgoing, incoming, cpu, time))| {
+        let figures = [*outgoing, *incoming, *cpu, *time].map(|figure| format!("{figure:.2}"));
+        std::iter::once(system.name()).chain(figures).collect()
+    });
+    let header =
+        ["top", "outgoing, Gb for a CPU second", "incoming, Gb for a CPU second", "CPU of the top, s", "download, s"];
+    section.table("Peak throughput of the top, one level of cache", header, rows.collect());
+    let bars = names.ways.iter().enumerate().map(|(at, way)| (at as f64, way.gigabits(packet)));
+    let labels = names.ways.iter().map(|way| way.name);
+    section.named_figure("names", labels, vec![Series::bars("outgoing", bars.collect())]);
+    let rows = names.ways.iter().map(|way| {
+        let figures = [way.nanoseconds, way.interval, way.gigabits(packet)].map(|figure| format!("{figure:.1}"));
+        std::iter::once(way.name.to_owned()).chain(figures).collect()
+    });
+    let header =
+        ["names of the Content Store", "ns a hit", "half of the quartiles' distance, ns", "Gb for a CPU second"];
+    section.table("Hits in memory, from the Interest's bytes to the Data's", header, rows.collect());
+
+    section.measured("top-to-squid", peaks[0].0 / peaks[1].0);
+    section.measured("names-hashed", names.gain(names::HASHED));
+    section.measured("names-ordered", names.gain(names::ORDERED));
+    section.measured("whole", names.ways[names::HASHED].nanoseconds / names.ways[names::WHOLE].nanoseconds);
+    section.judged()
+}

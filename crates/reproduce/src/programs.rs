@@ -1,0 +1,55 @@
+//! Programs that are started and watched: this very binary, and the processor time of a tree of processes.
+
+use crate::Error;
+use std::fs;
+
+/// This very binary.
+pub(crate) fn this_binary() -> Result<String, Error> {
+    let path = std::env::current_exe().map_err(|error| Error(format!("where `larder` is cannot be told: {error}")))?;
+    Ok(path.display().to_string())
+}
+
+/// Processor time so far of a process and the descendants that it has now, s: the scheduler's account, in nanoseconds, thread by thread.
+pub(crate) fn cpu_seconds(pid: u32) -> f64 {
+    let nanoseconds = |thread: &fs::DirEntry| -> Option<u64> {
+        fs::read_to_string(thread.path().join("schedstat")).ok()?.split(' ').next()?.parse().ok()
+    };
+    let own: u64 = threads(pid).iter().filter_map(nanoseconds).sum();
+    own as f64 / 1e9 + children(pid).into_iter().map(cpu_seconds).sum::<f64>()
+}
+
+/// The processes that a process has started and that have not ended.
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    let listed = threads(pid).into_iter().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    listed.flat_map(|pids| pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()).collect()
+}
+
+fn threads(pid: u32) -> Vec<fs::DirEntry> {
+    fs::read_dir(format!("/proc/{pid}/task")).map(|threads| threads.flatten().collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn the_work_of_a_child_is_not_counted() {
+        let script = "(i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 20; :) & wait";
+        let mut shell = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let begun = std::time::Instant::now();
+        let mut sleeping = false;
+        // The child works for some tenths of a second, then starts another that sleeps.
+        while !sleeping && begun.elapsed().as_secs() < 20 {
+            sleeping = children(shell.id()).iter().any(|child| !children(*child).is_empty());
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let (all, of_child) = (cpu_seconds(shell.id()), children(shell.id()).into_iter().map(cpu_seconds).sum::<f64>());
+        let ended: Vec<u32> = children(shell.id()).iter().flat_map(|child| children(*child)).collect();
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        ended.iter().for_each(|pid| drop(Command::new("kill").arg(pid.to_string()).status()));
+        assert!(sleeping && of_child > 0.01 && all >= of_child, "{all} s, {of_child} s of them the child's");
+        assert_eq!(cpu_seconds(u32::MAX).to_bits(), 0.0_f64.to_bits(), "nobody");
+    }
+}
