@@ -132,6 +132,7 @@ level = "warn"
         servers.append(subprocess.Popen([arguments.larder, "run", f"{work}/larder.toml"]))
         wait_for(port)
         wait_for(origin)
+        wait_for(admin)
         node = servers[1].pid
         idle = resident(node)
         readers = [threading.Thread(target=slow_reader, args=(port, stop), daemon=True) for _ in range(4)]

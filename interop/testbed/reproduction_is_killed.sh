@@ -7,7 +7,8 @@ before=$(ls -d /dev/shm/larder-testbed-* 2>/dev/null || true)
 ours() { comm -13 <(echo "$before") <(ls -d /dev/shm/larder-testbed-* 2>/dev/null || true) | grep . || true; }
 servers() { local site; for site in $(ours); do pgrep -f "$site" || true; done; }
 
-for signal in INT KILL; do
+# A shell has its background programs ignore SIGINT, so SIGTERM stands for Ctrl-C: neither is caught.
+for signal in TERM KILL; do
     "$LARDER" reproduce adaptsize --testbed --quick --only testbed-throughput --out "$work/out" >"$work/log" 2>&1 &
     pids[reproduce]=$!
     # The four caches and the shell that watches: then it is at work.
@@ -19,5 +20,9 @@ for signal in INT KILL; do
     unset "pids[reproduce]"
     for _ in $(seq 100); do [ -z "$(ours)" ] && break; sleep 0.1; done
     [ -z "$(ours)" ] || fail "after SIG$signal there is left: $(ours)"
-    for pid in $started; do ! kill -0 "$pid" 2>/dev/null || fail "after SIG$signal there runs: $(tr '\0' ' ' <"/proc/$pid/cmdline")"; done
+    # What has ended, and is waited for by nobody yet, has no command line any more.
+    for pid in $started; do
+        line=$(cat "/proc/$pid/cmdline" 2>/dev/null | tr "\0" " " || true)
+        [ -z "$line" ] || fail "after SIG$signal there runs: $line"
+    done
 done

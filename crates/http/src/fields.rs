@@ -72,7 +72,7 @@ pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &[u8]) ->
 }
 
 /// Says on a request to the origin that it has passed here: in `Via`, and in `CDN-Loop` (RFC 8586 §2).
-pub(crate) fn append_passage(headers: &mut HeaderMap, version: Version) {
+pub fn append_passage(headers: &mut HeaderMap, version: Version) {
     append_via(headers, version);
     headers.append(CDN_LOOP, HeaderValue::from_static(NAME));
 }

@@ -138,7 +138,7 @@ pub use cache::{Cache, Config};
 pub use cache_status::ForwardReason;
 pub use counters::Counters;
 pub use exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
-pub use fields::{NAME, interim_fields, strip_hop_by_hop, times_passed};
+pub use fields::{NAME, append_passage, interim_fields, strip_hop_by_hop, times_passed};
 pub use fill::{Budget, Fill, Reservation};
 pub use flight::{Boarding, Follower, SliceFollower};
 pub use key::keyed_authority;

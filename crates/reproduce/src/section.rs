@@ -65,6 +65,14 @@ impl Section {
         self.measured.insert(id.into(), value);
     }
 
+    /// One of many figures of a sweep: kept where a claim is about it.
+    pub fn measured_if_claimed(&mut self, id: impl Into<String>, value: f64) {
+        let id = id.into();
+        if self.stated.iter().any(|claim| claim.id == id) {
+            self.measured.insert(id, value);
+        }
+    }
+
     /// A table.
     pub fn table<H: Into<String>>(&mut self, title: &str, header: impl IntoIterator<Item = H>, rows: Vec<Vec<String>>) {
         let header = header.into_iter().map(Into::into).collect();

@@ -73,7 +73,8 @@ impl Server {
         loop {
             let (mut sender, is_fresh) = match kept_may_serve.then(|| self.take()).flatten() {
                 Some(sender) => (sender, false),
-                None => match self.connect().await {
+                // Boxed: it is rare, and a handshake's state would make every request's as large.
+                None => match Box::pin(self.connect()).await {
                     Ok(sender) => (sender, true),
                     Err(failed) => {
                         request.body_mut().take_rest().await;

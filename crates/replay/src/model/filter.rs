@@ -9,6 +9,8 @@
 //! likely cached, so a miss finds fewer of its own requests in the history, and the equations are too high (up to 2 points at q = 5 C and 20,000
 //! objects; `crates/policy/tests/filter_departs_from_its_theory.rs`).
 //!
+//! [`filter_between_requests`] is not the paper's: it follows an object from its eviction to its next insertion, and so knows what a miss finds.
+//!
 //! Added to the paper: collisions in the counter table (its section 4.3 only estimates how often they come) put the other q(1 − λ)
 //! requests into one of h slots, so X has the mean qλ + q(1 − λ)/h (few, but each inserts an unpopular object: at q = 1e5 and the paper's
 //! h = 2^24 they take .3273 to .3190, which a replay gives too); sizes, which the characteristic time does not depend on; and the objects of
@@ -31,11 +33,42 @@ pub struct FilterTable {
 /// Filter before FIFO; Random in FIFO's place has the same law.
 pub fn filter(popularity: &Popularity, capacity: ByteSize, table: FilterTable) -> Prediction {
     let ln_factorial = (2..u64::from(table.theta)).map(|k| (k as f64).ln()).sum();
+    before_fifo(popularity, capacity, |group| table.insertion(group, ln_factorial))
+}
+
+/// Filter with θ = 2, a history of `window` requests and a table of `slots` before FIFO, where a miss knows that it is one. Larder's own.
+///
+/// Equation (3) takes the history of a miss for that of any request, 1 − e^−x of them with another one in it, x = qλ. But an object that is not stored was evicted
+/// at some time: the gap between its requests that this time falls into is longer than others, a sum of two exponential times, and within q with the
+/// probability 1 − (1 + x)e^−x only; each further gap of the same absence is within q with 1 − e^−x. An absence ends with the first that is. So it has
+/// 1 + (1 + x)e^−x / (1 − e^−x) misses, one of which inserts. Of the table, a slot counts another *name*, not each of its requests, with the probability
+/// 1 − e^(−d/h), where d names are in a history.
+///
+/// Right where an object stays longer than q requests; where it does not, the gap of the eviction is shorter than said.
+pub fn filter_between_requests(
+    popularity: &Popularity,
+    capacity: ByteSize,
+    window: u64,
+    slots: Option<u64>,
+) -> Prediction {
+    let requests = |group: &Group| window as f64 * group.rate * (1.0 - group.first);
+    let names: f64 = popularity.groups().iter().map(|group| group.objects * -(-requests(group)).exp_m1()).sum();
+    let alone = slots.map_or(1.0, |slots| (-names / slots as f64).exp());
+    before_fifo(popularity, capacity, |group| {
+        let requests = requests(group);
+        let missed = (-requests).exp() * alone;
+        let found = if slots.is_none() { -(-requests).exp_m1() } else { 1.0 - missed };
+        found / (found + (1.0 + requests) * missed)
+    })
+}
+
+/// FIFO behind an admission that inserts at a miss with the probability `insertion`.
+fn before_fifo(popularity: &Popularity, capacity: ByteSize, insertion: impl Fn(&Group) -> f64) -> Prediction {
     let admitted: Vec<Group> = popularity
         .groups()
         .iter()
         // From here on, a group's `rate` is λp: the rate of the requests that would insert it.
-        .map(|group| Group { rate: group.rate * table.insertion(group, ln_factorial), ..*group })
+        .map(|group| Group { rate: group.rate * insertion(group), ..*group })
         .collect();
     let admitted = Popularity::from_groups(admitted);
     let time = characteristic_time(&admitted, capacity, |group, time| odds(group.rate * time));
@@ -136,6 +169,31 @@ mod tests {
         // A table of one slot counts every request in it.
         let crowded = filter(&popularity, CAPACITY, FilterTable { slots: Some(1), ..PAPER });
         assert!((crowded.object_hit_ratio - all.object_hit_ratio).abs() < 1e-9, "{crowded:?}");
+    }
+
+    #[test]
+    fn a_miss_finds_what_any_request_finds() {
+        let (objects, capacity, slots) = (20_000, 2_000, 1 << 14);
+        let spec = format!("filter(theta=2,window={capacity},table={slots})+fifo").parse().unwrap();
+        let mut replay = crate::Replay::new(&spec, ByteSize::from_bytes(capacity), 1).unwrap();
+        let zipf = crate::Zipf::new(objects, 0.8).unwrap();
+        let mut stream = larder_units::Streams::new(1).stream("requests");
+        for warm_up in [true, false] {
+            for _ in 0..150 * capacity {
+                replay.request(&crate::Access { id: zipf.draw(&mut stream), size: 1, now: larder_units::Time::ZERO });
+            }
+            if warm_up {
+                replay.reset_counts();
+            }
+        }
+        let measured = replay.row("").insertion_ratio;
+        let popularity = Popularity::zipf(objects, 0.8).unwrap();
+        let capacity_bytes = ByteSize::from_bytes(capacity);
+        let table = FilterTable { theta: 2, window: capacity, slots: Some(slots) };
+        let published = filter(&popularity, capacity_bytes, table).insertion_ratio;
+        let followed = filter_between_requests(&popularity, capacity_bytes, capacity, Some(slots)).insertion_ratio;
+        assert!(published > measured + 0.02, "equation (4) {published:.4}, replay {measured:.4}");
+        assert!((followed - measured).abs() < 0.008, "between requests {followed:.4}, replay {measured:.4}");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | [`che_lru`] | 1 − e^{−λτ} | Che, Tung and Wang, IEEE JSAC 2002; sizes as in Fricker, Robert and Roberts, ITC 2012 |
 //! | [`lfu_limit`], [`static_limit`] | 1 for the best objects | – |
 //! | [`filter()`] | λpτ / (1 + λpτ), p of equation (3) | Takemasa, Koizumi and Hasegawa 2019, equations (3) to (7) |
+//! | [`filter_between_requests`] | the same, p of what a miss finds | – |
 //! | [`adaptsize()`] | p(e^{λµ} − 1) / (1 + p(e^{λµ} − 1)) | Berger, Sitaraman and Harchol-Balter 2016, Theorem 1 and Lemma 2 |
 //!
 //! Objects come in [`Group`]s of equal rate and size ([`Popularity`]): a catalogue of 10⁷ takes milliseconds. Real traffic is not independent:
@@ -22,7 +23,7 @@ mod popularity;
 mod recency;
 
 pub use adaptsize::adaptsize;
-pub use filter::{FilterTable, false_positives, filter};
+pub use filter::{FilterTable, false_positives, filter, filter_between_requests};
 pub use limit::{lfu_limit, static_limit};
 pub use popularity::{Group, Popularity};
 pub use recency::{che_lru, fifo};

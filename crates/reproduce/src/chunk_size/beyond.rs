@@ -134,9 +134,12 @@ fn large_packets(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Wa
     let runs = run_all(&cells, sweep.seeds, "large packets", watch)?;
     for (cell, runs) in cells.iter().zip(&runs) {
         let ((size, rate), run) = (cell.size, Outcome::mean(runs));
-        section.measured(format!("large-delivered-{size}-{}", cell.backbone_mbps), run.delivered);
+        section.measured_if_claimed(format!("large-delivered-{size}-{}", cell.backbone_mbps), run.delivered);
         if cell.backbone_mbps == BACKBONES[0].1 {
-            section.measured(format!("large-hits-{size}"), run.hit_ratio / repeated(rate * cell.seconds as f64));
+            section.measured_if_claimed(
+                format!("large-hits-{size}"),
+                run.hit_ratio / repeated(rate * cell.seconds as f64),
+            );
         }
     }
     let header = ["backbone, Mbps", "packet, KB", "hit ratio", "Mbps", "delay, ms", "delivered"];
@@ -176,7 +179,7 @@ fn loss(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Watch) -> R
         for &loss in sweep.losses.iter().filter(|loss| **loss > 0.0) {
             for &size in &sweep.lossy_sizes {
                 if let Some(run) = found(mtu, loss, size) {
-                    section.measured(format!("loss-{how}-{size}-{}", loss * 100.0), run.delivered);
+                    section.measured_if_claimed(format!("loss-{how}-{size}-{}", loss * 100.0), run.delivered);
                 }
             }
         }
@@ -215,6 +218,23 @@ mod tests {
         let online = registry().iter().filter(|entry| !entry.is_offline()).count();
         assert!((online - 3..=online).contains(&specs.len()), "{} of {online}", specs.len());
         assert!(["lcd+lru", "agd", "filter+lru"].iter().all(|known| specs.iter().any(|spec| spec == known)));
+    }
+
+    #[test]
+    fn half_an_hour_ends_with_a_claim_that_is_not_measured() {
+        let mut experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1).unwrap();
+        let mut section = Section::new(&experiment, Scale::Full);
+        (experiment.full.seeds, experiment.full.seconds) = (1, 1);
+        // Those that no claim is about.
+        experiment.full.large.retain(|size| *size >= 500);
+        (experiment.full.lossy_sizes, experiment.full.losses) = (vec![5, 160], vec![0.0, 0.01, 0.05]);
+        let sweep = experiment.sweep(Scale::Full);
+        for size in [5, 160] {
+            claim_policies(&mut section, size, &["lru".to_owned(), "lfu".to_owned()], &[0.70, 0.72]);
+        }
+        large_packets(sweep, 1, &mut section, &Unwatched).unwrap();
+        loss(sweep, 1, &mut section, &Unwatched).unwrap();
+        section.judged().unwrap();
     }
 
     #[test]

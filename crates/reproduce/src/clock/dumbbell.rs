@@ -1,6 +1,6 @@
 //! Section V: one to ten pairs over one backbone of 100 Mb/s. Figures 8 to 11.
 
-use super::network::{Outcome, Run, clock, congestion, outcomes, strategy};
+use super::network::{Outcome, Run, SMALL_INTEREST, clock, congestion, outcomes, strategy};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
@@ -78,6 +78,7 @@ impl Cell {
         Ok(Run {
             pairs,
             line_rate,
+            interest: SMALL_INTEREST,
             strategy: strategy(&format!("stateful/v=1/rate~{line_rate}/depth~{depth}/leak~quanta/fib~each"))?,
             marks: false,
             congestion: congestion(&format!("rate(start={start},most={line_rate},nack=halve)"))?,

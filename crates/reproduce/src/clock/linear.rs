@@ -1,6 +1,6 @@
 //! Sections III and IV: one pair over 10 Mb/s. Tables I and II, figures 3 to 6.
 
-use super::network::{Outcome, Run, clock, congestion, outcomes, strategy};
+use super::network::{LARGE_INTEREST, Outcome, Run, clock, congestion, outcomes, strategy};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
@@ -34,6 +34,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let base = Run {
         pairs: 1,
         line_rate: sweep.line_rate,
+        interest: LARGE_INTEREST,
         strategy: strategy(&sweep.strategy)?,
         marks: false,
         congestion: congestion(&sweep.congestion)?,

@@ -1,6 +1,6 @@
 //! Beyond the paper: every congestion control under every clock, and what removes the collapse with several flows.
 
-use super::network::{Outcome, Run, clock, congestion, outcomes, strategy};
+use super::network::{LARGE_INTEREST, Outcome, Run, clock, congestion, outcomes, strategy};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use serde::Deserialize;
@@ -83,6 +83,7 @@ impl Sweep {
         Ok(Run {
             pairs: cell.pairs,
             line_rate: self.line_rate,
+            interest: LARGE_INTEREST,
             strategy: strategy(&method.strategy)?,
             marks: method.marks,
             congestion: congestion(&spec)?,

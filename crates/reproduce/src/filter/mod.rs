@@ -76,6 +76,6 @@ mod tests {
             claims::<collisions::Sweep>(collisions::FILE),
             claims::<cycles::Sweep>(cycles::FILE),
         ];
-        assert_eq!(claims, [13, 9, 5, 2, 8]);
+        assert_eq!(claims, [13, 10, 5, 2, 8]);
     }
 }

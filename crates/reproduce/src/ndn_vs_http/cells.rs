@@ -69,7 +69,7 @@ impl Ground {
 }
 
 /// Runs beside each other.
-pub(super) const MOST_AT_ONCE: usize = 12;
+pub(super) const MOST_AT_ONCE: usize = 18;
 
 /// The name of one of the testbeds beside each other: always the same ones, so that what a killed run leaves is found.
 fn testbed(number: usize) -> String {

@@ -120,14 +120,14 @@ pub(super) fn at_once(cell: &Cell) -> usize {
     match cell.system {
         _ if cell.network.delay == 0 => 1,
         System::Squid { .. } if cell.network.loss > 0.0 => MOST_AT_ONCE,
-        _ => 3,
+        _ => 4,
     }
 }
 
 /// Measures cells, those that may be beside each other together.
 pub(super) fn measure(cells: Vec<Cell>, request: &Request<'_>, watch: &dyn Watch) -> Result<Measured, Error> {
     let mut measured = Measured::default();
-    for together in [MOST_AT_ONCE, 3, 1] {
+    for together in [MOST_AT_ONCE, 4, 1] {
         let cells: Vec<Cell> = cells.iter().filter(|cell| at_once(cell) == together).copied().collect();
         measured.add(cells, together, request, watch)?;
     }

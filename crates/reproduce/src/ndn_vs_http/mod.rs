@@ -21,11 +21,11 @@ pub(crate) const PAPER: Paper = Paper {
     name: "ndn-vs-http",
     citation: "Yuan, Crowley, Experimental evaluation of content distribution with NDN and HTTP, IEEE INFOCOM Mini-Conference, 2013",
     experiments: &[
-        ("clean", clean::run),
         ("large", clean::run_large),
         ("lossy", lossy::run),
         ("peak", peak::run),
         ("simulated", simulated::run),
+        ("clean", clean::run),
         ("tcp", tcp::run),
     ],
     testbed: &[],

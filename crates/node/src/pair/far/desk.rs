@@ -15,7 +15,7 @@ use crate::pair::naming::{self, Object, Subject};
 use crate::pair::{form, limits};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, VIA};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use larder_http::{Now, Sharing, sharing};
 use larder_packet::{DataBuilder, Interest, Name, PitToken, Signer, types};
 use larder_transfer::Metadata;
@@ -207,7 +207,7 @@ impl Desk {
             self.made.note(key);
         }
         message::strip_connection(&mut headers);
-        headers.append(VIA, HeaderValue::from_static(VIA_US));
+        larder_http::append_passage(&mut headers, Version::HTTP_11);
         self.last_id += 1;
         let id = self.last_id;
         let state = State::Waiting { token, until };
