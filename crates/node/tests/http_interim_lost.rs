@@ -2,6 +2,7 @@
 //! that waits with its body until it is asked for it waits for ever, or is asked for what nobody takes. RFC 9110 §10.1.1, §15.2; RFC 8297.
 
 mod wire;
+use larder_node::http::Upstream;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::channel;
@@ -85,6 +86,32 @@ fn hints_of_pipelined_requests_stay_with_their_own() {
         let seen = read_response(&mut client, false);
         assert_eq!((seen.header("x-number"), seen.body.len()), (number.to_string().as_str(), BYTES));
         assert!(seen.body.iter().all(|byte| *byte == b'0' + number));
+    }
+}
+
+/// Those of a slice that is asked for when the client has the head of its response would shift all that follows.
+#[test]
+fn hints_of_late_slices_are_not_in_the_body() {
+    const SLICE: usize = 1 << 20;
+    let origin = Origin::new(|asked, stream| {
+        let (first, last) = asked.header("range").unwrap()["bytes=".len()..].split_once('-').unwrap();
+        let (first, last) = (first.parse::<usize>().unwrap(), last.parse().unwrap_or(usize::MAX).min(3 * SLICE - 1));
+        say(stream, "HTTP/1.1 103 Early Hints\r\nlink: </a.css>\r\n\r\n");
+        // Long enough for it to be passed on by itself.
+        std::thread::sleep(Duration::from_millis(100));
+        let (all, length) = (3 * SLICE, last + 1 - first);
+        let fields = format!("etag: \"1\"\r\ncache-control: max-age=60\r\ncontent-length: {length}");
+        let range = format!("content-range: bytes {first}-{last}/{all}");
+        say(stream, &format!("HTTP/1.1 206 Partial Content\r\n{fields}\r\n{range}\r\n\r\n{}", "x".repeat(length)))
+    });
+    let node = Node::of(origin.address);
+    let mut client = Client::new(&node);
+    assert_eq!(client.send("GET", "/", &[("range", "bytes=0-9")], b"").body, b"xxxxxxxxxx");
+    node.await_figure("stored", 1);
+    for _ in 0..2 {
+        let seen = client.send("GET", "/", &[("range", &format!("bytes=0-{}", 3 * SLICE - 1))], b"");
+        assert_eq!((seen.status, seen.body.len()), (206, 3 * SLICE));
+        assert!(seen.body.iter().all(|byte| *byte == b'x'), "the hint is in the body");
     }
 }
 
@@ -175,4 +202,31 @@ fn a_body_that_nobody_takes_is_not_asked_for() {
     let mut client = connect(&node);
     client.get_mut().write_all(EXPECTING).unwrap();
     assert_eq!(read_response(&mut client, false).status, 502);
+}
+
+/// The fear: an origin that refuses a body before it comes takes it for a request when it does, and somebody else gets the answer.
+#[test]
+fn who_was_answered_before_its_body_came_has_had_the_connection_alone() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = Upstream::Http(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
+    let origin = std::thread::spawn(move || {
+        let mut first = BufReader::new(listener.accept().unwrap().0);
+        head(&mut first);
+        first.get_mut().write_all(b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\n\r\n").unwrap();
+        let mut rest = String::new();
+        first.read_to_string(&mut rest).unwrap();
+        let mut second = BufReader::new(listener.accept().unwrap().0);
+        head(&mut second);
+        second.get_mut().write_all(PAGE.as_bytes()).unwrap();
+        rest
+    });
+    // One pool of idle connections.
+    let node = Node::with(&larder_node::http::HttpConfig { threads: 1, ..wire::config(upstream) });
+    let mut client = connect(&node);
+    client.get_mut().write_all(EXPECTING).unwrap();
+    assert_eq!(read_response(&mut client, false).status, 413);
+    client.get_mut().write_all(b"hello").unwrap();
+    std::thread::sleep(larder_node::http::limits::CONTINUE + Duration::from_millis(300));
+    assert_eq!(Client::new(&node).get("/other").text(), "ok");
+    assert_eq!(origin.join().unwrap(), "hello");
 }

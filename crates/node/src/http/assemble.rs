@@ -22,7 +22,7 @@ pub(super) struct Way {
     pub(super) scheme: &'static str,
     /// As it is keyed.
     pub(super) host: HeaderValue,
-    /// What the client hears before its response; it has it by the time that slices are asked for.
+    /// What the client hears before its response. Not of slices: they are asked for when the head of the response has gone.
     pub(super) interims: Option<Turn>,
 }
 

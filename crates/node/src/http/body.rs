@@ -118,12 +118,13 @@ pub(crate) enum OriginBody {
 }
 
 impl OriginBody {
-    pub(super) fn received(body: Incoming, lease: Lease) -> OriginBody {
+    /// Without a lease, its connection serves nobody after it.
+    pub(super) fn received(body: Incoming, lease: Option<Lease>) -> OriginBody {
         if body.is_end_stream() {
-            lease.give_back();
+            lease.into_iter().for_each(Lease::give_back);
             return OriginBody::Received(body, None);
         }
-        OriginBody::Received(body, Some(Box::new(lease)))
+        OriginBody::Received(body, lease.map(Box::new))
     }
 }
 
@@ -211,6 +212,11 @@ impl Upload {
             let _ = tokio::time::timeout(limits::CONTINUE, asked).await;
         }));
         Some(Gate(Mutex::new(Some(open))))
+    }
+
+    /// It waits behind a gate.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self, Upload::Coming(Coming { held: Some(_), .. }))
     }
 
     /// Reads a small body that nobody takes. Answered without it, the connection would be closed on a client that is still sending, and the

@@ -19,6 +19,18 @@ impl<S> ClientStream<S> {
     }
 }
 
+impl<S: AsyncWrite + Unpin> ClientStream<S> {
+    fn poll_interims(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ClientStream { stream, interims, .. } = self;
+        interims.poll_write(cx, |cx, bytes| Pin::new(&mut *stream).poll_write(cx, bytes))
+    }
+
+    /// The rest of what has begun.
+    fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.interims.are_begun() { self.poll_interims(cx) } else { Poll::Ready(Ok(())) }
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for ClientStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
@@ -30,6 +42,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ClientStream<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_begun(cx))?;
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
@@ -38,6 +51,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_begun(cx))?;
         Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
     }
 
@@ -47,15 +61,40 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
 
     /// hyper has nothing left to write: the place for what it does not know of.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        if this.interims.are_waiting() {
-            let stream = &mut this.stream;
-            ready!(this.interims.poll_write(cx, |cx, bytes| Pin::new(&mut *stream).poll_write(cx, bytes)))?;
+        if self.interims.are_waiting() {
+            ready!(self.poll_interims(cx))?;
         }
-        Pin::new(&mut this.stream).poll_flush(cx)
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::http::{HeaderMap, StatusCode, Version};
+    use std::future::poll_fn;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// The fear: hyper asks for the body while the client has half of a hint, and the one stands within the other.
+    #[tokio::test]
+    async fn what_hyper_says_does_not_stand_within_a_hint() {
+        const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
+        let (near, mut far) = tokio::io::duplex(20);
+        let interims = Interims::default();
+        let mut stream = ClientStream::new(near, interims.clone());
+        interims.turn().send(StatusCode::EARLY_HINTS, Version::HTTP_11, &HeaderMap::new());
+        assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_flush(cx).is_pending())).await);
+        let saying = async {
+            stream.write_all(CONTINUE.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+        };
+        let mut all = String::new();
+        let (_, read) = tokio::join!(saying, far.read_to_string(&mut all));
+        read.unwrap();
+        assert_eq!(all, format!("HTTP/1.1 103 Early Hints\r\nvia: 1.1 larder\r\n\r\n{CONTINUE}"));
     }
 }

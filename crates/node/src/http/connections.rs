@@ -83,9 +83,11 @@ impl Server {
                 },
             };
             let spare = if is_fresh { None } else { spare(&request) };
+            // Answered before it was asked for, a body may be read as one, or as the next request: nobody else shall get what comes then.
+            let is_held = request.body().is_held();
             match sender.try_send_request(request).await {
                 Ok(response) => {
-                    let lease = Lease { sender, server: Arc::clone(self) };
+                    let lease = (!is_held).then(|| Lease { sender, server: Arc::clone(self) });
                     return Ok(response.map(|body| OriginBody::received(body, lease)));
                 }
                 // A fresh one fails for a reason; a kept one perhaps because the server closed it just now.

@@ -8,7 +8,8 @@
 //! 2. it flushes the stream only when that buffer is empty, and what is waiting is written at a flush alone;
 //! 3. it makes the head of a response when the service's future has ended, and [`Last`] does not end while something waits.
 //!
-//! By 1 and 2 an interim response stands behind everything of the response before, by 3 in front of all of its own.
+//! By 1 and 2 an interim response stands behind everything of the response before, by 3 in front of all of its own. hyper's `100 Continue` alone may come
+//! between, when the stream has taken a part of what waits: a write then begins with the rest of that.
 //!
 //! Not for HTTP/1.0 (§15.2: a server MUST NOT), and not for HTTP/2, where hyper writes the frames and tells nobody the number of a stream.
 
@@ -28,6 +29,8 @@ pub(super) struct Interims(Arc<Shared>);
 struct Shared {
     /// Something waits: what a flush looks at first.
     waiting: AtomicBool,
+    /// A part of it has been written.
+    begun: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -62,6 +65,11 @@ impl Interims {
         self.0.waiting.load(Ordering::Relaxed)
     }
 
+    /// What waits has been written in part: nothing may come before its rest.
+    pub(super) fn are_begun(&self) -> bool {
+        self.0.begun.load(Ordering::Relaxed)
+    }
+
     /// Writes what waits, by `write`, as far as that takes it.
     pub(super) fn poll_write(
         &self,
@@ -74,6 +82,7 @@ impl Interims {
                 0 => return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into())),
                 written => drop(state.bytes.drain(..written)),
             }
+            self.0.begun.store(!state.bytes.is_empty(), Ordering::Relaxed);
         }
         state.bytes = Vec::new();
         self.0.waiting.store(false, Ordering::Relaxed);

@@ -153,7 +153,9 @@ impl Proxy {
     }
 
     /// A response whose body is put together from slices.
-    pub(super) fn assembled(self: &Arc<Self>, assembled: Assembled, way: Way) -> Response<Outgoing> {
+    pub(super) fn assembled(self: &Arc<Self>, assembled: Assembled, mut way: Way) -> Response<Outgoing> {
+        // What an origin says ahead of a slice would stand within the body.
+        way.interims = None;
         let Assembled { status, headers, body } = assembled;
         response(status, headers, assemble(Arc::clone(self), body, way))
     }
