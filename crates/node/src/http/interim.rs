@@ -12,6 +12,7 @@
 //! between, when the stream has taken a part of what waits: a write then begins with the rest of that.
 //!
 //! Not for HTTP/1.0 (§15.2: a server MUST NOT), and not for HTTP/2, where hyper writes the frames and tells nobody the number of a stream.
+//! Who follows another's request for the same gets none either: they are said to the one whose request went to the origin.
 
 use super::limits;
 use ::http::{HeaderMap, StatusCode, Version};
