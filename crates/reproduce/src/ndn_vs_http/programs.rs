@@ -101,7 +101,25 @@ pub(super) fn download(cell: &Cell, name: &str, watch: &dyn Watch) -> Result<Run
     )))
 }
 
-/// A testbed with programs. Its processes end with the testbed, whatever happens.
+/// How the names of directories begin that belong to this testbed.
+fn prefix(testbed: &str) -> String {
+    format!("larder-{testbed}-")
+}
+
+/// Removes the directories that a killed run has left of this testbed.
+pub(super) fn remove_left(testbed: &str) -> Result<(), Error> {
+    let prefix = prefix(testbed);
+    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)) {
+            let path = entry.path();
+            fs::remove_dir_all(&path).map_err(|error| Error(format!("{}: {error}", path.display())))?;
+        }
+    }
+    Ok(())
+}
+
+/// A testbed with programs. Its processes and its directory go with the testbed; where this process is killed, the next one takes both away
+/// ([`Ground`](super::cells::Ground)).
 struct Site {
     bed: Testbed,
     directory: TempDir,
@@ -116,8 +134,8 @@ struct Program {
 
 impl Site {
     fn new(spec: Spec, bytes: usize) -> Result<Site, Error> {
-        let directory =
-            TempDir::with_prefix("larder-").map_err(|error| Error(format!("no temporary directory: {error}")))?;
+        let directory = TempDir::with_prefix(prefix(&spec.name));
+        let directory = directory.map_err(|error| Error(format!("no temporary directory: {error}")))?;
         let site = Site { bed: Testbed::up(spec)?, directory, running: Vec::new() };
         // Nothing that a compression could shorten.
         let mut stream = larder_units::Streams::new(1).stream("file");
