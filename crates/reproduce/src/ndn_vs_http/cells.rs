@@ -78,6 +78,13 @@ impl Ground {
     }
 }
 
+impl Drop for Ground {
+    /// What cannot be removed now, the next one says.
+    fn drop(&mut self) {
+        (0..MOST_AT_ONCE).for_each(|number| drop(programs::remove_left(&testbed(number))));
+    }
+}
+
 /// Runs beside each other.
 pub(super) const MOST_AT_ONCE: usize = 18;
 
