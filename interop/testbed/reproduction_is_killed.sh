@@ -2,7 +2,7 @@
 # `larder reproduce adaptsize --testbed` that is interrupted, or killed: its servers end, and its directories in memory are removed.
 . "$(dirname "$0")/../nodes.sh"
 
-# Directories of sites that were made since, and processes that have one in their command line.
+# Directories of sites that were made since, and processes that have one in their command line, and the origin, which has none.
 before=$(ls -d /dev/shm/larder-testbed-* 2>/dev/null || true)
 ours() { comm -13 <(echo "$before") <(ls -d /dev/shm/larder-testbed-* 2>/dev/null || true) | grep . || true; }
 servers() { local site; for site in $(ours); do pgrep -f "$site" || true; done; }
@@ -14,7 +14,8 @@ for signal in TERM KILL; do
     # The four caches and the shell that watches: then it is at work.
     for _ in $(seq 300); do (($(servers | wc -l) >= 5)) && break; sleep 0.1; done
     (($(servers | wc -l) >= 5)) || fail "no servers after 30 s: $(cat "$work/log")"
-    started=$(servers)
+    origin=$(pgrep -P "${pids[reproduce]}" -f " origin --listen ") || fail "no origin"
+    started="$(servers) $origin"
     kill -"$signal" "${pids[reproduce]}"
     wait "${pids[reproduce]}" || true
     unset "pids[reproduce]"

@@ -6,6 +6,7 @@ use crate::work::on_threads;
 use crate::{Error, Request, Watch};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// What is measured. Its `Debug` text is its key among the finished rows.
@@ -49,22 +50,38 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// Takes it, and takes down what a run that was killed has left.
-    ///
-    /// # Errors
-    /// Another reproduction has it, or what was left cannot be taken away.
+    /// Takes it for lighttpd, Squid and wget: [`Ground::bare`] where they are installed.
     pub(super) fn take() -> Result<Ground, Error> {
         programs::check_installed()?;
-        let path = std::env::temp_dir().join("larder-ndn-vs-http.lock");
+        Ground::bare()
+    }
+
+    /// Takes it, and takes away what a run that was killed has left.
+    ///
+    /// # Errors
+    /// Who runs this is not root, another reproduction has it, or what was left cannot be taken away.
+    pub(super) fn bare() -> Result<Ground, Error> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(Error("ndn-vs-http makes network namespaces and devices: run it as root".into()));
+        }
+        // Beside the namespaces, which are the machine's: a directory for temporary files may be a user's own.
+        let path = Path::new("/run/larder-ndn-vs-http.lock");
         let said = |what: &dyn std::fmt::Display| Error(format!("{}: {what}", path.display()));
-        let file =
-            File::options().write(true).create(true).truncate(false).open(&path).map_err(|error| said(&error))?;
+        let file = File::options().write(true).create(true).truncate(false).open(path).map_err(|error| said(&error))?;
         file.try_lock()
             .map_err(|_| said(&"another `larder reproduce ndn-vs-http` runs, and two would disturb each other"))?;
         for number in 0..MOST_AT_ONCE {
             larder_testbed::down(&testbed(number))?;
+            programs::remove_left(&testbed(number))?;
         }
         Ok(Ground { _file: file })
+    }
+}
+
+impl Drop for Ground {
+    /// What cannot be removed now, the next one says.
+    fn drop(&mut self) {
+        (0..MOST_AT_ONCE).for_each(|number| drop(programs::remove_left(&testbed(number))));
     }
 }
 
@@ -72,7 +89,7 @@ impl Ground {
 pub(super) const MOST_AT_ONCE: usize = 18;
 
 /// The name of one of the testbeds beside each other: always the same ones, so that what a killed run leaves is found.
-fn testbed(number: usize) -> String {
+pub(super) fn testbed(number: usize) -> String {
     format!("ndnvshttp{number}")
 }
 

@@ -101,7 +101,34 @@ pub(super) fn download(cell: &Cell, name: &str, watch: &dyn Watch) -> Result<Run
     )))
 }
 
-/// A testbed with programs. Its processes end with the testbed, whatever happens.
+/// How the names of directories begin that belong to this testbed.
+fn prefix(testbed: &str) -> String {
+    format!("larder-{testbed}-")
+}
+
+/// Removes the directories that a killed run has left of this testbed, and the shared memory of its Squids, which are always killed.
+pub(super) fn remove_left(testbed: &str) -> Result<(), Error> {
+    let memory = Path::new("/dev/shm");
+    let hosts = (0..CLUSTERS).map(edge).chain(["top".into()]);
+    for name in hosts.flat_map(|host| SHARED.map(|what| format!("{testbed}{host}-cf__{what}.shm"))) {
+        // Those that there are.
+        let _ = fs::remove_file(memory.join(name));
+    }
+    let prefix = prefix(testbed);
+    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)) {
+            let path = entry.path();
+            fs::remove_dir_all(&path).map_err(|error| Error(format!("{}: {error}", path.display())))?;
+        }
+    }
+    Ok(())
+}
+
+/// Of Squid's collapsed forwarding, which makes them with one process too.
+const SHARED: [&str; 3] = ["metadata", "queues", "readers"];
+
+/// A testbed with programs. Its processes and its directory go with the testbed; where this process is killed, the next one takes both away
+/// ([`Ground`](super::cells::Ground)).
 struct Site {
     bed: Testbed,
     directory: TempDir,
@@ -116,8 +143,8 @@ struct Program {
 
 impl Site {
     fn new(spec: Spec, bytes: usize) -> Result<Site, Error> {
-        let directory =
-            TempDir::with_prefix("larder-").map_err(|error| Error(format!("no temporary directory: {error}")))?;
+        let directory = TempDir::with_prefix(prefix(&spec.name));
+        let directory = directory.map_err(|error| Error(format!("no temporary directory: {error}")))?;
         let site = Site { bed: Testbed::up(spec)?, directory, running: Vec::new() };
         // Nothing that a compression could shorten.
         let mut stream = larder_units::Streams::new(1).stream("file");
@@ -241,7 +268,9 @@ impl Site {
         let parent = parent.map(|parent| self.address(parent)).transpose()?;
         let text = configurations::squid(self.directory.path(), host, parent, tuned);
         let file = self.write(&format!("{host}.squid"), text.as_bytes())?;
-        self.start(host, "squid", &["-N", "-n", host, "-f", &file.display().to_string()], 3128)
+        // Squid's shared memory bears this name, beside the Squids of other testbeds.
+        let service = format!("{}{host}", self.bed.spec().name);
+        self.start(host, "squid", &["-N", "-n", &service, "-f", &file.display().to_string()], 3128)
     }
 
     /// HTTP over NDN from each client's host to lighttpd.

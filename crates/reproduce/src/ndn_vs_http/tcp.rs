@@ -1,5 +1,6 @@
 //! The simulator's TCP beside the kernel's, download by download over the same links: what HTTP in virtual time rests on.
 
+use super::cells::{Ground, testbed};
 use super::median;
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
@@ -78,6 +79,7 @@ struct Job {
 }
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let _ground = Ground::bare()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let cells = cells(sweep);
@@ -93,7 +95,16 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let mut latest = 0;
     for (number, batch) in batches(&cells, &simulated, sweep.runs).into_iter().enumerate() {
         // Else all cells' first packets would be lost or not together.
-        let (times, late) = measure(&cells, &batch, request.seed + number as u64, watch)?;
+        let seed = request.seed + number as u64;
+        let downloads: Vec<Cell> = batch.iter().map(|job| cells[job.cell]).collect();
+        let key = format!("ndn-vs-http, tcp: {downloads:?}, seed {seed}");
+        let (times, late) = match request.rows.get::<(Vec<f64>, u64)>(&key) {
+            Some(finished) => finished,
+            None => {
+                let found = measure(&cells, &batch, seed, watch)?;
+                request.rows.add(&key, &found).map(|()| found)?
+            }
+        };
         latest = latest.max(late);
         batch.iter().zip(times).for_each(|(job, time)| measured[job.cell].push(time));
         watch.advance(batch.len() as u64);
@@ -166,7 +177,7 @@ fn simulate(cell: &Cell, seed: u64) -> Result<f64, Error> {
 /// The times of downloads that run at once, and how late the links were, ns.
 fn measure(cells: &[Cell], batch: &[Job], seed: u64, watch: &dyn Watch) -> Result<(Vec<f64>, u64), Error> {
     for _ in 0..ATTEMPTS {
-        let mut spec = Spec { seed, ..Spec::new("tcp") };
+        let mut spec = Spec { seed, ..Spec::new(&testbed(0)) };
         if cells[batch[0].cell].congestion == Congestion::Bbr {
             spec.congestion = "bbr".into();
         }

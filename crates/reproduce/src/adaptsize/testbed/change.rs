@@ -97,7 +97,10 @@ fn compare(
             format!("static(threshold,window={calm})+lru"),
             format!("lookahead(chance,interval={},window={})+lru", sweep.lookahead_interval, sweep.lookahead_window),
         ];
-        let warm_up = calm as usize;
+        // The part in which the traffic changes counts as calm, for who is replayed too.
+        let length = traffic.accesses.len().div_ceil(PARTS).max(1);
+        let calm_parts = (calm as usize).div_ceil(length);
+        let warm_up = calm_parts * length;
         let run = |spec| replays::Run { traffic: &stored, spec, capacity: sweep.capacity, warm_up };
         let runs: Vec<replays::Run<'_>> = specs.into_iter().map(run).collect();
         watch.begin(&format!("{id}: replays"), replays::work(&runs));
@@ -116,9 +119,7 @@ fn compare(
             serve(&run, request, watch)
         });
         let served = served.collect::<Result<Vec<_>, Error>>()?;
-        // The part in which the traffic changes counts as calm.
-        let length = traffic.accesses.len().div_ceil(PARTS).max(1);
-        let ratios: Vec<f64> = served.iter().map(|served| served.hit_ratio(warm_up.div_ceil(length))).collect();
+        let ratios: Vec<f64> = served.iter().map(|served| served.hit_ratio(calm_parts)).collect();
         let ahead = replayed[1].hit_ratio;
         for (least, ratio) in least.iter_mut().zip(&ratios) {
             *least = least.min(ratio / ahead);

@@ -1,7 +1,7 @@
 //! Traffic through a cache: `larder load` in front of it, `larder origin` behind, part after part of the traffic.
 
 use super::servers::{Server, System};
-use super::site::Site;
+use super::site::{REQUESTS, Site};
 use crate::adaptsize::replays::Traffic;
 use crate::programs::{cpu_seconds, this_binary};
 use crate::{Error, Request, Watch};
@@ -160,7 +160,7 @@ impl Load {
 
 /// These requests, over so many connections.
 pub(super) fn replay(site: &Site, port: u16, accesses: &[Access], connections: usize) -> Result<Load, Error> {
-    let path = site.path("requests.csv");
+    let path = site.path(REQUESTS);
     let write = || -> Result<(), larder_replay::WriteError> {
         let mut writer = TraceWriter::new(BufWriter::new(std::fs::File::create(&path)?), WriteFormat::Csv)?;
         accesses.iter().try_for_each(|access| writer.write(access))?;

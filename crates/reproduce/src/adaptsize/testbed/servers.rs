@@ -10,7 +10,7 @@
 //! * nginx holds to its size in a process that wakes up every ten seconds, in which it would store many times as much: it is woken as soon as
 //!   there is more (see [`Trimmer`]).
 
-use super::site::{Site, free_ports};
+use super::site::{REQUESTS, Site, free_ports};
 use crate::Error;
 use crate::programs::{children, this_binary};
 use rustix::process::{Pid, Signal, kill_process};
@@ -156,10 +156,12 @@ fn nginx(directory: &Path, uses: u64, capacity: u64, origin: u16, port: u16) -> 
     )
 }
 
-/// Bytes of files in the memory's file system.
+/// Bytes of files in the memory's file system, but for the client's list of requests, which lies there too and is no part of a cache.
 fn in_memory(directory: &Path) -> Result<u64, Error> {
     let figures = rustix::fs::statvfs(directory).map_err(|error| Error(format!("{}: {error}", directory.display())))?;
-    Ok((figures.f_blocks - figures.f_bfree) * figures.f_frsize)
+    let requests = std::fs::metadata(directory.join(REQUESTS)).map_or(0, |file| file.len());
+    let used = (figures.f_blocks - figures.f_bfree) * figures.f_frsize;
+    Ok(used.saturating_sub(requests.next_multiple_of(figures.f_frsize)))
 }
 
 /// Wakes nginx' cache manager whenever there are more bytes than the capacity: it ends the process, which nginx starts again at once, and which looks at

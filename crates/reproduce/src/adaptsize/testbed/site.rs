@@ -19,6 +19,9 @@ use tempfile::TempDir;
 /// Where files are in memory: nginx' cache is one of files.
 const MEMORY: &str = "/dev/shm";
 
+/// The file that the client reads its requests from.
+pub(super) const REQUESTS: &str = "requests.csv";
+
 /// A program that does not listen by then has failed. Varnish compiles its configuration first.
 const START: Duration = Duration::from_secs(20);
 
