@@ -8,7 +8,8 @@ pub const EVENTS_AN_INSTANT: u64 = 20_000_000;
 /// Half a gigabyte of events, and their packets; the packets of a second at 100 Gb/s over a link to the moon are fewer.
 pub const EVENTS_PLANNED: usize = 16_000_000;
 
-/// Segments of a TCP window: 1.5 GB, more than a second of 10 Gb/s. What is under way of all connections is bounded by [`EVENTS_PLANNED`].
+/// Segments of a TCP window: 1.5 GB, more than a second of 10 Gb/s. The receiver's window is reached before,
+/// 11 600 segments of 16 MiB: some 100 bytes each in the sender, which [`BYTES_HELD`] does not count.
 pub const TCP_WINDOW: u32 = 1 << 20;
 
 /// Timeouts in a row after which a connection has failed: Linux' `tcp_retries2`, some 15 minutes.
@@ -22,6 +23,9 @@ pub const TCP_CONNECTIONS: usize = 1_000_000;
 
 /// Connections of a client at once: browsers' bound for one server.
 pub const HTTP_CONNECTIONS: usize = 6;
+
+/// Bytes of an HTTP origin's objects: what a terabit a second sends in two hours. Positions in a stream add up without overflow.
+pub const HTTP_BODY: u64 = 1 << 50;
 
 /// Requests that wait in a client for a connection, 16 bytes each; more have failed.
 pub const HTTP_WAITING: usize = 1_000_000;

@@ -332,8 +332,12 @@ impl Simulation {
     /// An origin at this node.
     ///
     /// # Errors
-    /// None yet; a node takes any number of hosts.
+    /// [`ConfigError`] where its objects are larger than [`limits::HTTP_BODY`].
     pub fn add_http_origin(&mut self, at: NodeId, config: OriginConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
+        let most = ByteSize::from_bytes(limits::HTTP_BODY);
+        if config.body > most {
+            return Err(ConfigError::new(format!("objects of {}: expected {most} at most", config.body)));
+        }
         let streams = self.host_streams(at);
         Ok(self.internet.add_origin(at, config, tcp, streams))
     }

@@ -247,6 +247,12 @@ fn a_mistake_in_an_http_table_is_found_with_its_line() {
             "no origin, and no cache that leads to one, at t.0; there is one at server, t",
         ),
         ("server = \"t\"", "server = \"t\"\nfrequency = 0", server + 1, "0 requests a second: expected more than 0"),
+        (
+            "size = \"1MB\"                      # of",
+            "size = \"2000000GiB\" #",
+            line("node = \"server\"\nsize"),
+            "objects of ",
+        ),
         ("server = \"t\"", "server = \"t\"\nfreqency = 1", server + 1, "did you mean `frequency`?"),
         ("congestion = \"cubic\"", "congestion = \"vegas\"", line("congestion = "), "there is \"cubic\" and \"bbr\""),
         ("node = \"t\"\nupstream", "node = \"server\"\nupstream", upstream - 1, "a second HTTP server at server"),

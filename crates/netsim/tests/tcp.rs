@@ -204,3 +204,29 @@ fn a_connection_that_is_kept_mixes_up_its_objects() {
     assert!(clients.iter().all(|client| client.responses == 10 && client.connections == 10));
     assert!(cache.evictions >= cache.misses - 2 && cache.evictions > 5, "{cache:?}");
 }
+
+#[test]
+fn a_flow_of_bbr_forgets_its_rate_while_it_looks_at_the_round_trip() {
+    let (mut network, c, s) = pair(5, &link("20Mbps", 5, 0.0));
+    let server = origin(&mut network, s, 1 << 40, Congestion::Bbr);
+    let client = network.add_http_client(c, ClientConfig::one_file(server), TcpConfig::default()).unwrap();
+    let mut seconds = Vec::new();
+    for second in 1..=25 {
+        let before = network.http(client).bytes;
+        network.run_until(Time::from_secs(second)).unwrap();
+        seconds.push((network.http(client).bytes - before) as f64 * 8e-6);
+    }
+    // 200 ms and a bit of four segments a round trip, twenty of them: more than the rate's memory of ten.
+    let least = seconds[1..].iter().copied().fold(f64::INFINITY, f64::min);
+    assert!((15.3..17.5).contains(&least), "{seconds:?} Mb/s");
+}
+
+#[test]
+fn a_rate_of_next_to_nothing_ends_the_run() {
+    let (mut network, c, s) = pair(1, &link("20Mbps", 5, 0.0));
+    let server = origin(&mut network, s, 1000, Congestion::Cubic);
+    let config = ClientConfig { frequency: Some(1e-30), requests: None, ..ClientConfig::one_file(server) };
+    let client = network.add_http_client(c, config, TcpConfig::default()).unwrap();
+    network.run_until(Time::from_secs(1)).unwrap();
+    assert_eq!(network.http(client).responses, 1);
+}

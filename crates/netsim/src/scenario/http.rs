@@ -95,7 +95,8 @@ impl Making<'_> {
         if let Some(frequency) = &table.frequency
             && !(*frequency.get_ref() > 0.0 && *frequency.get_ref() <= limits::FREQUENCY)
         {
-            let what = format!("{} requests a second: expected more than 0", frequency.get_ref());
+            let (found, most) = (frequency.get_ref(), limits::FREQUENCY);
+            let what = format!("{found} requests a second: expected more than 0, {most:e} at most");
             return Err(scenario.fault(&frequency.span(), what));
         }
         let frequency = table.frequency.as_ref().map(|frequency| *frequency.get_ref());

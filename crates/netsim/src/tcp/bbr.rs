@@ -9,7 +9,8 @@
 //! * Every ten seconds without a shorter round trip it sends 4 segments a round trip for 200 ms, to see the path without its own queue.
 //! * After a loss it sends for a round trip what was delivered, then as before. What comes in bunches (aggregation) gets room beside the product.
 //!
-//! Deviations: no long-term rate for policers (it would begin at losses of a fifth); the maximum is exact where the kernel keeps three samples. In
+//! Deviations: no long-term rate for policers (it would begin at losses of a fifth); the maximum is exact where the kernel keeps three samples;
+//! a delayed acknowledgement may renew the least round trip. In
 //! segments, whatever their bytes. O(1) an acknowledgement but for the filter's few entries; 300 bytes a connection.
 //!
 //! `larder-transfer`'s BBR paces Interests and judges single Data; here there are cumulative acknowledgements and a scoreboard.
@@ -124,6 +125,11 @@ impl Bbr {
         self.pacing_rate
     }
 
+    /// Whether it sends little, to see the path without its own queue.
+    pub(super) fn is_probing_rtt(&self) -> bool {
+        self.mode == Mode::ProbeRtt
+    }
+
     /// Segments that leave at once: a millisecond's, as the kernel's packets are cut; 1 below 1.2 Mb/s, else 2 at least.
     pub(super) fn burst(&self) -> u32 {
         let least = if self.pacing_rate < 150_000.0 { 1 } else { 2 };
@@ -229,7 +235,7 @@ impl Bbr {
     fn update_shortest(&mut self, now: Time, sample: &Sample, ack: Ack, window: &mut Window) {
         let expired = self.shortest.is_some_and(|(since, _)| now > since + SHORTEST_FOR);
         if let Some(rtt) = sample.rtt
-            && (expired || self.shortest.is_none_or(|(_, shortest)| rtt <= shortest))
+            && (expired || self.shortest.is_none_or(|(_, shortest)| rtt < shortest))
         {
             self.shortest = Some((now, rtt));
         }

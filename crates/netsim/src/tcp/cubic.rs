@@ -150,7 +150,7 @@ impl HyStart {
         }
         if now.since(self.last_ack) <= TRAIN_GAP {
             self.last_ack = now;
-            // Half of the shortest round trip, and half of what a large burst may wait in the sender; nothing is paced here.
+            // Half of the shortest round trip; nothing is paced here. What the kernel adds for its own bursts, half a millisecond at most, is left out.
             self.found |= now.since(self.round_start) > shortest / 2;
         }
         self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));

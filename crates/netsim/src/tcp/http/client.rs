@@ -80,7 +80,8 @@ impl Client {
         {
             let mean = 1.0 / frequency;
             let wait = if self.config.randomize { -mean * (1.0 - self.stream.unit()).ln() } else { mean };
-            self.next = Some(net.now() + Duration::from_secs_f64(wait));
+            // A rate of next to nothing is never, and no time that a Duration has not.
+            self.next = Some(net.now() + Duration::from_nanos((wait * 1e9) as u64));
         }
     }
 

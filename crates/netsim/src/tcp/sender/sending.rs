@@ -81,14 +81,14 @@ impl Sender {
         self.segment(&sent)
     }
 
-    /// TLP: something new where there is, else the last again.
+    /// TLP: something new where there is, else the last again that is not told to have come.
     pub(super) fn send_probe(&mut self, now: Time) -> Option<Segment> {
         let segment = if self.next < self.written && self.next < self.limit {
             let segment = self.send_new(now);
             self.probe = Some((self.next, false));
             segment
         } else {
-            let last = *self.sent.back()?;
+            let last = *self.sent.iter().rev().find(|sent| !sent.is_told)?;
             self.probe = Some((self.next, true));
             self.lost.remove(&last.seq);
             self.send_again(now, last.seq)
@@ -114,12 +114,12 @@ impl Sender {
         Segment { seq: sent.seq, bytes: sent.length - u32::from(is_fin), is_fin, ..Segment::default() }
     }
 
-    /// After a pause: the window of a path that may have changed is halved for each timeout that passed (RFC 2861).
+    /// After a pause: the window of a path that may have changed is halved for each timeout that passed (RFC 2861); BBR keeps it, as in Linux.
     pub(super) fn restart(&mut self, now: Time) {
         let idle = now.since(self.last_sent_at);
         match &mut self.control {
-            Control::Bbr(bbr) if self.delivery.is_app_limited() => bbr.on_idle(now),
-            Control::Bbr(_) => {}
+            Control::Bbr(bbr) if self.delivery.is_app_limited() => return bbr.on_idle(now),
+            Control::Bbr(_) => return,
             Control::Cubic(cubic) => cubic.on_idle(idle),
         }
         let timeout = self.rtt.timeout();
@@ -157,5 +157,45 @@ impl Sender {
         self.burst_left = self.burst_left.saturating_sub(1);
         let takes = Duration::from_secs_f64(f64::from(length) / bbr.pacing_rate().max(1.0));
         self.paced_until = self.paced_until.max(now) + takes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::{Congestion, TcpConfig};
+    use larder_units::Streams;
+
+    fn sender(congestion: Congestion) -> Sender {
+        let config = TcpConfig { congestion, ..TcpConfig::default() };
+        let mut sender = Sender::new(Time::ZERO, &config, Streams::new(1).stream("sender"));
+        sender.allow(1 << 20);
+        sender
+    }
+
+    #[test]
+    fn a_probe_of_what_has_come_is_under_way_for_ever() {
+        let mut sender = sender(Congestion::Cubic);
+        sender.write(2 * 1448);
+        let sent = [0, 0].map(|_: u8| sender.next_segment(Time::ZERO).unwrap());
+        let mut told = Segment { ack: Some(0), window: 1 << 20, ..Segment::default() };
+        told.blocks.push((sent[1].seq, 2 * 1448));
+        sender.on_ack(Time::from_millis(100), &told);
+        // Its time had come just before.
+        sender.probe_due = true;
+        assert_eq!(sender.next_segment(Time::from_millis(100)).map(|segment| segment.seq), Some(0));
+        let all = Segment { ack: Some(2 * 1448), window: 1 << 20, ..Segment::default() };
+        sender.on_ack(Time::from_millis(200), &all);
+        assert_eq!((sender.told_count, sender.in_flight()), (0, 0));
+    }
+
+    #[test]
+    fn a_pause_takes_bbrs_window_or_leaves_cubics() {
+        for (congestion, left) in [(Congestion::Cubic, 10), (Congestion::Bbr, 100)] {
+            let mut sender = sender(congestion);
+            (sender.next, sender.window.segments) = (1448, 100);
+            sender.restart(Time::from_secs(60));
+            assert_eq!(sender.window.segments, left, "{congestion:?}");
+        }
     }
 }

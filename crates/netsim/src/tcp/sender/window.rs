@@ -56,7 +56,13 @@ impl Sender {
         let limits_sender = self.is_window_limited
             || (self.window.is_in_slow_start() && (self.window.segments as usize) < 2 * self.most_out);
         match &mut self.control {
-            Control::Bbr(bbr) => bbr.on_ack(now, sample, ack, &mut self.window),
+            Control::Bbr(bbr) => {
+                bbr.on_ack(now, sample, ack, &mut self.window);
+                // What is delivered at four segments a round trip says nothing of the path's rate.
+                if bbr.is_probing_rtt() {
+                    self.delivery.on_app_limited(ack.in_flight);
+                }
+            }
             Control::Cubic(cubic) => {
                 if let Some(rtt) = sample.rtt {
                     cubic.on_rtt(now, rtt, self.una, self.next, &mut self.window);
