@@ -46,8 +46,15 @@ impl Far {
 
     fn get(&self, name: &str, more: &[&Path]) -> Output {
         let transport = format!("unix://{}", self.directory.path().join("nfd.sock").display());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-        command.args(["get", name]).args(more).env("NDN_CLIENT_TRANSPORT", transport).output().unwrap()
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+            let got = command.args(["get", name]).args(more).env("NDN_CLIENT_TRANSPORT", &transport).output().unwrap();
+            // The node listens before its gateway has registered the prefix.
+            if Instant::now() > deadline || !String::from_utf8_lossy(&got.stderr).contains("no route") {
+                return got;
+            }
+        }
     }
 }
 

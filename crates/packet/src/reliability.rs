@@ -8,8 +8,8 @@
 //! Deviations from NFD: a round trip is measured of frames sent again too, since their TxSequence tells which one is acknowledged; the time-out has no
 //! floor of 200 ms, which a local link would wait for, but four times the time after which Acks go alone; memory is bounded: what is sent while
 //! too much is unacknowledged goes once, as without reliability; and a frame's Sequence is remembered for a window, not for a time. A neighbour who has
-//! not acknowledged anything by the time that a packet is given up hears the following ones once: he does not take part, or is not there. A
-//! [stranger](Reliability::with_stranger) hears what he has not acknowledged yet once again, and not three times, before his first Ack: the address may
+//! not acknowledged anything by the time that a packet is given up, or that he sends one himself without a TxSequence, hears everything once from then
+//! on: he does not take part, or is not there. A [stranger](Reliability::with_stranger) hears what he has not acknowledged yet once again, and not three times, before his first Ack: the address may
 //! be forged.
 //!
 //! An Ack takes constant time: "three after it" is "before the third highest that was acknowledged", so what is lost is always the window's front.
@@ -117,7 +117,10 @@ impl Reliability {
     /// Takes in what a frame of the neighbour says. False where the frame came before, and is not to be looked at again.
     pub fn receive(&mut self, now: Time, frame: &[u8]) -> bool {
         // What is no link packet has no fields, and what is malformed is the decoder's to refuse.
-        let Ok(packet) = Tlv::only(frame, types::LP_PACKET) else { return true };
+        let Ok(packet) = Tlv::only(frame, types::LP_PACKET) else {
+            self.window.doubt();
+            return true;
+        };
         let (mut sequence, mut tx_sequence, mut has_fragment) = (None, None, false);
         for field in packet.children() {
             let Ok(field) = field else { return true };
@@ -133,7 +136,12 @@ impl Reliability {
                 _ => {}
             }
         }
-        let Some(tx_sequence) = tx_sequence.filter(|_| has_fragment) else { return true };
+        let Some(tx_sequence) = tx_sequence.filter(|_| has_fragment) else {
+            if has_fragment {
+                self.window.doubt();
+            }
+            return true;
+        };
         self.acks.push(now, tx_sequence);
         sequence.is_none_or(|sequence| self.heard.is_new(sequence))
     }
@@ -309,12 +317,17 @@ impl Window {
         }
     }
 
-    /// The packet's other frames are of no use.
-    fn give_up(&mut self, packet: u64) {
-        self.counters.given_up += 1;
+    /// Unless he has acknowledged something, the neighbour does not take part. His first Ack shows that he does.
+    fn doubt(&mut self) {
         if self.counters.acknowledged == 0 {
             self.tries_again = 0;
         }
+    }
+
+    /// The packet's other frames are of no use.
+    fn give_up(&mut self, packet: u64) {
+        self.counters.given_up += 1;
+        self.doubt();
         for sent in self.sent.iter_mut().filter(|sent| sent.packet == packet) {
             self.bytes -= sent.frame.len();
             sent.frame = Vec::new();
@@ -369,10 +382,13 @@ impl Heard {
         let (ahead, behind) = (sequence.wrapping_sub(highest), highest.wrapping_sub(sequence));
         if behind >= WINDOW {
             // Either it is ahead, and those in between may still come; or its sender began anew.
-            let skipped = if ahead < WINDOW { ahead } else { WINDOW };
-            for step in 1..=skipped {
-                let (word, bit) = place(highest.wrapping_add(step));
-                self.bits[word] &= !bit;
+            if ahead < WINDOW {
+                for step in 1..=ahead {
+                    let (word, bit) = place(highest.wrapping_add(step));
+                    self.bits[word] &= !bit;
+                }
+            } else {
+                self.bits.fill(0);
             }
             self.highest = Some(sequence);
         }

@@ -202,6 +202,29 @@ fn who_never_acknowledges_soon_hears_everything_once() {
     assert!(frames < 115, "{frames}");
 }
 
+/// The fear: the same with each packet of the seconds until the first one is given up, though his answers have shown that he knows nothing of it.
+#[test]
+fn who_answers_without_numbers_hears_everything_once() {
+    for answer in ["05 00", "64 04 50 02 05 00"] {
+        let mut end = Reliability::new(0);
+        let mut frames = 0;
+        for _ in 0..10 {
+            end.send(Time::ZERO, &LpHeader::default(), &[5; 100], MTU, |_| frames += 1).unwrap();
+        }
+        assert!(end.receive(Time::from_millis(1), &bytes(answer)));
+        while let Some(at) = end.next_timeout() {
+            end.on_timeout(at, MTU, |_| frames += 1);
+        }
+        assert_eq!(frames, 10);
+        // An Ack without a fragment is no answer: who sends it takes part.
+        end.send(Time::from_secs(9), &LpHeader::default(), &[5; 100], MTU, |_| {}).unwrap();
+        end.send(Time::from_secs(9), &LpHeader::default(), &[5; 100], MTU, |_| {}).unwrap();
+        end.receive(Time::from_secs(9), &bytes("64 0c fd0344 08 000000000000000a"));
+        end.on_timeout(Time::from_secs(20), MTU, |_| frames += 1);
+        assert_eq!(frames, 11, "the second comes again");
+    }
+}
+
 /// The fear: a forged sender's victim hears everything four times.
 #[test]
 fn a_stranger_hears_twice_what_he_does_not_acknowledge() {

@@ -62,7 +62,7 @@ pub(super) struct EventLoop {
     pub(super) udp_uri: String,
     /// Interfaces with NDN on Ethernet.
     pub(super) ethernet: Vec<Port>,
-    /// Faces with link reliability.
+    /// Faces whose frames, or whose Acks, wait: not all that are reliable, which anybody's may be.
     pub(super) reliable: Vec<FaceId>,
     /// The UDP peer whose path's MTU was looked at last.
     pub(super) path_looked_at: FaceId,

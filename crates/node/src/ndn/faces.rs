@@ -195,7 +195,6 @@ impl EventLoop {
         } else if self.away.remove(&face).is_none() {
             return;
         }
-        self.reliable.retain(|other| *other != face);
         self.forwarder.remove_face(face);
         self.tell_others();
         self.remote.remove(&face);

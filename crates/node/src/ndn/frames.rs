@@ -15,6 +15,8 @@ pub(super) struct Frames {
     largest: usize,
     fragmenter: Fragmenter,
     reliability: Option<Box<Reliability>>,
+    /// The event loop keeps its time.
+    is_watched: bool,
     /// The frames back to back, and the length of each.
     pub(super) bytes: Vec<u8>,
     pub(super) lengths: Vec<usize>,
@@ -29,6 +31,7 @@ impl Frames {
             largest,
             fragmenter: Fragmenter::new(first_sequence()).for_packets_of(largest),
             reliability: None,
+            is_watched: false,
             bytes: Vec::new(),
             lengths: Vec::new(),
         }
@@ -92,6 +95,17 @@ impl Frames {
     /// When [`Frames::on_timeout`] must be called next.
     pub(super) fn next_timeout(&self) -> Option<Time> {
         self.reliability.as_ref()?.next_timeout()
+    }
+
+    /// Whether its time is to be kept from now on: something is not acknowledged, here or there.
+    pub(super) fn begins_to_wait(&mut self) -> bool {
+        !self.is_watched && self.still_waits()
+    }
+
+    /// Whether its time is to be kept still.
+    pub(super) fn still_waits(&mut self) -> bool {
+        self.is_watched = self.next_timeout().is_some();
+        self.is_watched
     }
 
     /// Queues what is to be sent again, and Acks; returns how many packets were given up.

@@ -3,6 +3,7 @@
 use super::crossing::{Batch, Outgoing};
 use super::datagram::{Left, Origin};
 use super::event_loop::{EventLoop, UDP, token};
+use super::frames::Frames;
 use super::link::{Connection, Refused};
 use super::stream::{Framed, Reading};
 use super::websocket;
@@ -244,6 +245,9 @@ impl EventLoop {
             true => Err(Refused::QueueFull),
             false => link.queue(now, send, input, &mut self.spare),
         };
+        if link.connection.frames().is_some_and(Frames::begins_to_wait) {
+            self.reliable.push(send.face);
+        }
         match result {
             // An error shows again at the end of the turn, and closes the face.
             Ok(()) if link.is_worth_writing() => {

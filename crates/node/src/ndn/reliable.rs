@@ -1,5 +1,4 @@
 //! Faces with link reliability: what their frames say of the link is taken in before the forwarder sees them, and their time is kept.
-
 //!
 //! A face is reliable where a route or management says so; one that its neighbour has opened, from the first frame on in which the neighbour offers it.
 
@@ -22,6 +21,9 @@ impl EventLoop {
             None => self.handle(now, face, frames),
             Some(link) => {
                 let new: Vec<&mut [u8]> = frames.filter(|frame| link.receive(now, frame)).collect();
+                if link.begins_to_wait() {
+                    self.reliable.push(face);
+                }
                 self.handle(now, face, new.into_iter());
             }
         }
@@ -31,7 +33,6 @@ impl EventLoop {
     fn accept_reliability(&mut self, face: FaceId) {
         let Some(Connection::Udp(peer)) = self.links.get_mut(&face).map(|link| &mut link.connection) else { return };
         if !peer.permanent && peer.frames.accept_reliability() {
-            self.reliable.push(face);
             self.forwarder.set_link_reliability(face, true);
         }
     }
@@ -46,10 +47,6 @@ impl EventLoop {
     pub(super) fn set_reliable(&mut self, face: FaceId, reliable: bool) {
         let Some(frames) = self.links.get_mut(&face).and_then(|link| link.connection.frames()) else { return };
         frames.set_reliable(reliable);
-        self.reliable.retain(|other| *other != face);
-        if reliable {
-            self.reliable.push(face);
-        }
     }
 
     /// When [`EventLoop::keep_reliable`] must be called next.
@@ -61,14 +58,16 @@ impl EventLoop {
 
     /// Sends again what was lost, and Acks that found no frame to go in.
     pub(super) fn keep_reliable(&mut self, now: Time) {
-        for face in &self.reliable {
-            let Some(frames) = self.links.get_mut(face).and_then(|link| link.connection.frames()) else { continue };
+        let EventLoop { reliable, links, forwarder, dirty, .. } = self;
+        reliable.retain(|face| {
+            let Some(frames) = links.get_mut(face).and_then(|link| link.connection.frames()) else { return false };
             if frames.next_timeout().is_some_and(|at| at <= now) {
                 let given_up = frames.on_timeout(now);
-                (0..given_up).for_each(|_| self.forwarder.count_drop(*face, DropReason::LinkLoss));
-                self.dirty.push(*face);
+                (0..given_up).for_each(|_| forwarder.count_drop(*face, DropReason::LinkLoss));
+                dirty.push(*face);
             }
-        }
+            frames.still_waits()
+        });
     }
 }
 

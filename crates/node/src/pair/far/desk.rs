@@ -47,8 +47,8 @@ pub struct Desk {
     bodies: HashMap<Vec<u8>, Body>,
     /// The question or the body that an order is for.
     orders: HashMap<u64, Vec<u8>>,
-    /// Answers that may be let go for others, the oldest first; some have gone already.
-    answered: VecDeque<Vec<u8>>,
+    /// Answers that may be let go for others, the oldest first, and until when each is kept; some have gone already.
+    answered: VecDeque<(Time, Vec<u8>)>,
     made: Made,
     /// Bodies with bytes that may be too few for a segment.
     flushes: VecDeque<(Time, Vec<u8>)>,
@@ -329,7 +329,7 @@ impl Desk {
         let old: Vec<_> =
             self.questions.iter().filter(|(_, question)| past(question)).map(|(key, _)| key.clone()).collect();
         old.iter().for_each(|key| self.forget_question(key));
-        self.answered.retain(|key| self.questions.contains_key(key));
+        self.answered.retain(|(until, key)| is_answered(&self.questions, key, *until));
         let old: Vec<_> =
             self.bodies.iter().filter(|(_, body)| body.is_past(now)).map(|(key, _)| key.clone()).collect();
         old.iter().for_each(|key| self.forget_body(key, out));
@@ -505,9 +505,10 @@ impl Desk {
         {
             out.replies.push(Reply { token, wire: wire.clone(), no_cache });
         }
-        question.state = State::Answered { wire, no_cache, until: now + kept };
+        let until = now + kept;
+        question.state = State::Answered { wire, no_cache, until };
         if !question.is_unsafe {
-            self.answered.push_back(key.to_vec());
+            self.answered.push_back((until, key.to_vec()));
         }
     }
 
@@ -601,9 +602,8 @@ impl Desk {
             self.forget_body(&key, &mut Outcome::default());
         }
         while !self.has_room(needed) {
-            let Some(key) = self.answered.pop_front() else { return false };
-            // It may be asked anew already.
-            if matches!(self.questions.get(&key), Some(Question { state: State::Answered { .. }, .. })) {
+            let Some((until, key)) = self.answered.pop_front() else { return false };
+            if is_answered(&self.questions, &key, until) {
                 self.forget_question(&key);
             }
         }
@@ -641,6 +641,11 @@ impl Desk {
             out.stops.push(body.id());
         }
     }
+}
+
+/// Whether the answer that is kept so long is there still: the question may have been asked anew since.
+fn is_answered(questions: &HashMap<Vec<u8>, Question>, key: &[u8], kept: Time) -> bool {
+    matches!(questions.get(key), Some(Question { state: State::Answered { until, .. }, .. }) if *until == kept)
 }
 
 /// What became of the wish for a body's place.
@@ -704,6 +709,18 @@ mod tests {
         desk.on_head(now, 0, order.id, head, &mut out);
         assert_eq!(out.replies.len(), 1);
         true
+    }
+
+    /// The fear: each time that a page is asked again when its answer is past, one more entry stays behind.
+    #[test]
+    fn a_page_that_is_asked_for_ever_fills_the_memory() {
+        let (mut desk, page) = (desk(), question(Method::GET, 7));
+        for turn in 0..50 {
+            let now = Time::from_secs(100 * turn);
+            assert!(is_made(&mut desk, now, &page));
+            desk.on_timeout(now, &mut Outcome::default());
+        }
+        assert_eq!((desk.answered.len(), desk.reserved), (1, limits::ANSWER_BYTES));
     }
 
     /// The fear: who has read an order on the way has it carried out again when its answer is forgotten.

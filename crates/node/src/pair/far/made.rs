@@ -1,4 +1,5 @@
-//! Orders that were carried out: who has read one on the way shall not have it carried out again when its answer is no longer kept.
+//! Orders that were carried out: who has read one on the way shall not have it carried out again, word for word, when its answer is no longer kept.
+//! With another number it is another order, and orders are not signed: that is not kept out here.
 
 use crate::pair::limits;
 use siphasher::sip::SipHasher13;
