@@ -319,7 +319,8 @@ impl Forwarder {
             return Err(StrategyError::Full);
         }
         let name = instance.instance().clone();
-        self.strategies.insert(&self.hasher, prefix.as_name(), instance);
+        let before = self.strategies.insert(&self.hasher, prefix.as_name(), instance);
+        self.unhold(before);
         self.count_listening();
         self.tell(|| Change::Strategy(prefix.clone(), Some(name.clone())));
         Ok(name)
@@ -327,13 +328,14 @@ impl Forwarder {
 
     /// Forgets the strategy of exactly this prefix: what is under it is forwarded as what is above it, and the root as at first.
     pub fn unset_strategy(&mut self, prefix: &Name) {
-        match prefix.as_name().is_empty() {
+        let before = match prefix.as_name().is_empty() {
             true => {
                 let instance = Instance::default_of_root(&self.streams);
-                self.strategies.insert(&self.hasher, prefix.as_name(), instance);
+                self.strategies.insert(&self.hasher, prefix.as_name(), instance)
             }
-            false => drop(self.strategies.remove(&self.hasher, prefix.as_name())),
-        }
+            false => self.strategies.remove(&self.hasher, prefix.as_name()),
+        };
+        self.unhold(before);
         self.count_listening();
         self.tell(|| Change::Strategy(prefix.clone(), None));
     }

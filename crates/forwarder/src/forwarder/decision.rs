@@ -6,9 +6,9 @@ use crate::drop_reason::{DropReason, Dropped};
 use crate::fib::Fib;
 use crate::name_hash::{Hashed, Lengths, NameHasher, Prefix};
 use crate::outbox::{Body, Outbox};
-use crate::pit::{InRecord, PitEntry};
+use crate::pit::{InRecord, Pit, PitEntry};
 use crate::rib::NextHop;
-use crate::strategy::{Decision, HeldInterest, Strategy};
+use crate::strategy::{Decision, HeldInterest, Instance, Strategy};
 use larder_packet::tlv::Tlv;
 use larder_packet::{Interest, LpHeader, NackReason, types};
 use larder_units::Time;
@@ -101,22 +101,38 @@ impl Forwarder {
         }
         let (pit, faces, paths, hasher) = (&mut self.pit, &self.faces, &self.paths, &self.hasher);
         let mut send = |held: HeldInterest| {
+            let Some(upstream) = faces.get(held.to) else { return false };
+            let Some((slot, entry)) = entry_of(pit, hasher, &held) else { return false };
+            // A face that is gone waits for nothing.
+            if !entry.in_records.iter().any(|record| record.expires > now && faces.get(record.face).is_some()) {
+                entry.out_records.retain(|record| record.face != held.to);
+                return false;
+            }
             let HeldInterest { packet, from, to, mark } = held;
-            let Ok(interest) = Interest::decode(&packet) else { return false };
-            let Some(upstream) = faces.get(to) else { return false };
-            let hash = hasher.hash(interest.name.strip_implicit_digest().0.as_bytes());
-            let Some(slot) = pit.find(hash, &interest) else { return false };
-            let records = &mut pit.entry_mut(slot).out_records;
-            let Some(record) = records.iter_mut().find(|record| record.face == to && record.held) else { return false };
+            let Some(record) = entry.out_records.iter_mut().find(|record| record.face == to) else { return false };
             (record.held, record.sent) = (false, now);
             let mut header = header_to(None, mark);
             header.path = paths.as_ref().filter(|_| !upstream.is_local()).map(|paths| paths.of_interest(slot));
             header.incoming_face = faces.local_fields(to).then_some(from.0);
-            out.push(to, header, Body::Stored(packet.clone()));
+            out.push(to, header, Body::Stored(packet));
             true
         };
         for instance in self.strategies.values_mut() {
             instance.strategy.release(now, &mut send);
+        }
+    }
+
+    /// What a strategy held back that is no more: it was not sent, and goes when it is repeated.
+    pub(super) fn unhold(&mut self, strategy: Option<Instance>) {
+        let (pit, hasher) = (&mut self.pit, &self.hasher);
+        let mut forget = |held: HeldInterest| {
+            if let Some((_, entry)) = entry_of(pit, hasher, &held) {
+                entry.out_records.retain(|record| !(record.face == held.to && record.held));
+            }
+            false
+        };
+        if let Some(mut instance) = strategy {
+            instance.strategy.release(Time::MAX, &mut forget);
         }
     }
 
@@ -191,6 +207,16 @@ impl Forwarder {
         self.decide(arrival, &asked, out, |strategy, decision| strategy.on_nack(decision));
         Ok(())
     }
+}
+
+/// The pending Interest of one that is held back still.
+fn entry_of<'a>(pit: &'a mut Pit, hasher: &NameHasher, held: &HeldInterest) -> Option<(u32, &'a mut PitEntry)> {
+    let interest = Interest::decode(&held.packet).ok()?;
+    let hash = hasher.hash(interest.name.strip_implicit_digest().0.as_bytes());
+    let slot = pit.find(hash, &interest)?;
+    let entry = pit.entry_mut(slot);
+    let is_held = entry.out_records.iter().any(|record| record.face == held.to && record.held);
+    is_held.then_some((slot, entry))
 }
 
 /// The next hops of the Interest's name, or of its first delegation that has a route (packet specification 0.3, "ForwardingHint"); and the

@@ -16,7 +16,7 @@ use larder_packet::{ControlParameters, DecodeError, Name, NameRef, types};
 use larder_policy::SpecError;
 use larder_units::{ByteSize, Time};
 
-/// The smallest entry of `cs/query`: a TLV with a name, a size, an age and hits.
+/// The smallest entry of `cs/query`, a TLV with a name, a size, an age and hits, but for the name's value.
 const LEAST_OBJECT_BYTES: usize = 12;
 
 pub(super) fn config(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
@@ -119,7 +119,12 @@ fn queried(name: NameRef<'_>) -> Result<Name, DecodeError> {
 impl Forwarder {
     /// In no order. Of more than a dataset can tell, so many that it is refused.
     pub(super) fn stored_under(&self, now: Time, prefix: NameRef<'_>) -> Vec<CsObject> {
-        let entries = self.content_store.under(prefix).take(DATASET_BYTES / LEAST_OBJECT_BYTES);
+        let mut bytes = 0;
+        let entries = self.content_store.under(prefix).take_while(|entry| {
+            let fits = bytes <= DATASET_BYTES;
+            bytes += LEAST_OBJECT_BYTES + entry.name_bytes().len();
+            fits
+        });
         let object = |entry: &Entry| CsObject {
             name: entry.name().to_name(),
             bytes: entry.packet_bytes() as u64,

@@ -25,7 +25,8 @@
 //! tenth of C at least, and C until the first Data. A is 10 ms at least, and smoothed; 100 ms at least in what is reported, which consumers obey a
 //! round trip later, and there Interests that wait count with the Data, so that a standing queue of them drains. The papers drop where this
 //! refuses. Consumers of this node are not shaped; next hops are tried by cost. Sizes: C says what a Data is, Interests count alike. O(next hops)
-//! an Interest; 130 bytes a link, 60 a conversation, [`MEASURED_NAMESPACES`] of each (what is beyond is not shaped), and [`HELD_INTERESTS`].
+//! an Interest; 140 bytes a link, 60 a conversation, [`MEASURED_NAMESPACES`] of each (what is beyond is not shaped), and [`HELD_INTERESTS`], of which
+//! a link has half where it is alone, and n links an (n + 1)th each.
 
 use super::stateful::remembered;
 use super::suppression::Suppression;
@@ -86,6 +87,10 @@ struct Shaper {
     /// Conversations of which Interests wait, the next to have its turn first.
     turns: VecDeque<u64>,
     waiting: usize,
+    /// Of those that wait.
+    waiting_bytes: usize,
+    /// The face is gone, and others wait for what it asked for.
+    is_gone: bool,
     census: Census,
 }
 
@@ -154,9 +159,11 @@ impl Hobhis {
             shaper.next_at = now + shaper.interval(self.rate, self.target, now);
             return Verdict::Goes;
         }
+        // A link may hold as much as is left for the others (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
+        // switches", IEEE/ACM Transactions on Networking 6(2), 1998): whoever floods leaves them room.
         let is_full = conversation.queue.len() >= self.queue
-            || self.held >= HELD_INTERESTS
-            || self.held_bytes + decision.packet.len() > HELD_BYTES;
+            || shaper.waiting >= HELD_INTERESTS - self.held
+            || shaper.waiting_bytes + decision.packet.len() > HELD_BYTES.saturating_sub(self.held_bytes);
         if is_full { Verdict::TooMany } else { Verdict::Waits }
     }
 
@@ -175,6 +182,7 @@ impl Hobhis {
             self.due.insert((shaper.next_at, link));
         }
         shaper.waiting += 1;
+        shaper.waiting_bytes += held.packet.len();
         self.held += 1;
         self.held_bytes += held.packet.len();
         conversation.queue.push_back(held);
@@ -190,9 +198,15 @@ impl Hobhis {
             shaper.turns.push_back(namespace);
         }
         shaper.waiting -= 1;
+        shaper.waiting_bytes -= held.packet.len();
         self.held -= 1;
         self.held_bytes -= held.packet.len();
         Some(held)
+    }
+
+    fn forget_link(&mut self, link: FaceId) {
+        self.conversations.retain(|(of, _), _| *of != link);
+        self.links.remove(&link);
     }
 }
 
@@ -262,16 +276,18 @@ impl Strategy for Hobhis {
             }
             if shaper.waiting > 0 {
                 self.due.insert((shaper.next_at, link));
+            } else if shaper.is_gone {
+                self.forget_link(link);
             }
         }
     }
 
     fn forget(&mut self, face: FaceId) {
-        // What waits for an upstream that is gone does not go when its turn comes.
-        while self.take(face).is_some() {}
-        self.due.retain(|(_, link)| *link != face);
-        self.conversations.retain(|(link, _), _| *link != face);
-        self.links.remove(&face);
+        // What waits for an upstream that is gone does not go when its turn comes; nor does what a downstream asked for, unless others wait for it too.
+        match self.links.get_mut(&face).filter(|shaper| shaper.waiting > 0) {
+            Some(shaper) => shaper.is_gone = true,
+            None => self.forget_link(face),
+        }
     }
 
     fn gauges(&self, now: Time) -> Vec<StrategyGauge> {
@@ -301,6 +317,8 @@ impl Shaper {
             next_at: now,
             turns: VecDeque::new(),
             waiting: 0,
+            waiting_bytes: 0,
+            is_gone: false,
             census: Census { number: 1, began: now, seen: 0, before: 0 },
         }
     }

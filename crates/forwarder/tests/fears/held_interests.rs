@@ -108,6 +108,48 @@ fn what_is_held_for_a_face_that_is_gone_stays_or_goes_to_nobody() {
 }
 
 #[test]
+fn who_waits_with_a_face_that_is_gone_waits_in_vain() {
+    let mut world = shaped("");
+    let (consumer, other, producer) = (world.remote(), world.remote(), world.remote());
+    world.route("/", producer, 1);
+    burst(&mut world, consumer, "/a", 5);
+    assert_eq!(world.interest(other, "/a/3", 100), []);
+    world.forwarder.remove_face(consumer);
+    assert_eq!(names(&world.pass(Duration::from_millis(10))), ["/a/3"], "what one waits for, and nothing else");
+    assert!(faces(&world.data(producer, "/a/3")).contains(&other));
+    assert_eq!(world.forwarder.strategy_gauges(world.now, &name("/")), []);
+}
+
+#[test]
+fn what_a_strategy_held_that_is_no_more_is_held_for_ever() {
+    let hobhis = Some(name("/localhost/nfd/strategy/hobhis/v=1/rate~100"));
+    for then in [hobhis, Some(name("/localhost/nfd/strategy/best-route")), None] {
+        let mut world = shaped("");
+        let (consumer, producer) = (world.remote(), world.remote());
+        world.route("/", producer, 1);
+        burst(&mut world, consumer, "/a", 3);
+        match then {
+            Some(strategy) => drop(world.forwarder.set_strategy(&name("/"), &strategy).unwrap()),
+            None => world.forwarder.unset_strategy(&name("/")),
+        }
+        assert_eq!(world.pass(Duration::from_millis(5)), []);
+        assert_eq!(faces(&world.interest(consumer, "/a/2", 100)), [producer], "it is repeated, and goes");
+    }
+}
+
+#[test]
+fn who_floods_leaves_no_room_to_wait_in() {
+    let mut world = World::new();
+    world.forwarder.set_strategy(&name("/"), &name("/localhost/nfd/strategy/hobhis/v=1/queue~65536")).unwrap();
+    let (flood, consumer, producer) = (world.remote(), world.remote(), world.remote());
+    world.route("/", producer, 1);
+    let half = larder_forwarder::limits::HELD_INTERESTS as u32 / 2;
+    assert_eq!(burst(&mut world, flood, "/f", 1 + half).len(), 1, "one goes, the others wait");
+    assert_eq!(faces(&burst(&mut world, flood, "/g", 1)), [flood], "refused");
+    assert_eq!(faces(&burst(&mut world, consumer, "/a", 9)), [producer], "eight wait");
+}
+
+#[test]
 fn a_refusal_from_upstream_waits_for_another_turn() {
     let mut world = shaped("");
     let (consumer, cheap, dear) = (world.remote(), world.remote(), world.remote());
