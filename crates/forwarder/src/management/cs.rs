@@ -51,10 +51,11 @@ pub(super) fn erase(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut 
     if most == 0 {
         return Err((400, "the Count must be positive".to_owned()));
     }
+    forwarder.may_ask()?;
     let so_far = Erasure { prefix, most, erased: 0, more: false };
     let (erased, more) = forwarder.content_store.erase(so_far.prefix.as_name(), so_far.left());
     let erasure = so_far.with(erased, more);
-    Ok(match forwarder.ask_next_to_erase(request.from, request.interest.name, 0, erasure, out)? {
+    Ok(match forwarder.ask_next_to_erase(request.from, request.interest.name, 0, erasure, out) {
         None => Reply::Later,
         Some(erasure) => Reply::Done(erasure.answer()),
     })

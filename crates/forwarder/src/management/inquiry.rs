@@ -103,6 +103,14 @@ impl Forwarder {
         Ok(Outcome::Wait)
     }
 
+    /// Refuses a command for which the others must be asked, where too many wait already; asked before the command does anything.
+    pub(super) fn may_ask(&self) -> Result<(), Refusal> {
+        match self.shard.manages() && self.management.inquiries.waiting.len() >= INQUIRIES {
+            true => Err((507, "too many commands wait".to_owned())),
+            false => Ok(()),
+        }
+    }
+
     /// Asks the shard behind `shard` to erase what is left; gives the erasure back where it is done.
     pub(super) fn ask_next_to_erase(
         &mut self,
@@ -111,21 +119,17 @@ impl Forwarder {
         shard: usize,
         so_far: Erasure,
         out: &mut Outbox,
-    ) -> Result<Option<Erasure>, Refusal> {
+    ) -> Option<Erasure> {
         let next = shard + 1;
         if next >= self.shard.of() || !self.shard.manages() {
-            return Ok(Some(so_far));
-        }
-        let inquiries = &mut self.management.inquiries;
-        if inquiries.waiting.len() >= INQUIRIES {
-            return Err((507, "too many commands wait".to_owned()));
+            return Some(so_far);
         }
         // With nothing left to erase, it still says whether there is more.
         let question = Question::Erase(so_far.prefix.clone(), so_far.left());
         let goal = Goal::Erase { shard: next, so_far };
-        let ticket = inquiries.add(Inquiry { from, name: command.to_name(), goal });
+        let ticket = self.management.inquiries.add(Inquiry { from, name: command.to_name(), goal });
         out.requests.push(HostRequest::Ask { ticket, shard: next, question });
-        Ok(None)
+        None
     }
 
     /// What this shard says to a question of the first.
@@ -151,12 +155,8 @@ impl Forwarder {
         match (goal, report) {
             (Goal::Erase { shard, so_far }, Report::Erased(erased, more)) => {
                 let so_far = so_far.with(erased, more);
-                let response = match self.ask_next_to_erase(from, name.as_name(), shard, so_far, out) {
-                    Ok(None) => return,
-                    Ok(Some(done)) => ok(done.answer()),
-                    Err(refused) => super::refusal(refused),
-                };
-                if let Ok(data) = response_data(name.as_name(), &response) {
+                let Some(done) = self.ask_next_to_erase(from, name.as_name(), shard, so_far, out) else { return };
+                if let Ok(data) = response_data(name.as_name(), &ok(done.answer())) {
                     self.remember_command(from, self.hash_of(name.as_name()), &data);
                     self.publish(now, data, out);
                 }
