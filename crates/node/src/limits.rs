@@ -14,7 +14,7 @@ pub const UDP_PEERS: usize = 1024;
 /// Bytes that wait for one slow reader; what comes on top is dropped and counted. Two windows of 64 Interests' 8 KB Data, twice over.
 pub const SEND_QUEUE_BYTES: usize = 2 << 20;
 
-/// Bytes that wait for all readers: with more faces than this has room for, each queue is shorter, down to [`SEND_QUEUE_LEAST_BYTES`].
+/// Bytes that wait for all readers, and once more those that they have not acknowledged on reliable links: with more faces than this has room for, each queue is shorter, down to [`SEND_QUEUE_LEAST_BYTES`].
 pub const SEND_QUEUES_BYTES: usize = 256 << 20;
 
 /// The shortest queue: eight packets of the largest size.

@@ -87,6 +87,11 @@ impl Reliability {
         link
     }
 
+    /// Keeps at most so many bytes of frames under way from now on; [`UNACKNOWLEDGED_BYTES`] until it is said. What is sent beyond them goes once.
+    pub fn hold_at_most(&mut self, bytes: usize) {
+        self.window.most_bytes = bytes;
+    }
+
     /// Hands `packet` with `header` to `emit`, in frames of at most `mtu` bytes, with as many Acks as there is room for; returns how many frames
     /// there were.
     ///
@@ -194,6 +199,7 @@ struct Window {
     /// TxSequence of the first of them.
     first: u64,
     bytes: usize,
+    most_bytes: usize,
     /// The three highest that were acknowledged, the third highest first.
     highest: [Option<u64>; 3],
     smoothed: Option<Duration>,
@@ -212,6 +218,7 @@ impl Window {
             sent: VecDeque::new(),
             first,
             bytes: 0,
+            most_bytes: UNACKNOWLEDGED_BYTES,
             highest: [None; 3],
             smoothed: None,
             variation: Duration::ZERO,
@@ -223,7 +230,7 @@ impl Window {
     }
 
     fn is_full(&self) -> bool {
-        self.sent.len() >= UNACKNOWLEDGED_FRAMES || self.bytes >= UNACKNOWLEDGED_BYTES
+        self.sent.len() >= UNACKNOWLEDGED_FRAMES || self.bytes >= self.most_bytes
     }
 
     fn next(&self) -> u64 {

@@ -135,6 +135,18 @@ fn nothing_is_sent_twice_over_a_link_that_loses_nothing() {
 }
 
 #[test]
+fn a_thousand_neighbours_that_acknowledge_nothing_take_a_share_each() {
+    let mut end = Reliability::new(5);
+    let (share, mut frames) = (64 << 10, 0);
+    end.hold_at_most(share);
+    for _ in 0..1000 {
+        end.send(Time::ZERO, &LpHeader::default(), &[5; 3000], MTU, |_| frames += 1).unwrap();
+    }
+    assert!((share - MTU..share + MTU).contains(&end.held_bytes()), "{}", end.held_bytes());
+    assert_eq!(frames, 3000, "what finds no room goes once");
+}
+
+#[test]
 fn a_neighbour_that_is_gone_is_given_up_and_costs_no_memory() {
     let mut end = Reliability::new(5);
     let mut frames = 0;

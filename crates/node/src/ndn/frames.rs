@@ -67,6 +67,13 @@ impl Frames {
         is_new
     }
 
+    /// What waits for Acks is as much memory as what waits for the socket: at most so many bytes.
+    pub(super) fn hold_at_most(&mut self, bytes: usize) {
+        if let Some(reliability) = &mut self.reliability {
+            reliability.hold_at_most(bytes);
+        }
+    }
+
     pub(super) fn queue(
         &mut self,
         now: Time,

@@ -221,7 +221,7 @@ impl EventLoop {
         self.crossing.reuse(batch);
     }
 
-    /// The bytes that may wait for one reader.
+    /// The bytes that may wait for one reader, and those that he may leave unacknowledged.
     fn longest_queue(&self) -> usize {
         let share = limits::SEND_QUEUES_BYTES / self.crossing.shard.of() / self.links.len().max(1);
         share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES)
@@ -240,6 +240,9 @@ impl EventLoop {
         if self.mark_next_data && send.packet(input).first() == Some(&(types::DATA as u8)) {
             self.mark_next_data = false;
             send.header.congestion_mark = Some(1);
+        }
+        if let Some(frames) = link.connection.frames() {
+            frames.hold_at_most(most);
         }
         let result = match queued > most {
             true => Err(Refused::QueueFull),
