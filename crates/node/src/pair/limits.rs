@@ -81,7 +81,7 @@ pub const ANSWER_KEPT_SHARED: Duration = Duration::from_secs(2);
 /// A body that caches on the way may name is kept longer than they do by as much as a slow transfer begins after its head.
 pub const BODY_PINNED: Duration = Duration::from_secs(10);
 
-/// An answer to a request that must not be made twice: longer than the edge asks for it ([`ANSWER`]), with an Interest's life on top.
+/// An answer to a request that must not be made twice, where there is room: longer than the edge asks for it ([`ANSWER`]), with an Interest's life on top.
 pub const ANSWER_TO_UNSAFE_KEPT: Duration = Duration::from_secs(90);
 
 /// Requests that must not be made twice of which the far node remembers longer still, 24 bytes each, that they were made: a day's at one in 1.3 s.

@@ -5,7 +5,8 @@
 //!
 //! Memory is reserved before the origin is asked for a body: all of it up to an eighth of the room, else a window that ends
 //! [`limits::WINDOW_SEGMENTS`] behind the furthest segment that was asked for. One of unknown length is kept whole as long as it is no longer than that eighth.
-//! Where room is short, what nobody is promised goes first, then the oldest answers to what may be asked twice. Without room, the answer is 503.
+//! Where room is short, what nobody is promised goes first, then the oldest answers to what may be asked twice, then
+//! those to what may not: who has lost such a one asks in vain, since it is not made again. Without room, the answer is 503.
 
 use super::body::{Body, Found};
 use super::exchange::{Figures, Order, OriginHead, Outcome, Reply};
@@ -49,6 +50,8 @@ pub struct Desk {
     orders: HashMap<u64, Vec<u8>>,
     /// Answers that may be let go for others, the oldest first, and until when each is kept; some have gone already.
     answered: VecDeque<(Time, Vec<u8>)>,
+    /// The same of requests that must not be made twice: these go last.
+    answered_once: VecDeque<(Time, Vec<u8>)>,
     made: Made,
     /// Bodies with bytes that may be too few for a segment.
     flushes: VecDeque<(Time, Vec<u8>)>,
@@ -107,6 +110,7 @@ impl Desk {
             bodies: HashMap::new(),
             orders: HashMap::new(),
             answered: VecDeque::new(),
+            answered_once: VecDeque::new(),
             made: Made::new(version_key),
             flushes: VecDeque::new(),
             last_id: 0,
@@ -329,7 +333,9 @@ impl Desk {
         let old: Vec<_> =
             self.questions.iter().filter(|(_, question)| past(question)).map(|(key, _)| key.clone()).collect();
         old.iter().for_each(|key| self.forget_question(key));
-        self.answered.retain(|(until, key)| is_answered(&self.questions, key, *until));
+        for answers in [&mut self.answered, &mut self.answered_once] {
+            answers.retain(|(until, key)| is_answered(&self.questions, key, *until));
+        }
         let old: Vec<_> =
             self.bodies.iter().filter(|(_, body)| body.is_past(now)).map(|(key, _)| key.clone()).collect();
         old.iter().for_each(|key| self.forget_body(key, out));
@@ -507,9 +513,8 @@ impl Desk {
         }
         let until = now + kept;
         question.state = State::Answered { wire, no_cache, until };
-        if !question.is_unsafe {
-            self.answered.push_back((until, key.to_vec()));
-        }
+        let answers = if question.is_unsafe { &mut self.answered_once } else { &mut self.answered };
+        answers.push_back((until, key.to_vec()));
     }
 
     // ---- Segments ----
@@ -602,7 +607,8 @@ impl Desk {
             self.forget_body(&key, &mut Outcome::default());
         }
         while !self.has_room(needed) {
-            let Some((until, key)) = self.answered.pop_front() else { return false };
+            let oldest = self.answered.pop_front().or_else(|| self.answered_once.pop_front());
+            let Some((until, key)) = oldest else { return false };
             if is_answered(&self.questions, &key, until) {
                 self.forget_question(&key);
             }
@@ -721,6 +727,19 @@ mod tests {
             desk.on_timeout(now, &mut Outcome::default());
         }
         assert_eq!((desk.answered.len(), desk.reserved), (1, limits::ANSWER_BYTES));
+    }
+
+    /// The fear: whoever posts without end leaves no room for anybody else's request until his answers are past.
+    #[test]
+    fn orders_without_end_keep_everybody_out() {
+        let mut desk = desk();
+        let fill = desk.options.memory / limits::ANSWER_BYTES;
+        for unique in 0..fill as u64 + 100 {
+            assert!(is_made(&mut desk, Time::ZERO, &question(Method::POST, unique)));
+        }
+        assert!(is_made(&mut desk, Time::ZERO, &question(Method::GET, 0)));
+        assert!(desk.reserved <= desk.options.memory);
+        assert!(!is_made(&mut desk, Time::ZERO, &question(Method::POST, 0)), "though its answer has gone");
     }
 
     /// The fear: who has read an order on the way has it carried out again when its answer is forgotten.
