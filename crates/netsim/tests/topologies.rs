@@ -99,6 +99,11 @@ fn a_mistake_is_found_with_its_line() {
     let found = refusal(&GRAPHML.replace("source=\"0\"", "source=\"9\""), FileFormat::Graphml);
     assert_eq!(found, "line 9: no node has the id \"9\"");
     assert!(refusal("<graphml>", FileFormat::Graphml).starts_with("line 1: "));
+    let broken = refusal("<graphml\n\n\n/\n", FileFormat::Graphml);
+    assert!(
+        broken.starts_with("line 4: ") && !broken.contains('\n'),
+        "a quoted line break makes a second line: {broken}"
+    );
     assert_eq!(refusal("", FileFormat::Annotated), "no nodes in it");
 }
 

@@ -36,8 +36,15 @@ pub struct TopologyError {
 }
 
 impl TopologyError {
+    /// What the problem quotes of the file may hold line breaks; they are escaped.
     pub(super) fn new(line: usize, problem: impl Into<String>) -> Self {
-        TopologyError { line, problem: problem.into() }
+        let problem: String = problem.into();
+        let problem = problem.chars().flat_map(|c| {
+            let escaped = c.is_control().then(|| c.escape_default());
+            let plain = (!c.is_control()).then_some(c);
+            escaped.into_iter().flatten().chain(plain)
+        });
+        TopologyError { line, problem: problem.collect() }
     }
 }
 
