@@ -435,7 +435,9 @@ impl Simulation {
                 if is_segment(&frame) {
                     return self.hand_segment(node, frame);
                 }
-                if self.channels[back as usize].hears(self.now, &frame, &mut self.events) {
+                // Who is down acknowledges nothing: it comes again.
+                let is_down = !self.nodes[node.0 as usize].is_up;
+                if is_down || self.channels[back as usize].hears(self.now, &frame, &mut self.events) {
                     self.hand_in(node, face, frame);
                 }
             }

@@ -135,6 +135,17 @@ fn a_cut_takes_what_is_on_the_link_and_a_restart_what_is_stored() {
     assert_eq!(burst(&mut network, 60, 6), 6, "its routes are there again");
 }
 
+/// The fear: a link's end acknowledges what its node was not there to take.
+#[test]
+fn who_is_down_acknowledges() {
+    let reliable = LinkConfig { reliable: true, mtu: Some(1452), ..link(10, 5) };
+    let (mut network, burst, _) = pair(&reliable, 5);
+    network.plan_fault(Time::from_millis(1), Fault::Crash(NodeId(1)));
+    network.plan_fault(Time::from_millis(100), Fault::Restart(NodeId(1)));
+    network.run_until(Time::from_secs(10)).unwrap();
+    assert_eq!(network.app::<Burst>(burst).unwrap().heard.len(), 5, "sent again when it is up");
+}
+
 /// A dumbbell with losses, jitter and popularity: everything that draws.
 fn dumbbell(seed: u64, third: bool) -> Vec<u64> {
     let mut network = Simulation::new(seed);
