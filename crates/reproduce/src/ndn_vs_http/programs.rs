@@ -11,6 +11,7 @@ use std::io::{Read, Write};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 
@@ -86,9 +87,12 @@ pub(super) fn check_installed() -> Result<(), Error> {
 }
 
 /// Builds the network as the testbed `name`, starts the programs, lets every client fetch the file at once, and takes everything down. A run whose
-/// links were late is of another network, and is run again.
+/// links were late is of another network, and is run again: alone, since those beside it may be why.
 pub(super) fn download(cell: &Cell, name: &str, watch: &dyn Watch) -> Result<Run, Error> {
-    for _ in 0..ATTEMPTS {
+    static BESIDE: RwLock<()> = RwLock::new(());
+    for attempt in 0..ATTEMPTS {
+        let _beside = (attempt == 0).then(|| BESIDE.read().unwrap_or_else(PoisonError::into_inner));
+        let _alone = (attempt > 0).then(|| BESIDE.write().unwrap_or_else(PoisonError::into_inner));
         let spec = cell.network.testbed(name, cell.clients, cell.congestion, cell.seed);
         let (run, lateness) = Site::new(spec, cell.bytes)?.download(cell.system, cell.clients)?;
         if lateness.is_sound() {
