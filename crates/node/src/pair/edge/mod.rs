@@ -318,7 +318,9 @@ impl Worker {
         }
     }
 
+    /// Hands out what has happened; the figures first, so that who has an answer finds it counted.
     fn deliver(&mut self, events: &mut Vec<(u64, Event)>) {
+        self.figures.set(self.fetches.figures());
         for (id, event) in events.drain(..) {
             let is_last = matches!(event, Event::End | Event::Failed(_));
             if let Event::Failed(failure) = &event {
