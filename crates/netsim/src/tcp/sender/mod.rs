@@ -37,6 +37,9 @@ const REORDERING: usize = 3;
 /// Where the kernel's timers cannot be earlier: two ticks of 1000 Hz.
 const TIMER_SLACK: Duration = Duration::from_millis(2);
 
+/// Of an entry of a tree: two numbers, and what the tree adds.
+const NODE_BYTES: usize = 32;
+
 /// What the sender is about, in Linux' names: `Disorder` is folded into `Open`, `Cwr` is over at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -240,6 +243,17 @@ impl Sender {
 
     pub(super) fn rtt_sample(&mut self, rtt: Duration) {
         self.rtt.sample(rtt, self.una, self.next);
+    }
+
+    #[cfg(test)]
+    pub(super) fn shortest_rtt(&self) -> Option<Duration> {
+        self.rtt.shortest()
+    }
+
+    /// Bytes of what it knows of segments under way.
+    pub(super) fn held_bytes(&self) -> usize {
+        let of_each = size_of::<Sent>() * self.sent.len() + size_of::<(u64, u64)>() * self.by_time.len();
+        of_each + NODE_BYTES * (self.lost.len() + self.told.len())
     }
 
     /// The other end takes bytes up to this place.
