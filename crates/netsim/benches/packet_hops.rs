@@ -47,7 +47,8 @@ fn nodes_grow() -> (&'static str, Grown) {
 
 fn links_grow() -> (&'static str, Grown) {
     let of = |links: usize| {
-        let speeds = report(&format!("grows: scale-free, 1000 nodes, {links} links each"), 1, 6, || scale_free(1_000, links));
+        let speeds =
+            report(&format!("grows: scale-free, 1000 nodes, {links} links each"), 1, 6, || scale_free(1_000, links));
         speeds.map(|speeds| (1_000.0 * links as f64, speeds))
     };
     ("links, of 1000 nodes", [1, 2, 4, 8, 16].into_iter().filter_map(of).collect())
@@ -60,7 +61,10 @@ fn flight_grows() -> (&'static str, Grown) {
         let speeds = report(&name, warm_up, 5, || in_flight_at_once(packets));
         speeds.map(|speeds| (packets as f64, speeds))
     };
-    ("packets in flight, of two nodes", [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000].into_iter().filter_map(of).collect())
+    (
+        "packets in flight, of two nodes",
+        [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000].into_iter().filter_map(of).collect(),
+    )
 }
 
 fn draw(grown: [(&str, Grown); 3]) -> String {

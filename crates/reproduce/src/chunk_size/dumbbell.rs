@@ -79,8 +79,7 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// The columns of a table, behind those that say which run it is.
-    pub(super) const COLUMNS: [&str; 5] =
-        ["hit ratio", "lifetime, evicted / all, s", "Mbps", "delay, ms", "delivered"];
+    pub(super) const COLUMNS: [&str; 5] = ["hit ratio", "lifetime, evicted / all, s", "Mbps", "delay, ms", "delivered"];
 
     /// What stands in them.
     pub(super) fn shown(&self) -> [String; 5] {

@@ -6,7 +6,7 @@
 //! segment that is sent again has the bytes that it had.
 //!
 //! Missing: undoing a reduction that was not needed (Eifel, F-RTO), so that reordering beyond a quarter of a round trip costs more than in the kernel; the
-//! growth of RACK's patience with reordering; a send buffer's limit, and the shrinking of a window that is not used. O(log n) an acknowledgement and newly
+//! growth of RACK's patience with reordering; and the shrinking of a window that is not used. O(log n) an acknowledgement and newly
 //! told segment, n under way, 90 bytes each.
 
 mod alarms;
@@ -125,8 +125,10 @@ pub(super) struct Sender {
     next: u64,
     /// What the other end takes.
     limit: u64,
-    /// What the application has written, its end included.
+    /// What the application has written, its end included; and of that, what the send buffer has taken.
     written: u64,
+    buffer: u64,
+    buffered: u64,
     /// Where the stream ends, once it is closed.
     end: Option<u64>,
     sent: VecDeque<Sent>,
@@ -175,6 +177,8 @@ impl Sender {
             next: 0,
             limit: 0,
             written: 0,
+            buffer: u64::from(config.send_buffer),
+            buffered: u64::from(config.send_buffer),
             end: None,
             sent: VecDeque::new(),
             told: Ranges::default(),
@@ -347,8 +351,26 @@ impl Sender {
             }
         }
         self.una = ack;
+        self.fill_buffer();
         self.told.remove_below(ack);
         (self.backoff, self.tries) = (0, 0);
+    }
+
+    /// The application is woken when a third of the buffer is free (`sk_stream_is_writeable`), and fills it.
+    fn fill_buffer(&mut self) {
+        if 3 * self.buffered.saturating_sub(self.una) > 2 * self.buffer {
+            return;
+        }
+        // Meanwhile all was sent: what is delivered tells nothing of the path's rate.
+        if self.next == self.buffered && self.in_flight() < self.window.segments as usize {
+            self.delivery.on_app_limited(self.in_flight_segments());
+        }
+        self.buffered = self.una + self.buffer;
+    }
+
+    /// Whether there is something new that the other end takes.
+    fn has_new(&self) -> bool {
+        self.next < self.written.min(self.limit).min(self.buffered)
     }
 
     /// The round trip that an acknowledgement tells, if any: the kernel's `ca_rtt`, of its last segment. The estimate takes the first one's.
