@@ -114,13 +114,18 @@ impl Sweep {
     }
 }
 
-/// How much of the machine a run takes. A client of Squid over a link that loses and behind a delay waits for nearly all of its time, as
-/// 20 of them send 2 to 10 Mb/s; those of Larder do for most of it. Without delay a run has the machine for itself. That they do not disturb each
-/// other shows in how late the links were, which is checked of each run.
+/// How much of the machine a run takes. Over a link that loses, CUBIC's clients wait for time-outs nearly all of the time, BBR's for most of it (the
+/// links of 20 take a tenth of a core), and those of Larder behind a delay wait for half of it. Without delay a run has the machine for itself, but for
+/// CUBIC's, which wait there too. That they do not disturb each other shows in how late the links were, which is checked of each run.
 fn share(cell: &Cell) -> usize {
-    match cell.system {
-        _ if cell.network.delay == 0 => MOST_AT_ONCE,
-        System::Squid { .. } if cell.network.loss > 0.0 => 1,
+    let Cell { system, network, congestion, .. } = cell;
+    let is_lossy = network.loss > 0.0;
+    match (system, network.delay) {
+        (System::Squid { .. } | System::Larder { faces: Faces::Tcp, .. }, 0) if is_lossy && *congestion == "cubic" => {
+            MOST_AT_ONCE / 2
+        }
+        (_, 0) => MOST_AT_ONCE,
+        (System::Squid { .. }, _) if is_lossy => 1 + usize::from(*congestion != "cubic"),
         _ => MOST_AT_ONCE / 4,
     }
 }
@@ -129,8 +134,8 @@ fn share(cell: &Cell) -> usize {
 /// that need the machine last. Else run by run, not column by column: what else the machine does meets all of them.
 pub(super) fn measure(mut cells: Vec<Cell>, request: &Request<'_>, watch: &dyn Watch) -> Result<Measured, Error> {
     cells.sort_by_key(|cell| {
-        let waits = cell.congestion == "cubic" && share(cell) == 1;
-        (share(cell) == MOST_AT_ONCE, !waits, Reverse(cell.network.delay), Reverse(cell.clients), cell.seed)
+        let (delay, is_patient) = (cell.network.delay, share(cell) == 1);
+        (delay == 0, share(cell) == MOST_AT_ONCE, !is_patient, Reverse(delay), Reverse(cell.clients), cell.seed)
     });
     let mut measured = Measured::default();
     measured.add(cells, share, request, watch)?;

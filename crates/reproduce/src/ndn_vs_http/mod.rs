@@ -31,7 +31,7 @@ pub(crate) const PAPER: Paper = Paper {
     testbed: &[],
     minutes: &[
         ("large", [1, 5]),
-        ("lossy", [2, 11]),
+        ("lossy", [3, 13]),
         ("peak", [1, 3]),
         ("simulated", [1, 1]),
         ("clean", [1, 7]),
