@@ -258,7 +258,7 @@ mod tests {
             ("[ndn]\nshards = 65", &["larder.toml:2", "64"]),
             ("[ndn]\nshards = -1", &["larder.toml:2", "-1", "a whole number, 0 or more"]),
             ("[http]\nthreads = \"many\"", &["larder.toml:2", "many", "a whole number, 0 or more"]),
-            ("[[ndn.routes]]\nprefix = \"/a\"\nto = \"udp://a\"\ncost = -2", &["larder.toml:4", "-2", "0 or more"]),
+            ("[[ndn.route]]\ncost = -2", &["larder.toml:", "-2", "0 or more"]),
             ("[ndn]\nlargest_packet = \"1MiB\"", &["larder.toml:2", "64KiB"]),
             (
                 "[ndn]\nudp_multicast_groups = [\"192.0.2.1:6363\"]",
