@@ -118,6 +118,9 @@ impl<T> PrefixTable<T> {
 
     #[inline]
     fn longest_slot(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(Slot, u64)> {
+        if self.lengths == Lengths::default() {
+            return Some((self.root?, prefixes.first()?.hash));
+        }
         let bytes = name.as_bytes();
         let find = |Prefix { end, hash, .. }: &Prefix| Some((self.find(*hash, &bytes[..*end])?, *hash));
         let found = self.candidates(prefixes).find_map(find);
