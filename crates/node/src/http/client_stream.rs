@@ -40,6 +40,8 @@ pub(super) struct ClientStream<S> {
     exchanges: Exchanges,
     /// Of the heads that went up to hyper, how many have their responses on the way.
     settled: u64,
+    /// Something was refused, and that was the end.
+    has_ended: bool,
     /// The rest of a plain hit's answer.
     owed: Option<Chain<Bytes, Bytes>>,
     /// Since when a head is waited for, where one is.
@@ -56,7 +58,17 @@ thread_local! {
 impl<S> ClientStream<S> {
     pub(super) fn new(stream: S, before: Before, exchanges: Exchanges) -> ClientStream<S> {
         let (framing, since) = (Framing::default(), Instant::now());
-        ClientStream { stream, before, framing, exchanges, settled: 0, owed: None, since, alarm: None }
+        ClientStream {
+            stream,
+            before,
+            framing,
+            exchanges,
+            settled: 0,
+            has_ended: false,
+            owed: None,
+            since,
+            alarm: None,
+        }
     }
 
     fn awaits_head(&self) -> bool {
@@ -133,6 +145,12 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.framing.has_refused() {
+            // hyper looks at a head that has come in pieces when its end has come, and says nothing to who leaves before.
+            let end = if std::mem::replace(&mut this.has_ended, true) { &b""[..] } else { b"\r\n\r\n" };
+            buffer.put_slice(&end[..end.len().min(buffer.remaining())]);
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         loop {
             ready!(this.poll_owed(cx))?;
@@ -142,7 +160,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<S> {
             read?;
             let bytes = &mut buffer.filled_mut()[before..];
             if !this.answer(cx, bytes)? {
-                this.framing.pass(bytes);
+                let passed = this.framing.pass(bytes);
+                buffer.set_filled(before + passed);
                 return Poll::Ready(Ok(()));
             }
             buffer.set_filled(before);
