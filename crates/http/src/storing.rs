@@ -175,22 +175,26 @@ impl Cache {
             return Completion::Truncated;
         }
         if let Some(refusal) = fill.abandoned {
-            fill.transit.0.finish();
+            fill.transit.0.finish(None);
             // The new one came whole, if not into the store: the old one goes.
             self.discard(&fill.stored);
             return Completion::Refused(refusal);
         }
-        let (admitted, unwanted, length) = (fill.declared.is_some(), fill.unwanted, fill.len());
-        let stored = fill.into_stored();
-        if self.store.was_invalidated_since(stored.hash, asked) {
+        let (unwanted, hash) = (fill.unwanted, fill.stored.hash);
+        if self.store.was_invalidated_since(hash, asked) {
+            fill.into_stored(false);
             return Completion::Refused(Refusal::Invalidated);
         }
+        // Of what had no length, the policy is asked now.
+        let size = fill.stored.size(fill.len());
+        let is_admitted =
+            !unwanted && (fill.declared.is_some() || self.store.engine.admit_or_fill(hash, size, now.time));
+        let stored = fill.into_stored(is_admitted);
         self.put_in_tier(&stored, now);
-        if unwanted {
-            return Completion::Refused(Refusal::NotAdmitted);
-        }
-        if !admitted && !self.store.engine.admit_or_fill(stored.hash, stored.size(length), now.time) {
-            self.discard_from_store(&stored);
+        if !is_admitted {
+            if !unwanted {
+                self.discard_from_store(&stored);
+            }
             return Completion::Refused(Refusal::NotAdmitted);
         }
         if self.store.put(stored, now.time) { Completion::Stored } else { Completion::Refused(Refusal::TooLarge) }
@@ -262,6 +266,7 @@ pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     }
     let mut values = fields::list(headers, &CONTENT_LENGTH);
     let first = values.next()?;
-    let digits = first.iter().all(u8::is_ascii_digit) && values.all(|other| other == first);
-    digits.then(|| std::str::from_utf8(first).ok()?.parse().ok())?
+    let digit = |byte: &u8| byte.is_ascii_digit().then(|| u64::from(byte - b'0'));
+    let length = first.iter().try_fold(0u64, |length, byte| length.checked_mul(10)?.checked_add(digit(byte)?));
+    length.filter(|_| values.all(|other| other == first))
 }

@@ -71,7 +71,10 @@ struct State<M> {
 
 struct Read {
     lookup: Lookup,
-    answer: oneshot::Sender<Option<Recalled>>,
+    /// Of the thread that asks.
+    room: Vec<u8>,
+    /// It holds what the reading takes of the budget: until it has ended, also where nobody waits for it any more.
+    answer: Box<dyn FnOnce(Option<Recalled>) + Send>,
 }
 
 /// A tier's figures.
@@ -159,34 +162,39 @@ impl<M: Marks + Send + 'static> Disk<M> {
 
     /// Reads the value with this tag, or else the newest one; nothing where the disk has more to do than it can, or hangs, or where `hold` has no room for
     /// so many bytes.
-    pub async fn recall<R>(
+    pub async fn recall<R: Send + 'static>(
         &self,
         key: &[u8],
         tag: Option<u32>,
         hold: impl FnOnce(u64) -> Option<R>,
     ) -> Option<(Recalled, R)> {
-        let (answered, room) = {
+        let answered = {
             let mut state = self.lock();
             let lookup = state.log.look_up(key, tag)?;
-            let Some(room) = hold(lookup.bytes()) else {
+            let Some(held) = hold(lookup.bytes()) else {
                 state.reads_refused += 1;
                 return None;
             };
             if lookup.is_in_memory() {
                 drop(state);
-                let found = lookup.run(&self.0.file);
-                return Some((self.lock().log.finish(&lookup, found)?, room));
+                let found = lookup.run(&self.0.file, lookup.room());
+                return Some((self.lock().log.finish(&lookup, found)?, held));
             }
-            let (answer, answered) = oneshot::channel();
+            let (sender, answered) = oneshot::channel();
             let queue = state.reads.as_ref()?;
-            if queue.try_send(Read { lookup, answer }).is_err() {
+            let room = lookup.room();
+            let answer = Box::new(move |found: Option<Recalled>| {
+                // Who asked may have gone.
+                let _ = sender.send(found.map(|found| (found, held)));
+            });
+            if queue.try_send(Read { lookup, room, answer }).is_err() {
                 state.reads_refused += 1;
                 return None;
             }
-            (answered, room)
+            answered
         };
         match timeout(limits::DISK_PATIENCE, answered).await {
-            Ok(answer) => Some((answer.ok().flatten()?, room)),
+            Ok(answer) => answer.ok().flatten(),
             Err(_) => {
                 self.lock().reads_refused += 1;
                 None
@@ -314,11 +322,10 @@ impl<M: Marks + Send + 'static> Disk<M> {
     fn read(&self, waiting: &Mutex<Receiver<Read>>) {
         loop {
             let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(Read { lookup, answer }) = next else { return };
-            let found = lookup.run(&self.0.file);
+            let Ok(Read { lookup, room, answer }) = next else { return };
+            let found = lookup.run(&self.0.file, room);
             let recalled = self.lock().log.finish(&lookup, found);
-            // Who asked may have gone.
-            let _ = answer.send(recalled);
+            answer(recalled);
         }
     }
 
@@ -382,8 +389,13 @@ mod tests {
         disk.stop();
         let (reads, nobody) = sync_channel(1);
         disk.lock().reads = Some(reads);
-        assert!(disk.recall(b"key", None, Some).await.is_none());
+        let room = Arc::new(());
+        let hold = |_| Some(Arc::clone(&room));
+        assert!(disk.recall(b"key", None, hold).await.is_none());
+        assert_eq!(Arc::strong_count(&room), 2, "what is still to be read takes its room");
+        disk.lock().reads = None;
         drop(nobody);
+        assert_eq!(Arc::strong_count(&room), 1);
         disk.with(|log, now| log.remove(b"key", now));
         let error = disk.settle().await.unwrap_err();
         assert!(error.contains("tier") && error.contains("not synced"), "{error}");
