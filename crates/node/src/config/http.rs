@@ -57,7 +57,7 @@ pub struct HttpTable {
 }
 
 /// `[http.disk]`, and `[ndn.disk]`.
-#[derive(Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskTable {
     /// The file.
