@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use larder_reproduce::{Error, PAPERS, Paper, Report, Request, Rows, Scale, Watch, reproduce};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Run a paper's experiments again, and print each published figure beside the measured one
@@ -60,19 +61,28 @@ pub struct ReproduceArgs {
 
 fn papers() -> String {
     let lines = PAPERS.iter().map(|paper| {
+        let of_testbed = match paper.on_testbed().collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => none,
+            names => format!("\n  {:<11} with --testbed {names}", ""),
+        };
+        let experiments: Vec<String> = paper.experiments().map(|name| with_minutes(paper, name)).collect();
+        let minutes = if paper.builds_networks() { " (minutes on two idle cores, quick/full)" } else { "" };
         format!(
-            "  {:<10} {}\n  {:<10} experiments {}{}",
+            "  {:<11} {}\n  {:<11} experiments{minutes} {}{of_testbed}",
             paper.name,
             paper.citation,
             "",
-            paper.experiments().collect::<Vec<_>>().join(", "),
-            match paper.on_testbed().collect::<Vec<_>>().join(", ") {
-                none if none.is_empty() => none,
-                names => format!("\n  {:<10} with --testbed {names}", ""),
-            }
+            experiments.join(", "),
         )
     });
     format!("Papers:\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn with_minutes(paper: &Paper, name: &str) -> String {
+    match [Scale::Quick, Scale::Full].map(|scale| paper.minutes(name, scale)) {
+        [Some(quick), Some(full)] => format!("{name} {quick}/{full}"),
+        _ => name.to_owned(),
+    }
 }
 
 /// Runs the experiments and reports.
@@ -87,7 +97,10 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     let rows = Rows::open(&out.join("rows.jsonl"), args.resume).map_err(|error| Failure::usage(error.to_string()))?;
     let (traces, only) = (args.traces.as_deref(), &*args.only);
     let request = Request { paper, scale, seed: args.seed, traces, testbed: args.testbed, only, rows: &rows };
-    let desk = Desk::new(&out);
+    let mut desk = Desk::new(&out);
+    if paper.builds_networks() {
+        desk.stop = Some(on_signals()?);
+    }
     let report = reproduce(&request, &desk).map_err(|error| desk.unfinished(&error))?;
     desk.bar.finish_and_clear();
     if args.json {
@@ -97,6 +110,18 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
         line!("{} s; {}", report.took.as_secs(), out.join("report.html").display());
     }
     verdict(&report)
+}
+
+/// Is set by the first SIGINT or SIGTERM; the second ends this program as ever.
+fn on_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // In this order: the second finds the flag set.
+        signal_hook::flag::register_conditional_default(signal, stop.clone())
+            .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
+            .map_err(|error| Failure::runtime(format!("signals cannot be caught: {error}")))?;
+    }
+    Ok(stop)
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
@@ -137,6 +162,8 @@ struct Desk<'a> {
     bar: ProgressBar,
     out: &'a Path,
     has_report: AtomicBool,
+    /// Where signals are caught, since there is something to take down first.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl Desk<'_> {
@@ -150,7 +177,7 @@ impl Desk<'_> {
                 bar
             }
         };
-        Desk { bar, out, has_report: AtomicBool::new(false) }
+        Desk { bar, out, has_report: AtomicBool::new(false), stop: None }
     }
 
     /// Why it ended, and what there is of it.
@@ -161,7 +188,7 @@ impl Desk<'_> {
             false => String::new(),
         };
         Failure::runtime(format!(
-            "{error}; {report}{out}/rows.jsonl what is finished of the replays, which --resume does not repeat"
+            "{error}; {report}{out}/rows.jsonl what is finished of replays and runs, which --resume does not repeat"
         ))
     }
 }
@@ -179,6 +206,10 @@ impl Watch for Desk<'_> {
 
     fn warn(&self, line: &str) {
         self.bar.suspend(|| eprintln!("larder: {line}"));
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     fn ended(&self, report: &Report) -> Result<(), Error> {

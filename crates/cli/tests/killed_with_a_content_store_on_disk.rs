@@ -48,7 +48,6 @@ impl Home {
     fn gets(&self, name: &str, sent: &[u8]) -> bool {
         let _ = fs::remove_file(self.path("got"));
         let output = self.larder(&["get", name, "-o", "got"]).output().unwrap();
-        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
         if output.status.success() {
             assert!(fs::read(self.path("got")).unwrap() == sent, "torn");
         }

@@ -10,6 +10,8 @@ pub(crate) struct Index {
     /// By slot; the engine says which are in use.
     entries: Vec<Entry>,
     victims: Vec<Slot>,
+    /// What had to leave since this was last emptied.
+    pub left: Vec<Entry>,
 }
 
 /// One record; 24 bytes, beside 8 in the table and what the policy needs.
@@ -24,7 +26,7 @@ pub(crate) struct Entry {
 
 impl Index {
     pub(crate) fn new(engine: Engine) -> Index {
-        Index { engine, table: HashTable::new(), entries: Vec::new(), victims: Vec::new() }
+        Index { engine, table: HashTable::new(), entries: Vec::new(), victims: Vec::new(), left: Vec::new() }
     }
 
     /// All records whose key has this hash, in no order.
@@ -58,6 +60,7 @@ impl Index {
         let evicted = self.victims.len() as u64;
         while let Some(victim) = self.victims.pop() {
             // The newcomer may have taken the slot of one of them; entries still hold the old ones.
+            self.left.push(self.entries[victim.index()]);
             self.unlink(victim);
         }
         let slot = slot?;

@@ -42,7 +42,7 @@ impl Job {
             },
             Work::Sync => Outcome::Synced(storage.sync()),
             Work::Read(lookup) => {
-                let found = lookup.read(storage);
+                let found = lookup.read(storage, lookup.room());
                 Outcome::Read(lookup, found)
             }
         })

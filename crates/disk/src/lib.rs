@@ -43,12 +43,13 @@
 //!
 //! let (mut log, _) = Log::open(&storage, &config, identity, (), &Streams::new(1), Time::ZERO).unwrap();
 //! let lookup = log.look_up(b"key", None).unwrap();
-//! let found = lookup.run(&storage);
+//! let found = lookup.run(&storage, lookup.room());
 //! assert_eq!(log.finish(&lookup, found).unwrap().value, "headbody");
 //! ```
 #![forbid(unsafe_code)]
 
 mod counters;
+mod departed;
 mod index;
 mod job;
 mod layout;

@@ -2,6 +2,7 @@
 //! restart finds everything.
 
 use crate::counters::Counters;
+use crate::departed::Departed;
 use crate::index::{Entry, Index};
 use crate::layout::{ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, TRAILER, read_record};
 use crate::limits;
@@ -37,6 +38,7 @@ pub struct Log<M> {
     pub(crate) geometry: Geometry,
     pub(crate) identity: Identity,
     pub(crate) index: Index,
+    pub(crate) departed: Departed,
     pub(crate) marks: M,
     pub(crate) regions: Vec<Region>,
     /// May be written, the one that was free first in front.
@@ -150,24 +152,34 @@ impl Lookup {
         }
     }
 
-    /// Reads the value, which takes as long as the disk does. Give what comes to [`Log::finish`].
+    /// Room for what [`Lookup::run`] reads. Who takes it on the thread where the value is used spares the allocator a share of memory for each thread
+    /// that reads.
+    pub fn room(&self) -> Vec<u8> {
+        match &self.source {
+            Source::Queue(_) => Vec::new(),
+            Source::Disk { length, .. } => Vec::with_capacity(*length as usize),
+        }
+    }
+
+    /// Reads the value, which takes as long as the disk does, into what [`Lookup::room`] gave. Give what comes to [`Log::finish`].
     ///
     /// # Errors
     /// [`ReadError`].
-    pub fn run(&self, storage: &impl Storage) -> Result<Bytes, ReadError> {
-        let (key, value) = self.read(storage)?;
+    pub fn run(&self, storage: &impl Storage, room: Vec<u8>) -> Result<Bytes, ReadError> {
+        let (key, value) = self.read(storage, room)?;
         if *key == *self.key { Ok(value) } else { Err(ReadError::Corrupt) }
     }
 
     /// The record's key and value.
-    pub(crate) fn read(&self, storage: &impl Storage) -> Result<(Bytes, Bytes), ReadError> {
+    pub(crate) fn read(&self, storage: &impl Storage, room: Vec<u8>) -> Result<(Bytes, Bytes), ReadError> {
         match &self.source {
             Source::Queue(piece) => match &piece.content {
                 Content::Record { key, value, .. } => Ok((Bytes::copy_from_slice(key), value.concat().into())),
                 Content::Header | Content::Footer(_) => Err(ReadError::Corrupt),
             },
             Source::Disk { at, offset, length, seed } => {
-                let mut bytes = vec![0; *length as usize];
+                let mut bytes = room;
+                bytes.resize(*length as usize, 0);
                 storage.read(*at, &mut bytes).map_err(ReadError::Io)?;
                 let record = read_record(&bytes.into(), *offset, *seed).ok_or(ReadError::Corrupt)?;
                 Ok((record.key, record.value))
@@ -183,6 +195,7 @@ impl<M: Marks> Log<M> {
             geometry,
             identity,
             index: Index::new(engine),
+            departed: Departed::default(),
             marks,
             regions: vec![Region::default(); geometry.regions() as usize],
             free: VecDeque::new(),
@@ -238,8 +251,7 @@ impl<M: Marks> Log<M> {
         self.index.of_key(self.identity.hash(key)).any(|slot| self.position_of(slot) == position)
     }
 
-    /// Stores a value, in two parts so that none has to be copied. Whatever becomes of it, the one that could be looked up before is gone; one
-    /// that the policy has let go already may come back at a restart where this one is not stored.
+    /// Stores a value, in two parts so that none has to be copied. Whatever becomes of it, the one before is gone, from the disk too.
     pub fn put(&mut self, key: &[u8], tag: u32, value: [Bytes; 2], now: Time) -> Put {
         let hash = self.identity.hash(key);
         let put = self.try_put(hash, key, tag, value, now);
@@ -249,7 +261,8 @@ impl<M: Marks> Log<M> {
             Put::TooLarge => self.counters.too_large += 1,
             Put::Dropped => self.counters.dropped += 1,
         }
-        if put != Put::Stored && self.index.find(hash, tag).is_some() {
+        let may_come_back = self.departed.take(hash, tag) || self.index.find(hash, tag).is_some();
+        if put != Put::Stored && may_come_back {
             self.remove_variant(key, tag, now);
         }
         put
@@ -277,9 +290,9 @@ impl<M: Marks> Log<M> {
             None => self.bound_variants(hash),
         }
         let (region, offset) = self.append(Kind::Put, hash, tag, key.into(), value, length, now);
-        let Some((slot, evicted)) = self.index.insert(Entry { hash, tag, region, offset, length }, now) else {
-            return Put::TooLarge;
-        };
+        let inserted = self.index.insert(Entry { hash, tag, region, offset, length }, now);
+        self.note_departed();
+        let Some((slot, evicted)) = inserted else { return Put::TooLarge };
         self.regions[region as usize].slots.push(slot);
         self.counters.evicted += evicted;
         self.counters.stored_bytes += u64::from(length);
@@ -320,6 +333,7 @@ impl<M: Marks> Log<M> {
     pub fn clear(&mut self, now: Time) {
         self.counters.removed += self.index.engine.len() as u64;
         self.index.clear();
+        self.departed.clear();
         self.marks.clear();
         self.note(Kind::Clear, 0, 0, Bytes::new(), now);
     }
@@ -436,9 +450,25 @@ impl<M: Marks> Log<M> {
                     ReadError::Io(_) => self.counters.unreadable += 1,
                     ReadError::Corrupt => self.counters.corrupt += 1,
                 }
-                self.index.remove(lookup.slot);
+                self.let_go(lookup.slot);
                 None
             }
+        }
+    }
+
+    /// The record is not wanted any more, or cannot be read; it stays on the disk until its region is used again.
+    pub(crate) fn let_go(&mut self, slot: Slot) {
+        self.index.left.push(*self.index.get(slot));
+        self.index.remove(slot);
+        self.note_departed();
+    }
+
+    /// What the index has let go may come back at a restart.
+    pub(crate) fn note_departed(&mut self) {
+        // A region is begun in the place of the oldest.
+        let oldest = self.next_sequence.saturating_sub(u64::from(self.geometry.regions()));
+        for Entry { hash, tag, region, .. } in self.index.left.drain(..) {
+            self.departed.note(hash, tag, self.regions[region as usize].sequence, oldest);
         }
     }
 
@@ -470,7 +500,7 @@ impl<M: Marks> Log<M> {
         if self.index.of_key(hash).count() >= limits::VARIANTS
             && let Some(oldest) = self.index.of_key(hash).min_by_key(|slot| self.position_of(*slot))
         {
-            self.index.remove(oldest);
+            self.let_go(oldest);
             self.counters.evicted += 1;
         }
     }
@@ -479,6 +509,7 @@ impl<M: Marks> Log<M> {
     pub fn fail(&mut self, error: io::Error) {
         self.failure = Some(error);
         self.index.clear();
+        self.departed.clear();
         self.marks.clear();
         self.queue.clear();
         self.notes.clear();
@@ -523,7 +554,7 @@ impl<M: Marks> Log<M> {
     /// Bytes of heap of the index and the policies, beside what waits for the disk.
     pub fn state_bytes(&self) -> usize {
         let slots = self.regions.iter().map(|region| region.slots.capacity() * size_of::<Slot>()).sum::<usize>();
-        self.index.state_bytes() + slots + self.regions.capacity() * size_of::<Region>()
+        self.index.state_bytes() + self.departed.state_bytes() + slots + self.regions.capacity() * size_of::<Region>()
     }
 }
 

@@ -134,9 +134,11 @@ impl<M: Marks> Log<M> {
                         self.index.remove(old);
                     }
                     let entry = Entry { hash: *hash, tag: *tag, region, offset: *offset, length: *length };
+                    self.departed.take(*hash, *tag);
                     if let Some((slot, _)) = self.index.insert(entry, now) {
                         self.regions[region as usize].slots.push(slot);
                     }
+                    self.note_departed();
                 }
                 Kind::RemoveKey => _ = self.index.remove_key(*hash),
                 Kind::RemoveVariant => {
@@ -151,6 +153,7 @@ impl<M: Marks> Log<M> {
                 }
                 Kind::Clear => {
                     self.index.clear();
+                    self.departed.clear();
                     self.marks.clear();
                 }
             }
@@ -166,7 +169,7 @@ impl<M: Marks> Log<M> {
     fn give_up(&mut self, region: u32) {
         for slot in std::mem::take(&mut self.regions[region as usize].slots) {
             if self.index.get_if_used(slot).is_some_and(|entry| entry.region == region) {
-                self.index.remove(slot);
+                self.let_go(slot);
                 self.counters.reclaimed += 1;
             }
         }

@@ -82,7 +82,7 @@ impl<M: Marks> Log<M> {
     }
 
     fn drop_reclaimed(&mut self, slot: Slot) {
-        self.index.remove(slot);
+        self.let_go(slot);
         self.counters.reclaimed += 1;
     }
 

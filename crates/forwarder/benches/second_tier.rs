@@ -138,7 +138,7 @@ impl Place {
         let mut shelf = shelf.lock().expect("a lock");
         let lookups = std::mem::take(&mut shelf.1);
         let read = lookups.into_iter().map(|(ticket, lookup)| {
-            let found = lookup.run(&self.storage);
+            let found = lookup.run(&self.storage, lookup.room());
             let found = shelf.0.finish(&lookup, found);
             (ticket, found.map(|found| Recalled { record: found.value, position: found.position }))
         });

@@ -5,6 +5,7 @@ use crate::counters::Counters;
 use crate::directives::RequestDirectives;
 use crate::exchange::Ask;
 use crate::exchange::{Answer, Exchange, RequestHead, Step};
+use crate::fields::Passage;
 use crate::fill::Budget;
 use crate::flight::{Asking, Flights, Seat};
 use crate::key::Key;
@@ -12,7 +13,7 @@ use crate::recall::Recalling;
 use crate::slices::Asker;
 use crate::store::{Found, Store};
 use crate::tier::SecondTier;
-use crate::{ForwardReason, Now, conditional, fields, limits};
+use crate::{ForwardReason, Now, conditional, limits};
 use http::{HeaderName, Method, StatusCode};
 use larder_policy::{Engine, Job, JobDone, Slot, Spec, SpecError};
 use larder_units::{ByteSize, Streams};
@@ -47,6 +48,7 @@ pub struct Cache {
     pub(crate) store: Store,
     pub(crate) flights: Flights,
     pub(crate) hash_key: [u8; 16],
+    pub(crate) passage: Passage,
     pub(crate) max_object: u64,
     /// 0 where there are none.
     pub(crate) slice_bytes: u64,
@@ -76,6 +78,7 @@ impl Cache {
             store: Store::new(engine),
             flights: Flights::new(),
             hash_key: config.hash_key,
+            passage: Passage::of(&config.hash_key),
             max_object,
             slice_bytes,
             generations: 0,
@@ -143,8 +146,9 @@ impl Cache {
         let held = held.map(|slot| self.store.get_mut(slot).clone());
         let opening = if may_store { self.opening(request, hash, held.as_ref(), now) } else { None };
         let mut lead = None;
-        // What a cache of our name has sent may be our own, come back in a circle: it would wait for itself.
-        if may_store && reason != ForwardReason::Request && fields::times_passed(request.headers) == 0 {
+        // Our own, come back in a circle, would wait for itself. (Two caches that are each other's origin can make requests of both wait for each other,
+        // until the host gives up: no more than a wrong configuration deserves.)
+        if may_store && reason != ForwardReason::Request && !self.passage.may_be_in(request.headers) {
             // A client's own condition or range may bring a 304 or a part, of which others have nothing.
             let may_lead = held.is_some() || opening.is_some() || !conditional::asks_for_less(request.headers);
             let asking = Asking { headers: request.headers, wishes, reason, now };
@@ -159,7 +163,7 @@ impl Cache {
         }
         let mut exchange = match recalls {
             // It is counted when it is forwarded after all.
-            true => exchange(request, key, hash, reason, now),
+            true => self.exchange(request, key, hash, reason, now),
             false => self.forward(request, key, hash, reason, now),
         };
         exchange.recalling = if recalls { Recalling::Any } else { Recalling::No };
@@ -253,13 +257,20 @@ impl Cache {
         now: Now,
     ) -> Box<Exchange> {
         self.counters.forward(reason);
-        exchange(request, key, hash, reason, now)
+        self.exchange(request, key, hash, reason, now)
     }
-}
 
-fn exchange(request: &RequestHead<'_>, key: Key<'_>, hash: u64, reason: ForwardReason, now: Now) -> Box<Exchange> {
-    let method = request.method.clone();
-    Box::new(Exchange::new(key.into_owned(), hash, method, request.version, reason, now.time))
+    fn exchange(
+        &self,
+        request: &RequestHead<'_>,
+        key: Key<'_>,
+        hash: u64,
+        reason: ForwardReason,
+        now: Now,
+    ) -> Box<Exchange> {
+        let (method, version) = (request.method.clone(), request.version);
+        Box::new(Exchange::new(key.into_owned(), hash, method, version, &self.passage, reason, now.time))
+    }
 }
 
 /// Requests that the cache has no part in.

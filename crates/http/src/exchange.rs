@@ -2,6 +2,7 @@
 
 use crate::assembly::{Assembled, Source};
 use crate::cache_status::ForwardReason;
+use crate::fields::Passage;
 use crate::flight::{Follower, Lead};
 use crate::key::Key;
 use crate::recall::Recalling;
@@ -116,6 +117,7 @@ pub struct Exchange {
     pub(crate) hash: u64,
     pub(crate) method: Method,
     pub(crate) version: Version,
+    pub(crate) passage: Passage,
     pub(crate) reason: ForwardReason,
     /// When the request was sent: request_time of RFC 9111 §4.2.3.
     pub(crate) asked: Time,
@@ -133,7 +135,7 @@ pub struct Exchange {
     pub(crate) insists: bool,
     /// Others may wait for what comes.
     pub(crate) lead: Option<Lead>,
-    /// The client's fields without those of its connection, kept where the response may need them (Vary, conditions, ranges).
+    /// The client's fields without those of its connection.
     pub(crate) headers: HeaderMap,
     /// Of the slice that is asked for, what is read first.
     pub(crate) part: (u64, Option<u64>),
@@ -173,6 +175,7 @@ impl Exchange {
         hash: u64,
         method: Method,
         version: Version,
+        passage: &Passage,
         reason: ForwardReason,
         asked: Time,
     ) -> Exchange {
@@ -181,6 +184,7 @@ impl Exchange {
             hash,
             method,
             version,
+            passage: passage.clone(),
             reason,
             asked,
             may_store: false,
@@ -196,14 +200,16 @@ impl Exchange {
         }
     }
 
-    /// Turns the client's header fields into those for the origin: without the connection's own, with `Via` and, where something stored
-    /// is to be validated, with its validators. Call it once.
-    pub fn upstream_headers(&mut self, client: HeaderMap) -> HeaderMap {
-        let mut headers = client;
-        fields::strip_hop_by_hop(&mut headers);
-        if self.may_store || self.held.is_some() || self.method == Method::POST {
-            self.headers = headers.clone();
-        }
+    /// Takes the client's header fields. Call it once, before [`Exchange::upstream_headers`].
+    pub fn take_headers(&mut self, client: HeaderMap) {
+        self.headers = client;
+        fields::strip_hop_by_hop(&mut self.headers);
+    }
+
+    /// The header fields for the origin, each time that the request is sent to it: the client's without the connection's own, with `Via` and, where
+    /// something stored is to be validated, with its validators.
+    pub fn upstream_headers(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
         if let Some(stored) = &self.held {
             conditional::set_validators(&mut headers, stored.headers());
         }
@@ -212,7 +218,7 @@ impl Exchange {
             conditional::clear(&mut headers);
         }
         self.ask.set_range(&mut headers);
-        fields::append_passage(&mut headers, self.version);
+        self.passage.append(&mut headers, self.version);
         headers
     }
 
@@ -232,7 +238,7 @@ impl Exchange {
             conditional::clear(&mut headers);
         }
         self.ask.set_range(&mut headers);
-        fields::append_passage(&mut headers, self.version);
+        self.passage.append(&mut headers, self.version);
         headers
     }
 

@@ -4,6 +4,8 @@ use crate::{Now, date};
 use bytes::{Bytes, BytesMut};
 use http::header::{AGE, CONNECTION, CONTENT_LENGTH, DATE, HOST, TRANSFER_ENCODING, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use siphasher::sip::SipHasher13;
+use std::hash::Hasher;
 
 /// Larder's name in `Via` and `Cache-Status`.
 pub const NAME: &str = "larder";
@@ -71,11 +73,47 @@ pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &[u8]) ->
     list(headers, name).any(|member| member.eq_ignore_ascii_case(token))
 }
 
-/// Says on a request to the origin that it has passed here: in `Via`, and in `CDN-Loop` (RFC 8586 §2).
+/// Says on a request to the origin that it has passed a part of Larder that waits for no other request: in `Via`, and in `CDN-Loop` (RFC 8586 §2).
 pub fn append_passage(headers: &mut HeaderMap, version: Version) {
-    append_via(headers, version);
-    headers.append(CDN_LOOP, HeaderValue::from_static(NAME));
+    Passage(HeaderValue::from_static(NAME)).append(headers, version);
 }
+
+/// What a cache adds to `CDN-Loop`: its name, and which of that name it is. Requests that wait for each other must not be the same one, come back in
+/// a circle: it would wait for itself. With the name alone, no cache could collapse what others of its name send it.
+#[derive(Clone, Debug)]
+pub(crate) struct Passage(HeaderValue);
+
+impl Passage {
+    /// Of the cache with this secret, of which it tells nothing.
+    pub(crate) fn of(secret: &[u8; 16]) -> Passage {
+        let mut hasher = SipHasher13::new_with_key(secret);
+        hasher.write(CDN_LOOP.as_str().as_bytes());
+        let member = format!("{NAME}{ID}{:016x}", hasher.finish());
+        Passage(HeaderValue::try_from(member).expect("a token and digits"))
+    }
+
+    /// Says on a request to the origin that it has passed here.
+    pub(crate) fn append(&self, headers: &mut HeaderMap, version: Version) {
+        append_via(headers, version);
+        headers.append(CDN_LOOP, self.0.clone());
+    }
+
+    /// Whether the request may have passed here: it says so, or it has passed a cache of our name that does not say which.
+    pub(crate) fn may_be_in(&self, headers: &HeaderMap) -> bool {
+        let passed = times_passed(headers);
+        if passed == 0 {
+            return false;
+        }
+        let own = self.0.as_bytes();
+        // As we write it; who writes it in another way is nobody we know.
+        let is_other = |member: &&[u8]| {
+            member.len() == own.len() && member.starts_with(&own[..NAME.len() + ID.len()]) && *member != own
+        };
+        list(headers, &CDN_LOOP).filter(is_other).count() < passed
+    }
+}
+
+const ID: &str = ";id=";
 
 /// RFC 9110 §7.6.3: a proxy MUST append itself to `Via`, with the version of the protocol that it received.
 pub(crate) fn append_via(headers: &mut HeaderMap, version: Version) {
@@ -189,6 +227,25 @@ mod tests {
         assert_eq!(copy, original);
         let (a, b) = (original["etag"].as_bytes().as_ptr(), copy["etag"].as_bytes().as_ptr());
         assert_ne!(a, b);
+    }
+
+    /// The fears: a request waits for itself; or a hundred caches in front of one are a hundred requests to the origin for one page.
+    #[test]
+    fn a_request_of_another_cache_of_our_name_is_not_taken_for_our_own() {
+        let (own, other) = (Passage::of(&[1; 16]), Passage::of(&[2; 16]));
+        let mut request = headers(&[("via", "1.1 proxy"), ("cdn-loop", "other;id=0000000000000000")]);
+        assert!(!own.may_be_in(&request));
+        other.append(&mut request, Version::HTTP_11);
+        assert!(!own.may_be_in(&request) && other.may_be_in(&request));
+        let mut forgotten = request.clone();
+        append_via(&mut forgotten, Version::HTTP_11);
+        assert!(own.may_be_in(&forgotten), "a cache of our name whose CDN-Loop somebody has taken away");
+        let mut unnamed = request.clone();
+        append_passage(&mut unnamed, Version::HTTP_11);
+        assert!(own.may_be_in(&unnamed));
+        own.append(&mut request, Version::HTTP_11);
+        assert!(own.may_be_in(&request) && other.may_be_in(&request));
+        assert_eq!(times_passed(&request), 2);
     }
 
     /// The fear: a circle over hosts that take `Via` away, or a client that has it taken away.

@@ -80,7 +80,8 @@
 //!
 //! // The first request goes to the origin.
 //! let Step::Forward(mut exchange) = cache.on_request(&request, at(0)) else { panic!() };
-//! let _for_the_origin = exchange.upstream_headers(HeaderMap::new());
+//! exchange.take_headers(HeaderMap::new());
+//! let _for_the_origin = exchange.upstream_headers();
 //! let mut headers = HeaderMap::new();
 //! headers.insert("cache-control", "max-age=60".parse().unwrap());
 //! headers.insert("content-length", "5".parse().unwrap());

@@ -150,7 +150,7 @@ impl Cache {
             return Reply::Answer(answer);
         }
         let Exchange { key, version, headers: request, .. } = *exchange;
-        let shared = fields::times_passed(&request) == 0;
+        let shared = !self.passage.may_be_in(&request);
         match self.serve(Source { key, version, stored, request, shared }, response, now) {
             Served::AtOnce(answer) => Reply::Answer(answer),
             Served::Assembled(assembled) => Reply::Assemble(assembled, None),

@@ -129,7 +129,7 @@ impl Cache {
         let response = stored.ready(stored.headers()).reply(head.method, head.headers);
         let mut request = head.headers.clone();
         fields::strip_hop_by_hop(&mut request);
-        let shared = fields::times_passed(head.headers) == 0;
+        let shared = !self.passage.may_be_in(head.headers);
         let source = Source { key: key.into_owned(), version: head.version, stored, request, shared };
         match self.serve(source, response, now) {
             Served::AtOnce(answer) => {
@@ -207,6 +207,7 @@ impl Cache {
             source.stored.hash,
             Method::GET,
             source.version,
+            &self.passage,
             ForwardReason::Partial,
             now.time,
         );

@@ -262,6 +262,7 @@ pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     }
     let mut values = fields::list(headers, &CONTENT_LENGTH);
     let first = values.next()?;
-    let digits = first.iter().all(u8::is_ascii_digit) && values.all(|other| other == first);
-    digits.then(|| std::str::from_utf8(first).ok()?.parse().ok())?
+    let digit = |byte: &u8| byte.is_ascii_digit().then(|| u64::from(byte - b'0'));
+    let length = first.iter().try_fold(0u64, |length, byte| length.checked_mul(10)?.checked_add(digit(byte)?));
+    length.filter(|_| values.all(|other| other == first))
 }

@@ -125,7 +125,8 @@ proptest! {
                 }
                 _ => continue,
             };
-            exchange.upstream_headers(asked.clone());
+            exchange.take_headers(asked.clone());
+            exchange.upstream_headers();
             let mut attempts = 0;
             let mut next = Some(exchange);
             while let Some(exchange) = next.take() {

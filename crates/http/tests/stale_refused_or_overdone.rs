@@ -26,7 +26,8 @@ fn one_validates_in_the_background_and_nobody_waits() {
         (&answer.body[..], &answer.headers["cache-status"]),
         (&b"old"[..], &"larder; hit; ttl=-2".parse().unwrap())
     );
-    assert_eq!(exchange.upstream_headers(http::HeaderMap::new())["if-none-match"], "\"1\"");
+    exchange.take_headers(http::HeaderMap::new());
+    assert_eq!(exchange.upstream_headers()["if-none-match"], "\"1\"");
     assert_eq!(stage.ask_store(&get("/")).body, b"old", "one is enough");
     stage.reply(exchange, 200, &[("cache-control", "max-age=10")], "new");
     assert_eq!(stage.ask_store(&get("/")).body, b"new");

@@ -2,7 +2,10 @@
 
 mod stage;
 use http::{StatusCode, Version};
-use larder_http::{Boarding, Completion, Follower, Reader, Refusal, Reply, ResponseHead, Step, UpstreamFailure};
+use larder_http::{
+    Boarding, Cache, Completion, Exchange, Follower, Reader, Refusal, Reply, ResponseHead, Step, UpstreamFailure,
+};
+use larder_units::Streams;
 use stage::{Fields, Request, Stage, get, headers};
 use std::task::{Context, Poll, Waker};
 
@@ -218,6 +221,31 @@ fn who_boards_late_gets_nothing_stale_and_the_true_age() {
         stage.wait(1);
         assert!(is_forwarded(&mut stage, &get("/")), "{control}");
     }
+}
+
+/// The fears: fifty caches in front of one ask it for one page, and the origin is asked fifty times; or a request that has come back in a circle waits
+/// for itself.
+#[test]
+fn requests_of_other_caches_of_our_name_follow_and_our_own_do_not() {
+    let mut stage = Stage::new();
+    let passed = |exchange: &Exchange| {
+        let by = exchange.upstream_headers();
+        Request {
+            headers: ["via", "cdn-loop"].map(|name| (name.parse().unwrap(), by[name].clone())).into_iter().collect(),
+            ..get("/")
+        }
+    };
+    let leader = stage.open(&get("/"));
+    let own = passed(&leader);
+    let another = {
+        let mut config = stage::config(1 << 20, "lru");
+        config.hash_key = [8; 16];
+        let mut edge = Stage { cache: Cache::new(&config, &Streams::new(1)).unwrap(), ..Stage::new() };
+        passed(&edge.open(&get("/")))
+    };
+    let _follower = follow(&mut stage, &another);
+    assert!(is_forwarded(&mut stage, &own));
+    assert!(is_forwarded(&mut stage, &get("/").with("via", "1.1 larder")), "by one that does not say which it is");
 }
 
 /// The fear: a reload is answered with what was asked for before it (RFC 9111 §5.2.1.4).

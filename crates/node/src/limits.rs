@@ -135,7 +135,7 @@ pub const WARNINGS: Duration = Duration::from_secs(1);
 /// Threads that read from a disk tier. A disk in the page cache needs one; a solid one answers several at once.
 pub const DISK_READERS: usize = 4;
 
-/// Reads that wait for a disk tier, some 200 bytes each; past it, the origin is asked instead. What is read of responses is reserved before, and of Data the
+/// Reads that wait for a disk tier, some 200 bytes each and the value's; past it, the origin is asked instead. What is read of responses is reserved before, and of Data the
 /// forwarder has its own bound (`larder_forwarder::limits::RECALLS`); consumers with a window ask for hundreds of segments at once.
 pub const DISK_READS_WAITING: usize = 2048;
 

@@ -195,13 +195,15 @@ fn a_body_that_nobody_takes_is_not_asked_for() {
     client.get_mut().write_all(EXPECTING).unwrap();
     let seen = read_response(&mut client, false);
     assert_eq!((seen.status, seen.text().as_str()), (413, "no\n"), "and nothing before it");
+    assert_eq!(seen.header("connection"), "close", "a client that sends it all the same must not");
     drop((client, node));
     origin.join().unwrap();
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let node = Node::of(gone);
     let mut client = connect(&node);
     client.get_mut().write_all(EXPECTING).unwrap();
-    assert_eq!(read_response(&mut client, false).status, 502);
+    let seen = read_response(&mut client, false);
+    assert_eq!((seen.status, seen.header("connection")), (502, "close"));
 }
 
 /// The fear: an origin that refuses a body before it comes takes it for a request when it does, and somebody else gets the answer.

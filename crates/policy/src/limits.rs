@@ -24,6 +24,9 @@ pub const FILTER_MAX_TABLE: u64 = 1 << 24;
 /// Smallest counter table of Filter: 2 KB.
 pub const FILTER_MIN_TABLE: u64 = 1 << 10;
 
+/// Slots that Filter's derived table begins with: 128 KB, 512 requests of history. Fewer would save nothing that shows.
+pub const FILTER_FIRST_TABLE: usize = 1 << 16;
+
 /// Slots of Filter's table a request of its window: at most 1/128 false positives. The paper has 168 at C = 1e5. They add to an insertion
 /// ratio of about .03, so 1/32 would double it.
 pub const FILTER_SLOTS_A_REQUEST: u64 = 128;

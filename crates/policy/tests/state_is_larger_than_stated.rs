@@ -51,3 +51,23 @@ fn state_is_larger_than_stated() {
         }
     }
 }
+
+/// The fear: a large cache that has seen nothing yet has a table of many megabytes, of which each of its first thousands of requests touches another
+/// page; or what was counted before the table grew is forgotten.
+#[test]
+fn a_filter_that_has_seen_nothing_is_as_large_as_one_that_is_full() {
+    let mut owner = Owner::new(&"filter+fifo".parse().unwrap(), 512 << 20, 1);
+    let begun = owner.engine.state_bytes();
+    assert!(begun < 256 << 10, "{begun} bytes");
+    owner.request(0, 8 << 10, Time::ZERO);
+    let others = 60_000;
+    (1..=others).for_each(|id| drop(owner.request(id, 8 << 10, Time::ZERO)));
+    assert!(owner.engine.state_bytes() > 16 << 20, "128 slots of 16 bits a request: 60000 need 2^23");
+    assert!(!owner.request(0, 8 << 10, Time::ZERO), "not stored at its first request");
+    assert!(owner.request(0, 8 << 10, Time::ZERO), "but at its second");
+    let stored = owner.engine.len();
+    assert!(
+        stored <= 1 + others as usize / 100,
+        "{stored} objects by false positives, of which q/h are to be expected"
+    );
+}

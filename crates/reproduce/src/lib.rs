@@ -109,6 +109,9 @@ pub struct Paper {
     pub citation: &'static str,
     experiments: &'static [(&'static str, Run)],
     testbed: &'static [(&'static str, Run)],
+    /// Minutes on two idle cores, at the quick scale and at the full one, of experiments that wait more than they compute.
+    minutes: &'static [(&'static str, [u64; 2])],
+    builds_networks: bool,
 }
 
 /// The papers, in alphabetical order.
@@ -123,6 +126,17 @@ impl Paper {
     /// Those of its experiments that are run with real servers beside Larder's, where they can be run without as well.
     pub fn on_testbed(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.testbed.iter().map(|(name, _)| *name)
+    }
+
+    /// By estimate, minutes on two idle cores of an experiment at a scale; `None` where nobody says.
+    pub fn minutes(&self, experiment: &str, scale: Scale) -> Option<u64> {
+        let (_, [quick, full]) = self.minutes.iter().find(|(name, _)| *name == experiment)?;
+        Some(if scale == Scale::Quick { *quick } else { *full })
+    }
+
+    /// Whether it builds networks of namespaces, which stand until they are taken down: it ends by itself where [`Watch::is_stopped`].
+    pub fn builds_networks(&self) -> bool {
+        self.builds_networks
     }
 
     fn runs(&self, testbed: bool) -> &'static [(&'static str, Run)] {
@@ -173,7 +187,17 @@ pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Err
     let begun = std::time::Instant::now();
     request.paper.check(request.testbed, request.only)?;
     let mut report = Report::new(request);
+    let minutes: Vec<(&str, u64)> =
+        request.names().filter_map(|name| Some((name, request.paper.minutes(name, request.scale)?))).collect();
+    if !minutes.is_empty() {
+        let each: Vec<String> = minutes.iter().map(|(name, minutes)| format!("{name} {minutes}")).collect();
+        let all: u64 = minutes.iter().map(|(_, minutes)| minutes).sum();
+        watch.warn(&format!("about {all} minutes on two idle cores: {}", each.join(", ")));
+    }
     for (name, run) in request.runs() {
+        if watch.is_stopped() {
+            return Err(Error::interrupted());
+        }
         let section = run(request, watch)?;
         report.sections.push(section);
         report.missing.retain(|missing| missing != name);
@@ -186,6 +210,12 @@ pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Err
 /// Why a reproduction could not be made: one line.
 #[derive(Debug)]
 pub struct Error(pub(crate) String);
+
+impl Error {
+    fn interrupted() -> Error {
+        Error("interrupted".into())
+    }
+}
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

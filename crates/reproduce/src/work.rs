@@ -13,6 +13,10 @@ pub trait Watch: Sync {
     fn advance(&self, units: u64);
     /// Something was left out, and why: one line.
     fn warn(&self, line: &str);
+    /// Whether the work is to end: what builds networks takes them down first ([`Paper::builds_networks`](crate::Paper::builds_networks)).
+    fn is_stopped(&self) -> bool {
+        false
+    }
     /// An experiment has ended; all that the report can say by now.
     ///
     /// # Errors
@@ -41,12 +45,8 @@ pub fn thread_time() -> Duration {
 /// Runs all `tasks`, a thread a core, and gives their results in the tasks' order. Each thread takes the next task that nobody has, so the
 /// long ones should come first.
 pub fn on_all_cores<T: Send, R: Send>(tasks: Vec<T>, run: impl Fn(T) -> R + Sync) -> Vec<R> {
-    on_threads(std::thread::available_parallelism().map_or(1, usize::from), tasks, run)
-}
-
-/// The same on so many threads: for tasks that mostly wait.
-pub(crate) fn on_threads<T: Send, R: Send>(threads: usize, tasks: Vec<T>, run: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let threads = threads.min(tasks.len());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores.min(tasks.len());
     let queue = Mutex::new(tasks.into_iter().enumerate());
     // Poisoned only by a panic, which the scope passes on.
     let next = || queue.lock().ok()?.next();

@@ -195,10 +195,9 @@ fn take_down(name: &str, namespaces: &[String]) -> Result<(), Error> {
             return Err(Error(format!("processes of the testbed {name} do not end: {}", pids.join(" "))));
         }
     }
-    for namespace in &standing()? {
-        run("ip", &["netns", "delete", namespace])?;
-    }
-    Ok(())
+    // One program for all of them.
+    let lines: String = standing()?.iter().map(|namespace| format!("netns delete {namespace}\n")).collect();
+    run_with("ip", &["-batch", "-"], &lines).map(drop)
 }
 
 /// The processes in these namespaces: those whose network is the file's. One look at each process, where `ip netns pids` takes one a namespace.

@@ -135,15 +135,13 @@ impl World {
     fn put(&mut self, number: u8, tag: u32) {
         self.versions += 1;
         let length = self.stream.below(self.longest);
-        let held = self.log.look_up(&key(number), Some(tag)).is_some();
         self.log.request(&key(number), self.now);
         let put = self.log.put(&key(number), tag, value(number, tag, self.versions, length), self.now);
         let history = self.histories.entry((number, tag)).or_default();
         match put {
             Put::Stored => history.events.push(Event::Put(self.versions)),
-            // The one before goes with it.
-            _ if held => history.events.push(Event::Removed),
-            _ => {}
+            // The one before goes with it, also where the policy had let it go.
+            _ => history.events.push(Event::Removed),
         }
     }
 
@@ -192,7 +190,7 @@ impl World {
 
     fn read(&mut self, number: u8, tag: u32) -> Option<u64> {
         let lookup = self.log.look_up(&key(number), Some(tag))?;
-        let read = lookup.run(&self.disk);
+        let read = lookup.run(&self.disk, lookup.room());
         let recalled = self.log.finish(&lookup, read)?;
         assert!(self.log.is_current(&key(number), recalled.position));
         let text = String::from_utf8_lossy(&recalled.value).into_owned();

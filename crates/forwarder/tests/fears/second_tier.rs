@@ -65,7 +65,7 @@ impl Shelf {
     }
 
     fn read(&mut self, lookup: &Lookup) -> Option<Recalled> {
-        let found = lookup.run(&*self.storage);
+        let found = lookup.run(&*self.storage, lookup.room());
         let found = self.log.finish(lookup, found)?;
         Some(Recalled { record: found.value, position: found.position })
     }
@@ -695,7 +695,6 @@ fn something_wrong_is_served_in_some_life() {
         seen.late += life.seen.late;
         answered += life.answered;
     }
-    eprintln!("{seen:?} {answered}");
     // It happened.
     let TierCounters { hits, unfit, failed, late, .. } = seen;
     assert!(hits > 100 && unfit > 20 && failed > 20 && late > 20, "{seen:?} {answered}");

@@ -123,7 +123,8 @@ impl Stage {
             Step::Refresh(answer, _) => seen(answer, None),
             Step::Follow(_) | Step::Assemble(_) => panic!("somebody else is asking"),
             Step::Forward(mut exchange) => {
-                let asked = exchange.upstream_headers(request.headers.clone());
+                exchange.take_headers(request.headers.clone());
+                let asked = exchange.upstream_headers();
                 let mut seen = self.reply(exchange, status, fields, body);
                 seen.asked.get_or_insert(asked);
                 seen
@@ -151,7 +152,7 @@ impl Stage {
     pub fn open(&mut self, request: &Request) -> Box<Exchange> {
         match self.cache.on_request(&request.head(), self.now) {
             Step::Forward(mut exchange) => {
-                exchange.upstream_headers(request.headers.clone());
+                exchange.take_headers(request.headers.clone());
                 exchange
             }
             step => panic!("{step:?}"),

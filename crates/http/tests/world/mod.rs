@@ -156,7 +156,8 @@ impl World {
             }
             Step::Assemble(assembled) => self.assemble(assembled),
             Step::Forward(mut exchange) => {
-                let headers = exchange.upstream_headers(request.headers.clone());
+                exchange.take_headers(request.headers.clone());
+                let headers = exchange.upstream_headers();
                 self.forward(exchange, headers)
             }
             step => panic!("{step:?}"),

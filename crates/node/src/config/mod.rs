@@ -152,7 +152,10 @@ impl std::error::Error for ConfigError {}
 fn explain(error: &toml::de::Error, text: &str, source: &str) -> String {
     let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
     let place = line.map_or(source.to_owned(), |line| format!("{source}:{line}"));
-    let message = error.message().lines().collect::<Vec<_>>().join(" ");
+    let mut message = error.message().lines().collect::<Vec<_>>().join(" ");
+    if let Some(said) = ["usize", "u64", "u32", "u16", "u8"].iter().find_map(|name| message.strip_suffix(name)) {
+        message = format!("{said}a whole number, 0 or more");
+    }
     let mut quoted = message.split('`').skip(1).step_by(2);
     let suggestion = match quoted.next() {
         Some(unknown) if message.starts_with("unknown field") || message.starts_with("unknown variant") => quoted
@@ -257,6 +260,9 @@ mod tests {
                 &["larder.toml", "[http.disk] policy"],
             ),
             ("[ndn]\nshards = 65", &["larder.toml:2", "64"]),
+            ("[ndn]\nshards = -1", &["larder.toml:2", "-1", "a whole number, 0 or more"]),
+            ("[http]\nthreads = \"many\"", &["larder.toml:2", "many", "a whole number, 0 or more"]),
+            ("[[ndn.route]]\ncost = -2", &["larder.toml:", "-2", "0 or more"]),
             ("[ndn]\nlargest_packet = \"1MiB\"", &["larder.toml:2", "64KiB"]),
             (
                 "[ndn]\nudp_multicast_groups = [\"192.0.2.1:6363\"]",

@@ -73,11 +73,11 @@ struct State<M> {
 
 struct Read {
     lookup: Lookup,
-    answer: Answer,
+    /// Of the thread that asks.
+    room: Vec<u8>,
+    /// It holds what the reading takes of the budget: until it has ended, also where nobody waits for it any more.
+    answer: Box<dyn FnOnce(Option<Recalled>) + Send>,
 }
-
-/// Is told what was read.
-type Answer = Box<dyn FnOnce(Option<Recalled>) + Send>;
 
 /// What becomes of a [`Disk::recall_then`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,36 +175,39 @@ impl<M: Marks + Send + 'static> Disk<M> {
 
     /// Reads the value with this tag, or else the newest one; nothing where the disk has more to do than it can, or hangs, or where `hold` has no room for
     /// so many bytes.
-    pub async fn recall<R>(
+    pub async fn recall<R: Send + 'static>(
         &self,
         key: &[u8],
         tag: Option<u32>,
         hold: impl FnOnce(u64) -> Option<R>,
     ) -> Option<(Recalled, R)> {
-        let (answered, room) = {
+        let answered = {
             let mut state = self.lock();
             let lookup = state.log.look_up(key, tag)?;
-            let Some(room) = hold(lookup.bytes()) else {
+            let Some(held) = hold(lookup.bytes()) else {
                 state.reads_refused += 1;
                 return None;
             };
             if lookup.is_in_memory() {
                 drop(state);
-                let found = lookup.run(&self.0.file);
-                return Some((self.lock().log.finish(&lookup, found)?, room));
+                let found = lookup.run(&self.0.file, lookup.room());
+                return Some((self.lock().log.finish(&lookup, found)?, held));
             }
-            let (answer, answered) = oneshot::channel();
+            let (sender, answered) = oneshot::channel();
             let queue = state.reads.as_ref()?;
-            // Who asked may have gone.
-            let answer = Box::new(|recalled| drop(answer.send(recalled)));
-            if queue.try_send(Read { lookup, answer }).is_err() {
+            let room = lookup.room();
+            let answer = Box::new(move |found: Option<Recalled>| {
+                // Who asked may have gone.
+                let _ = sender.send(found.map(|found| (found, held)));
+            });
+            if queue.try_send(Read { lookup, room, answer }).is_err() {
                 state.reads_refused += 1;
                 return None;
             }
-            (answered, room)
+            answered
         };
         match timeout(limits::DISK_PATIENCE, answered).await {
-            Ok(answer) => Some((answer.ok().flatten()?, room)),
+            Ok(answer) => answer.ok().flatten(),
             Err(_) => {
                 self.lock().reads_refused += 1;
                 None
@@ -223,13 +226,13 @@ impl<M: Marks + Send + 'static> Disk<M> {
         let Some(lookup) = state.log.look_up(key, None) else { return Asked::Absent };
         if lookup.is_in_memory() {
             drop(state);
-            let found = lookup.run(&self.0.file);
+            let found = lookup.run(&self.0.file, lookup.room());
             let recalled = self.lock().log.finish(&lookup, found);
             answer(recalled);
             return Asked::Reading;
         }
-        let answer = Box::new(answer);
-        let is_taken = state.reads.as_ref().is_some_and(|reads| reads.try_send(Read { lookup, answer }).is_ok());
+        let read = Read { room: lookup.room(), lookup, answer: Box::new(answer) };
+        let is_taken = state.reads.as_ref().is_some_and(|reads| reads.try_send(read).is_ok());
         if !is_taken {
             state.reads_refused += 1;
             return Asked::Refused;
@@ -357,8 +360,8 @@ impl<M: Marks + Send + 'static> Disk<M> {
     fn read(&self, waiting: &Mutex<Receiver<Read>>) {
         loop {
             let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(Read { lookup, answer }) = next else { return };
-            let found = lookup.run(&self.0.file);
+            let Ok(Read { lookup, room, answer }) = next else { return };
+            let found = lookup.run(&self.0.file, room);
             let recalled = self.lock().log.finish(&lookup, found);
             answer(recalled);
         }
@@ -424,8 +427,13 @@ mod tests {
         disk.stop();
         let (reads, nobody) = sync_channel(1);
         disk.lock().reads = Some(reads);
-        assert!(disk.recall(b"key", None, Some).await.is_none());
+        let room = Arc::new(());
+        let hold = |_| Some(Arc::clone(&room));
+        assert!(disk.recall(b"key", None, hold).await.is_none());
+        assert_eq!(Arc::strong_count(&room), 2, "what is still to be read takes its room");
+        disk.lock().reads = None;
         drop(nobody);
+        assert_eq!(Arc::strong_count(&room), 1);
         disk.with(|log, now| log.remove(b"key", now));
         let error = disk.settle().await.unwrap_err();
         assert!(error.contains("tier") && error.contains("not synced"), "{error}");

@@ -96,7 +96,7 @@ async fn deliver(proxy: Arc<Proxy>, mut assembly: Assembly, way: &Way, sender: &
 
 async fn ask(proxy: &Arc<Proxy>, exchange: Box<Exchange>, way: &Way) -> Result<Reader, &'static str> {
     let place = proxy.place().await;
-    let response = proxy.ask(Method::GET, way, exchange.retry_headers(), Upload::empty()).await;
+    let response = proxy.ask(Method::GET, way, || exchange.retry_headers(), Upload::empty()).await;
     let Ok(response) = response else {
         proxy.slice_failed(exchange);
         return Err("the origin failed");

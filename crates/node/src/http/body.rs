@@ -13,6 +13,7 @@ use std::error::Error;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::sync::oneshot;
@@ -177,13 +178,23 @@ pub(crate) struct Coming {
     body: Timed<Incoming>,
     /// The client waits until it is asked for it.
     expects: bool,
+    /// It has been asked for.
+    asked: Arc<AtomicBool>,
     /// Until the origin asks for it, or has had its time.
     held: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl Upload {
     pub(super) fn new(body: Incoming, expects: bool) -> Upload {
-        Upload::Coming(Coming { body: Timed::new(body), expects, held: None })
+        Upload::Coming(Coming { body: Timed::new(body), expects, asked: Arc::default(), held: None })
+    }
+
+    /// Where the client waits until it is asked for its body: whether it has been.
+    pub(super) fn asked(&self) -> Option<Arc<AtomicBool>> {
+        match self {
+            Upload::Coming(Coming { expects: true, asked, .. }) => Some(Arc::clone(asked)),
+            _ => None,
+        }
     }
 
     pub(crate) fn empty() -> Upload {
@@ -248,10 +259,13 @@ impl Body for Upload {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
-            Upload::Coming(Coming { body, held, .. }) => {
+            Upload::Coming(Coming { body, held, expects, asked }) => {
                 if let Some(wait) = held {
                     ready!(wait.as_mut().poll(cx));
                     *held = None;
+                }
+                if *expects {
+                    asked.store(true, Ordering::Relaxed);
                 }
                 Pin::new(body).poll_frame(cx)
             }

@@ -33,9 +33,13 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for ClientStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.framing.has_refused() {
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        self.framing.pass(&mut buffer.filled_mut()[before..]);
+        let passed = self.framing.pass(&mut buffer.filled_mut()[before..]);
+        buffer.set_filled(before + passed);
         Poll::Ready(Ok(()))
     }
 }

@@ -67,8 +67,14 @@ impl Server {
         (tls.is_some() || uri.scheme() == Some(&Scheme::HTTP)).then_some(Server { authority, host, port, tls, idle })
     }
 
-    /// Asks. The fields are complete, `Host` among them; the target is in origin form.
-    pub(crate) async fn ask(self: &Arc<Self>, mut request: Request<Upload>) -> Result<Response<OriginBody>, Failed> {
+    /// Asks. The fields are complete, `Host` among them; the target is in origin form. `again` makes the same request where it may be sent twice, which
+    /// is rare: a copy of each would cost a fiftieth of a miss.
+    pub(crate) async fn ask(
+        self: &Arc<Self>,
+        mut request: Request<Upload>,
+        again: impl Fn() -> Request<Upload>,
+    ) -> Result<Response<OriginBody>, Failed> {
+        let may_repeat = request.method().is_idempotent() && request.body().is_end_stream();
         let mut kept_may_serve = true;
         loop {
             let (mut sender, is_fresh) = match kept_may_serve.then(|| self.take()).flatten() {
@@ -82,7 +88,6 @@ impl Server {
                     }
                 },
             };
-            let spare = if is_fresh { None } else { spare(&request) };
             // Answered before it was asked for, a body may be read as one, or as the next request: nobody else shall get what comes then.
             let is_held = request.body().is_held();
             match sender.try_send_request(request).await {
@@ -91,10 +96,10 @@ impl Server {
                     return Ok(response.map(|body| OriginBody::received(body, lease)));
                 }
                 // A fresh one fails for a reason; a kept one perhaps because the server closed it just now.
-                Err(mut error) => match (error.take_message(), spare) {
-                    (Some(again), _) if !is_fresh => request = again,
-                    (None, Some(again)) if classify(error.error()).0 == UpstreamFailure::Unreachable => {
-                        (request, kept_may_serve) = (again, false);
+                Err(mut error) => match error.take_message() {
+                    Some(unsent) if !is_fresh => request = unsent,
+                    None if !is_fresh && may_repeat && classify(error.error()).0 == UpstreamFailure::Unreachable => {
+                        (request, kept_may_serve) = (again(), false);
                     }
                     _ => return Err(classify(error.error())),
                 },
@@ -171,19 +176,6 @@ async fn first_of(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     }
 }
 
-/// The same once more, where it may be sent twice.
-fn spare(request: &Request<Upload>) -> Option<Request<Upload>> {
-    if !request.method().is_idempotent() || !request.body().is_end_stream() {
-        return None;
-    }
-    let mut spare = Request::new(Upload::empty());
-    *spare.method_mut() = request.method().clone();
-    *spare.uri_mut() = request.uri().clone();
-    *spare.headers_mut() = request.headers().clone();
-    *spare.extensions_mut() = request.extensions().clone();
-    Some(spare)
-}
-
 /// The connection runs by itself until either side ends it.
 async fn speak(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> io::Result<SendRequest<Upload>> {
     let shaken = http1::Builder::new().max_buf_size(limits::BUFFER_BYTES).handshake(TokioIo::new(stream)).await;
@@ -242,6 +234,10 @@ mod tests {
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+    fn nothing() -> Request<Upload> {
+        Request::new(Upload::empty())
+    }
+
     fn server(address: SocketAddr) -> Arc<Server> {
         Arc::new(Server::new(&format!("http://{address}").parse().unwrap(), None).unwrap())
     }
@@ -260,7 +256,7 @@ mod tests {
             socket.set_nonblocking(true).unwrap();
             let _ = socket.connect(&address);
         }
-        let asked = server(address.as_socket().unwrap()).ask(Request::new(Upload::empty())).await;
+        let asked = server(address.as_socket().unwrap()).ask(nothing(), nothing).await;
         let (failure, text) = asked.err().unwrap();
         assert_eq!(failure, UpstreamFailure::Unreachable, "{text}");
     }
@@ -311,7 +307,7 @@ mod tests {
             unreachable!()
         });
         for _ in 0..3 {
-            let mut body = server.ask(Request::new(Upload::empty())).await.ok().unwrap().into_body();
+            let mut body = server.ask(nothing(), nothing).await.ok().unwrap().into_body();
             while std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx)).await.is_some() {}
             drop(body);
             // The other side may close meanwhile.
@@ -344,9 +340,12 @@ mod tests {
             requests
         });
         let asked = async |method: Method| {
-            let mut request = Request::new(Upload::empty());
-            *request.method_mut() = method;
-            let answered = server.ask(request).await.is_ok();
+            let request = || {
+                let mut request = Request::new(Upload::empty());
+                *request.method_mut() = method.clone();
+                request
+            };
+            let answered = server.ask(request(), request).await.is_ok();
             tokio::time::sleep(Duration::from_millis(50)).await;
             answered
         };

@@ -6,7 +6,7 @@ use super::disk::{self, HttpDisk};
 use super::errand::{Errand, introduce};
 use super::limits;
 use super::upstream::Origins;
-use ::http::header::CONTENT_LENGTH;
+use ::http::header::{CONNECTION, CONTENT_LENGTH};
 use ::http::request::Parts;
 use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use bytes::Bytes;
@@ -140,16 +140,20 @@ impl Proxy {
         Arc::clone(&self.under_way).acquire_owned().await.ok()
     }
 
-    /// Asks the origin with fields that the cache has made.
+    /// Asks the origin with fields that the cache makes.
     pub(super) async fn ask(
         &self,
         method: Method,
         way: &Way,
-        mut headers: HeaderMap,
+        fields: impl Fn() -> HeaderMap + Send + Sync,
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
-        introduce(&mut headers, way);
-        self.origins().ask(method, way, headers, body).await
+        let introduced = || {
+            let mut headers = fields();
+            introduce(&mut headers, way);
+            headers
+        };
+        self.origins().ask(method, way, &introduced, body).await
     }
 
     /// A response whose body is put together from slices.
@@ -240,6 +244,7 @@ impl Proxy {
         body: Incoming,
     ) -> Response<Outgoing> {
         let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body, errand.expects) };
+        let asked = upload.asked();
         let place = self.place().await;
         let is_shared = exchange.is_shared();
         let forwarding = Box::pin(async move {
@@ -256,7 +261,12 @@ impl Proxy {
             }
             response
         });
-        if is_shared { GoesOn(Some(forwarding)).await } else { forwarding.await }
+        let mut response = if is_shared { GoesOn(Some(forwarding)).await } else { forwarding.await };
+        // RFC 9110 §10.1.1: who answers without the body says whether the connection ends. It does: the client may send it all the same.
+        if asked.is_some_and(|asked| !asked.load(Ordering::Relaxed)) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
     }
 
     /// Validates in the background what has just been served stale.
@@ -306,8 +316,8 @@ impl Proxy {
         };
         let way = errand.way();
         let Parts { method, headers, .. } = errand.parts;
-        let headers = exchange.upstream_headers(headers);
-        let mut asked = self.ask(method.clone(), &way, headers, upload).await;
+        exchange.take_headers(headers);
+        let mut asked = self.ask(method.clone(), &way, || exchange.upstream_headers(), upload).await;
         loop {
             let (head, body) = match asked {
                 Ok(response) => response.into_parts(),
@@ -336,7 +346,7 @@ impl Proxy {
                 }
                 Reply::Retry(again) => {
                     exchange = again;
-                    asked = self.ask(method.clone(), &way, exchange.retry_headers(), Upload::empty()).await;
+                    asked = self.ask(method.clone(), &way, || exchange.retry_headers(), Upload::empty()).await;
                 }
             }
         }

@@ -32,6 +32,9 @@ pub(super) struct Origins {
     named: Option<Arc<Handle>>,
 }
 
+/// Makes the fields of a request, each time that it is sent. They are complete, `Host` among them.
+pub(super) type Fields<'a> = &'a (dyn Fn() -> HeaderMap + Send + Sync);
+
 /// One origin and its servers. Without servers, it is the generated one.
 struct Group {
     config: OriginGroup,
@@ -102,12 +105,12 @@ impl Origins {
         &self.authority
     }
 
-    /// Asks. The fields are complete, `Host` among them.
+    /// Asks.
     pub(super) async fn ask(
         &self,
         method: Method,
         way: &Way,
-        headers: HeaderMap,
+        fields: Fields<'_>,
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
         let Way { host, target, .. } = way;
@@ -117,9 +120,9 @@ impl Origins {
                 && (group.config.path == "/" || target.path().starts_with(&group.config.path))
         };
         match self.groups.iter().find(fits) {
-            Some(group) if !group.servers.is_empty() => group.ask(method, way, headers, body).await,
-            _ if let Some(edge) = &self.named => named::ask(edge, method, host, target.clone(), headers, body).await,
-            _ => Ok(origin::respond(&method, target, &headers).await.map(OriginBody::Generated)),
+            Some(group) if !group.servers.is_empty() => group.ask(method, way, fields, body).await,
+            _ if let Some(edge) = &self.named => named::ask(edge, method, host, target.clone(), fields(), body).await,
+            _ => Ok(origin::respond(&method, target, &fields()).await.map(OriginBody::Generated)),
         }
     }
 
@@ -188,22 +191,18 @@ impl Group {
         &self,
         method: Method,
         way: &Way,
-        headers: HeaderMap,
+        fields: Fields<'_>,
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
         let Way { host, target, interims, .. } = way;
-        let may_repeat = self.servers.len() > 1 && method.is_idempotent() && body.is_end_stream();
-        let key = servers::key(&[host.as_bytes(), target.as_str().as_bytes()]);
-        let (mut tried, mut headers, mut body) = (Tried::default(), Some(headers), Some(body));
+        let several = self.servers.len() > 1;
+        let may_repeat = several && method.is_idempotent() && body.is_end_stream();
+        let key = if several { servers::key(&[host.as_bytes(), target.as_str().as_bytes()]) } else { 0 };
+        let (mut tried, mut body) = (Tried::default(), Some(body));
         let mut failed = UpstreamFailure::Unreachable;
         while let Some(at) = self.next(key, &mut tried) {
-            let fields = if may_repeat { headers.clone() } else { headers.take() };
             let body = body.take().unwrap_or_else(Upload::empty);
-            let fields = fields.unwrap_or_default();
-            let asked = {
-                let server = &self.servers[at].server;
-                ask_http(server, method.clone(), target.clone(), fields, body, interims.as_ref()).await
-            };
+            let asked = ask_http(&self.servers[at].server, &method, target, fields, body, interims.as_ref()).await;
             // A client that breaks off its upload says nothing of the origin.
             if !matches!(&asked, Err((UpstreamFailure::Upload, _))) {
                 self.learn(at, asked.as_ref().err());
@@ -239,11 +238,11 @@ impl Group {
     async fn probe(&self, at: usize, path: PathAndQuery) {
         let server = &self.servers[at].server;
         let authority = &server.authority;
-        let mut headers = HeaderMap::new();
-        if let Ok(host) = HeaderValue::from_str(authority.as_str()) {
-            headers.insert(HOST, host);
-        }
-        let asked = ask_http(server, Method::GET, path, headers, Upload::empty(), None);
+        let fields = || {
+            let host = HeaderValue::from_str(authority.as_str()).ok();
+            host.into_iter().map(|host| (HOST, host)).collect()
+        };
+        let asked = ask_http(server, &Method::GET, &path, &fields, Upload::empty(), None);
         let answer = tokio::time::timeout(limits::PROBE, asked).await;
         let well = matches!(&answer, Ok(Ok(response)) if response.status().as_u16() < 400);
         if self.state().on_probe(at, well) {
@@ -255,31 +254,34 @@ impl Group {
 
 async fn ask_http(
     server: &Arc<Server>,
-    method: Method,
-    target: PathAndQuery,
-    headers: HeaderMap,
-    mut body: Upload,
+    method: &Method,
+    target: &PathAndQuery,
+    fields: Fields<'_>,
+    body: Upload,
     interims: Option<&Turn>,
 ) -> Result<Response<OriginBody>, Failed> {
-    let gate = body.gate();
-    let mut request = Request::new(body);
-    *request.method_mut() = method;
-    *request.uri_mut() = Uri::from(target);
-    *request.headers_mut() = headers;
-    if gate.is_some() {
-        request.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
-    }
-    if gate.is_some() || interims.is_some() {
-        let interims = interims.cloned();
-        hyper::ext::on_informational(&mut request, move |response| match (&gate, &interims) {
-            // hyper says so to the client when its body is asked for.
-            (Some(gate), _) if response.status() == StatusCode::CONTINUE => gate.open(),
-            (_, Some(turn)) => turn.send(response.status(), response.version(), response.headers()),
-            _ => {}
-        });
-    }
+    let request = |mut body: Upload| {
+        let gate = body.gate();
+        let mut request = Request::new(body);
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = Uri::from(target.clone());
+        *request.headers_mut() = fields();
+        if gate.is_some() {
+            request.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
+        }
+        if gate.is_some() || interims.is_some() {
+            let interims = interims.cloned();
+            hyper::ext::on_informational(&mut request, move |response| match (&gate, &interims) {
+                // hyper says so to the client when its body is asked for.
+                (Some(gate), _) if response.status() == StatusCode::CONTINUE => gate.open(),
+                (_, Some(turn)) => turn.send(response.status(), response.version(), response.headers()),
+                _ => {}
+            });
+        }
+        request
+    };
     let late = || (UpstreamFailure::TimedOut, format!("no response within {:?}", limits::RESPONSE));
-    match tokio::time::timeout(limits::RESPONSE, server.ask(request)).await {
+    match tokio::time::timeout(limits::RESPONSE, server.ask(request(body), || request(Upload::empty()))).await {
         // RFC 9110 §15.2.2: it MUST NOT, since `Upgrade` was not sent.
         Ok(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
             Err((UpstreamFailure::Malformed, "it switches protocols, which nobody asked for".to_owned()))

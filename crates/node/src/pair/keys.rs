@@ -40,6 +40,28 @@ impl KeyFiles {
         }
     }
 
+    /// What the edge signs requests in full by, where the two share a secret: of a key pair it has the public half alone.
+    ///
+    /// # Errors
+    /// As [`KeyFiles::signer`].
+    pub(super) fn request_signer(&self, table: &str) -> Result<Option<Arc<dyn Signer>>, String> {
+        let mut name = Name::root();
+        name.push_generic(b"KEY").push_generic(b"edge");
+        self.shared(table, |secret| Arc::new(HmacSigner::new(secret, name)) as _)
+    }
+
+    /// What the far node believes such requests by.
+    ///
+    /// # Errors
+    /// As [`KeyFiles::signer`].
+    pub(super) fn request_verifier(&self, table: &str) -> Result<Option<Trust>, String> {
+        self.shared(table, |secret| Trust::new(HmacVerifier::new(secret)))
+    }
+
+    fn shared<T>(&self, table: &str, with: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, String> {
+        self.secret.as_deref().map(|path| secret(table, path).map(|secret| with(&secret))).transpose()
+    }
+
     /// What the edge believes; `None` where it takes whatever comes.
     ///
     /// # Errors

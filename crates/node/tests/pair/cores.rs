@@ -11,6 +11,7 @@ use larder_packet::{Data, DataBuilder, DigestSigner, HmacSigner, Interest, Name}
 use larder_transfer::PathFeedback;
 use larder_units::{Streams, Time};
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
 use std::time::Duration;
 
 fn prefix() -> Name {
@@ -113,6 +114,48 @@ fn forgeries_end_a_question_and_the_right_answer_after_one_does() {
         assert_eq!(events.iter().any(is_forged), forgeries == limits::FORGERIES, "{events:?}");
         assert_eq!(events.iter().any(|(_, event)| matches!(event, Event::Head(_))), forgeries == 1);
     }
+}
+
+/// The fear: somebody on the way makes up an order, or alters one, and the origin carries it out, though its answer is then nobody's.
+#[test]
+fn an_order_that_is_altered_on_the_way_is_carried_out() {
+    let order = || Ask { shared: None, body: Bytes::from_static(b"1 book"), ..ask(Method::POST, "/order") };
+    let is_made = |order: &[u8]| {
+        let trust = larder_node::pair::Trust::new(larder_packet::HmacVerifier::new(&[1; 32]));
+        let (mut desk, mut out) = (desk(1 << 20).asked_by(Some(trust)), Outcome::default());
+        desk.on_interest(Time::ZERO, &Interest::decode(order).unwrap(), None, &mut out);
+        out.orders.len() == 1
+    };
+    let asked = |signed_by: Option<u8>| {
+        let signer = signed_by.map(|key| std::sync::Arc::new(HmacSigner::new(&[key; 32], prefix())) as _);
+        let mut fetches = fetches().signing(signer);
+        fetches.begin(Time::ZERO, 1, order());
+        let first = interests(&mut fetches, Time::ZERO);
+        let again = fetches.next_timeout().unwrap();
+        fetches.on_timeout(again, &mut Vec::new());
+        let second = interests(&mut fetches, again);
+        let name = |wire: &[u8]| Interest::decode(wire).unwrap().name.to_name();
+        assert_eq!(name(&first[0]), name(&second[0]), "lost and said again, it is another order");
+        first.into_iter().next().unwrap()
+    };
+    assert!(is_made(&asked(Some(1))));
+    assert!(!is_made(&asked(None)) && !is_made(&asked(Some(2))), "of somebody without the secret");
+    // Altered, with the name's digest made to fit.
+    let honest = asked(Some(1));
+    let at = honest.windows(6).position(|bytes| bytes == b"1 book").unwrap();
+    let mut altered = honest.clone();
+    altered[at] = b'9';
+    assert!(!is_made(&altered));
+    let name = Interest::decode(&honest).unwrap().name.to_name();
+    let digest = altered.windows(32).position(|bytes| bytes == name.as_name().last().unwrap().value).unwrap();
+    // From the element of the parameters on, whose type and length take two bytes here.
+    let view = Interest::decode(&honest).unwrap();
+    let from = view.application_parameters.unwrap().as_ptr().addr() - honest.as_ptr().addr() - 2;
+    let fitting = Sha256::digest(&altered[from..]);
+    altered[digest..digest + 32].copy_from_slice(&fitting);
+    assert!(Interest::decode(&altered).unwrap().check_parameters_digest().is_ok());
+    assert!(!is_made(&altered));
+    assert!(is_made(&honest));
 }
 
 /// The fear: an order that is placed twice because the word that it was placed is lost.

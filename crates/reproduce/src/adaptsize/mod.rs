@@ -31,4 +31,6 @@ pub(crate) const PAPER: Paper = Paper {
         ("public", public::run),
     ],
     testbed: testbed::EXPERIMENTS,
+    minutes: &[],
+    builds_networks: false,
 };

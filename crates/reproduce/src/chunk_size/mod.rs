@@ -21,6 +21,8 @@ pub(crate) const PAPER: Paper = Paper {
         ("beyond", beyond::run),
     ],
     testbed: &[],
+    minutes: &[],
+    builds_networks: false,
 };
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ pub(crate) const PAPER: Paper = Paper {
     citation: "Kato, Osada, Yamamoto, Ohzahata, Impacts of system clock granularity on performance of NDN rate-based congestion control, Int. J. on Advances in Telecommunications 11(3&4), 2018",
     experiments: &[("linear", linear::run), ("dumbbell", dumbbell::run), ("methods", methods::run)],
     testbed: &[],
+    minutes: &[],
+    builds_networks: false,
 };
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub(crate) const PAPER: Paper = Paper {
         ("cycles", cycles::run),
     ],
     testbed: &[],
+    minutes: &[],
+    builds_networks: false,
 };
 
 #[cfg(test)]

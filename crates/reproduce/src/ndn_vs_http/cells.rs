@@ -2,12 +2,12 @@
 
 use super::programs::{self, System};
 use super::tree::Network;
-use crate::work::on_threads;
 use crate::{Error, Request, Watch};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// What is measured. Its `Debug` text is its key among the finished rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,7 +85,7 @@ impl Drop for Ground {
     }
 }
 
-/// Runs beside each other.
+/// Runs beside each other, where each takes the least share of the machine.
 pub(super) const MOST_AT_ONCE: usize = 18;
 
 /// The name of one of the testbeds beside each other: always the same ones, so that what a killed run leaves is found.
@@ -98,34 +98,38 @@ pub(super) fn testbed(number: usize) -> String {
 pub(super) struct Measured(Vec<(Cell, Run)>);
 
 impl Measured {
-    /// Measures these cells, so many of them beside each other, and adds them. Who measures several at once says why they do not disturb one another.
+    /// Measures these cells in their order, and adds them. `share` is how much of the machine a cell takes, of [`MOST_AT_ONCE`] in all: who lets
+    /// several run beside each other says why they do not disturb one another.
     ///
     /// # Errors
-    /// The first that could not be measured; those under way end, the others do not begin.
+    /// The first that could not be measured, or that the work was to end; those under way end, the others do not begin.
     pub(super) fn add(
         &mut self,
         cells: Vec<Cell>,
-        at_once: usize,
+        share: impl Fn(&Cell) -> usize + Sync,
         request: &Request<'_>,
         watch: &dyn Watch,
     ) -> Result<(), Error> {
-        let at_once = at_once.min(MOST_AT_ONCE);
-        let numbers: Mutex<Vec<usize>> = Mutex::new((0..at_once).rev().collect());
-        let failure: Mutex<Option<Error>> = Mutex::default();
-        let runs = on_threads(at_once, cells, |cell| {
-            if locked(&failure).is_some() {
-                return None;
+        let floor = Floor::new(cells);
+        std::thread::scope(|scope| {
+            for _ in 0..MOST_AT_ONCE {
+                scope.spawn(|| {
+                    while let Some(place) = floor.enter(&share) {
+                        let run = measured(&place.cell, place.number, request, watch);
+                        place.leave(run);
+                    }
+                });
             }
-            let number = locked(&numbers).pop()?;
-            let run = measured(&cell, number, request, watch);
-            locked(&numbers).push(number);
-            run.map_err(|error| locked(&failure).get_or_insert(error).0.clone()).ok().map(|run| (cell, run))
         });
-        match locked(&failure).take() {
-            Some(error) => return Err(error),
-            None => self.0.extend(runs.into_iter().flatten()),
+        let State { failure, done, .. } = floor.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            Some(_) if watch.is_stopped() => Err(Error::interrupted()),
+            Some(error) => Err(error),
+            None => {
+                self.0.extend(done);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// The runs of these cells.
@@ -137,6 +141,72 @@ impl Measured {
     pub(super) fn lateness(&self) -> String {
         let latest = self.0.iter().map(|(_, run)| run.late_p99_ns).max().unwrap_or_default();
         format!("{:.0} µs late at the 99th percentile of a run", latest as f64 / 1e3)
+    }
+}
+
+/// Where cells are measured beside each other as far as there is room. Who comes first enters first: a cell that needs much room is not passed for ever.
+struct Floor {
+    state: Mutex<State>,
+    /// Somebody has left.
+    left: Condvar,
+}
+
+struct State {
+    waiting: VecDeque<Cell>,
+    /// Of [`MOST_AT_ONCE`].
+    room: usize,
+    /// Of testbeds that nobody uses.
+    numbers: Vec<usize>,
+    failure: Option<Error>,
+    done: Vec<(Cell, Run)>,
+}
+
+impl Floor {
+    fn new(cells: Vec<Cell>) -> Floor {
+        let (room, numbers) = (MOST_AT_ONCE, (0..MOST_AT_ONCE).rev().collect());
+        let state = State { waiting: cells.into(), room, numbers, failure: None, done: Vec::new() };
+        Floor { state: Mutex::new(state), left: Condvar::new() }
+    }
+
+    /// The next cell, once there is room for it; `None` where none is left or one has failed.
+    fn enter(&self, share: &impl Fn(&Cell) -> usize) -> Option<Place<'_>> {
+        let mut state = locked(&self.state);
+        loop {
+            let share = share(state.waiting.front().filter(|_| state.failure.is_none())?);
+            if share <= state.room {
+                let (cell, number) = (state.waiting.pop_front()?, state.numbers.pop()?);
+                state.room -= share;
+                return Some(Place { floor: self, cell, number, share });
+            }
+            state = self.left.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// A cell on the floor, until it is dropped, and the number of its testbed.
+struct Place<'a> {
+    floor: &'a Floor,
+    cell: Cell,
+    number: usize,
+    share: usize,
+}
+
+impl Place<'_> {
+    fn leave(self, run: Result<Run, Error>) {
+        let mut state = locked(&self.floor.state);
+        match run {
+            Ok(run) => state.done.push((self.cell, run)),
+            Err(error) => drop(state.failure.get_or_insert(error)),
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut state = locked(&self.floor.state);
+        state.room += self.share;
+        state.numbers.push(self.number);
+        self.floor.left.notify_all();
     }
 }
 
@@ -203,6 +273,7 @@ mod tests {
     use super::super::tree::Shape;
     use super::*;
     use crate::{Paper, Rows, Scale, Unwatched};
+    use std::time::Duration;
 
     /// The fear: a cell is measured again after `--resume`, or taken for another that differs in the loss alone.
     #[test]
@@ -217,11 +288,33 @@ mod tests {
         let request =
             Request { paper, scale: Scale::Quick, seed: 1, traces: None, testbed: false, only: &[], rows: &rows };
         let mut measured = Measured::default();
-        measured.add(vec![cell], 4, &request, &Unwatched).unwrap();
+        measured.add(vec![cell], |_| 4, &request, &Unwatched).unwrap();
         let runs = measured.runs(|cell| cell.clients == 3);
         assert_eq!((runs.mean(), runs.median(), runs.spread().as_str()), ((3.0, 0.0), 3.0, "1.00 / 2.00 / 6.00"));
         assert_eq!(measured.lateness(), "7 µs late at the 99th percentile of a run");
         let lossless = Cell { network: Network { loss: 0.0, ..network }, ..cell };
         assert_ne!(format!("{cell:?}"), format!("{lossless:?}"));
+    }
+
+    /// The fear: a run that needs the machine for itself has others beside it, or waits until everybody else is done.
+    #[test]
+    fn a_run_that_needs_room_has_none() {
+        let network = Network { shape: Shape::Links, rate: None, delay: 0, loss: 0.0 };
+        let system = System::Lighttpd { tuned: true };
+        let cell = |bytes| Cell { system, network, clients: 1, bytes, congestion: "cubic", seed: 1 };
+        let floor = Floor::new(vec![cell(4), cell(MOST_AT_ONCE), cell(1), cell(1)]);
+        let share = |cell: &Cell| cell.bytes;
+        let first = floor.enter(&share).unwrap();
+        std::thread::scope(|scope| {
+            let alone = scope.spawn(|| floor.enter(&share).unwrap());
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(!alone.is_finished(), "it does not fit beside the first");
+            first.leave(Ok(Run::default()));
+            let alone = alone.join().unwrap();
+            assert_eq!((alone.cell.bytes, locked(&floor.state).room), (MOST_AT_ONCE, 0), "and nobody passes it");
+            alone.leave(Err(Error("it broke".into())));
+        });
+        assert!(floor.enter(&share).is_none(), "after a failure nothing begins");
+        assert_eq!((locked(&floor.state).room, locked(&floor.state).done.len()), (MOST_AT_ONCE, 1));
     }
 }

@@ -1,6 +1,6 @@
 //! Clean links: directly, behind one level of cache, and behind two (fig. 2 and 3); and the paper's 100 MB behind two.
 
-use super::cells::{Cell, Ground, Measured, Runs};
+use super::cells::{Cell, Ground, MOST_AT_ONCE, Measured, Runs};
 use super::programs::{Faces, System};
 use super::series;
 use super::tree::{Network, Shape};
@@ -41,8 +41,10 @@ const THROUGH_ONE: [System; 5] = [
 /// Where five edges send at once: a run takes the machine.
 const THROUGH_FIVE: [System; 3] = [SQUID, LARDER, System::Pair];
 
-/// Runs of [`THROUGH_ONE`] beside each other: four send less together than one of the others.
-const THROUGH_ONE_AT_ONCE: usize = 4;
+/// Four runs of [`THROUGH_ONE`] beside each other send less together than one of the others.
+fn share(cell: &Cell) -> usize {
+    if THROUGH_FIVE.contains(&cell.system) { MOST_AT_ONCE } else { MOST_AT_ONCE / 4 }
+}
 
 /// Fig. 2 and 3.
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
@@ -100,11 +102,10 @@ fn measured(
         }
         cells
     };
-    let (beside, alone) = (cells(through_one), cells(through_five));
-    watch.begin(what, (beside.len() + alone.len()) as u64);
+    let cells = [cells(through_one), cells(through_five)].concat();
+    watch.begin(what, cells.len() as u64);
     let mut measured = Measured::default();
-    measured.add(beside, THROUGH_ONE_AT_ONCE, request, watch)?;
-    measured.add(alone, 1, request, watch)?;
+    measured.add(cells, share, request, watch)?;
     Ok(measured)
 }
 

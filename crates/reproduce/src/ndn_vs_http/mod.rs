@@ -29,6 +29,15 @@ pub(crate) const PAPER: Paper = Paper {
         ("tcp", tcp::run),
     ],
     testbed: &[],
+    minutes: &[
+        ("large", [1, 5]),
+        ("lossy", [3, 13]),
+        ("peak", [1, 3]),
+        ("simulated", [1, 1]),
+        ("clean", [1, 7]),
+        ("tcp", [1, 7]),
+    ],
+    builds_networks: true,
 };
 
 impl From<larder_testbed::Error> for Error {
@@ -79,7 +88,7 @@ mod tests {
         }
         let claims =
             [clean.claims.len(), large.claims.len(), lossy.claims.len(), peak.claims.len(), simulated.claims.len()];
-        assert_eq!(claims, [4, 2, 8, 4, 7]);
+        assert_eq!(claims, [4, 2, 11, 4, 7]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Fig. 8: the peak throughput of the top node, and what it gains where names are kept decoded.
 
-use super::cells::{Cell, Ground, Measured};
+use super::cells::{Cell, Ground, MOST_AT_ONCE, Measured};
 use super::names::{self, Names};
 use super::programs::{Faces, System};
 use super::tree::{Network, Shape};
@@ -40,7 +40,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let cells = (0..sweep.runs).flat_map(|run| SYSTEMS.map(|system| cell(system, run))).collect();
     watch.begin("the top's peak", 2 * sweep.runs);
     let mut measured = Measured::default();
-    measured.add(cells, 1, request, watch)?;
+    measured.add(cells, |_| MOST_AT_ONCE, request, watch)?;
     let names = names::measure(sweep.segments, sweep.rounds, request.seed, watch)?;
 
     let mut section = Section::new(&experiment, request.scale);

@@ -93,8 +93,11 @@ pub(super) fn download(cell: &Cell, name: &str, watch: &dyn Watch) -> Result<Run
     for attempt in 0..ATTEMPTS {
         let _beside = (attempt == 0).then(|| BESIDE.read().unwrap_or_else(PoisonError::into_inner));
         let _alone = (attempt > 0).then(|| BESIDE.write().unwrap_or_else(PoisonError::into_inner));
+        if watch.is_stopped() {
+            return Err(Error::interrupted());
+        }
         let spec = cell.network.testbed(name, cell.clients, cell.congestion, cell.seed);
-        let (run, lateness) = Site::new(spec, cell.bytes)?.download(cell.system, cell.clients)?;
+        let (run, lateness) = Site::new(spec, cell.bytes)?.download(cell.system, cell.clients, watch)?;
         if lateness.is_sound() {
             return Ok(run);
         }
@@ -142,7 +145,10 @@ struct Site {
 /// A program on a host.
 struct Program {
     host: String,
+    what: String,
     process: Child,
+    /// Succeeds once the program serves; `None` where it has.
+    ask: Option<Command>,
 }
 
 impl Site {
@@ -161,12 +167,13 @@ impl Site {
         Ok(site)
     }
 
-    fn download(mut self, system: System, clients: usize) -> Result<(Run, LatenessReport), Error> {
+    fn download(mut self, system: System, clients: usize, watch: &dyn Watch) -> Result<(Run, LatenessReport), Error> {
         match system {
             System::Lighttpd { tuned } => self.start_lighttpd(tuned)?,
             System::Squid { levels, tuned } => {
                 self.start_lighttpd(true)?;
                 self.start_squid("top", None, tuned)?;
+                self.wait_for_all()?;
                 for cluster in (0..CLUSTERS).filter(|_| levels > 1) {
                     self.start_squid(&edge(cluster), Some("top"), tuned)?;
                 }
@@ -174,41 +181,46 @@ impl Site {
             System::Pair => self.start_pair(clients)?,
             System::Larder { levels, faces } => {
                 self.start_node("server", None)?;
+                self.wait_for_all()?;
+                self.start_put()?;
                 self.start_node("top", Some(("server", faces)))?;
+                self.wait_for_all()?;
                 for cluster in (0..CLUSTERS).filter(|_| levels > 1) {
                     self.start_node(&edge(cluster), Some(("top", faces)))?;
                 }
-                self.start_put()?;
             }
         }
+        self.wait_for_all()?;
         if system == System::Pair {
             // A node on each client's host, all started a moment ago: their first packets make tables and connections, which last for weeks.
             self.write("small.txt", b"a small file")?;
-            self.fetch(system, clients, "small.txt")?;
+            self.fetch(system, clients, "small.txt", watch)?;
         }
         let before = self.cpu();
-        let times = self.fetch(system, clients, FILE)?;
+        let times = self.fetch(system, clients, FILE, watch)?;
         let [cpu, cpu_top] = std::array::from_fn(|at| self.cpu()[at] - before[at]);
-        for Program { process, .. } in &mut self.running {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
+        self.running.iter_mut().for_each(|program| drop(program.process.kill()));
+        self.running.iter_mut().for_each(|program| drop(program.process.wait()));
         let lateness = self.bed.down()?;
         Ok((Run { times, cpu, cpu_top, late_p99_ns: lateness.p99_ns }, lateness))
     }
 
     /// Every client fetches this file at once: how long each took, from the start of its program to its end.
-    fn fetch(&self, system: System, clients: usize, file: &str) -> Result<Vec<f64>, Error> {
+    fn fetch(&self, system: System, clients: usize, file: &str, watch: &dyn Watch) -> Result<Vec<f64>, Error> {
         let mut starting = Vec::new();
         for client in 0..clients {
             starting.push(Client::new(self.client(system, client, file)?, client)?);
         }
+        starting.iter_mut().try_for_each(Client::wait_until_ready)?;
         let mut waiting = Vec::new();
         for client in starting {
             waiting.push(client.start()?);
         }
         let mut times = vec![0.0; clients];
         while !waiting.is_empty() {
+            if watch.is_stopped() {
+                return Err(Error::interrupted());
+            }
             let mut still = Vec::new();
             for (mut client, begun) in waiting {
                 let number = client.number;
@@ -280,16 +292,20 @@ impl Site {
     /// HTTP over NDN from each client's host to lighttpd.
     fn start_pair(&mut self, clients: usize) -> Result<(), Error> {
         self.start_lighttpd(true)?;
+        self.wait_for_all()?;
         let secret = self.write("secret", b"a secret of 32 bytes and some more")?;
         // A body is shared on the way up to an eighth of the memory: the file of the clean links has 100 MB.
         let gateway = format!(
             "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nsecret = {secret:?}\nmemory = \"1GiB\"\n"
         );
         self.start_node_with("server", None, &gateway, NO_HTTP, 6363)?;
+        self.wait_for_all()?;
         self.start_node("top", Some(("server", Faces::Tcp)))?;
+        self.wait_for_all()?;
         for cluster in 0..CLUSTERS {
             self.start_node(&edge(cluster), Some(("top", Faces::Tcp)))?;
         }
+        self.wait_for_all()?;
         let http = format!("listen = \"127.0.0.1:3128\"\n[http.upstream]\nndn = \"/far\"\nsecret = {secret:?}");
         for client in 0..clients {
             let near = edge(client % CLUSTERS);
@@ -305,7 +321,7 @@ impl Site {
         self.start_node_with(host, up.transpose()?, "", NO_HTTP, 6363)
     }
 
-    /// A node with more under `[ndn]` and with this `[http]`, which serves once it listens on `port`.
+    /// A node with more under `[ndn]` and with this `[http]`, which serves once it listens on `port`; nodes that it has routes to serve already.
     fn start_node_with(
         &mut self,
         host: &str,
@@ -326,41 +342,56 @@ impl Site {
         put.args(["put", "/repo/file"]).arg(self.path(FILE)).env("NDN_CLIENT_TRANSPORT", transport);
         // It says when it is ready; to ask for the file would fill the server's cache.
         let mut ask = Command::new("grep");
-        ask.args(["--quiet", "^serving"]).arg(self.path("program.log"));
-        self.start_until(put, "larder put", "server", &mut ask)
+        ask.args(["--quiet", "^serving"]).arg(self.log(self.running.len()));
+        self.start_until(put, "larder put", "server", ask)
     }
 
-    /// Starts a program on a host, and waits until it listens on `port`.
+    /// Starts a program on a host, which serves once it listens on `port`.
     fn start(&mut self, host: &str, program: &str, words: &[&str], port: u16) -> Result<(), Error> {
         let number = self.bed.spec().host(host)?;
         let mut command = self.bed.command(number, program);
         command.args(words);
         let mut ask = self.bed.command(number, "bash");
         ask.args(["-c", &format!("exec 3<>/dev/tcp/127.0.0.1/{port}")]);
-        self.start_until(command, program, host, &mut ask)
+        self.start_until(command, program, host, ask)
     }
 
-    /// Starts a program, and waits until `ask` succeeds.
-    fn start_until(&mut self, mut command: Command, what: &str, host: &str, ask: &mut Command) -> Result<(), Error> {
-        let log = self.path("program.log");
+    /// Starts a program, which serves once `ask` succeeds.
+    fn start_until(&mut self, mut command: Command, what: &str, host: &str, mut ask: Command) -> Result<(), Error> {
         let failed = |error: std::io::Error| Error(format!("{what} on {host}: {error}"));
-        let file = fs::File::create(&log).map_err(failed)?;
+        let file = fs::File::create(self.log(self.running.len())).map_err(failed)?;
         let copy = file.try_clone().map_err(failed)?;
-        let mut process = command.stdin(Stdio::null()).stdout(copy).stderr(file).spawn().map_err(failed)?;
+        let process = command.stdin(Stdio::null()).stdout(copy).stderr(file).spawn().map_err(failed)?;
         ask.stdin(Stdio::null()).stderr(Stdio::null());
+        self.running.push(Program { host: host.into(), what: what.into(), process, ask: Some(ask) });
+        Ok(())
+    }
+
+    /// Waits until all that was started serves.
+    fn wait_for_all(&mut self) -> Result<(), Error> {
         let begun = Instant::now();
         loop {
-            if ask.status().is_ok_and(|status| status.success()) {
-                self.running.push(Program { host: host.into(), process });
-                return Ok(());
+            for number in 0..self.running.len() {
+                let Program { host, what, process, ask } = &mut self.running[number];
+                let Some(question) = ask else { continue };
+                if question.status().is_ok_and(|status| status.success()) {
+                    *ask = None;
+                } else if process.try_wait().is_ok_and(|status| status.is_some()) || begun.elapsed() > START {
+                    let what = format!("{what} on {host}");
+                    let said = fs::read_to_string(self.log(number)).unwrap_or_default();
+                    return Err(Error(format!("{what} does not serve: {}", said.trim())));
+                }
             }
-            if process.try_wait().is_ok_and(|status| status.is_some()) || begun.elapsed() > START {
-                let _ = process.kill();
-                let said = fs::read_to_string(log).unwrap_or_default();
-                return Err(Error(format!("{what} on {host} does not serve: {}", said.trim())));
+            if self.running.iter().all(|program| program.ask.is_none()) {
+                return Ok(());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// What the program of this number says.
+    fn log(&self, number: usize) -> PathBuf {
+        self.path(&format!("program{number}.log"))
     }
 
     /// CPU time of the programs so far, of all and of those at the top, s.
@@ -404,14 +435,15 @@ struct Client {
 }
 
 impl Client {
-    /// Once it is ready.
     fn new(mut command: Command, number: usize) -> Result<Client, Error> {
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let process = command.spawn().map_err(|error| Error(format!("client {number}: {error}")))?;
-        let mut client = Client { number, process };
-        let ready = client.process.stderr.as_mut().map_or(Ok(()), |errors| errors.read_exact(&mut [0]));
-        ready.map_err(|error| client.failed(&error))?;
-        Ok(client)
+        Ok(Client { number, process })
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), Error> {
+        let ready = self.process.stderr.as_mut().map_or(Ok(()), |errors| errors.read_exact(&mut [0]));
+        ready.map_err(|error| self.failed(&error))
     }
 
     fn start(mut self) -> Result<(Client, Instant), Error> {

@@ -95,7 +95,6 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             tasks.extend((0..seeds).map(|run| (point, at, simulate, cell(run))));
         }
     }
-    cells.sort_by_key(|cell| cell.seed);
     watch.begin("simulated beside measured", (cells.len() + tasks.len()) as u64);
     let runs = on_all_cores(tasks, |(point, at, simulate, cell)| {
         let times = simulate(&cell)?;

@@ -189,7 +189,7 @@ fn measure(cells: &[Cell], batch: &[Job], seed: u64, watch: &dyn Watch) -> Resul
         }
         spec.router("hub");
         let bed = Testbed::up(spec)?;
-        let times = download_all(&bed, cells, batch)?;
+        let times = download_all(&bed, cells, batch, watch)?;
         let lateness = bed.down()?;
         if lateness.is_sound() {
             return Ok((times, lateness.p99_ns));
@@ -201,7 +201,7 @@ fn measure(cells: &[Cell], batch: &[Job], seed: u64, watch: &dyn Watch) -> Resul
     )))
 }
 
-fn download_all(bed: &Testbed, cells: &[Cell], batch: &[Job]) -> Result<Vec<f64>, Error> {
+fn download_all(bed: &Testbed, cells: &[Cell], batch: &[Job], watch: &dyn Watch) -> Result<Vec<f64>, Error> {
     let mut servers = Vec::new();
     for (at, job) in batch.iter().enumerate() {
         let (host, bytes) = (bed.spec().host(&format!("server{at}"))?, cells[job.cell].bytes);
@@ -213,6 +213,13 @@ fn download_all(bed: &Testbed, cells: &[Cell], batch: &[Job]) -> Result<Vec<f64>
         let (host, bytes) = (bed.spec().host(&format!("client{at}"))?, cells[job.cell].bytes);
         let address = bed.spec().address(bed.spec().host(&format!("server{at}"))?);
         clients.push(bed.on_host(host, move || fetch(address, bytes))?);
+    }
+    while !clients.iter().all(JoinHandle::is_finished) {
+        // The threads stay behind: they end with this process, which nobody asks for more.
+        if watch.is_stopped() {
+            return Err(Error::interrupted());
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
     let times = clients.into_iter().map(ended).collect::<Result<Vec<f64>, Error>>()?;
     servers.into_iter().try_for_each(ended)?;

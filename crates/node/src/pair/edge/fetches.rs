@@ -14,7 +14,10 @@ use bytes::Bytes;
 use foldhash::fast::RandomState;
 use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use http::{HeaderMap, Method};
-use larder_packet::{Data, DigestVerifier, Interest, InterestBuilder, NackReason, Name, NameRef, Verifier, types};
+use larder_packet::{
+    Data, DigestVerifier, Interest, InterestBuilder, NackReason, Name, NameRef, SignatureFreshness, Signer, Verifier,
+    types,
+};
 use larder_transfer::limits::INITIAL_RTO;
 use larder_transfer::{
     CongestionSpec, FetchError, FetchOptions, Fetcher, Naming, PathFeedback, Progress, RttEstimator,
@@ -24,6 +27,7 @@ use siphasher::sip::SipHasher13;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::hash::Hasher;
+use std::sync::Arc;
 
 /// A request for the far node.
 #[derive(Clone, Debug)]
@@ -120,6 +124,8 @@ pub struct Fetches {
     rtt: RttEstimator,
     private: PrivatePages,
     trust: Option<Trust>,
+    /// Of requests in full.
+    signer: Option<Arc<dyn Signer>>,
     nonces: Stream,
     streams: Streams,
     figures: Figures,
@@ -151,6 +157,7 @@ struct Asking {
     /// The question, with the digest of its parameters.
     name: Name,
     parameters: Vec<u8>,
+    signer: Option<Arc<dyn Signer>>,
     sends: u32,
     begun: Time,
     sent: Time,
@@ -173,10 +180,16 @@ impl Fetches {
             rtt: RttEstimator::default(),
             private: PrivatePages { keys, pages: vec![(0, Time::ZERO); limits::PRIVATE_PAGES] },
             trust,
+            signer: None,
             nonces,
             streams,
             figures: Figures::default(),
         }
+    }
+
+    /// Requests in full are signed so.
+    pub fn signing(self, signer: Option<Arc<dyn Signer>>) -> Fetches {
+        Fetches { signer, ..self }
     }
 
     /// What has happened so far.
@@ -190,7 +203,8 @@ impl Fetches {
         self.figures.requests += 1;
         let in_full = ask.shared.is_none() || self.private.holds(now, self.private.page(&ask));
         self.figures.shared += u64::from(!in_full);
-        let asking = Asking::new(now, ask, in_full, self.rtt.clone());
+        let signer = self.signer.clone().filter(|_| in_full);
+        let asking = Asking::new(now, ask, in_full, signer, self.rtt.clone());
         self.wait_for(id, asking.name.as_bytes());
         self.fetches.insert(id, Fetch { phase: Phase::Asking(Box::new(asking)), unread: 0, due: None });
         self.ready.push_back(id);
@@ -283,7 +297,7 @@ impl Fetches {
                 self.private.note(now, self.private.page(&asking.ask));
                 self.figures.asked_again += 1;
                 let (old, ask) = (asking.name.clone(), asking.ask.clone());
-                **asking = Asking::new(now, ask, true, self.rtt.clone());
+                **asking = Asking::new(now, ask, true, self.signer.clone(), self.rtt.clone());
                 let new = asking.name.clone();
                 self.no_longer_wait_for(id, old.as_bytes());
                 self.wait_for(id, new.as_bytes());
@@ -457,23 +471,49 @@ impl Fetches {
 }
 
 impl Asking {
-    fn new(now: Time, ask: Ask, in_full: bool, rtt: RttEstimator) -> Asking {
+    /// A `signer` is for requests in full alone: what is asked in the shared form, all ask by the same name.
+    fn new(now: Time, ask: Ask, in_full: bool, signer: Option<Arc<dyn Signer>>, rtt: RttEstimator) -> Asking {
         let shared = ask.shared.clone().filter(|_| !in_full);
         let headers = shared.unwrap_or_else(|| ask.headers.clone());
         let unique = in_full.then_some(ask.unique);
         let body = ask.body.clone();
         let parameters = Request { method: ask.method.clone(), headers, body, unique }.encode();
-        let wire = InterestBuilder::new(ask.object.question()).application_parameters(&parameters).build();
-        let name = Interest::decode(&wire).map_or_else(|_| ask.object.question(), |interest| interest.name.to_name());
-        Asking { ask, in_full, name, parameters, sends: 0, begun: now, sent: now, to_send: true, rtt, forgeries: 0 }
+        let name = ask.object.question();
+        let mut asking = Asking {
+            ask,
+            in_full,
+            name,
+            parameters,
+            signer,
+            sends: 0,
+            begun: now,
+            sent: now,
+            to_send: true,
+            rtt,
+            forgeries: 0,
+        };
+        // The same at every sending, but for the nonce: an HMAC of the same is the same.
+        if let Ok(interest) = Interest::decode(&asking.packet(0)) {
+            asking.name = interest.name.to_name();
+        }
+        asking
     }
 
     fn interest(&mut self, now: Time, nonce: u32) -> Vec<u8> {
         self.sends += 1;
         self.sent = now;
         self.to_send = false;
+        self.packet(nonce)
+    }
+
+    fn packet(&self, nonce: u32) -> Vec<u8> {
         let interest = InterestBuilder::new(&self.name).must_be_fresh(true).nonce(nonce).lifetime(limits::LIFETIME);
-        interest.application_parameters(&self.parameters).build()
+        let interest = interest.application_parameters(&self.parameters);
+        match &self.signer {
+            // What cannot be signed is not sent.
+            Some(signer) => interest.sign(signer.as_ref(), SignatureFreshness::default()).unwrap_or_default(),
+            None => interest.build(),
+        }
     }
 }
 

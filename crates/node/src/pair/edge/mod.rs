@@ -88,7 +88,7 @@ impl Edge {
         let (commands, receiver) = channel();
         let figures = Shown::default();
         let [seed] = entropy::words();
-        let fetches = Fetches::new(trust, Streams::new(seed));
+        let fetches = Fetches::new(trust, Streams::new(seed)).signing(config.trust.request_signer(TABLE)?);
         let handle = Arc::new(Handle {
             prefix: config.prefix.clone(),
             commands: Mutex::new(commands),

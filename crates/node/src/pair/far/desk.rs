@@ -5,24 +5,24 @@
 //!
 //! Memory is reserved before the origin is asked for a body: all of it up to an eighth of the room, else a window that ends
 //! [`limits::WINDOW_SEGMENTS`] behind the furthest segment that was asked for. One of unknown length is kept whole as long as it is no longer than that eighth.
-//! Where room is short, what nobody is promised goes first, then the oldest answers to what may be asked twice, then
-//! those to what may not: who has lost such a one asks in vain, since it is not made again. Without room, the answer is 503.
+//! Where room is short, what is kept goes in the order of [`super::kept`]; without room, the answer is 503.
 
 use super::body::{Body, Found};
+use super::data::{HEAD_TOO_LARGE, NO_ROOM, OwnError, Pen, TIMED_OUT, UNREACHABLE, inline_room, segment_bytes};
 use super::exchange::{Figures, Order, OriginHead, Outcome, Reply};
+use super::kept::{Form, Kept, Question, State};
 use super::made::Made;
 use crate::pair::message::{self, Answer, Content, Head, Request};
 use crate::pair::naming::{self, Object, Subject};
-use crate::pair::{form, limits};
+use crate::pair::{Trust, form, limits};
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, VIA};
+use http::header::{DATE, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use larder_http::{Now, Sharing, sharing};
-use larder_packet::{DataBuilder, Interest, Name, PitToken, Signer, types};
-use larder_transfer::Metadata;
+use larder_packet::{Interest, Name, PitToken, Signer};
 use larder_units::Time;
 use siphasher::sip::SipHasher13;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::Hasher;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -40,56 +40,19 @@ pub struct DeskOptions {
 /// What is asked and answered. See the module's documentation.
 pub struct Desk {
     prefix: Name,
-    signer: Box<dyn Signer>,
+    pen: Pen,
+    /// Whose requests in full count; anybody's where nothing is here.
+    asked_by: Option<Trust>,
     options: DeskOptions,
-    /// By the question's name.
-    questions: HashMap<Vec<u8>, Question>,
-    /// By their versioned names.
-    bodies: HashMap<Vec<u8>, Body>,
-    /// The question or the body that an order is for.
-    orders: HashMap<u64, Vec<u8>>,
-    /// Answers that may be let go for others, the oldest first, and until when each is kept; some have gone already.
-    answered: VecDeque<(Time, Vec<u8>)>,
-    /// The same of requests that must not be made twice: these go last.
-    answered_once: VecDeque<(Time, Vec<u8>)>,
+    kept: Kept,
     made: Made,
     /// Bodies with bytes that may be too few for a segment.
     flushes: VecDeque<(Time, Vec<u8>)>,
     last_id: u64,
     last_version: u64,
     version_key: [u64; 2],
-    reserved: usize,
     housekeeping: Time,
     figures: Figures,
-}
-
-struct Question {
-    object: Object,
-    form: Form,
-    is_head: bool,
-    /// It must not be made twice.
-    is_unsafe: bool,
-    state: State,
-}
-
-enum State {
-    /// The origin has not answered. Who asks is one neighbour, this node's forwarder: the last Interest counts.
-    Waiting {
-        token: Option<PitToken>,
-        until: Time,
-    },
-    Answered {
-        wire: Bytes,
-        no_cache: bool,
-        until: Time,
-    },
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Form {
-    Shared,
-    InFull,
-    Metadata,
 }
 
 impl Desk {
@@ -102,29 +65,31 @@ impl Desk {
         version: u64,
         version_key: [u64; 2],
     ) -> Desk {
+        let kept = Kept::new(options.memory);
         Desk {
             prefix,
-            signer,
+            pen: Pen::new(signer),
+            asked_by: None,
             options,
-            questions: HashMap::new(),
-            bodies: HashMap::new(),
-            orders: HashMap::new(),
-            answered: VecDeque::new(),
-            answered_once: VecDeque::new(),
+            kept,
             made: Made::new(version_key),
             flushes: VecDeque::new(),
             last_id: 0,
             last_version: version,
             version_key,
-            reserved: 0,
             housekeeping: Time::ZERO,
             figures: Figures::default(),
         }
     }
 
+    /// Requests in full count where they are signed so: one that was made up or altered on the way does not reach the origin.
+    pub fn asked_by(self, trust: Option<Trust>) -> Desk {
+        Desk { asked_by: trust, ..self }
+    }
+
     /// What has happened so far.
     pub fn figures(&self) -> Figures {
-        Figures { reserved_bytes: self.reserved, ..self.figures }
+        Figures { reserved_bytes: self.kept.reserved, ..self.figures }
     }
 
     /// Takes an Interest from the network.
@@ -157,14 +122,14 @@ impl Desk {
         out: &mut Outcome,
     ) {
         let key = interest.name.as_bytes();
-        if let Some(question) = self.questions.get_mut(key) {
+        if let Some(question) = self.kept.questions.get_mut(key) {
             match &mut question.state {
                 State::Waiting { token: last, until: end } => (*last, *end) = (token, until),
                 State::Answered { wire, no_cache, until } if *until > now => {
                     out.replies.push(Reply { token, wire: wire.clone(), no_cache: *no_cache });
                 }
                 State::Answered { .. } => {
-                    self.forget_question(&key.to_vec());
+                    self.kept.forget_question(&key.to_vec());
                     return self.on_question(now, object, subject, interest, token, until, out);
                 }
             }
@@ -187,6 +152,11 @@ impl Desk {
             // Whoever leaves out the number may ask for what is everybody's alone.
             _ => Form::Shared,
         };
+        let is_theirs = |trust: &Trust| interest.verify(trust).is_ok();
+        if form == Form::InFull && !self.asked_by.as_ref().is_none_or(is_theirs) {
+            self.figures.not_ours += 1;
+            return;
+        }
         let is_shared = form != Form::InFull;
         let is_unsafe = !method.is_safe();
         if is_shared && form::shared(&method, !body.is_empty(), &headers).is_none_or(|fields| fields != headers) {
@@ -199,14 +169,14 @@ impl Desk {
             return;
         }
         let is_head = method == Method::HEAD;
-        if !self.make_room(now, limits::ANSWER_BYTES) {
+        if !self.kept.make_room(now, limits::ANSWER_BYTES) {
             self.figures.no_room += 1;
             // Said once, and not kept.
-            let wire = self.build_error(key, NO_ROOM, is_head).filter(|_| form != Form::Metadata);
+            let wire = self.pen.error(key, NO_ROOM, is_head).filter(|_| form != Form::Metadata);
             out.replies.extend(wire.map(|wire| Reply { token, wire, no_cache: true }));
             return;
         }
-        self.reserved += limits::ANSWER_BYTES;
+        self.kept.reserved += limits::ANSWER_BYTES;
         if is_unsafe {
             self.made.note(key);
         }
@@ -216,16 +186,16 @@ impl Desk {
         let id = self.last_id;
         let state = State::Waiting { token, until };
         let (authority, target) = (object.authority.clone(), object.target.clone());
-        self.questions.insert(key.to_vec(), Question { object, form, is_head, is_unsafe, state });
-        self.orders.insert(id, key.to_vec());
+        self.kept.questions.insert(key.to_vec(), Question { object, form, is_head, is_unsafe, state });
+        self.kept.orders.insert(id, key.to_vec());
         self.figures.requests += 1;
         out.orders.push(Order { id, method, authority, target, headers, body });
     }
 
     /// The origin has answered; what is to come of the body comes by [`Desk::on_piece`], as far as it is granted.
     pub fn on_head(&mut self, now: Time, unix_seconds: u64, id: u64, mut head: OriginHead, out: &mut Outcome) {
-        let Some(key) = self.orders.get(&id).cloned() else { return };
-        let Some(question) = self.questions.get(&key) else { return };
+        let Some(key) = self.kept.orders.get(&id).cloned() else { return };
+        let Some(question) = self.kept.questions.get(&key) else { return };
         let (form, is_head) = (question.form, question.is_head);
         head.headers.append(VIA, HeaderValue::from_static(VIA_US));
         if !head.headers.contains_key(DATE) {
@@ -241,7 +211,7 @@ impl Desk {
             (Form::Metadata, _) if !form::is_enough(&head.headers) => Some(Duration::ZERO),
             (_, Sharing::For(fresh)) if form::is_enough(&head.headers) => {
                 // What caches may name has to stay: where room is short, nothing is promised.
-                let crowded = self.reserved > self.options.memory / 2;
+                let crowded = self.kept.reserved > self.options.memory / 2;
                 Some(if crowded { Duration::ZERO } else { fresh.min(self.options.shared_for) })
             }
             _ => return self.ask_in_full(now, id, &key, out),
@@ -260,7 +230,7 @@ impl Desk {
         let content = match head.body.take_if(|_| fits) {
             Some(body) => {
                 out.stops.push(id);
-                self.orders.remove(&id);
+                self.kept.orders.remove(&id);
                 Content::Inline(body)
             }
             None => match self.open_body(now, id, &key, &head, fresh_for, out) {
@@ -275,36 +245,36 @@ impl Desk {
 
     /// The origin has not answered, or not in HTTP.
     pub fn on_failure(&mut self, now: Time, id: u64, timed_out: bool, out: &mut Outcome) {
-        let Some(key) = self.orders.get(&id).cloned() else { return };
+        let Some(key) = self.kept.orders.get(&id).cloned() else { return };
         let error = if timed_out { TIMED_OUT } else { UNREACHABLE };
         self.answer_error(now, id, &key, error, out);
     }
 
     /// Bytes of a body.
     pub fn on_piece(&mut self, now: Time, id: u64, bytes: &[u8], out: &mut Outcome) {
-        let Some(key) = self.orders.get(&id).cloned() else { return };
-        let Some(body) = self.bodies.get_mut(&key) else { return };
+        let Some(key) = self.kept.orders.get(&id).cloned() else { return };
+        let Some(body) = self.kept.bodies.get_mut(&key) else { return };
         if let Some(at) = body.push(now, bytes) {
             self.flushes.push_back((at, key.clone()));
         }
         if body.is_full() {
-            self.widen(now, &key);
+            self.kept.widen(now, &key);
         }
         self.serve_waiting(&key, out);
     }
 
     /// A body has ended, or broken off.
     pub fn on_end(&mut self, id: u64, is_whole: bool, out: &mut Outcome) {
-        let Some(key) = self.orders.remove(&id) else { return };
-        let Some(body) = self.bodies.get_mut(&key) else { return };
+        let Some(key) = self.kept.orders.remove(&id) else { return };
+        let Some(body) = self.kept.bodies.get_mut(&key) else { return };
         let is_whole = body.end(is_whole);
-        self.reserved -= body.shrink();
+        self.kept.reserved -= body.shrink();
         let question = body.question().to_vec();
         if !is_whole {
             self.figures.broken += 1;
             // Who asks next asks the origin again; but an order is not made twice for that.
-            if self.questions.get(&question).is_some_and(|question| !question.is_unsafe) {
-                self.forget_question(&question);
+            if self.kept.questions.get(&question).is_some_and(|question| !question.is_unsafe) {
+                self.kept.forget_question(&question);
             }
         }
         self.serve_waiting(&key, out);
@@ -313,14 +283,14 @@ impl Desk {
     /// When [`Desk::on_timeout`] is to be called, if nothing else happens before.
     pub fn next_timeout(&self) -> Option<Time> {
         let flush = self.flushes.front().map(|(at, _)| *at);
-        let idle = self.questions.is_empty() && self.bodies.is_empty();
+        let idle = self.kept.questions.is_empty() && self.kept.bodies.is_empty();
         flush.into_iter().chain((!idle).then_some(self.housekeeping)).min()
     }
 
     /// Takes the passing of time.
     pub fn on_timeout(&mut self, now: Time, out: &mut Outcome) {
         while let Some((_, key)) = self.flushes.pop_front_if(|(at, _)| *at <= now) {
-            if let Some(body) = self.bodies.get_mut(&key) {
+            if let Some(body) = self.kept.bodies.get_mut(&key) {
                 body.flush(now);
                 self.serve_waiting(&key, out);
             }
@@ -329,16 +299,7 @@ impl Desk {
             return;
         }
         self.housekeeping = now + limits::HOUSEKEEPING;
-        let past = |question: &Question| matches!(question.state, State::Answered { until, .. } if until <= now);
-        let old: Vec<_> =
-            self.questions.iter().filter(|(_, question)| past(question)).map(|(key, _)| key.clone()).collect();
-        old.iter().for_each(|key| self.forget_question(key));
-        for answers in [&mut self.answered, &mut self.answered_once] {
-            answers.retain(|(until, key)| is_answered(&self.questions, key, *until));
-        }
-        let old: Vec<_> =
-            self.bodies.iter().filter(|(_, body)| body.is_past(now)).map(|(key, _)| key.clone()).collect();
-        old.iter().for_each(|key| self.forget_body(key, out));
+        self.kept.sweep(now, out);
     }
 
     // ---- Answers ----
@@ -353,7 +314,7 @@ impl Desk {
         fresh_for: Option<Duration>,
         out: &mut Outcome,
     ) -> Opened {
-        let Some(object) = self.questions.get(key).map(|question| question.object.clone()) else {
+        let Some(object) = self.kept.questions.get(key).map(|question| question.object.clone()) else {
             return Opened::NoRoom;
         };
         let length = head.body.as_ref().map(|body| body.len() as u64).or(head.length);
@@ -363,11 +324,11 @@ impl Desk {
             return Opened::TooLargeToShare;
         }
         let needed = whole.unwrap_or(window);
-        if !self.make_room(now, needed) {
+        if !self.kept.make_room(now, needed) {
             self.figures.no_room += 1;
             return Opened::NoRoom;
         }
-        self.reserved += needed;
+        self.kept.reserved += needed;
         // Of unknown length, it may turn out to be short.
         let is_whole = whole.is_some() || length.is_none();
         let version = self.next_version(fresh_for.is_some());
@@ -378,13 +339,13 @@ impl Desk {
         if let Some(bytes) = &head.body {
             body.push(now, bytes);
             body.end(true);
-            self.orders.remove(&id);
+            self.kept.orders.remove(&id);
             out.stops.push(id);
         } else {
-            self.orders.insert(id, versioned.clone());
+            self.kept.orders.insert(id, versioned.clone());
             out.grants.extend(body.grant().map(|bytes| (id, bytes)));
         }
-        self.bodies.insert(versioned, body);
+        self.kept.bodies.insert(versioned, body);
         Opened::Body(Content::Segments { version, length })
     }
 
@@ -401,12 +362,12 @@ impl Desk {
     }
 
     fn answer(&mut self, now: Time, id: u64, key: &[u8], head: Head, fresh_for: Option<Duration>, out: &mut Outcome) {
-        let is_metadata = self.questions.get(key).is_some_and(|question| question.form == Form::Metadata);
-        let built = if is_metadata {
-            self.build_metadata(key, &head.body)
+        let Some(question) = self.kept.questions.get(key) else { return };
+        let built = if question.form == Form::Metadata {
+            self.pen.metadata(&question.object, &head.body)
         } else {
             let content = Answer::Head(head).encode();
-            self.build(key, &content, fresh_for.unwrap_or_default(), None)
+            self.pen.answer(key, &content, fresh_for.unwrap_or_default())
         };
         match built {
             Some(wire) if wire.len() <= limits::MAX_PACKET_BYTES => {
@@ -417,8 +378,8 @@ impl Desk {
             }
             _ => {
                 // The body, where one was begun, is nobody's.
-                if let Some(versioned) = self.orders.get(&id).cloned() {
-                    self.forget_body(&versioned, out);
+                if let Some(versioned) = self.kept.orders.get(&id).cloned() {
+                    self.kept.forget_body(&versioned, out);
                 }
                 self.answer_error(now, id, key, HEAD_TOO_LARGE, out);
             }
@@ -426,37 +387,24 @@ impl Desk {
     }
 
     /// An error of our own.
-    fn answer_error(&mut self, now: Time, id: u64, key: &[u8], error: (StatusCode, &'static str), out: &mut Outcome) {
+    fn answer_error(&mut self, now: Time, id: u64, key: &[u8], error: OwnError, out: &mut Outcome) {
         out.stops.push(id);
-        self.orders.remove(&id);
-        let Some(question) = self.questions.get(key) else { return };
+        self.kept.orders.remove(&id);
+        let Some(question) = self.kept.questions.get(key) else { return };
         if question.form == Form::Metadata {
             return self.refuse_metadata(now, id, key, out);
         }
         let no_cache = question.form == Form::InFull;
-        if let Some(wire) = self.build_error(key, error, question.is_head) {
+        if let Some(wire) = self.pen.error(key, error, question.is_head) {
             self.settle(now, key, wire, no_cache, limits::ANSWER_KEPT_SHARED, out);
         }
     }
 
-    fn build_error(&self, key: &[u8], (status, line): (StatusCode, &'static str), is_head: bool) -> Option<Bytes> {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(line.len()));
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        let text = if is_head { Bytes::new() } else { Bytes::from_static(line.as_bytes()) };
-        let head = Head { status, headers, body: Content::Inline(text), unframed: false };
-        self.build(key, &Answer::Head(head).encode(), Duration::ZERO, None)
-    }
-
     fn ask_in_full(&mut self, now: Time, id: u64, key: &[u8], out: &mut Outcome) {
         out.stops.push(id);
-        self.orders.remove(&id);
+        self.kept.orders.remove(&id);
         self.figures.answers[2] += 1;
-        if let Some(wire) = self.build(key, &Answer::InFull.encode(), limits::IN_FULL_FRESHNESS, None) {
+        if let Some(wire) = self.pen.answer(key, &Answer::InFull.encode(), limits::IN_FULL_FRESHNESS) {
             self.settle(now, key, wire, false, limits::ANSWER_KEPT_SHARED, out);
         }
     }
@@ -464,47 +412,15 @@ impl Desk {
     /// There is nothing that a name alone may fetch.
     fn refuse_metadata(&mut self, now: Time, id: u64, key: &[u8], out: &mut Outcome) {
         out.stops.push(id);
-        self.orders.remove(&id);
-        if let Some(wire) = self.build(key, &[], limits::METADATA_FRESHNESS, Some(types::CONTENT_NACK)) {
+        self.kept.orders.remove(&id);
+        if let Some(wire) = self.pen.nothing(key, limits::METADATA_FRESHNESS) {
             self.settle(now, key, wire, false, limits::METADATA_FRESHNESS, out);
         }
     }
 
-    fn build_metadata(&self, key: &[u8], content: &Content) -> Option<Bytes> {
-        let Content::Segments { version, length } = content else { return None };
-        let question = self.questions.get(key)?;
-        let versioned = question.object.versioned(*version);
-        let segment_bytes = segment_bytes(&versioned) as u64;
-        let metadata = Metadata {
-            name: versioned,
-            last_segment: length.map(|length| length.div_ceil(segment_bytes).max(1) - 1),
-            segment_bytes: length.map(|_| segment_bytes),
-            size_bytes: *length,
-            ..Metadata::default()
-        };
-        let mut content = Vec::new();
-        metadata.encode(&mut content);
-        let mut name = question.object.name.clone();
-        name.push_keyword(larder_transfer::METADATA_KEYWORD).push_version(*version).push_segment(0);
-        let data = DataBuilder::new(&name).freshness(limits::METADATA_FRESHNESS).content(&content);
-        data.build(self.signer.as_ref()).ok().map(Bytes::from)
-    }
-
-    fn build(&self, key: &[u8], content: &[u8], fresh: Duration, content_type: Option<u64>) -> Option<Bytes> {
-        let name = larder_packet::NameRef::from_value(key).ok()?;
-        let mut data = DataBuilder::new(name).content(content);
-        if !fresh.is_zero() {
-            data = data.freshness(fresh);
-        }
-        if let Some(content_type) = content_type {
-            data = data.content_type(content_type);
-        }
-        data.build(self.signer.as_ref()).ok().map(Bytes::from)
-    }
-
     /// Sends an answer to who waits, and keeps it.
     fn settle(&mut self, now: Time, key: &[u8], wire: Bytes, no_cache: bool, kept: Duration, out: &mut Outcome) {
-        let Some(question) = self.questions.get_mut(key) else { return };
+        let Some(question) = self.kept.questions.get_mut(key) else { return };
         let kept = if question.is_unsafe { limits::ANSWER_TO_UNSAFE_KEPT } else { kept };
         if let State::Waiting { token, until } = question.state
             && until > now
@@ -513,7 +429,7 @@ impl Desk {
         }
         let until = now + kept;
         question.state = State::Answered { wire, no_cache, until };
-        let answers = if question.is_unsafe { &mut self.answered_once } else { &mut self.answered };
+        let answers = if question.is_unsafe { &mut self.kept.answered_once } else { &mut self.kept.answered };
         answers.push_back((until, key.to_vec()));
     }
 
@@ -531,17 +447,15 @@ impl Desk {
         out: &mut Outcome,
     ) {
         let name = object.versioned(version);
-        let Some(body) = self.bodies.get_mut(name.as_bytes()) else {
+        let Some(body) = self.kept.bodies.get_mut(name.as_bytes()) else {
             self.figures.gone += 1;
-            return self.say_gone(name, segment, token, out);
+            let gone = self.pen.gone(name, segment);
+            return out.replies.extend(gone.map(|wire| Reply { token, wire, no_cache: true }));
         };
         match body.ask(now, segment) {
             Found::Here => {
-                let reply = body.data(segment, self.signer.as_ref()).map(|wire| Reply {
-                    token,
-                    wire,
-                    no_cache: body.no_cache(),
-                });
+                let reply =
+                    body.data(segment, self.pen.signer()).map(|wire| Reply { token, wire, no_cache: body.no_cache() });
                 self.figures.segments += u64::from(reply.is_some());
                 out.replies.extend(reply);
             }
@@ -549,31 +463,25 @@ impl Desk {
             Found::PastEnd => {}
             Found::Gone => {
                 self.figures.gone += 1;
-                self.say_gone(name.clone(), segment, token, out);
+                let gone = self.pen.gone(name.clone(), segment);
+                out.replies.extend(gone.map(|wire| Reply { token, wire, no_cache: true }));
             }
         }
-        let Some(body) = self.bodies.get_mut(name.as_bytes()) else { return };
+        let Some(body) = self.kept.bodies.get_mut(name.as_bytes()) else { return };
         out.grants.extend(body.grant().map(|bytes| (body.id(), bytes)));
         if body.is_shared_no_more() {
             let question = body.question().to_vec();
-            self.forget_question(&question);
+            self.kept.forget_question(&question);
         }
     }
 
-    /// Who hears that a segment will not come need not wait for it.
-    fn say_gone(&self, mut name: Name, segment: u64, token: Option<PitToken>, out: &mut Outcome) {
-        name.push_segment(segment);
-        let data = DataBuilder::new(&name).content_type(types::CONTENT_NACK).build(self.signer.as_ref());
-        out.replies.extend(data.ok().map(|wire| Reply { token, wire: Bytes::from(wire), no_cache: true }));
-    }
-
     fn serve_waiting(&mut self, key: &[u8], out: &mut Outcome) {
-        let Some(body) = self.bodies.get_mut(key) else { return };
+        let Some(body) = self.kept.bodies.get_mut(key) else { return };
         let (mut sent, mut gone) = (0, Vec::new());
         while let Some((segment, token, found)) = body.next_waiting() {
             match found {
                 Found::Here => {
-                    let wire = body.data(segment, self.signer.as_ref());
+                    let wire = body.data(segment, self.pen.signer());
                     out.replies.extend(wire.map(|wire| Reply { token, wire, no_cache: body.no_cache() }));
                     sent += 1;
                 }
@@ -584,74 +492,11 @@ impl Desk {
         body.trim();
         self.figures.segments += sent;
         let name = body.name().clone();
-        gone.into_iter().for_each(|(segment, token)| self.say_gone(name.clone(), segment, token, out));
-    }
-
-    // ---- Room ----
-
-    /// Lets go what nobody is promised any more, and then answers, until there is room for so many bytes; false where there is not.
-    fn make_room(&mut self, now: Time, needed: usize) -> bool {
-        if self.has_room(needed) {
-            return true;
-        }
-        let mut idle: Vec<(Time, Vec<u8>)> = self
-            .bodies
-            .iter()
-            .filter_map(|(key, body)| body.idle_since(now).map(|since| (since, key.clone())))
-            .collect();
-        idle.sort_unstable();
-        for (_, key) in idle {
-            if self.has_room(needed) {
-                return true;
-            }
-            self.forget_body(&key, &mut Outcome::default());
-        }
-        while !self.has_room(needed) {
-            let oldest = self.answered.pop_front().or_else(|| self.answered_once.pop_front());
-            let Some((until, key)) = oldest else { return false };
-            if is_answered(&self.questions, &key, until) {
-                self.forget_question(&key);
-            }
-        }
-        true
-    }
-
-    fn has_room(&self, needed: usize) -> bool {
-        self.reserved + needed <= self.options.memory
-    }
-
-    /// A body of unknown length has come to the end of its room: it gets more, or becomes a window.
-    fn widen(&mut self, now: Time, key: &[u8]) {
-        let Some(reserved) = self.bodies.get(key).map(Body::reserved) else { return };
-        let more = Body::window_bytes();
-        let gets = reserved + more <= self.options.memory / 8 && self.make_room(now, more);
-        let Some(body) = self.bodies.get_mut(key) else { return };
-        if gets {
-            body.widen(more);
-            self.reserved += more;
-        } else {
-            self.reserved -= body.become_window();
+        for (segment, token) in gone {
+            let gone = self.pen.gone(name.clone(), segment);
+            out.replies.extend(gone.map(|wire| Reply { token, wire, no_cache: true }));
         }
     }
-
-    fn forget_question(&mut self, key: &Vec<u8>) {
-        if self.questions.remove(key).is_some() {
-            self.reserved -= limits::ANSWER_BYTES;
-        }
-    }
-
-    fn forget_body(&mut self, key: &[u8], out: &mut Outcome) {
-        let Some(body) = self.bodies.remove(key) else { return };
-        self.reserved -= body.reserved();
-        if self.orders.remove(&body.id()).is_some() {
-            out.stops.push(body.id());
-        }
-    }
-}
-
-/// Whether the answer that is kept so long is there still: the question may have been asked anew since.
-fn is_answered(questions: &HashMap<Vec<u8>, Question>, key: &[u8], kept: Time) -> bool {
-    matches!(questions.get(key), Some(Question { state: State::Answered { until, .. }, .. }) if *until == kept)
 }
 
 /// What became of the wish for a body's place.
@@ -662,27 +507,6 @@ enum Opened {
 }
 
 const VIA_US: &str = "1.1 larder";
-
-const NO_ROOM: (StatusCode, &str) =
-    (StatusCode::SERVICE_UNAVAILABLE, "larder: the far node has no room for another response\n");
-const TIMED_OUT: (StatusCode, &str) =
-    (StatusCode::GATEWAY_TIMEOUT, "larder: the origin does not answer the far node\n");
-const UNREACHABLE: (StatusCode, &str) = (StatusCode::BAD_GATEWAY, "larder: the far node does not reach the origin\n");
-const HEAD_TOO_LARGE: (StatusCode, &str) =
-    (StatusCode::BAD_GATEWAY, "larder: the fields of the origin's response do not fit a Data\n");
-
-/// Bytes of body for which an answer has room.
-fn inline_room(key: &[u8], headers: &HeaderMap) -> usize {
-    // A field takes four bytes beside its name and value, or eight where it is long.
-    let fields: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 8).sum();
-    limits::MAX_PACKET_BYTES.saturating_sub(limits::OVERHEAD_BYTES + key.len() * 2 + fields).min(limits::SEGMENT_BYTES)
-}
-
-/// Bytes of a segment under this name: the key's name, which stands in every packet, is shorter than the object's and 16 bytes.
-fn segment_bytes(name: &Name) -> usize {
-    let names = 2 * name.as_bytes().len() + 32;
-    (limits::MAX_PACKET_BYTES - limits::OVERHEAD_BYTES).saturating_sub(names).clamp(1, limits::SEGMENT_BYTES)
-}
 
 #[cfg(test)]
 mod tests {
@@ -726,7 +550,7 @@ mod tests {
             assert!(is_made(&mut desk, now, &page));
             desk.on_timeout(now, &mut Outcome::default());
         }
-        assert_eq!((desk.answered.len(), desk.reserved), (1, limits::ANSWER_BYTES));
+        assert_eq!((desk.kept.answered.len(), desk.kept.reserved), (1, limits::ANSWER_BYTES));
     }
 
     /// The fear: whoever posts without end leaves no room for anybody else's request until his answers are past.
@@ -738,7 +562,7 @@ mod tests {
             assert!(is_made(&mut desk, Time::ZERO, &question(Method::POST, unique)));
         }
         assert!(is_made(&mut desk, Time::ZERO, &question(Method::GET, 0)));
-        assert!(desk.reserved <= desk.options.memory);
+        assert!(desk.kept.reserved <= desk.options.memory);
         assert!(!is_made(&mut desk, Time::ZERO, &question(Method::POST, 0)), "though its answer has gone");
     }
 

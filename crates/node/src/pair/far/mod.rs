@@ -2,8 +2,10 @@
 //! [`Desk`], another runs the requests to the origin.
 
 mod body;
+mod data;
 mod desk;
 mod exchange;
+mod kept;
 mod made;
 mod origin;
 mod status;
@@ -74,7 +76,8 @@ impl Far {
             targets: vec![::http::HeaderName::from_static("cdn-cache-control")],
         };
         let version = u64::try_from(since_1970().as_micros()).unwrap_or(u64::MAX);
-        let desk = Desk::new(prefix.clone(), signer, options, version, crate::entropy::words());
+        let desk = Desk::new(prefix.clone(), signer, options, version, crate::entropy::words())
+            .asked_by(config.key.request_verifier(TABLE)?);
         let (events, receiver) = channel();
         let requests = Requests::start(&config.origin, config.origin_ca.as_deref(), events, Arc::clone(&waker))?;
         let figures = Shown::default();

@@ -143,7 +143,15 @@ impl Asker {
         let Ok(Ok(_place)) = timeout(RESPONSE, self.places.acquire()).await else {
             return self.say(id, FromOrigin::Failed { timed_out: true });
         };
-        let response = match timeout(RESPONSE, self.server.ask(request)).await {
+        let (method, uri, headers) = (request.method().clone(), request.uri().clone(), request.headers().clone());
+        let again = || {
+            let mut request = Request::new(Upload::empty());
+            *request.method_mut() = method.clone();
+            *request.uri_mut() = uri.clone();
+            *request.headers_mut() = headers.clone();
+            request
+        };
+        let response = match timeout(RESPONSE, self.server.ask(request, again)).await {
             Ok(Ok(response)) => response,
             Ok(Err((failure, reason))) => {
                 tracing::debug!(reason, origin = %self.origin, "[ndn.gateway] origin does not answer");
