@@ -51,6 +51,7 @@ mod name_tree;
 mod outbox;
 mod pit;
 mod prefix_figures;
+mod prefix_filter;
 mod prefix_table;
 mod rib;
 mod shard;

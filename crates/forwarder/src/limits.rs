@@ -31,6 +31,9 @@ pub const RECORDS_PER_ENTRY: usize = 1024;
 /// The longest time that an Interest may stay pending. Longer lifetimes are cut to it: state must end.
 pub const INTEREST_LIFETIME: Duration = Duration::from_secs(600);
 
+/// Prefixes from which on a table has a filter: the index of fewer stays in the processor's second cache.
+pub const FILTERED_PREFIXES: usize = 1 << 16;
+
 /// Components of the longest prefix in the FIB and in the strategy choice table (NFD's name tree has the same bound).
 pub const PREFIX_COMPONENTS: usize = 32;
 

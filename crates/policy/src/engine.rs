@@ -4,7 +4,7 @@ use crate::cache::Cache;
 use crate::future::Future;
 use crate::job::{Job, JobDone};
 use crate::limits::MAX_OBJECTS;
-use crate::prefetch::prefetch;
+use crate::prefetch::{lengthen, prefetch};
 use crate::registry::{Build, Setting};
 use crate::traits::{Admit, Evict, Gauge};
 use crate::{Path, Request, Slot, Spec, SpecError};
@@ -185,8 +185,9 @@ impl Engine {
         }
         let request = Request { id, size: size.max(MIN_SIZE), now, seq: self.requests };
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.objects.push(Object { id, size: UNUSED });
-            Slot::new((self.objects.len() - 1) as u32)
+            let slot = Slot::new(self.objects.len() as u32);
+            lengthen(&mut self.objects, slot.index() + 1, Object { id, size: UNUSED });
+            slot
         });
         self.objects[slot.index()] = Object { id, size: request.size };
         self.used += request.size;

@@ -3,20 +3,54 @@
 //! Several [`List`]s may share one [`Links`], as long as a slot is in at most one of them (the segments of S4LRU, the queues of S3-FIFO).
 
 use crate::Slot;
-use crate::prefetch::prefetch;
+use crate::prefetch::{lengthen, prefetch};
 
 const END: u32 = u32::MAX;
+
+/// Where a list finds the links of its slots.
+pub(crate) trait Linked {
+    fn link(&self, slot: u32) -> &Link;
+    fn link_mut(&mut self, slot: u32) -> &mut Link;
+    /// Makes a place for `slot`, where there is none.
+    fn reach(&mut self, slot: Slot);
+}
 
 /// The links of every slot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Links(Vec<Link>);
 
+/// The neighbours of a slot in its list.
 #[derive(Clone, Copy, Debug)]
-struct Link {
+pub(crate) struct Link {
     /// Towards the head.
     newer: u32,
     /// Towards the tail.
     older: u32,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Link { newer: END, older: END }
+    }
+}
+
+impl Linked for Links {
+    #[inline]
+    fn link(&self, slot: u32) -> &Link {
+        &self.0[slot as usize]
+    }
+
+    #[inline]
+    fn link_mut(&mut self, slot: u32) -> &mut Link {
+        &mut self.0[slot as usize]
+    }
+
+    #[inline]
+    fn reach(&mut self, slot: Slot) {
+        if slot.index() >= self.0.len() {
+            self.grow(slot);
+        }
+    }
 }
 
 impl Links {
@@ -27,7 +61,7 @@ impl Links {
     /// Makes a place for `slot`.
     #[cold]
     fn grow(&mut self, slot: Slot) {
-        self.0.resize(slot.index() + 1, Link { newer: END, older: END });
+        lengthen(&mut self.0, slot.index() + 1, Link::default());
     }
 
     /// `slot` will be moved or unlinked soon.
@@ -62,49 +96,45 @@ impl Default for List {
 impl List {
     /// Links `slot`, which is in no list, as the newest.
     #[inline]
-    pub fn push_head(&mut self, links: &mut Links, slot: Slot) {
-        if slot.index() >= links.0.len() {
-            links.grow(slot);
-        }
-        links.0[slot.index()] = Link { newer: END, older: self.head };
+    pub fn push_head<L: Linked>(&mut self, links: &mut L, slot: Slot) {
+        links.reach(slot);
+        *links.link_mut(slot.raw()) = Link { newer: END, older: self.head };
         match self.head {
             END => self.tail = slot.raw(),
-            head => links.0[head as usize].newer = slot.raw(),
+            head => links.link_mut(head).newer = slot.raw(),
         }
         self.head = slot.raw();
     }
 
     /// Links `slot`, which is in no list, as the oldest.
     #[inline]
-    pub fn push_tail(&mut self, links: &mut Links, slot: Slot) {
-        if slot.index() >= links.0.len() {
-            links.grow(slot);
-        }
-        links.0[slot.index()] = Link { newer: self.tail, older: END };
+    pub fn push_tail<L: Linked>(&mut self, links: &mut L, slot: Slot) {
+        links.reach(slot);
+        *links.link_mut(slot.raw()) = Link { newer: self.tail, older: END };
         match self.tail {
             END => self.head = slot.raw(),
-            tail => links.0[tail as usize].older = slot.raw(),
+            tail => links.link_mut(tail).older = slot.raw(),
         }
         self.tail = slot.raw();
     }
 
     /// Unlinks `slot`, which is in this list.
     #[inline]
-    pub fn unlink(&mut self, links: &mut Links, slot: Slot) {
-        let Link { newer, older } = links.0[slot.index()];
+    pub fn unlink<L: Linked>(&mut self, links: &mut L, slot: Slot) {
+        let Link { newer, older } = *links.link(slot.raw());
         match newer {
             END => self.head = older,
-            newer => links.0[newer as usize].older = older,
+            newer => links.link_mut(newer).older = older,
         }
         match older {
             END => self.tail = newer,
-            older => links.0[older as usize].newer = newer,
+            older => links.link_mut(older).newer = newer,
         }
     }
 
     /// Makes `slot`, which is in this list, the newest.
     #[inline]
-    pub fn move_to_head(&mut self, links: &mut Links, slot: Slot) {
+    pub fn move_to_head<L: Linked>(&mut self, links: &mut L, slot: Slot) {
         if self.head != slot.raw() {
             self.unlink(links, slot);
             self.push_head(links, slot);
@@ -138,8 +168,8 @@ impl List {
     }
 
     /// The next newer than `slot`, which is in this list.
-    pub fn newer(&self, links: &Links, slot: Slot) -> Option<Slot> {
-        let newer = links.0[slot.index()].newer;
+    pub fn newer<L: Linked>(&self, links: &L, slot: Slot) -> Option<Slot> {
+        let newer = links.link(slot.raw()).newer;
         (newer != END).then(|| Slot::new(newer))
     }
 }

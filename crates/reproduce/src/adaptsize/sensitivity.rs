@@ -50,8 +50,14 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         let curve = |model: &Model| cs.iter().map(|c| (*c, model.hit_ratio(*c))).collect::<Vec<_>>();
         let [exact, published] = [&model, &published].map(curve);
         let error = replayed.iter().zip(&exact).map(|(replayed, exact)| (replayed.1 - exact.1).abs());
-        section.measured(format!("{name}-model-error"), error.sum::<f64>() / points as f64);
+        let errors: Vec<f64> = error.collect();
+        let mean = |errors: &[f64]| errors.iter().sum::<f64>() / errors.len() as f64;
+        section.measured(format!("{name}-model-error"), mean(&errors));
         let top = replayed.iter().copied().fold((0.0, 0.0), |top, point| if point.1 > top.1 { point } else { top });
+        if shape == Shape::Chance {
+            let from_best = cs.iter().position(|c| *c == top.0).unwrap_or(0);
+            section.measured(format!("{name}-model-error-from-best"), mean(&errors[from_best..]));
+        }
         best.push(top);
         let rows = replayed.iter().zip(&exact).zip(&published).map(|((replayed, exact), published)| {
             vec![

@@ -5,7 +5,7 @@
 
 use crate::hash::mix;
 use crate::limits::{AGD_COUNTERS_AN_OBJECT, AGD_MAX_COUNTERS, AGD_MIN_COUNTERS};
-use crate::prefetch::prefetch;
+use crate::prefetch::{lengthen, prefetch};
 
 const ROWS: usize = 4;
 const QUARTER: usize = 16;
@@ -17,6 +17,10 @@ const LINE: usize = ROWS * QUARTER;
 #[repr(align(64))]
 struct Line([[u8; QUARTER]; ROWS]);
 
+impl Line {
+    const EMPTY: Line = Line([[0; QUARTER]; ROWS]);
+}
+
 pub(super) struct History {
     lines: Vec<Line>,
     /// Requests counted since the last halving.
@@ -25,7 +29,7 @@ pub(super) struct History {
 
 impl History {
     pub fn new() -> Self {
-        History { lines: vec![Line([[0; QUARTER]; ROWS]); AGD_MIN_COUNTERS / LINE], counted: 0 }
+        History { lines: vec![Line::EMPTY; AGD_MIN_COUNTERS / LINE], counted: 0 }
     }
 
     pub fn bytes(&self) -> usize {
@@ -41,7 +45,9 @@ impl History {
     #[inline]
     pub fn grow(&mut self, objects: usize) {
         while self.lines.len() * LINE < (objects * AGD_COUNTERS_AN_OBJECT).min(AGD_MAX_COUNTERS) {
-            self.lines.extend_from_within(..);
+            let lines = self.lines.len();
+            lengthen(&mut self.lines, 2 * lines, Line::EMPTY);
+            self.lines.copy_within(..lines, lines);
         }
     }
 

@@ -24,7 +24,7 @@
 //! rests, and most hits count and do no more. At p = 0 all lifetimes are 1, nobody rests, and the clock goes on by 1/n where an object is moved or stored: LRU.
 //!
 //! Order: log2 v, by straight lines between powers of two, is rounded to half octaves. Within such a class all lifetimes are equal, so its list
-//! is in the order of due times; the next victim is the earliest of the tails ([`ranking`]). Each refusal moves the clock 1/n of the way to
+//! is in the order of due times; the next victim is the earliest of the tails ([`order`]). Each refusal moves the clock 1/n of the way to
 //! the first due time, n objects being stored, so that a hot set that died with high counts is due after some n·ln(its lifetime / the
 //! newcomer's) refusals. When p changes, everyone keeps the share of its lifetime that is left.
 //!
@@ -38,8 +38,8 @@
 //! # Cost
 //! O(1) a request, amortised: who is due first stands at the root of a tree of minima over the 256 classes; at most 256 objects counted to judge
 //! a newcomer; the sketch is halved at most once in as many misses as it has counters, or 128 turns of the cache; all objects are passed once at
-//! a change of p, and where the clock is set back to zero. 40 bytes an object, and 16 to 32 of sketch (it does not shrink), and 2.6 MB of
-//! shadows of 2,100 objects each, at most twice that. Speed: `docs/agd.md`.
+//! a change of p, and where the clock is set back to zero. 40 bytes an object, and 16 to 32 of sketch (it does not shrink), and 0.7 MB of
+//! shadows of 2,700 objects each, at most half as much again. Speed: `docs/agd.md`.
 //!
 //! # Figures
 //! Beside the peers', and with p fixed: `docs/agd.md`.
@@ -49,7 +49,7 @@
 //! LRU .600, with 10,000 stored .528 and .529.
 //!
 //! # What falls short
-//! * As fast as S3-FIFO it is not everywhere: four fifths of its speed to a sixth more, see `docs/agd.md`.
+//! * As fast as S3-FIFO it is not where it stores many more objects: four fifths of its speed to a sixth more, see `docs/agd.md`.
 //! * Who asks for more than is stored in turn, and back, sends p to and fro until that is found to lose: half a point to three below LRU (`docs/agd.md`).
 //! * A loop larger than the cache is kept in part once p = 8 is found (.82 of 1.2 caches); beside other traffic, less of it (`docs/agd.md`).
 //! * Short traces end before p is found: CloudPhysics' 114,000 requests have .307 where p = 8 has .312.
@@ -60,7 +60,9 @@
 mod dues;
 mod history;
 mod keeper;
+mod order;
 mod ranking;
+mod shadows;
 mod tuner;
 
 use crate::parameters::{Parameter, Preset, Values};
@@ -68,6 +70,7 @@ use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
 use keeper::Keeper;
+use shadows::POWERS;
 use tuner::Tuner;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -99,8 +102,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }),
 };
 
-/// The powers that `p` may be, and between which `auto` chooses.
-const POWERS: [f64; 7] = [0.0, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0];
+/// What `p` may be: `auto`, and each of [`POWERS`].
 const POWER_WORDS: &[&str] = &["auto", "0", "0.5", "1", "1.5", "2", "4", "8"];
 /// The rung that `auto` starts from.
 const START: usize = 4;
@@ -113,7 +115,7 @@ struct Agd {
 impl Agd {
     fn new(fixed: Option<f64>, bytes: f64, capacity: u64) -> Self {
         let size_exponent = 1.0 - bytes;
-        let tuner = fixed.is_none().then(|| Tuner::new(&POWERS, START, size_exponent, capacity));
+        let tuner = fixed.is_none().then(|| Tuner::new(START, size_exponent, capacity));
         Agd { keeper: Keeper::new(fixed.unwrap_or(POWERS[START]), size_exponent), tuner }
     }
 

@@ -1,48 +1,14 @@
-//! The order of eviction: GreedyDual with a power, over lists by class of value.
-//!
-//! A value v = f / size^κ is rounded to half an octave, its class. Every object of a class gets the same lifetime v^p on a common clock, so
-//! that within a class who was moved first is also due first: one list each, and the next victim is the earliest of at most 256 tails
-//! (the lists of CAMP, Ghandeharizadeh et al., Middleware 2014). The clock jumps to the due time of each victim. Nothing is ever sorted.
+//! What is stored, in the order of leaving.
 
-use super::dues::{CLASSES, Dues};
+use super::order::{Order, Places};
 use crate::Slot;
-use crate::limits::AGD_VICTIMS_COUNTED;
-use crate::list::{Links, List};
-use crate::prefetch::prefetch;
-
-/// The class of the value 1, of half octaves from 2^−80 (one request of 2^64 bytes, with room to fade) to 2^47.5.
-const CLASS_OF_ONE: f64 = 160.0;
-/// Where the clock is this many times a victim's lifetime, short lifetimes begin to vanish in the rounding of due times: it starts again from zero.
-const CLOCK_RANGE: f64 = (1_u64 << 28) as f64;
-
-/// A hit that would put an object off by less than this share of its lifetime moves nothing: most hits are on what was hit a moment ago. Nobody
-/// is due earlier by more than that. With 1/4 hit ratios are as without to .0002 (web and mix 1 GiB, Twitter 5 MiB), with 1/2 they begin to fall, and
-/// so does the speed: who is due too early comes back. At p = 0 nobody rests: it is LRU then, and a quarter of the order is up to three points.
-const REST: f64 = 0.25;
-
-/// From this power on a newcomer must be worth half an octave more than whom it displaces: else a loop that is larger than the cache, where all
-/// are worth the same, would displace everyone before it is asked for again. A loop of 1.2 caches: .82 of the requests hit, .03 without.
-const STUBBORN_POWER: f64 = 8.0;
+use crate::list::{Link, Linked, Links};
+use crate::prefetch::{lengthen, prefetch};
 
 /// The stored objects in the order of their leaving.
 pub(super) struct Ranking {
-    places: Vec<Stored>,
-    links: Links,
-    lists: Box<[List; CLASSES]>,
-    /// A bit for each class that is not empty.
-    occupied: [u64; CLASSES / 64],
-    /// When the tail of each class is due.
-    dues: Dues,
-    /// v^p of each class.
-    lifetimes: Box<[f64; CLASSES]>,
-    /// The latest due time of any victim.
-    clock: f64,
-    power: f64,
-    /// [`REST`], or 0 at the power 0.
-    rest: f64,
-    len: usize,
-    /// Victims since the clock last started from zero.
-    victims: usize,
+    store: Store,
+    order: Order,
     plan: Plan,
 }
 
@@ -59,6 +25,12 @@ pub(super) struct Stored {
     pub class: u8,
 }
 
+#[derive(Default)]
+struct Store {
+    places: Vec<Stored>,
+    links: Links,
+}
+
 /// The next victims as they were shown, and how far each list was read.
 #[derive(Default)]
 struct Plan {
@@ -69,64 +41,43 @@ struct Plan {
 
 impl Ranking {
     pub fn new(power: f64) -> Self {
-        Ranking {
-            places: Vec::new(),
-            links: Links::default(),
-            lists: Box::new(std::array::from_fn(|_| List::default())),
-            occupied: [0; CLASSES / 64],
-            dues: Dues::new(),
-            lifetimes: lifetimes(power),
-            clock: 0.0,
-            power,
-            rest: rest(power),
-            len: 0,
-            victims: 0,
-            plan: Plan::default(),
-        }
+        Ranking { store: Store::default(), order: Order::new(power), plan: Plan::default() }
     }
 
+    #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        self.order.len()
     }
 
     pub fn power(&self) -> f64 {
-        self.power
+        self.order.power()
     }
 
     pub fn bytes(&self) -> usize {
-        self.links.bytes()
-            + self.places.capacity() * size_of::<Stored>()
-            + CLASSES * (size_of::<List>() + size_of::<f64>())
+        self.store.links.bytes() + self.store.places.capacity() * size_of::<Stored>() + self.order.bytes()
     }
 
     pub fn stored(&self, slot: Slot) -> &Stored {
-        &self.places[slot.index()]
+        &self.store.places[slot.index()]
     }
 
     /// Stores an object in `slot`.
     pub fn push(&mut self, slot: Slot, stored: Stored) {
         self.forget_plan();
-        if slot.index() >= self.places.len() {
-            self.grow(slot);
+        if slot.index() >= self.store.places.len() {
+            lengthen(&mut self.store.places, slot.index() + 1, stored);
         }
-        self.len += 1;
-        self.tick();
-        self.places[slot.index()] = Stored { since: self.clock, ..stored };
-        self.link(slot, stored.class);
-    }
-
-    #[cold]
-    fn grow(&mut self, slot: Slot) {
-        self.places.resize(slot.index() + 1, Stored::default());
+        self.store.places[slot.index()] = stored;
+        self.order.push(&mut self.store, slot, stored.class);
     }
 
     /// The object in `slot` was requested, and is in the class that `class` finds, which may write down the request: that class. It stays where it is as
-    /// long as it would gain less than [`REST`] of its lifetime.
+    /// long as it would gain less than a share of its lifetime ([`Order::rests`]).
     #[inline]
     pub fn touch(&mut self, slot: Slot, class: impl FnOnce(&mut Stored) -> u8) -> u8 {
-        let place = &mut self.places[slot.index()];
+        let place = &mut self.store.places[slot.index()];
         let class = class(place);
-        if place.class != class || self.clock - place.since > self.rest * self.lifetimes[usize::from(class)] {
+        if place.class != class || !self.order.rests(class, place.since) {
             self.relink(slot, class);
         }
         class
@@ -136,77 +87,58 @@ impl Ranking {
     #[inline(never)]
     fn relink(&mut self, slot: Slot, class: u8) {
         self.forget_plan();
-        self.tick();
-        let place = &mut self.places[slot.index()];
-        let old = std::mem::replace(&mut place.class, class);
-        place.since = self.clock;
-        if old != class {
-            self.unlink(slot, old);
-            self.link(slot, class);
-            return;
-        }
-        let list = &mut self.lists[usize::from(class)];
-        let was_tail = list.tail() == Some(slot);
-        list.move_to_head(&mut self.links, slot);
-        if was_tail && let Some(tail) = list.tail() {
-            self.dues.set(class, self.due(tail));
-        }
-    }
-
-    /// At the power 0 all lifetimes are 1, and who was moved later must be due later: the clock itself goes on, 1 in a turn of the cache.
-    #[inline]
-    fn tick(&mut self) {
-        if self.power == 0.0 {
-            self.clock += 1.0 / self.len as f64;
-        }
+        let old = std::mem::replace(&mut self.store.places[slot.index()].class, class);
+        self.order.relink(&mut self.store, slot, old, class);
     }
 
     /// Multiplies all counts.
     pub fn scale_counts(&mut self, by: f32) {
-        self.places.iter_mut().for_each(|place| place.count *= by);
+        self.store.places.iter_mut().for_each(|place| place.count *= by);
     }
 
     /// A request for what is probably in `slot` will come soon.
     #[inline]
     pub fn prefetch(&self, slot: Slot) {
-        prefetch(&self.places, slot.index());
-        self.links.prefetch(slot);
+        prefetch(&self.store.places, slot.index());
+        self.store.links.prefetch(slot);
     }
 
     /// As `prefetch`, some requests later.
     #[inline]
     pub fn prefetch_neighbours(&self, slot: Slot) {
-        self.links.prefetch_neighbours(slot);
+        self.store.links.prefetch_neighbours(slot);
     }
 
     /// Who is due first.
     #[inline]
     pub fn first(&self) -> Option<Slot> {
-        self.lists[usize::from(self.dues.first()?.0)].tail()
+        self.order.first()
     }
 
     /// Takes the object in `slot` out.
     pub fn remove(&mut self, slot: Slot) {
         self.forget_plan();
-        self.unlink(slot, self.places[slot.index()].class);
-        self.len -= 1;
+        let class = self.stored(slot).class;
+        self.order.remove(&mut self.store, slot, class);
     }
 
     /// Takes out who is due first, and moves the clock there.
     pub fn pop(&mut self) -> Option<Slot> {
         self.forget_plan();
-        let (class, due) = self.dues.first()?;
-        let slot = self.lists[usize::from(class)].tail()?;
-        self.unlink(slot, class);
-        self.len -= 1;
-        let class = usize::from(class);
-        self.lists[class].approach(&self.links, &self.places);
-        self.clock = self.clock.max(due);
-        self.victims += 1;
-        if self.clock > CLOCK_RANGE * self.lifetimes[class] && self.victims > self.len {
-            self.restart(self.power);
-        }
+        let slot = self.order.pop(&mut self.store)?;
+        self.order.list(self.stored(slot).class).approach(&self.store.links, &self.store.places);
         Some(slot)
+    }
+
+    /// As [`Order::accept`].
+    pub fn accept(&mut self, class: u8, short: u64) -> bool {
+        self.order.accept(&self.store, class, short)
+    }
+
+    /// As [`Order::set_power`].
+    pub fn set_power(&mut self, power: f64) {
+        self.forget_plan();
+        self.order.set_power(&mut self.store, power);
     }
 
     /// Whom `pop` would take after `after`.
@@ -222,89 +154,19 @@ impl Ranking {
         self.plan.victims.get(nth).copied()
     }
 
-    /// Is a newcomer in `class` worth more than what must leave for `short` bytes?
-    ///
-    /// Where it is refused, the clock goes a share of the way to who is due first, all of it but 1/e in as many refusals as there are objects.
-    /// Else a stored set that nobody wants any more would never be due.
-    pub fn accept(&mut self, class: u8, short: u64) -> bool {
-        let outlasts = self.outlasts(class, short);
-        if !outlasts && let Some((_, due)) = self.dues.first() {
-            self.clock += (due - self.clock).max(0.0) / self.len as f64;
-        }
-        outlasts
-    }
-
-    /// Would a newcomer in `class` be due after everyone who must leave for `short` bytes? So it is where what is due before it has as many
-    /// bytes, in whatever order they are counted: from the low classes, where the large objects are. After a number of objects that
-    /// bounds the work, the rest is believed. From [`STUBBORN_POWER`] on, the newcomer counts as one class less. At the power 0 nobody is refused: who
-    /// was moved last would be due at the same time, and must leave for a newcomer that takes all the room.
-    fn outlasts(&self, class: u8, short: u64) -> bool {
-        if self.power == 0.0 {
-            return true;
-        }
-        let class = if self.power >= STUBBORN_POWER { class.saturating_sub(1) } else { class };
-        let due = self.clock + self.lifetimes[usize::from(class)];
-        if self.dues.first().is_none_or(|(_, first)| first >= due) {
-            return false;
-        }
-        let (mut freed, mut counted) = (0_u64, 0);
-        for class in occupied(self.occupied).filter(|class| self.dues.of(*class) < due) {
-            let class = usize::from(class);
-            let mut next = self.lists[class].tail();
-            while let Some(slot) = next {
-                let place = &self.places[slot.index()];
-                if place.since + self.lifetimes[class] >= due {
-                    break;
-                }
-                freed = freed.saturating_add(place.size);
-                counted += 1;
-                if freed >= short || counted == AGD_VICTIMS_COUNTED {
-                    return true;
-                }
-                next = self.lists[class].newer(&self.links, slot);
-            }
-        }
-        false
-    }
-
-    /// Lifetimes are v^`power` from now on; everyone keeps the share of its lifetime that is left. O(objects).
-    pub fn set_power(&mut self, power: f64) {
-        self.restart(power);
-    }
-
-    /// The clock starts from zero.
-    fn restart(&mut self, power: f64) {
-        let new = lifetimes(power);
-        for place in &mut self.places {
-            let class = usize::from(place.class);
-            place.since = (place.since - self.clock) / self.lifetimes[class] * new[class];
-        }
-        self.clock = 0.0;
-        self.power = power;
-        self.rest = rest(power);
-        self.lifetimes = new;
-        self.victims = 0;
-        for class in occupied(self.occupied) {
-            if let Some(tail) = self.lists[usize::from(class)].tail() {
-                self.dues.set(class, self.due(tail));
-            }
-        }
-        self.forget_plan();
-    }
-
     /// As `first`, past those in the plan; adds it there.
     fn plan_one_more(&mut self) -> Option<()> {
         let mut best: Option<(u8, Slot, f64)> = None;
-        for class in occupied(self.occupied) {
+        for class in self.order.classes() {
             let read = self.plan.read.iter().find(|(read, _)| *read == class);
-            let Some(next) = read.map_or(self.lists[usize::from(class)].tail(), |(_, next)| *next) else { continue };
-            let due = self.due(next);
+            let Some(next) = read.map_or(self.order.list(class).tail(), |(_, next)| *next) else { continue };
+            let due = self.order.due(&self.store, next, class);
             if best.is_none_or(|(_, _, earliest)| due < earliest) {
                 best = Some((class, next, due));
             }
         }
         let (class, slot, _) = best?;
-        let next = self.lists[usize::from(class)].newer(&self.links, slot);
+        let next = self.order.list(class).newer(&self.store, slot);
         match self.plan.read.iter_mut().find(|(read, _)| *read == class) {
             Some((_, read)) => *read = next,
             None => self.plan.read.push((class, next)),
@@ -320,59 +182,42 @@ impl Ranking {
             self.plan.read.clear();
         }
     }
+}
 
+impl Linked for Store {
     #[inline]
-    fn link(&mut self, slot: Slot, class: u8) {
-        let list = &mut self.lists[usize::from(class)];
-        let was_empty = list.tail().is_none();
-        list.push_head(&mut self.links, slot);
-        if was_empty {
-            self.occupied[usize::from(class / 64)] |= 1 << (class % 64);
-            self.dues.set(class, self.due(slot));
-        }
+    fn link(&self, slot: u32) -> &Link {
+        self.links.link(slot)
     }
 
-    /// Takes `slot` out of the list of `class`.
     #[inline]
-    fn unlink(&mut self, slot: Slot, class: u8) {
-        let list = &mut self.lists[usize::from(class)];
-        let was_tail = list.tail() == Some(slot);
-        list.unlink(&mut self.links, slot);
-        if was_tail {
-            match list.tail() {
-                Some(tail) => self.dues.set(class, self.due(tail)),
-                None => {
-                    self.occupied[usize::from(class / 64)] &= !(1 << (class % 64));
-                    self.dues.clear(class);
-                }
-            }
-        }
+    fn link_mut(&mut self, slot: u32) -> &mut Link {
+        self.links.link_mut(slot)
     }
 
-    /// When the clock comes to the object in `slot`.
     #[inline]
-    fn due(&self, slot: Slot) -> f64 {
-        let Stored { since, class, .. } = self.places[slot.index()];
-        since + self.lifetimes[usize::from(class)]
+    fn reach(&mut self, slot: Slot) {
+        self.links.reach(slot);
     }
 }
 
-fn rest(power: f64) -> f64 {
-    if power == 0.0 { 0.0 } else { REST }
-}
+impl Places for Store {
+    #[inline]
+    fn since(&self, slot: Slot) -> f64 {
+        self.places[slot.index()].since
+    }
 
-fn lifetimes(power: f64) -> Box<[f64; CLASSES]> {
-    Box::new(std::array::from_fn(|class| (power * (class as f64 - CLASS_OF_ONE) / 2.0).exp2()))
-}
+    #[inline]
+    fn set_since(&mut self, slot: Slot, since: f64) {
+        self.places[slot.index()].since = since;
+    }
 
-/// The numbers of the bits that are set, from the lowest.
-fn occupied(words: [u64; CLASSES / 64]) -> impl Iterator<Item = u8> {
-    (0..CLASSES / 64).flat_map(move |index| {
-        let mut word = words[index];
-        std::iter::from_fn(move || {
-            let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
-            word &= word - 1;
-            Some((index * 64 + bit) as u8)
-        })
-    })
+    #[inline]
+    fn size(&self, slot: Slot) -> u64 {
+        self.places[slot.index()].size
+    }
+
+    fn change_since(&mut self, change: impl Fn(f64, u8) -> f64) {
+        self.places.iter_mut().for_each(|place| place.since = change(place.since, place.class));
+    }
 }

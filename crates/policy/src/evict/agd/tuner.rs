@@ -8,20 +8,14 @@
 //! following loses against every power that stays. So the cache's own hits on the sample are counted too: each time that it has lost [`LOSS`] hits against one of the
 //! shadows, that one is taken, and [`CAUTION`] times the lead is asked for from then on.
 //!
-//! A shadow is an order of eviction and nothing else: an object's class is what the cache has just found, since how often it was asked for does not depend on
-//! the power, and what any shadow stores stands once, in one index.
+//! What the shadows keep, and how they do with one or two cache lines a request: [`super::shadows`].
 
-use super::ranking::{Ranking, Stored};
-use crate::Slot;
+use super::shadows::{POWERS, RUNGS, Sampled, Shadows};
 use crate::hash::mix;
-use crate::index::SlotIndex;
 use crate::limits::{AGD_LEAST_SAMPLE_SHIFT, AGD_SHADOW_OBJECTS};
 
-/// Sampled requests that wait for one another: each shadow takes them in a row, while its lists are in the processor's cache. A divisor of [`DECISION`], so
-/// that nothing else changes.
-const BATCH: usize = 64;
-/// Sampled requests between two decisions.
-const DECISION: u32 = 512;
+/// Sampled requests between two decisions. They wait until then, and go through the shadows in a row, so that these are fetched into the processor's cache once.
+const DECISION: usize = 512;
 /// A lead below this share of the requests is no reason to change.
 const DRIFT: f64 = 0.0005;
 /// Hits that a power must have had more than the one in use, its drift deducted, in sums that start anew where it falls behind.
@@ -38,87 +32,45 @@ const MOST_LEAD: f64 = 128.0 * LEAD;
 const TRUST: f64 = 0.998;
 
 pub(super) struct Tuner {
-    shadows: Vec<Shadow>,
-    /// What is in any shadow.
-    index: SlotIndex,
-    objects: Vec<Object>,
-    free: Vec<Slot>,
+    shadows: Shadows,
+    /// Sampled since the last decision.
     waiting: Vec<Sampled>,
-    powers: &'static [f64],
     size_exponent: f64,
     current: usize,
     capacity: u64,
     /// Objects whose hash ends in this many zero bits are sampled.
     shift: u32,
-    sampled: u32,
     /// What a shadow that hits always would have scored.
     weight: f64,
     /// What the cache's own hits on the sample were worth.
     score: f64,
+    /// By how many mean hits each power leads the one in use.
+    leads: [f64; RUNGS],
+    /// By how many it has been better than the cache itself, lately.
+    losses: [f64; RUNGS],
     /// The lead that is asked for, from [`LEAD`] to [`MOST_LEAD`].
     asked: f64,
 }
 
-#[derive(Clone, Copy)]
-struct Object {
-    id: u64,
-    size: u64,
-    /// A bit for each shadow that stores it, and [`WAITS`].
-    holders: u8,
-}
-
-/// Is held by a request that waits.
-const WAITS: u8 = 1 << 7;
-
-/// A request that waits for the shadows.
-#[derive(Clone, Copy)]
-struct Sampled {
-    slot: Slot,
-    size: u64,
-    worth: f64,
-    class: u8,
-}
-
-struct Shadow {
-    ranking: Ranking,
-    used: u64,
-    /// What its hits were worth since the last decision.
-    score: f64,
-    /// By how many mean hits it leads the power in use.
-    lead: f64,
-    /// By how many it has been better than the cache itself, lately.
-    loss: f64,
-}
-
 impl Tuner {
-    /// For at most seven `powers`.
-    pub fn new(powers: &'static [f64], start: usize, size_exponent: f64, capacity: u64) -> Self {
-        let mut tuner = Tuner {
-            shadows: Vec::new(),
-            index: SlotIndex::default(),
-            objects: Vec::new(),
-            free: Vec::new(),
-            waiting: Vec::with_capacity(BATCH),
-            powers,
+    pub fn new(start: usize, size_exponent: f64, capacity: u64) -> Self {
+        Tuner {
+            shadows: Shadows::new(capacity >> AGD_LEAST_SAMPLE_SHIFT),
+            waiting: Vec::with_capacity(DECISION),
             size_exponent,
             current: start,
             capacity,
             shift: AGD_LEAST_SAMPLE_SHIFT,
-            sampled: 0,
             weight: 0.0,
             score: 0.0,
+            leads: [0.0; RUNGS],
+            losses: [0.0; RUNGS],
             asked: LEAD,
-        };
-        tuner.restart();
-        tuner
+        }
     }
 
     pub fn bytes(&self) -> usize {
-        let shared = self.index.bytes()
-            + self.objects.capacity() * size_of::<Object>()
-            + self.free.capacity() * size_of::<Slot>()
-            + self.waiting.capacity() * size_of::<Sampled>();
-        shared + self.shadows.iter().map(|shadow| size_of::<Shadow>() + shadow.ranking.bytes()).sum::<usize>()
+        self.shadows.bytes() + self.waiting.capacity() * size_of::<Sampled>()
     }
 
     pub fn on_resize(&mut self, capacity: u64) {
@@ -150,14 +102,10 @@ impl Tuner {
             return None;
         }
         let worth = self.worth(size);
+        self.weight += worth;
         self.score += if hit { worth } else { 0.0 };
-        let known = self.index.find(id, |slot| self.objects[slot.index()].id == id);
-        let slot = known.unwrap_or_else(|| self.remember(id, size));
-        let object = &mut self.objects[slot.index()];
-        object.holders |= WAITS;
-        // Its size as stored: the books of those who have it need that.
-        self.waiting.push(Sampled { slot, size: object.size, worth, class });
-        if self.waiting.len() < BATCH { None } else { self.simulate() }
+        self.waiting.push(Sampled { id, size, worth, class });
+        if self.waiting.len() < DECISION { None } else { self.decide() }
     }
 
     /// What a hit on `size` bytes is worth.
@@ -165,105 +113,27 @@ impl Tuner {
         if self.size_exponent == 1.0 { 1.0 } else { (size as f64).powf(1.0 - self.size_exponent) }
     }
 
-    /// The requests that wait, through one shadow after another.
-    fn simulate(&mut self) -> Option<f64> {
-        let waiting = std::mem::take(&mut self.waiting);
-        for number in 0..self.shadows.len() {
-            let ranking = &self.shadows[number].ranking;
-            waiting.iter().for_each(|request| ranking.prefetch(request.slot));
-            for request in &waiting {
-                self.request_in(number, request);
-            }
-        }
-        for request in &waiting {
-            self.weight += request.worth;
-            self.drop_holder(request.slot, WAITS);
-        }
-        self.sampled += waiting.len() as u32;
-        self.waiting = waiting;
-        self.waiting.clear();
-        if self.sampled < DECISION { None } else { self.decide() }
-    }
-
-    /// A request through the shadow `number`.
-    #[inline]
-    fn request_in(&mut self, number: usize, request: &Sampled) {
-        let Sampled { slot, size, worth, class } = *request;
-        let shadow = &mut self.shadows[number];
-        // Where all lifetimes are the same, one list holds all.
-        let class = if shadow.ranking.power() == 0.0 { 0 } else { class };
-        if self.objects[slot.index()].holders & 1 << number != 0 {
-            shadow.ranking.touch(slot, |_| class);
-            shadow.score += worth;
-            return;
-        }
-        let capacity = self.capacity >> self.shift;
-        if size > capacity {
-            return;
-        }
-        let short = shadow.used.saturating_add(size).saturating_sub(capacity);
-        if short > 0 && !shadow.ranking.accept(class, short) {
-            return;
-        }
-        while self.shadows[number].used > capacity - size {
-            let Some(victim) = self.shadows[number].ranking.pop() else { break };
-            self.shadows[number].used -= self.objects[victim.index()].size;
-            self.drop_holder(victim, 1 << number);
-        }
-        let shadow = &mut self.shadows[number];
-        shadow.ranking.push(slot, Stored { size, class, ..Stored::default() });
-        shadow.used += size;
-        self.objects[slot.index()].holders |= 1 << number;
-    }
-
-    fn remember(&mut self, id: u64, size: u64) -> Slot {
-        let object = Object { id, size, holders: 0 };
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.objects.push(object);
-            Slot::new((self.objects.len() - 1) as u32)
-        });
-        self.objects[slot.index()] = object;
-        self.index.insert(id, slot);
-        slot
-    }
-
-    /// `holder` has `slot` no longer, and where it was the last, nobody does.
-    fn drop_holder(&mut self, slot: Slot, holder: u8) {
-        let object = &mut self.objects[slot.index()];
-        let had = object.holders & holder != 0;
-        object.holders &= !holder;
-        if had && object.holders == 0 {
-            self.index.remove(object.id, slot);
-            self.free.push(slot);
-        }
-    }
-
     /// A cumulative sum test (Page, Biometrika 1954): small leads must last, large ones decide at once. Unless following has lost.
     fn decide(&mut self) -> Option<f64> {
-        let reference = self.shadows[self.current].score + DRIFT * self.weight;
-        let mean = self.weight / f64::from(self.sampled);
-        for shadow in &mut self.shadows {
-            shadow.lead = (shadow.lead + (shadow.score - reference) / mean).max(0.0);
-            shadow.loss = shadow.loss * MEMORY + (shadow.score - self.score) / mean;
-            shadow.score = 0.0;
+        let scores = self.shadows.scores_of(&self.waiting);
+        let reference = scores[self.current] + DRIFT * self.weight;
+        let mean = self.weight / DECISION as f64;
+        for (rung, score) in scores.into_iter().enumerate() {
+            self.leads[rung] = (self.leads[rung] + (score - reference) / mean).max(0.0);
+            self.losses[rung] = self.losses[rung] * MEMORY + (score - self.score) / mean;
         }
-        self.sampled = 0;
+        self.waiting.clear();
         self.weight = 0.0;
         self.score = 0.0;
         self.asked = (self.asked * TRUST).max(LEAD);
-        let (best, loss) = self.most(|shadow| shadow.loss)?;
+        let (best, loss) = most(&self.losses);
         if loss > LOSS {
             self.asked = (self.asked * CAUTION).min(MOST_LEAD);
-            self.shadows.iter_mut().for_each(|shadow| shadow.loss = 0.0);
+            self.losses = [0.0; RUNGS];
             return self.change_to(best);
         }
-        let (best, lead) = self.most(|shadow| shadow.lead)?;
+        let (best, lead) = most(&self.leads);
         if lead > self.asked { self.change_to(best) } else { None }
-    }
-
-    /// The shadow with the most of something, and how much it has.
-    fn most(&self, of: impl Fn(&Shadow) -> f64) -> Option<(usize, f64)> {
-        self.shadows.iter().map(of).enumerate().max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     /// The power of the rung `rung`, if it is another.
@@ -272,27 +142,24 @@ impl Tuner {
             return None;
         }
         self.current = rung;
-        self.shadows.iter_mut().for_each(|shadow| shadow.lead = 0.0);
-        Some(self.powers[rung])
+        self.leads = [0.0; RUNGS];
+        Some(POWERS[rung])
     }
 
     /// Empty shadows.
     fn restart(&mut self) {
-        self.shadows = self.powers.iter().map(|power| Shadow::new(*power)).collect();
-        self.index = SlotIndex::default();
-        self.objects.clear();
-        self.free.clear();
+        self.shadows = Shadows::new(self.capacity >> self.shift);
         self.waiting.clear();
-        self.sampled = 0;
         self.weight = 0.0;
         self.score = 0.0;
+        self.leads = [0.0; RUNGS];
+        self.losses = [0.0; RUNGS];
     }
 }
 
-impl Shadow {
-    fn new(power: f64) -> Self {
-        Shadow { ranking: Ranking::new(power), used: 0, score: 0.0, lead: 0.0, loss: 0.0 }
-    }
+/// The rung with the most, and how much it has.
+fn most(of: &[f64; RUNGS]) -> (usize, f64) {
+    of.iter().copied().enumerate().fold((0, of[0]), |most, rung| if rung.1 >= most.1 { rung } else { most })
 }
 
 #[cfg(test)]
@@ -301,7 +168,7 @@ mod tests {
 
     #[test]
     fn few_large_objects_are_sampled_as_many_small_ones_were() {
-        let mut tuner = Tuner::new(&[1.0, 2.0], 0, 1.0, 1 << 30);
+        let mut tuner = Tuner::new(0, 1.0, 1 << 30);
         let mut shift_beside = |objects: usize| {
             (0..200_000).for_each(|id| _ = tuner.request(id, 1000, 140, false, objects));
             tuner.shift
@@ -314,12 +181,12 @@ mod tests {
 
     #[test]
     fn whoever_loses_by_following_follows_on() {
-        let mut tuner = Tuner::new(&[0.0, 2.0], 1, 1.0, 8 << AGD_LEAST_SAMPLE_SHIFT);
+        let mut tuner = Tuner::new(4, 1.0, 8 << AGD_LEAST_SAMPLE_SHIFT);
         let sampled = (0..).filter(|id| mix(*id).is_multiple_of(1 << AGD_LEAST_SAMPLE_SHIFT));
         let few: Vec<u64> = sampled.take(4).collect();
         // The shadows have all of them, the cache has none: 508 hits lost at the first decision, 512 at the next.
         let mut decide = |hit: bool| {
-            let requests = few.iter().cycle().take(DECISION as usize);
+            let requests = few.iter().cycle().take(DECISION);
             requests.for_each(|id| _ = tuner.request(*id, 1, 160, hit, 0));
             tuner.asked
         };

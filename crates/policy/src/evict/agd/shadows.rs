@@ -1,0 +1,262 @@
+//! Small caches of a sample of the objects, one for each power, that see the same requests.
+//!
+//! A shadow is an order of eviction and nothing else: an object's class is what the cache has just found, since how often it was asked for does not depend on
+//! the power. So it is the same in all shadows that store the object, and a request reads one line of the processor's cache: when each shadow last moved
+//! the object, who stores it, its class. Most are at rest in most shadows, which one comparison each says; a second line, with the links, is for those that are not.
+//!
+//! The shadow of the power 0 is LRU, one list.
+
+use super::order::{Order, Places, REST};
+use crate::Slot;
+use crate::index::SlotIndex;
+use crate::list::{Link, Linked, List};
+use crate::prefetch::prefetch;
+
+/// A shadow each; the first is LRU's.
+pub(super) const POWERS: [f64; RUNGS] = [0.0, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0];
+pub(super) const RUNGS: usize = 7;
+/// Those that have a clock: all but LRU.
+const CLOCKS: usize = RUNGS - 1;
+/// A bit for each shadow.
+const ALL: u8 = (1 << RUNGS) - 1;
+const LRU: usize = 0;
+/// Requests between asking for what one will read and reading it.
+const STEP: usize = 4;
+
+pub(super) struct Shadows {
+    /// What is in any shadow.
+    index: SlotIndex,
+    objects: Vec<Object>,
+    threads: Vec<Threads>,
+    free: Vec<Slot>,
+    lru: List,
+    orders: Box<[Order; CLOCKS]>,
+    /// Of each class, the shares of its lifetimes that it rests.
+    rests: Box<[[f64; CLOCKS]]>,
+    /// Bytes of each shadow.
+    capacity: u64,
+    used: [u64; RUNGS],
+    /// What the hits of each were worth, of the requests that are under way.
+    scores: [f64; RUNGS],
+}
+
+/// A request for an object of `class`; a hit is worth `worth`.
+#[derive(Clone, Copy)]
+pub(super) struct Sampled {
+    pub id: u64,
+    pub size: u64,
+    pub worth: f64,
+    pub class: u8,
+}
+
+/// What a hit reads.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Object {
+    /// Each clock when its shadow last moved the object.
+    since: [f64; CLOCKS],
+    id: u64,
+    class: u8,
+    /// A bit for each shadow that stores it.
+    holders: u8,
+}
+
+/// What a move reads.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Threads {
+    links: [Link; RUNGS],
+    size: u64,
+}
+
+impl Shadows {
+    /// Empty ones of `capacity` bytes each.
+    pub fn new(capacity: u64) -> Self {
+        let orders = std::array::from_fn(|clock| Order::new(POWERS[clock + 1]));
+        let rests =
+            (0..=u8::MAX).map(|class| std::array::from_fn(|clock| REST * orders[clock].lifetime(class))).collect();
+        Shadows {
+            index: SlotIndex::default(),
+            objects: Vec::new(),
+            threads: Vec::new(),
+            free: Vec::new(),
+            lru: List::default(),
+            orders: Box::new(orders),
+            rests,
+            capacity,
+            used: [0; RUNGS],
+            scores: [0.0; RUNGS],
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        let an_object = size_of::<Object>() + size_of::<Threads>();
+        let tables = size_of_val(&*self.orders) + size_of_val(&*self.rests);
+        let lists: usize = self.orders.iter().map(Order::bytes).sum();
+        self.index.bytes()
+            + self.objects.capacity() * an_object
+            + self.free.capacity() * size_of::<Slot>()
+            + tables
+            + lists
+    }
+
+    /// The requests in this order, through all shadows: what the hits of each were worth.
+    pub fn scores_of(&mut self, requests: &[Sampled]) -> [f64; RUNGS] {
+        self.scores = [0.0; RUNGS];
+        for next in 0..requests.len() + 2 * STEP {
+            if let Some(request) = next.checked_sub(2 * STEP).and_then(|due| requests.get(due)) {
+                self.request(request);
+            }
+            if let Some(request) = next.checked_sub(STEP).and_then(|due| requests.get(due))
+                && let Some(slot) = self.index.guess(request.id)
+            {
+                prefetch(&self.objects, slot.index());
+                prefetch(&self.threads, slot.index());
+            }
+            if let Some(request) = requests.get(next) {
+                self.index.prefetch(request.id);
+            }
+        }
+        self.scores
+    }
+
+    fn request(&mut self, request: &Sampled) {
+        let Sampled { id, size, worth, class } = *request;
+        let Some(slot) = self.index.find(id, |slot| self.objects[slot.index()].id == id) else {
+            return self.miss(id, size, class);
+        };
+        let holders = self.objects[slot.index()].holders;
+        for (rung, score) in self.scores.iter_mut().enumerate() {
+            *score += if holders & 1 << rung != 0 { worth } else { 0.0 };
+        }
+        self.touch(slot, class);
+        // Its size as stored: the books of those who have it need that.
+        let size = self.threads[slot.index()].size;
+        if holders != ALL {
+            bits(ALL & !holders).for_each(|rung| self.offer(rung, slot, size, class));
+        }
+    }
+
+    /// All that store the object in `slot` know that it is in `class`, and move it where that puts it off by more than a rest.
+    #[inline]
+    fn touch(&mut self, slot: Slot, class: u8) {
+        let object = &mut self.objects[slot.index()];
+        let mut moved = 1 << LRU;
+        for (clock, order) in self.orders.iter().enumerate() {
+            let waited = order.clock() - object.since[clock];
+            moved |= u8::from(waited > self.rests[usize::from(class)][clock]) << (clock + 1);
+        }
+        let old = std::mem::replace(&mut object.class, class);
+        let moved = object.holders & if old == class { moved } else { ALL };
+        for rung in bits(moved) {
+            let mut view = View { objects: &mut self.objects, threads: &mut self.threads, rung };
+            match rung {
+                LRU => self.lru.move_to_head(&mut view, slot),
+                _ => self.orders[rung - 1].relink(&mut view, slot, old, class),
+            }
+        }
+    }
+
+    /// Nobody stores the object: each shadow may.
+    fn miss(&mut self, id: u64, size: u64, class: u8) {
+        if size > self.capacity {
+            return;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.objects.push(Object::default());
+            self.threads.push(Threads::default());
+            Slot::new((self.objects.len() - 1) as u32)
+        });
+        self.objects[slot.index()] = Object { id, class, ..Object::default() };
+        self.threads[slot.index()].size = size;
+        bits(ALL).for_each(|rung| self.offer(rung, slot, size, class));
+        match self.objects[slot.index()].holders {
+            0 => self.free.push(slot),
+            _ => self.index.insert(id, slot),
+        }
+    }
+
+    /// The shadow `rung` stores the object in `slot`, if it is worth that.
+    fn offer(&mut self, rung: usize, slot: Slot, size: u64, class: u8) {
+        let short = self.used[rung].saturating_add(size).saturating_sub(self.capacity);
+        let mut view = View { objects: &mut self.objects, threads: &mut self.threads, rung };
+        if short > 0 && rung != LRU && !self.orders[rung - 1].accept(&view, class, short) {
+            return;
+        }
+        while self.used[rung] > self.capacity - size {
+            let victim = match rung {
+                LRU => self.lru.tail().inspect(|victim| self.lru.unlink(&mut view, *victim)),
+                _ => self.orders[rung - 1].pop(&mut view),
+            };
+            let Some(victim) = victim else { break };
+            self.used[rung] -= view.size(victim);
+            let object = &mut view.objects[victim.index()];
+            object.holders &= !(1 << rung);
+            if object.holders == 0 {
+                self.index.remove(object.id, victim);
+                self.free.push(victim);
+            }
+        }
+        match rung {
+            LRU => self.lru.push_head(&mut view, slot),
+            _ => self.orders[rung - 1].push(&mut view, slot, class),
+        }
+        self.used[rung] += size;
+        self.objects[slot.index()].holders |= 1 << rung;
+    }
+}
+
+/// The objects as the shadow `rung` has them.
+struct View<'a> {
+    objects: &'a mut [Object],
+    threads: &'a mut [Threads],
+    rung: usize,
+}
+
+impl Linked for View<'_> {
+    #[inline]
+    fn link(&self, slot: u32) -> &Link {
+        &self.threads[slot as usize].links[self.rung]
+    }
+
+    #[inline]
+    fn link_mut(&mut self, slot: u32) -> &mut Link {
+        &mut self.threads[slot as usize].links[self.rung]
+    }
+
+    /// Every object has them.
+    #[inline]
+    fn reach(&mut self, _: Slot) {}
+}
+
+impl Places for View<'_> {
+    #[inline]
+    fn since(&self, slot: Slot) -> f64 {
+        self.objects[slot.index()].since[self.rung - 1]
+    }
+
+    #[inline]
+    fn set_since(&mut self, slot: Slot, since: f64) {
+        self.objects[slot.index()].since[self.rung - 1] = since;
+    }
+
+    #[inline]
+    fn size(&self, slot: Slot) -> u64 {
+        self.threads[slot.index()].size
+    }
+
+    fn change_since(&mut self, change: impl Fn(f64, u8) -> f64) {
+        let clock = self.rung - 1;
+        self.objects.iter_mut().for_each(|object| object.since[clock] = change(object.since[clock], object.class));
+    }
+}
+
+/// The numbers of the bits that are set.
+#[inline]
+fn bits(mut set: u8) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(bit)
+    })
+}
