@@ -27,6 +27,8 @@ pub struct InRecord {
     pub expires: Time,
     /// To be returned with the Data or Nack.
     pub token: Option<PitToken>,
+    /// It has asked more than once.
+    pub repeated: bool,
 }
 
 /// An upstream that was asked.

@@ -68,7 +68,7 @@ impl Forwarder {
             }
         }
         let (slot, lifetime) = self.pend(arrival, hash, interest, pending)?;
-        self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token })?;
+        self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token, repeated: false })?;
         if let Some(paths) = self.paths.as_mut().filter(|_| pending.is_none()) {
             paths.remember(slot, arrival.path);
         }
@@ -146,7 +146,7 @@ impl Forwarder {
     pub(crate) fn add_consumer(&mut self, slot: u32, record: InRecord) -> Result<(), Dropped> {
         let entry = self.pit.entry_mut(slot);
         match entry.in_records.iter().position(|old| old.face == record.face) {
-            Some(known) => entry.in_records[known] = record,
+            Some(known) => entry.in_records[known] = InRecord { repeated: true, ..record },
             None if entry.in_records.len() < limits::RECORDS_PER_ENTRY => entry.in_records.push(record),
             None => return Err(Dropped::new(DropReason::PitFull)),
         }

@@ -7,6 +7,7 @@ use crate::system_message::system_message;
 use larder_forwarder::limits::SHARDS;
 use larder_forwarder::strategy::strategy_by_name;
 use larder_forwarder::{Authorized, Rule, VerifyRule};
+use larder_packet::limits::LARGEST_PACKET_BYTES;
 use larder_packet::{Certificate, Name};
 use larder_policy::Spec;
 use larder_units::ByteSize;
@@ -356,7 +357,7 @@ fn largest_packet<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D
     from_text(deserializer, |text| {
         let size: ByteSize = text.parse().map_err(|error| format!("{error}"))?;
         match size.bytes() {
-            bytes @ 8800..=65_536 => Ok(bytes as usize),
+            bytes if (8800..=LARGEST_PACKET_BYTES as u64).contains(&bytes) => Ok(bytes as usize),
             bytes => Err(format!("{bytes} bytes are not between 8800, which every node takes, and 64KiB")),
         }
     })
