@@ -73,6 +73,9 @@ impl Forwarder {
             paths.remember(slot, arrival.path);
         }
         let asked = Asked { slot, interest, hashed, nonce, lifetime };
+        if self.tier.is_some() && self.recall(arrival, &asked) {
+            return Ok(());
+        }
         match arrival.next_hop {
             // The application has chosen: no strategy is asked (NDNLPv2, "Consumer Controlled Forwarding").
             Some(chosen) => self.decide(arrival, &asked, out, |_, decision| decision.send_to_chosen(chosen)),
@@ -162,6 +165,6 @@ impl Forwarder {
     }
 }
 
-fn is_waiting(now: Time, entry: &PitEntry) -> bool {
+pub(super) fn is_waiting(now: Time, entry: &PitEntry) -> bool {
     entry.in_records.iter().any(|record| record.expires > now)
 }

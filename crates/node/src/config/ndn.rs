@@ -1,6 +1,7 @@
 //! `[ndn]` of the configuration: listeners, the Content Store, routes, strategies, and who may command.
 
 use super::gateway::GatewayTable;
+use super::http::DiskTable;
 use super::values::{address, everywhere, from_text, known_spec, parsed};
 use crate::system_message::system_message;
 use larder_forwarder::limits::SHARDS;
@@ -53,6 +54,8 @@ pub struct NdnConfig {
     /// Policy of the Content Store.
     #[serde(deserialize_with = "parsed")]
     pub policy: Spec,
+    /// `[ndn.disk]`; `None` where the Content Store is in memory alone.
+    pub disk: Option<DiskTable>,
     /// Bytes of the largest packet.
     #[serde(deserialize_with = "largest_packet")]
     pub largest_packet: usize,
@@ -310,6 +313,7 @@ impl Default for NdnConfig {
             ad_hoc: Vec::new(),
             content_store: ByteSize::from_mib(64),
             policy: known_spec("filter(theta=2)+fifo"),
+            disk: None,
             shards: 1,
             largest_packet: larder_forwarder::limits::MAX_PACKET_BYTES,
             count_by: 0,
