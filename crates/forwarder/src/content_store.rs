@@ -311,6 +311,11 @@ impl ContentStore {
         wanted
     }
 
+    /// The Data that is handled next stands in these shared bytes: storing it takes no copy.
+    pub(crate) fn offer(&mut self, packet: Option<StoredPacket>) {
+        self.spare.offer(packet);
+    }
+
     /// Stores the Data, whose name must not be stored, in the place of as many as it needs. False where it can never fit.
     pub(crate) fn store(&mut self, now: Time, hash: u64, data: &Data<'_>) -> bool {
         let Some(slot) = self.insert_by_force(now, hash, self.weight(data.wire)) else {

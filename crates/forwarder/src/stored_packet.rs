@@ -1,7 +1,8 @@
 //! Buffers of stored packets, shared between the Content Store and the packets on their way out, and used again.
 //!
 //! A packet's reference count stands in front of its bytes, so that a hit reads one place in memory. A store that is full puts in one packet for
-//! each that leaves: the buffers go round in classes of 64 bytes, and nothing is allocated.
+//! each that leaves: the buffers go round in classes of 64 bytes, and nothing is allocated. A host that hands in shared bytes, as a simulator of many
+//! nodes does, has them stored without a copy; such buffers do not go round.
 
 use crate::limits::SPARE_BUFFER_BYTES;
 use larder_policy::prefetch;
@@ -12,12 +13,19 @@ use std::sync::Arc;
 /// The bytes of a packet in the Content Store. A copy shares them, and keeps them when the packet leaves the store.
 #[derive(Clone)]
 pub struct StoredPacket {
-    /// A whole number of [`CLASS_BYTES`].
+    /// A whole number of [`CLASS_BYTES`], unless the host has made it.
     buffer: Arc<[u8]>,
     length: u32,
+    /// It may be in other stores too: it is not used again.
+    is_shared: bool,
 }
 
 impl StoredPacket {
+    /// Shared bytes of a packet, for [`crate::Forwarder::on_shared`]. Copies them, once for all who will hold them.
+    pub fn share(packet: &[u8]) -> StoredPacket {
+        StoredPacket { buffer: Arc::from(packet), length: packet.len() as u32, is_shared: true }
+    }
+
     /// The packet will be sent soon: begins to load it. What follows, the processor loads by itself.
     #[inline]
     pub(crate) fn prefetch(&self) {
@@ -51,11 +59,21 @@ pub(crate) struct Spare {
     /// By their lengths in units of [`CLASS_BYTES`].
     classes: Vec<Vec<Arc<[u8]>>>,
     bytes: usize,
+    /// What is being handled, where the host shares it.
+    offered: Option<StoredPacket>,
 }
 
 impl Spare {
-    /// A copy of `packet`, in a spare buffer where there is one.
+    /// Until it is taken back, storing these bytes takes no copy.
+    pub(crate) fn offer(&mut self, packet: Option<StoredPacket>) {
+        self.offered = packet.map(|packet| StoredPacket { is_shared: true, ..packet });
+    }
+
+    /// `packet` itself where it is shared; else a copy, in a spare buffer where there is one.
     pub(crate) fn store(&mut self, packet: &[u8]) -> StoredPacket {
+        if let Some(offered) = self.offered.as_ref().filter(|offered| std::ptr::eq::<[u8]>(&***offered, packet)) {
+            return offered.clone();
+        }
         let class = packet.len().div_ceil(CLASS_BYTES);
         let length = packet.len() as u32;
         while let Some(mut buffer) = self.classes.get_mut(class).and_then(Vec::pop) {
@@ -63,20 +81,20 @@ impl Spare {
             // Who holds a copy still keeps the buffer.
             if let Some(bytes) = Arc::get_mut(&mut buffer) {
                 bytes[..packet.len()].copy_from_slice(packet);
-                return StoredPacket { buffer, length };
+                return StoredPacket { buffer, length, is_shared: false };
             }
         }
         let mut buffer = Arc::<[u8]>::from_iter(std::iter::repeat_n(0, class * CLASS_BYTES));
         if let Some(bytes) = Arc::get_mut(&mut buffer) {
             bytes[..packet.len()].copy_from_slice(packet);
         }
-        StoredPacket { buffer, length }
+        StoredPacket { buffer, length, is_shared: false }
     }
 
     /// The packet is not needed any more.
     pub(crate) fn put(&mut self, packet: StoredPacket) {
         let class = packet.buffer.len() / CLASS_BYTES;
-        if self.bytes + packet.buffer.len() > SPARE_BUFFER_BYTES {
+        if packet.is_shared || self.bytes + packet.buffer.len() > SPARE_BUFFER_BYTES {
             return;
         }
         if self.classes.len() <= class {
@@ -107,6 +125,26 @@ mod tests {
         let fourth = spare.store(b"4");
         assert_eq!((&*fourth, fourth.as_ptr()), (&b"4"[..], freed), "used again");
         assert_ne!(where_it_stands, freed);
+    }
+
+    #[test]
+    fn a_shared_packet_is_copied_or_overwritten() {
+        let (mut here, mut there) = (Spare::default(), Spare::default());
+        let packet = StoredPacket::share(&[7; 1000]);
+        here.offer(Some(packet.clone()));
+        let stored = here.store(&packet);
+        here.offer(None);
+        assert_eq!(stored.as_ptr(), packet.as_ptr());
+        here.put(stored);
+        assert_ne!(here.store(&[8; 1000]).as_ptr(), packet.as_ptr());
+        // What one store has for itself, and another is offered.
+        let own = here.store(&[9; 1000]);
+        there.offer(Some(own.clone()));
+        let shared = there.store(&own);
+        assert_ne!(there.store(&[9; 1000]).as_ptr(), own.as_ptr(), "other bytes that look alike");
+        here.put(own);
+        assert_ne!(here.store(&[1; 1000]).as_ptr(), shared.as_ptr());
+        assert_eq!((&*shared, &*packet), (&[9; 1000][..], &[7; 1000][..]));
     }
 
     #[test]

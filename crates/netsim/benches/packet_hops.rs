@@ -1,10 +1,11 @@
 //! Packet-hops a second of one thread, and what a simulated dumbbell costs: `cargo bench -p larder-netsim`, or only the networks with a word in
-//! their names: `cargo bench -p larder-netsim -- chain`.
+//! their names: `cargo bench -p larder-netsim -- chain`. With `--svg=FILE`, those that grow are drawn too: the figure of docs/simulate.md.
 //!
 //! CPU time of the thread, the median of five runs: other programs on the machine count for little. With the allocator of the binary `larder`.
 
 #![allow(clippy::print_stdout, missing_docs)]
 
+use larder_figure::{Axis, Figure, Series};
 use larder_netsim::apps::{Cbr, CbrConfig, Names, Payload, Producer, ProducerConfig, ZipfMandelbrot};
 use larder_netsim::{Capacity, Depth, LinkConfig, NodeConfig, Queueing, Simulation, Topology};
 use larder_units::{BitRate, ByteSize, Time};
@@ -18,23 +19,75 @@ fn main() {
     if wanted("memory") {
         memory();
     }
-    println!("{:<34} {:>9} {:>9} {:>12} {:>12}", "network", "simulated", "CPU s", "packet-hops", "hops a CPU s");
-    report("chain of 8, 1 KB, no hits", 10, || chain(8, 5_000.0, 1_000));
-    report("chain of 8, 5 KB, no hits", 10, || chain(8, 5_000.0, 5_000));
-    report("two nodes, 1 KB, no hits", 10, || chain(2, 20_000.0, 1_000));
-    report("dumbbell, 5 KB, LRU, fragments", 30, || dumbbell(5_000, 900.0, Some(1500)));
-    report("dumbbell, 5 KB, LRU, whole", 30, || dumbbell(5_000, 900.0, None));
-    report("dumbbell, 160 KB, LRU, fragments", 30, || dumbbell(160_000, 28.0, Some(1500)));
-    // How it grows: with nodes and links at one load, and with packets in flight.
-    for nodes in [10, 100, 1_000, 10_000] {
-        report(&format!("scale-free, {nodes} nodes, 2 links each"), 10, || scale_free(nodes, 2));
+    println!("{:<46} {:>9} {:>9} {:>12} {:>12}", "network", "simulated", "CPU s", "packet-hops", "hops a CPU s");
+    report("chain of 8, 1 KB, no hits", 0, 10, || chain(8, 5_000.0, 1_000));
+    report("chain of 8, 5 KB, no hits", 0, 10, || chain(8, 5_000.0, 5_000));
+    report("two nodes, 1 KB, no hits", 0, 10, || chain(2, 20_000.0, 1_000));
+    report("dumbbell, 5 KB, LRU, fragments", 0, 30, || dumbbell(5_000, 900.0, Some(1500)));
+    report("dumbbell, 5 KB, LRU, whole", 0, 30, || dumbbell(5_000, 900.0, None));
+    report("dumbbell, 160 KB, LRU, fragments", 0, 30, || dumbbell(160_000, 28.0, Some(1500)));
+    let grown = [nodes_grow(), links_grow(), flight_grows()];
+    if let Some(file) = argument("--svg=") {
+        std::fs::write(&file, draw(grown)).unwrap_or_else(|error| panic!("cannot write {file}: {error}"));
     }
-    for links in [1, 4, 8] {
-        report(&format!("scale-free, 1000 nodes, {links} links each"), 10, || scale_free(1_000, links));
-    }
-    for in_flight in [100, 1_000, 10_000, 100_000] {
-        report(&format!("two nodes, {in_flight} in flight"), 10, || in_flight_at_once(in_flight));
-    }
+}
+
+// ---- How it grows: with nodes and links at one load, and with packets in flight ----
+
+/// A network's size, and the speeds of its runs.
+type Grown = Vec<(f64, Speeds)>;
+
+fn nodes_grow() -> (&'static str, Grown) {
+    let of = |nodes: usize| {
+        let speeds = report(&format!("grows: scale-free, {nodes} nodes, 2 links each"), 1, 6, || scale_free(nodes, 2));
+        speeds.map(|speeds| (nodes as f64, speeds))
+    };
+    ("nodes, of 2 links each", [10, 30, 100, 300, 1_000, 3_000, 10_000].into_iter().filter_map(of).collect())
+}
+
+fn links_grow() -> (&'static str, Grown) {
+    let of = |links: usize| {
+        let speeds =
+            report(&format!("grows: scale-free, 1000 nodes, {links} links each"), 1, 6, || scale_free(1_000, links));
+        speeds.map(|speeds| (1_000.0 * links as f64, speeds))
+    };
+    ("links, of 1000 nodes", [1, 2, 4, 8, 16].into_iter().filter_map(of).collect())
+}
+
+fn flight_grows() -> (&'static str, Grown) {
+    let of = |packets: u64| {
+        // Until they are all under way.
+        let (name, warm_up) = (format!("grows: two nodes, {packets} in flight"), packets.div_ceil(20_000));
+        let speeds = report(&name, warm_up, 5, || in_flight_at_once(packets));
+        speeds.map(|speeds| (packets as f64, speeds))
+    };
+    (
+        "packets in flight, of two nodes",
+        [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000].into_iter().filter_map(of).collect(),
+    )
+}
+
+fn draw(grown: [(&str, Grown); 3]) -> String {
+    let series = |(name, points): (&str, Grown)| {
+        let line = points.iter().map(|(size, speeds)| (*size, speeds.median / 1e6)).collect();
+        let interval = points.iter().map(|(_, speeds)| (speeds.least / 1e6, speeds.most / 1e6)).collect();
+        Series::line(name, line).with_interval(interval)
+    };
+    let figure = Figure {
+        title: "The simulator on one thread: median, least and most of five runs".to_owned(),
+        x: Axis::log("so many"),
+        y: Axis::linear("million packet-hops a CPU-second"),
+        series: grown.into_iter().map(series).collect(),
+    };
+    figure.svg()
+}
+
+// ---- Measuring ----
+
+/// What the command line says behind these letters.
+#[allow(clippy::disallowed_methods, reason = "the command line of a benchmark")]
+fn argument(name: &str) -> Option<String> {
+    std::env::args().find_map(|word| word.strip_prefix(name).map(str::to_owned))
 }
 
 /// Whether the command line names it, or nothing.
@@ -44,21 +97,32 @@ fn wanted(what: &str) -> bool {
     words.peek().is_none() || words.any(|word| what.contains(&word))
 }
 
-fn report(what: &str, seconds: u64, make: impl Fn() -> Simulation) {
+/// Packet-hops a CPU-second.
+struct Speeds {
+    least: f64,
+    median: f64,
+    most: f64,
+}
+
+/// Runs a network five times, and tells how fast the seconds behind the warm-up went.
+fn report(what: &str, warm_up: u64, seconds: u64, make: impl Fn() -> Simulation) -> Option<Speeds> {
     if !wanted(what) {
-        return;
+        return None;
     }
     let mut runs: Vec<(f64, u64)> = (0..5)
         .map(|_| {
             let mut network = make();
-            let begun = cpu();
-            network.run_until(Time::from_secs(seconds)).expect("time passes");
-            (cpu() - begun, network.packet_hops())
+            network.run_until(Time::from_secs(warm_up)).expect("time passes");
+            let (begun, before) = (cpu(), network.packet_hops());
+            network.run_until(Time::from_secs(warm_up + seconds)).expect("time passes");
+            (cpu() - begun, network.packet_hops() - before)
         })
         .collect();
     runs.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (took, hops) = runs[2];
-    println!("{what:<34} {seconds:>7} s {took:>9.3} {hops:>12} {:>12.0}", hops as f64 / took);
+    let speed = |(took, hops): (f64, u64)| hops as f64 / took;
+    println!("{what:<46} {seconds:>7} s {took:>9.3} {hops:>12} {:>12.0}", speed(runs[2]));
+    Some(Speeds { least: speed(runs[4]), median: speed(runs[2]), most: speed(runs[0]) })
 }
 
 /// A consumer at one end, a producer at the other, nothing asked for twice.

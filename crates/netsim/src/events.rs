@@ -3,6 +3,7 @@
 //! A binary heap; 32 bytes an event, the packets beside it. Nothing is ever taken out again: an event that no longer holds is recognised
 //! by who gets it (a timer by its time, an arrival by its link's epoch).
 
+use crate::frame::Frame;
 use larder_units::Time;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -95,13 +96,13 @@ impl EventQueue {
 /// Frames on their way, by number; a number is used again.
 #[derive(Default)]
 pub(crate) struct Frames {
-    slots: Vec<Vec<u8>>,
+    slots: Vec<Frame>,
     free: Vec<u32>,
     bytes: u64,
 }
 
 impl Frames {
-    pub(crate) fn put(&mut self, frame: Vec<u8>) -> u32 {
+    pub(crate) fn put(&mut self, frame: Frame) -> u32 {
         self.bytes += frame.len() as u64;
         match self.free.pop() {
             Some(slot) => {
@@ -115,7 +116,7 @@ impl Frames {
         }
     }
 
-    pub(crate) fn take(&mut self, slot: u32) -> Vec<u8> {
+    pub(crate) fn take(&mut self, slot: u32) -> Frame {
         self.free.push(slot);
         let frame = std::mem::take(&mut self.slots[slot as usize]);
         self.bytes -= frame.len() as u64;
@@ -151,10 +152,11 @@ mod tests {
     #[test]
     fn a_frame_is_taken_once() {
         let mut frames = Frames::default();
-        let (a, b) = (frames.put(vec![1]), frames.put(vec![2]));
-        assert_eq!(frames.take(a), [1]);
-        let c = frames.put(vec![3]);
-        assert_eq!((c, frames.bytes(), frames.take(b), frames.take(c)), (a, 2, vec![2], vec![3]));
+        let (a, b) = (frames.put(vec![1].into()), frames.put(vec![2].into()));
+        assert_eq!(*frames.take(a), [1]);
+        let c = frames.put(vec![3].into());
+        assert_eq!((c, frames.bytes()), (a, 2));
+        assert_eq!((&*frames.take(b), &*frames.take(c)), (&[2][..], &[3][..]));
         assert_eq!(frames.bytes(), 0);
     }
 }

@@ -37,6 +37,7 @@ mod app;
 pub mod apps;
 mod centrality;
 mod events;
+mod frame;
 pub mod limits;
 mod link;
 mod links;

@@ -9,7 +9,7 @@ pub const EVENTS_AN_INSTANT: u64 = 20_000_000;
 pub const EVENTS_PLANNED: usize = 16_000_000;
 
 /// Segments of a TCP window: 1.5 GB, more than a second of 10 Gb/s. The receiver's window is reached before,
-/// 11 600 segments of 16 MiB: some 100 bytes each in the sender, which [`BYTES_HELD`] does not count.
+/// 11 600 segments of 16 MiB: some 100 bytes each in the sender, which [`BYTES_HELD`] counts.
 pub const TCP_WINDOW: u32 = 1 << 20;
 
 /// Timeouts in a row after which a connection has failed: Linux' `tcp_retries2`, some 15 minutes.
@@ -30,7 +30,7 @@ pub const HTTP_BODY: u64 = 1 << 50;
 /// Requests that wait in a client for a connection, 16 bytes each; more have failed.
 pub const HTTP_WAITING: usize = 1_000_000;
 
-/// Bytes of the frames under way and in queues, and of what consumers wait for: with more, it only grows too, where packets are large, queues
+/// Bytes of the frames under way and in queues, of what consumers wait for, and of TCP's connections: with more, it only grows too, where packets are large, queues
 /// without end, or nobody answers. A machine of 16 GB stands it. Looked at each [`EVENTS_BETWEEN_LOOKS`] events.
 pub const BYTES_HELD: u64 = 8 << 30;
 
@@ -70,3 +70,6 @@ pub const LEAST_MTU: usize = 128;
 
 /// Interests a second of one consumer: one a nanosecond, the clock's resolution.
 pub const FREQUENCY: f64 = 1e9;
+
+/// From so many bytes on, Data is shared among the nodes that it passes: less is copied faster than counted.
+pub const SHARED_BYTES: usize = 512;

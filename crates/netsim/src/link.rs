@@ -4,6 +4,7 @@
 //! waits in the queue. The sender's clock of each channel is `busy_until`; an event is planned for it only where frames wait.
 
 use crate::events::{Event, EventQueue, Frames};
+use crate::frame::Frame;
 use crate::limits::MAX_PACKET_BYTES;
 use crate::loss::Loss;
 use crate::node::NodeId;
@@ -177,17 +178,18 @@ impl Channel {
         let Some(mtu) = self.config.mtu else {
             let mut frame = Vec::with_capacity(send.packet(input).len() + 64);
             send.write_stream(input, &mut frame);
-            return self.send_frame(now, frame, events, frames);
+            return self.send_frame(now, frame.into(), events, frames);
         };
         if let Some(mut reliability) = self.reliability.take() {
-            let emit = |frame: &[u8]| self.send_frame(now, frame.to_vec(), events, frames);
+            let emit = |frame: &[u8]| self.send_frame(now, frame.to_vec().into(), events, frames);
             let cut = reliability.send(now, &send.header, send.packet(input), mtu, emit);
             self.counters.uncut += u64::from(cut.is_err());
             return self.keep(now, reliability, events);
         }
         let mut fragmenter = std::mem::take(&mut self.fragmenter);
-        let cut = send
-            .write_frames(input, mtu, &mut fragmenter, |frame| self.send_frame(now, frame.to_vec(), events, frames));
+        let cut = send.write_frames(input, mtu, &mut fragmenter, |frame| {
+            self.send_frame(now, frame.to_vec().into(), events, frames)
+        });
         self.fragmenter = fragmenter;
         self.counters.uncut += u64::from(cut.is_err());
     }
@@ -210,7 +212,7 @@ impl Channel {
         let (Some(mtu), true) = (self.config.mtu, self.reliability_timer == Some(now)) else { return };
         self.reliability_timer = None;
         if let Some(mut reliability) = self.reliability.take() {
-            reliability.on_timeout(now, mtu, |frame| self.send_frame(now, frame.to_vec(), events, frames));
+            reliability.on_timeout(now, mtu, |frame| self.send_frame(now, frame.to_vec().into(), events, frames));
             self.keep(now, reliability, events);
         }
     }
@@ -226,7 +228,7 @@ impl Channel {
     }
 
     /// Sends a frame, or lets it wait.
-    pub(crate) fn send_frame(&mut self, now: Time, frame: Vec<u8>, events: &mut EventQueue, frames: &mut Frames) {
+    pub(crate) fn send_frame(&mut self, now: Time, frame: Frame, events: &mut EventQueue, frames: &mut Frames) {
         if !self.is_up {
             self.counters.lost += 1;
             return;
@@ -259,7 +261,7 @@ impl Channel {
         }
     }
 
-    fn start(&mut self, now: Time, frame: Vec<u8>, events: &mut EventQueue, frames: &mut Frames) {
+    fn start(&mut self, now: Time, frame: Frame, events: &mut EventQueue, frames: &mut Frames) {
         let bytes = frame.len() as u64 + u64::from(self.config.overhead_bytes);
         self.counters.frames += 1;
         self.counters.bytes += bytes;

@@ -35,7 +35,7 @@ impl Links {
 
     /// A frame enters a channel. `now` must not go back.
     pub fn send(&mut self, now: Time, channel: ChannelId, frame: Vec<u8>) {
-        self.channels[channel.0 as usize].send_frame(now, frame, &mut self.events, &mut self.frames);
+        self.channels[channel.0 as usize].send_frame(now, frame.into(), &mut self.events, &mut self.frames);
     }
 
     /// When something happens next.
@@ -50,7 +50,9 @@ impl Links {
                 Event::Ready { channel, .. } => {
                     self.channels[channel as usize].on_ready(at, &mut self.events, &mut self.frames);
                 }
-                Event::Arrive { channel, frame, .. } => return Some((ChannelId(channel), at, self.frames.take(frame))),
+                Event::Arrive { channel, frame, .. } => {
+                    return Some((ChannelId(channel), at, self.frames.take(frame).into_own()));
+                }
                 _ => {}
             }
         }

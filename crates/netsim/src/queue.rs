@@ -6,6 +6,7 @@
 //!
 //! Where CoDel or RED mark, the frame gets an NDNLPv2 congestion mark in place of being dropped; a TCP segment is dropped (no ECN).
 
+use crate::frame::Frame;
 use crate::tcp::is_segment;
 use larder_packet::{LpHeader, LpPacket, encode_lp};
 use larder_units::{Stream, Time};
@@ -88,7 +89,7 @@ impl Queueing {
 }
 
 struct Waiting {
-    frame: Vec<u8>,
+    frame: Frame,
     since: Time,
 }
 
@@ -145,7 +146,7 @@ impl Queue {
     }
 
     /// A frame comes.
-    pub(crate) fn push(&mut self, now: Time, mut frame: Vec<u8>, stream: &mut Stream) -> Verdict {
+    pub(crate) fn push(&mut self, now: Time, mut frame: Frame, stream: &mut Stream) -> Verdict {
         let room = match self.queueing.depth() {
             Depth::Packets(most) => self.waiting.len() < most,
             Depth::Bytes(most) => self.waiting.is_empty() || self.bytes + frame.len() as u64 <= most,
@@ -170,7 +171,7 @@ impl Queue {
     }
 
     /// The frame to send next.
-    pub(crate) fn pop(&mut self, now: Time) -> (Option<Vec<u8>>, Verdict) {
+    pub(crate) fn pop(&mut self, now: Time) -> (Option<Frame>, Verdict) {
         let verdict = Verdict { dropped: 0, marked: 0 };
         match self.queueing {
             Queueing::CoDel(codel) => self.pop_codel(now, &codel),
@@ -185,7 +186,7 @@ impl Queue {
     }
 
     /// RFC 8289, section 5.6 (`dequeue`).
-    fn pop_codel(&mut self, now: Time, codel: &CoDel) -> (Option<Vec<u8>>, Verdict) {
+    fn pop_codel(&mut self, now: Time, codel: &CoDel) -> (Option<Frame>, Verdict) {
         let mut verdict = Verdict { dropped: 0, marked: 0 };
         let (mut head, mut late) = self.take_judged(now, codel);
         if self.codel.dropping {
@@ -274,14 +275,14 @@ fn holds_segment(head: &Option<Waiting>) -> bool {
 }
 
 /// Puts a congestion mark on a frame; 1 where it went on. Fragments but the first carry none, as their header is not looked at.
-fn mark(frame: &mut Vec<u8>) -> u64 {
+fn mark(frame: &mut Frame) -> u64 {
     let Ok(LpPacket { header, fragment: Some(packet), .. }) = LpPacket::decode(frame) else { return 0 };
     if header.frag_index > 0 {
         return 0;
     }
     let mut marked = Vec::with_capacity(frame.len() + 16);
     encode_lp(&LpHeader { congestion_mark: Some(1), ..header }, packet, &mut marked);
-    *frame = marked;
+    *frame = marked.into();
     1
 }
 
@@ -298,7 +299,7 @@ mod tests {
         let mut struck = Vec::new();
         for now in (50..millis).step_by(every as usize) {
             while queue.len() < 4 {
-                queue.push(Time::from_millis(now - 50), interest.clone(), &mut stream);
+                queue.push(Time::from_millis(now - 50), interest.clone().into(), &mut stream);
             }
             let (_, verdict) = queue.pop(Time::from_millis(now));
             assert!(verdict.marked + verdict.dropped <= 1 || !codel.mark, "{} marks on one frame", verdict.marked);
@@ -329,7 +330,7 @@ mod tests {
         let (mut queue, mut stream) = (Queue::new(Queueing::CoDel(CoDel::default())), Streams::new(1).stream("none"));
         for now in 4..1000 {
             while queue.len() < 2 {
-                queue.push(Time::from_millis(now - 3), vec![0], &mut stream);
+                queue.push(Time::from_millis(now - 3), vec![0].into(), &mut stream);
             }
             assert_eq!(queue.pop(Time::from_millis(now)).1.dropped, 0, "at {now} ms");
         }

@@ -3,6 +3,7 @@
 use crate::app::{App, AppId, Received, Sends};
 use crate::centrality;
 use crate::events::{Event, EventQueue, Frames};
+use crate::frame::Frame;
 use crate::limits;
 use crate::link::{Channel, ChannelId, LinkConfig, LinkId};
 use crate::node::{Node, NodeConfig, NodeId, Port};
@@ -50,7 +51,7 @@ pub enum Stuck {
         /// When.
         at: Time,
     },
-    /// Frames under way, in queues, and what consumers wait for, take more than [`limits::BYTES_HELD`].
+    /// Frames under way, in queues, what consumers wait for, and TCP's connections take more than [`limits::BYTES_HELD`].
     Fills {
         /// When.
         at: Time,
@@ -403,8 +404,9 @@ impl Simulation {
                 return Err(Stuck::Grows { at });
             }
             if self.events_done >= self.next_look {
-                // All channels are looked at: with very many of them, more seldom.
-                self.next_look = self.events_done + limits::EVENTS_BETWEEN_LOOKS.max(self.channels.len() as u64);
+                // All channels and connections are looked at: with very many of them, more seldom.
+                let looks = self.channels.len() + 2 * self.internet.connections();
+                self.next_look = self.events_done + limits::EVENTS_BETWEEN_LOOKS.max(looks as u64);
                 if self.bytes_held() > self.most_bytes {
                     return Err(Stuck::Fills { at });
                 }
@@ -415,11 +417,11 @@ impl Simulation {
         Ok(())
     }
 
-    /// Of frames under way and in queues, and of what applications wait for.
+    /// Of frames under way and in queues, of what applications wait for, and of connections.
     fn bytes_held(&self) -> u64 {
         let waiting: u64 = self.channels.iter().map(|channel| channel.waiting().1).sum();
         let kept: u64 = self.apps.iter().map(|slot| slot.app.kept_bytes()).sum();
-        self.frames.bytes() + waiting + kept
+        self.frames.bytes() + waiting + kept + self.internet.held_bytes()
     }
 
     fn happen(&mut self, event: Event) {
@@ -480,7 +482,7 @@ impl Simulation {
         let mut sends = std::mem::take(&mut self.sends);
         act(&mut *slot.app, self.now, &mut sends);
         for frame in sends.frames.drain(..) {
-            self.hand_in(node, face, frame);
+            self.hand_in(node, face, Frame::sent(frame));
         }
         self.sends = sends;
         self.plan_timer(app);
@@ -498,18 +500,21 @@ impl Simulation {
     }
 
     /// A frame for a node's forwarder, and what it sends on.
-    fn hand_in(&mut self, id: NodeId, face: FaceId, mut frame: Vec<u8>) {
+    fn hand_in(&mut self, id: NodeId, face: FaceId, mut frame: Frame) {
         let node = &mut self.nodes[id.0 as usize];
         if !node.is_up {
             node.missed += 1;
             return;
         }
         // What is dropped, the forwarder has counted.
-        let _ = node.forwarder.on_packet(self.now, face, &mut frame, &mut self.outbox);
+        let _ = match &mut frame {
+            Frame::Own(bytes) => node.forwarder.on_packet(self.now, face, bytes, &mut self.outbox),
+            Frame::Shared(packet) => node.forwarder.on_shared(self.now, face, packet, &mut self.outbox),
+        };
         self.carry_out(id.0 as usize, frame);
     }
 
-    fn hand_segment(&mut self, at: NodeId, frame: Vec<u8>) {
+    fn hand_segment(&mut self, at: NodeId, frame: Frame) {
         let node = &mut self.nodes[at.0 as usize];
         if !node.is_up {
             node.missed += 1;
@@ -532,7 +537,7 @@ impl Simulation {
         // It may be early: what it was planned for has been answered meanwhile.
         if node.forwarder.next_timeout().is_some_and(|at| at <= self.now) {
             node.forwarder.on_timeout(self.now, &mut self.outbox);
-            return self.carry_out(id, Vec::new());
+            return self.carry_out(id, Frame::default());
         }
         self.plan_wake(id);
     }
@@ -548,35 +553,43 @@ impl Simulation {
     }
 
     /// Sends what a forwarder wants sent; `input` is the frame that it was handed.
-    fn carry_out(&mut self, id: usize, mut input: Vec<u8>) {
+    fn carry_out(&mut self, id: usize, mut input: Frame) {
         let range = self.outbox.input();
         let mut left = self.outbox.sends().len();
         for send in self.outbox.sends() {
             left -= 1;
-            let packet = input.get(range.clone()).unwrap_or_default();
+            let port = self.nodes[id].port(send.face);
+            let fits = |bytes: usize| match port {
+                Some(Port::Channel(channel)) => self.channels[channel as usize].fits(bytes),
+                _ => true,
+            };
             let is_input = matches!(send.body, Body::Input) && range == (0..input.len());
-            // The frame that came goes on as it is.
-            let goes_on = left == 0 && is_input && send.header.is_empty();
-            match self.nodes[id].port(send.face) {
+            // What needs no other header goes on as it is.
+            let as_it_is = match (&send.body, &input) {
+                _ if !send.header.is_empty() => None,
+                (Body::Cached(packet), _) => fits(packet.len()).then(|| Frame::Shared(packet.clone())),
+                (Body::Input, Frame::Shared(packet)) if is_input && fits(packet.len()) => {
+                    Some(Frame::Shared(packet.clone()))
+                }
+                (Body::Input, bytes) if is_input && left == 0 && fits(bytes.len()) => Some(std::mem::take(&mut input)),
+                _ => None,
+            };
+            let packet = input.get(range.clone()).unwrap_or_default();
+            match port {
                 Some(Port::Channel(channel)) => {
                     let channel = &mut self.channels[channel as usize];
-                    if goes_on && channel.fits(input.len()) {
-                        let frame = std::mem::take(&mut input);
-                        channel.send_frame(self.now, frame, &mut self.events, &mut self.frames);
-                    } else {
-                        channel.send(self.now, send, packet, &mut self.events, &mut self.frames);
+                    match as_it_is {
+                        Some(frame) => channel.send_frame(self.now, frame, &mut self.events, &mut self.frames),
+                        None => channel.send(self.now, send, packet, &mut self.events, &mut self.frames),
                     }
                 }
                 Some(Port::App(app)) => {
-                    let frame = match goes_on {
-                        true => std::mem::take(&mut input),
-                        false => {
-                            let packet = send.packet(packet);
-                            let mut frame = Vec::with_capacity(packet.len() + 64);
-                            encode_lp(&send.header, packet, &mut frame);
-                            frame
-                        }
-                    };
+                    let frame = as_it_is.unwrap_or_else(|| {
+                        let packet = send.packet(packet);
+                        let mut frame = Vec::with_capacity(packet.len() + 64);
+                        encode_lp(&send.header, packet, &mut frame);
+                        frame.into()
+                    });
                     self.events.plan(self.now, Event::Deliver { app, frame: self.frames.put(frame) });
                 }
                 None => {}

@@ -6,9 +6,9 @@ use crate::face::{Face, FaceCounters, FaceId};
 use crate::limits;
 use crate::name_hash::{Hashed, NameHasher};
 use crate::outbox::{Body, Outbox};
+use crate::stored_packet::StoredPacket;
 use bytes::Bytes;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
-use larder_packet::tlv::Tlv;
 use larder_packet::{
     Data, Interest, LpHeader, LpPacket, NackReason, NameRef, PathRecord, PitToken, Reassembled, Reassembler, encode_lp,
     types,
@@ -51,6 +51,18 @@ impl<'a> Frame<'a> {
             Opened::Empty => nothing(Packet::Nothing),
             Opened::Bad(dropped) => nothing(Packet::Bad(dropped)),
         }
+    }
+
+    /// A bare Data whose bytes nobody may change.
+    fn read_shared(hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a [u8]) -> Frame<'a> {
+        let packet = match check_size(bytes, largest) {
+            Err(dropped) => Packet::Bad(dropped),
+            Ok(()) => match Packet::decode(hasher, bytes) {
+                Packet::Interest(..) => Packet::Bad(Dropped::new(DropReason::Malformed)),
+                packet => packet,
+            },
+        };
+        Frame { face, bytes, range: 0..bytes.len(), packet }
     }
 
     /// The link header, read again: most frames have none, and a batch would carry them all about.
@@ -128,9 +140,18 @@ fn check_and_age(packet: &mut [u8], nack: Option<NackReason>, largest: usize) ->
 /// Whether these bytes may be an Interest with a HopLimit. Most have none, and are decoded once, when nothing of them changes any more.
 #[inline]
 fn may_have_hop_limit(packet: &[u8]) -> bool {
-    let is_interest = packet.first().map(|first| u32::from(*first)) == Some(types::INTEREST);
-    let is_hop_limit = |element: Result<Tlv<'_>, _>| element.is_ok_and(|element| element.typ == types::HOP_LIMIT);
-    is_interest && Tlv::only(packet, types::INTEREST).is_ok_and(|interest| interest.children().any(is_hop_limit))
+    const INTEREST: u8 = types::INTEREST as u8;
+    const NAME: u8 = types::NAME as u8;
+    const HOP_LIMIT: u8 = types::HOP_LIMIT as u8;
+    // To look for the byte behind the name takes less than to read the elements.
+    match packet {
+        [INTEREST, 0..=252, NAME, name @ 0..=252, rest @ ..]
+        | [INTEREST, 0xFD, _, _, NAME, name @ 0..=252, rest @ ..] => {
+            rest.get(usize::from(*name)..).is_some_and(|rest| rest.contains(&HOP_LIMIT))
+        }
+        [INTEREST, ..] => true,
+        _ => false,
+    }
 }
 
 fn age(packet: &mut [u8]) -> Result<(), Dropped> {
@@ -231,6 +252,28 @@ impl Forwarder {
         let frame = Frame::read(&self.hasher, self.max_packet_bytes, face, frame);
         self.ask_for_indexes(&frame);
         self.handle(now, &frame, Hashed::default(), out)
+    }
+
+    /// As [`Forwarder::on_packet`], of a bare Data in shared bytes: where it is stored, they are not copied. For hosts of many forwarders, which hold
+    /// the same Data.
+    ///
+    /// # Errors
+    /// As there; an Interest is malformed here, for its HopLimit could not be spent.
+    pub fn on_shared(
+        &mut self,
+        now: Time,
+        face: FaceId,
+        packet: &StoredPacket,
+        out: &mut Outbox,
+    ) -> Result<(), Dropped> {
+        out.clear();
+        self.clock = now;
+        self.content_store.offer(Some(packet.clone()));
+        let frame = Frame::read_shared(&self.hasher, self.max_packet_bytes, face, packet);
+        self.ask_for_indexes(&frame);
+        let handled = self.handle(now, &frame, Hashed::default(), out);
+        self.content_store.offer(None);
+        handled
     }
 
     /// Handles the next frame of what was handed in; `hashed` are its Interest's prefixes.

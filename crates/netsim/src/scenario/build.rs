@@ -117,28 +117,32 @@ fn with(mut config: NodeConfig, table: &NodeTable) -> NodeConfig {
     config
 }
 
+/// A shape, and where the file says it.
+fn shape<T>(table: &Option<Spanned<T>>, make: impl Fn(&T) -> Topology) -> Option<(Range<usize>, Topology)> {
+    table.as_ref().map(|table| (table.span(), make(table.get_ref())))
+}
+
 /// The shape that is asked for, with the nodes and links that are named one by one.
 fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, ScenarioError> {
     let tables = &scenario.tables;
     let shape_stream = || network.streams().stream("topology");
-    let shapes = [
-        scenario.topology.clone(),
-        tables.line.as_ref().map(|line| Topology::line(line.nodes, &line.link.0)),
-        tables.dumbbell.as_ref().map(|table| Topology::dumbbell(table.pairs, &table.edge.0, &table.backbone.0)),
-        tables.tree.as_ref().map(|tree| Topology::tree(tree.children, tree.levels, &tree.link.0)),
-        tables.grid.as_ref().map(|grid| Topology::grid(grid.width, grid.height, &grid.link.0)),
-        (tables.scale_free.as_ref())
-            .map(|table| Topology::scale_free(table.nodes, table.links, &table.link.0, shape_stream())),
-        tables.geant_like.as_ref().map(|table| Topology::geant_like(table.nodes, &table.link.0, shape_stream())),
-    ];
-    let mut shapes = shapes.into_iter().flatten();
-    let mut topology = shapes.next().unwrap_or_default();
-    if shapes.next().is_some() {
-        return Err(ScenarioError(format!(
-            "{}: two shapes: keep one of [topology], [line], [dumbbell], [tree], [grid], [scale-free], [geant-like]",
-            scenario.source
-        )));
+    let mut shapes: Vec<(Range<usize>, Topology)> = Vec::new();
+    if let Some((table, read)) = tables.topology.as_ref().zip(scenario.topology.clone()) {
+        shapes.push((table.span(), read));
     }
+    shapes.extend(shape(&tables.line, |table| Topology::line(table.nodes, &table.link.0)));
+    shapes.extend(shape(&tables.dumbbell, |table| Topology::dumbbell(table.pairs, &table.edge.0, &table.backbone.0)));
+    shapes.extend(shape(&tables.tree, |table| Topology::tree(table.children, table.levels, &table.link.0)));
+    shapes.extend(shape(&tables.grid, |table| Topology::grid(table.width, table.height, &table.link.0)));
+    shapes.extend(shape(&tables.scale_free, |table| {
+        Topology::scale_free(table.nodes, table.links, &table.link.0, shape_stream())
+    }));
+    shapes.extend(shape(&tables.geant_like, |table| Topology::geant_like(table.nodes, &table.link.0, shape_stream())));
+    if let Some((span, _)) = shapes.get(1) {
+        let keep = "[topology], [line], [dumbbell], [tree], [grid], [scale-free], [geant-like]";
+        return Err(scenario.fault(span, format_args!("a second shape: keep one of {keep}")));
+    }
+    let mut topology = shapes.pop().map(|(_, shape)| shape).unwrap_or_default();
     if topology.nodes.len() > crate::limits::NODES {
         return Err(ScenarioError(format!(
             "{}: {} nodes: the most is {}",

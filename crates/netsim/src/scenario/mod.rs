@@ -41,7 +41,7 @@ pub use figures::Figure;
 
 use crate::limits::TRACE_REQUESTS;
 use crate::topology::{FileFormat, Topology};
-use larder_units::Time;
+use larder_units::{Time, format_duration};
 use record::Record;
 use std::fmt;
 use std::io::Cursor;
@@ -98,8 +98,11 @@ impl Scenario {
         let tables = toml::from_str(text).map_err(|error| ScenarioError(tables::explain(&error, text, source)))?;
         let mut scenario =
             Scenario { tables, topology: None, traces: Vec::new(), text: text.to_owned(), source: source.to_owned() };
-        if scenario.tables.warm_up >= scenario.tables.duration {
-            return Err(ScenarioError(format!("{source}: the warm-up is as long as the whole run")));
+        if let Some(warm_up) = scenario.tables.warm_up.as_ref().filter(|_| scenario.warm_up() >= scenario.duration()) {
+            let whole = format_duration(scenario.duration());
+            return Err(
+                scenario.fault(&warm_up.span(), format_args!("the warm-up is as long as the whole run, {whole}"))
+            );
         }
         scenario.topology = scenario.read_topology(read)?;
         let traces: Result<_, _> = scenario.tables.trace.iter().map(|table| scenario.read_trace(table, read)).collect();
@@ -143,6 +146,10 @@ impl Scenario {
         Ok(requests.into())
     }
 
+    fn warm_up(&self) -> Duration {
+        self.tables.warm_up.as_ref().map_or(Duration::ZERO, |warm_up| warm_up.get_ref().0)
+    }
+
     /// How long it runs, in virtual time.
     pub fn duration(&self) -> Duration {
         self.tables.duration
@@ -155,8 +162,8 @@ impl Scenario {
     pub fn run(&self, seed: u64) -> Result<Vec<Figure>, ScenarioError> {
         let mut built = build::build(self, seed)?;
         let mut before = Record::take(&built);
-        if !self.tables.warm_up.is_zero() {
-            before = self.until(&mut built, self.tables.warm_up)?;
+        if !self.warm_up().is_zero() {
+            before = self.until(&mut built, self.warm_up())?;
         }
         let after = self.until(&mut built, self.tables.duration)?;
         Ok(figures::figures(&built, &before, &after))
@@ -180,8 +187,8 @@ impl Scenario {
             let left = self.tables.duration - end;
             let next = if left <= step + step / 100 { self.tables.duration } else { end + step };
             // The figures begin at the end of the warm-up, wherever the steps end.
-            if end < self.tables.warm_up && self.tables.warm_up <= next {
-                counted_from = self.until(&mut built, self.tables.warm_up)?;
+            if end < self.warm_up() && self.warm_up() <= next {
+                counted_from = self.until(&mut built, self.warm_up())?;
             }
             let after = self.until(&mut built, next)?;
             course.add(&built, &before, &after, watch.closely);

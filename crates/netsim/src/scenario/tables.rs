@@ -19,22 +19,22 @@ pub(super) use crate::topology::FileFormat;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Tables {
-    #[serde(deserialize_with = "duration")]
+    #[serde(deserialize_with = "run_length")]
     pub(super) duration: Duration,
     /// Figures count from then on.
-    #[serde(default, deserialize_with = "duration")]
-    pub(super) warm_up: Duration,
+    #[serde(default)]
+    pub(super) warm_up: Option<Spanned<WarmUp>>,
     /// What every node is like, where `[[node]]` does not say otherwise.
     #[serde(default)]
     pub(super) nodes: NodeTable,
     pub(super) caching: Option<Spanned<CachingTable>>,
     pub(super) topology: Option<Spanned<TopologyTable>>,
-    pub(super) line: Option<LineTable>,
-    pub(super) dumbbell: Option<DumbbellTable>,
-    pub(super) tree: Option<TreeTable>,
-    pub(super) grid: Option<GridTable>,
-    pub(super) scale_free: Option<ScaleFreeTable>,
-    pub(super) geant_like: Option<GeantLikeTable>,
+    pub(super) line: Option<Spanned<LineTable>>,
+    pub(super) dumbbell: Option<Spanned<DumbbellTable>>,
+    pub(super) tree: Option<Spanned<TreeTable>>,
+    pub(super) grid: Option<Spanned<GridTable>>,
+    pub(super) scale_free: Option<Spanned<ScaleFreeTable>>,
+    pub(super) geant_like: Option<Spanned<GeantLikeTable>>,
     #[serde(default)]
     pub(super) node: Vec<OneNodeTable>,
     #[serde(default)]
@@ -60,6 +60,10 @@ pub(super) struct Tables {
     #[serde(default)]
     pub(super) fault: Vec<Spanned<FaultTable>>,
 }
+
+/// A time from the start.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct WarmUp(#[serde(deserialize_with = "duration")] pub(super) Duration);
 
 /// `[nodes]`
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -507,6 +511,9 @@ pub(super) fn line(text: &str, at: usize) -> usize {
 pub(super) fn explain(error: &toml::de::Error, text: &str, source: &str) -> String {
     let place = error.span().map_or(source.to_owned(), |span| format!("{source}:{}", line(text, span.start)));
     let message = error.message().lines().collect::<Vec<_>>().join(" ");
+    if message.starts_with("invalid type") {
+        return format!("{place}: {message}{}", unit_or_quotes(&message));
+    }
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = quoted.next().filter(|_| message.starts_with("unknown"));
     let near = |unknown: &str| {
@@ -514,4 +521,14 @@ pub(super) fn explain(error: &toml::de::Error, text: &str, source: &str) -> Stri
         (strsim::jaro(best, unknown) > 0.7).then(|| format!("; did you mean `{best}`?"))
     };
     format!("{place}: {message}{}", unknown.and_then(near).unwrap_or_default())
+}
+
+/// What to write in place of a number without its unit, or of a number in quotes.
+fn unit_or_quotes(message: &str) -> &'static str {
+    let is_text = message.contains("type: string");
+    match message.ends_with("expected a string") {
+        true => ": quantities stand in quotes with their unit, such as \"10ms\", \"40Mbps\" or \"5kB\"",
+        false if is_text && message.ends_with(|end: char| end.is_ascii_digit()) => ": a count, without quotes or unit",
+        false => "",
+    }
 }

@@ -72,7 +72,19 @@ pub(super) fn largest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
 }
 
 pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    let text = String::deserialize(deserializer)?;
+    match text.trim_start().starts_with('-') {
+        true => Err(D::Error::custom(format!("{text:?} is negative: a time is \"0s\" or more, such as \"10ms\""))),
+        false => parse_duration(&text).map_err(D::Error::custom),
+    }
+}
+
+pub(super) fn run_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let found = duration(deserializer)?;
+    match found.is_zero() {
+        true => Err(D::Error::custom("a run of 0s: nothing happens in it; expected such as \"10s\"")),
+        false => Ok(found),
+    }
 }
 
 pub(super) fn optional_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {

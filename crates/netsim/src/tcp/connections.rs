@@ -5,6 +5,7 @@ use super::endpoint::Endpoint;
 use super::segment::{EndId, HEADER_BYTES, Segment, address};
 use super::sender::TcpCounters;
 use crate::events::{Event, EventQueue, Frames};
+use crate::frame::Frame;
 use crate::limits;
 use crate::link::Channel;
 use crate::node::{Node, NodeId};
@@ -112,6 +113,12 @@ impl Connections {
         self.ends.len() / 2 - self.free.len()
     }
 
+    /// Bytes that connections take, what they know of segments under way and beyond gaps included.
+    pub(super) fn held_bytes(&self) -> u64 {
+        let known: usize = self.ends.iter().flatten().map(|end| end.endpoint.held_bytes()).sum();
+        (known + size_of::<Option<End>>() * self.ends.len()) as u64
+    }
+
     fn end(&self, id: EndId) -> Option<&End> {
         self.ends.get(id.number as usize)?.as_ref().filter(|end| end.life == id.life)
     }
@@ -195,7 +202,7 @@ impl Connections {
     }
 
     /// Passes a frame on from a node on its way.
-    pub(super) fn pass_on(&mut self, wires: &mut Wires<'_>, at: NodeId, to: NodeId, frame: Vec<u8>) {
+    pub(super) fn pass_on(&mut self, wires: &mut Wires<'_>, at: NodeId, to: NodeId, frame: Frame) {
         if at == to {
             let frame = wires.frames.put(frame);
             return wires.events.plan(wires.now, Event::Segment { node: to.0, frame });
@@ -252,7 +259,7 @@ impl Connections {
             let at = end.node;
             // An unplugged host talks to nobody.
             if wires.nodes[at.0 as usize].is_up {
-                self.pass_on(wires, at, to, segment.frame(there));
+                self.pass_on(wires, at, to, segment.frame(there).into());
             }
         }
         let Some(end) = self.end_mut(id) else { return };

@@ -9,7 +9,8 @@
 //!
 //! Deviations from the RFC are the kernel's (tcp_cubic.c): one step a window in 1/cnt segments, at most a segment for two acknowledged; the curve is
 //! looked at where the window or 1/32 s has moved on; no window beyond 1.5 W_cubic check. From the kernel: time is not in jiffies of 1 to 10 ms, and numbers
-//! have fractions. Windows are in segments, whatever their bytes. O(1) an acknowledgement; 120 bytes a connection.
+//! have fractions; HyStart counts rounds from the first acknowledgement on. The kernel begins in the middle of a flight, when the window has 16 segments;
+//! but what it holds back to send more at once (TSO) brings its rounds to the flights' beginnings, where delays tell of no queue of its own. Windows are in segments, whatever their bytes. O(1) an acknowledgement; 120 bytes a connection.
 //!
 //! `larder-transfer` has a CUBIC of its own, for NDN: it hears of marks, Nacks and single segments' timeouts, and has no cumulative acknowledgements.
 
@@ -89,10 +90,13 @@ impl Cubic {
         }
         let rtt = rtt.max(Duration::from_micros(1));
         let shortest = *self.shortest.insert(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
-        if window.is_in_slow_start() && !self.hystart.found && window.segments >= LEAST_HYSTART_WINDOW {
-            self.hystart.on_rtt(now, rtt, shortest, una, next);
-            if self.hystart.found {
-                window.threshold = window.segments;
+        if window.is_in_slow_start() && !self.hystart.found {
+            self.hystart.begin_round(now, una, next);
+            if window.segments >= LEAST_HYSTART_WINDOW {
+                self.hystart.on_rtt(now, rtt, shortest);
+                if self.hystart.found {
+                    window.threshold = window.segments;
+                }
             }
         }
     }
@@ -144,10 +148,13 @@ impl Cubic {
 }
 
 impl HyStart {
-    fn on_rtt(&mut self, now: Time, rtt: Duration, shortest: Duration, una: u64, next: u64) {
+    fn begin_round(&mut self, now: Time, una: u64, next: u64) {
         if una > self.round_end {
             *self = HyStart { round_start: now, last_ack: now, round_end: next, ..HyStart::default() };
         }
+    }
+
+    fn on_rtt(&mut self, now: Time, rtt: Duration, shortest: Duration) {
         if now.since(self.last_ack) <= TRAIN_GAP {
             self.last_ack = now;
             // Half of the shortest round trip; nothing is paced here. What the kernel adds for its own bursts, half a millisecond at most, is left out.

@@ -33,9 +33,11 @@ pub(super) struct Endpoint {
     phase: Phase,
     sender: Sender,
     receiver: Receiver,
-    /// When the last SYN left, how often one did, and whether one is to leave.
-    syn_at: Time,
+    /// When each SYN left, how many did, and whether one is to leave.
+    syns_at: [Time; limits::TCP_SYN_TRIES as usize + 1],
     syns: u32,
+    /// The attempt of the other end's last SYN.
+    echo: u8,
     syn_due: bool,
     retry: Option<Time>,
 }
@@ -52,8 +54,9 @@ impl Endpoint {
             phase: Phase::Listening,
             sender: Sender::new(now, config, stream),
             receiver: Receiver::new(config),
-            syn_at: now,
+            syns_at: [now; limits::TCP_SYN_TRIES as usize + 1],
             syns: 0,
+            echo: 0,
             syn_due: false,
             retry: None,
         }
@@ -96,6 +99,11 @@ impl Endpoint {
         self.sender.has_failed() || self.syns > limits::TCP_SYN_TRIES
     }
 
+    /// Bytes of what it holds beside itself.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.sender.held_bytes() + 32 * self.receiver.early()
+    }
+
     pub(super) fn counters(&self) -> TcpCounters {
         self.sender.counters()
     }
@@ -104,6 +112,9 @@ impl Endpoint {
 
     /// A segment came.
     pub(super) fn on_segment(&mut self, now: Time, segment: &Segment) {
+        if segment.is_syn {
+            self.echo = segment.attempt;
+        }
         match (self.phase, segment.is_syn, segment.ack.is_some()) {
             (Phase::Listening | Phase::Answering, true, false) => {
                 (self.phase, self.syn_due) = (Phase::Answering, true);
@@ -111,12 +122,12 @@ impl Endpoint {
             }
             (Phase::Asking, true, true) => {
                 self.sender.allow(u64::from(segment.window));
-                self.open(now);
+                self.open(now, segment.echo);
                 return self.receiver.hurry();
             }
             // The answer came twice: the acknowledgement of the first is lost.
             (Phase::Open, true, true) => return self.receiver.hurry(),
-            (Phase::Answering, false, true) => self.open(now),
+            (Phase::Answering, false, true) => self.open(now, segment.echo),
             (Phase::Open, false, true) => {}
             _ => return,
         }
@@ -124,9 +135,12 @@ impl Endpoint {
         self.receiver.on_segment(now, segment);
     }
 
-    fn open(&mut self, now: Time) {
+    /// The other end answers this attempt: the round trip is since that one left.
+    fn open(&mut self, now: Time, attempt: u8) {
         (self.phase, self.retry, self.syn_due, self.syns) = (Phase::Open, None, false, 0);
-        self.sender.rtt_sample(now.since(self.syn_at));
+        if let Some(at) = self.syns_at.get(usize::from(attempt)) {
+            self.sender.rtt_sample(now.since(*at));
+        }
     }
 
     /// When [`Endpoint::on_timeout`] is to be called.
@@ -162,11 +176,14 @@ impl Endpoint {
             None => return None,
         };
         self.receiver.acknowledge(&mut segment);
+        segment.echo = self.echo;
         Some(segment)
     }
 
     fn syn(&mut self, now: Time) -> Segment {
-        let mut segment = Segment { is_syn: true, ..Segment::default() };
+        let attempt = self.syns.min(limits::TCP_SYN_TRIES);
+        self.syns_at[attempt as usize] = now;
+        let mut segment = Segment { is_syn: true, attempt: attempt as u8, echo: self.echo, ..Segment::default() };
         self.receiver.acknowledge(&mut segment);
         let is_linear = self.phase == Phase::Asking && self.syns < LINEAR_TRIES;
         let doublings =
@@ -175,9 +192,42 @@ impl Endpoint {
         if self.phase == Phase::Asking {
             segment.ack = None;
         }
-        self.syn_at = now;
         self.syns += 1;
         self.retry = Some(now + timeout.min(LONGEST_RTO));
         segment
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_units::Streams;
+    use std::time::Duration;
+
+    #[test]
+    fn a_round_trip_above_a_second_is_measured_from_the_wrong_syn() {
+        let stream = || Streams::new(1).stream("end");
+        let config = TcpConfig::default();
+        let (mut here, mut there) =
+            (Endpoint::connect(Time::ZERO, &config, stream()), Endpoint::listen(Time::ZERO, &config, stream()));
+        let first = here.next_segment(Time::ZERO).unwrap();
+        // Its answer takes 1.4 s: meanwhile another SYN has left.
+        there.on_segment(Time::from_millis(700), &first);
+        let answer = there.next_segment(Time::from_millis(700)).unwrap();
+        here.on_timeout(Time::from_secs(1));
+        let second = here.next_segment(Time::from_secs(1)).unwrap();
+        assert_eq!((first.attempt, second.attempt, answer.echo), (0, 1, 0));
+        here.on_segment(Time::from_millis(1400), &answer);
+        assert_eq!(here.sender.shortest_rtt(), Some(Duration::from_millis(1400)));
+        // And where the first is lost, from the second.
+        let mut there = Endpoint::listen(Time::ZERO, &config, stream());
+        let mut here = Endpoint::connect(Time::ZERO, &config, stream());
+        here.next_segment(Time::ZERO);
+        here.on_timeout(Time::from_secs(1));
+        let second = here.next_segment(Time::from_secs(1)).unwrap();
+        there.on_segment(Time::from_millis(1100), &second);
+        let answer = there.next_segment(Time::from_millis(1100)).unwrap();
+        here.on_segment(Time::from_millis(1200), &answer);
+        assert_eq!(here.sender.shortest_rtt(), Some(Duration::from_millis(200)));
     }
 }

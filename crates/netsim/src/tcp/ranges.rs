@@ -43,6 +43,10 @@ impl Ranges {
         self.0.range(..=at).next_back().filter(|(_, end)| **end > at).map(|(start, end)| (*start, *end))
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

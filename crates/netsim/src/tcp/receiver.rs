@@ -2,11 +2,11 @@
 //!
 //! Linux' habits: at once what is out of order, fills a gap or comes twice, the first 16 segments, and each second one; else after 40 ms. SACK blocks
 //! tell the newest ranges first (RFC 2018, section 4), a block of what came twice before them (RFC 2883). What came in order its application takes
-//! at once, so the window never closes. Missing: the compression of SACKs (Linux holds them back by a twentieth of the round trip, 1 ms at most).
+//! at once, so the window never closes. Blocks stand where they fit beside the bytes: a full segment has none (Linux makes it shorter). Missing: the compression of SACKs (Linux holds them back by a twentieth of the round trip, 1 ms at most).
 
 use super::TcpConfig;
 use super::ranges::Ranges;
-use super::segment::{Blocks, MAX_BLOCKS, Segment};
+use super::segment::{BLOCK_BYTES, BLOCKS_BYTES, Blocks, MAX_BLOCKS, Segment};
 use larder_units::Time;
 use std::time::Duration;
 
@@ -55,6 +55,11 @@ impl Receiver {
     /// Bytes that came in order.
     pub(super) fn received(&self) -> u64 {
         self.end.map_or(self.next, |end| self.next.min(end))
+    }
+
+    /// Ranges that came beyond a gap.
+    pub(super) fn early(&self) -> usize {
+        self.early.len()
     }
 
     /// Whether the whole stream came, and its end.
@@ -124,7 +129,11 @@ impl Receiver {
     pub(super) fn acknowledge(&mut self, segment: &mut Segment) {
         (segment.ack, segment.window) = (Some(self.next), self.window);
         segment.blocks = Blocks::default();
-        if let Some(twice) = self.twice.take() {
+        let room = self.largest.saturating_sub(u64::from(segment.bytes)) as usize;
+        let most = room.saturating_sub(BLOCKS_BYTES) / BLOCK_BYTES;
+        if most > 0
+            && let Some(twice) = self.twice.take()
+        {
             segment.blocks.push(twice);
         }
         self.recent.retain(|at| *at >= self.next);
@@ -133,6 +142,7 @@ impl Receiver {
                 segment.blocks.push(range);
             }
         }
+        segment.blocks.truncate(most);
         (self.due, self.delayed, self.unacknowledged) = (false, None, 0);
     }
 }
@@ -168,6 +178,24 @@ mod tests {
         receiver.on_segment(Time::from_millis(5), &data(at, 100));
         assert_eq!(receiver.next_timeout(), Some(Time::from_millis(45)));
         assert!(!receiver.is_due(Time::from_millis(44)) && receiver.is_due(Time::from_millis(45)));
+    }
+
+    #[test]
+    fn a_segment_with_blocks_is_longer_than_the_mtu() {
+        let mut receiver = Receiver::new(&TcpConfig::default());
+        for seq in [0, 2000, 4000, 6000] {
+            receiver.on_segment(Time::ZERO, &data(seq, 1000));
+        }
+        receiver.on_segment(Time::ZERO, &data(0, 1000));
+        for (bytes, blocks) in [(1448, 0), (1437, 0), (1436, 1), (1400, 3), (0, 3)] {
+            let mut segment = data(0, bytes);
+            receiver.acknowledge(&mut segment);
+            let told = segment.blocks.as_slice();
+            assert_eq!(told.len(), blocks, "{bytes} bytes");
+            assert!(segment.frame(crate::tcp::segment::EndId { number: 0, life: 0 }).len() <= 1500);
+            // What came twice is told once, as soon as there is room.
+            assert_eq!(told.first() == Some(&(0, 1000)), bytes == 1436);
+        }
     }
 
     #[test]

@@ -13,6 +13,10 @@ pub(super) const HEADER_BYTES: usize = 52;
 /// The same of a SYN: maximum segment size, SACK permitted, timestamps, window scale.
 const SYN_BYTES: usize = 60;
 
+/// Of the SACK option, and of each block in it.
+pub(super) const BLOCKS_BYTES: usize = 4;
+pub(super) const BLOCK_BYTES: usize = 8;
+
 /// Blocks in one acknowledgement: more do not fit beside the timestamps.
 pub(super) const MAX_BLOCKS: usize = 3;
 
@@ -33,6 +37,10 @@ pub(super) struct Segment {
     pub(super) is_syn: bool,
     /// The stream ends behind its bytes.
     pub(super) is_fin: bool,
+    /// Of a SYN: how many of this end's left before it (in place of a timestamp, RFC 7323).
+    pub(super) attempt: u8,
+    /// The attempt of the other end's SYN that came last.
+    pub(super) echo: u8,
     /// Where its bytes begin in the stream, whose first byte is 0.
     pub(super) seq: u64,
     pub(super) bytes: u32,
@@ -60,6 +68,11 @@ impl Blocks {
         }
     }
 
+    /// Leaves out the last ones, of more than so many.
+    pub(super) fn truncate(&mut self, most: usize) {
+        self.count = self.count.min(most.min(MAX_BLOCKS) as u8);
+    }
+
     pub(super) fn as_slice(&self) -> &[(u64, u64)] {
         &self.ranges[..usize::from(self.count)]
     }
@@ -74,6 +87,7 @@ impl Segment {
         frame[0] = IPV4;
         frame[1] = flag(self.is_syn, SYN) | flag(self.ack.is_some(), ACK) | flag(self.is_fin, FIN);
         frame[2] = blocks.len() as u8;
+        frame[3] = self.attempt << 4 | (self.echo & 15);
         frame[4..8].copy_from_slice(&to.number.to_le_bytes());
         frame[8..12].copy_from_slice(&to.life.to_le_bytes());
         frame[12..16].copy_from_slice(&self.window.to_le_bytes());
@@ -99,6 +113,8 @@ impl Segment {
         Some(Segment {
             is_syn: flags & SYN != 0,
             is_fin: flags & FIN != 0,
+            attempt: frame[3] >> 4,
+            echo: frame[3] & 15,
             seq: number(16),
             bytes: (frame.len() - header) as u32,
             ack: (flags & ACK != 0).then(|| number(24)),
@@ -125,7 +141,7 @@ fn header_bytes(is_syn: bool, blocks: usize) -> usize {
     match (is_syn, blocks) {
         (true, _) => SYN_BYTES,
         (false, 0) => HEADER_BYTES,
-        (false, blocks) => HEADER_BYTES + 4 + 8 * blocks,
+        (false, blocks) => HEADER_BYTES + BLOCKS_BYTES + BLOCK_BYTES * blocks,
     }
 }
 
@@ -144,7 +160,7 @@ mod tests {
         assert_eq!(blocks.as_slice().len(), 3, "one came twice, one is too many");
         let data = Segment { seq: 1 << 40, bytes: 1448, ack: Some(1500), window: 1 << 24, ..Segment::default() };
         let cases = [
-            (Segment { is_syn: true, ..Segment::default() }, 60),
+            (Segment { is_syn: true, attempt: 6, echo: 5, ..Segment::default() }, 60),
             (data, 1500),
             (Segment { bytes: 0, blocks, ..data }, 80),
             (Segment { bytes: 10, is_fin: true, ..data }, 62),

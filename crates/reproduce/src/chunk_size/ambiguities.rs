@@ -71,32 +71,14 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let runs = run_all(&cells, seeds, "readings", watch)?;
     let mut section = Section::new(&experiment, request.scale);
     section.condition("runs", format!("{seeds} seeds of {seconds} s"));
-    let header = [
-        "backbone, Mbps",
-        "policy",
-        "packet, KB",
-        "hit ratio",
-        "lifetime, evicted / all, s",
-        "Mbps",
-        "delay, ms",
-        "delivered",
-    ];
+    let header = || ["backbone, Mbps", "policy", "packet, KB"].into_iter().chain(Outcome::COLUMNS);
     let a_reading = cells.len() / READINGS.len();
     for ((label, _), found) in READINGS.into_iter().zip(cells.iter().zip(&runs).collect::<Vec<_>>().chunks(a_reading)) {
         let row = |(cell, runs): &(&Cell<'_>, &Vec<Outcome>)| {
-            let run = Outcome::mean(runs);
-            vec![
-                cell.backbone_mbps.to_string(),
-                cell.policy.to_owned(),
-                cell.size.0.to_string(),
-                format!("{:.4}", run.hit_ratio),
-                format!("{:.2} / {:.2}", run.lifetime, run.lifetime_with_survivors),
-                format!("{:.2}", run.mbps),
-                format!("{:.1}", run.delay_ms),
-                format!("{:.1} %", run.delivered * 100.0),
-            ]
+            let which = [cell.backbone_mbps.to_string(), cell.policy.to_owned(), cell.size.0.to_string()];
+            which.into_iter().chain(Outcome::mean(runs).shown()).collect()
         };
-        section.table(label, header, found.iter().map(row).collect());
+        section.table(label, header(), found.iter().map(row).collect());
     }
     section.judged()
 }

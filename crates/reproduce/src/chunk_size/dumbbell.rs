@@ -78,6 +78,21 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// The columns of a table, behind those that say which run it is.
+    pub(super) const COLUMNS: [&str; 5] = ["hit ratio", "lifetime, evicted / all, s", "Mbps", "delay, ms", "delivered"];
+
+    /// What stands in them.
+    pub(super) fn shown(&self) -> [String; 5] {
+        let seconds = |value: f64| if value.is_finite() { format!("{value:.2}") } else { "–".to_owned() };
+        [
+            format!("{:.4}", self.hit_ratio),
+            format!("{} / {}", seconds(self.lifetime), seconds(self.lifetime_with_survivors)),
+            format!("{:.2}", self.mbps),
+            format!("{:.1}", self.delay_ms),
+            format!("{:.1} %", self.delivered * 100.0),
+        ]
+    }
+
     /// The mean over runs, of the figures that are numbers.
     pub(super) fn mean(runs: &[Outcome]) -> Outcome {
         let mean = |figure: fn(&Outcome) -> f64| mean(runs.iter().map(figure));

@@ -108,20 +108,13 @@ impl Found {
     }
 
     fn tabulate(&self, section: &mut Section) {
-        let header = ["packet, KB", "hit ratio", "lifetime, evicted / all, s", "Mbps", "delay, ms", "delivered"];
         for (scenario, (name, _)) in BACKBONES.into_iter().enumerate() {
             for (policy, (label, _)) in POLICIES.into_iter().enumerate() {
                 let row = |size: usize| {
-                    let run = self.at(scenario, policy, size);
-                    vec![
-                        RATES[size].0.to_string(),
-                        format!("{:.4}", run.hit_ratio),
-                        format!("{:.2} / {:.2}", run.lifetime, run.lifetime_with_survivors),
-                        format!("{:.2}", run.mbps),
-                        format!("{:.1}", run.delay_ms),
-                        format!("{:.1} %", run.delivered * 100.0),
-                    ]
+                    let kilobytes = RATES[size].0.to_string();
+                    std::iter::once(kilobytes).chain(self.at(scenario, policy, size).shown()).collect()
                 };
+                let header = std::iter::once("packet, KB").chain(Outcome::COLUMNS);
                 let rows = (0..RATES.len()).map(row).collect();
                 section.table(&format!("{label}, {name}"), header, rows);
             }

@@ -52,6 +52,12 @@ pub(super) struct Cache {
 
 impl Cache {
     pub(super) fn new(config: CacheConfig, streams: &Streams) -> Result<Self, ConfigError> {
+        if config.policy.needs_path() {
+            return Err(ConfigError::new(format!(
+                "the policy {} asks for a cache's place on the path, which HTTP does not tell; it is for nodes' Content Stores",
+                config.policy
+            )));
+        }
         let engine = Engine::new(&config.policy, config.capacity, streams);
         Ok(Cache {
             engine: engine.map_err(|error| ConfigError::new(error.to_string()))?,

@@ -9,6 +9,7 @@ pub use client::ClientConfig;
 use super::connections::{Connections, Heard, HostId, Message, Wires};
 use super::segment::EndId;
 use super::{TcpConfig, TcpCounters};
+use crate::frame::Frame;
 use crate::node::NodeId;
 use crate::simulation::ConfigError;
 use cache::Cache;
@@ -182,6 +183,11 @@ impl Internet {
         self.connections.add_host(node, tcp, streams)
     }
 
+    /// Bytes that connections take.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.connections.held_bytes()
+    }
+
     /// Hosts at a node.
     pub(crate) fn hosts_at(&self, node: NodeId) -> u32 {
         self.counts.get(&node.0).copied().unwrap_or_default()
@@ -229,7 +235,7 @@ impl Internet {
     }
 
     /// A segment reached a node that is up.
-    pub(crate) fn on_segment(&mut self, wires: &mut Wires<'_>, at: NodeId, frame: Vec<u8>) {
+    pub(crate) fn on_segment(&mut self, wires: &mut Wires<'_>, at: NodeId, frame: Frame) {
         match self.connections.destination(&frame) {
             Some((end, to)) if to == at => {
                 self.connections.arrive(wires, end, &frame);

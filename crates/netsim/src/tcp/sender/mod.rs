@@ -6,7 +6,7 @@
 //! segment that is sent again has the bytes that it had.
 //!
 //! Missing: undoing a reduction that was not needed (Eifel, F-RTO), so that reordering beyond a quarter of a round trip costs more than in the kernel; the
-//! growth of RACK's patience with reordering; a send buffer's limit, and the shrinking of a window that is not used. O(log n) an acknowledgement and newly
+//! growth of RACK's patience with reordering; and the shrinking of a window that is not used. O(log n) an acknowledgement and newly
 //! told segment, n under way, 90 bytes each.
 
 mod alarms;
@@ -36,6 +36,9 @@ const REORDERING: usize = 3;
 
 /// Where the kernel's timers cannot be earlier: two ticks of 1000 Hz.
 const TIMER_SLACK: Duration = Duration::from_millis(2);
+
+/// Of an entry of a tree: two numbers, and what the tree adds.
+const NODE_BYTES: usize = 32;
 
 /// What the sender is about, in Linux' names: `Disorder` is folded into `Open`, `Cwr` is over at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +125,10 @@ pub(super) struct Sender {
     next: u64,
     /// What the other end takes.
     limit: u64,
-    /// What the application has written, its end included.
+    /// What the application has written, its end included; and of that, what the send buffer has taken.
     written: u64,
+    buffer: u64,
+    buffered: u64,
     /// Where the stream ends, once it is closed.
     end: Option<u64>,
     sent: VecDeque<Sent>,
@@ -172,6 +177,8 @@ impl Sender {
             next: 0,
             limit: 0,
             written: 0,
+            buffer: u64::from(config.send_buffer),
+            buffered: u64::from(config.send_buffer),
             end: None,
             sent: VecDeque::new(),
             told: Ranges::default(),
@@ -240,6 +247,17 @@ impl Sender {
 
     pub(super) fn rtt_sample(&mut self, rtt: Duration) {
         self.rtt.sample(rtt, self.una, self.next);
+    }
+
+    #[cfg(test)]
+    pub(super) fn shortest_rtt(&self) -> Option<Duration> {
+        self.rtt.shortest()
+    }
+
+    /// Bytes of what it knows of segments under way.
+    pub(super) fn held_bytes(&self) -> usize {
+        let of_each = size_of::<Sent>() * self.sent.len() + size_of::<(u64, u64)>() * self.by_time.len();
+        of_each + NODE_BYTES * (self.lost.len() + self.told.len())
     }
 
     /// The other end takes bytes up to this place.
@@ -333,8 +351,26 @@ impl Sender {
             }
         }
         self.una = ack;
+        self.fill_buffer();
         self.told.remove_below(ack);
         (self.backoff, self.tries) = (0, 0);
+    }
+
+    /// The application is woken when a third of the buffer is free (`sk_stream_is_writeable`), and fills it.
+    fn fill_buffer(&mut self) {
+        if 3 * self.buffered.saturating_sub(self.una) > 2 * self.buffer {
+            return;
+        }
+        // Meanwhile all was sent: what is delivered tells nothing of the path's rate.
+        if self.next == self.buffered && self.in_flight() < self.window.segments as usize {
+            self.delivery.on_app_limited(self.in_flight_segments());
+        }
+        self.buffered = self.una + self.buffer;
+    }
+
+    /// Whether there is something new that the other end takes.
+    fn has_new(&self) -> bool {
+        self.next < self.written.min(self.limit).min(self.buffered)
     }
 
     /// The round trip that an acknowledgement tells, if any: the kernel's `ca_rtt`, of its last segment. The estimate takes the first one's.

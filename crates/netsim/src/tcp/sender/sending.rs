@@ -11,8 +11,7 @@ impl Sender {
         if std::mem::take(&mut self.probe_due) && !self.sent.is_empty() {
             return self.send_probe(now);
         }
-        let has_new = self.next < self.written && self.next < self.limit;
-        if self.lost.is_empty() && !has_new {
+        if self.lost.is_empty() && !self.has_new() {
             if self.next == self.written && self.in_flight() < self.window.segments as usize {
                 self.delivery.on_app_limited(self.in_flight_segments());
             }
@@ -83,7 +82,7 @@ impl Sender {
 
     /// TLP: something new where there is, else the last again that is not told to have come.
     pub(super) fn send_probe(&mut self, now: Time) -> Option<Segment> {
-        let segment = if self.next < self.written && self.next < self.limit {
+        let segment = if self.has_new() {
             let segment = self.send_new(now);
             self.probe = Some((self.next, false));
             segment
@@ -187,6 +186,22 @@ mod tests {
         let all = Segment { ack: Some(2 * 1448), window: 1 << 20, ..Segment::default() };
         sender.on_ack(Time::from_millis(200), &all);
         assert_eq!((sender.told_count, sender.in_flight()), (0, 0));
+    }
+
+    #[test]
+    fn more_is_under_way_than_the_buffer_holds() {
+        let mut sender = sender(Congestion::Cubic);
+        (sender.limit, sender.window.segments) = (u64::MAX, 100_000);
+        sender.write(1 << 30);
+        let leave = |sender: &mut Sender| std::iter::from_fn(|| sender.next_segment(Time::ZERO)).count();
+        assert_eq!(leave(&mut sender), 2500);
+        // The application sleeps until a third is free.
+        for (acked, left) in [(800, 0), (834, 834)] {
+            let ack = Segment { ack: Some(acked * 1448), window: u32::MAX, ..Segment::default() };
+            sender.on_ack(Time::from_millis(100), &ack);
+            sender.window.segments = 100_000;
+            assert_eq!(leave(&mut sender), left);
+        }
     }
 
     #[test]

@@ -79,6 +79,10 @@ impl Sender {
 
     /// PRR (RFC 6937) with its slow start bound.
     pub(super) fn reduce_by_rate(&mut self, sample: &Sample, advanced: bool) {
+        // What delivers nothing lets nothing go: the window stays.
+        if sample.delivered == 0 {
+            return;
+        }
         let (in_flight, threshold) = (self.in_flight_segments(), self.window.threshold);
         let reduction = &mut self.reduction;
         reduction.delivered += sample.delivered;

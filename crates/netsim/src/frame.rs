@@ -1,0 +1,58 @@
+//! Frames on their way: bytes of their own, or a large Data that many nodes hold at once.
+//!
+//! A Data passes many nodes, and each may store it: with shared bytes it is copied once, when its producer sends it, and not at each node.
+
+use crate::limits::SHARED_BYTES;
+use larder_forwarder::StoredPacket;
+use larder_packet::types;
+use std::ops::Deref;
+
+/// A frame; cheap to hand on.
+#[derive(Clone, Debug)]
+pub(crate) enum Frame {
+    Own(Vec<u8>),
+    /// A bare Data.
+    Shared(StoredPacket),
+}
+
+impl Frame {
+    /// What an application sends: shared where it is Data and large.
+    pub(crate) fn sent(packet: Vec<u8>) -> Frame {
+        let is_data = packet.first().is_some_and(|first| u32::from(*first) == types::DATA);
+        match is_data && packet.len() >= SHARED_BYTES {
+            true => Frame::Shared(StoredPacket::share(&packet)),
+            false => Frame::Own(packet),
+        }
+    }
+
+    /// Bytes that nobody else has.
+    pub(crate) fn into_own(self) -> Vec<u8> {
+        match self {
+            Frame::Own(bytes) => bytes,
+            Frame::Shared(packet) => packet.to_vec(),
+        }
+    }
+}
+
+impl Default for Frame {
+    fn default() -> Self {
+        Frame::Own(Vec::new())
+    }
+}
+
+impl From<Vec<u8>> for Frame {
+    fn from(bytes: Vec<u8>) -> Self {
+        Frame::Own(bytes)
+    }
+}
+
+impl Deref for Frame {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Frame::Own(bytes) => bytes,
+            Frame::Shared(packet) => packet,
+        }
+    }
+}
