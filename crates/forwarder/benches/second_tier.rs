@@ -2,6 +2,9 @@
 //!
 //! The log that the node has, over a disk in memory: what the disk's own threads do (writing, checksums while reading) is not counted, nor their locks. Interests
 //! of 60 bytes, Data of 1.2 kB, one packet at a time. Processor time of one thread, the median of 15 rounds, with and without in turn.
+//!
+//! Three runs, two cores, busy with other work: an exchange that misses 1.07 to 1.09 us without and 1.78 to 1.83 with (the record is copied, hashed and queued),
+//! a hit in memory 161 to 169 ns without and 169 to 177 with (the same code, and more in the caches), an answer from the tier 1.5 to 1.7 us.
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 #![allow(clippy::disallowed_methods, reason = "a program that measures")]
 
@@ -98,9 +101,7 @@ impl Place {
             self.packet(self.consumer, interest);
             self.packet(self.producer, data);
         }
-        let took = cpu() - begun;
-        self.write();
-        took
+        cpu() - begun
     }
 
     fn hit(&mut self, interests: &mut [Vec<u8>]) -> Duration {
@@ -184,6 +185,8 @@ fn main() {
         for (at, place) in places.iter_mut().enumerate() {
             times[at].push(place.miss(&mut first, &mut data) / NAMES as u32);
             times[2 + at].push(place.hit(&mut second) / 2000);
+            // Behind what is measured: another thread would do it, and with other caches.
+            place.write();
         }
         times[4].push(places[1].recall(&mut third) / 1000);
     }
