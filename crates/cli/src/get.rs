@@ -162,7 +162,8 @@ fn report(args: &GetArgs, fetcher: &Fetcher, took: Duration, path: Option<&std::
             json!({
                 "name": name, "file": path, "bytes": stats.bytes, "segments": stats.segments, "seconds": seconds,
                 "megabits_per_second": megabits, "mean_rtt_ms": rtt_ms, "interests": stats.interests,
-                "retransmissions": stats.retransmissions, "time_outs": stats.time_outs, "nacks": stats.nacks,
+                "retransmissions": stats.retransmissions, "time_outs": stats.time_outs,
+                "early_time_outs": stats.early_time_outs, "nacks": stats.nacks,
                 "congestion_marks": stats.marks, "window_reductions": stats.reductions, "rejected": stats.rejected,
                 "unverified": stats.unverified, "manifest_packets": stats.manifest_packets,
             })

@@ -28,9 +28,14 @@ pub struct PutArgs {
     /// The file; `-` is standard input, which is kept in a temporary file
     file: PathBuf,
 
-    /// Bytes of content in a segment
-    #[arg(long, value_name = "SIZE", default_value = "8000B")]
-    segment_size: ByteSize,
+    /// Bytes of content in a segment; otherwise 800 less than the largest packet
+    #[arg(long, value_name = "SIZE")]
+    segment_size: Option<ByteSize>,
+
+    /// The largest packet that every node on the way takes: as its `[ndn] largest_packet`, up to 64KiB. Fewer and larger packets are less work, but other NDN
+    /// software takes none beyond 8800 bytes
+    #[arg(long, value_name = "SIZE", default_value = "8800", value_parser = largest_packet)]
+    largest_packet: usize,
 
     /// Version number; otherwise milliseconds since 1970
     #[arg(long, value_name = "N")]
@@ -90,13 +95,28 @@ fn publisher(args: &PutArgs) -> Result<Publisher<OpenFile>, Failure> {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     });
     // A size beyond every packet is beyond usize where that is small: the publisher says what fits.
-    let segment_bytes = usize::try_from(args.segment_size.bytes()).unwrap_or(usize::MAX);
-    let options = PublishOptions { segment_bytes, freshness: args.freshness, manifest: args.manifest };
+    let segment_bytes = match args.segment_size {
+        Some(size) => usize::try_from(size.bytes()).unwrap_or(usize::MAX),
+        None => args.largest_packet - limits::SEGMENT_OVERHEAD_BYTES,
+    };
+    let options = PublishOptions {
+        largest_packet: args.largest_packet,
+        segment_bytes,
+        freshness: args.freshness,
+        manifest: args.manifest,
+    };
     Publisher::new(args.name.clone(), version, OpenFile(file), signer(args)?, options).map_err(|error| match error {
         PublishError::SegmentSize { .. } => Failure::usage(format!("--segment-size: {error}")),
         PublishError::ManifestTooLarge { .. } => Failure::usage(format!("--manifest: {error}")),
         error => Failure::runtime(format!("{}: {error}", args.file.display())),
     })
+}
+
+fn largest_packet(text: &str) -> Result<usize, String> {
+    let size: ByteSize = text.parse().map_err(|error| format!("{error}"))?;
+    let range = limits::MAX_PACKET_BYTES..=limits::LARGEST_PACKET_BYTES;
+    let bytes = usize::try_from(size.bytes()).ok().filter(|bytes| range.contains(bytes));
+    bytes.ok_or_else(|| format!("{size} are not between 8800B, which every node takes, and 64KiB"))
 }
 
 fn open(path: &Path) -> Result<File, Failure> {
@@ -167,5 +187,10 @@ fn report(args: &PutArgs, stats: &PublishStats) {
     }
 }
 
-const _: () =
-    assert!(limits::DEFAULT_SEGMENT_BYTES == 8000 && limits::DEFAULT_FRESHNESS.as_secs() == 10, "as the help says");
+const _: () = assert!(
+    limits::SEGMENT_OVERHEAD_BYTES == 800
+        && limits::MAX_PACKET_BYTES == 8800
+        && limits::LARGEST_PACKET_BYTES == 64 << 10
+        && limits::DEFAULT_FRESHNESS.as_secs() == 10,
+    "as the help says"
+);

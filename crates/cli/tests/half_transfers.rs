@@ -230,6 +230,8 @@ fn bad_arguments_are_status_2_and_leave_no_file() {
         &["put", "/x", "."],
         &["put", "/x", "file", "--segment-size", "8800"],
         &["put", "/x", "file", "--segment-size", "0"],
+        &["put", "/x", "file", "--largest-packet", "1MiB"],
+        &["put", "/x", "file", "--largest-packet", "10kB", "--segment-size", "10kB"],
         &["put", "/x", "file", "--key", "file"],
         &["put", "/x%", "file"],
         &["get", "/x", "-o", "missing/out"],

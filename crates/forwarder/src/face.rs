@@ -2,10 +2,9 @@
 
 use crate::limits;
 use crate::management::Replay;
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 use larder_packet::Reassembler;
 use larder_packet::types::nfd;
+use larder_policy::{Slot, SlotIndex};
 use larder_units::Time;
 use std::fmt;
 
@@ -203,7 +202,9 @@ impl Face {
 
 /// All faces by number. The numbers are the forwarder's own, so an unkeyed hash does.
 pub(crate) struct Faces {
-    table: HashMap<FaceId, Face, FixedState>,
+    index: SlotIndex,
+    places: Vec<Option<(FaceId, Face)>>,
+    free: Vec<Slot>,
     next: FaceId,
     /// Faces that want local fields: most nodes have none, and pay nothing for them.
     with_local_fields: usize,
@@ -213,7 +214,14 @@ pub(crate) struct Faces {
 
 impl Faces {
     pub(crate) fn new() -> Self {
-        Faces { table: HashMap::default(), next: FaceId::FIRST, with_local_fields: 0, gone: FaceCounters::default() }
+        Faces {
+            index: SlotIndex::default(),
+            places: Vec::new(),
+            free: Vec::new(),
+            next: FaceId::FIRST,
+            with_local_fields: 0,
+            gone: FaceCounters::default(),
+        }
     }
 
     pub(crate) fn add(&mut self, config: FaceConfig) -> FaceId {
@@ -225,29 +233,44 @@ impl Faces {
 
     /// A face with the number that another shard has given it, or what such a face is now.
     pub(crate) fn put(&mut self, id: FaceId, config: FaceConfig) {
-        if self.table.contains_key(&id) {
+        if self.slot(id).is_some() {
             return self.configure(id, config);
         }
         self.with_local_fields += usize::from(config.local_fields);
         let counters = FaceCounters::default();
-        self.table.insert(id, Face { config, counters, reassembler: None, replay: Replay::default() });
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            Slot::new((self.places.len() - 1) as u32)
+        });
+        self.places[slot.index()] = Some((id, Face { config, counters, reassembler: None, replay: Replay::default() }));
+        self.index.insert(id.0, slot);
     }
 
     pub(crate) fn remove(&mut self, id: FaceId) -> bool {
-        let removed = self.table.remove(&id);
-        if let Some(face) = &removed {
+        let Some(slot) = self.slot(id) else { return false };
+        self.index.remove(id.0, slot);
+        self.free.push(slot);
+        if let Some((_, face)) = self.places[slot.index()].take() {
             self.with_local_fields -= usize::from(face.config.local_fields);
             self.gone.add(&face.counters);
         }
-        removed.is_some()
+        true
     }
 
+    #[inline]
     pub(crate) fn get(&self, id: FaceId) -> Option<&Face> {
-        self.table.get(&id)
+        self.places[self.slot(id)?.index()].as_ref().map(|(_, face)| face)
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, id: FaceId) -> Option<&mut Face> {
-        self.table.get_mut(&id)
+        let slot = self.slot(id)?;
+        self.places[slot.index()].as_mut().map(|(_, face)| face)
+    }
+
+    #[inline]
+    fn slot(&self, id: FaceId) -> Option<Slot> {
+        self.index.find(id.0, |slot| self.places[slot.index()].as_ref().is_some_and(|(other, _)| *other == id))
     }
 
     /// Whether the face is told where packets come from, and may say where they go.
@@ -262,21 +285,21 @@ impl Faces {
 
     /// Changes the face's configuration.
     pub(crate) fn configure(&mut self, id: FaceId, config: FaceConfig) {
-        let Some(face) = self.table.get_mut(&id) else { return };
-        self.with_local_fields -= usize::from(face.config.local_fields);
-        self.with_local_fields += usize::from(config.local_fields);
-        face.config = config;
+        let wants_them = usize::from(config.local_fields);
+        let Some(face) = self.get_mut(id) else { return };
+        let before = std::mem::replace(&mut face.config, config);
+        self.with_local_fields = self.with_local_fields - usize::from(before.local_fields) + wants_them;
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FaceId, &Face)> {
-        self.table.iter().map(|(id, face)| (*id, face))
+        self.places.iter().flatten().map(|(id, face)| (*id, face))
     }
 
     /// Forgets incomplete packets that are too old, and the reassemblers that hold nothing then; returns how many reassemblers are left, and how many
     /// packets were given up.
     pub(crate) fn sweep_reassemblers(&mut self, now: Time) -> (usize, u64) {
         let (mut left, mut given_up) = (0, 0);
-        for face in self.table.values_mut() {
+        for (_, face) in self.places.iter_mut().flatten() {
             if let Some(reassembler) = &mut face.reassembler {
                 let before = reassembler.counters().incomplete_packets();
                 reassembler.forget_old(now);
@@ -293,6 +316,6 @@ impl Faces {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.table.len()
+        self.index.len()
     }
 }

@@ -26,7 +26,7 @@ impl Fib {
         self.prefixes.len()
     }
 
-    /// The numbers of components of the prefixes.
+    /// See [`PrefixTable::lengths`].
     #[inline]
     pub(crate) fn lengths(&self) -> Lengths {
         self.prefixes.lengths()
@@ -43,6 +43,12 @@ impl Fib {
     #[inline]
     pub(crate) fn prefetch(&self, prefixes: &[Prefix]) {
         self.prefixes.prefetch(prefixes);
+    }
+
+    /// See [`PrefixTable::prefetch_index`].
+    #[inline]
+    pub(crate) fn prefetch_index(&self, prefixes: &[Prefix]) {
+        self.prefixes.prefetch_index(prefixes);
     }
 
     /// See [`PrefixTable::prefetch_rows`].

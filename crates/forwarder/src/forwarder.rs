@@ -11,11 +11,13 @@ mod data;
 mod decision;
 mod interest;
 mod path;
+mod recall;
 mod reception;
 mod replica;
 
 pub use batch::Received;
 use path::Paths;
+pub(crate) use recall::Tier;
 pub(crate) use reception::{Arrival, is_localhop, is_localhost};
 pub use replica::Change;
 
@@ -103,6 +105,8 @@ pub struct Forwarder {
     pub(crate) clock: Time,
     pub(crate) pit: Pit,
     pub(crate) content_store: ContentStore,
+    /// Behind the Content Store, where there is one.
+    pub(crate) tier: Option<Box<Tier>>,
     /// What must verify before it is cached, where anything must.
     pub(crate) verification: Option<Verification>,
     /// Where somebody wants them.
@@ -159,6 +163,7 @@ impl Forwarder {
                 config.shard.part(limits::PIT_BYTES as u64) as usize,
             ),
             content_store: ContentStore::new(hasher.clone(), engine, config.counts_packets),
+            tier: None,
             verification: None,
             figures_by_prefix: None,
             dead_nonces: DeadNonces::new(),
@@ -181,11 +186,16 @@ impl Forwarder {
     pub fn on_timeout(&mut self, now: Time, out: &mut Outbox) {
         out.clear();
         self.clock = now;
+        self.give_up_reads(now, out);
         let mut due = std::mem::take(&mut self.scratch.found);
         due.clear();
         self.pit.expire(now, &mut due);
         for slot in due.drain(..) {
-            self.unsatisfied += self.pit.entry(slot).in_records.len() as u64;
+            let entry = self.pit.entry_mut(slot);
+            self.unsatisfied += entry.in_records.len() as u64;
+            if entry.waits_for_tier() {
+                entry.out_records.clear();
+            }
             self.measure(slot, |strategy, entry| strategy.on_expiry(now, entry));
             self.finish(now, slot);
         }
@@ -212,7 +222,8 @@ impl Forwarder {
             0 => None,
             _ => self.strategies.values().filter_map(|instance| instance.strategy.next_release()).min(),
         };
-        let times = [self.pit.next_timeout(), self.rib.next_timeout(), self.next_sweep, events, released];
+        let reads = self.tier.as_ref().and_then(|tier| tier.next_timeout());
+        let times = [reads, self.pit.next_timeout(), self.rib.next_timeout(), self.next_sweep, events, released];
         times.into_iter().flatten().min()
     }
 
@@ -460,6 +471,7 @@ impl Forwarder {
             packets,
             drops: self.drops.clone(),
             content_store: self.content_store.counters,
+            tier: self.tier.as_ref().map(|tier| tier.counters).unwrap_or_default(),
             content_store_entries: engine.len(),
             content_store_bytes: engine.used().bytes(),
             content_store_capacity_bytes: engine.capacity().bytes(),

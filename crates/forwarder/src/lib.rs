@@ -39,6 +39,7 @@
 mod content_store;
 mod dead_nonces;
 mod drop_reason;
+mod erase_marks;
 mod face;
 mod fib;
 mod forwarder;
@@ -50,17 +51,20 @@ mod name_tree;
 mod outbox;
 mod pit;
 mod prefix_figures;
+mod prefix_filter;
 mod prefix_table;
 mod rib;
 mod shard;
 mod stats;
 mod stored_packet;
 pub mod strategy;
+mod tier;
 mod timer_wheel;
 mod verification;
 
 pub use content_store::ContentStoreCounters;
 pub use drop_reason::{Detail, DropCounters, DropReason, Dropped};
+pub use erase_marks::EraseMarks;
 pub use face::{FaceConfig, FaceCounters, FaceId, LinkType, Persistency, Scope};
 #[doc(hidden)]
 pub use forwarder::account;
@@ -73,4 +77,5 @@ pub use rib::{CAPTURE, CHILD_INHERIT, NextHop, Route, RouteError};
 pub use shard::{Dispatch, Homes, Shard};
 pub use stats::{FaceStats, Stats, add_face_counters};
 pub use stored_packet::StoredPacket;
+pub use tier::{Recall, Recalled, SecondTier, TierCounters, TierFigures};
 pub use verification::VerifyRule;

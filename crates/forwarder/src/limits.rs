@@ -31,6 +31,9 @@ pub const RECORDS_PER_ENTRY: usize = 1024;
 /// The longest time that an Interest may stay pending. Longer lifetimes are cut to it: state must end.
 pub const INTEREST_LIFETIME: Duration = Duration::from_secs(600);
 
+/// Prefixes from which on a table has a filter: the index of fewer stays in the processor's second cache.
+pub const FILTERED_PREFIXES: usize = 1 << 16;
+
 /// Components of the longest prefix in the FIB and in the strategy choice table (NFD's name tree has the same bound).
 pub const PREFIX_COMPONENTS: usize = 32;
 
@@ -150,5 +153,19 @@ pub const POLICED_INTERESTS: u64 = 1 << 32;
 /// Forwarders that are one to the world: a bit each in a word. Machines with more cores than that run several nodes.
 pub const SHARDS: usize = 64;
 
-/// Management commands and datasets that wait at once for what the other shards say.
+/// Interests whose answers are read from the second tier at once. With four reads at a time of 100 us each they take [`RECALL_PATIENCE`]'s half.
+pub const RECALLS: usize = 2048;
+
+/// Bytes of Data that are read at once, as many as [`RECALLS`] ordinary packets have: with larger ones, fewer are read.
+pub const RECALLED_BYTES: usize = 16 << 20;
+
+/// How long an Interest waits for the second tier before it goes upstream: a solid disk takes 0.1 ms a read, one that turns 10, and consumers repeat themselves
+/// after a second or so.
+pub const RECALL_PATIENCE: Duration = Duration::from_millis(100);
+
+/// Prefixes whose erasure the second tier remembers; past it, the next one erases everything there. A record that is read is compared with all of them: a few
+/// microseconds.
+pub const ERASE_MARKS: usize = 1 << 10;
+
+/// Management commands and datasets that wait at once for what the other shards say, or for the second tier.
 pub const INQUIRIES: usize = 64;

@@ -55,6 +55,11 @@ pub enum HostRequest {
     DestroyFace(FaceId),
     /// The face's persistency, MTU, link reliability or congestion marking changed: see [`crate::Forwarder::face`].
     UpdateFace(FaceId),
+    /// Wait until what was erased of the second tier cannot come back, and tell by [`crate::Forwarder::on_report`].
+    SettleTier {
+        /// What the answer is given with.
+        ticket: u64,
+    },
     /// Ask another shard, by [`crate::Forwarder::report`], and tell what it said by [`crate::Forwarder::on_report`].
     Ask {
         /// What the answer is given with.

@@ -27,6 +27,8 @@ pub struct InRecord {
     pub expires: Time,
     /// To be returned with the Data or Nack.
     pub token: Option<PitToken>,
+    /// It has asked more than once.
+    pub repeated: bool,
 }
 
 /// An upstream that was asked.
@@ -61,7 +63,7 @@ pub struct PitEntry {
     has_digest: bool,
     /// The consumers that wait.
     pub in_records: Vec<InRecord>,
-    /// The upstreams that were asked.
+    /// The upstreams that were asked; or the Content Store's second tier (face 254) alone.
     pub out_records: Vec<OutRecord>,
     /// The interval within which retransmissions are not forwarded; owned by the strategy.
     pub suppression: Duration,
@@ -81,9 +83,18 @@ impl PitEntry {
         NameRef::from_value(&self.name).unwrap_or_default()
     }
 
+    pub(crate) fn must_be_fresh(&self) -> bool {
+        self.must_be_fresh
+    }
+
     /// When the last consumer stops waiting.
     pub(crate) fn last_expiry(&self) -> Time {
         self.in_records.iter().map(|record| record.expires).max().unwrap_or(Time::ZERO)
+    }
+
+    /// Whether the Content Store's second tier was asked, and nobody else.
+    pub(crate) fn waits_for_tier(&self) -> bool {
+        self.out_records.first().is_some_and(|record| record.face == FaceId::CONTENT_STORE)
     }
 
     fn matches(&self, hash: u64, interest: &Interest<'_>) -> bool {

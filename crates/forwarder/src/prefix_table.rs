@@ -4,18 +4,21 @@
 //! router", ANCS 2013, start from the middle; lengths in use are few here, and a count a length skips the empty ones: they are not even
 //! hashed). O(lengths in use) a look-up.
 //!
-//! Built for tables that no cache holds: a length that has no match costs one line of the index, the match one line more, its row, which holds
-//! a name of up to [`INLINE_BYTES`] bytes and the value; longer names stand on the heap. All these lines are known from the hashes alone, so that
-//! a batch asks for them ahead ([`PrefixTable::prefetch`]). A prefix takes 64 bytes and 11 to 21 of the index.
+//! Built for tables that no cache holds: a filter tells from one line which lengths may have a match (`prefix_filter.rs`); each of these costs one line of
+//! the index, the match one line more, its row, which holds a name of up to [`INLINE_BYTES`] bytes and the value; longer names stand on the heap.
+//! A batch asks for all these lines ahead ([`PrefixTable::prefetch`]). A prefix takes 64 bytes, 11 to 21 of the index and 1 to 2 of the filter.
 
-use crate::limits::PREFIX_COMPONENTS;
+use crate::limits::{FILTERED_PREFIXES, PREFIX_COMPONENTS};
 use crate::name_hash::{Lengths, NameHasher, Prefix};
+use crate::prefix_filter::{ANCHOR, PrefixFilter};
 use larder_packet::{Name, NameRef};
 use larder_policy::{KeyedHashes, Slot, SlotIndex, grow, prefetch};
 
 /// Values by name prefix. Prefixes have at most [`PREFIX_COMPONENTS`] components.
 pub(crate) struct PrefixTable<T> {
     index: SlotIndex<KeyedHashes>,
+    /// Of a table that is large.
+    filter: Option<PrefixFilter>,
     rows: Vec<Row<T>>,
     free: Vec<Slot>,
     /// The root's, which every name has and nobody needs to look for.
@@ -75,6 +78,7 @@ impl<T> PrefixTable<T> {
     pub(crate) fn new() -> Self {
         PrefixTable {
             index: SlotIndex::default(),
+            filter: None,
             rows: Vec::new(),
             free: Vec::new(),
             root: None,
@@ -88,10 +92,14 @@ impl<T> PrefixTable<T> {
         self.index.len()
     }
 
-    /// The numbers of components of the prefixes in the table.
+    /// With how many components prefixes of names are needed: those that the table has, and the filter's.
     #[inline]
     pub(crate) fn lengths(&self) -> Lengths {
-        self.lengths
+        let mut lengths = self.lengths;
+        if self.filter.is_some() {
+            lengths.insert(ANCHOR);
+        }
+        lengths
     }
 
     /// The value of the longest prefix of `name` in the table, and that prefix's hash; `prefixes` are the name's of [`PrefixTable::lengths`], or of
@@ -110,16 +118,22 @@ impl<T> PrefixTable<T> {
 
     #[inline]
     fn longest_slot(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(Slot, u64)> {
+        if self.lengths == Lengths::default() {
+            return Some((self.root?, prefixes.first()?.hash));
+        }
         let bytes = name.as_bytes();
         let find = |Prefix { end, hash, .. }: &Prefix| Some((self.find(*hash, &bytes[..*end])?, *hash));
-        let found = self.in_use(prefixes).find_map(find);
+        let found = self.candidates(prefixes).find_map(find);
         found.or_else(|| Some((self.root?, prefixes.first()?.hash)))
     }
 
-    /// The prefixes whose lengths are in use, from the longest on, without the root.
+    /// The prefixes that may be in the table, from the longest on, without the root.
     #[inline]
-    fn in_use<'a>(&'a self, prefixes: &'a [Prefix]) -> impl Iterator<Item = &'a Prefix> {
-        prefixes.iter().rev().filter(|prefix| self.lengths.contains(usize::from(prefix.components)))
+    fn candidates<'a>(&'a self, prefixes: &'a [Prefix]) -> impl Iterator<Item = &'a Prefix> {
+        let line = self.filter.as_ref().and_then(|filter| filter.line(prefixes));
+        let of_length_in_use =
+            prefixes.iter().rev().filter(|prefix| self.lengths.contains(usize::from(prefix.components)));
+        of_length_in_use.filter(move |prefix| line.is_none_or(|line| line.may_have(prefix)))
     }
 
     #[inline]
@@ -127,14 +141,24 @@ impl<T> PrefixTable<T> {
         self.index.find(hash, |slot| self.rows[slot.index()].is(name))
     }
 
-    /// Names with these prefixes will be looked up soon: begins to load the lines of the index.
+    /// Names with these prefixes will be looked up soon: begins to load the filter's line.
+    #[inline]
     pub(crate) fn prefetch(&self, prefixes: &[Prefix]) {
-        self.in_use(prefixes).for_each(|prefix| self.index.prefetch(prefix.hash));
+        if let Some(filter) = &self.filter {
+            filter.prefetch(prefixes);
+        }
+    }
+
+    /// The same for the lines of the index, once the filter is there.
+    #[inline]
+    pub(crate) fn prefetch_index(&self, prefixes: &[Prefix]) {
+        self.candidates(prefixes).for_each(|prefix| self.index.prefetch(prefix.hash));
     }
 
     /// The same for the rows, once the index is there.
+    #[inline]
     pub(crate) fn prefetch_rows(&self, prefixes: &[Prefix]) {
-        let guessed = self.in_use(prefixes).filter_map(|prefix| self.index.guess(prefix.hash));
+        let guessed = self.candidates(prefixes).filter_map(|prefix| self.index.guess(prefix.hash));
         guessed.for_each(|slot| prefetch(&self.rows, slot.index()));
     }
 
@@ -185,7 +209,22 @@ impl<T> PrefixTable<T> {
         if length == 0 {
             self.root = Some(slot);
         }
+        match &mut self.filter {
+            Some(filter) if !filter.is_full() => add_to(filter, hasher, prefix, hash),
+            None if self.index.len() < FILTERED_PREFIXES => {}
+            _ => self.filter_anew(hasher),
+        }
         None
+    }
+
+    fn filter_anew(&mut self, hasher: &NameHasher) {
+        let mut filter = PrefixFilter::for_prefixes(self.index.len());
+        for (bytes, _) in self.rows.iter().filter_map(Row::get) {
+            if let Ok(prefix) = NameRef::from_value(bytes) {
+                add_to(&mut filter, hasher, prefix, hasher.hash(bytes));
+            }
+        }
+        self.filter = Some(filter);
     }
 
     /// Removes exactly `prefix`; returns its value.
@@ -207,6 +246,12 @@ impl<T> PrefixTable<T> {
             Row::Free => None,
             Row::Short { value, .. } | Row::Long { value, .. } => Some(value),
         }
+    }
+}
+
+fn add_to(filter: &mut PrefixFilter, hasher: &NameHasher, prefix: NameRef<'_>, hash: u64) {
+    if let Some(end) = prefix.prefix_ends().nth(ANCHOR - 1) {
+        filter.add(hasher.hash(&prefix.as_bytes()[..end]), hash);
     }
 }
 
@@ -248,6 +293,53 @@ mod tests {
         assert!(collisions > 0, "nothing was tried");
     }
 
+    #[test]
+    fn a_large_table_misses_what_it_has() {
+        let hasher = NameHasher::new([3, 4]);
+        let mut table = PrefixTable::new();
+        // Under few names of two components, and some under one of three: their line of the filter fills up.
+        let numbered = |number: usize| {
+            let mut name = Name::root();
+            let crowded = usize::from(number.is_multiple_of(8));
+            let components = [number % 7, number % 5, number * (1 - crowded), number, number % 11];
+            components[..2 + number % 4].iter().for_each(|component| _ = name.push_generic(&component.to_be_bytes()));
+            name
+        };
+        let mut model = BTreeMap::new();
+        let mut prefixes = Vec::new();
+        let mut check = |table: &PrefixTable<usize>, model: &BTreeMap<Name, usize>, step: usize| {
+            for name in (0..3 * FILTERED_PREFIXES).step_by(step).map(numbered) {
+                let mut longer = name.clone();
+                longer.push_generic(b"more");
+                hasher.prefixes(longer.as_name(), table.lengths(), &mut prefixes);
+                let expected = (0..=5).rev().find_map(|n| model.get(&longer.as_name().prefix(n).to_name()));
+                assert_eq!(table.longest_match(longer.as_name(), &prefixes).map(|(_, value)| value), expected);
+            }
+        };
+        for number in 0..3 * FILTERED_PREFIXES {
+            let name = numbered(number);
+            assert_eq!(table.insert(&hasher, name.as_name(), number), model.insert(name, number));
+            if table.len() == FILTERED_PREFIXES + 1 {
+                check(&table, &model, 97);
+            }
+        }
+        assert!(table.filter.is_some(), "nothing was tried");
+        check(&table, &model, 31);
+        for name in (0..3 * FILTERED_PREFIXES).step_by(2).map(numbered) {
+            assert_eq!(table.remove(&hasher, name.as_name()), model.remove(&name));
+        }
+        check(&table, &model, 31);
+        let lines = |table: &PrefixTable<usize>| table.filter.as_ref().map(PrefixFilter::lines);
+        let before = lines(&table);
+        for round in 0..40 {
+            for name in (round..FILTERED_PREFIXES).step_by(10).map(numbered) {
+                table.insert(&hasher, name.as_name(), 1);
+                table.remove(&hasher, name.as_name());
+            }
+        }
+        assert!(lines(&table) <= before, "what comes and goes makes it grow");
+    }
+
     proptest! {
         #[test]
         fn longest_match_is_the_longest(
@@ -276,6 +368,7 @@ mod tests {
             let mut prefixes = Vec::new();
             hasher.prefixes(asked.as_name(), table.lengths(), &mut prefixes);
             table.prefetch(&prefixes);
+            table.prefetch_index(&prefixes);
             table.prefetch_rows(&prefixes);
             prop_assert_eq!(table.longest_match(asked.as_name(), &prefixes).map(|(_, value)| value), expected);
             prop_assert_eq!(table.longest_match_mut(asked.as_name(), &prefixes).map(|value| &*value), expected);

@@ -3,6 +3,7 @@
 use crate::content_store::ContentStoreCounters;
 use crate::drop_reason::DropCounters;
 use crate::face::{FaceConfig, FaceCounters, FaceId};
+use crate::tier::TierCounters;
 
 /// What a forwarder has counted and holds, at one moment.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +13,8 @@ pub struct Stats {
     pub packets: FaceCounters,
     pub drops: DropCounters,
     pub content_store: ContentStoreCounters,
+    /// Of its second tier.
+    pub tier: TierCounters,
     pub content_store_entries: usize,
     pub content_store_bytes: u64,
     pub content_store_capacity_bytes: u64,
@@ -31,6 +34,7 @@ impl Stats {
         self.packets.add(&other.packets);
         self.drops.add(&other.drops);
         self.content_store.add(&other.content_store);
+        self.tier.add(&other.tier);
         self.content_store_entries += other.content_store_entries;
         self.content_store_bytes += other.content_store_bytes;
         self.content_store_capacity_bytes += other.content_store_capacity_bytes;

@@ -26,11 +26,14 @@ impl StoredPacket {
         StoredPacket { buffer: Arc::from(packet), length: packet.len() as u32, is_shared: true }
     }
 
-    /// The packet will be sent soon: begins to load it. What follows, the processor loads by itself.
+    /// The packet will be sent soon: begins to load both its ends, for a copy of this length reads the last bytes first. What lies between, the
+    /// processor loads by itself.
     #[inline]
     pub(crate) fn prefetch(&self) {
+        let end = self.length as usize;
         for line in 0..PREFETCHED_LINES {
             prefetch(&self.buffer, line * CLASS_BYTES);
+            prefetch(&self.buffer, end.saturating_sub(1 + line * CLASS_BYTES));
         }
     }
 }

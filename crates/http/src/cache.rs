@@ -215,7 +215,7 @@ impl Cache {
         &self.store.engine
     }
 
-    /// Memory of bodies that are being received for the store, or were recalled and are not in it, in bytes; beside [`Engine::used`].
+    /// Memory of bodies that are being received for the store, or are not in it and still read by clients, in bytes; beside [`Engine::used`].
     pub fn filling(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.used())
     }

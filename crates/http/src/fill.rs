@@ -4,6 +4,7 @@ use crate::flight::Lead;
 use crate::stored::Stored;
 use crate::transit::{Reader, Transit};
 use crate::{Refusal, limits};
+use bytes::Bytes;
 use larder_units::Time;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -98,10 +99,11 @@ impl Fill {
         Some(reader)
     }
 
-    /// The body is whole: its readers see its end, and this is the response with it.
-    pub(crate) fn into_stored(self) -> Stored {
-        let Fill { mut stored, transit, .. } = self;
-        stored.set_body(transit.0.finish());
+    /// The body is whole: its readers see its end, and this is the response with it. Where it does not go into the store, its readers alone hold it
+    /// from now on, and its room with it: a slow one may take hours.
+    pub(crate) fn into_stored(self, is_admitted: bool) -> Stored {
+        let Fill { mut stored, transit, reservation, .. } = self;
+        stored.set_body(transit.0.finish((!is_admitted).then_some(reservation)));
         stored
     }
 
@@ -142,7 +144,8 @@ impl Drop for Writing {
     }
 }
 
-/// The memory of all bodies under way: those that are received for the store, and those that were recalled from a second tier.
+/// The memory of all bodies under way: those that are received for the store, those that were recalled from a second tier, and what clients still
+/// read of them where the store does not have it.
 #[derive(Clone, Debug)]
 pub struct Budget {
     used: Arc<AtomicU64>,
@@ -208,6 +211,24 @@ impl Reservation {
     fn shrink(&mut self) {
         self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
         self.bytes = 0;
+    }
+}
+
+impl Reservation {
+    /// The same bytes; the room is given back when their last reader has them.
+    pub(crate) fn lend(self, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(Lent { bytes, _room: self })
+    }
+}
+
+struct Lent {
+    bytes: Bytes,
+    _room: Reservation,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

@@ -15,6 +15,8 @@
 //!                                                         └─ Fill::push … Cache::on_complete ─► the store
 //! ```
 //!
+//! [`Cache::plain_hit`] is a shorter way for the requests that want nothing but a target: the same answer, as bytes.
+//!
 //! # What it implements
 //! RFC 9111: storing (§3, §3.1, §3.2, §3.5), parts and their combination (§3.3, §3.4; `slices.rs`), keys and Vary (§4, §4.1), freshness, heuristics and Age
 //! (§4.2), collapsed requests (§4; `flight.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD), invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: responses to POST that are their target's page (§9.3.3), conditional requests
@@ -118,6 +120,7 @@ pub mod limits;
 mod marks;
 mod multipart;
 mod now;
+mod plain;
 mod purge;
 mod range;
 mod recall;
@@ -145,6 +148,7 @@ pub use flight::{Boarding, Follower, SliceFollower};
 pub use key::keyed_authority;
 pub use marks::{Judgement, PurgeMarks};
 pub use now::Now;
+pub use plain::{PlainRequest, is_wish};
 pub use purge::{Purge, Purged, Scope, Url, UrlError};
 pub use recall::Recall;
 pub use sharing::{Sharing, sharing};

@@ -9,7 +9,6 @@ use crate::store::Found;
 use crate::stored::Stored;
 use crate::tier::Recalled;
 use crate::{ForwardReason, Now, Reservation, record};
-use bytes::Bytes;
 
 /// What to do after a recall.
 #[derive(Debug)]
@@ -113,7 +112,7 @@ impl Cache {
             && let Some(room) = room
         {
             // Its readers alone hold it now.
-            stored.body = Bytes::from_owner(Lent { bytes: stored.body, _room: room });
+            stored.body = room.lend(stored.body);
         }
         let headers = stored.validated_headers(now.time, CacheStatus::Recalled { ttl_seconds });
         let answer = stored.ready(&headers).reply(request.method, request.headers).with(&stored.body);
@@ -136,17 +135,5 @@ impl Cache {
             self.store.put(stored, now.time);
         }
         is_wanted
-    }
-}
-
-/// A body that takes of the room for those under way until its last reader has it.
-struct Lent {
-    bytes: Bytes,
-    _room: Reservation,
-}
-
-impl AsRef<[u8]> for Lent {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
     }
 }

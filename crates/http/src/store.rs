@@ -55,7 +55,7 @@ impl Store {
 
     /// The newest variant that the request's fields select (RFC 9111 §4.1: of several, the most recent).
     pub(crate) fn find(&self, key: &Key<'_>, hash: u64, request: &HeaderMap) -> Found {
-        let Some(mut slot) = self.newest(hash, |stored| key.is(&stored.key)) else { return Found::Nothing };
+        let Some(mut slot) = self.newest_variant(key, hash) else { return Found::Nothing };
         loop {
             let shelf = self.shelf(slot);
             if shelf.stored.selector.matches(request) {
@@ -64,6 +64,11 @@ impl Store {
             let Some(older) = shelf.older else { return Found::OtherVariants };
             slot = older;
         }
+    }
+
+    /// Whatever selects it.
+    pub(crate) fn newest_variant(&self, key: &Key<'_>, hash: u64) -> Option<Slot> {
+        self.newest(hash, |stored| key.is(&stored.key))
     }
 
     pub(crate) fn get_mut(&mut self, slot: Slot) -> &mut Stored {
@@ -134,7 +139,7 @@ impl Store {
     pub(crate) fn invalidate(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
         self.invalidated[bucket(hash)].note(hash, now);
         let mut removed = 0;
-        while let Some(slot) = self.newest(hash, |stored| key.is(&stored.key)) {
+        while let Some(slot) = self.newest_variant(key, hash) {
             self.remove(slot);
             removed += 1;
         }
@@ -145,7 +150,7 @@ impl Store {
     pub(crate) fn expire(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
         self.invalidated[bucket(hash)].note(hash, now);
         let mut expired = 0;
-        let mut next = self.newest(hash, |stored| key.is(&stored.key));
+        let mut next = self.newest_variant(key, hash);
         while let Some(slot) = next {
             self.get_mut(slot).freshness.expire(now);
             next = self.shelf(slot).older;

@@ -175,22 +175,26 @@ impl Cache {
             return Completion::Truncated;
         }
         if let Some(refusal) = fill.abandoned {
-            fill.transit.0.finish();
+            fill.transit.0.finish(None);
             // The new one came whole, if not into the store: the old one goes.
             self.discard(&fill.stored);
             return Completion::Refused(refusal);
         }
-        let (admitted, unwanted, length) = (fill.declared.is_some(), fill.unwanted, fill.len());
-        let stored = fill.into_stored();
-        if self.store.was_invalidated_since(stored.hash, asked) {
+        let (unwanted, hash) = (fill.unwanted, fill.stored.hash);
+        if self.store.was_invalidated_since(hash, asked) {
+            fill.into_stored(false);
             return Completion::Refused(Refusal::Invalidated);
         }
+        // Of what had no length, the policy is asked now.
+        let size = fill.stored.size(fill.len());
+        let is_admitted =
+            !unwanted && (fill.declared.is_some() || self.store.engine.admit_or_fill(hash, size, now.time));
+        let stored = fill.into_stored(is_admitted);
         self.put_in_tier(&stored, now);
-        if unwanted {
-            return Completion::Refused(Refusal::NotAdmitted);
-        }
-        if !admitted && !self.store.engine.admit_or_fill(stored.hash, stored.size(length), now.time) {
-            self.discard_from_store(&stored);
+        if !is_admitted {
+            if !unwanted {
+                self.discard_from_store(&stored);
+            }
             return Completion::Refused(Refusal::NotAdmitted);
         }
         if self.store.put(stored, now.time) { Completion::Stored } else { Completion::Refused(Refusal::TooLarge) }

@@ -4,7 +4,7 @@
 //! reader has passed is let go, the writer waits for the slowest, and nobody may join any more. Wakers are how a reader says that it waits;
 //! who polls, and on what, is the host's affair.
 
-use crate::limits;
+use crate::{Reservation, limits};
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -103,8 +103,8 @@ impl Transit {
         self.lock().bytes.shrink_to_fit();
     }
 
-    /// The body is whole. What was collected, for the store; nothing of a window.
-    pub(crate) fn finish(&self) -> Bytes {
+    /// The body is whole. What was collected, for the store, or where it comes with its room for its readers; nothing of a window.
+    pub(crate) fn finish(&self, room: Option<Reservation>) -> Bytes {
         let mut state = self.lock();
         let mut bytes = Bytes::new();
         if state.windowed {
@@ -114,6 +114,9 @@ impl Transit {
             // Nothing is left to do where the host has called `fit`.
             collected.shrink_to_fit();
             bytes = Bytes::from(collected);
+            if let Some(room) = room {
+                bytes = room.lend(bytes);
+            }
             state.end = Some(End::Whole(bytes.clone()));
         }
         state.wake_readers();
@@ -290,7 +293,7 @@ mod tests {
         assert_eq!((read(&mut part), read(&mut part)), (piece("wo"), Poll::Ready(None)));
         let mut ahead = transit.reader(20, None).unwrap();
         assert_eq!((read(&mut early), read(&mut ahead)), (Poll::Pending, Poll::Pending));
-        assert_eq!(transit.finish(), "hello world");
+        assert_eq!(transit.finish(None), "hello world");
         assert_eq!((read(&mut early), read(&mut ahead)), (Poll::Ready(None), Poll::Ready(None)));
     }
 

@@ -202,7 +202,10 @@ fn what_is_not_admitted_is_shared_all_the_same() {
     let Boarding::Stream { mut body, .. } = ready(&mut follower, &get("/")) else { panic!() };
     fill.push(b"x");
     assert_eq!(stage.cache.on_complete(fill, stage.now), Completion::Refused(Refusal::NotAdmitted));
+    assert_eq!(stage.cache.filling().bytes(), 1, "who reads it slowly holds it");
     assert_eq!((read(&mut body).unwrap(), read(&mut body)), (b"x".to_vec(), None));
+    drop(body);
+    assert_eq!(stage.cache.filling().bytes(), 0);
 }
 
 /// The fear: a slow body brings its head's freshness to who boards a minute later, and caches further on count from anew.

@@ -211,6 +211,36 @@ fn watching_changes_nothing_and_misses_nothing() {
     assert!(packets > 100 && bytes > 5000 * packets && bytes < 5200 * packets, "{bytes} in {packets}");
 }
 
+/// The fear: whoever asks for what is under way already has it sent once more, over the very link that is full.
+#[test]
+fn a_full_link_carries_a_file_twice() {
+    let mut text = "duration = \"60s\"\n[nodes]\ncontent-store = \"64MiB\"\n[[node]]\nname = \"server\"\n".to_owned();
+    let mut link = |above: &str, node: &str, link: &str| {
+        text +=
+            &format!("[[node]]\nname = \"{node}\"\n[[link]]\nends = [\"{above}\", \"{node}\"]\nlike = {{ {link} }}\n");
+    };
+    link("server", "top", "rate = \"20Mbps\", delay = \"10ms\"");
+    for edge in ["e0", "e1"] {
+        link("top", edge, "rate = \"8Mbps\", delay = \"20ms\", queue = \"20 packets\"");
+        for client in 0..3 {
+            link(edge, &format!("{edge}c{client}"), "rate = \"20Mbps\", delay = \"1ms\"");
+        }
+    }
+    text += "[[file]]\nnode = \"server\"\nname = \"/file\"\nsize = \"2MB\"\n";
+    for (at, node) in ["e0c0", "e1c0", "e0c1", "e1c1", "e0c2", "e1c2"].into_iter().enumerate() {
+        text += &format!("[[fetch]]\nnode = \"{node}\"\nname = \"/file\"\nstart = \"{}ms\"\n", 15 * at);
+    }
+    for seed in 1..4 {
+        let figures = Scenario::parse(&text, "full.toml").unwrap().run(seed).unwrap();
+        for (from, to) in [("server", "top"), ("top", "e0"), ("top", "e1")] {
+            let frames = value(&figures, &format!("channel {from} {to}"), "frames");
+            // 250 segments and the metadata, which six ask for, and what the queue dropped.
+            assert!((251.0..=275.0).contains(&frames), "{seed}: {from} to {to}: {frames}");
+        }
+        assert_eq!(value(&figures, "fetch e0c2 /file", "done"), 1.0);
+    }
+}
+
 const HTTP: &str = include_str!("../../../docs/scenarios/http.toml");
 
 #[test]

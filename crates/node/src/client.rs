@@ -20,6 +20,7 @@ pub mod transport;
 use crate::entropy;
 use crate::gso;
 use crate::system_message::system_message;
+use larder_packet::limits::LARGEST_PACKET_BYTES;
 use larder_packet::{
     ControlParameters, Data, Fragmenter, Interest, LpHeader, LpPacket, NackReason, Name, PitToken, Reassembled,
     Reassembler, Reliability, encode_lp, tlv,
@@ -187,7 +188,7 @@ impl Client {
             start: Instant::now(),
             input: Input { datagram: socket.mtu(), ..Input::default() },
             output,
-            reassembler: Reassembler::new(),
+            reassembler: Reassembler::for_packets_of(LARGEST_PACKET_BYTES),
             malformed: 0,
             socket,
         }

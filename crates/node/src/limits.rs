@@ -135,8 +135,9 @@ pub const WARNINGS: Duration = Duration::from_secs(1);
 /// Threads that read from a disk tier. A disk in the page cache needs one; a solid one answers several at once.
 pub const DISK_READERS: usize = 4;
 
-/// Reads that wait for a disk tier. Each may become an object in memory; past it, the origin is asked instead.
-pub const DISK_READS_WAITING: usize = 256;
+/// Reads that wait for a disk tier, some 200 bytes each and the value's; past it, the origin is asked instead. What is read of responses is reserved before, and of Data the
+/// forwarder has its own bound (`larder_forwarder::limits::RECALLS`); consumers with a window ask for hundreds of segments at once.
+pub const DISK_READS_WAITING: usize = 2048;
 
 /// The writer of a disk tier looks for work at least so often: it is woken for all that it knows of.
 pub const DISK_IDLE: Duration = Duration::from_secs(5);

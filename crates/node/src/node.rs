@@ -1,14 +1,11 @@
 //! Starting and stopping the whole node.
 
 use crate::config::{Config, HttpTable, Origin, OriginTable};
-use crate::disk::DiskConfig;
-use crate::http::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
 use crate::http::{Admin, Http, HttpConfig, OriginGroup, Purging, StatusSource, TlsConfig, Upstream};
 use crate::ndn::{Ndn, Reload};
 use crate::pair::edge::{Edge, EdgeConfig};
 use crate::pair::far::{Far, FarConfig};
 use crate::reload::{Changes, ConfigFile};
-use larder_units::ByteSize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -253,14 +250,7 @@ fn http_config(table: &HttpTable, edge: Option<&Edge>) -> Option<HttpConfig> {
         slice: table.slice,
         share_cookies: table.share_cookies,
         targets: table.targets.clone(),
-        disk: table.disk.as_ref().map(|disk| DiskConfig {
-            path: disk.path.clone(),
-            capacity: disk.capacity,
-            policy: disk.policy.clone(),
-            queue: ByteSize::from_bytes(
-                (table.cache.bytes() / DISK_QUEUE_SHARE).clamp(DISK_QUEUE_LEAST_BYTES, 1 << 30),
-            ),
-        }),
+        disk: table.disk.as_ref().map(|disk| disk.behind(table.cache)),
     })
 }
 

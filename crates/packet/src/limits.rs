@@ -6,6 +6,10 @@ use std::time::Duration;
 /// room for name, MetaInfo and signature).
 pub const MAX_PACKET_BYTES: usize = 8800;
 
+/// Bytes of the largest Interest or Data where every node on the way is told to take more: some 65 KB are what a UDP datagram
+/// carries between two hosts, and what a node reads from a stream at once.
+pub const LARGEST_PACKET_BYTES: usize = 64 << 10;
+
 /// Bytes of the largest NDNLPv2 packet on a stream: a whole network packet and its header fields. All fields that this crate writes
 /// take less than 128 bytes together; the rest is room for fields that it ignores (prefix announcements).
 pub const MAX_LP_PACKET_BYTES: usize = MAX_PACKET_BYTES + 1200;

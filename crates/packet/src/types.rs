@@ -280,6 +280,16 @@ pub mod nfd {
     pub const LARDER_BYTES: u32 = 64_004;
     /// A capacity in bytes.
     pub const LARDER_CAPACITY_BYTES: u32 = 64_010;
+    /// Of the second tier on disk: bytes that may be stored.
+    pub const LARDER_DISK_CAPACITY_BYTES: u32 = 64_016;
+    /// Bytes stored there.
+    pub const LARDER_DISK_BYTES: u32 = 64_018;
+    /// Data stored there.
+    pub const LARDER_DISK_ENTRIES: u32 = 64_020;
+    /// Interests that it answered.
+    pub const LARDER_DISK_HITS: u32 = 64_022;
+    /// Interests for names that it did not have.
+    pub const LARDER_DISK_MISSES: u32 = 64_024;
     /// Milliseconds since something was stored.
     pub const LARDER_AGE: u32 = 64_006;
     /// Milliseconds until something is stale.

@@ -24,10 +24,13 @@ pub fn prefetch<T>(table: &[T], index: usize) {
     let _ = (table, index);
 }
 
-/// Makes room for `length` elements in all, on large pages where they fill some.
+/// Makes room for `length` elements in all, on large pages where they fill some: so they are asked for before the old elements move in, since
+/// memory that was written to keeps its pages.
 pub fn grow<T>(table: &mut Vec<T>, length: usize) {
-    table.reserve_exact(length.saturating_sub(table.len()));
-    use_large_pages(table);
+    let mut larger = Vec::with_capacity(length.max(table.len()));
+    use_large_pages(&mut larger);
+    larger.append(table);
+    *table = larger;
 }
 
 /// Makes `table` as long as `length`, of `fill` where it was shorter. Where it does not fit any more it moves to twice the room, all of it on large

@@ -46,6 +46,7 @@ struct Tuner {
     /// What the cache itself has hit of the sample, and what it lost against each power.
     own: f64,
     losses: Vec<f64>,
+    swings: Vec<f64>,
     /// The lead that is asked for.
     asked: f64,
     current: usize,
@@ -99,6 +100,7 @@ impl Naive {
             leads: vec![0.0; POWERS.len()],
             own: 0.0,
             losses: vec![0.0; POWERS.len()],
+            swings: vec![0.0; POWERS.len()],
             asked: 60.0,
             current: 4,
             sampled: 0,
@@ -261,17 +263,19 @@ impl Tuner {
         }
         self.sampled = 0;
         let reference = self.shadows[self.current].1 + 0.0005 * 512.0;
-        for ((lead, loss), (_, hits)) in self.leads.iter_mut().zip(&mut self.losses).zip(&mut self.shadows) {
+        let books = self.leads.iter_mut().zip(&mut self.losses).zip(&mut self.swings);
+        for (((lead, loss), swing), (_, hits)) in books.zip(&mut self.shadows) {
             *lead = (*lead + (*hits - reference)).max(0.0);
             *loss = *loss * 0.99 + (*hits - self.own);
+            *swing = *swing * 0.99 + (*hits - self.own).abs();
             *hits = 0.0;
         }
         self.own = 0.0;
         self.asked = (self.asked * 0.998).max(60.0);
         let most = |of: &[f64]| (0..of.len()).max_by(|a, b| of[*a].total_cmp(&of[*b])).unwrap();
         let (ahead, better) = (most(&self.leads), most(&self.losses));
-        // Who lost 512 hits by following goes to whom it lost them against, and asks for eight times the lead.
-        let best = if self.losses[better] > 512.0 {
+        // Who lost 512 hits by following, and an eighth of all that was lost or won, goes to whom it lost them against, and asks for eight times the lead.
+        let best = if self.losses[better] > f64::max(512.0, self.swings[better] / 8.0) {
             self.asked = (self.asked * 8.0).min(128.0 * 60.0);
             self.losses.fill(0.0);
             better

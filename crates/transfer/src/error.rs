@@ -170,7 +170,7 @@ impl fmt::Display for EndProblem {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// Packets of this segment size would pass [`crate::limits::MAX_PACKET_BYTES`].
+    /// Packets of this segment size would pass the [largest](crate::PublishOptions::largest_packet).
     SegmentSize {
         /// Bytes of content asked for in a segment.
         asked: usize,

@@ -8,6 +8,11 @@
 //! The rules for FinalBlockId: it may come with any segment, or only with the last; it may move while the end is still ahead (a producer that
 //! learns its length late), but never before a segment that arrived, and never once a segment has called itself the last.
 //!
+//! A way that stalls, behind a TCP connection that recovers from losses of its own, has lost nothing. So where many Interests are in flight and none
+//! that was sent later than the oldest is answered, its time-out asks for it alone, and begins anew, doubled, for the others (as RFC 6298, 5.4 to 5.6).
+//! What comes then tells: an Interest that was sent once, before the time-out, and answered after more than it allowed, proves it to have been too
+//! early, and congestion control goes back to where it was (RFC 4015, with this proof in the place of time stamps).
+//!
 //! The host owns time and the wire: it calls [`Fetcher::poll`] until it returns false and sends what was written, hands in Data, Nacks and the
 //! passing of [`Fetcher::next_timeout`], and polls again after each. Content comes out of [`Fetcher::on_data`] in order, through a closure: a
 //! segment that is in order already is not copied; those that came early wait in a window of at most [`FetchOptions::max_window`] segments.
@@ -85,6 +90,8 @@ pub struct FetchStats {
     pub retransmissions: u64,
     /// Retransmission time-outs.
     pub time_outs: u64,
+    /// Times that what came after one or more of them proved them to have been too early.
+    pub early_time_outs: u64,
     /// Packets of the manifest that arrived and were right; 0 where there is none, or no key to check it.
     pub manifest_packets: u64,
     /// Segments that arrived and were right.
@@ -120,7 +127,21 @@ pub struct Fetcher {
     window_limited: bool,
     rtt: RttEstimator,
     backed_off_at: Option<Time>,
+    /// The time-out that began a stall, while nothing has come since.
+    stalled_at: Option<Time>,
+    /// The Interest sent last, and its segment, of those that were sent once and answered.
+    last_answered: Option<(Time, u64)>,
+    doubt: Option<Doubt>,
     stats: FetchStats,
+}
+
+/// A time-out that may have been too early.
+struct Doubt {
+    at: Time,
+    /// What it allowed.
+    rto: Duration,
+    /// As it was before.
+    congestion: Box<dyn CongestionControl>,
 }
 
 /// What the Interests in flight ask for. The metadata is its own segment 0.
@@ -159,6 +180,9 @@ impl Fetcher {
             window_limited: false,
             rtt: RttEstimator::default(),
             backed_off_at: None,
+            stalled_at: None,
+            last_answered: None,
+            doubt: None,
             stats: FetchStats::default(),
         }
     }
@@ -265,26 +289,32 @@ impl Fetcher {
     }
 
     fn rto_deadline(&self) -> Option<Time> {
-        self.window.oldest().map(|sent| sent + self.rtt.rto())
+        let sent_at = self.window.oldest()?.sent_at;
+        Some(self.stalled_at.map_or(sent_at, |at| at.max(sent_at)) + self.rtt.rto())
     }
 
     /// Takes the passing of time: Interests without an answer are to be sent again, and some may be due.
     pub fn on_timeout(&mut self, now: Time) {
         self.pacer.advance(now, self.congestion.rate());
-        let rto = self.rtt.rto();
         while self.progress() == Progress::Running {
-            let Some(sent) = self.window.expired(now, rto) else { return };
+            let Some(sent) = self.window.oldest().filter(|_| self.rto_deadline() <= Some(now)) else { return };
             if let Some(refusal) = sent.refused {
                 self.give_back(sent, refusal);
                 continue;
             }
             self.stats.time_outs += 1;
+            let overtaken = self.last_answered >= Some((sent.sent_at, sent.segment));
+            let stalls = self.doubt.is_none() && !overtaken && self.window.in_flight() >= limits::STALLED_INTERESTS;
+            self.stalled_at = stalls.then_some(now);
+            if self.doubt.is_none() {
+                self.doubt = Some(Doubt { at: now, rto: self.rtt.rto(), congestion: self.congestion.snapshot() });
+            }
             // Once a round trip, like congestion control: what was sent before the last backoff tells nothing new.
             if self.backed_off_at.is_none_or(|at| sent.sent_at >= at) {
                 self.rtt.back_off();
                 self.backed_off_at = Some(now);
             }
-            self.on_congestion(now, sent, Signal::TimeOut);
+            self.reduce(now, sent, Signal::TimeOut);
             self.give_back(sent, Refusal::TimeOut);
         }
     }
@@ -329,6 +359,7 @@ impl Fetcher {
     fn arrived(&mut self, now: Time) {
         self.pacer.advance(now, self.congestion.rate());
         self.pacer.arrived(now);
+        self.stalled_at = None;
     }
 
     fn object(&self) -> Option<&Object> {
@@ -379,6 +410,8 @@ impl Fetcher {
         let rtt = (sent.sends == 1).then(|| now.since(sent.sent_at));
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt);
+            self.last_answered = self.last_answered.max(Some((sent.sent_at, sent.segment)));
+            self.settle_doubt(sent, rtt);
         }
         let smoothed_rtt = self.rtt.smoothed();
         let PathFeedback { marked, granted_rate } = path;
@@ -390,7 +423,22 @@ impl Fetcher {
         }
     }
 
+    /// The first answer to an Interest that was sent once tells whether the time-outs before it were too early.
+    fn settle_doubt(&mut self, sent: Sent, rtt: Duration) {
+        let Some(doubt) = self.doubt.take() else { return };
+        if sent.sent_at <= doubt.at && rtt > doubt.rto {
+            self.stats.early_time_outs += 1;
+            self.congestion = doubt.congestion;
+        }
+    }
+
+    /// The network says that it is congested: whatever the time-outs were, this is no doubt.
     fn on_congestion(&mut self, now: Time, sent: Sent, signal: Signal) {
+        self.doubt = None;
+        self.reduce(now, sent, signal);
+    }
+
+    fn reduce(&mut self, now: Time, sent: Sent, signal: Signal) {
         let reduced = self.congestion.on_congestion(&Congestion { now, sent_at: sent.sent_at, signal });
         self.stats.reductions += u64::from(reduced);
     }

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-pub use larder_packet::limits::MAX_PACKET_BYTES;
+pub use larder_packet::limits::{LARGEST_PACKET_BYTES, MAX_PACKET_BYTES};
 
-/// Default bytes of content in a segment: what `ndnputchunks` and `ndnd put` use; leaves 800 bytes of a packet for its name and signature.
-pub const DEFAULT_SEGMENT_BYTES: usize = 8000;
+/// Bytes of a packet that are left to its name and signature by default.
+pub const SEGMENT_OVERHEAD_BYTES: usize = 800;
+
+/// Default bytes of content in a segment: 8000, what `ndnputchunks` and `ndnd put` use.
+pub const DEFAULT_SEGMENT_BYTES: usize = MAX_PACKET_BYTES - SEGMENT_OVERHEAD_BYTES;
 
 /// Default of the most segments between the next one to deliver and the furthest one asked for. Bounds both the Interests in flight and the
-/// memory that waits for a missing segment: 4096 × 8.8 kB = 36 MB, the product of 1 Gb/s and 260 ms.
+/// memory that waits for a missing segment: 4096 × 8.8 kB = 36 MB, the product of 1 Gb/s and 260 ms; 268 MB of the largest
+/// packets, where every node takes these.
 pub const MAX_WINDOW: usize = 4096;
 
 /// First congestion window, segments: RFC 6928's ten. A burst of 88 kB fits a socket's default receive buffer (212 kB on Linux).
@@ -29,6 +33,9 @@ pub const MIN_RTO_MARGIN: Duration = Duration::from_millis(200);
 
 /// Largest RTO, with its backoff: `ndncatchunks`' 4 s, the default InterestLifetime. Longer, the Interest has left every PIT anyway.
 pub const MAX_RTO: Duration = Duration::from_secs(4);
+
+/// Interests in flight from which on a silence is taken for a stall, and not for the loss of all: which at one loss in ten is one time in 10,000.
+pub const STALLED_INTERESTS: usize = 4;
 
 /// Default InterestLifetime: the NDN packet format's default.
 pub const DEFAULT_LIFETIME: Duration = Duration::from_secs(4);

@@ -68,6 +68,8 @@ impl Source for Vec<u8> {
 /// How a [`Publisher`] serves.
 #[derive(Clone, Copy, Debug)]
 pub struct PublishOptions {
+    /// Bytes of the largest packet that every node on the way takes.
+    pub largest_packet: usize,
     /// Bytes of content in every segment but the last.
     pub segment_bytes: usize,
     /// FreshnessPeriod of segments.
@@ -78,7 +80,12 @@ pub struct PublishOptions {
 
 impl Default for PublishOptions {
     fn default() -> Self {
-        PublishOptions { segment_bytes: DEFAULT_SEGMENT_BYTES, freshness: DEFAULT_FRESHNESS, manifest: false }
+        PublishOptions {
+            largest_packet: MAX_PACKET_BYTES,
+            segment_bytes: DEFAULT_SEGMENT_BYTES,
+            freshness: DEFAULT_FRESHNESS,
+            manifest: false,
+        }
     }
 }
 
@@ -412,7 +419,7 @@ impl<S: Source> Publisher<S> {
     /// Builds the packet with the longest name, to see whether it fits.
     fn check_segment_size(&self) -> Result<(), PublishError> {
         let asked = self.options.segment_bytes;
-        let trial = vec![0; asked.min(MAX_PACKET_BYTES)];
+        let trial = vec![0; asked.min(self.options.largest_packet)];
         let mut packet = Vec::new();
         self.encode_segment(self.last_segment, &trial, &mut packet)?;
         let signature = Data::decode(&packet).map_or(0, |data| data.signature_value.len());
@@ -422,7 +429,7 @@ impl<S: Source> Publisher<S> {
             0
         };
         let overhead = packet.len() + may_grow - trial.len();
-        let largest = MAX_PACKET_BYTES.saturating_sub(overhead);
+        let largest = self.options.largest_packet.saturating_sub(overhead);
         if asked == 0 || asked > largest {
             return Err(PublishError::SegmentSize { asked, largest });
         }

@@ -8,7 +8,6 @@ use crate::error::Refusal;
 use bytes::Bytes;
 use larder_units::Time;
 use std::collections::VecDeque;
-use std::time::Duration;
 
 /// What is known of one segment that was asked for.
 #[derive(Debug)]
@@ -149,15 +148,9 @@ impl Window {
         }
     }
 
-    /// When the oldest Interest in flight was sent.
-    pub fn oldest(&self) -> Option<Time> {
-        self.by_time.front().map(|&(_, sent_at)| sent_at)
-    }
-
-    /// The oldest Interest in flight, if it was sent `rto` ago or earlier. To be followed by [`Window::lose`].
-    pub fn expired(&self, now: Time, rto: Duration) -> Option<Sent> {
-        let &(segment, sent_at) = self.by_time.front()?;
-        if sent_at + rto > now { None } else { self.pending(segment) }
+    /// The oldest Interest in flight.
+    pub fn oldest(&self) -> Option<Sent> {
+        self.pending(self.by_time.front()?.0)
     }
 
     /// Forgets everything after `last`: the object ends there.
@@ -226,12 +219,9 @@ mod tests {
             window.deliver(segment, b"x", &mut |_| ());
         }
         assert_eq!(window.next_to_send(None, 8), None);
-        assert_eq!(window.oldest(), Some(Time::ZERO));
-        let rto = Duration::from_millis(100);
-        assert!(window.expired(Time::from_millis(99), rto).is_none());
-        assert_eq!(window.expired(Time::from_millis(100), rto).map(|sent| sent.segment), Some(0));
+        assert_eq!(window.oldest().map(|sent| (sent.segment, sent.sent_at)), Some((0, Time::ZERO)));
         window.lose(0);
-        assert!(window.expired(Time::from_millis(100), rto).is_none());
+        assert!(window.oldest().is_none());
         assert_eq!(window.next_to_send(None, 8), Some(0));
         assert_eq!(window.sent(0, Time::from_millis(100)), 2);
     }
@@ -246,7 +236,7 @@ mod tests {
         window.deliver(1, b"b", &mut |_| ());
         assert_eq!(window.next_to_send(Some(1), 10), None);
         window.deliver(0, b"a", &mut |_| ());
-        assert_eq!((window.base(), window.in_flight(), window.oldest()), (2, 0, None));
+        assert_eq!((window.base(), window.in_flight(), window.oldest().is_none()), (2, 0, true));
     }
 
     #[test]
@@ -262,6 +252,6 @@ mod tests {
         for segment in 0..4 {
             window.deliver(segment, b"", &mut |_| ());
         }
-        assert_eq!((window.in_flight(), window.oldest()), (0, None));
+        assert_eq!((window.in_flight(), window.oldest().is_none()), (0, true));
     }
 }

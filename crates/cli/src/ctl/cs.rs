@@ -98,21 +98,28 @@ pub(super) fn run(node: &mut Management, args: CsArgs, json: bool) -> Result<(),
 fn info(node: &mut Management, json: bool) -> Result<(), Failure> {
     let infos: Vec<CsInfo> = node.list("cs/info", None)?;
     let Some(info) = infos.first() else { return Err(Failure::runtime("cs/info of the node is empty")) };
-    figures(
-        json,
-        &[
-            ("policy", json!(info.policy)),
-            ("capacity_bytes", json!(info.capacity_bytes)),
-            ("used_bytes", json!(info.used_bytes)),
-            ("capacity_packets", json!(info.capacity)),
-            ("entries", json!(info.entries)),
-            ("admits", json!(info.flags & FLAG_CS_ADMIT != 0)),
-            ("serves", json!(info.flags & FLAG_CS_SERVE != 0)),
-            ("hits", json!(info.hits)),
-            ("misses", json!(info.misses)),
-            ("hit_ratio", json!(Ratio::of(info.hits, info.hits + info.misses).value())),
-        ],
-    );
+    let mut told = vec![
+        ("policy", json!(info.policy)),
+        ("capacity_bytes", json!(info.capacity_bytes)),
+        ("used_bytes", json!(info.used_bytes)),
+        ("capacity_packets", json!(info.capacity)),
+        ("entries", json!(info.entries)),
+        ("admits", json!(info.flags & FLAG_CS_ADMIT != 0)),
+        ("serves", json!(info.flags & FLAG_CS_SERVE != 0)),
+        ("hits", json!(info.hits)),
+        ("misses", json!(info.misses)),
+        ("hit_ratio", json!(Ratio::of(info.hits, info.hits + info.misses).value())),
+    ];
+    if let Some(capacity) = info.disk_capacity_bytes {
+        told.extend([
+            ("disk_capacity_bytes", json!(capacity)),
+            ("disk_used_bytes", json!(info.disk_used_bytes)),
+            ("disk_entries", json!(info.disk_entries)),
+            ("disk_hits", json!(info.disk_hits)),
+            ("disk_misses", json!(info.disk_misses)),
+        ]);
+    }
+    figures(json, &told);
     Ok(())
 }
 

@@ -6,8 +6,9 @@
 mod disk;
 mod world;
 
+use bytes::Bytes;
 use disk::Disk;
-use larder_disk::{Config, Geometry, Identity, Log, Opened, Put};
+use larder_disk::{Config, Geometry, Identity, Log, MemoryStorage, Opened, Put};
 use larder_units::{Streams, Time};
 use world::{KEYS, TAGS, World, key};
 
@@ -110,6 +111,42 @@ fn what_rots_is_dropped_with_all_that_is_older() {
         dropped += u64::from(world.log.engine().len() < before);
     }
     assert!(dropped > 0, "{dropped}");
+}
+
+/// The fear: a value was let go long ago, its successor was not stored, and a restart serves it.
+#[test]
+fn what_was_let_go_does_not_come_back_in_the_place_of_what_was_not_stored() {
+    let config =
+        Config { geometry: Geometry::new(2048, 16).unwrap(), policy: "lru".parse().unwrap(), queue_bytes: 1 << 20 };
+    let came_back = |replaced: bool| {
+        let disk = MemoryStorage::default();
+        let identity = Identity { id: 77, hash_key: [5; 16] };
+        let open = || Log::open(&disk, &config, identity, (), &Streams::new(1), Time::ZERO).unwrap().0;
+        let mut log = open();
+        let work = |log: &mut Log<()>| {
+            log.settle(Time::ZERO);
+            while let Some(job) = log.job(Time::ZERO) {
+                let done = job.run(&disk);
+                log.complete(done, Time::ZERO);
+            }
+        };
+        let mut number = 0;
+        while number < 2 || log.look_up(&key(1), None).is_some() {
+            // Hits are not on the disk: a restart takes the first for the oldest, and keeps the second.
+            log.request(&key(0), Time::ZERO);
+            assert_eq!(log.put(&key(number), 0, [vec![number; 300].into(), Bytes::new()], Time::ZERO), Put::Stored);
+            work(&mut log);
+            number += 1;
+        }
+        if replaced {
+            assert_eq!(log.put(&key(1), 0, [vec![0; 4096].into(), Bytes::new()], Time::ZERO), Put::TooLarge);
+            work(&mut log);
+        }
+        drop(log);
+        open().look_up(&key(1), None).is_some()
+    };
+    assert!(came_back(false), "else there is nothing to fear");
+    assert!(!came_back(true));
 }
 
 /// The header of a new region is lost in a crash, what was written behind it is not. The fear: the next start begins the same region once more,

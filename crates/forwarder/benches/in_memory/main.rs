@@ -2,7 +2,7 @@
 //! cores are added.
 //!
 //! `cargo bench -p larder-forwarder` runs it whole (4 GB of memory, some minutes); `cargo bench -p larder-forwarder -- --quick` with tables a
-//! hundredth as large. Times are processor time of one thread. A packet is an Interest or a Data that was sent, as in the paper.
+//! hundredth as large, and with a policy's name that policy alone. Times are processor time of one thread. A packet is an Interest or a Data that was sent, as in the paper.
 #![allow(clippy::print_stdout, reason = "it prints tables")]
 #![allow(clippy::disallowed_methods, reason = "a program with arguments and threads")]
 
@@ -28,8 +28,14 @@ const POLICIES: [(&str, Option<f64>); 5] =
     [("filter", Some(16.1)), ("fifo", Some(13.9)), ("arc", Some(11.2)), ("lru", None), ("agd", None)];
 
 fn main() {
-    let scale = if std::env::args().any(|argument| argument == "--quick") { QUICK } else { WHOLE };
-    policies(&scale);
+    let arguments: Vec<String> = std::env::args().collect();
+    let is_given = |argument: &str| arguments.iter().any(|given| given == argument);
+    let scale = if is_given("--quick") { QUICK } else { WHOLE };
+    let wanted: Vec<_> = POLICIES.into_iter().filter(|(policy, _)| is_given(policy)).collect();
+    if !wanted.is_empty() {
+        return policies(&scale, &wanted);
+    }
+    policies(&scale, &POLICIES);
     println!("\nFilter as the FIB grows");
     let mut prefixes = 1_000;
     while prefixes < scale.prefixes {
@@ -91,7 +97,7 @@ fn flood(scale: &Scale) {
     println!("memory grew by {:.0} MB", grown as f64 / 1e6);
 }
 
-fn policies(scale: &Scale) {
+fn policies(scale: &Scale, policies: &[(&str, Option<f64>)]) {
     let before = resident_bytes();
     let mut world = World::new(scale.objects, scale.prefixes, 7);
     let fib = resident_bytes() - before;
@@ -107,7 +113,7 @@ fn policies(scale: &Scale) {
     println!(
         "policy    hit    inserted   ns an exchange   packets/s   Gb/s   hit    inserted   ns an exchange   packets/s   Gb/s   published Gb/s"
     );
-    for (policy, published) in POLICIES {
+    for (policy, published) in policies {
         world.with_policy(&spec(policy, scale), scale.capacity);
         // Until the Content Store is full and the policy has seen each of its objects some times.
         world.run(20 * scale.capacity as usize, 64);

@@ -235,7 +235,8 @@ impl Forwarder {
         let pending = self.pit.find(*hash, interest);
         black_box(self.is_duplicate(now, *hash, nonce, Some(face), pending));
         let Some(slot) = pending.or_else(|| self.pit.insert(face, *hash, interest)) else { return };
-        let record = InRecord { face, nonce, expires: now + interest.lifetime_or_default(), token: None };
+        let record =
+            InRecord { face, nonce, expires: now + interest.lifetime_or_default(), token: None, repeated: false };
         let _ = self.add_consumer(slot, record);
         found.pending = slot;
     }

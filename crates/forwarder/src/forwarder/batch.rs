@@ -1,9 +1,9 @@
 //! Many frames at once: the same as one after the other, but that the memory which they will need is asked for first.
 //!
 //! Tables of millions of entries are in no cache, and an Interest reads some ten places of them, each known from hashes alone. One frame
-//! after the other would wait for each place in turn. Here a batch passes four times: decode, hash and ask for the lines of the indexes; ask
-//! for the entries that they lead to; ask for rows and packets; act. Only the last pass changes anything, frame by frame, so that what the
-//! earlier ones found may have become untrue: they guess, and the last looks.
+//! after the other would wait for each place in turn. Here a batch passes five times: decode, hash and ask for the lines of the indexes; ask
+//! for the entries that they lead to, and for the filter of the FIB; for its index; for rows and packets; act. Only the last pass changes anything, frame
+//! by frame, so that what the earlier ones found may have become untrue: they guess, and the last looks.
 
 use super::Forwarder;
 use super::reception::{Frame, Packet};
@@ -52,6 +52,7 @@ impl Forwarder {
                 self.ask_for_indexes(&known.frame);
             }
             ahead.iter_mut().flatten().for_each(|ahead| self.ask_for_entries(ahead, lengths, &mut prefixes));
+            ahead.iter().flatten().for_each(|ahead| self.fib.prefetch_index(&prefixes[ahead.prefixes.clone()]));
             ahead.iter().flatten().for_each(|ahead| self.ask_for_the_rest(ahead, &prefixes));
             for Ahead { frame, prefixes: range, .. } in ahead.iter().flatten() {
                 let hashed = Hashed { prefixes: &prefixes[range.clone()], lengths };

@@ -6,6 +6,7 @@ use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::limits;
 use crate::outbox::Outbox;
+use crate::tier::Record;
 use crate::verification::Verdict;
 use larder_packet::{Data, LpHeader, PitToken};
 use larder_units::Time;
@@ -32,22 +33,43 @@ impl Forwarder {
         if !found.iter().any(asked_here) {
             return Err(Dropped::new(DropReason::Unsolicited));
         }
+        let from_tier = arrival.face == FaceId::CONTENT_STORE;
+        if from_tier && data.freshness.is_none() {
+            // Somebody else may have asked upstream for the same, only fresh.
+            found.retain(|slot| !self.pit.entry(*slot).must_be_fresh());
+        }
         asked.clear();
         asked.extend(found.iter().map(|slot| self.pit.entry(*slot).name_hash()));
         let place = self.paths.as_ref().and_then(|paths| Some(paths.of_data(arrival.path, *found.first()?)));
         if !arrival.no_cache && !is_localhost {
             let path = place.as_ref().map(|place| &place.path);
             let (rules, started) = (&mut self.verification, self.started);
-            let judge = || match rules {
+            let mut judge = || match rules {
                 None => Verdict::Trusted,
                 Some(rules) => rules.judge(now, (started + now.since(Time::ZERO)).as_secs(), data),
             };
+            let verdict = match &mut self.tier {
+                Some(tier) if !from_tier && self.content_store.admits => {
+                    let verdict = judge();
+                    if verdict == Verdict::Trusted {
+                        let unix_millis = (started + now.since(Time::ZERO)).as_millis() as u64;
+                        tier.host.put(data.name, Record::encode(data, unix_millis));
+                    }
+                    Some(verdict)
+                }
+                _ => None,
+            };
+            let judge = || verdict.unwrap_or_else(judge);
             self.content_store.insert(now, hash, data, asked.drain(..), path, judge);
         }
         let found = std::mem::take(&mut self.scratch.found);
         let first = out.sends.len();
         for (number, slot) in found.iter().enumerate() {
-            let told = self.measure(*slot, |strategy, entry| strategy.on_data(now, arrival.face, entry));
+            // The tier is nobody's next hop.
+            let told = match from_tier {
+                true => None,
+                false => self.measure(*slot, |strategy, entry| strategy.on_data(now, arrival.face, entry)),
+            };
             let told = told.unwrap_or_default();
             let mark = arrival.mark.or(told.mark.then_some(1));
             let rate = [arrival.rate, told.rate].into_iter().flatten().min();

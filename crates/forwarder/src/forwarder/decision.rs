@@ -76,10 +76,8 @@ impl Forwarder {
         ask(&mut *instance.strategy, &mut decision);
         for (face, nonce) in send_to.drain(..) {
             let mut header = header_to(None, arrival.mark);
-            header.path = match self.faces.get(face).is_some_and(|face| face.is_local()) {
-                true => None,
-                false => self.paths.as_ref().map(|paths| paths.of_interest(slot)),
-            };
+            let is_told = |_: &_| !self.faces.get(face).is_some_and(|face| face.is_local());
+            header.path = self.paths.as_ref().filter(is_told).map(|paths| paths.of_interest(slot));
             if self.faces.local_fields(face) {
                 header.incoming_face = Some(arrival.face.0);
             }

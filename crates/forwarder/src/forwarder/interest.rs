@@ -68,11 +68,14 @@ impl Forwarder {
             }
         }
         let (slot, lifetime) = self.pend(arrival, hash, interest, pending)?;
-        self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token })?;
+        self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token, repeated: false })?;
         if let Some(paths) = self.paths.as_mut().filter(|_| pending.is_none()) {
             paths.remember(slot, arrival.path);
         }
         let asked = Asked { slot, interest, hashed, nonce, lifetime };
+        if self.tier.is_some() && self.recall(arrival, &asked) {
+            return Ok(());
+        }
         match arrival.next_hop {
             // The application has chosen: no strategy is asked (NDNLPv2, "Consumer Controlled Forwarding").
             Some(chosen) => self.decide(arrival, &asked, out, |_, decision| decision.send_to_chosen(chosen)),
@@ -143,7 +146,7 @@ impl Forwarder {
     pub(crate) fn add_consumer(&mut self, slot: u32, record: InRecord) -> Result<(), Dropped> {
         let entry = self.pit.entry_mut(slot);
         match entry.in_records.iter().position(|old| old.face == record.face) {
-            Some(known) => entry.in_records[known] = record,
+            Some(known) => entry.in_records[known] = InRecord { repeated: true, ..record },
             None if entry.in_records.len() < limits::RECORDS_PER_ENTRY => entry.in_records.push(record),
             None => return Err(Dropped::new(DropReason::PitFull)),
         }
@@ -162,6 +165,6 @@ impl Forwarder {
     }
 }
 
-fn is_waiting(now: Time, entry: &PitEntry) -> bool {
+pub(super) fn is_waiting(now: Time, entry: &PitEntry) -> bool {
     entry.in_records.iter().any(|record| record.expires > now)
 }

@@ -9,7 +9,6 @@ use crate::outbox::{Body, Outbox};
 use crate::stored_packet::StoredPacket;
 use bytes::Bytes;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
-use larder_packet::tlv::Tlv;
 use larder_packet::{
     Data, Interest, LpHeader, LpPacket, NackReason, NameRef, PathRecord, PitToken, Reassembled, Reassembler, encode_lp,
     types,
@@ -141,9 +140,18 @@ fn check_and_age(packet: &mut [u8], nack: Option<NackReason>, largest: usize) ->
 /// Whether these bytes may be an Interest with a HopLimit. Most have none, and are decoded once, when nothing of them changes any more.
 #[inline]
 fn may_have_hop_limit(packet: &[u8]) -> bool {
-    let is_interest = packet.first().map(|first| u32::from(*first)) == Some(types::INTEREST);
-    let is_hop_limit = |element: Result<Tlv<'_>, _>| element.is_ok_and(|element| element.typ == types::HOP_LIMIT);
-    is_interest && Tlv::only(packet, types::INTEREST).is_ok_and(|interest| interest.children().any(is_hop_limit))
+    const INTEREST: u8 = types::INTEREST as u8;
+    const NAME: u8 = types::NAME as u8;
+    const HOP_LIMIT: u8 = types::HOP_LIMIT as u8;
+    // To look for the byte behind the name takes less than to read the elements.
+    match packet {
+        [INTEREST, 0..=252, NAME, name @ 0..=252, rest @ ..]
+        | [INTEREST, 0xFD, _, _, NAME, name @ 0..=252, rest @ ..] => {
+            rest.get(usize::from(*name)..).is_some_and(|rest| rest.contains(&HOP_LIMIT))
+        }
+        [INTEREST, ..] => true,
+        _ => false,
+    }
 }
 
 fn age(packet: &mut [u8]) -> Result<(), Dropped> {

@@ -3,6 +3,9 @@
 //! The protocol counts its capacity in packets, Larder in bytes: a packet counts as [`NOMINAL_PACKET_BYTES`] here, and elements of Larder's
 //! own, which NFD's clients skip, say the bytes. Larder's own, too: a policy spec in `cs/config`, under which what is stored stays stored,
 //! `cs/query` and `cs/prefixes`.
+//!
+//! A `cs/erase` erases everything under the prefix in the second tier, whatever its Count, which is of memory: the tier does not know how much it has there.
+//! The answer comes when no restart brings it back.
 
 use super::{Content, Question, Refusal, Reply, Request, require};
 use crate::content_store::Entry;
@@ -53,12 +56,16 @@ pub(super) fn erase(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut 
     }
     forwarder.may_ask()?;
     let so_far = Erasure { prefix, most, erased: 0, more: false };
+    if let Some(tier) = &mut forwarder.tier {
+        // First: what is read from there until the shards have erased theirs is judged by it.
+        tier.host.erase(so_far.prefix.as_name());
+    }
     let (erased, more) = forwarder.content_store.erase(so_far.prefix.as_name(), so_far.left());
     let erasure = so_far.with(erased, more);
-    Ok(match forwarder.ask_next_to_erase(request.from, request.interest.name, 0, erasure, out) {
-        None => Reply::Later,
-        Some(erasure) => Reply::Done(erasure.answer()),
-    })
+    let (from, command) = (request.from, request.interest.name);
+    let Some(done) = forwarder.ask_next_to_erase(from, command, 0, erasure, out) else { return Ok(Reply::Later) };
+    let Some(done) = forwarder.settle(from, command, done, out) else { return Ok(Reply::Later) };
+    Ok(Reply::Done(done.answer()))
 }
 
 /// What a `cs/erase` has done so far: one shard after the other erases what is left to erase.
@@ -82,12 +89,17 @@ impl Erasure {
         Erasure { erased: self.erased + (erased as u64).min(self.left() as u64), more: self.more || more, ..self }
     }
 
+    /// Whether the client is told to ask again.
+    pub(super) fn goes_on(&self) -> bool {
+        self.more && self.most > ERASE_AT_ONCE
+    }
+
     pub(super) fn answer(self) -> ControlParameters {
         ControlParameters {
+            // It tells the client to ask again.
+            capacity: self.goes_on().then_some(ERASE_AT_ONCE),
             name: Some(self.prefix),
             count: Some(self.erased),
-            // It tells the client to ask again.
-            capacity: (self.more && self.most > ERASE_AT_ONCE).then_some(ERASE_AT_ONCE),
             ..ControlParameters::default()
         }
     }
@@ -156,6 +168,7 @@ fn information(forwarder: &Forwarder) -> CsInfo {
     let store = &forwarder.content_store;
     let stats = forwarder.stats_of_all();
     let capacity = forwarder.capacity.bytes();
+    let tier = forwarder.tier.as_ref().map(|tier| tier.host.figures());
     CsInfo {
         capacity: capacity / NOMINAL_PACKET_BYTES,
         flags: u64::from(store.admits) * FLAG_CS_ADMIT + u64::from(store.serves) * FLAG_CS_SERVE,
@@ -165,5 +178,10 @@ fn information(forwarder: &Forwarder) -> CsInfo {
         capacity_bytes: Some(capacity),
         used_bytes: Some(stats.content_store_bytes),
         policy: Some(forwarder.policy().to_string()),
+        disk_capacity_bytes: tier.map(|tier| tier.capacity.bytes()),
+        disk_used_bytes: tier.map(|tier| tier.used.bytes()),
+        disk_entries: tier.map(|tier| tier.entries as u64),
+        disk_hits: tier.map(|_| stats.tier.hits),
+        disk_misses: tier.map(|_| stats.tier.misses),
     }
 }

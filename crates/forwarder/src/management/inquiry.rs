@@ -1,8 +1,8 @@
-//! What management asks the other shards, where there are some: what they have counted and stored, and that they erase. The command or dataset pends
-//! meanwhile, as one for which the host makes a face.
+//! What management asks the other shards, where there are some: what they have counted and stored, and that they erase; and of the Content Store's second
+//! tier, where there is one, that what was erased stays so. The command or dataset pends meanwhile, as one for which the host makes a face.
 
 use super::cs::Erasure;
-use super::{DatasetFn, Outcome, Refusal, ok, response_data};
+use super::{DatasetFn, Outcome, Refusal, ok, refusal, response_data};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::{FaceCounters, FaceId};
 use crate::forwarder::{Arrival, Forwarder};
@@ -11,7 +11,7 @@ use crate::outbox::{HostRequest, Outbox};
 use crate::prefix_figures::PrefixFigures;
 use crate::stats::{FaceStats, Stats, add_face_counters};
 use larder_packet::mgmt::CsObject;
-use larder_packet::{Interest, Name, NameRef};
+use larder_packet::{ControlResponse, Interest, Name, NameRef};
 use larder_units::Time;
 use std::collections::HashMap;
 
@@ -35,6 +35,8 @@ pub enum Report {
     Stored(Vec<CsObject>),
     /// How many it erased, and whether there are more.
     Erased(usize, bool),
+    /// Whether what was erased of the second tier stays so whatever happens; else one line that says why not.
+    Settled(Result<(), String>),
 }
 
 /// The questions that wait, and what was said to the one that is being answered.
@@ -57,6 +59,8 @@ enum Goal {
     Dataset { function: DatasetFn, said: Vec<Report>, left: usize },
     /// This shard is at work.
     Erase { shard: usize, so_far: Erasure },
+    /// The host waits for the second tier.
+    Settle { done: Erasure },
 }
 
 impl Inquiries {
@@ -105,7 +109,7 @@ impl Forwarder {
 
     /// Refuses a command for which the others must be asked, where too many wait already; asked before the command does anything.
     pub(super) fn may_ask(&self) -> Result<(), Refusal> {
-        match self.shard.manages() && self.management.inquiries.waiting.len() >= INQUIRIES {
+        match (self.shard.manages() || self.tier.is_some()) && self.management.inquiries.waiting.len() >= INQUIRIES {
             true => Err((507, "too many commands wait".to_owned())),
             false => Ok(()),
         }
@@ -129,6 +133,23 @@ impl Forwarder {
         let goal = Goal::Erase { shard: next, so_far };
         let ticket = self.management.inquiries.add(Inquiry { from, name: command.to_name(), goal });
         out.requests.push(HostRequest::Ask { ticket, shard: next, question });
+        None
+    }
+
+    /// Waits for the second tier, where there is one and the erasure is done; gives the erasure back where there is not.
+    pub(super) fn settle(
+        &mut self,
+        from: FaceId,
+        command: NameRef<'_>,
+        done: Erasure,
+        out: &mut Outbox,
+    ) -> Option<Erasure> {
+        if self.tier.is_none() || done.goes_on() {
+            return Some(done);
+        }
+        let ticket =
+            self.management.inquiries.add(Inquiry { from, name: command.to_name(), goal: Goal::Settle { done } });
+        out.requests.push(HostRequest::SettleTier { ticket });
         None
     }
 
@@ -156,10 +177,15 @@ impl Forwarder {
             (Goal::Erase { shard, so_far }, Report::Erased(erased, more)) => {
                 let so_far = so_far.with(erased, more);
                 let Some(done) = self.ask_next_to_erase(from, name.as_name(), shard, so_far, out) else { return };
-                if let Ok(data) = response_data(name.as_name(), &ok(done.answer())) {
-                    self.remember_command(from, self.hash_of(name.as_name()), &data);
-                    self.publish(now, data, out);
-                }
+                let Some(done) = self.settle(from, name.as_name(), done, out) else { return };
+                self.respond(now, from, name.as_name(), &ok(done.answer()), out);
+            }
+            (Goal::Settle { done }, Report::Settled(result)) => {
+                let response = match result {
+                    Ok(()) => ok(done.answer()),
+                    Err(why) => refusal((504, why)),
+                };
+                self.respond(now, from, name.as_name(), &response, out);
             }
             (Goal::Dataset { function, mut said, left }, report) => {
                 said.push(report);
@@ -175,9 +201,16 @@ impl Forwarder {
                     self.publish(now, data, out);
                 }
             }
-            (Goal::Erase { .. }, _) => {}
+            (Goal::Erase { .. } | Goal::Settle { .. }, _) => {}
         }
         self.count_sends(0, &[], out);
+    }
+
+    fn respond(&mut self, now: Time, to: FaceId, command: NameRef<'_>, response: &ControlResponse, out: &mut Outbox) {
+        if let Ok(data) = response_data(command, response) {
+            self.remember_command(to, self.hash_of(command), &data);
+            self.publish(now, data, out);
+        }
     }
 
     // ---- What all shards have, while a dataset is made ----

@@ -282,7 +282,7 @@ impl Forwarder {
         let (slot, lifetime) = self.pend(arrival, hash, interest, self.pit.find(hash, interest))?;
         let Arrival { now, face, token, .. } = *arrival;
         let nonce = interest.nonce.unwrap_or_default();
-        self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token })?;
+        self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token, repeated: false })?;
         let records = &mut self.pit.entry_mut(slot).out_records;
         if records.is_empty() {
             let expires = now + lifetime;

@@ -80,6 +80,23 @@ fn a_retransmission_waits_and_then_tries_the_next_hop() {
     assert_eq!(faces(&world.interest(consumer, "/a", 4)), [first], "the one that was tried longest ago");
 }
 
+/// The fear: on a way that is longer than ten milliseconds, everybody who wants the same is answered by a Data of his own.
+#[test]
+fn a_second_consumer_has_the_first_ones_interest_sent_again() {
+    let mut world = World::new();
+    let (first, second, third) = (world.remote(), world.remote(), world.remote());
+    let (near, far) = (world.remote(), world.remote());
+    world.route("/", near, 1);
+    world.route("/", far, 2);
+    assert_eq!(faces(&world.interest(first, "/a", 1)), [near]);
+    world.pass(Duration::from_millis(200));
+    assert_eq!(faces(&world.interest(second, "/a", 2)), [], "it is on its way");
+    assert_eq!(faces(&world.interest(second, "/a", 3)), [far], "he misses it, and it was sent long ago");
+    world.pass(Duration::from_millis(251));
+    assert_eq!(faces(&world.interest(third, "/a", 4)), [near], "so long ago that the others may have left");
+    assert_eq!(faces(&world.data(near, "/a")), [first, second, third]);
+}
+
 #[test]
 fn an_interest_without_a_nonce_gets_one() {
     let mut world = World::new();

@@ -17,6 +17,7 @@ mod poisoned_cache;
 mod rate_limits;
 mod registration;
 mod scope_leak;
+mod second_tier;
 mod shards_disagree;
 mod silent_refusal;
 mod simulated_hour;

@@ -1,12 +1,16 @@
 //! The bounds of the applications' side, with their reasons.
 
+use larder_packet::limits::{LARGEST_PACKET_BYTES, MAX_LP_PACKET_BYTES, MAX_PACKET_BYTES};
 use std::time::Duration;
 
-/// Bytes read at once: eight Data of the largest size.
+/// Bytes read at once: a dozen ordinary Data, and more than one of the largest that a node may be told to take.
 pub const READ_BYTES: usize = 128 << 10;
 
-/// The largest frame: a packet and its NDNLPv2 header.
-pub const FRAME_BYTES: usize = larder_packet::limits::MAX_LP_PACKET_BYTES;
+/// The largest frame: a packet, of whatever size the node passes on, and its NDNLPv2 header.
+pub const FRAME_BYTES: usize = LARGEST_PACKET_BYTES + (MAX_LP_PACKET_BYTES - MAX_PACKET_BYTES);
+
+/// The largest datagram on loopback, whose MTU is 65,536: an ordinary packet need not be cut.
+pub const LOOPBACK_MTU: usize = MAX_LP_PACKET_BYTES;
 
 /// Waiting bytes from which on they are written while Interests are still being answered, so that the forwarder need not wait for the last.
 pub const WRITE_BYTES: usize = 64 << 10;

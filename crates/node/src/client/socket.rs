@@ -97,9 +97,8 @@ impl Socket {
     /// The largest datagram; `None` for streams.
     pub(super) fn mtu(&self) -> Option<usize> {
         let Stream::Udp(udp) = &self.stream else { return None };
-        // Loopback takes 65,536 bytes, so that no packet needs to be cut.
         let loopback = udp.peer.ip().to_canonical().is_loopback();
-        Some(if loopback { limits::FRAME_BYTES } else { limits::UDP_MTU })
+        Some(if loopback { limits::LOOPBACK_MTU } else { limits::UDP_MTU })
     }
 
     pub(super) fn stop_on_signals(&mut self) -> io::Result<()> {

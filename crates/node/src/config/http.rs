@@ -2,6 +2,8 @@
 
 use super::gateway::UpstreamTable;
 use super::values::{address, from_text, known_spec, loopback, parsed};
+use crate::disk::DiskConfig;
+use crate::http::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
 use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
 use larder_units::ByteSize;
@@ -54,8 +56,8 @@ pub struct HttpTable {
     pub disk: Option<DiskTable>,
 }
 
-/// `[http.disk]`
-#[derive(Deserialize)]
+/// `[http.disk]`, and `[ndn.disk]`.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskTable {
     /// The file.
@@ -66,6 +68,19 @@ pub struct DiskTable {
     /// Policy of the disk tier.
     #[serde(deserialize_with = "parsed", default = "fifo")]
     pub policy: Spec,
+}
+
+impl DiskTable {
+    /// What it says, for a tier behind a cache in memory of this size.
+    pub fn behind(&self, cache: ByteSize) -> DiskConfig {
+        let queue = (cache.bytes() / DISK_QUEUE_SHARE).clamp(DISK_QUEUE_LEAST_BYTES, 1 << 30);
+        DiskConfig {
+            path: self.path.clone(),
+            capacity: self.capacity,
+            policy: self.policy.clone(),
+            queue: ByteSize::from_bytes(queue),
+        }
+    }
 }
 
 fn fifo() -> Spec {

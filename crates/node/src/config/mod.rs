@@ -107,13 +107,15 @@ impl Config {
             .and_then(|()| ndn::check_routes(&config.ndn.routes))
             .map_err(|error| ConfigError(format!("{source}: {error}")))?;
         // What a spec's arguments mean together shows only where they meet a capacity.
-        let disk = config.http.disk.as_ref().map(|disk| ("[http.disk] policy", &disk.policy, disk.capacity));
+        let disks = [("[ndn.disk] policy", &config.ndn.disk), ("[http.disk] policy", &config.http.disk)];
+        let disks =
+            disks.iter().filter_map(|(place, disk)| disk.as_ref().map(|disk| (*place, &disk.policy, disk.capacity)));
         for (place, policy, capacity) in [
             ("[ndn] policy", &config.ndn.policy, config.ndn.content_store),
             ("[http] policy", &config.http.policy, config.http.cache),
         ]
         .into_iter()
-        .chain(disk)
+        .chain(disks)
         {
             Engine::new(policy, capacity, &Streams::new(0))
                 .map_err(|error| ConfigError(format!("{source}: {place}: {error}")))?;
@@ -206,6 +208,7 @@ mod tests {
         assert_eq!(file.http.targets, code.http.targets);
         assert_eq!((file.http.origin_ca, file.http.threads), (code.http.origin_ca, code.http.threads));
         assert!(file.http.disk.is_none() && code.http.disk.is_none());
+        assert!(file.ndn.disk.is_none() && code.ndn.disk.is_none());
         assert_eq!(file.http.policy.to_string(), code.http.policy.to_string());
         assert_eq!((file.admin.listen, file.admin.token), (code.admin.listen, code.admin.token));
         assert_eq!((file.log.level, file.log.format), (code.log.level, code.log.format));
@@ -251,6 +254,7 @@ mod tests {
                 &["larder.toml", "[http] policy", "only `larder replay` can run it"],
             ),
             ("[http.disk]\npath = \"/a\"", &["larder.toml:1", "capacity"]),
+            ("[ndn.disk]\npath = \"/a\"", &["larder.toml:1", "capacity"]),
             (
                 "[http.disk]\npath = \"/a\"\ncapacity = \"1GiB\"\npolicy = \"lookahead+lru\"",
                 &["larder.toml", "[http.disk] policy"],

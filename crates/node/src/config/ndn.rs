@@ -1,11 +1,13 @@
 //! `[ndn]` of the configuration: listeners, the Content Store, routes, strategies, and who may command.
 
 use super::gateway::GatewayTable;
+use super::http::DiskTable;
 use super::values::{address, everywhere, from_text, known_spec, parsed};
 use crate::system_message::system_message;
 use larder_forwarder::limits::SHARDS;
 use larder_forwarder::strategy::strategy_by_name;
 use larder_forwarder::{Authorized, Rule, VerifyRule};
+use larder_packet::limits::LARGEST_PACKET_BYTES;
 use larder_packet::{Certificate, Name};
 use larder_policy::Spec;
 use larder_units::ByteSize;
@@ -52,6 +54,8 @@ pub struct NdnConfig {
     /// Policy of the Content Store.
     #[serde(deserialize_with = "parsed")]
     pub policy: Spec,
+    /// `[ndn.disk]`; `None` where the Content Store is in memory alone.
+    pub disk: Option<DiskTable>,
     /// Bytes of the largest packet.
     #[serde(deserialize_with = "largest_packet")]
     pub largest_packet: usize,
@@ -309,6 +313,7 @@ impl Default for NdnConfig {
             ad_hoc: Vec::new(),
             content_store: ByteSize::from_mib(64),
             policy: known_spec("filter(theta=2)+fifo"),
+            disk: None,
             shards: 1,
             largest_packet: larder_forwarder::limits::MAX_PACKET_BYTES,
             count_by: 0,
@@ -352,7 +357,7 @@ fn largest_packet<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D
     from_text(deserializer, |text| {
         let size: ByteSize = text.parse().map_err(|error| format!("{error}"))?;
         match size.bytes() {
-            bytes @ 8800..=65_536 => Ok(bytes as usize),
+            bytes if (8800..=LARGEST_PACKET_BYTES as u64).contains(&bytes) => Ok(bytes as usize),
             bytes => Err(format!("{bytes} bytes are not between 8800, which every node takes, and 64KiB")),
         }
     })

@@ -11,6 +11,7 @@
 //! truncated, since it does not know what was removed meanwhile.
 
 mod file;
+mod status;
 
 use crate::limits;
 use crate::system_message::system_message;
@@ -18,6 +19,7 @@ use file::DiskFile;
 use larder_disk::{Config, Geometry, Identity, Log, Lookup, Marks, OpenError, Opened, Recalled};
 use larder_policy::Spec;
 use larder_units::{ByteSize, Streams, Time};
+pub(crate) use status::{metrics, status};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -75,6 +77,17 @@ struct Read {
     room: Vec<u8>,
     /// It holds what the reading takes of the budget: until it has ended, also where nobody waits for it any more.
     answer: Box<dyn FnOnce(Option<Recalled>) + Send>,
+}
+
+/// What becomes of a [`Disk::recall_then`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// There is nothing of this key.
+    Absent,
+    /// The disk has more to do than it can, or has stopped.
+    Refused,
+    /// It is being read, or was.
+    Reading,
 }
 
 /// A tier's figures.
@@ -200,6 +213,31 @@ impl<M: Marks + Send + 'static> Disk<M> {
                 None
             }
         }
+    }
+
+    /// Counts a request for `key`, and reads its newest value, for who cannot wait: `answer` is called by a thread that reads, or at once where the value has
+    /// not been written yet. It is not called where nothing is read. A disk that hangs calls it when it hangs no more.
+    pub fn recall_then(&self, key: &[u8], answer: impl FnOnce(Option<Recalled>) + Send + 'static) -> Asked {
+        let mut state = self.lock();
+        let now = self.now();
+        if !state.log.request(key, now) {
+            return Asked::Absent;
+        }
+        let Some(lookup) = state.log.look_up(key, None) else { return Asked::Absent };
+        if lookup.is_in_memory() {
+            drop(state);
+            let found = lookup.run(&self.0.file, lookup.room());
+            let recalled = self.lock().log.finish(&lookup, found);
+            answer(recalled);
+            return Asked::Reading;
+        }
+        let read = Read { room: lookup.room(), lookup, answer: Box::new(answer) };
+        let is_taken = state.reads.as_ref().is_some_and(|reads| reads.try_send(read).is_ok());
+        if !is_taken {
+            state.reads_refused += 1;
+            return Asked::Refused;
+        }
+        Asked::Reading
     }
 
     /// Returns when everything before is on the disk.

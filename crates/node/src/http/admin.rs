@@ -141,7 +141,7 @@ impl Admin {
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {
-                let doors = vec![listen::Door { listener, identity: None }];
+                let doors = vec![listen::Door { listener, identity: None, plain: None }];
                 listen::serve(doors, bounds, stopped, std::future::ready(()), move |_client| {
                     let pages = Arc::clone(&pages);
                     service_fn(move |request| {

@@ -1,46 +1,171 @@
-//! A client's stream beneath hyper's HTTP/1: what comes is looked at (`framing.rs`), and interim responses are written (`interim.rs`).
+//! A client's stream beneath hyper's HTTP/1. What comes is looked at (`framing.rs`), and answered here where it is a plain hit (`plain.rs`); interim
+//! responses are written (`interim.rs`); and who takes too long for a head is left.
+//!
+//! The deadline could be hyper's own. But hyper makes a timer for every request, and does not hear of plain hits; here one alarm a connection
+//! goes off at most once in that time, and is set anew where there was something in between.
+//!
+//! Plain hits are for moments when hyper waits for a request, and has no part of it:
+//!
+//! 1. all that went up to it were whole messages: its buffer is empty but for empty lines;
+//! 2. as many bodies of responses have been dropped as heads went up to it;
+//! 3. it has flushed the stream since, which it does only when its own buffer is empty.
 
+use super::exchanges::Exchanges;
 use super::framing::Framing;
 use super::interim::Interims;
-use std::io;
+use super::plain::PlainHits;
+use bytes::buf::Chain;
+use bytes::{Buf, Bytes};
+use std::cell::RefCell;
+use std::future::Future;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// What happens to a connection before hyper sees it.
+pub(super) struct Before {
+    pub(super) interims: Interims,
+    pub(super) plain: Option<PlainHits>,
+    /// Time for a header block, from the end of the response before.
+    pub(super) header_read: Duration,
+}
 
 pub(super) struct ClientStream<S> {
     stream: S,
+    before: Before,
     framing: Framing,
-    interims: Interims,
+    exchanges: Exchanges,
+    /// Of the heads that went up to hyper, how many have their responses on the way.
+    settled: u64,
+    /// Something was refused, and that was the end.
+    has_ended: bool,
+    /// The rest of a plain hit's answer.
+    owed: Option<Chain<Bytes, Bytes>>,
+    /// Since when a head is waited for, where one is.
+    since: Instant,
+    /// Goes off when that was too long ago, or before.
+    alarm: Option<Pin<Box<Sleep>>>,
+}
+
+thread_local! {
+    /// The head of a plain hit's answer.
+    static HEAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 impl<S> ClientStream<S> {
-    pub(super) fn new(stream: S, interims: Interims) -> ClientStream<S> {
-        ClientStream { stream, framing: Framing::default(), interims }
+    pub(super) fn new(stream: S, before: Before, exchanges: Exchanges) -> ClientStream<S> {
+        let (framing, since) = (Framing::default(), Instant::now());
+        ClientStream {
+            stream,
+            before,
+            framing,
+            exchanges,
+            settled: 0,
+            has_ended: false,
+            owed: None,
+            since,
+            alarm: None,
+        }
+    }
+
+    fn awaits_head(&self) -> bool {
+        self.settled == self.framing.heads() && self.framing.awaits_head()
+    }
+
+    fn hyper_waits(&self) -> bool {
+        self.settled == self.framing.heads() && self.framing.is_between()
+    }
+
+    /// Nothing has come. Fails when it should have.
+    fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.awaits_head() {
+            return Poll::Pending;
+        }
+        let deadline = self.since + self.before.header_read;
+        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        ready!(alarm.as_mut().poll(cx));
+        if alarm.deadline() < deadline {
+            alarm.as_mut().reset(deadline);
+            ready!(alarm.as_mut().poll(cx));
+        }
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client asks for nothing")))
     }
 }
 
 impl<S: AsyncWrite + Unpin> ClientStream<S> {
     fn poll_interims(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let ClientStream { stream, interims, .. } = self;
-        interims.poll_write(cx, |cx, bytes| Pin::new(&mut *stream).poll_write(cx, bytes))
+        let ClientStream { stream, before, .. } = self;
+        before.interims.poll_write(cx, |cx, bytes| Pin::new(&mut *stream).poll_write(cx, bytes))
     }
 
     /// The rest of what has begun.
     fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.interims.are_begun() { self.poll_interims(cx) } else { Poll::Ready(Ok(())) }
+        ready!(self.poll_owed(cx))?;
+        if self.before.interims.are_begun() { self.poll_interims(cx) } else { Poll::Ready(Ok(())) }
+    }
+
+    /// Answers a plain hit, or begins to; false where `bytes` are none.
+    fn answer(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> io::Result<bool> {
+        let Some(plain) = self.before.plain.as_ref().filter(|_| self.hyper_waits()) else { return Ok(false) };
+        HEAD.with_borrow_mut(|head| {
+            head.clear();
+            let Some(mut body) = plain.answer(bytes, head) else { return Ok(false) };
+            let slices = [IoSlice::new(head), IoSlice::new(&body)];
+            let written = match Pin::new(&mut self.stream).poll_write_vectored(cx, &slices) {
+                Poll::Ready(written) => written?,
+                Poll::Pending => 0,
+            };
+            let rest = head.get(written..).unwrap_or_default();
+            body.advance(written.saturating_sub(head.len()));
+            self.owed = Some(Bytes::copy_from_slice(rest).chain(body));
+            Ok(true)
+        })
+    }
+
+    fn poll_owed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(owed) = &mut self.owed else { return Poll::Ready(Ok(())) };
+        while owed.has_remaining() {
+            let mut slices = [IoSlice::new(&[]); 2];
+            let count = owed.chunks_vectored(&mut slices);
+            match ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, &slices[..count]))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => owed.advance(written),
+            }
+        }
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        self.owed = None;
+        self.since = Instant::now();
+        Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for ClientStream<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.framing.has_refused() {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.framing.has_refused() {
+            // hyper looks at a head that has come in pieces when its end has come, and says nothing to who leaves before.
+            let end = if std::mem::replace(&mut this.has_ended, true) { &b""[..] } else { b"\r\n\r\n" };
+            buffer.put_slice(&end[..end.len().min(buffer.remaining())]);
             return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        let passed = self.framing.pass(&mut buffer.filled_mut()[before..]);
-        buffer.set_filled(before + passed);
-        Poll::Ready(Ok(()))
+        loop {
+            ready!(this.poll_owed(cx))?;
+            let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(cx, buffer) else {
+                return this.poll_alarm(cx);
+            };
+            read?;
+            let bytes = &mut buffer.filled_mut()[before..];
+            if !this.answer(cx, bytes)? {
+                let passed = this.framing.pass(bytes);
+                buffer.set_filled(before + passed);
+                return Poll::Ready(Ok(()));
+            }
+            buffer.set_filled(before);
+        }
     }
 }
 
@@ -53,7 +178,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
+        slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_begun(cx))?;
         Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
@@ -65,10 +190,18 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
 
     /// hyper has nothing left to write: the place for what it does not know of.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.interims.are_waiting() {
+        ready!(self.poll_owed(cx))?;
+        if self.before.interims.are_waiting() {
             ready!(self.poll_interims(cx))?;
         }
-        Pin::new(&mut self.stream).poll_flush(cx)
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        let answered = self.exchanges.answered();
+        if self.settled != answered {
+            (self.settled, self.since) = (answered, Instant::now());
+            // hyper does not read again before something comes; the alarm may have gone off meanwhile.
+            let _ = self.poll_alarm(cx);
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -78,10 +211,119 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::exchanges::Counted;
+    use super::super::listen::Client;
+    use super::super::proxy::Proxy;
+    use super::super::service::Service;
     use super::*;
     use ::http::{HeaderMap, StatusCode, Version};
+    use hyper::server::conn::http1;
+    use hyper_util::rt::TokioIo;
     use std::future::poll_fn;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use std::sync::Arc;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::task::JoinHandle;
+    use tokio::time::sleep;
+
+    const HEADER_READ: Duration = Duration::from_secs(60);
+
+    /// A client's end, and the connection, which takes 256 bytes at once; `true` where what is plain is answered ahead of hyper.
+    fn connection(proxy: &Arc<Proxy>, is_plain: bool) -> (DuplexStream, JoinHandle<()>) {
+        let (near, far) = duplex(256);
+        let (interims, exchanges) = (Interims::default(), Exchanges::default());
+        let plain = is_plain.then(|| PlainHits::new(proxy, "http"));
+        let client = Client { address: ([127, 0, 0, 1], 1).into(), is_secure: false, interims: interims.clone() };
+        let service = Counted::new(Service::new(proxy, client), &exchanges);
+        let before = Before { interims, plain, header_read: HEADER_READ };
+        let connection =
+            http1::Builder::new().serve_connection(TokioIo::new(ClientStream::new(near, before, exchanges)), service);
+        (far, tokio::spawn(async { drop(connection.await) }))
+    }
+
+    async fn read_response(far: &mut DuplexStream) -> String {
+        let mut all = Vec::new();
+        while !all.windows(4).any(|four| four == b"\r\n\r\n") {
+            all.push(far.read_u8().await.unwrap());
+        }
+        let head = String::from_utf8(all).unwrap();
+        let length = head.split("content-length: ").nth(1).unwrap().split("\r\n").next().unwrap();
+        let mut body = vec![0; length.parse().unwrap()];
+        far.read_exact(&mut body).await.unwrap();
+        head
+    }
+
+    /// The fears: a client that says nothing, or half of something, keeps its place; one that waits for its page, or comes again and again, loses it.
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_ask_in_time_is_left_and_nobody_else() {
+        for is_plain in [false, true] {
+            for begun in ["", "GET /1000/a HTTP/1.1\r\nHo"] {
+                let start = Instant::now();
+                let (mut far, connection) = connection(&Proxy::generated(), is_plain);
+                for _ in 0..5 {
+                    far.write_all(b"GET /1000/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+                    read_response(&mut far).await;
+                    sleep(HEADER_READ * 9 / 10).await;
+                }
+                far.write_all(b"GET /1000/b?delay=60s HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+                read_response(&mut far).await;
+                sleep(HEADER_READ * 9 / 10).await;
+                far.write_all(begun.as_bytes()).await.unwrap();
+                connection.await.unwrap();
+                assert_eq!(far.read(&mut [0]).await.unwrap(), 0);
+                assert_eq!(start.elapsed().as_secs(), (HEADER_READ * 45 / 10 + HEADER_READ * 2).as_secs());
+            }
+        }
+    }
+
+    /// The fear: half an answer, or an answer within another, where the client takes little at a time.
+    #[tokio::test]
+    async fn answers_come_whole_and_in_turn() {
+        let mut all = Vec::new();
+        for is_plain in [false, true] {
+            let (mut far, _connection) = connection(&Proxy::generated(), is_plain);
+            let mut heads = Vec::new();
+            for target in ["1000/a", "1000/a", "0/b", "0/b", "5/c?no-store", "1000/a", "0/b?x"] {
+                far.write_all(format!("GET /{target} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).await.unwrap();
+                let head = read_response(&mut far).await.replace("age: 1", "age: 0").replace("=3599", "=3600");
+                // hyper puts the length of nothing last.
+                let mut lines: Vec<String> = head.lines().map(str::to_owned).collect();
+                lines[1..].sort();
+                heads.push(lines);
+            }
+            all.push(heads);
+        }
+        assert_eq!(all[0], all[1]);
+        assert!(all[0][1].concat().contains("larder; hit"));
+    }
+
+    /// The fear: what is said to be answered ahead of hyper is not, and nobody sees the difference but a benchmark.
+    #[tokio::test]
+    async fn a_plain_hit_does_not_reach_hyper() {
+        let (near, mut far) = duplex(4096);
+        let proxy = Proxy::generated();
+        let (mut miss, _connection) = connection(&proxy, false);
+        miss.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        read_response(&mut miss).await;
+        let before = Before {
+            interims: Interims::default(),
+            plain: Some(PlainHits::new(&proxy, "http")),
+            header_read: HEADER_READ,
+        };
+        let mut stream = ClientStream::new(near, before, Exchanges::default());
+        far.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        let mut bytes = [0; 100];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_read(cx, &mut buffer).is_pending())).await);
+        assert!(buffer.filled().is_empty() && read_response(&mut far).await.contains("larder; hit"));
+        // Behind the head of an upload, the same bytes are something else.
+        let upload = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n";
+        for bytes in [&upload[..], b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n"] {
+            far.write_all(bytes).await.unwrap();
+            let mut buffer = [0; 100];
+            let read = stream.read(&mut buffer).await.unwrap();
+            assert_eq!(&buffer[..read], bytes);
+        }
+    }
 
     /// The fear: hyper asks for the body while the client has half of a hint, and the one stands within the other.
     #[tokio::test]
@@ -89,7 +331,8 @@ mod tests {
         const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
         let (near, mut far) = tokio::io::duplex(20);
         let interims = Interims::default();
-        let mut stream = ClientStream::new(near, interims.clone());
+        let before = Before { interims: interims.clone(), plain: None, header_read: HEADER_READ };
+        let mut stream = ClientStream::new(near, before, Exchanges::default());
         interims.turn().send(StatusCode::EARLY_HINTS, Version::HTTP_11, &HeaderMap::new());
         assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_flush(cx).is_pending())).await);
         let saying = async {

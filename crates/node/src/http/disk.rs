@@ -1,11 +1,10 @@
 //! The HTTP cache's second tier: responses in a log on disk.
 
-use crate::disk::{Disk, DiskConfig, DiskFigures};
+use crate::disk::{Disk, DiskConfig};
 use bytes::Bytes;
 use larder_disk::Verdict;
 use larder_http::{Budget, Judgement, Purge, PurgeMarks, Recalled, Scope, SecondTier};
 use larder_units::Streams;
-use serde_json::{Value, json};
 
 pub(super) type HttpDisk = Disk<Marks>;
 
@@ -77,32 +76,4 @@ pub(super) async fn recall(disk: &HttpDisk, key: &[u8], variant: Option<u32>, bu
     let (found, room) = disk.recall(key, variant, |bytes| budget.reserve(bytes)).await?;
     let larder_disk::Recalled { value, expired, position } = found;
     Some(Recalled { response: value, expired, position, room })
-}
-
-/// Its figures for the status page.
-pub(super) fn status(figures: &DiskFigures) -> Value {
-    let counters = &figures.counters;
-    json!({
-        "policy": figures.spec,
-        "capacity_bytes": figures.capacity.bytes(),
-        "used_bytes": figures.used.bytes(),
-        "objects": figures.objects,
-        "queued_bytes": figures.queued_bytes,
-        "index_bytes": figures.state_bytes,
-        "stored": counters.stored,
-        "refused": counters.refused,
-        "too_large": counters.too_large,
-        "dropped": counters.dropped,
-        "evicted": counters.evicted,
-        "removed": counters.removed,
-        "rewritten": counters.rewritten,
-        "reclaimed": counters.reclaimed,
-        "recalled": counters.recalled,
-        "reads_refused": figures.reads_refused,
-        "unreadable": counters.unreadable,
-        "corrupt": counters.corrupt,
-        "written_bytes": counters.written_bytes,
-        "syncs": counters.syncs,
-        "failure": figures.failure,
-    })
 }

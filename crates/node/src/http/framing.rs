@@ -7,7 +7,7 @@
 //! sees what comes behind, so that nothing hangs on how it takes that byte: the stream ends there. Nothing else is judged here: what is no HTTP at
 //! all hyper refuses by itself, and then it does not matter what this makes of it.
 //!
-//! Costs a search for LF a line, and nothing for the bytes of bodies. 48 bytes a connection.
+//! Costs a search for LF a line, and nothing for the bytes of bodies. 56 bytes a connection.
 
 use memchr::memchr;
 
@@ -16,6 +16,8 @@ use memchr::memchr;
 pub(super) struct Framing {
     at: At,
     line: Line,
+    /// That have passed whole.
+    heads: u64,
 }
 
 #[derive(Debug, Default)]
@@ -63,6 +65,21 @@ const CODING: &[u8] = b"transfer-encoding:";
 const LONGEST: usize = CODING.len();
 
 impl Framing {
+    /// Heads that have passed whole.
+    pub(super) fn heads(&self) -> u64 {
+        self.heads
+    }
+
+    /// Nothing has begun.
+    pub(super) fn is_between(&self) -> bool {
+        matches!(self.at, At::Start) && self.line.bytes == 0
+    }
+
+    /// In front of a head, or in one.
+    pub(super) fn awaits_head(&self) -> bool {
+        matches!(self.at, At::Start | At::Fields(_))
+    }
+
     /// Bytes from a client; one of them becomes NUL where they can be read in two ways. Returns how many there are for hyper: up to that one.
     pub(super) fn pass(&mut self, all: &mut [u8]) -> usize {
         let mut passed = 0;
@@ -162,6 +179,7 @@ impl Framing {
         // Its CR.
         let is_empty = self.line.bytes == 1;
         self.line = Line::default();
+        self.heads += u64::from(is_empty && matches!(self.at, At::Fields(_)));
         self.at = match std::mem::take(&mut self.at) {
             At::Start if !is_empty => At::Fields(None),
             At::Fields(Some(Said::Chunked)) if is_empty => {

@@ -1,15 +1,17 @@
 //! Accepting connections, TLS on some of them, and serving HTTP/1 or HTTP/2 on them, until told to stop.
 
-use super::client_stream::ClientStream;
+use super::client_stream::{Before, ClientStream};
+use super::exchanges::{Counted, Exchanges};
 use super::http2::http2;
 use super::interim::Interims;
 use super::limits;
+use super::plain::PlainHits;
 use super::tls::{self, Identity};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use rustls::ServerConfig;
 use std::cell::RefCell;
 use std::future::Future;
@@ -50,12 +52,15 @@ pub(super) struct Door {
     pub(super) listener: std::net::TcpListener,
     /// Who this is, where TLS is spoken.
     pub(super) identity: Option<Arc<Identity>>,
+    /// Who answers plain requests ahead of the service, if anybody does.
+    pub(super) plain: Option<PlainHits>,
 }
 
 impl Door {
     /// The same one for another thread: whichever is free accepts.
     pub(super) fn again(&self) -> io::Result<Door> {
-        Ok(Door { listener: self.listener.try_clone()?, identity: self.identity.clone() })
+        let (identity, plain) = (self.identity.clone(), self.plain.clone());
+        Ok(Door { listener: self.listener.try_clone()?, identity, plain })
     }
 }
 
@@ -173,7 +178,8 @@ where
                 let is_secure = door.identity.is_some();
                 let service = service(Client { address, is_secure, interims: interims.clone() });
                 let identity = door.identity.as_ref().map(|identity| identity.current());
-                let connection = connect((stream, interims), identity, service, bounds.header_read, stop.clone());
+                let before = Before { interims, plain: door.plain.clone(), header_read: bounds.header_read };
+                let connection = connect((stream, before), identity, service, stop.clone());
                 tokio::spawn(async move {
                     connection.await;
                     drop(place);
@@ -213,10 +219,9 @@ impl Failing {
 
 /// One connection, from its first to its last request.
 async fn connect<S, B>(
-    (stream, interims): (TcpStream, Interims),
+    (stream, before): (TcpStream, Before),
     identity: Option<Arc<ServerConfig>>,
     service: S,
-    header_read: Duration,
     mut stop: watch::Receiver<()>,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>>,
@@ -227,7 +232,7 @@ async fn connect<S, B>(
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let stream = Patient { stream, stalled: None };
-    let Some(identity) = identity else { return http1((stream, interims), service, header_read, stop).await };
+    let Some(identity) = identity else { return http1((stream, before), service, stop).await };
     let handshake = timeout(limits::HANDSHAKE, TlsAcceptor::from(identity).accept(stream));
     let stream = tokio::select! {
         shaken = handshake => match shaken {
@@ -238,29 +243,29 @@ async fn connect<S, B>(
         _ = stop.changed() => return,
     };
     match stream.get_ref().1.alpn_protocol() {
-        Some(tls::H2) => Box::pin(http2(stream, service, header_read, stop)).await,
-        _ => Box::pin(http1((stream, interims), service, header_read, stop)).await,
+        Some(tls::H2) => Box::pin(http2(stream, service, before.header_read, stop)).await,
+        _ => Box::pin(http1((stream, before), service, stop)).await,
     }
 }
 
 async fn http1<S, B>(
-    (stream, interims): (impl AsyncRead + AsyncWrite + Unpin, Interims),
+    (stream, before): (impl AsyncRead + AsyncWrite + Unpin, Before),
     service: S,
-    header_read: Duration,
     mut stop: watch::Receiver<()>,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>>,
+    S::Future: Unpin,
     S::Error: std::error::Error + Send + Sync + 'static,
-    B: Body + 'static,
+    B: Body + Unpin + 'static,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not read.
+    let exchanges = Exchanges::default();
+    let service = Counted::new(service, &exchanges);
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(header_read)
         .max_header_size(limits::HEADER_BYTES)
         .max_buf_size(limits::BUFFER_BYTES)
-        .serve_connection(TokioIo::new(ClientStream::new(stream, interims)), service);
+        .serve_connection(TokioIo::new(ClientStream::new(stream, before, exchanges)), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

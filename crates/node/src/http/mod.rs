@@ -1,7 +1,7 @@
 //! The HTTP side of the node: a caching reverse proxy, a thread a core, and the admin server on one more.
 //!
 //! ```text
-//!  clients ──► listen ──► proxy ──► larder_http::Cache (one look-up; a hit copies no body)
+//!  clients ──► listen ──► proxy ──► larder_http::Cache (one look-up; a hit copies no body; a plain one is answered before hyper sees it: plain)
 //!                           │
 //!                           ├─ miss ─► upstream ─► a connection to a server (connections), a far node, or the generated origin in this process
 //!                           │            └─ collect: the body into the cache, and beside it to all who asked meanwhile
@@ -33,6 +33,7 @@ mod client_stream;
 mod connections;
 mod disk;
 mod errand;
+mod exchanges;
 mod framing;
 mod http2;
 mod interim;
@@ -42,6 +43,7 @@ mod max_forwards;
 mod named;
 mod origin;
 mod origin_server;
+mod plain;
 mod proxy;
 mod purge;
 mod round_trip;
@@ -215,16 +217,17 @@ impl Http {
                 config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue),
             );
         }
-        let mut doors = vec![listen::Door { listener, identity: None }];
+        let proxy = Arc::new(proxy::Proxy::new(cache, origins, disk));
+        let plain = |scheme| Some(plain::PlainHits::new(&proxy, scheme));
+        let mut doors = vec![listen::Door { listener, identity: None, plain: plain("http") }];
         let (mut local_tls, mut tls_identity) = (None, None);
         if let Some(tls) = &config.tls {
             let identity = Some(Arc::new(Identity::read(tls)?));
             let listener = listen::bind("[http.tls] listen", tls.listen)?;
             local_tls = Some(listener.local_addr().map_err(|error| format!("[http.tls] listen: {error}"))?);
-            doors.push(listen::Door { listener, identity: identity.clone() });
+            doors.push(listen::Door { listener, identity: identity.clone(), plain: plain("https") });
             tls_identity = identity;
         }
-        let proxy = Arc::new(proxy::Proxy::new(cache, origins, disk));
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
         let bounds = listen::Bounds::new(limits::CONNECTIONS, limits::HEADER_READ);
         let on_end = Arc::new(Mutex::new(Some(on_end)));

@@ -31,7 +31,7 @@ impl OriginServer {
             let thread = std::thread::Builder::new()
                 .name("origin".to_owned())
                 .spawn(move || {
-                    let doors = vec![listen::Door { listener, identity: None }];
+                    let doors = vec![listen::Door { listener, identity: None, plain: None }];
                     listen::serve(doors, bounds, stopped, std::future::ready(()), |_client| {
                         service_fn(|request| Box::pin(respond(request)))
                     });

@@ -12,8 +12,8 @@ use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{
-    Answer, Assembled, Assembly, Boarding, Budget, Cache, Completion, Exchange, Fill, Follower, Now, Piece, Purge,
-    Recall, Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
+    Answer, Assembled, Assembly, Boarding, Budget, Cache, Completion, Exchange, Fill, Follower, Now, Piece,
+    PlainRequest, Purge, Recall, Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
 };
 use larder_units::Time;
 use std::future::{Future, poll_fn};
@@ -180,6 +180,25 @@ impl Proxy {
         let now = self.now();
         let mut state = self.lock();
         let step = state.cache.on_request(head, now);
+        self.check_for_job(&mut state);
+        step
+    }
+
+    /// As [`Cache::plain_hit`].
+    pub(super) fn plain_hit(
+        self: &Arc<Self>,
+        request: PlainRequest<'_>,
+        fields: impl FnOnce() -> HeaderMap,
+        head: &mut Vec<u8>,
+    ) -> Option<Bytes> {
+        let now = self.now();
+        let mut state = self.lock();
+        let body = state.cache.plain_hit(request, fields, now, head)?;
+        self.check_for_job(&mut state);
+        Some(body)
+    }
+
+    fn check_for_job(self: &Arc<Self>, state: &mut State) {
         state.since_job_check += 1;
         if state.since_job_check >= limits::REQUESTS_PER_JOB_CHECK && !state.job_running {
             state.since_job_check = 0;
@@ -193,7 +212,6 @@ impl Proxy {
                 });
             }
         }
-        step
     }
 
     /// A request that has come round too often is not sent round again; one line says so, since the others would all be the same.
@@ -412,16 +430,9 @@ pub(super) fn plain_error(status: StatusCode, text: impl Into<Bytes>) -> Respons
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::interim::Interims;
-    use super::super::listen::Client;
-    use super::super::service::Service;
-    use super::*;
-    use hyper_util::rt::TokioIo;
-    use std::time::Duration;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-    fn proxy() -> Arc<Proxy> {
+impl Proxy {
+    /// With a MiB of cache, before the generated origin.
+    pub(super) fn generated() -> Arc<Proxy> {
         let config = larder_http::Config {
             capacity: larder_units::ByteSize::from_mib(1),
             policy: "lru".parse().unwrap(),
@@ -434,11 +445,22 @@ mod tests {
         let cache = Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
         Arc::new(Proxy::new(cache, Origins::generated(), None))
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::interim::Interims;
+    use super::super::listen::Client;
+    use super::super::service::Service;
+    use super::*;
+    use hyper_util::rt::TokioIo;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     /// The fear: clients that come and go leave requests without end behind them at the origin.
     #[tokio::test]
     async fn what_is_under_way_is_bounded() {
-        let proxy = proxy();
+        let proxy = Proxy::generated();
         let ask = async |target: &str| {
             let (near, mut far) = tokio::io::duplex(4096);
             let client =
@@ -466,7 +488,7 @@ mod tests {
     /// The fear: one search that panics, and the policy is never tuned again.
     #[test]
     fn long_work_that_panics_is_over() {
-        let proxy = proxy();
+        let proxy = Proxy::generated();
         for under_lock in [false, true] {
             proxy.lock().job_running = true;
             let running = JobRunning(Arc::clone(&proxy));

@@ -151,7 +151,8 @@ fn authority<'a>(parts: &'a Parts, scheme: &str, fallback: &'a str) -> Result<&'
         Some(authority) => authority.as_str(),
         None => host,
     };
-    let sound = |text: &str| is_plain(text) || text.parse::<Authority>().is_ok_and(|authority| is_host(&authority));
+    let sound =
+        |text: &str| is_plain_host(text) || text.parse::<Authority>().is_ok_and(|authority| is_host(&authority));
     if sound(host) && (named == host || sound(named)) { Ok(named) } else { Err("the host is not a host") }
 }
 
@@ -162,7 +163,7 @@ fn is_host(authority: &Authority) -> bool {
 }
 
 /// A name or an IPv4 address, with a port or without: what nearly all hosts are, so that the grammar need not be gone through for each request.
-fn is_plain(host: &str) -> bool {
+pub(super) fn is_plain_host(host: &str) -> bool {
     let (name, port) = host.split_once(':').unwrap_or((host, "80"));
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
     !name.is_empty()

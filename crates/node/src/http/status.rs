@@ -1,10 +1,9 @@
 //! The cache's figures for the admin server.
 
 use super::admin::{Metrics, StatusSource};
-use super::disk;
 use super::proxy::Proxy;
 use super::{HttpConfig, Upstream};
-use crate::disk::DiskFigures;
+use crate::disk;
 use larder_http::{ForwardReason, Refusal};
 use larder_units::Ratio;
 use serde_json::{Map, Value, json};
@@ -116,7 +115,7 @@ impl StatusSource for CacheSource {
             filling as f64,
         );
         if let Some(disk) = self.proxy.disk() {
-            disk_metrics(metrics, &disk.figures());
+            disk::metrics("larder_http_disk", "Responses", metrics, &disk.figures());
         }
         let servers = self.proxy.origins().servers();
         let servers = servers.iter().map(|(server, usable)| (server.as_str(), f64::from(u8::from(*usable))));
@@ -126,31 +125,6 @@ impl StatusSource for CacheSource {
         let gauges = gauges.iter().map(|(name, value)| (name.as_str(), *value));
         metrics.gauges("larder_http_policy", "What the policies report of themselves", "figure", gauges);
     }
-}
-
-fn disk_metrics(metrics: &mut Metrics<'_, '_>, figures: &DiskFigures) {
-    let counters = &figures.counters;
-    let outcomes = [
-        ("stored", counters.stored),
-        ("refused", counters.refused),
-        ("too-large", counters.too_large),
-        ("dropped", counters.dropped),
-    ];
-    metrics.counters("larder_http_disk_puts", "Responses for the disk tier", "outcome", outcomes.into_iter());
-    let gone = [("evicted", counters.evicted), ("removed", counters.removed), ("reclaimed", counters.reclaimed)];
-    metrics.counters("larder_http_disk_gone", "Responses that have left the disk tier", "reason", gone.into_iter());
-    metrics.counter("larder_http_disk_recalled", "Responses read from the disk tier", counters.recalled);
-    let failed =
-        [("unreadable", counters.unreadable), ("corrupt", counters.corrupt), ("not-in-time", figures.reads_refused)];
-    metrics.counters("larder_http_disk_read_failures", "Reads in vain", "reason", failed.into_iter());
-    metrics.counter("larder_http_disk_written_bytes", "Bytes written to the disk tier", counters.written_bytes);
-    metrics.counter("larder_http_disk_rewritten_bytes", "Of these, while reclaiming", counters.rewritten_bytes);
-    metrics.gauge("larder_http_disk_used_bytes", "Bytes stored on the disk tier", figures.used.bytes() as f64);
-    metrics.gauge("larder_http_disk_capacity_bytes", "Bytes that may be stored there", figures.capacity.bytes() as f64);
-    metrics.gauge("larder_http_disk_objects", "Responses stored there now", figures.objects as f64);
-    metrics.gauge("larder_http_disk_queued_bytes", "Bytes that wait to be written", figures.queued_bytes as f64);
-    let failed = f64::from(u8::from(figures.failure.is_some()));
-    metrics.gauge("larder_http_disk_failed", "1 where the disk tier has failed and is not used", failed);
 }
 
 fn table<const N: usize>(names: [&str; N], counts: [u64; N]) -> Value {

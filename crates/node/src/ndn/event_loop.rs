@@ -2,13 +2,14 @@
 
 use super::crossing::{Crossing, Seat};
 use super::datagram::UdpListener;
+use super::disk::NdnDisk;
 use super::ethernet::{self, Port};
 use super::face_requests::Connecting;
 use super::link::{Connection, Link, SpareBuffers};
 use super::reload::Settings;
 use super::stream::Framed;
 use super::upstream::Upstream;
-use super::{Command, Snapshot};
+use super::{Command, Snapshot, disk};
 use crate::config::NdnConfig;
 use crate::limits;
 use foldhash::fast::FixedState;
@@ -45,6 +46,8 @@ pub(super) struct EventLoop {
     /// The thread that got the last accepted connection.
     pub(super) last_home: usize,
     pub(super) forwarder: Forwarder,
+    /// Behind the Content Store.
+    pub(super) disk: Option<NdnDisk>,
     pub(super) outbox: Outbox,
     /// Room for the sends of a batch; empty in between.
     pub(super) sends: Vec<Send>,
@@ -96,7 +99,7 @@ pub(super) struct EventLoop {
 }
 
 impl EventLoop {
-    pub(super) fn new(config: &NdnConfig, seat: Seat) -> Result<Self, String> {
+    pub(super) fn new(config: &NdnConfig, seat: Seat, disk: Option<NdnDisk>) -> Result<Self, String> {
         let Seat { poll, commands, crossing, start } = seat;
         let shard = crossing.shard;
         let [seed, key0, key1] = crate::entropy::words();
@@ -108,6 +111,9 @@ impl EventLoop {
         forwarder_config.max_packet_bytes = config.largest_packet;
         forwarder_config.started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut forwarder = Forwarder::new(forwarder_config, engine);
+        if let Some(disk) = &disk {
+            forwarder.set_tier(disk::tier(disk, &crossing));
+        }
         if shard.number() == 0 {
             // It tells the others.
             forwarder.set_capacity(Time::ZERO, config.content_store);
@@ -128,6 +134,7 @@ impl EventLoop {
             away: HashMap::default(),
             last_home: 0,
             forwarder,
+            disk,
             outbox: Outbox::new(),
             sends: Vec::new(),
             unix: None,
@@ -278,6 +285,10 @@ impl EventLoop {
                 Command::Ask(ticket, question) => {
                     let report = self.forwarder.report(now, question);
                     self.crossing.port(0).send(Command::Said(ticket, report));
+                }
+                Command::Recalled(ticket, found) => {
+                    self.forwarder.on_recalled(now, ticket, found, &mut self.outbox);
+                    self.post(now, &[]);
                 }
                 Command::Said(ticket, report) => {
                     self.forwarder.on_report(now, ticket, report, &mut self.outbox);

@@ -36,6 +36,7 @@ impl EventLoop {
                 }
                 HostRequest::DestroyFace(face) => self.close(face, Some("destroyed by management".to_owned())),
                 HostRequest::UpdateFace(face) => self.update_face(face),
+                HostRequest::SettleTier { ticket } => self.settle_disk(ticket),
                 HostRequest::Ask { ticket, shard, question } => {
                     self.crossing.port(shard).send(Command::Ask(ticket, question));
                 }

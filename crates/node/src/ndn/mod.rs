@@ -16,6 +16,7 @@
 mod codel;
 mod crossing;
 mod datagram;
+mod disk;
 mod ethernet;
 mod event_loop;
 mod face_requests;
@@ -37,9 +38,12 @@ mod upstream;
 mod websocket;
 
 use crate::config::NdnConfig;
+use crate::disk::Disk;
 use crossing::{Batch, Outgoing, Port, Seat};
 use event_loop::EventLoop;
-use larder_forwarder::{Change, FaceId, FaceStats, PrefixFigures, Question, Report, Stats, add_face_counters};
+use larder_forwarder::{
+    Change, FaceId, FaceStats, PrefixFigures, Question, Recalled, Report, Stats, add_face_counters,
+};
 use larder_policy::{Gauge, JobDone};
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -97,12 +101,15 @@ enum Command {
     Ask(u64, Question),
     /// To the first: the answer.
     Said(u64, Report),
+    /// What the disk tier has read.
+    Recalled(u64, Option<Recalled>),
 }
 
 /// The way to the event loops from other threads.
 #[derive(Clone)]
 pub struct Handle {
     ports: Arc<[Port]>,
+    disk: Option<Disk<disk::Marks>>,
 }
 
 impl Handle {
@@ -136,6 +143,12 @@ impl Handle {
         self.ports[0].send(Command::Reload(Box::new(reload), sender));
         let gone = |_| Err("[ndn]: the NDN thread does not answer".to_owned());
         receiver.recv_timeout(crate::limits::RELOAD_PATIENCE).unwrap_or_else(gone)
+    }
+
+    fn stop_disk(&self) {
+        if let Some(disk) = &self.disk {
+            disk.stop();
+        }
     }
 
     /// Ends the event loops.
@@ -173,8 +186,21 @@ impl Ndn {
     /// One line that names the setting, what is wrong and what to do.
     pub fn start(config: &NdnConfig, ended: impl FnOnce() + Send + 'static) -> Result<Ndn, String> {
         let (ports, seats) = crossing::seats(config.shards()).map_err(|error| format!("[ndn]: {error}"))?;
-        let handle = Handle { ports };
-        let event_loop = |seat: Seat| EventLoop::new(config, seat).map_err(|error| format!("[ndn]: {error}"));
+        let disk = config.disk.as_ref().map(|table| disk::start(&table.behind(config.content_store))).transpose()?;
+        let handle = Handle { ports, disk };
+        Ndn::start_loops(config, handle.clone(), seats, ended).inspect_err(|_| handle.stop_disk())
+    }
+
+    fn start_loops(
+        config: &NdnConfig,
+        handle: Handle,
+        seats: Vec<Seat>,
+        ended: impl FnOnce() + Send + 'static,
+    ) -> Result<Ndn, String> {
+        let event_loop = |seat: Seat| {
+            let event_loop = EventLoop::new(config, seat, handle.disk.clone());
+            event_loop.map_err(|error| format!("[ndn]: {error}"))
+        };
         let mut event_loops = seats.into_iter().map(event_loop).collect::<Result<Vec<_>, _>>()?;
         let (listening, unix) = event_loops[0].listen(config)?;
         let clean_up = |error| {
@@ -211,6 +237,7 @@ impl Ndn {
     pub fn stop(self) {
         self.handle.stop();
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
+        self.handle.stop_disk();
         if let Some(path) = &self.unix {
             let _ = std::fs::remove_file(path);
         }

@@ -1,8 +1,9 @@
 //! The NDN side's figures for the admin server.
 
 use super::{Handle, Snapshot};
+use crate::disk;
 use crate::http::{Metrics, StatusSource};
-use larder_forwarder::{FaceCounters, FaceStats, PrefixFigures, Scope};
+use larder_forwarder::{FaceCounters, FaceStats, PrefixFigures, Scope, TierCounters};
 use larder_units::Ratio;
 use serde_json::{Map, Value, json};
 
@@ -32,6 +33,7 @@ impl StatusSource for Handle {
                 "unverified": store.unverified,
                 "evictions": store.evictions,
                 "by_prefix": by_prefix.iter().map(prefix).collect::<Vec<_>>(),
+                "disk": self.disk.as_ref().map(|disk| disk_status(&stats.tier, disk::status(&disk.figures()))),
             },
             "pit_entries": stats.pit_entries,
             "fib_entries": stats.fib_entries,
@@ -69,6 +71,10 @@ impl StatusSource for Handle {
         let capacity = stats.content_store_capacity_bytes as f64;
         metrics.gauge("larder_ndn_content_store_capacity_bytes", "Bytes that may be stored", capacity);
         metrics.gauge("larder_ndn_content_store_entries", "Data stored now", stats.content_store_entries as f64);
+        if let Some(disk) = &self.disk {
+            disk_metrics(metrics, &stats.tier);
+            disk::metrics("larder_ndn_disk", "Data", metrics, &disk.figures());
+        }
         let figures = gauges.iter().map(|(_, gauge)| (gauge.name, gauge.value));
         metrics.gauges("larder_ndn_policy", "What the Content Store's policy reports of itself", "figure", figures);
         metrics.gauge("larder_ndn_pit_entries", "Interests pending", stats.pit_entries as f64);
@@ -97,6 +103,25 @@ impl StatusSource for Handle {
         let drops = stats.drops.iter().map(|(reason, count)| (reason.label(), count));
         metrics.counters("larder_ndn_dropped_packets", "Packets dropped", "reason", drops);
     }
+}
+
+/// What the disk tier's log says, and what came of Interests that asked it.
+fn disk_status(tier: &TierCounters, log: Value) -> Value {
+    let mut status = log;
+    for (outcome, count) in outcomes(tier) {
+        status[outcome] = json!(count);
+    }
+    status
+}
+
+fn disk_metrics(metrics: &mut Metrics<'_, '_>, tier: &TierCounters) {
+    let help = "Interests that memory did not answer, by what the disk tier did";
+    metrics.counters("larder_ndn_disk_interests", help, "outcome", outcomes(tier).into_iter());
+}
+
+fn outcomes(tier: &TierCounters) -> [(&'static str, u64); 6] {
+    let TierCounters { hits, misses, unfit, failed, late, busy } = *tier;
+    [("hits", hits), ("misses", misses), ("unfit", unfit), ("failed", failed), ("late", late), ("busy", busy)]
 }
 
 fn prefix(figures: &PrefixFigures) -> Value {

@@ -2,6 +2,7 @@
 
 mod bad_peers;
 mod bad_starts;
+mod disk_tier;
 mod large_packets;
 mod lost_frames;
 mod neighbours_unheard;

@@ -192,6 +192,16 @@ elements! {
         used_bytes: Option<u64> = opt(Number, nfd::LARDER_BYTES),
         /// Larder's own: the policy's spec.
         policy: Option<String> = opt(Text, nfd::LARDER_POLICY),
+        /// Larder's own, where there is a second tier on disk: its capacity in bytes.
+        disk_capacity_bytes: Option<u64> = opt(Number, nfd::LARDER_DISK_CAPACITY_BYTES),
+        /// Bytes in use there.
+        disk_used_bytes: Option<u64> = opt(Number, nfd::LARDER_DISK_BYTES),
+        /// Data there.
+        disk_entries: Option<u64> = opt(Number, nfd::LARDER_DISK_ENTRIES),
+        /// Interests that it answered, in memory's stead.
+        disk_hits: Option<u64> = opt(Number, nfd::LARDER_DISK_HITS),
+        /// Interests for names that it did not have either.
+        disk_misses: Option<u64> = opt(Number, nfd::LARDER_DISK_MISSES),
     }
 
     /// Larder's own, an entry of `cs/query`: a cached Data.

@@ -4,7 +4,7 @@
 //! meets most requests. Where several are equally central, each of them stores it, as there. The same admission serves the paper's EgoBetw:
 //! the betweenness is the caller's to compute, of the whole network or of a router's neighbours.
 //!
-//! Admits everything where the engine is told no [`crate::Path`]. Sizes do not matter to it. O(1); no state.
+//! Admits everything where the engine is told no [`crate::Path`]. Sizes do not matter to it. O(1); no state: 0 bytes an object.
 
 use crate::Request;
 use crate::cache::Cache;

@@ -7,7 +7,7 @@
 //! hardly any trace fills a cache; by default the unit is 1 KiB, the size of the common small objects of a CDN, and smaller ones always come
 //! in. Only the admission is here, the order of what is stored is left to the eviction behind.
 //!
-//! O(1); no state.
+//! O(1); no state: 0 bytes an object.
 
 use crate::Request;
 use crate::cache::Cache;

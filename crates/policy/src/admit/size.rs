@@ -1,6 +1,6 @@
 //! Size: admits what is not larger than a fixed threshold. The static form of AdaptSize's Threshold.
 //!
-//! O(1) a request; no state.
+//! O(1) a request; no state: 0 bytes an object.
 
 use crate::Request;
 use crate::cache::Cache;

@@ -2,7 +2,7 @@
 //! Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017, sections 3.1 and 5.3).
 //!
 //! The same rule as [`super::size`], under the paper's name and with its parameter, so that both of its shapes can be written alike:
-//! `threshold(c=64KiB)`, `expsize(c=64KiB)`. O(1); no state.
+//! `threshold(c=64KiB)`, `expsize(c=64KiB)`. O(1); no state: 0 bytes an object.
 
 use super::size::Size;
 use crate::parameters::{Parameter, Preset, Values};

@@ -65,7 +65,7 @@ pub(super) fn node(socket: &Path, up: Option<&Route>, ndn: &str, http: &str) -> 
     let route = route.unwrap_or_default();
     format!(
         "[ndn]\nunix = {socket:?}\ntcp = \"0.0.0.0:6363\"\nudp = \"0.0.0.0:6363\"\nwebsocket = \"\"\ncontent_store = \"512MiB\"\n\
-         {route}{ndn}[http]\n{http}\n[admin]\nlisten = \"\"\n"
+         {ndn}{route}[http]\n{http}\n[admin]\nlisten = \"\"\n"
     )
 }
 

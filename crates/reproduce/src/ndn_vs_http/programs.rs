@@ -24,6 +24,8 @@ pub(super) enum System {
     Squid { levels: u8, tuned: bool },
     /// Larder's node at the server and the top, and at the edges too where there are two levels.
     Larder { levels: u8, faces: Faces },
+    /// The same at two levels over TCP, tuned: every node and `larder put` agree on packets larger than NDN's usual.
+    LarderTuned,
     /// HTTP over NDN: lighttpd behind Larder's far node at the server, NDN nodes at the top and the edges, and a node on each client's host, which wget
     /// asks as its proxy; by reliable datagrams to the edge, as its documentation advises for a bad link.
     Pair,
@@ -49,6 +51,7 @@ impl System {
             System::Squid { levels, tuned: false } => with_levels("Squid, as packaged", levels),
             System::Larder { levels, faces: Faces::Tcp } => with_levels("Larder", levels),
             System::Larder { levels, faces: Faces::Udp } => with_levels("Larder, UDP", levels),
+            System::LarderTuned => "Larder, packets of 64 KiB, 2 levels".into(),
             System::Pair => "wget, Larder's pair".into(),
         }
     }
@@ -68,6 +71,10 @@ const FILE: &str = "file.txt";
 
 /// The `[http]` of a node that only forwards.
 const NO_HTTP: &str = "listen = \"\"";
+
+/// What every node is told under `[ndn]`, and `larder put`, for packets larger than NDN's usual.
+const LARGE_AT_NODES: &str = "largest_packet = \"64KiB\"\n";
+const LARGE_AT_PUT: [&str; 2] = ["--largest-packet", "64KiB"];
 
 /// Whether the programs and their configurations are there.
 pub(super) fn check_installed() -> Result<(), Error> {
@@ -179,16 +186,8 @@ impl Site {
                 }
             }
             System::Pair => self.start_pair(clients)?,
-            System::Larder { levels, faces } => {
-                self.start_node("server", None)?;
-                self.wait_for_all()?;
-                self.start_put()?;
-                self.start_node("top", Some(("server", faces)))?;
-                self.wait_for_all()?;
-                for cluster in (0..CLUSTERS).filter(|_| levels > 1) {
-                    self.start_node(&edge(cluster), Some(("top", faces)))?;
-                }
-            }
+            System::Larder { levels, faces } => self.start_larder(levels, faces, "", &[])?,
+            System::LarderTuned => self.start_larder(2, Faces::Tcp, LARGE_AT_NODES, &LARGE_AT_PUT)?,
         }
         self.wait_for_all()?;
         if system == System::Pair {
@@ -263,7 +262,11 @@ impl Site {
             System::Lighttpd { .. } => (wget(None), None),
             System::Pair => (wget(Some(Ipv4Addr::LOCALHOST)), None),
             System::Squid { levels, .. } => (wget(Some(self.address(&above(levels))?)), None),
-            System::Larder { levels, faces } => {
+            System::Larder { .. } | System::LarderTuned => {
+                let (levels, faces) = match system {
+                    System::Larder { levels, faces } => (levels, faces),
+                    _ => (2, Faces::Tcp),
+                };
                 let words = [&*this_binary()?, "get", "/repo/file", "--retries", "100"].map(Into::into).into();
                 (words, Some(faces.uri(self.address(&above(levels))?)))
             }
@@ -300,10 +303,10 @@ impl Site {
         );
         self.start_node_with("server", None, &gateway, NO_HTTP, 6363)?;
         self.wait_for_all()?;
-        self.start_node("top", Some(("server", Faces::Tcp)))?;
+        self.start_node("top", Some(("server", Faces::Tcp)), "")?;
         self.wait_for_all()?;
         for cluster in 0..CLUSTERS {
-            self.start_node(&edge(cluster), Some(("top", Faces::Tcp)))?;
+            self.start_node(&edge(cluster), Some(("top", Faces::Tcp)), "")?;
         }
         self.wait_for_all()?;
         let http = format!("listen = \"127.0.0.1:3128\"\n[http.upstream]\nndn = \"/far\"\nsecret = {secret:?}");
@@ -315,10 +318,23 @@ impl Site {
         Ok(())
     }
 
+    /// NDN from `larder put` at the server to the lowest level, with this under every node's `[ndn]`.
+    fn start_larder(&mut self, levels: u8, faces: Faces, ndn: &str, put: &[&str]) -> Result<(), Error> {
+        self.start_node("server", None, ndn)?;
+        self.wait_for_all()?;
+        self.start_put(put)?;
+        self.start_node("top", Some(("server", faces)), ndn)?;
+        self.wait_for_all()?;
+        for cluster in (0..CLUSTERS).filter(|_| levels > 1) {
+            self.start_node(&edge(cluster), Some(("top", faces)), ndn)?;
+        }
+        Ok(())
+    }
+
     /// A node that only forwards.
-    fn start_node(&mut self, host: &str, up: Option<(&str, Faces)>) -> Result<(), Error> {
+    fn start_node(&mut self, host: &str, up: Option<(&str, Faces)>, ndn: &str) -> Result<(), Error> {
         let up = up.map(|(up, faces)| Ok::<_, Error>(Route { to: faces.uri(self.address(up)?), reliable: false }));
-        self.start_node_with(host, up.transpose()?, "", NO_HTTP, 6363)
+        self.start_node_with(host, up.transpose()?, ndn, NO_HTTP, 6363)
     }
 
     /// A node with more under `[ndn]` and with this `[http]`, which serves once it listens on `port`; nodes that it has routes to serve already.
@@ -335,11 +351,11 @@ impl Site {
         self.start(host, &this_binary()?, &["run", &file.display().to_string()], port)
     }
 
-    fn start_put(&mut self) -> Result<(), Error> {
+    fn start_put(&mut self, words: &[&str]) -> Result<(), Error> {
         let host = self.bed.spec().host("server")?;
         let transport = format!("unix://{}", self.path("server.sock").display());
         let mut put = self.bed.command(host, &this_binary()?);
-        put.args(["put", "/repo/file"]).arg(self.path(FILE)).env("NDN_CLIENT_TRANSPORT", transport);
+        put.args(["put", "/repo/file"]).arg(self.path(FILE)).args(words).env("NDN_CLIENT_TRANSPORT", transport);
         // It says when it is ready; to ask for the file would fill the server's cache.
         let mut ask = Command::new("grep");
         ask.args(["--quiet", "^serving"]).arg(self.log(self.running.len()));

@@ -40,8 +40,20 @@ use larder_packet::LpHeader;
 use larder_units::Time;
 use std::time::Duration;
 
+/// A copy of an algorithm with its state: to go back to where a sign of congestion proves to have been none.
+pub trait Snapshot {
+    /// The copy.
+    fn snapshot(&self) -> Box<dyn CongestionControl>;
+}
+
+impl<T: CongestionControl + Clone + 'static> Snapshot for T {
+    fn snapshot(&self) -> Box<dyn CongestionControl> {
+        Box::new(self.clone())
+    }
+}
+
 /// A congestion control algorithm of a consumer.
-pub trait CongestionControl: Send {
+pub trait CongestionControl: Snapshot + Send {
     /// Interests that may be in flight now, at least 1; `usize::MAX` where the rate alone limits them.
     fn window(&self) -> usize;
 

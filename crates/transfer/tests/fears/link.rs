@@ -21,6 +21,8 @@ pub struct Link {
     pub loss: f64,
     pub duplicates: f64,
     pub bottleneck: Option<Bottleneck>,
+    /// What would arrive between these times waits for the second: a TCP connection below that recovers from a loss.
+    pub stall: Option<[Time; 2]>,
 }
 
 /// The producer's side sends one packet after the other.
@@ -46,7 +48,7 @@ impl Bottleneck {
 impl Default for Link {
     fn default() -> Self {
         let delay = Duration::from_millis(5);
-        Link { seed: 1, delay, jitter: Duration::ZERO, loss: 0.0, duplicates: 0.0, bottleneck: None }
+        Link { seed: 1, delay, jitter: Duration::ZERO, loss: 0.0, duplicates: 0.0, bottleneck: None, stall: None }
     }
 }
 
@@ -137,6 +139,7 @@ impl Wire {
 
     fn push(&mut self, leaves: Time, packet: Packet) {
         let at = leaves + self.link.delay + self.link.jitter.mul_f64(self.chance.unit());
+        let at = self.link.stall.filter(|[from, to]| (*from..*to).contains(&at)).map_or(at, |[_, to]| to);
         self.sent += 1;
         self.queue.push(Reverse(OnItsWay { at, number: self.sent, packet }));
     }

@@ -1,7 +1,8 @@
 //! Fear: a transfer leaves the link idle, floods it, or sends again what was not lost.
 
 use crate::link::{Bottleneck, Link, Outcome, bytes, fetcher, fetcher_with, publisher, run, serve};
-use larder_transfer::{Clock, CongestionSpec, FetchOptions};
+use larder_transfer::{Clock, CongestionSpec, FetchOptions, FetchStats};
+use larder_units::Time;
 use std::time::Duration;
 
 const SEGMENT: usize = 1000;
@@ -35,6 +36,23 @@ fn marks_keep_the_queue_short() {
     assert_eq!(outcome.stats.retransmissions, 0);
     assert!(outcome.stats.reductions > 0);
     assert!(outcome.mean_rtt < Duration::from_millis(60), "{:?}", outcome.mean_rtt);
+}
+
+/// Of its start, and in full flight; beside it, the same transfer without a stall.
+#[test]
+fn a_way_that_stalls_is_taken_for_one_that_loses() {
+    for from in [45, 400, 3000] {
+        let stall = [from, from + 600].map(Time::from_millis);
+        let fetch = |stall| {
+            let link = Link { delay: Duration::from_millis(20), bottleneck: Some(ROOMY), stall, ..Link::default() };
+            let segments = serve(publisher(bytes(10_000 * SEGMENT), SEGMENT));
+            run(fetcher("/file", FetchOptions::default()), segments, link)
+        };
+        let (stalled, smooth) = (fetch(Some(stall)), fetch(None));
+        let FetchStats { time_outs, retransmissions, early_time_outs, .. } = stalled.stats;
+        assert!(time_outs > 0 && early_time_outs == 1 && retransmissions <= 2, "{from} ms: {:?}", stalled.stats);
+        assert!(stalled.elapsed < smooth.elapsed + Duration::from_millis(700), "{from} ms: {:?}", stalled.elapsed);
+    }
 }
 
 #[test]

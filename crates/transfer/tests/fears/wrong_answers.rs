@@ -133,6 +133,19 @@ fn the_largest_segment_fits_and_one_byte_more_is_refused() {
     }
 }
 
+/// The fear: a segment for nodes that take more is cut to what all nodes take, or passes what these take.
+#[test]
+fn larger_packets_are_made_where_they_are_asked_for_and_nowhere_else() {
+    let publish = |segment_bytes| {
+        let options = PublishOptions { largest_packet: 64 << 10, segment_bytes, ..PublishOptions::default() };
+        Publisher::new("/file".parse().unwrap(), 1, vec![0; 200_000], Box::new(DigestSigner), options)
+    };
+    let Err(PublishError::SegmentSize { largest, .. }) = publish(64 << 10).map(|_| ()) else { panic!("it fits") };
+    let (_, wire) = ask(&mut publish(largest).unwrap(), "/file/v=1/seg=1", false);
+    // Less by what lengths beyond 65,535 take more.
+    assert!(((64 << 10) - 4..=64 << 10).contains(&wire.len()), "{}", wire.len());
+}
+
 #[test]
 fn a_signature_that_varies_in_length_never_passes_the_packet_limit() {
     let name: Name = "/file".parse().unwrap();

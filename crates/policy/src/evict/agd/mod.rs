@@ -33,7 +33,7 @@
 //! Choice of p: [`tuner`]. A sample of 1/8 of the objects, halved each time that a shadow would hold more than 4,096 of them, doubled again
 //! where it would hold fewer than 512, and shadow caches with that share of the capacity, which order the classes that the cache has found. Every 512 sampled requests, each rung's lead over the rung in use grows by the difference of
 //! their hits, less 0.0005 of the requests, and never falls below 0; at 60 the rung is taken and all leads start anew. Where the cache itself has lost 512 hits of the
-//! sample against one rung, that is taken, and eight times the lead asked for, which fades: traffic to and fro is not followed for long.
+//! sample (and an eighth of all that it has lost or won) against one rung, that is taken, and eight times the lead asked for, which fades: traffic to and fro is not followed for long.
 //!
 //! # Cost
 //! O(1) a request, amortised: who is due first stands at the root of a tree of minima over the 256 classes; at most 256 objects counted to judge
@@ -50,7 +50,7 @@
 //!
 //! # What falls short
 //! * As fast as S3-FIFO it is not where it stores many more objects: four fifths of its speed to a sixth more, see `docs/agd.md`.
-//! * Who asks for more than is stored in turn, and back, sends p to and fro until that is found to lose: half a point to three below LRU (`docs/agd.md`).
+//! * Who asks for more than is stored in turn, and back, sends p to and fro until that is found to lose: half a point to one and a half below LRU (`docs/agd.md`).
 //! * A loop larger than the cache is kept in part once p = 8 is found (.82 of 1.2 caches); beside other traffic, less of it (`docs/agd.md`).
 //! * Short traces end before p is found: CloudPhysics' 114,000 requests have .307 where p = 8 has .312.
 //! * Objects larger than a shadow are not in the sample's game; with few large objects the shadows are noisy, and p may rest a rung from the best.

@@ -23,6 +23,8 @@ const LEAD: f64 = 60.0;
 /// What the cache may lose against one power before it is said to follow too eagerly, in hits of the sample: two points of some [`MEMORY`] decisions. What is learnt late
 /// where traffic changes now and then costs less.
 const LOSS: f64 = 512.0;
+/// And this share of all that was lost or won against it meanwhile: who stays on a sawtooth is behind and ahead by turns, and is not wrong.
+const LOST: f64 = 0.125;
 /// What stays of losses at each decision: those of the last hundred count.
 const MEMORY: f64 = 0.99;
 /// By how much the lead asked for grows at such a loss, and at most.
@@ -48,6 +50,8 @@ pub(super) struct Tuner {
     leads: [f64; RUNGS],
     /// By how many it has been better than the cache itself, lately.
     losses: [f64; RUNGS],
+    /// The same without signs: what it has been better or worse.
+    swings: [f64; RUNGS],
     /// The lead that is asked for, from [`LEAD`] to [`MOST_LEAD`].
     asked: f64,
 }
@@ -65,6 +69,7 @@ impl Tuner {
             score: 0.0,
             leads: [0.0; RUNGS],
             losses: [0.0; RUNGS],
+            swings: [0.0; RUNGS],
             asked: LEAD,
         }
     }
@@ -120,14 +125,16 @@ impl Tuner {
         let mean = self.weight / DECISION as f64;
         for (rung, score) in scores.into_iter().enumerate() {
             self.leads[rung] = (self.leads[rung] + (score - reference) / mean).max(0.0);
-            self.losses[rung] = self.losses[rung] * MEMORY + (score - self.score) / mean;
+            let lost = (score - self.score) / mean;
+            self.losses[rung] = self.losses[rung] * MEMORY + lost;
+            self.swings[rung] = self.swings[rung] * MEMORY + lost.abs();
         }
         self.waiting.clear();
         self.weight = 0.0;
         self.score = 0.0;
         self.asked = (self.asked * TRUST).max(LEAD);
         let (best, loss) = most(&self.losses);
-        if loss > LOSS {
+        if loss > LOSS.max(LOST * self.swings[best]) {
             self.asked = (self.asked * CAUTION).min(MOST_LEAD);
             self.losses = [0.0; RUNGS];
             return self.change_to(best);
@@ -154,6 +161,7 @@ impl Tuner {
         self.score = 0.0;
         self.leads = [0.0; RUNGS];
         self.losses = [0.0; RUNGS];
+        self.swings = [0.0; RUNGS];
     }
 }
 

@@ -1,0 +1,171 @@
+//! The way of an Interest through the second tier of the Content Store (`tier.rs`).
+//!
+//! It pends as any other, with an out-record to the Content Store instead of an upstream, so that others may wait for the same, and the strategy is not
+//! asked. What is read comes the way of all Data and answers all who wait. A read that fails, or brings something else than was asked for, or takes longer
+//! than [`RECALL_PATIENCE`], sends the Interest on to the strategy, as if it had come now. An entry that waits for the tier has no other out-record.
+//!
+//! The tier counts as a cache of its own above this one: memory's policy judges what is read as what comes from upstream.
+
+use super::Forwarder;
+use super::decision::Asked;
+use super::interest::is_waiting;
+use super::reception::{Arrival, check_size, is_localhost};
+use crate::face::FaceId;
+use crate::limits::{RECALL_PATIENCE, RECALLED_BYTES, RECALLS};
+use crate::name_hash::Hashed;
+use crate::outbox::Outbox;
+use crate::pit::OutRecord;
+use crate::tier::{Recall, Recalled, Record, SecondTier, TierCounters};
+use bytes::Bytes;
+use larder_packet::{Data, Interest};
+use larder_units::Time;
+use std::collections::BTreeMap;
+
+/// The tier, and what is being read there.
+pub(crate) struct Tier {
+    pub(crate) host: Box<dyn SecondTier>,
+    /// By ticket; so the one that was asked for first stands first.
+    reads: BTreeMap<u64, Read>,
+    next_ticket: u64,
+    most: usize,
+    pub(crate) counters: TierCounters,
+}
+
+/// An Interest whose answer is being read.
+struct Read {
+    packet: Bytes,
+    hash: u64,
+    from: FaceId,
+    nonce: u32,
+    mark: Option<u64>,
+    until: Time,
+}
+
+impl Forwarder {
+    /// Puts a second tier behind the Content Store.
+    pub fn set_tier(&mut self, host: Box<dyn SecondTier>) {
+        let most = (RECALLED_BYTES / self.max_packet_bytes).clamp(1, RECALLS);
+        let (reads, counters) = (BTreeMap::new(), TierCounters::default());
+        self.tier = Some(Box::new(Tier { host, reads, next_ticket: 0, most, counters }));
+    }
+
+    /// Asks the tier for a pending Interest. True where that waits for the tier now, and no strategy is to be asked.
+    pub(super) fn recall(&mut self, arrival: &Arrival, asked: &Asked<'_>) -> bool {
+        let Some(tier) = &mut self.tier else { return false };
+        let Asked { slot, interest, nonce, .. } = *asked;
+        let entry = self.pit.entry_mut(slot);
+        if let Some(record) = entry.out_records.first() {
+            return record.face == FaceId::CONTENT_STORE;
+        }
+        let (name, _) = interest.name.strip_implicit_digest();
+        let hash = entry.name_hash();
+        let is_asked = self.content_store.serves && arrival.next_hop.is_none() && !is_localhost(name);
+        // What memory has of the name, and what was not fresh enough or had another digest, is what the tier has.
+        if !is_asked || self.content_store.exact(hash, name).is_some() {
+            return false;
+        }
+        let ticket = tier.next_ticket;
+        let recall = if tier.reads.len() < tier.most { tier.host.recall(name, ticket) } else { Recall::Busy };
+        match recall {
+            Recall::Absent => tier.counters.misses += 1,
+            Recall::Busy => tier.counters.busy += 1,
+            Recall::Reading => {
+                let Arrival { now, face: from, mark, .. } = *arrival;
+                let until = now + RECALL_PATIENCE;
+                let packet = Bytes::copy_from_slice(interest.wire);
+                tier.next_ticket += 1;
+                tier.reads.insert(ticket, Read { packet, hash, from, nonce, mark, until });
+                entry.out_records.push(OutRecord {
+                    face: FaceId::CONTENT_STORE,
+                    nonce,
+                    hop_limit: interest.hop_limit,
+                    sent: now,
+                    expires: until,
+                    nacked: None,
+                    held: false,
+                });
+            }
+        }
+        recall == Recall::Reading
+    }
+
+    /// What came of a [`SecondTier::recall`]; nothing where the read failed.
+    pub fn on_recalled(&mut self, now: Time, ticket: u64, found: Option<Recalled>, out: &mut Outbox) {
+        out.clear();
+        self.clock = now;
+        let Some(read) = self.tier.as_mut().and_then(|tier| tier.reads.remove(&ticket)) else { return };
+        if self.answer_from_tier(now, &read, found, out).is_none() {
+            self.go_on(now, &read, out);
+        }
+        self.count_sends(0, &[], out);
+    }
+
+    /// Gives up what is not read in time.
+    pub(super) fn give_up_reads(&mut self, now: Time, out: &mut Outbox) {
+        while let Some(tier) = &mut self.tier
+            && let Some(first) = tier.reads.first_entry().filter(|first| first.get().until <= now)
+        {
+            let read = first.remove();
+            tier.counters.late += 1;
+            self.go_on(now, &read, out);
+        }
+    }
+
+    /// `None` where this is no answer.
+    fn answer_from_tier(&mut self, now: Time, read: &Read, found: Option<Recalled>, out: &mut Outbox) -> Option<()> {
+        let unix_millis = self.unix_millis(now);
+        let interest = Interest::decode(&read.packet).ok()?;
+        let (name, digest) = interest.name.strip_implicit_digest();
+        let tier = self.tier.as_mut()?;
+        let still_there = |found: &Recalled| tier.host.holds(name, found.position);
+        let record = found.filter(still_there).and_then(|found| Record::decode(&found.record));
+        let data = record.as_ref().and_then(|record| Data::decode(&record.wire).ok()).filter(|data| data.name == name);
+        let (Some(record), Some(mut data)) = (record.as_ref(), data) else {
+            tier.counters.failed += 1;
+            return None;
+        };
+        data.freshness = record.fresh_for(unix_millis);
+        let fits = (!interest.must_be_fresh || data.freshness.is_some())
+            && digest.is_none_or(|digest| data.implicit_digest() == digest)
+            && check_size(data.wire, self.max_packet_bytes).is_ok()
+            && self.content_store.serves;
+        if !fits {
+            tier.counters.unfit += 1;
+            return None;
+        }
+        let arrival =
+            Arrival { face: FaceId::CONTENT_STORE, no_cache: false, ..Arrival::internal(now, record.wire.clone()) };
+        // Where nobody waits any more, nobody misses it.
+        let is_answer = self.on_data(&arrival, &data, read.hash, out).is_ok();
+        if let Some(tier) = self.tier.as_mut().filter(|_| is_answer) {
+            tier.counters.hits += 1;
+        }
+        Some(())
+    }
+
+    /// The tier does not answer: the Interest goes where it would have gone without it, if somebody still waits.
+    fn go_on(&mut self, now: Time, read: &Read, out: &mut Outbox) {
+        let Ok(interest) = Interest::decode(&read.packet) else { return };
+        let Some(slot) = self.pit.find(read.hash, &interest) else { return };
+        let entry = self.pit.entry_mut(slot);
+        // It may be another Interest for the same, which came when the first was over.
+        if !entry.waits_for_tier() || entry.out_records[0].nonce != read.nonce {
+            return;
+        }
+        entry.out_records.clear();
+        if !is_waiting(now, entry) {
+            return;
+        }
+        let lifetime = entry.last_expiry().since(now);
+        let arrival = Arrival { face: read.from, mark: read.mark, ..Arrival::internal(now, read.packet.clone()) };
+        let asked = Asked { slot, interest: &interest, hashed: Hashed::default(), nonce: read.nonce, lifetime };
+        self.decide(&arrival, &asked, out, |strategy, decision| strategy.on_interest(decision));
+    }
+}
+
+impl Tier {
+    /// When the next read is given up.
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        self.reads.first_key_value().map(|(_, read)| read.until)
+    }
+}

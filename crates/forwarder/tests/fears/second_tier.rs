@@ -1,0 +1,701 @@
+//! The fears of the Content Store's second tier: what it had is lost, or what was erased or replaced comes back; it serves what is not fresh, or another
+//! digest, or what must not be stored; somebody waits for a disk that hangs, or is asked twice, or not at all.
+//!
+//! The tier is the log that the node has, over a disk in memory whose reads come when the test says.
+
+use crate::world::{Packet, Sent, World, command, data, faces, interest, response};
+use larder_disk::{Geometry, Identity, Log, Lookup, MemoryStorage, Verdict};
+use larder_forwarder::{
+    Config, EraseMarks, FaceId, Forwarder, HostRequest, Recall, Recalled, Report, SecondTier, TierCounters, TierFigures,
+};
+use larder_packet::{ControlParameters, ControlResponse, Data, LpHeader, Name, NameRef, encode_lp};
+use larder_policy::Engine;
+use larder_units::{ByteSize, Stream, Streams, Time};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+#[derive(Default)]
+struct Marks(EraseMarks);
+
+impl larder_disk::Marks for Marks {
+    fn add(&mut self, position: u64, mark: &[u8]) {
+        self.0.add(position, mark);
+    }
+
+    fn verdict(&self, position: u64, key: &[u8], _: &[u8]) -> Verdict {
+        if self.0.erased(position, key) { Verdict::Gone } else { Verdict::Untouched }
+    }
+
+    fn retire(&mut self, before: u64) {
+        self.0.retire(before);
+    }
+
+    fn clear(&mut self) {
+        self.0 = EraseMarks::default();
+    }
+}
+
+/// The log, and what is being read of it.
+struct Shelf {
+    log: Log<Marks>,
+    storage: Arc<MemoryStorage>,
+    reads: VecDeque<(u64, Lookup)>,
+    now: Time,
+}
+
+impl Shelf {
+    fn on(storage: &Arc<MemoryStorage>) -> Arc<Mutex<Shelf>> {
+        let geometry = Geometry::new(1 << 16, 16).unwrap();
+        let config = larder_disk::Config { geometry, policy: "fifo".parse().unwrap(), queue_bytes: 1 << 18 };
+        let identity = Identity { id: 7, hash_key: [7; 16] };
+        let (log, _) =
+            Log::open(&**storage, &config, identity, Marks::default(), &Streams::new(1), Time::ZERO).unwrap();
+        Arc::new(Mutex::new(Shelf { log, storage: storage.clone(), reads: VecDeque::new(), now: Time::ZERO }))
+    }
+
+    /// Everything goes to the disk.
+    fn write(&mut self) {
+        let ticket = self.log.settle(self.now);
+        while let Some(job) = self.log.job(self.now) {
+            let done = job.run(&*self.storage);
+            self.log.complete(done, self.now);
+        }
+        assert!(self.log.is_settled(ticket));
+    }
+
+    fn read(&mut self, lookup: &Lookup) -> Option<Recalled> {
+        let found = lookup.run(&*self.storage, lookup.room());
+        let found = self.log.finish(lookup, found)?;
+        Some(Recalled { record: found.value, position: found.position })
+    }
+}
+
+/// The forwarder's side of it.
+struct Side(Arc<Mutex<Shelf>>);
+
+impl SecondTier for Side {
+    fn recall(&mut self, name: NameRef<'_>, ticket: u64) -> Recall {
+        let mut shelf = lock(&self.0);
+        let now = shelf.now;
+        if !shelf.log.request(name.as_bytes(), now) {
+            return Recall::Absent;
+        }
+        let lookup = shelf.log.look_up(name.as_bytes(), None).unwrap();
+        shelf.reads.push_back((ticket, lookup));
+        Recall::Reading
+    }
+
+    fn put(&mut self, name: NameRef<'_>, record: bytes::Bytes) {
+        let mut shelf = lock(&self.0);
+        let now = shelf.now;
+        shelf.log.put(name.as_bytes(), 0, [record, bytes::Bytes::new()], now);
+    }
+
+    fn erase(&mut self, prefix: NameRef<'_>) {
+        let mut shelf = lock(&self.0);
+        let now = shelf.now;
+        match prefix.is_empty() {
+            true => shelf.log.clear(now),
+            false => shelf.log.mark(prefix.as_bytes().to_vec().into(), now),
+        }
+    }
+
+    fn holds(&self, name: NameRef<'_>, position: u64) -> bool {
+        let shelf = lock(&self.0);
+        let key = name.as_bytes();
+        shelf.log.is_current(key, position) && !shelf.log.marks().0.erased(position, key)
+    }
+
+    fn figures(&self) -> TierFigures {
+        TierFigures { entries: lock(&self.0).log.engine().len(), ..TierFigures::default() }
+    }
+}
+
+fn lock(shelf: &Mutex<Shelf>) -> MutexGuard<'_, Shelf> {
+    shelf.lock().unwrap()
+}
+
+/// A forwarder with a tier, a consumer and a producer of `/a`.
+struct Place {
+    world: World,
+    storage: Arc<MemoryStorage>,
+    shelf: Arc<Mutex<Shelf>>,
+    consumer: FaceId,
+    producer: FaceId,
+}
+
+/// Room for two packets of these tests, which have some 100 bytes, in memory.
+const SMALL: ByteSize = ByteSize::from_bytes(600);
+
+impl Place {
+    fn new() -> Place {
+        Place::on(Arc::default(), Duration::from_secs(1_000_000))
+    }
+
+    /// As the node starts, `since_1970`.
+    fn on(storage: Arc<MemoryStorage>, since_1970: Duration) -> Place {
+        let streams = Streams::new(1);
+        let engine = Engine::new(&"lru".parse().unwrap(), SMALL, &streams).unwrap();
+        let mut config = Config::new([1, 2], streams);
+        config.started = since_1970;
+        let mut world = World::of(Forwarder::new(config, engine));
+        let shelf = Shelf::on(&storage);
+        world.forwarder.set_tier(Box::new(Side(shelf.clone())));
+        let (consumer, producer) = (world.local(), world.local());
+        world.route("/a", producer, 1);
+        Place { world, storage, shelf, consumer, producer }
+    }
+
+    /// After a crash: what the disk has not been given is lost.
+    fn restarted(&self, since_1970: Duration) -> Place {
+        Place::on(self.storage.clone(), since_1970)
+    }
+
+    fn counters(&self) -> TierCounters {
+        self.world.forwarder.stats().tier
+    }
+
+    /// The producer answers an Interest that nothing here answers.
+    fn fetch(&mut self, name: &str, content: &[u8], freshness: Option<Duration>) {
+        let sent = self.world.interest(self.consumer, name, nonce());
+        assert_eq!(faces(&sent), [self.producer], "{name} {sent:?}");
+        let sent = self.world.sent(self.producer, data(name, content, freshness));
+        assert_eq!(faces(&sent), [self.consumer]);
+    }
+
+    /// Other Data takes the place of all that is in memory.
+    fn fill_memory(&mut self) {
+        for other in 0..4 {
+            self.fetch(&format!("/a/other/{}", nonce()), &[other; 20], None);
+        }
+    }
+
+    /// The oldest read is done.
+    fn deliver(&mut self) -> Vec<Sent> {
+        let (ticket, found) = {
+            let mut shelf = lock(&self.shelf);
+            let (ticket, lookup) = shelf.reads.pop_front().expect("a read");
+            (ticket, shelf.read(&lookup))
+        };
+        self.recalled(ticket, found)
+    }
+
+    fn recalled(&mut self, ticket: u64, found: Option<Recalled>) -> Vec<Sent> {
+        self.world.forwarder.on_recalled(self.world.now, ticket, found, &mut self.world.outbox);
+        self.world.collect(&[])
+    }
+
+    /// Asks, and the tier reads what it is asked for.
+    fn ask(&mut self, name: &str) -> Vec<Sent> {
+        let sent = self.world.interest(self.consumer, name, nonce());
+        if sent.is_empty() { self.deliver() } else { sent }
+    }
+
+    fn is_reading(&self) -> bool {
+        !lock(&self.shelf).reads.is_empty()
+    }
+
+    fn erase(&mut self, prefix: &str) -> ControlResponse {
+        let parameters = ControlParameters { name: Some(prefix.parse().unwrap()), ..Default::default() };
+        let sent = self.world.sent(self.consumer, command("cs", "erase", &parameters, nonce()));
+        assert!(sent.is_empty(), "answered before it lasts");
+        let Some(HostRequest::SettleTier { ticket }) = self.world.requests.pop() else { panic!("not settled") };
+        lock(&self.shelf).write();
+        let World { forwarder, now, outbox, .. } = &mut self.world;
+        forwarder.on_report(*now, ticket, Report::Settled(Ok(())), outbox);
+        response(&self.world.collect(&[]), self.consumer)
+    }
+}
+
+/// Another one every time.
+fn nonce() -> u32 {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static LAST: AtomicU32 = AtomicU32::new(1 << 20);
+    LAST.fetch_add(1, Ordering::Relaxed)
+}
+
+fn contents(sent: &[Sent]) -> Vec<(FaceId, Vec<u8>)> {
+    let content = |sent: &Sent| match &sent.packet {
+        Packet::Data { content, .. } => (sent.face, content.clone()),
+        other => panic!("{other:?}"),
+    };
+    sent.iter().map(content).collect()
+}
+
+#[test]
+fn what_memory_let_go_or_a_restart_took_is_fetched_again() {
+    let mut place = Place::new();
+    place.fetch("/a/b", b"kept", None);
+    place.fill_memory();
+    assert_eq!(contents(&place.ask("/a/b")), [(place.consumer, b"kept".to_vec())]);
+    // From memory now.
+    assert_eq!(contents(&place.world.interest(place.consumer, "/a/b", nonce())), [(place.consumer, b"kept".to_vec())]);
+    assert_eq!(place.counters(), TierCounters { hits: 1, misses: 5, ..TierCounters::default() });
+    lock(&place.shelf).write();
+    let mut place = place.restarted(Duration::from_secs(1_000_060));
+    assert_eq!(contents(&place.ask("/a/b")), [(place.consumer, b"kept".to_vec())]);
+    assert_eq!(place.world.forwarder.waiting(), 0);
+}
+
+#[test]
+fn somebody_of_those_who_wait_gets_nothing_or_is_sent_upstream() {
+    let mut place = Place::new();
+    place.fetch("/a/b", b"kept", None);
+    place.fill_memory();
+    let other = place.world.local();
+    assert!(place.world.interest(place.consumer, "/a/b", 1).is_empty());
+    assert!(place.world.interest(other, "/a/b", 2).is_empty());
+    // Repeated, as consumers do.
+    assert!(place.world.interest(place.consumer, "/a/b", 3).is_empty());
+    assert_eq!(lock(&place.shelf).reads.len(), 1);
+    let mut got = contents(&place.deliver());
+    got.sort();
+    assert_eq!(got, [(place.consumer, b"kept".to_vec()), (other, b"kept".to_vec())]);
+    assert_eq!((place.world.forwarder.waiting(), place.world.forwarder.stats().pit_entries), (0, 0));
+}
+
+#[test]
+fn a_read_that_fails_is_the_end_of_it() {
+    let mut place = Place::new();
+    place.fetch("/a/b", b"kept", None);
+    place.fill_memory();
+    lock(&place.shelf).write();
+    // The sector that it is in is bad from now on.
+    assert!(place.world.interest(place.consumer, "/a/b", 1).is_empty());
+    let (ticket, _) = lock(&place.shelf).reads.pop_front().unwrap();
+    let sent = place.recalled(ticket, None);
+    assert_eq!(faces(&sent), [place.producer]);
+    assert!(matches!(sent[0].packet, Packet::Interest { nonce: 1, .. }));
+    assert_eq!(contents(&place.world.data(place.producer, "/a/b")), [(place.consumer, b"content".to_vec())]);
+    assert_eq!(place.counters().failed, 1);
+    // Without a route, it is refused.
+    place.fill_memory();
+    place.world.forwarder.remove_route(&"/a".parse().unwrap(), place.producer, 255);
+    assert!(place.world.interest(place.consumer, "/a/b", 2).is_empty());
+    let (ticket, _) = lock(&place.shelf).reads.pop_front().unwrap();
+    assert!(matches!(place.recalled(ticket, None)[..], [Sent { packet: Packet::Nack { nonce: 2, .. }, .. }]));
+    // Bytes that are none of what was put.
+    let (rotten, position) = (vec![0xff; 40].into(), 0);
+    assert!(place.world.interest(place.consumer, "/a/b", 4).is_empty());
+    let (ticket, _) = lock(&place.shelf).reads.pop_front().unwrap();
+    let sent = place.recalled(ticket, Some(Recalled { record: rotten, position }));
+    assert!(matches!(sent[..], [Sent { packet: Packet::Nack { nonce: 4, .. }, .. }]));
+}
+
+#[test]
+fn a_slow_disk_stops_somebody() {
+    let mut place = Place::new();
+    place.fetch("/a/b", b"kept", None);
+    place.fill_memory();
+    assert!(place.world.interest(place.consumer, "/a/b", 1).is_empty());
+    assert!(place.world.pass(Duration::from_millis(99)).is_empty());
+    assert_eq!(faces(&place.world.pass(Duration::from_millis(1))), [place.producer]);
+    // Too late, and for another Interest of the same name.
+    assert!(place.deliver().is_empty());
+    assert_eq!(contents(&place.world.data(place.producer, "/a/b")), [(place.consumer, b"content".to_vec())]);
+    assert_eq!(place.counters().late, 1);
+    // A short life ends in time too, and no strategy takes the tier for a next hop.
+    place.fill_memory();
+    let short = interest("/a/b", 5).lifetime(Duration::from_millis(20)).build();
+    assert!(place.world.sent(place.consumer, short).is_empty());
+    assert!(place.world.pass(Duration::from_millis(30)).is_empty());
+    assert_eq!(place.world.forwarder.waiting(), 0);
+    assert!(place.deliver().is_empty());
+    assert!(place.world.pass(Duration::from_secs(1)).is_empty());
+    assert_eq!(place.world.forwarder.next_timeout(), None);
+}
+
+#[test]
+fn reads_pile_up() {
+    let mut place = Place::new();
+    let most = larder_forwarder::limits::RECALLED_BYTES / larder_forwarder::limits::MAX_PACKET_BYTES;
+    // One record is enough: each CanBePrefix, MustBeFresh and hint makes an Interest of its own, and so do implicit digests.
+    place.fetch("/a/b", b"kept", None);
+    place.fill_memory();
+    let digest = |number: usize| format!("/a/b/sha256digest={number:064x}");
+    let mut asked = 0;
+    while place.world.interest(place.consumer, &digest(asked), nonce()).is_empty() {
+        asked += 1;
+        assert!(asked <= most, "no bound");
+        if asked % 8 == 0 {
+            // The PIT bounds the Interests for one name too: others' turn.
+            break;
+        }
+    }
+    assert!(place.is_reading());
+    let reading = lock(&place.shelf).reads.len();
+    assert_eq!(reading, asked);
+    // None of them is what was asked for.
+    while place.is_reading() {
+        assert_eq!(faces(&place.deliver()), [place.producer]);
+    }
+    assert_eq!(place.counters().unfit, asked as u64);
+}
+
+#[test]
+fn another_digest_or_stale_data_is_served() {
+    let mut place = Place::new();
+    let wire = data("/a/b", b"kept", Some(Duration::from_secs(10)));
+    let digest = Data::decode(&wire).unwrap().implicit_digest();
+    place.fetch("/a/b", b"kept", Some(Duration::from_secs(10)));
+    place.fill_memory();
+    let with_digest = |digest: &[u8; 32]| {
+        let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("/a/b/sha256digest={digits}")
+    };
+    assert_eq!(contents(&place.ask(&with_digest(&digest))), [(place.consumer, b"kept".to_vec())]);
+    place.fill_memory();
+    assert_eq!(faces(&place.ask(&with_digest(&[9; 32]))), [place.producer]);
+    place.world.pass(Duration::from_secs(5));
+    let fresh = || interest("/a/b", nonce()).must_be_fresh(true).build();
+    assert!(place.world.sent(place.consumer, fresh()).is_empty());
+    assert_eq!(contents(&place.deliver()), [(place.consumer, b"kept".to_vec())]);
+    // It has not become fresher by that, in memory or there.
+    place.world.pass(Duration::from_secs(6));
+    assert_eq!(faces(&place.world.sent(place.consumer, fresh())), [place.producer]);
+    place.world.pass(Duration::from_secs(5));
+    place.fill_memory();
+    assert!(place.world.sent(place.consumer, fresh()).is_empty());
+    assert_eq!(faces(&place.deliver()), [place.producer]);
+    // Who waits for fresh Data from upstream is not answered by what another gets from the tier.
+    let other = place.world.local();
+    assert!(place.world.interest(other, "/a/b", nonce()).is_empty());
+    assert_eq!(contents(&place.deliver()), [(other, b"kept".to_vec())]);
+    assert_eq!(place.world.forwarder.waiting(), 1);
+    assert_eq!(contents(&place.world.data(place.producer, "/a/b")), [(place.consumer, b"content".to_vec())]);
+}
+
+#[test]
+fn a_restart_makes_data_fresh() {
+    let mut place = Place::new();
+    place.fetch("/a/b", b"kept", Some(Duration::from_secs(10)));
+    lock(&place.shelf).write();
+    for (since_1970, fresh) in [(1_000_009, true), (1_000_010, false), (999_999, false), (0, false)] {
+        let mut place = place.restarted(Duration::from_secs(since_1970));
+        assert!(place.world.sent(place.consumer, interest("/a/b", nonce()).must_be_fresh(true).build()).is_empty());
+        let to = if fresh { place.consumer } else { place.producer };
+        assert_eq!(faces(&place.deliver()), [to], "{since_1970}");
+        // Fresh or not, it is what others asked for.
+        assert_eq!(contents(&place.ask("/a/b")), [(place.consumer, b"kept".to_vec())]);
+    }
+}
+
+#[test]
+fn an_erased_name_comes_back() {
+    for prefix in ["/a/b", "/a", "/"] {
+        let mut place = Place::new();
+        place.fetch("/a/b", b"kept", None);
+        place.fill_memory();
+        // Being read meanwhile.
+        assert!(place.world.interest(place.consumer, "/a/b", nonce()).is_empty());
+        let (ticket, found) = {
+            let mut shelf = lock(&place.shelf);
+            let (ticket, lookup) = shelf.reads.pop_front().unwrap();
+            (ticket, shelf.read(&lookup))
+        };
+        assert!(found.is_some());
+        assert_eq!(place.erase(prefix).status_code, 200);
+        assert_eq!(faces(&place.recalled(ticket, found)), [place.producer], "{prefix}");
+        let mut place = place.restarted(Duration::from_secs(1_000_060));
+        // It is still in the index, and is judged when it is read; or is not there at all.
+        assert_eq!(faces(&place.ask("/a/b")), [place.producer], "{prefix}");
+        // What comes after it stays.
+        place.world.sent(place.producer, data("/a/b", b"new", None));
+        place.fill_memory();
+        assert_eq!(contents(&place.ask("/a/b")), [(place.consumer, b"new".to_vec())]);
+    }
+}
+
+#[test]
+fn a_disk_that_does_not_know_of_an_erasure_is_silent() {
+    let mut place = Place::new();
+    let parameters = ControlParameters { name: Some("/a".parse().unwrap()), ..Default::default() };
+    let erase = command("cs", "erase", &parameters, nonce());
+    assert!(place.world.sent(place.consumer, erase.clone()).is_empty());
+    // Repeated meanwhile, it is not done twice.
+    assert!(place.world.sent(place.consumer, erase).is_empty());
+    let [HostRequest::SettleTier { ticket }] = place.world.requests[..] else { panic!() };
+    let why = "/x has failed: remove it";
+    let World { forwarder, now, outbox, .. } = &mut place.world;
+    forwarder.on_report(*now, ticket, Report::Settled(Err(why.to_owned())), outbox);
+    let told = response(&place.world.collect(&[]), place.consumer);
+    assert_eq!((told.status_code, told.status_text.as_str()), (504, why));
+}
+
+#[test]
+fn what_nobody_may_keep_is_kept() {
+    let mut place = Place::new();
+    place.world.route("/localhost/a", place.producer, 1);
+    place.fetch("/localhost/a/b", b"mine", None);
+    // The producer says so.
+    assert_eq!(faces(&place.world.interest(place.consumer, "/a/c", nonce())), [place.producer]);
+    let mut frame = Vec::new();
+    encode_lp(&LpHeader { no_cache: true, ..LpHeader::default() }, &data("/a/c", b"not to be kept", None), &mut frame);
+    assert_eq!(faces(&place.world.sent(place.producer, frame)), [place.consumer]);
+    // Unsolicited.
+    place.world.data(place.producer, "/a/d");
+    assert_eq!(lock(&place.shelf).log.engine().len(), 0);
+    // The operator says so.
+    let switch = |place: &mut Place, flags| {
+        let parameters = ControlParameters { flags: Some(flags), mask: Some(3), ..Default::default() };
+        let told = place.world.command(place.consumer, "cs", "config", &parameters);
+        assert_eq!(told.status_code, 200, "{told:?}");
+    };
+    switch(&mut place, 2);
+    place.fetch("/a/e", b"x", None);
+    assert_eq!(lock(&place.shelf).log.engine().len(), 0);
+    switch(&mut place, 1);
+    place.fetch("/a/e", b"x", None);
+    assert_eq!(lock(&place.shelf).log.engine().len(), 1);
+    place.fetch("/a/e", b"x", None);
+    switch(&mut place, 3);
+    place.fill_memory();
+    assert_eq!(contents(&place.ask("/a/e")), [(place.consumer, b"x".to_vec())]);
+}
+
+// ---- By seed ----
+
+const NAMES: u64 = 24;
+
+/// What a consumer waits for.
+struct Wish {
+    fresh: bool,
+}
+
+struct Version {
+    number: u64,
+    fresh_until: Duration,
+}
+
+/// A random life, with restarts, and what is known of it.
+struct Life {
+    place: Place,
+    random: Stream,
+    consumers: Vec<FaceId>,
+    /// By consumer and name.
+    wishes: BTreeMap<(FaceId, u64), Wish>,
+    /// Interests that went upstream.
+    upstream: Vec<u64>,
+    /// All versions ever made, by name.
+    versions: BTreeMap<u64, Vec<Version>>,
+    next_version: u64,
+    /// Names whose newest version was made in this run: nothing older may be served.
+    made_here: BTreeMap<u64, u64>,
+    /// Nothing older than this may be served, by name: it was erased, and the disk knows.
+    floor: BTreeMap<u64, u64>,
+    started: Duration,
+    seen: TierCounters,
+    answered: u64,
+}
+
+fn uri(name: u64) -> String {
+    format!("/a/{}/{}", name % 4, name)
+}
+
+impl Life {
+    fn new(seed: u64) -> Life {
+        let started = Duration::from_secs(1_000_000);
+        let mut life = Life {
+            place: Place::new(),
+            random: Streams::new(seed).stream("life"),
+            consumers: Vec::new(),
+            wishes: BTreeMap::new(),
+            upstream: Vec::new(),
+            versions: BTreeMap::new(),
+            next_version: 1,
+            made_here: BTreeMap::new(),
+            floor: BTreeMap::new(),
+            started,
+            seen: TierCounters::default(),
+            answered: 0,
+        };
+        life.meet_consumers();
+        life
+    }
+
+    fn meet_consumers(&mut self) {
+        self.consumers = (0..3).map(|_| self.place.world.local()).collect();
+    }
+
+    fn calendar(&self) -> Duration {
+        self.started + self.place.world.now.since(Time::ZERO)
+    }
+
+    fn step(&mut self) {
+        match self.random.below(100) {
+            0..45 => self.ask(),
+            45..70 => self.produce(),
+            70..85 => self.read(),
+            85..92 => {
+                let span = Duration::from_millis(self.random.below(80));
+                let sent = self.place.world.pass(span);
+                self.look(sent);
+            }
+            92..96 => lock(&self.place.shelf).write(),
+            96..98 => self.erase(),
+            98 => {
+                let failing = lock(&self.place.shelf).reads.pop_front();
+                if let Some((ticket, _)) = failing {
+                    let sent = self.place.recalled(ticket, None);
+                    self.look(sent);
+                }
+            }
+            _ if self.random.below(4) == 0 => self.crash(),
+            _ => {}
+        }
+    }
+
+    fn ask(&mut self) {
+        let consumer = self.consumers[self.random.below(3) as usize];
+        let name = self.random.below(NAMES);
+        let fresh = self.random.below(3) == 0;
+        if self.wishes.contains_key(&(consumer, name)) {
+            return;
+        }
+        self.wishes.insert((consumer, name), Wish { fresh });
+        let lifetime = Duration::from_millis(20 + self.random.below(400));
+        let packet = interest(&uri(name), nonce()).must_be_fresh(fresh).lifetime(lifetime).build();
+        let sent = self.place.world.sent(consumer, packet);
+        self.look(sent);
+    }
+
+    /// The producer answers one that it was asked, with something new.
+    fn produce(&mut self) {
+        if self.upstream.is_empty() {
+            return;
+        }
+        let at = self.random.below(self.upstream.len() as u64) as usize;
+        let name = self.upstream.swap_remove(at);
+        let fresh_for = Duration::from_millis(self.random.below(300));
+        let number = self.next_version;
+        let wire = data(&uri(name), &number.to_be_bytes(), Some(fresh_for));
+        let packets = self.place.world.forwarder.stats().drops.iter().map(|(_, count)| count).sum::<u64>();
+        let fresh_until = self.calendar() + fresh_for;
+        self.next_version += 1;
+        self.versions.entry(name).or_default().push(Version { number, fresh_until });
+        let before = self.made_here.insert(name, number);
+        let sent = self.place.world.sent(self.place.producer, wire);
+        if self.place.world.forwarder.stats().drops.iter().map(|(_, count)| count).sum::<u64>() > packets {
+            // Nobody waited: it was not taken.
+            match before {
+                Some(before) => drop(self.made_here.insert(name, before)),
+                None => drop(self.made_here.remove(&name)),
+            }
+        }
+        self.look_with(sent, Some(number));
+    }
+
+    fn read(&mut self) {
+        if self.place.is_reading() {
+            let sent = self.place.deliver();
+            self.look(sent);
+        }
+    }
+
+    fn erase(&mut self) {
+        let group = self.random.below(4);
+        self.place.erase(&format!("/a/{group}"));
+        for name in (0..NAMES).filter(|name| name % 4 == group) {
+            self.floor.insert(name, self.next_version);
+        }
+    }
+
+    /// SIGKILL, and the next start, some time later.
+    fn crash(&mut self) {
+        self.count();
+        self.started = self.calendar() + Duration::from_millis(self.random.below(200));
+        self.place = self.place.restarted(self.started);
+        self.meet_consumers();
+        self.wishes.clear();
+        self.upstream.clear();
+        self.made_here.clear();
+    }
+
+    fn count(&mut self) {
+        let TierCounters { hits, misses, unfit, failed, late, .. } = self.place.counters();
+        self.seen.hits += hits;
+        self.seen.misses += misses;
+        self.seen.unfit += unfit;
+        self.seen.failed += failed;
+        self.seen.late += late;
+    }
+
+    fn look(&mut self, sent: Vec<Sent>) {
+        self.look_with(sent, None);
+    }
+
+    /// `new` has just come from the producer.
+    fn look_with(&mut self, sent: Vec<Sent>, new: Option<u64>) {
+        for Sent { face, packet, .. } in sent {
+            match packet {
+                Packet::Interest { name, .. } => {
+                    assert_eq!(face, self.place.producer);
+                    self.upstream.push(number_of(&name));
+                }
+                Packet::Data { name, content } => self.check(face, number_of(&name), &content, new),
+                Packet::Nack { .. } => panic!("there is a route"),
+            }
+        }
+        let World { forwarder, .. } = &self.place.world;
+        let waiting = forwarder.waiting();
+        assert!(waiting <= self.wishes.len() as u64, "somebody waits who got it");
+        let figures = forwarder.stats();
+        assert!(figures.pit_entries as u64 <= waiting, "an entry for nobody");
+        // Who is not waiting any more has waited long enough.
+        if waiting == 0 {
+            self.wishes.clear();
+        }
+    }
+
+    fn check(&mut self, face: FaceId, name: u64, content: &[u8], new: Option<u64>) {
+        let number = u64::from_be_bytes(content.try_into().unwrap());
+        let wish = self.wishes.remove(&(face, name)).expect("somebody who asked");
+        let version =
+            self.versions[&name].iter().find(|version| version.number == number).expect("a version of this name");
+        if let Some(newest) = self.made_here.get(&name) {
+            assert_eq!(number, *newest, "something older of {}", uri(name));
+        }
+        if let Some(floor) = self.floor.get(&name) {
+            assert!(number >= *floor, "{} was erased", uri(name));
+        }
+        if wish.fresh && new != Some(number) {
+            assert!(version.fresh_until > self.calendar(), "{} is stale", uri(name));
+        }
+        self.answered += 1;
+    }
+}
+
+fn number_of(name: &Name) -> u64 {
+    name.to_string().rsplit('/').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn something_wrong_is_served_in_some_life() {
+    let (mut seen, mut answered) = (TierCounters::default(), 0);
+    for seed in 0..20 {
+        let life = std::panic::catch_unwind(|| {
+            let mut life = Life::new(seed);
+            (0..1500).for_each(|_| life.step());
+            // The disk answers what it was asked; who still waits, waits for the producer, until his time is over.
+            while life.place.is_reading() {
+                life.read();
+            }
+            life.place.world.pass(Duration::from_secs(5));
+            let forwarder = &life.place.world.forwarder;
+            assert_eq!((forwarder.waiting(), forwarder.stats().pit_entries), (0, 0));
+            assert_eq!(forwarder.next_timeout(), None);
+            life.count();
+            life
+        });
+        let life = life.unwrap_or_else(|_| panic!("seed {seed}"));
+        seen.hits += life.seen.hits;
+        seen.unfit += life.seen.unfit;
+        seen.failed += life.seen.failed;
+        seen.late += life.seen.late;
+        answered += life.answered;
+    }
+    // It happened.
+    let TierCounters { hits, unfit, failed, late, .. } = seen;
+    assert!(hits > 100 && unfit > 20 && failed > 20 && late > 20, "{seen:?} {answered}");
+}

@@ -1,0 +1,85 @@
+//! Plain hits: most requests to a cache name a target and want nothing else, and what is stored does for them. They are answered with the bytes of the
+//! head and the stored body: no map of fields is made, neither of the request nor of the response.
+
+use crate::directives::RequestDirectives;
+use crate::key::Key;
+use crate::store::Found;
+use crate::{Cache, Now};
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+
+/// Request fields by which a client asks for something else than what is stored, or that the origin has to judge. All that [`Cache::on_request`]
+/// looks at, but for those that a stored `Vary` names.
+const WISHES: [&str; 8] = [
+    "cache-control",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "pragma",
+    "range",
+];
+
+/// Whether a request with a field of this name wants more than a plain hit.
+pub fn is_wish(name: &str) -> bool {
+    WISHES.iter().any(|wish| wish.eq_ignore_ascii_case(name))
+}
+
+/// A GET without a body and without fields that are a [wish](is_wish).
+#[derive(Clone, Copy, Debug)]
+pub struct PlainRequest<'a> {
+    /// `http` or `https`: how the client came.
+    pub scheme: &'a str,
+    /// Host and port.
+    pub authority: &'a str,
+    /// Path and query.
+    pub target: &'a str,
+}
+
+impl Cache {
+    /// Answers from the store as [`Cache::on_request`] would: appends the head, for HTTP/1.1, to `head`, and returns the body. `None` where that has to
+    /// be asked instead; then nothing is counted. `fields` makes all of the request's fields, and is called where a stored `Vary` has to be judged.
+    pub fn plain_hit(
+        &mut self,
+        request: PlainRequest<'_>,
+        fields: impl FnOnce() -> HeaderMap,
+        now: Now,
+        head: &mut Vec<u8>,
+    ) -> Option<Bytes> {
+        let key = Key::new(request.scheme, request.authority, request.target);
+        let hash = key.hash(&self.hash_key);
+        let newest = self.store.newest_variant(&key, hash)?;
+        let slot = match self.store.get_mut(newest).selector.len() {
+            0 => newest,
+            _ => match self.store.find(&key, hash, &fields()) {
+                Found::Match(slot) => slot,
+                Found::OtherVariants | Found::Nothing => return None,
+            },
+        };
+        let stored = self.store.get_mut(slot);
+        let is_whole = stored.status == StatusCode::OK && stored.sliced.is_none();
+        if !is_whole || !stored.freshness.satisfies(&RequestDirectives::default(), now.time) {
+            return None;
+        }
+        write_head(stored.hit_headers(now.time), head);
+        let body = stored.body.clone();
+        self.store.engine.hit(slot, hash, now.time);
+        self.counters.requests += 1;
+        self.counters.hits += 1;
+        self.counters.hit_bytes += body.len() as u64;
+        Some(body)
+    }
+}
+
+/// Of a 200 (RFC 9112 §4, §5).
+fn write_head(headers: &HeaderMap, head: &mut Vec<u8>) {
+    head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    for (name, value) in headers {
+        head.extend_from_slice(name.as_str().as_bytes());
+        head.extend_from_slice(b": ");
+        head.extend_from_slice(value.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+}

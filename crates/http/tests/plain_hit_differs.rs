@@ -1,0 +1,166 @@
+//! The fear: the short way of a hit serves what the long way would not, or in other words, or the policy and the counters do not hear of it.
+
+mod stage;
+use http::HeaderMap;
+use larder_http::{PlainRequest, Step};
+use proptest::prelude::*;
+use stage::{Request, Stage, get};
+
+/// What is stored: a status, and fields beside a body.
+const STORED: [(u16, stage::Fields<'static>); 9] = [
+    (200, &[("cache-control", "max-age=60"), ("etag", "\"a\""), ("x-two", "1"), ("x-two", "2")]),
+    (200, &[("cache-control", "max-age=60"), ("vary", "accept-language")]),
+    (200, &[("cache-control", "max-age=60"), ("age", "30"), ("cache-status", "other; hit")]),
+    (200, &[("cache-control", "max-age=10, stale-while-revalidate=60")]),
+    (200, &[("cache-control", "max-age=60, no-cache"), ("etag", "\"a\"")]),
+    (200, &[("cache-control", "max-age=60, must-revalidate")]),
+    (404, &[("cache-control", "max-age=60")]),
+    (204, &[("cache-control", "max-age=60")]),
+    (200, &[("cache-control", "no-store")]),
+];
+
+/// A stage on which each of them lies under its number, that of `Vary` in two languages.
+fn stocked() -> Stage {
+    let mut stage = Stage::new();
+    for (number, (status, fields)) in STORED.iter().enumerate() {
+        let body = if *status == 204 { "" } else { "a body" };
+        let request = get(&format!("/{number}"));
+        stage.ask(&request, *status, fields, body);
+        stage.ask(&request.with("accept-language", "de"), *status, fields, body);
+    }
+    stage
+}
+
+/// The head as it is sent.
+fn written(headers: &HeaderMap) -> String {
+    let lines = headers.iter().map(|(name, value)| format!("{name}: {}\r\n", value.to_str().unwrap()));
+    format!("HTTP/1.1 200 OK\r\n{}\r\n", lines.collect::<String>())
+}
+
+fn short_way(stage: &mut Stage, request: &Request) -> Option<(String, Vec<u8>)> {
+    let plain = PlainRequest { scheme: "http", authority: &request.authority, target: &request.target };
+    let mut head = b"before".to_vec();
+    let body = stage.cache.plain_hit(plain, || request.headers.clone(), stage.now, &mut head);
+    let head = String::from_utf8(head).unwrap();
+    let head = head.strip_prefix("before").unwrap();
+    assert_eq!(body.is_none(), head.is_empty());
+    body.map(|body| (head.to_owned(), body.to_vec()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn both_ways_are_one(
+        targets in proptest::collection::vec(0..STORED.len() + 1, 1..12),
+        waits in proptest::collection::vec(0u64..40, 12),
+        language in proptest::option::of(prop_oneof!["de", "fr", " DE"]),
+    ) {
+        let (mut short, mut long) = (stocked(), stocked());
+        let mut hits = 0;
+        for (target, wait) in targets.iter().zip(waits) {
+            short.wait(wait);
+            long.wait(wait);
+            let mut request = get(&format!("/{target}"));
+            if let Some(language) = &language {
+                request = request.with("accept-language", language);
+            }
+            let Some((head, body)) = short_way(&mut short, &request) else {
+                // The host asks then.
+                let _ = short.cache.on_request(&request.head(), short.now);
+                let _ = long.cache.on_request(&request.head(), long.now);
+                continue;
+            };
+            hits += 1;
+            let Step::Answer(answer) = long.cache.on_request(&request.head(), long.now) else { panic!("{target}") };
+            prop_assert_eq!(answer.status.as_u16(), 200);
+            prop_assert_eq!(head, written(&answer.headers));
+            prop_assert_eq!(body, answer.body.to_vec());
+        }
+        prop_assert_eq!(short.cache.counters(), long.cache.counters());
+        prop_assert!(short.cache.counters().hits >= hits);
+    }
+}
+
+/// Which of them take it: without this, a short way that nothing takes would pass.
+#[test]
+fn fresh_pages_are_plain_hits_in_their_language() {
+    let mut stage = stocked();
+    let taken = |stage: &mut Stage, language: &str| -> Vec<usize> {
+        let request = |number: &usize| get(&format!("/{number}")).with("accept-language", language);
+        (0..STORED.len()).filter(|number| short_way(stage, &request(number)).is_some()).collect()
+    };
+    assert_eq!(taken(&mut stage, "de"), [0, 1, 2, 3, 5]);
+    assert_eq!(taken(&mut stage, "fr"), [0, 2, 3, 5]);
+    stage.wait(29);
+    assert_eq!(taken(&mut stage, "de"), [0, 1, 2, 5]);
+    stage.wait(1);
+    assert_eq!(taken(&mut stage, "de"), [0, 1, 5]);
+}
+
+/// What one way touches stays, though many come after it.
+#[test]
+fn the_policy_hears_of_it() {
+    for short in [false, true] {
+        let mut stage = Stage::with(30_000, "lru");
+        let fields: stage::Fields<'_> = &[("cache-control", "max-age=60")];
+        stage.ask(&get("/a"), 200, fields, "a body");
+        for number in 0..100 {
+            stage.ask(&get(&format!("/{number}")), 200, fields, "a body");
+            if short {
+                assert!(short_way(&mut stage, &get("/a")).is_some(), "after {number}");
+            } else {
+                stage.ask_store(&get("/a"));
+            }
+        }
+        assert!(!stage.is_hit(&get("/0")));
+    }
+}
+
+/// The fear: a field that the cache judges is not in the list, and is passed over. Every field of requests that RFC 9110, 9111 and 9112 define, and some
+/// more: where the long way treats a request with it differently, it is a wish.
+#[test]
+fn what_the_cache_judges_is_a_wish() {
+    let fields = [
+        ("accept", "x/y"),
+        ("accept-charset", "x"),
+        ("accept-encoding", "x"),
+        ("accept-language", "x"),
+        ("authorization", "x"),
+        ("cache-control", "no-cache"),
+        ("cookie", "a=b"),
+        ("date", stage::THEN_TEXT),
+        ("from", "a@b"),
+        ("if-match", "\"x\""),
+        ("if-modified-since", stage::THEN_TEXT),
+        ("if-none-match", "\"a\""),
+        ("if-range", "\"a\""),
+        ("if-unmodified-since", stage::THEN_TEXT),
+        ("max-forwards", "0"),
+        ("origin", "x"),
+        ("pragma", "no-cache"),
+        ("priority", "u=1"),
+        ("range", "bytes=0-1"),
+        ("referer", "x"),
+        ("te", "trailers"),
+        ("user-agent", "x"),
+        ("via", "1.1 x"),
+        ("x-forwarded-for", "1.2.3.4"),
+        ("cdn-loop", "x"),
+        ("surrogate-control", "x"),
+        ("cdn-cache-control", "no-cache"),
+    ];
+    let say = |stage: &mut Stage, request: &Request| match stage.cache.on_request(&request.head(), stage.now) {
+        Step::Answer(answer) => format!("{answer:?}"),
+        step => format!("{step:?}"),
+    };
+    let plain = say(&mut stocked(), &get("/0"));
+    let mut differing = 0;
+    for (name, value) in fields {
+        let differs = say(&mut stocked(), &get("/0").with(name, value)) != plain;
+        // If-Range alone says nothing, but belongs to a range.
+        assert_eq!(differs || name == "if-range", larder_http::is_wish(name), "{name}");
+        assert_eq!(larder_http::is_wish(&name.to_uppercase()), larder_http::is_wish(name));
+        differing += usize::from(differs);
+    }
+    assert_eq!(differing, 7);
+}

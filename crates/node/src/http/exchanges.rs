@@ -1,0 +1,94 @@
+//! How many requests of one connection of HTTP/1 hyper has answered. Beside how many went up to it, that tells the stream beneath
+//! (`client_stream.rs`) whether hyper waits for the next.
+
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::service::Service;
+use hyper::{Request, Response};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+/// Counts responses whose bodies hyper has taken to their end.
+#[derive(Clone, Default)]
+pub(super) struct Exchanges(Arc<AtomicU64>);
+
+impl Exchanges {
+    pub(super) fn answered(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One request, until it is dropped with the body of its response.
+struct UnderWay(Exchanges);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A service whose answers are counted.
+pub(super) struct Counted<S> {
+    service: S,
+    exchanges: Exchanges,
+}
+
+impl<S> Counted<S> {
+    pub(super) fn new(service: S, exchanges: &Exchanges) -> Counted<S> {
+        Counted { service, exchanges: exchanges.clone() }
+    }
+}
+
+impl<S, R, B> Service<Request<R>> for Counted<S>
+where
+    S: Service<Request<R>, Response = Response<B>, Future: Unpin>,
+{
+    type Response = Response<CountedBody<B>>;
+    type Error = S::Error;
+    type Future = CountedFuture<S::Future>;
+
+    fn call(&self, request: Request<R>) -> Self::Future {
+        CountedFuture { under_way: Some(UnderWay(self.exchanges.clone())), future: self.service.call(request) }
+    }
+}
+
+pub(super) struct CountedFuture<F> {
+    /// Until it is the body's.
+    under_way: Option<UnderWay>,
+    future: F,
+}
+
+impl<F: Future<Output = Result<Response<B>, E>> + Unpin, B, E> Future for CountedFuture<F> {
+    type Output = Result<Response<CountedBody<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let response = ready!(Pin::new(&mut this.future).poll(cx));
+        let under_way = this.under_way.take();
+        Poll::Ready(response.map(|response| response.map(|body| CountedBody { body, _under_way: under_way })))
+    }
+}
+
+pub(super) struct CountedBody<B> {
+    body: B,
+    _under_way: Option<UnderWay>,
+}
+
+impl<B: Body + Unpin> Body for CountedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

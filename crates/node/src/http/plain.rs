@@ -1,0 +1,125 @@
+//! Plain hits, past hyper: a request whose bytes have come alone and whole, that wants nothing but a target, and that the store answers, costs one
+//! look-up, and one write of a head and the stored body. Everything else is hyper's: what is not surely plain, what the store does not answer,
+//! requests in pieces or several at once.
+//!
+//! So this decides nothing that hyper and `service.rs` do not decide in the same way. What it takes is parsed by hyper's parser (httparse), and is
+//! less than what they take: HTTP/1.1, GET, a target in origin form of the letters of RFC 3986, one `Host` that is a name or an IPv4 address, no bare
+//! LF, nothing that announces a body or says something of the connection other than that it stays.
+
+use super::proxy::Proxy;
+use super::service::is_plain_host;
+use ::http::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use httparse::{EMPTY_HEADER, Header, Request, Status};
+use larder_http::PlainRequest;
+use std::sync::Arc;
+
+/// More fields than browsers send; with more, hyper is asked.
+const FIELDS: usize = 32;
+
+/// Who answers plain hits of one door.
+#[derive(Clone)]
+pub(super) struct PlainHits {
+    proxy: Arc<Proxy>,
+    /// `http` or `https`.
+    scheme: &'static str,
+}
+
+impl PlainHits {
+    pub(super) fn new(proxy: &Arc<Proxy>, scheme: &'static str) -> PlainHits {
+        PlainHits { proxy: Arc::clone(proxy), scheme }
+    }
+
+    /// Appends the head of the answer to `head` and returns the body, where `bytes` are a plain request and the store has it.
+    pub(super) fn answer(&self, bytes: &[u8], head: &mut Vec<u8>) -> Option<Bytes> {
+        let mut fields = [EMPTY_HEADER; FIELDS];
+        let (authority, target, fields) = parse(bytes, &mut fields)?;
+        let request = PlainRequest { scheme: self.scheme, authority, target };
+        self.proxy.plain_hit(request, || map(fields), head)
+    }
+}
+
+/// Host, target and fields of a plain request.
+fn parse<'a, 'b>(
+    bytes: &'a [u8],
+    fields: &'b mut [Header<'a>; FIELDS],
+) -> Option<(&'a str, &'a str, &'b [Header<'a>])> {
+    if !bytes.starts_with(b"GET /") || !bytes.ends_with(b"\r\n\r\n") {
+        return None;
+    }
+    let mut request = Request::new(fields);
+    let is_alone = request.parse(bytes) == Ok(Status::Complete(bytes.len()));
+    let is_bare = |at: usize| bytes.get(at.wrapping_sub(1)) != Some(&b'\r');
+    if !is_alone || request.version != Some(1) || memchr::memchr_iter(b'\n', bytes).any(is_bare) {
+        return None;
+    }
+    let target = request.path.filter(|target| target.bytes().all(is_of_a_target))?;
+    let fields = &*request.headers;
+    let mut host = None;
+    for field in fields {
+        let is = |name: &str| field.name.eq_ignore_ascii_case(name);
+        let stays = || field.value.eq_ignore_ascii_case(b"keep-alive");
+        if is("host") {
+            if host.replace(field.value).is_some() {
+                return None;
+            }
+        } else if HYPERS.iter().any(|name| is(name)) || is("connection") && !stays() || larder_http::is_wish(field.name)
+        {
+            return None;
+        }
+    }
+    let host = str::from_utf8(host?).ok().filter(|host| is_plain_host(host))?;
+    Some((host, target, fields))
+}
+
+/// They announce a body, or ask for another protocol.
+const HYPERS: [&str; 4] = ["content-length", "expect", "transfer-encoding", "upgrade"];
+
+/// RFC 3986 §3.3, §3.4.
+fn is_of_a_target(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(&byte)
+}
+
+fn map(fields: &[Header<'_>]) -> HeaderMap {
+    let mut map = HeaderMap::with_capacity(fields.len());
+    for field in fields {
+        // What httparse lets through is a name and a value.
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(field.name.as_bytes()), HeaderValue::from_bytes(field.value))
+        {
+            map.append(name, value);
+        }
+    }
+    map
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_plain(request: &str) -> bool {
+        parse(request.as_bytes(), &mut [EMPTY_HEADER; FIELDS]).is_some()
+    }
+
+    /// What browsers, curl and caches ask; `tests/http_plain_hits.rs` has that nothing is taken that hyper would treat otherwise.
+    #[test]
+    fn what_most_clients_send_is_plain() {
+        let head = "GET /a/b.css?c=%20&d HTTP/1.1\r\nHost: a.example:8080\r\n";
+        for fields in [
+            "",
+            "User-Agent: curl/8\r\nAccept: */*\r\n",
+            "Connection: keep-alive\r\nUser-Agent: Mozilla/5.0 (X)\r\nAccept-Encoding: gzip, br\r\nCookie: a=b\r\nSec-Fetch-Mode: no-cors\r\n",
+        ] {
+            assert!(is_plain(&format!("{head}{fields}\r\n")), "{fields}");
+            assert!(!is_plain(&format!("{head}{fields}")) && !is_plain(&format!("{head}{fields}\r\nG")), "{fields}");
+        }
+        assert!(!is_plain(&format!("{head}{}\r\n", "x: y\r\n".repeat(FIELDS))), "hyper takes more");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn anything_is_parsed_without_a_panic(text in "GET /[a-z \\x00]{0,4}(( HTTP/1.1|[Hh]ost: [a:1]{0,3}|x:|\r|\n|\r\n){0,8})") {
+            is_plain(&text);
+        }
+    }
+}
