@@ -4,6 +4,7 @@ mod ndnsim;
 mod pictures;
 mod replay;
 mod show;
+mod trace;
 
 use crate::destination::check_writable;
 use crate::failure::Failure;
@@ -55,7 +56,11 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "DIR")]
     ndnsim: Option<PathBuf>,
 
-    /// Steps of time of these three; 500ms with --ndnsim, else a 240th of the run
+    /// Write what every component did in each step of the first seed's run, as CSV: time_s,component,quantity,unit,value
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// Steps of time of these four; 500ms with --ndnsim, else a 240th of the run
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     step: Option<Duration>,
 }
@@ -107,7 +112,7 @@ impl Watched {
 impl SimulateArgs {
     /// Before the work: whether its files can be made.
     fn check_files(&self) -> Result<(), Failure> {
-        self.html.iter().try_for_each(|path| check_writable(path))?;
+        self.html.iter().chain(&self.trace).try_for_each(|path| check_writable(path))?;
         self.svg.iter().chain(&self.ndnsim).try_for_each(|directory| pictures::make(directory))
     }
 
@@ -135,7 +140,7 @@ impl SimulateArgs {
 
     fn watch(&self, scenario: &Scenario) -> Option<Watch> {
         let closely = self.ndnsim.is_some();
-        let is_wanted = closely || self.html.is_some() || self.svg.is_some();
+        let is_wanted = closely || self.html.is_some() || self.svg.is_some() || self.trace.is_some();
         let usual = if closely { ndnsim::STEP } else { scenario.duration() / pictures::STEPS };
         is_wanted.then(|| Watch { step: self.step.unwrap_or(usual), closely })
     }
@@ -149,6 +154,9 @@ impl SimulateArgs {
         }
         if let Some(directory) = &self.ndnsim {
             ndnsim::write(course, directory)?;
+        }
+        if let Some(path) = &self.trace {
+            trace::write(course, path)?;
         }
         Ok(())
     }

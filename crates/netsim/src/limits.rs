@@ -71,5 +71,6 @@ pub const LEAST_MTU: usize = 128;
 /// Interests a second of one consumer: one a nanosecond, the clock's resolution.
 pub const FREQUENCY: f64 = 1e9;
 
-/// From so many bytes on, Data is shared among the nodes that it passes: less is copied faster than counted.
+/// From so many bytes on, Data is shared among the nodes that it passes. A chain gains half of its speed at 5 KB and a twentieth at 1 KB; below, a copy
+/// is a few lines of the processor's cache.
 pub const SHARED_BYTES: usize = 512;
