@@ -103,7 +103,8 @@ impl Transit {
         self.lock().bytes.shrink_to_fit();
     }
 
-    /// The body is whole. What was collected, for the store, or where it comes with its room for its readers; nothing of a window.
+    /// The body is whole. What was collected, for the store or a second tier; nothing of a window. `room` is given back when the last reader has it:
+    /// what waits to be written to a second tier has room of its own.
     pub(crate) fn finish(&self, room: Option<Reservation>) -> Bytes {
         let mut state = self.lock();
         let mut bytes = Bytes::new();
@@ -114,10 +115,11 @@ impl Transit {
             // Nothing is left to do where the host has called `fit`.
             collected.shrink_to_fit();
             bytes = Bytes::from(collected);
-            if let Some(room) = room {
-                bytes = room.lend(bytes);
-            }
-            state.end = Some(End::Whole(bytes.clone()));
+            let read = bytes.clone();
+            state.end = Some(End::Whole(match room {
+                Some(room) => room.lend(read),
+                None => read,
+            }));
         }
         state.wake_readers();
         bytes
