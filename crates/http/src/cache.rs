@@ -215,7 +215,8 @@ impl Cache {
         &self.store.engine
     }
 
-    /// Memory of bodies that are being received for the store, or are not in it and still read by clients, in bytes; beside [`Engine::used`].
+    /// Memory of bodies that are being received for the store, or that it did not take and clients still read, in bytes; beside [`Engine::used`]. Of what
+    /// has left the store, what clients still read is counted nowhere: the host bounds them and how long each may take nothing.
     pub fn filling(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.used())
     }

@@ -145,7 +145,7 @@ impl Drop for Writing {
 }
 
 /// The memory of all bodies under way: those that are received for the store, those that were recalled from a second tier, and what clients still
-/// read of them where the store does not have it.
+/// read of them where the store did not take it.
 #[derive(Clone, Debug)]
 pub struct Budget {
     used: Arc<AtomicU64>,

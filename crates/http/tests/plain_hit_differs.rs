@@ -1,10 +1,10 @@
 //! The fear: the short way of a hit serves what the long way would not, or in other words, or the policy and the counters do not hear of it.
 
 mod stage;
-use http::HeaderMap;
-use larder_http::{PlainRequest, Step};
+use http::{HeaderMap, Method};
+use larder_http::{PlainRequest, Purge, Scope, Step};
 use proptest::prelude::*;
-use stage::{Request, Stage, get};
+use stage::{Request, Stage, get, request};
 
 /// What is stored: a status, and fields beside a body.
 const STORED: [(u16, stage::Fields<'static>); 9] = [
@@ -95,6 +95,33 @@ fn fresh_pages_are_plain_hits_in_their_language() {
     assert_eq!(taken(&mut stage, "de"), [0, 1, 2, 5]);
     stage.wait(1);
     assert_eq!(taken(&mut stage, "de"), [0, 1, 5]);
+}
+
+/// The fear: what was purged, for good or softly, or changed by an unsafe request, is served once more by the short way.
+#[test]
+fn what_was_purged_or_changed_is_no_plain_hit() {
+    let url = || "http://example.com/0".parse().unwrap();
+    let scopes = [Scope::Exact(url()), Scope::Prefix(url()), Scope::Tag("a".to_owned()), Scope::Everything];
+    let purges = scopes.into_iter().flat_map(|scope| [false, true].map(|soft| Purge { scope: scope.clone(), soft }));
+    for purge in purges.map(Some).chain([None]) {
+        let mut stage = Stage::new();
+        // What may be served stale is no plain hit all the same: its validation in the background hangs on it.
+        let fields = [("cache-control", "max-age=60, stale-while-revalidate=60"), ("surrogate-key", "a")];
+        stage.ask(&get("/0"), 200, &fields, "old");
+        assert_eq!(short_way(&mut stage, &get("/0")).unwrap().1, b"old");
+        match &purge {
+            Some(purge) => assert_eq!(stage.cache.purge(purge, 0, stage.now).objects, 1),
+            None => drop(stage.ask(&request(Method::POST, "/0"), 204, &[], "")),
+        }
+        assert_eq!(short_way(&mut stage, &get("/0")), None, "{purge:?}");
+        stage.wait(1);
+        let exchange = match stage.cache.on_request(&get("/0").head(), stage.now) {
+            Step::Forward(exchange) | Step::Refresh(_, exchange) => exchange,
+            step => panic!("{step:?}"),
+        };
+        stage.reply(exchange, 200, &fields, "new");
+        assert_eq!(short_way(&mut stage, &get("/0")).unwrap().1, b"new", "{purge:?}");
+    }
 }
 
 /// What one way touches stays, though many come after it.

@@ -40,8 +40,6 @@ pub(super) struct ClientStream<S> {
     exchanges: Exchanges,
     /// Of the heads that went up to hyper, how many have their responses on the way.
     settled: u64,
-    /// Something was refused, and that was the end.
-    has_ended: bool,
     /// The rest of a plain hit's answer.
     owed: Option<Chain<Bytes, Bytes>>,
     /// Since when a head is waited for, where one is.
@@ -58,17 +56,7 @@ thread_local! {
 impl<S> ClientStream<S> {
     pub(super) fn new(stream: S, before: Before, exchanges: Exchanges) -> ClientStream<S> {
         let (framing, since) = (Framing::default(), Instant::now());
-        ClientStream {
-            stream,
-            before,
-            framing,
-            exchanges,
-            settled: 0,
-            has_ended: false,
-            owed: None,
-            since,
-            alarm: None,
-        }
+        ClientStream { stream, before, framing, exchanges, settled: 0, owed: None, since, alarm: None }
     }
 
     fn awaits_head(&self) -> bool {
@@ -145,9 +133,7 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.framing.has_refused() {
-            // hyper looks at a head that has come in pieces when its end has come, and says nothing to who leaves before.
-            let end = if std::mem::replace(&mut this.has_ended, true) { &b""[..] } else { b"\r\n\r\n" };
+        if let Some(end) = this.framing.refused() {
             buffer.put_slice(&end[..end.len().min(buffer.remaining())]);
             return Poll::Ready(Ok(()));
         }
@@ -284,9 +270,12 @@ mod tests {
             let mut heads = Vec::new();
             for target in ["1000/a", "1000/a", "0/b", "0/b", "5/c?no-store", "1000/a", "0/b?x"] {
                 far.write_all(format!("GET /{target} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).await.unwrap();
-                let head = read_response(&mut far).await.replace("age: 1", "age: 0").replace("=3599", "=3600");
+                let head = read_response(&mut far).await;
+                // Without what changes with the second.
+                let lines = head.lines().filter(|line| !line.starts_with("age: ") && !line.starts_with("date: "));
+                let mut lines: Vec<String> =
+                    lines.map(|line| line.split("; ttl=").next().unwrap().to_owned()).collect();
                 // hyper puts the length of nothing last.
-                let mut lines: Vec<String> = head.lines().map(str::to_owned).collect();
                 lines[1..].sort();
                 heads.push(lines);
             }

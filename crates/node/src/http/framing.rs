@@ -4,8 +4,9 @@
 //!
 //! hyper drops a length beside a coding before anybody can ask for it. So the bytes are looked at on their way to it, and the one that makes a
 //! message ambiguous becomes NUL, which is allowed nowhere in a head: hyper answers with 400 and closes the connection (§2.2, §5 ask for that). It never
-//! sees what comes behind, so that nothing hangs on how it takes that byte: the stream ends there. Nothing else is judged here: what is no HTTP at
-//! all hyper refuses by itself, and then it does not matter what this makes of it.
+//! sees what comes behind: the stream ends there. Only a head gets its end before that, without which hyper would not look at one that has come in
+//! pieces, and close without the 400; behind trailers nothing follows, so that an upload with such does not end as a whole one, however hyper takes that
+//! byte. Nothing else is judged here: what is no HTTP at all hyper refuses by itself, and then it does not matter what this makes of it.
 //!
 //! Costs a search for LF a line, and nothing for the bytes of bodies. 56 bytes a connection.
 
@@ -32,8 +33,8 @@ enum At {
     /// The line before a chunk.
     Size(u64),
     Trailers,
-    /// Something was refused.
-    Refused,
+    /// Something was refused; true while hyper is to get the end of the head in which it was.
+    Refused(bool),
 }
 
 /// How long a body is said to be.
@@ -86,7 +87,7 @@ impl Framing {
         while passed < all.len() {
             let bytes = &mut all[passed..];
             passed += match &mut self.at {
-                At::Refused => return passed,
+                At::Refused(_) => return passed,
                 At::Skip(left, after) => {
                     let skipped = (*left).min(bytes.len() as u64);
                     *left -= skipped;
@@ -105,9 +106,12 @@ impl Framing {
         passed
     }
 
-    /// Something was refused: nothing more comes.
-    pub(super) fn has_refused(&self) -> bool {
-        matches!(self.at, At::Refused)
+    /// Where something was refused, what comes for hyper instead of all that the client still sends: after that, nothing.
+    pub(super) fn refused(&mut self) -> Option<&'static [u8]> {
+        match &mut self.at {
+            At::Refused(in_head) => Some(if std::mem::take(in_head) { b"\r\n\r\n" } else { b"" }),
+            _ => None,
+        }
     }
 
     /// A line, or the piece of it that is there; returns how many bytes, up to one that is refused.
@@ -123,7 +127,7 @@ impl Framing {
         let doubt = doubt.or_else(|| (is_bare && !rest.is_empty()).then_some(text.len()));
         if let Some(at) = doubt {
             bytes[at] = 0;
-            self.at = At::Refused;
+            self.at = At::Refused(self.awaits_head());
             return at + 1;
         }
         if end.is_some() {
@@ -213,7 +217,7 @@ mod tests {
             let passed = framing.pass(&mut piece);
             seen.extend_from_slice(&piece[..passed]);
         }
-        assert!(seen.len() == text.len() || framing.has_refused());
+        assert!(seen.len() == text.len() || framing.refused().is_some());
         String::from_utf8(seen).unwrap()
     }
 
@@ -253,6 +257,23 @@ mod tests {
                 assert_eq!(refused_at(&format!("{head}{rest}")), Some(expected), "{head}{rest}");
             }
             assert_eq!(refused_at(&format!("{before}GET / HTTP/1.1\n")), Some(before.len() + 14));
+        }
+    }
+
+    /// The fear: what hyper gets behind a refusal makes a whole message of what is none.
+    #[test]
+    fn only_a_head_gets_its_end() {
+        let upload = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
+        let head = "GET / HTTP/1.1\r\nX: y";
+        for (before, refused, end) in
+            [("", "GET / HTTP/1.1\n", "\r\n\r\n"), (head, "\n", "\r\n\r\n"), (upload, "X: y\n", ""), (upload, "\n", "")]
+        {
+            let mut framing = Framing::default();
+            assert_eq!(framing.pass(&mut before.as_bytes().to_vec()), before.len());
+            assert_eq!(framing.refused(), None);
+            framing.pass(&mut refused.as_bytes().to_vec());
+            assert_eq!(framing.refused(), Some(end.as_bytes()), "{before}{refused}");
+            assert_eq!(framing.refused(), Some(&b""[..]));
         }
     }
 

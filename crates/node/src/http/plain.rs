@@ -6,6 +6,7 @@
 //! less than what they take: HTTP/1.1, GET, a target in origin form of the letters of RFC 3986, one `Host` that is a name or an IPv4 address, no bare
 //! LF, nothing that announces a body or says something of the connection other than that it stays.
 
+use super::limits;
 use super::proxy::Proxy;
 use super::service::is_plain_host;
 use ::http::{HeaderMap, HeaderName, HeaderValue};
@@ -44,7 +45,8 @@ fn parse<'a, 'b>(
     bytes: &'a [u8],
     fields: &'b mut [Header<'a>; FIELDS],
 ) -> Option<(&'a str, &'a str, &'b [Header<'a>])> {
-    if !bytes.starts_with(b"GET /") || !bytes.ends_with(b"\r\n\r\n") {
+    // One read may bring more than hyper takes of a head.
+    if bytes.len() > limits::HEADER_BYTES || !bytes.starts_with(b"GET /") || !bytes.ends_with(b"\r\n\r\n") {
         return None;
     }
     let mut request = Request::new(fields);
@@ -114,6 +116,8 @@ mod tests {
             assert!(!is_plain(&format!("{head}{fields}")) && !is_plain(&format!("{head}{fields}\r\nG")), "{fields}");
         }
         assert!(!is_plain(&format!("{head}{}\r\n", "x: y\r\n".repeat(FIELDS))), "hyper takes more");
+        assert!(is_plain(&format!("{head}x: {}\r\n\r\n", "y".repeat(limits::HEADER_BYTES / 2))));
+        assert!(!is_plain(&format!("{head}x: {}\r\n\r\n", "y".repeat(limits::HEADER_BYTES))), "hyper takes less");
     }
 
     proptest::proptest! {

@@ -111,7 +111,7 @@ impl StatusSource for CacheSource {
         metrics.gauge("larder_http_objects", "Responses stored now", objects as f64);
         metrics.gauge(
             "larder_http_filling_bytes",
-            "Bodies under way: received for the store, or recalled from the disk tier",
+            "Bodies under way: received for the store, recalled from the disk tier, or still read though not stored",
             filling as f64,
         );
         if let Some(disk) = self.proxy.disk() {
