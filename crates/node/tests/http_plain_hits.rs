@@ -156,3 +156,23 @@ fn a_large_hit_comes_whole_to_who_reads_late() {
     assert!(seen.is_hit() && seen.body == page);
     stopping.join().unwrap();
 }
+
+/// The same where hyper lets go of a connection without waiting for its stream: a client has once asked for another protocol.
+#[test]
+fn a_stop_waits_for_who_has_asked_for_another_protocol() {
+    let mut node = Node::generated();
+    let page = Client::new(&node).get("/8000000/a").body;
+    let mut reader = BufReader::new(connect(&node));
+    let asking = b"GET /100/a HTTP/1.1\r\nhost: example.test\r\nconnection: upgrade\r\nUPGRADE: h2c\r\n\r\n";
+    reader.get_mut().write_all(asking).unwrap();
+    assert_eq!(wire::read_response(&mut reader, false).status, 200);
+    reader.get_mut().write_all(b"GET /8000000/a HTTP/1.1\r\nhost: example.test\r\n\r\n").unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let stopping = node.http.take().unwrap();
+    let stopping = std::thread::spawn(move || stopping.stop());
+    std::thread::sleep(Duration::from_millis(100));
+    let seen = wire::read_response(&mut reader, false);
+    assert_eq!((seen.status, seen.body.len()), (200, page.len()));
+    assert!(seen.is_hit() && seen.body == page);
+    stopping.join().unwrap();
+}

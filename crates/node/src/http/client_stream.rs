@@ -9,6 +9,9 @@
 //! 1. all that went up to it were whole messages: its buffer is empty but for empty lines;
 //! 2. as many bodies of responses have been dropped as heads went up to it;
 //! 3. it has flushed the stream since, which it does only when its own buffer is empty.
+//!
+//! And none on a connection on which another protocol has been asked for: hyper ends such a one, at a stop, without waiting for what the stream still
+//! owes.
 
 use super::exchanges::Exchanges;
 use super::framing::Framing;
@@ -64,7 +67,7 @@ impl<S> ClientStream<S> {
     }
 
     fn hyper_waits(&self) -> bool {
-        self.settled == self.framing.heads() && self.framing.is_between()
+        self.settled == self.framing.heads() && self.framing.is_between() && !self.framing.has_asked_upgrade()
     }
 
     /// Nothing has come. Fails when it should have.
