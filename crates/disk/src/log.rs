@@ -361,9 +361,28 @@ impl<M: Marks> Log<M> {
         }
     }
 
-    /// Removals and marks that are not in the queue yet.
-    pub(crate) fn waiting_notes(&self) -> u64 {
-        self.notes.len() as u64
+    /// Pieces that stand between the queue's end and that of the removals and marks that wait for room: these, and the ends and beginnings of the regions
+    /// that they will stand in.
+    pub(crate) fn waiting_pieces(&self) -> u64 {
+        let mut pieces = 0;
+        let mut open = self.open.as_ref().map(|open| (open.end, open.footer.len()));
+        for note in &self.notes {
+            let length = RECORD + note.value.len() as u32;
+            let (end, records) = open.filter(|(end, records)| self.fits(*end, *records, length)).unwrap_or_else(|| {
+                pieces += 1 + u64::from(open.is_some());
+                (HEADER, 0)
+            });
+            open = Some((end + length, records + 1));
+            pieces += 1;
+        }
+        pieces
+    }
+
+    /// Whether a region that is written up to `end`, with so many records, has room for another.
+    fn fits(&self, end: u32, records: usize, length: u32) -> bool {
+        let footer = (records as u32 + 1) * ENTRY + TRAILER;
+        let needed = u64::from(end) + u64::from(length) + u64::from(footer);
+        needed <= u64::from(self.geometry.region_bytes()) && records < limits::REGION_RECORDS
     }
 
     /// Whether `length` bytes can be appended, if need be in a new region; `kept` free ones are left alone.
@@ -376,13 +395,8 @@ impl<M: Marks> Log<M> {
     }
 
     fn make_room_keeping(&mut self, length: u32, kept: usize) -> bool {
-        if let Some(open) = &self.open {
-            let footer = (open.footer.len() as u32 + 1) * ENTRY + TRAILER;
-            let fits =
-                u64::from(open.end) + u64::from(length) + u64::from(footer) <= u64::from(self.geometry.region_bytes());
-            if fits && open.footer.len() < limits::REGION_RECORDS {
-                return true;
-            }
+        if self.open.as_ref().is_some_and(|open| self.fits(open.end, open.footer.len(), length)) {
+            return true;
         }
         if self.free.len() <= kept {
             return false;

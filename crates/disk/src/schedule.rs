@@ -126,7 +126,7 @@ impl<M: Marks> Log<M> {
 
     /// Asks for what has been appended so far to be synced at once. Returns a ticket for [`Log::is_settled`].
     pub fn settle(&mut self, now: Time) -> u64 {
-        let ticket = self.schedule.appended + self.waiting_notes();
+        let ticket = self.schedule.appended + self.waiting_pieces();
         self.schedule.aim(ticket, now);
         ticket
     }

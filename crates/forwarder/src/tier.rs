@@ -72,11 +72,11 @@ pub struct TierCounters {
     pub hits: u64,
     /// It had nothing of the name.
     pub misses: u64,
-    /// Read, and not what was asked for: not fresh, or with another digest.
+    /// Read, and not what was asked for: not fresh, with another digest, or signed by nobody who may now.
     pub unfit: u64,
     /// Not read as it was written, or erased or replaced meanwhile.
     pub failed: u64,
-    /// Not read in time.
+    /// Not read in time, or nobody waited any more.
     pub late: u64,
     /// Not asked for: too many reads were under way.
     pub busy: u64,

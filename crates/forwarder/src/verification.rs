@@ -5,7 +5,8 @@
 //!
 //! An anchor signs anything under the prefix; a certificate that leads to it ([`Certificate::with_chained`]) what is under its own identity. Only what the
 //! policy wants to store is verified, on the thread of the packets, and at most [`VERIFICATIONS`] times in [`VERIFICATION_INTERVAL`]: beyond that, nothing
-//! of the prefix is stored until the next. Forged Data, which anybody who is asked can send, costs so much and no more.
+//! of the prefix is stored until the next. Forged Data, which anybody who is asked can send, costs so much and no more. With a second tier (`tier.rs`) all that
+//! may be stored is verified, and again when it is read there, since the rules may have changed: beyond the bound the producer is asked instead.
 
 use crate::limits::{VERIFICATION_INTERVAL, VERIFICATIONS};
 use larder_packet::{Certificate, Data, KeyLocator, Name};

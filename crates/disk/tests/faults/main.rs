@@ -220,6 +220,38 @@ fn what_had_left_the_index_and_was_removed_stays_away() {
     assert!(open().look_up(b"key", None).is_none());
 }
 
+/// The fear: every region is in use and a removal waits for one; who asks whether it lasts is told so when the region before it ends, and a crash then
+/// brings back what was removed.
+#[test]
+fn a_removal_that_waits_for_room_is_settled_before_it_is_written() {
+    let config =
+        Config { geometry: Geometry::new(1024, 16).unwrap(), policy: "fifo".parse().unwrap(), queue_bytes: 1 << 20 };
+    let mut came_back_unsettled = 0;
+    for others in 0..40 {
+        let disk = MemoryStorage::default();
+        let open = || {
+            let identity = Identity { id: 77, hash_key: [5; 16] };
+            Log::open(&disk, &config, identity, (), &Streams::new(1), Time::ZERO).unwrap().0
+        };
+        let mut log = open();
+        let mut last = 0;
+        while log.put(&[last], 0, [vec![last; 300].into(), Bytes::new()], Time::ZERO) == Put::Stored {
+            last += 1;
+        }
+        (0..others).for_each(|_| log.remove(b"nobody", Time::ZERO));
+        log.remove(&[last - 1], Time::ZERO);
+        let ticket = log.settle(Time::ZERO);
+        while !log.is_settled(ticket) {
+            came_back_unsettled += u32::from(open().look_up(&[last - 1], None).is_some());
+            let job = log.job(Time::ZERO).expect("it lasts at some time");
+            let done = job.run(&disk);
+            log.complete(done, Time::ZERO);
+        }
+        assert!(open().look_up(&[last - 1], None).is_none(), "after {others} others");
+    }
+    assert!(came_back_unsettled > 0, "nothing was tried");
+}
+
 /// The fear: one sector that cannot be read, and a disk of terabytes is no tier any more; or what it hid is believed not to have been.
 #[test]
 fn a_broken_sector_costs_what_is_older_and_not_the_tier() {

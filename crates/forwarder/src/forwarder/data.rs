@@ -57,7 +57,8 @@ impl Forwarder {
                     }
                     Some(verdict)
                 }
-                _ => None,
+                // It was judged before it became the answer.
+                _ => from_tier.then_some(Verdict::Trusted),
             };
             let judge = || verdict.unwrap_or_else(judge);
             self.content_store.insert(now, hash, data, asked.drain(..), path, judge);
@@ -65,8 +66,8 @@ impl Forwarder {
         let found = std::mem::take(&mut self.scratch.found);
         let first = out.sends.len();
         for (number, slot) in found.iter().enumerate() {
-            // The tier is nobody's next hop.
-            let told = match from_tier {
+            // The tier is nobody's next hop, and of who waits for it no strategy has heard.
+            let told = match from_tier || self.pit.entry(*slot).waits_for_tier() {
                 true => None,
                 false => self.measure(*slot, |strategy, entry| strategy.on_data(now, arrival.face, entry)),
             };

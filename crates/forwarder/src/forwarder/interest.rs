@@ -158,7 +158,8 @@ impl Forwarder {
     /// Forgets a pending Interest, but for the nonces that it sent out.
     pub(super) fn finish(&mut self, now: Time, slot: u32) {
         let entry = self.pit.entry(slot);
-        for record in &entry.out_records {
+        // What the second tier was asked went nowhere, and cannot come around.
+        for record in entry.out_records.iter().filter(|record| record.face != FaceId::CONTENT_STORE) {
             self.dead_nonces.insert(now, entry.name_hash(), record.nonce);
         }
         self.pit.remove(slot);

@@ -16,6 +16,7 @@ use crate::name_hash::Hashed;
 use crate::outbox::Outbox;
 use crate::pit::OutRecord;
 use crate::tier::{Recall, Recalled, Record, SecondTier, TierCounters};
+use crate::verification::Verdict;
 use bytes::Bytes;
 use larder_packet::{Data, Interest};
 use larder_units::Time;
@@ -125,21 +126,26 @@ impl Forwarder {
             return None;
         };
         data.freshness = record.fresh_for(unix_millis);
+        // The rules may be newer than the record: what would not be stored any more is not served from there.
+        let mut is_trusted = || match &mut self.verification {
+            None => true,
+            Some(rules) => rules.judge(now, unix_millis / 1000, &data) == Verdict::Trusted,
+        };
         let fits = (!interest.must_be_fresh || data.freshness.is_some())
             && digest.is_none_or(|digest| data.implicit_digest() == digest)
             && check_size(data.wire, self.max_packet_bytes).is_ok()
-            && self.content_store.serves;
+            && self.content_store.serves
+            && is_trusted();
         if !fits {
             tier.counters.unfit += 1;
             return None;
         }
         let arrival =
             Arrival { face: FaceId::CONTENT_STORE, no_cache: false, ..Arrival::internal(now, record.wire.clone()) };
-        // Where nobody waits any more, nobody misses it.
+        // Where nobody waits any more, nobody misses it; another read may have answered them.
         let is_answer = self.on_data(&arrival, &data, read.hash, out).is_ok();
-        if let Some(tier) = self.tier.as_mut().filter(|_| is_answer) {
-            tier.counters.hits += 1;
-        }
+        let counters = &mut self.tier.as_mut()?.counters;
+        *(if is_answer { &mut counters.hits } else { &mut counters.late }) += 1;
         Some(())
     }
 

@@ -1,5 +1,6 @@
 //! multicast: every next hop at once; a repetition asks again those whose suppression time is over (NFD's multicast version 4, with the
-//! suppression an Interest rather than an upstream).
+//! suppression an Interest rather than an upstream). Who could not be asked before is asked at once: neighbours that synchronise ask each other for
+//! the same at the same time, and each is a next hop for what the others and the applications here want.
 
 use super::suppression::Suppression;
 use super::{Decision, Strategy, StrategyEntry};
@@ -17,11 +18,12 @@ struct Multicast {
 
 impl Strategy for Multicast {
     fn on_interest(&mut self, decision: &mut Decision<'_>) {
-        if self.suppression.suppresses(decision) {
-            return;
-        }
-        let hops: Vec<_> = decision.next_hops().map(|hop| hop.face).collect();
-        if hops.is_empty() {
+        let waits = self.suppression.suppresses(decision);
+        let now = decision.now();
+        let may_answer = |face| decision.tried(face).is_some_and(|out| out.expires > now);
+        let hops = decision.next_hops().map(|hop| hop.face).filter(|face| !waits || !may_answer(*face));
+        let hops: Vec<_> = hops.collect();
+        if hops.is_empty() && !waits {
             decision.refuse(NackReason::NoRoute);
         }
         for face in hops {

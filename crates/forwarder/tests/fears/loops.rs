@@ -44,7 +44,7 @@ fn an_interest_does_not_go_back_to_the_face_that_it_came_from() {
     let (consumer, upstream) = (world.local(), world.remote());
     world.route("/", upstream, 0);
     world.interest(consumer, "/a", 1);
-    world.pass(Duration::from_millis(20));
+    world.pass(Duration::from_millis(260));
     // The upstream asks for the same, with a nonce of its own: somebody else waits, and still there is nobody to ask.
     assert!(world.interest(upstream, "/a", 2).iter().all(|sent| !matches!(sent.packet, Packet::Interest { .. })));
 }
@@ -95,6 +95,25 @@ fn a_second_consumer_has_the_first_ones_interest_sent_again() {
     world.pass(Duration::from_millis(251));
     assert_eq!(faces(&world.interest(third, "/a", 4)), [near], "so long ago that the others may have left");
     assert_eq!(faces(&world.data(near, "/a")), [first, second, third]);
+}
+
+/// The fear: neighbours that synchronise ask for the same at the same time, and who asked first is never asked.
+#[test]
+fn under_multicast_who_asked_first_is_not_asked() {
+    let mut world = World::new();
+    let (application, first, second) = (world.local(), world.remote(), world.remote());
+    world.route("/", first, 0);
+    world.route("/", second, 1);
+    world.route("/", application, 2);
+    let strategy = larder_forwarder::strategy::strategy_by_name("multicast").unwrap();
+    world.forwarder.set_strategy(&name("/"), &strategy).unwrap();
+    assert_eq!(faces(&world.interest(first, "/a", 1)), [second, application]);
+    assert_eq!(faces(&world.interest(application, "/a", 2)), [first], "the others were asked just now");
+    assert_eq!(faces(&world.interest(second, "/a", 3)), []);
+    assert_eq!(faces(&world.interest(application, "/a", 4)), []);
+    // What a neighbour asks of this link alone goes to applications alone, until one of them asks.
+    assert_eq!(faces(&world.interest(first, "/localhop/a", 5)), [application]);
+    assert_eq!(faces(&world.interest(application, "/localhop/a", 6)), [first, second]);
 }
 
 #[test]

@@ -6,7 +6,8 @@
 use crate::world::{Packet, Sent, World, command, data, faces, interest, response};
 use larder_disk::{Geometry, Identity, Log, Lookup, MemoryStorage, Verdict};
 use larder_forwarder::{
-    Config, EraseMarks, FaceId, Forwarder, HostRequest, Recall, Recalled, Report, SecondTier, TierCounters, TierFigures,
+    Config, EraseMarks, FaceId, Forwarder, HostRequest, Recall, Recalled, Report, SecondTier, TierCounters,
+    TierFigures, VerifyRule,
 };
 use larder_packet::{ControlParameters, ControlResponse, Data, LpHeader, Name, NameRef, encode_lp};
 use larder_policy::Engine;
@@ -310,27 +311,57 @@ fn a_slow_disk_stops_somebody() {
 fn reads_pile_up() {
     let mut place = Place::new();
     let most = larder_forwarder::limits::RECALLED_BYTES / larder_forwarder::limits::MAX_PACKET_BYTES;
-    // One record is enough: each CanBePrefix, MustBeFresh and hint makes an Interest of its own, and so do implicit digests.
-    place.fetch("/a/b", b"kept", None);
-    place.fill_memory();
-    let digest = |number: usize| format!("/a/b/sha256digest={number:064x}");
-    let mut asked = 0;
-    while place.world.interest(place.consumer, &digest(asked), nonce()).is_empty() {
-        asked += 1;
-        assert!(asked <= most, "no bound");
-        if asked % 8 == 0 {
-            // The PIT bounds the Interests for one name too: others' turn.
-            break;
-        }
+    let numbered = |number: usize| format!("/a/{number}");
+    for number in 0..=most {
+        place.fetch(&numbered(number), b"kept", None);
+        lock(&place.shelf).write();
     }
-    assert!(place.is_reading());
-    let reading = lock(&place.shelf).reads.len();
-    assert_eq!(reading, asked);
-    // None of them is what was asked for.
+    place.fill_memory();
+    for number in 0..most {
+        assert!(place.world.interest(place.consumer, &numbered(number), nonce()).is_empty(), "{number}");
+    }
+    assert_eq!(lock(&place.shelf).reads.len(), most);
+    assert_eq!(faces(&place.world.interest(place.consumer, &numbered(most), nonce())), [place.producer]);
+    assert_eq!(place.counters().busy, 1);
+    while place.is_reading() {
+        assert_eq!(faces(&place.deliver()), [place.consumer]);
+    }
+    assert!(place.world.interest(place.consumer, &numbered(0), nonce()).is_empty(), "there is room again");
+    // Interests of one name, each for another digest, are as many reads: none of them is what was asked for.
+    let before = place.counters().unfit;
+    for number in 0..8 {
+        assert!(place.world.interest(place.consumer, &format!("/a/1/sha256digest={number:064x}"), nonce()).is_empty());
+    }
+    assert_eq!(faces(&place.deliver()), [place.consumer]);
     while place.is_reading() {
         assert_eq!(faces(&place.deliver()), [place.producer]);
     }
-    assert_eq!(place.counters().unfit, asked as u64);
+    assert_eq!(place.counters().unfit, before + 8);
+}
+
+/// The fear: who finds the cache poisoned has signatures checked from now on, and the poison comes back from the disk.
+#[test]
+fn a_restart_with_a_rule_serves_what_came_before_it() {
+    let mut place = Place::new();
+    place.fetch("/a/b", b"poison", None);
+    lock(&place.shelf).write();
+    let mut place = place.restarted(Duration::from_secs(1_000_060));
+    let rule = VerifyRule { prefix: "/a".parse().unwrap(), certificates: Vec::new() };
+    place.world.forwarder.set_verification(vec![rule]);
+    assert_eq!(faces(&place.ask("/a/b")), [place.producer]);
+    assert_eq!(place.counters().unfit, 1);
+}
+
+/// The fear: an Interest that went nowhere is taken for one that comes around.
+#[test]
+fn who_hears_of_an_interest_twice_is_refused() {
+    let mut place = Place::new();
+    place.fetch("/a/b", b"kept", None);
+    place.fill_memory();
+    let other = place.world.remote();
+    assert!(place.world.interest(place.consumer, "/a/b", 1).is_empty());
+    assert_eq!(contents(&place.deliver()), [(place.consumer, b"kept".to_vec())]);
+    assert_eq!(contents(&place.world.interest(other, "/a/b", 1)), [(other, b"kept".to_vec())]);
 }
 
 #[test]

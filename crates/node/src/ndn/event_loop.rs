@@ -109,7 +109,9 @@ impl EventLoop {
         let mut forwarder_config = Config::new([key0, key1], streams);
         forwarder_config.shard = shard;
         forwarder_config.max_packet_bytes = config.largest_packet;
-        forwarder_config.started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // A large disk tier takes its time to open, and the clock runs since before that.
+        let calendar = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        forwarder_config.started = calendar.saturating_sub(start.elapsed());
         let mut forwarder = Forwarder::new(forwarder_config, engine);
         if let Some(disk) = &disk {
             forwarder.set_tier(disk::tier(disk, &crossing));

@@ -61,6 +61,21 @@ fn ask(consumer: &mut App<impl Read + Write>, number: u32, nonce: u32) -> Vec<u8
     consumer.receive().unwrap()
 }
 
+/// Whether the node has it. On a busy machine a read may take longer than the node waits for it, and the Interest is refused, since nobody else has it.
+fn gets(stage: &Stage, consumer: &mut App<impl Read + Write>, number: u32, nonce: u32) -> bool {
+    let mut refusals = 0;
+    loop {
+        let frame = ask(consumer, number, nonce + 100_000 * refusals);
+        if !is_refusal(&frame) {
+            return is_data(&frame, number);
+        }
+        refusals += 1;
+        if stage.figure("/ndn/content_store/disk/late") < u64::from(refusals) {
+            return false;
+        }
+    }
+}
+
 fn erase(stage: &Stage, prefix: &str) {
     let parameters = ControlParameters { name: Some(prefix.parse().unwrap()), ..Default::default() };
     stage.unix().obeyed("cs/erase", &parameters);
@@ -73,16 +88,16 @@ fn a_shard_or_a_restart_does_not_find_what_is_on_the_disk() {
     // The producer is gone. Connections go to the threads in turn.
     let (mut one, mut other) = (stage.unix(), stage.tcp());
     for number in 0..NAMES {
-        assert!(is_data(&ask(&mut one, number, 1000 + number), number));
-        assert!(is_data(&ask(&mut other, number, 2000 + number), number));
+        assert!(gets(&stage, &mut one, number, 1000 + number));
+        assert!(gets(&stage, &mut other, number, 2000 + number));
     }
     assert!(stage.figure("/ndn/content_store/disk/hits") > 20);
     assert_eq!(stage.figure("/ndn/content_store/disk/stored"), u64::from(NAMES));
     let stage = restart(stage);
     let (mut one, mut other) = (stage.unix(), stage.tcp());
     for number in 0..NAMES {
-        assert!(is_data(&ask(&mut one, number, 3000 + number), number));
-        assert!(is_data(&ask(&mut other, number, 4000 + number), number));
+        assert!(gets(&stage, &mut one, number, 3000 + number));
+        assert!(gets(&stage, &mut other, number, 4000 + number));
     }
     assert!(stage.figure("/ndn/content_store/disk/hits") >= u64::from(NAMES));
     assert!(is_refusal(&ask(&mut one, NAMES, 5000)), "nobody has that");
@@ -97,7 +112,7 @@ fn an_erased_name_comes_back_after_a_restart() {
     let stage = restart(stage);
     let mut consumer = stage.unix();
     assert!(is_refusal(&ask(&mut consumer, 7, 101)));
-    assert!(is_data(&ask(&mut consumer, 8, 102), 8));
+    assert!(gets(&stage, &mut consumer, 8, 102));
     // On the disk alone, most of it.
     erase(&stage, "/a");
     let stage = restart(stage);
