@@ -7,7 +7,7 @@
 //!   and the filter lets all pass there, as though it were not.
 //! * What is removed leaves its bit; the filter is made anew when twice as many were added as stood in it at first.
 //!
-//! O(1); 1 to 2 bytes a prefix.
+//! O(1), amortised: who adds the prefix with which it is made anew waits for all of them. 1 to 2 bytes a prefix.
 
 use crate::name_hash::Prefix;
 use larder_policy::{grow, prefetch};

@@ -181,9 +181,21 @@ impl Default for LpHeader {
 impl LpHeader {
     /// Whether there is no field: the packet can go bare.
     pub fn is_empty(&self) -> bool {
-        // Every packet that is sent is asked this: without a branch a field.
-        let LpHeader { pit_token, nack, congestion_mark, incoming_face, next_hop_face, .. } = self;
-        let LpHeader { no_cache, non_discovery, interest_rate, path, sequence, frag_index, frag_count, .. } = self;
+        // Every packet that is sent is asked this: without a branch a field. No field may be left out, or it would not be sent.
+        let LpHeader {
+            pit_token,
+            nack,
+            congestion_mark,
+            incoming_face,
+            next_hop_face,
+            no_cache,
+            non_discovery,
+            interest_rate,
+            path,
+            sequence,
+            frag_index,
+            frag_count,
+        } = self;
         let nobody_is_told = pit_token.is_none() & nack.is_none() & congestion_mark.is_none() & incoming_face.is_none();
         let nothing_is_asked = next_hop_face.is_none() & !no_cache & !non_discovery;
         let no_path = interest_rate.is_none() & path.is_none();

@@ -167,3 +167,7 @@ pub const AGD_LEAST_SAMPLE_SHIFT: u32 = 3;
 /// Objects that a shadow of agd should have, from a quarter to twice as many: the sample gets smaller as the cache grows, and larger where it shrinks. With half
 /// as many, mix 1 GiB and Twitter 5 MiB end on a power beside the best, .003 and .002 below; with twice as many the shadows leave the second-level cache.
 pub const AGD_SHADOW_OBJECTS: usize = 2048;
+
+/// Objects that agd's shadows store together, at most: 34 MB, and 4 MB of index. A cache whose power keeps few large objects has shadows whose powers keep many small
+/// ones in the same room; with fewer of the large ones in the sample, these are judged by chance.
+pub const AGD_SHADOWED_OBJECTS: usize = 1 << 18;

@@ -37,10 +37,7 @@ pub fn grow<T>(table: &mut Vec<T>, length: usize) {
 /// pages where it fills some; a vector's own growth would leave what it copies on small ones.
 pub(crate) fn lengthen<T: Copy>(table: &mut Vec<T>, length: usize, fill: T) {
     if length > table.capacity() {
-        let mut larger = Vec::new();
-        grow(&mut larger, length.max(2 * table.capacity()).max(4));
-        larger.extend_from_slice(table);
-        *table = larger;
+        grow(table, length.max(2 * table.capacity()).max(4));
     }
     table.resize(length, fill);
 }

@@ -1,4 +1,4 @@
-//! agd beside LRU where recency counts: 38 workloads of 1 to 2 million requests of objects of one byte, and who is more than half a point below.
+//! agd beside LRU where recency counts: 38 workloads of 2 million requests of objects of one byte, and who is more than half a point below.
 //!
 //!     cargo bench -p larder-replay --bench recency
 //!

@@ -100,6 +100,11 @@ impl Shadows {
             + lists
     }
 
+    /// Objects in any of them.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
     /// The requests in this order, through all shadows: what the hits of each were worth.
     pub fn scores_of(&mut self, requests: &[Sampled]) -> [f64; RUNGS] {
         self.scores = [0.0; RUNGS];

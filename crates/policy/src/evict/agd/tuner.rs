@@ -12,7 +12,7 @@
 
 use super::shadows::{POWERS, RUNGS, Sampled, Shadows};
 use crate::hash::mix;
-use crate::limits::{AGD_LEAST_SAMPLE_SHIFT, AGD_SHADOW_OBJECTS};
+use crate::limits::{AGD_LEAST_SAMPLE_SHIFT, AGD_SHADOW_OBJECTS, AGD_SHADOWED_OBJECTS};
 
 /// Sampled requests between two decisions. They wait until then, and go through the shadows in a row, so that these are fetched into the processor's cache once.
 const DECISION: usize = 512;
@@ -42,6 +42,8 @@ pub(super) struct Tuner {
     capacity: u64,
     /// Objects whose hash ends in this many zero bits are sampled.
     shift: u32,
+    /// The least that they may be sampled by: more where the shadows once stored too many.
+    least_shift: u32,
     /// What a shadow that hits always would have scored.
     weight: f64,
     /// What the cache's own hits on the sample were worth.
@@ -65,6 +67,7 @@ impl Tuner {
             current: start,
             capacity,
             shift: AGD_LEAST_SAMPLE_SHIFT,
+            least_shift: AGD_LEAST_SAMPLE_SHIFT,
             weight: 0.0,
             score: 0.0,
             leads: [0.0; RUNGS],
@@ -80,6 +83,7 @@ impl Tuner {
 
     pub fn on_resize(&mut self, capacity: u64) {
         self.capacity = capacity;
+        self.least_shift = AGD_LEAST_SAMPLE_SHIFT;
         self.restart();
     }
 
@@ -95,13 +99,15 @@ impl Tuner {
     /// Apart, so that the others pay for a hash and no more.
     #[inline(never)]
     fn sample(&mut self, id: u64, size: u64, class: u8, hit: bool, stored: usize) -> Option<f64> {
-        if stored >> self.shift > 2 * AGD_SHADOW_OBJECTS {
+        let crowded = self.shadows.len() + DECISION > AGD_SHADOWED_OBJECTS;
+        if crowded || stored >> self.shift > 2 * AGD_SHADOW_OBJECTS {
             self.shift += 1;
+            self.least_shift = if crowded { self.shift } else { self.least_shift };
             self.restart();
             return None;
         }
         // Traffic of larger objects: a handful of them would decide by chance.
-        if stored >> self.shift < AGD_SHADOW_OBJECTS / 4 && self.shift > AGD_LEAST_SAMPLE_SHIFT {
+        if stored >> self.shift < AGD_SHADOW_OBJECTS / 4 && self.shift > self.least_shift {
             self.shift -= 1;
             self.restart();
             return None;
@@ -185,6 +191,19 @@ mod tests {
         assert_eq!(shift_beside(200_000), 8, "781 are enough, and a restart is dear");
         assert_eq!(shift_beside(100_000), 7);
         assert_eq!(shift_beside(100), AGD_LEAST_SAMPLE_SHIFT);
+    }
+
+    /// The fear: a cache that keeps a thousand large objects has shadows that keep all the small ones that ever came.
+    #[test]
+    fn shadows_take_more_memory_than_stated() {
+        let mut tuner = Tuner::new(0, 1.0, 1 << 40);
+        let mut most = 0;
+        for id in (0..10 * AGD_SHADOWED_OBJECTS as u64).chain(0..100) {
+            tuner.request(id, 1, 160, false, 1000);
+            most = most.max(tuner.shadows.len());
+        }
+        assert!(most <= AGD_SHADOWED_OBJECTS && most > AGD_SHADOWED_OBJECTS / 2, "{most}");
+        assert_eq!(tuner.shift, AGD_LEAST_SAMPLE_SHIFT + 1, "and does not come and go");
     }
 
     #[test]
