@@ -30,6 +30,17 @@ const POLICIES: [(&str, Option<f64>); 5] =
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let is_given = |argument: &str| arguments.iter().any(|given| given == argument);
+    // cargo itself adds `--bench`.
+    let is_known = |given: &String| {
+        ["--quick", "--bench"].contains(&given.as_str()) || POLICIES.iter().any(|(policy, _)| given == policy)
+    };
+    if let Some(unknown) = arguments.iter().skip(1).find(|given| !is_known(given)) {
+        eprintln!(
+            "in_memory: {unknown} is neither --quick nor one of the policies {:?}",
+            POLICIES.map(|(policy, _)| policy)
+        );
+        std::process::exit(2);
+    }
     let scale = if is_given("--quick") { QUICK } else { WHOLE };
     let wanted: Vec<_> = POLICIES.into_iter().filter(|(policy, _)| is_given(policy)).collect();
     if !wanted.is_empty() {
