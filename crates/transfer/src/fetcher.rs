@@ -9,7 +9,8 @@
 //! learns its length late), but never before a segment that arrived, and never once a segment has called itself the last.
 //!
 //! A way that stalls, behind a TCP connection that recovers from losses of its own, has lost nothing. So where many Interests are in flight and none
-//! that was sent later than the oldest is answered, its time-out asks for it alone, and begins anew, doubled, for the others (as RFC 6298, 5.4 to 5.6).
+//! that was sent later than the oldest is answered, its time-out asks for it alone, whatever is left of the window, and begins anew, doubled, for the
+//! others (as RFC 6298, 5.4 to 5.6; what is no answer does not end that).
 //! What comes then tells: an Interest that was sent once, before the time-out, and answered after more than it allowed, proves it to have been too
 //! early, and congestion control goes back to where it was (RFC 4015, with this proof in the place of time stamps).
 //!
@@ -127,8 +128,10 @@ pub struct Fetcher {
     window_limited: bool,
     rtt: RttEstimator,
     backed_off_at: Option<Time>,
-    /// The time-out that began a stall, while nothing has come since.
-    stalled_at: Option<Time>,
+    /// In a stall, nothing times out before.
+    stalled_until: Option<Time>,
+    /// The Interest that asks about the stall is to leave: what else is in flight may be more than the reduced window.
+    probe_due: bool,
     /// The Interest sent last, and its segment, of those that were sent once and answered.
     last_answered: Option<(Time, u64)>,
     doubt: Option<Doubt>,
@@ -180,7 +183,8 @@ impl Fetcher {
             window_limited: false,
             rtt: RttEstimator::default(),
             backed_off_at: None,
-            stalled_at: None,
+            stalled_until: None,
+            probe_due: false,
             last_answered: None,
             doubt: None,
             stats: FetchStats::default(),
@@ -206,7 +210,7 @@ impl Fetcher {
             self.pacer.idle(now);
             return false;
         };
-        if self.window.in_flight() >= self.congestion.window().max(1) {
+        if self.window.in_flight() >= self.congestion.window().max(1) && !self.probe_due {
             self.window_limited = true;
             self.pacer.idle(now);
             return false;
@@ -214,6 +218,7 @@ impl Fetcher {
         if !self.pacer.take(now, self.congestion.rate()) {
             return false;
         }
+        self.probe_due = false;
         self.encode_interest(segment, out);
         self.stats.interests += 1;
         let sends = self.window.sent(segment, now);
@@ -260,6 +265,7 @@ impl Fetcher {
             return;
         };
         self.stats.nacks += 1;
+        (self.stalled_until, self.probe_due) = (None, false);
         match reason {
             // Nothing has ever come: there is no use in asking again.
             NackReason::NoRoute if self.stats.segments == 0 => {
@@ -289,8 +295,8 @@ impl Fetcher {
     }
 
     fn rto_deadline(&self) -> Option<Time> {
-        let sent_at = self.window.oldest()?.sent_at;
-        Some(self.stalled_at.map_or(sent_at, |at| at.max(sent_at)) + self.rtt.rto())
+        let deadline = self.window.oldest()?.sent_at + self.rtt.rto();
+        Some(self.stalled_until.map_or(deadline, |until| until.max(deadline)))
     }
 
     /// Takes the passing of time: Interests without an answer are to be sent again, and some may be due.
@@ -305,7 +311,6 @@ impl Fetcher {
             self.stats.time_outs += 1;
             let overtaken = self.last_answered >= Some((sent.sent_at, sent.segment));
             let stalls = self.doubt.is_none() && !overtaken && self.window.in_flight() >= limits::STALLED_INTERESTS;
-            self.stalled_at = stalls.then_some(now);
             if self.doubt.is_none() {
                 self.doubt = Some(Doubt { at: now, rto: self.rtt.rto(), congestion: self.congestion.snapshot() });
             }
@@ -314,6 +319,7 @@ impl Fetcher {
                 self.rtt.back_off();
                 self.backed_off_at = Some(now);
             }
+            (self.stalled_until, self.probe_due) = (stalls.then(|| now + self.rtt.rto()), stalls);
             self.reduce(now, sent, Signal::TimeOut);
             self.give_back(sent, Refusal::TimeOut);
         }
@@ -359,7 +365,6 @@ impl Fetcher {
     fn arrived(&mut self, now: Time) {
         self.pacer.advance(now, self.congestion.rate());
         self.pacer.arrived(now);
-        self.stalled_at = None;
     }
 
     fn object(&self) -> Option<&Object> {
@@ -408,6 +413,9 @@ impl Fetcher {
     /// Round trip and congestion control for an answer.
     fn account(&mut self, now: Time, sent: Sent, path: PathFeedback) {
         let rtt = (sent.sends == 1).then(|| now.since(sent.sent_at));
+        // The answer to the probe, or to what it repeats: it does not tell which, but the others come next if they come at all.
+        self.stalled_until = self.stalled_until.filter(|_| rtt.is_none()).map(|_| now + self.rtt.rested().rto());
+        self.probe_due = false;
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt);
             self.last_answered = self.last_answered.max(Some((sent.sent_at, sent.segment)));

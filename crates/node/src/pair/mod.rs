@@ -24,16 +24,17 @@
 //!
 //! # Who says so
 //! Every Data is signed by the far node's key and checked by the edge before a byte of it counts. The name is signed with it: a head belongs to its
-//! request, a segment to its head. Where the two share a secret, the edge signs its requests in full by it, and the far node takes no others. What is
-//! sent is not encrypted.
+//! request, a segment to its head. Where the two share a secret, the edge signs its requests in full by it, and the far node takes none in full that
+//! is not signed so; the shared form is never signed. What is sent is not encrypted.
 //!
 //! Both ends are a sans-IO core ([`edge::Fetches`], [`far::Desk`]) on a thread of its own, which holds a connection to this node's forwarder as any
 //! application does; HTTP runs beside it on tokio.
 //!
 //! # What is missing
 //! Requests with a body of more than [`limits::REQUEST_BYTES`] (413) and heads that fit no packet (431, 502); trailers; interim responses; encryption,
-//! so that a node on the way, or who asks it for all that it stores, reads what passes; with a key pair requests are not signed, so that whoever reaches
-//! the far node may ask its origin; a body whose segments are lost with the far node's restart breaks off, and is not taken up where it broke.
+//! so that a node on the way, or who asks it for all that it stores, reads what passes; whoever reaches the far node may ask its origin for what the
+//! shared form can ask for, and with a key pair, where no request is signed, for everything; a body whose segments are lost with the far node's restart
+//! breaks off, and is not taken up where it broke.
 
 pub mod edge;
 pub mod far;
