@@ -170,6 +170,12 @@ fn announce(args: &PutArgs, publisher: &Publisher<OpenFile>) {
         line!("{}", json!({ "serving": name.to_string(), "bytes": bytes, "segments": segments }));
     } else {
         line!("serving {name}: {bytes} bytes in {segments} segments; Ctrl-C ends it");
+        if args.largest_packet > limits::MAX_PACKET_BYTES {
+            let bytes = args.largest_packet;
+            line!(
+                "every node on the way needs `[ndn] largest_packet = \"{bytes}\"` or more: one that has not drops the segments"
+            );
+        }
     }
 }
 

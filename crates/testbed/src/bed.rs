@@ -197,7 +197,9 @@ fn take_down(name: &str, namespaces: &[String]) -> Result<(), Error> {
     }
     // One program for all of them.
     let lines: String = standing()?.iter().map(|namespace| format!("netns delete {namespace}\n")).collect();
-    run_with("ip", &["-batch", "-"], &lines).map(drop)
+    // What somebody else deletes meanwhile fails, and matters to nobody.
+    let deleted = run_with("ip", &["-force", "-batch", "-"], &lines);
+    if standing()?.is_empty() { Ok(()) } else { deleted.map(drop) }
 }
 
 /// The processes in these namespaces: those whose network is the file's. One look at each process, where `ip netns pids` takes one a namespace.

@@ -44,7 +44,11 @@ impl StatusSource for FarSource {
         metrics.counter("larder_gateway_gone", "Interests for bodies that are not here any more", figures.gone);
         metrics.counter("larder_gateway_broken", "Bodies that the origin broke off", figures.broken);
         metrics.counter("larder_gateway_no_room", "Requests refused for want of room", figures.no_room);
-        metrics.counter("larder_gateway_not_ours", "Interests that ask nothing", figures.not_ours);
+        metrics.counter(
+            "larder_gateway_not_ours",
+            "Interests that ask nothing, or in full and not signed with our secret",
+            figures.not_ours,
+        );
         metrics.gauge("larder_gateway_reserved_bytes", "Bytes reserved", figures.reserved_bytes as f64);
     }
 }
