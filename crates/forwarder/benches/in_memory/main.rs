@@ -35,11 +35,7 @@ fn main() {
         ["--quick", "--bench"].contains(&given.as_str()) || POLICIES.iter().any(|(policy, _)| given == policy)
     };
     if let Some(unknown) = arguments.iter().skip(1).find(|given| !is_known(given)) {
-        eprintln!(
-            "in_memory: {unknown} is neither --quick nor one of the policies {:?}",
-            POLICIES.map(|(policy, _)| policy)
-        );
-        std::process::exit(2);
+        panic!("{unknown} is neither --quick nor one of the policies {:?}", POLICIES.map(|(policy, _)| policy));
     }
     let scale = if is_given("--quick") { QUICK } else { WHOLE };
     let wanted: Vec<_> = POLICIES.into_iter().filter(|(policy, _)| is_given(policy)).collect();
