@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Under the node's default policy, `filter(theta=2)+fifo`, a full Content Store takes a Data that is asked for a second time,
+"""Under the node's default policy, `filter(theta=2)+fifo` (its table made larger), a full Content Store takes a Data that is asked for a second time,
 not before. (While it has free room it stores everything: empty memory needs no protection.)
 
 The node of this check has a store of 256 KiB, which the first requests fill.
