@@ -37,9 +37,9 @@ pub const SMALL_FILL: u64 = 64;
 /// First buffer of a body of unknown length. It doubles from there: small bodies cost one page or four, not the object limit.
 pub const FILL_START_BYTES: usize = 16 * 1024;
 
-/// Buckets of the record of recent invalidations (40 bytes each). A response that was asked for before its key was last invalidated is not
-/// stored; nor is a bystander's, where two other keys of its bucket were. More buckets only make that rarer.
-pub const INVALIDATION_BUCKETS: usize = 1024;
+/// Keys that are remembered as invalidated (some 40 bytes each). A response that was asked for before its key was last invalidated is not stored;
+/// nor is any that was asked for before the last of those that had to be forgotten: a response that takes as long as this many invalidations.
+pub const INVALIDATIONS: usize = 1 << 14;
 
 /// What a stored response costs beside its body, header bytes and key: the slot's record, the index entry, the policy's state and the
 /// allocator's rounding. A test holds it above the sizes of the structures.

@@ -4,10 +4,11 @@ use crate::key::Key;
 use crate::limits;
 use crate::purge::Purged;
 use crate::stored::Stored;
-use hashbrown::HashTable;
+use hashbrown::{HashMap, HashTable};
 use http::HeaderMap;
 use larder_policy::{Engine, Slot};
 use larder_units::Time;
+use std::collections::VecDeque;
 
 pub(crate) struct Store {
     pub engine: Engine,
@@ -16,8 +17,7 @@ pub(crate) struct Store {
     /// By slot; the engine says which are in use.
     shelves: Vec<Option<Shelf>>,
     victims: Vec<Slot>,
-    /// By the keys' hashes.
-    invalidated: Box<[Invalidated]>,
+    invalidations: Invalidations,
     /// When more than single keys was last invalidated.
     all_invalidated: Option<Time>,
     /// Walks of purges under way. What is stored meanwhile might come to lie behind one, and be what it is to take.
@@ -40,13 +40,12 @@ pub(crate) enum Found {
 
 impl Store {
     pub(crate) fn new(engine: Engine) -> Store {
-        let invalidated = vec![Invalidated::default(); limits::INVALIDATION_BUCKETS].into_boxed_slice();
         Store {
             engine,
             table: HashTable::new(),
             shelves: Vec::new(),
             victims: Vec::new(),
-            invalidated,
+            invalidations: Invalidations::default(),
             all_invalidated: None,
             walks: 0,
             evicted: 0,
@@ -137,7 +136,7 @@ impl Store {
 
     /// Removes all variants of a key and bars what was asked for before `now`. Returns how many there were.
     pub(crate) fn invalidate(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
-        self.invalidated[bucket(hash)].note(hash, now);
+        self.invalidations.note(hash, now);
         let mut removed = 0;
         while let Some(slot) = self.newest_variant(key, hash) {
             self.remove(slot);
@@ -148,7 +147,7 @@ impl Store {
 
     /// As [`Store::invalidate`], but all variants stay, stale.
     pub(crate) fn expire(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
-        self.invalidated[bucket(hash)].note(hash, now);
+        self.invalidations.note(hash, now);
         let mut expired = 0;
         let mut next = self.newest_variant(key, hash);
         while let Some(slot) = next {
@@ -192,13 +191,10 @@ impl Store {
         Purged { objects: taken.len() as u64, next: (end < self.shelves.len()).then_some(end) }
     }
 
-    /// Whether the key, or another of its bucket, was invalidated after `asked`, or may be this moment.
+    /// Whether the key was invalidated after `asked`, may have been, or may be this moment.
     pub(crate) fn was_invalidated_since(&self, hash: u64, asked: Time) -> bool {
         self.walks > 0
-            || [self.invalidated[bucket(hash)].at(hash), self.all_invalidated]
-                .into_iter()
-                .flatten()
-                .any(|at| asked <= at)
+            || [self.invalidations.last(hash), self.all_invalidated].into_iter().flatten().any(|at| asked <= at)
     }
 
     fn shelf(&self, slot: Slot) -> &Shelf {
@@ -273,33 +269,37 @@ impl Store {
     }
 }
 
-/// What was invalidated of a bucket: the last of its keys, and when that was any other. So of two that are busy at the same time neither keeps the
-/// other from being stored.
-#[derive(Clone, Copy, Debug, Default)]
-struct Invalidated {
-    last: u64,
-    last_at: Option<Time>,
-    others_at: Option<Time>,
+/// The last [`limits::INVALIDATIONS`] keys that were invalidated, and when: exact, so that no busy key keeps another from being stored.
+#[derive(Default)]
+struct Invalidations {
+    /// By the key's hash.
+    at: HashMap<u64, Time>,
+    /// As they were noted; a key that was noted again stands in it twice.
+    order: VecDeque<(u64, Time)>,
+    /// The latest of those that were forgotten.
+    forgotten: Option<Time>,
 }
 
-impl Invalidated {
+impl Invalidations {
     fn note(&mut self, hash: u64, now: Time) {
-        // Threads read the clock before they wait for the cache: what comes later may be of an earlier time, and must not take back what was said.
-        if self.last != hash {
-            let others_at = self.others_at.max(self.last_at);
-            (self.last, self.last_at, self.others_at) = (hash, self.others_at, others_at);
+        if self.order.len() == limits::INVALIDATIONS
+            && let Some((oldest, at)) = self.order.pop_front()
+        {
+            self.forgotten = self.forgotten.max(Some(at));
+            if self.at.get(&oldest).is_some_and(|last| *last <= at) {
+                self.at.remove(&oldest);
+            }
         }
-        self.last_at = self.last_at.max(Some(now));
+        self.order.push_back((hash, now));
+        // Threads read the clock before they wait for the cache: what comes later may be of an earlier time, and must not take back what was said.
+        let last = self.at.entry(hash).or_insert(now);
+        *last = now.max(*last);
     }
 
-    /// When the key, or one that cannot be told from it, was last invalidated.
-    fn at(&self, hash: u64) -> Option<Time> {
-        if self.last == hash { self.last_at } else { self.others_at }
+    /// When the key was last invalidated, or may have been.
+    fn last(&self, hash: u64) -> Option<Time> {
+        self.at.get(&hash).copied().max(self.forgotten)
     }
-}
-
-fn bucket(hash: u64) -> usize {
-    hash as usize % limits::INVALIDATION_BUCKETS
 }
 
 fn is_same_key(shelves: &[Option<Shelf>], head: Slot, stored: &Stored) -> bool {

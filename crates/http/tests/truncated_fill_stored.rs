@@ -79,3 +79,16 @@ fn a_response_from_before_an_invalidation() {
     stage.ask(&get("/"), 200, &[PAGE], "after");
     assert_eq!(stage.ask_store(&get("/")).body, b"after");
 }
+
+/// The fear: on a busy site, changes of other pages keep a page that was asked for at the same time from being stored.
+#[test]
+fn other_pages_that_change_meanwhile_do_not_matter() {
+    let mut stage = Stage::new();
+    let exchange = stage.open(&get("/"));
+    stage.wait(1);
+    for page in 0..5000 {
+        stage.ask(&stage::request(http::Method::PUT, &format!("/{page}")), 200, &[], "changed");
+    }
+    assert_eq!(stage.reply(exchange, 200, &[PAGE], "page").completion, Some(Completion::Stored));
+    assert!(stage.is_hit(&get("/")));
+}
