@@ -98,13 +98,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         let seed = request.seed + number as u64;
         let downloads: Vec<Cell> = batch.iter().map(|job| cells[job.cell]).collect();
         let key = format!("ndn-vs-http, tcp: {downloads:?}, seed {seed}");
-        let (times, late) = match request.rows.get::<(Vec<f64>, u64)>(&key) {
-            Some(finished) => finished,
-            None => {
-                let found = measure(&cells, &batch, seed, watch)?;
-                request.rows.add(&key, &found).map(|()| found)?
-            }
-        };
+        let (times, late) = request.rows.get_or(&key, || measure(&cells, &batch, seed, watch))?;
         latest = latest.max(late);
         batch.iter().zip(times).for_each(|(job, time)| measured[job.cell].push(time));
         watch.advance(batch.len() as u64);
