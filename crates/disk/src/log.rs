@@ -366,7 +366,6 @@ impl<M: Marks> Log<M> {
             }
             let Some(Note { kind, hash, tag, value, instead_of }) = self.notes.pop_front() else { return };
             self.schedule.appended += instead_of;
-
             self.append(kind, hash, tag, Box::default(), [value, Bytes::new()], length, now);
         }
     }
