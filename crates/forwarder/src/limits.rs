@@ -94,6 +94,9 @@ pub const NAMES_ENTERED_A_LOOK_UP: usize = 2;
 /// single one costs a router without others at most some 60 ms of its time.
 pub const LOOK_UPS_THAT_ENTER: u32 = 1 << 16;
 
+/// Names that one `cs/erase` enters, some 30 milliseconds; where more wait, it says that it has not seen all.
+pub const NAMES_ENTERED_TO_ERASE: usize = 1 << 16;
+
 /// Buffers of Data that left the Content Store are used again for the next: so many bytes of them wait, which a burst of evictions would exceed.
 pub const SPARE_BUFFER_BYTES: usize = 1 << 20;
 
