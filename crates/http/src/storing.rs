@@ -175,9 +175,8 @@ impl Cache {
             return Completion::Truncated;
         }
         if let Some(refusal) = fill.abandoned {
-            fill.transit.0.finish(None);
             // The new one came whole, if not into the store: the old one goes.
-            self.discard(&fill.stored);
+            self.discard(&fill.into_stored(false));
             return Completion::Refused(refusal);
         }
         let (unwanted, hash) = (fill.unwanted, fill.stored.hash);
