@@ -25,8 +25,8 @@ pub struct Config {
     pub capacity: ByteSize,
     /// The policies.
     pub policy: Spec,
-    /// Largest body that is stored. No more than a fifth of the capacity counts, or a little above, so that bodies under way stay bounded
-    /// (see [`limits::FILL_SHARE`]).
+    /// Largest body that is stored. No more counts than seven eighths of the room for bodies under way ([`limits::filling`]): a fifth of a small
+    /// capacity, a tenth of a large one.
     pub max_object: ByteSize,
     /// Bodies that are asked for in ranges are fetched and stored in parts of this size; 0: only whole. From [`limits::SLICE_BYTES_LEAST`] up to
     /// what `max_object` comes to.
@@ -70,12 +70,12 @@ impl Cache {
     /// [`SpecError`] where arguments of a policy contradict each other.
     pub fn new(config: &Config, streams: &Streams) -> Result<Cache, SpecError> {
         let engine = Engine::new(&config.policy, config.capacity, streams)?;
-        let budget = Budget::new(config.capacity.bytes() / limits::FILL_SHARE);
+        let budget = Budget::new(limits::filling(config.capacity.bytes()));
         let max_object = config.max_object.bytes().min(budget.limit_for_large());
         let slice = config.slice.bytes();
         let slice_bytes = if slice == 0 { 0 } else { slice.max(limits::SLICE_BYTES_LEAST).min(max_object) };
         Ok(Cache {
-            store: Store::new(engine),
+            store: Store::new(engine, budget.clone()),
             flights: Flights::new(),
             hash_key: config.hash_key,
             passage: Passage::of(&config.hash_key),
@@ -215,8 +215,8 @@ impl Cache {
         &self.store.engine
     }
 
-    /// Memory of bodies that are being received for the store, or that it did not take and clients still read, in bytes; beside [`Engine::used`]. Of what
-    /// has left the store, what clients still read is counted nowhere: the host bounds them and how long each may take nothing.
+    /// Memory of bodies that are being received for the store, or that it did not take or has given up and clients still read, in bytes; beside
+    /// [`Engine::used`].
     pub fn filling(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.used())
     }
@@ -226,7 +226,7 @@ impl Cache {
         self.budget.clone()
     }
 
-    /// The most that [`Cache::filling`] can be.
+    /// Where [`Cache::filling`] comes to more, nothing new is collected; what leaves the store while clients read it may bring it above.
     pub fn filling_limit(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.limit())
     }

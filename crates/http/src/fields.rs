@@ -15,6 +15,10 @@ const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 /// How often our own name stands in `Via` (RFC 9110 §7.6.3), or in `CDN-Loop` (RFC 8586), which others must not remove: caches of the same name that
 /// the request has passed, this one perhaps among them.
 pub fn times_passed(headers: &HeaderMap) -> usize {
+    // As most clients' requests.
+    if !headers.contains_key(VIA) && !headers.contains_key(CDN_LOOP) {
+        return 0;
+    }
     // A member is the protocol, the name and perhaps a comment.
     let via = |member: &&[u8]| {
         member.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(1) == Some(NAME.as_bytes())

@@ -72,7 +72,7 @@ impl Fill {
         {
             self.abandoned = Some(refusal);
             if self.transit.0.become_window() {
-                self.reservation.shrink();
+                self.reservation.shrink_to(0);
             }
         }
         self.transit.0.push(piece);
@@ -99,11 +99,11 @@ impl Fill {
         Some(reader)
     }
 
-    /// The body is whole: its readers see its end, and this is the response with it. Where it does not go into the store, its readers alone hold it
-    /// from now on, and its room with it: a slow one may take hours.
+    /// The body is whole: its readers see its end, and this is the response with it. Where it does not go into the store, its readers alone hold its
+    /// room from now on: a slow one may take hours.
     pub(crate) fn into_stored(self, is_admitted: bool) -> Stored {
         let Fill { mut stored, transit, reservation, .. } = self;
-        stored.set_body(transit.0.finish((!is_admitted).then_some(reservation)));
+        stored.set_body(transit.0.finish(reservation, is_admitted));
         stored
     }
 
@@ -144,8 +144,11 @@ impl Drop for Writing {
     }
 }
 
-/// The memory of all bodies under way: those that are received for the store, those that were recalled from a second tier, and what clients still
-/// read of them where the store did not take it.
+/// The memory of all bodies that are not in the store: those that are received for it, those that were recalled from a second tier, and those that
+/// clients still read, where the store did not take them or they have left it.
+///
+/// A body keeps its [`Reservation`] for life, whoever holds it last. While it is stored, the engine counts it, so the store takes its bytes off here and
+/// puts them back when it leaves: then nothing can be refused, and what is used may pass the limit; what comes next is refused until readers have let go.
 #[derive(Clone, Debug)]
 pub struct Budget {
     used: Arc<AtomicU64>,
@@ -174,6 +177,16 @@ impl Budget {
 
     fn limit_for(&self, bytes: u64) -> u64 {
         if bytes <= self.limit / limits::SMALL_FILL { self.limit } else { self.limit_for_large() }
+    }
+
+    /// A body with so many bytes is stored.
+    pub(crate) fn on_stored(&self, bytes: usize) {
+        self.used.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// A body with so many bytes leaves the store.
+    pub(crate) fn on_departed(&self, bytes: usize) {
+        self.used.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Leaves so much of it to somebody else, but never more than half.
@@ -208,20 +221,19 @@ impl Reservation {
         Ok(())
     }
 
-    fn shrink(&mut self) {
-        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.bytes = 0;
+    pub(crate) fn shrink_to(&mut self, bytes: u64) {
+        let less = self.bytes.saturating_sub(bytes);
+        self.budget.used.fetch_sub(less, Ordering::Relaxed);
+        self.bytes -= less;
     }
-}
 
-impl Reservation {
-    /// The same bytes; the room is given back when their last reader has them.
+    /// The same bytes; the room is given back when the last who holds them, or a part of them, has let go.
     pub(crate) fn lend(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(Lent { bytes, _room: self })
     }
 }
 
-struct Lent {
+pub(crate) struct Lent {
     bytes: Bytes,
     _room: Reservation,
 }
@@ -234,6 +246,6 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.shrink();
+        self.shrink_to(0);
     }
 }

@@ -22,9 +22,12 @@ pub const LIFETIME_SECONDS: u64 = 1 << 31;
 /// would be kept for one: a day bounds the damage where nobody said how long.
 pub const HEURISTIC_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
-/// Bodies being received for storage hold at most this share of the capacity at the same time (one quarter), beside what is stored.
-/// Past it, responses still stream through, unstored.
-pub const FILL_SHARE: u64 = 4;
+/// Room for bodies that are not stored, beside what is: those on their way into the store, and those that have left it while clients read them. A
+/// quarter of the capacity, and of a large one an eighth and 32 MiB more: so the whole stays below 1.15 times the capacity and 64 MB, with some
+/// percent for what an allocator cannot use. Past it, responses still stream through, unstored.
+pub fn filling(capacity: u64) -> u64 {
+    (capacity / 4).min(capacity / 8 + (32 << 20))
+}
 
 /// This share of the room for bodies under way (an eighth) is kept for small ones: else a few clients that read large ones slowly keep
 /// everything from being stored. An eighth still holds eight of the largest that count as small.

@@ -8,7 +8,7 @@ use crate::flight::Landing;
 use crate::store::Found;
 use crate::stored::Stored;
 use crate::tier::Recalled;
-use crate::{ForwardReason, Now, Reservation, record};
+use crate::{ForwardReason, Now, record};
 
 /// What to do after a recall.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Cache {
     ) -> Recall {
         let recalling = std::mem::replace(&mut exchange.recalling, Recalling::No);
         let wishes = RequestDirectives::of(request.headers);
-        if let Some((stored, room)) = self.believed(&exchange, recalled, request, now) {
+        if let Some(stored) = self.believed(&exchange, recalled, request, now) {
             if !stored.selector.matches(request.headers) {
                 if recalling == Recalling::Any {
                     exchange.recalling = Recalling::Variant;
@@ -58,7 +58,7 @@ impl Cache {
                     return Recall::Variant(exchange, variant);
                 }
             } else if stored.freshness.satisfies(&wishes, now.time) {
-                return Recall::Answer(self.hit_recalled(exchange, stored, room, request, now));
+                return Recall::Answer(self.hit_recalled(exchange, stored, request, now));
             } else {
                 let reusable = stored.freshness.is_reusable(now.time);
                 exchange.reason = if reusable { ForwardReason::Request } else { ForwardReason::Stale };
@@ -81,10 +81,10 @@ impl Cache {
         recalled: Option<Recalled>,
         request: &RequestHead<'_>,
         now: Now,
-    ) -> Option<(Stored, Option<Reservation>)> {
+    ) -> Option<Stored> {
         if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, request.headers) {
             let stored = self.store.get_mut(slot);
-            return stored.sliced.is_none().then(|| (stored.clone(), None));
+            return stored.sliced.is_none().then(|| stored.clone());
         }
         let recalled = recalled?;
         let key = exchange.key.to_bytes();
@@ -92,28 +92,24 @@ impl Cache {
         if !is_current || self.store.was_invalidated_since(exchange.hash, exchange.asked) {
             return None;
         }
-        let mut stored = record::decode(&recalled.response, key, exchange.hash, now)?;
+        // The body is a part of it.
+        let response = recalled.room.lend(recalled.response);
+        let mut stored = record::decode(&response, key, exchange.hash, now)?;
         if recalled.expired {
             stored.freshness.expire(now.time);
         }
-        Some((stored, Some(recalled.room)))
+        Some(stored)
     }
 
     fn hit_recalled(
         &mut self,
         mut exchange: Box<Exchange>,
-        mut stored: Stored,
-        room: Option<Reservation>,
+        stored: Stored,
         request: &RequestHead<'_>,
         now: Now,
     ) -> Answer {
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
-        if !self.promote(stored.clone(), now)
-            && let Some(room) = room
-        {
-            // Its readers alone hold it now.
-            stored.body = room.lend(stored.body);
-        }
+        self.promote(stored.clone(), now);
         let headers = stored.validated_headers(now.time, CacheStatus::Recalled { ttl_seconds });
         let answer = stored.ready(&headers).reply(request.method, request.headers).with(&stored.body);
         self.counters.hits += 1;
@@ -127,13 +123,12 @@ impl Cache {
     }
 
     /// What was recalled is in the store from now on, if its policy wants it there.
-    fn promote(&mut self, stored: Stored, now: Now) -> bool {
+    fn promote(&mut self, stored: Stored, now: Now) {
         let (hash, size) = (stored.hash, stored.size(stored.body.len() as u64));
         self.store.engine.miss(hash, now.time);
         let is_wanted = self.store.position(&stored).is_none() && self.store.engine.admit_or_fill(hash, size, now.time);
         if is_wanted {
             self.store.put(stored, now.time);
         }
-        is_wanted
     }
 }

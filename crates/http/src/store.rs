@@ -1,5 +1,6 @@
 //! The index over the engine: keys to slots, variants of a key in a chain, and the record of invalidations.
 
+use crate::fill::Budget;
 use crate::key::Key;
 use crate::limits;
 use crate::purge::Purged;
@@ -12,6 +13,8 @@ use std::collections::VecDeque;
 
 pub(crate) struct Store {
     pub engine: Engine,
+    /// Where bodies are counted that are not in the engine: every body that is put here has a reservation of it.
+    budget: Budget,
     /// The newest variant of each key, by the key's hash.
     table: HashTable<Slot>,
     /// By slot; the engine says which are in use.
@@ -39,9 +42,10 @@ pub(crate) enum Found {
 }
 
 impl Store {
-    pub(crate) fn new(engine: Engine) -> Store {
+    pub(crate) fn new(engine: Engine, budget: Budget) -> Store {
         Store {
             engine,
+            budget,
             table: HashTable::new(),
             shelves: Vec::new(),
             victims: Vec::new(),
@@ -105,6 +109,7 @@ impl Store {
         let shelves = &self.shelves;
         let entry = self.table.find_mut(stored.hash, |head| is_same_key(shelves, *head, &stored));
         let hash = stored.hash;
+        self.budget.on_stored(stored.body.len());
         let older = match entry {
             Some(head) => Some(std::mem::replace(head, slot)),
             None => {
@@ -122,7 +127,11 @@ impl Store {
         let size = stored.size(stored.body.len() as u64);
         let position = self.position(&stored);
         match position.filter(|slot| self.engine.object(*slot).is_some_and(|(_, old)| old.bytes() == size)) {
-            Some(slot) => *self.get_mut(slot) = stored,
+            Some(slot) => {
+                self.budget.on_stored(stored.body.len());
+                let old = std::mem::replace(self.get_mut(slot), stored);
+                self.budget.on_departed(old.body.len());
+            }
             None => {
                 self.put(stored, now);
             }
@@ -220,9 +229,10 @@ impl Store {
         }
     }
 
-    /// Takes a slot that the engine has given up out of the index and drops its response.
+    /// Takes a slot that the engine has given up out of the index and drops its response; the body stays for as long as clients read it.
     fn unlink(&mut self, slot: Slot) {
         let Some(Shelf { stored, older }) = self.shelves[slot.index()].take() else { return };
+        self.budget.on_departed(stored.body.len());
         let shelves = &mut self.shelves;
         // The chain's head is either this slot, which has just been emptied, or another variant of the key.
         let found = self.table.find_entry(stored.hash, |head| *head == slot || is_same_key(shelves, *head, &stored));

@@ -185,8 +185,9 @@ mod tests {
         // A bucket of HeaderMap: name, value, hash, links; plus an index entry of four bytes at most half used, twice for growth.
         let bucket = size_of::<http::HeaderName>() + size_of::<HeaderValue>() + 24 + 2 * 4;
         assert!(limits::FIELD_OVERHEAD_BYTES as usize >= bucket, "{bucket}");
-        // The record in the slots (with its link), the index entry, the engine's object and list nodes, three allocations' headers.
-        let object = size_of::<Stored>() + 8 + 2 * 8 + 64 + 3 * 16;
+        // The record in the slots (with its link), the index entry, the engine's object and list nodes, the body's
+        // owner with its count, four allocations' headers.
+        let object = size_of::<Stored>() + 8 + 2 * 8 + 64 + size_of::<crate::fill::Lent>() + 16 + 4 * 16;
         assert!(limits::OBJECT_OVERHEAD_BYTES as usize >= object, "{object}");
     }
 }

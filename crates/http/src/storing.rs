@@ -12,6 +12,7 @@ use crate::vary::Selector;
 use crate::{Now, Refusal, fields, freshness, storability, targeted};
 use http::header::{CONTENT_LENGTH, CONTENT_LOCATION, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, StatusCode, Version};
+use larder_policy::Engine;
 use std::time::Duration;
 
 /// What became of a body that was collected for the store.
@@ -175,9 +176,8 @@ impl Cache {
             return Completion::Truncated;
         }
         if let Some(refusal) = fill.abandoned {
-            fill.transit.0.finish(None);
             // The new one came whole, if not into the store: the old one goes.
-            self.discard(&fill.stored);
+            self.discard(&fill.into_stored(false));
             return Completion::Refused(refusal);
         }
         let (unwanted, hash) = (fill.unwanted, fill.stored.hash);
@@ -186,9 +186,8 @@ impl Cache {
             return Completion::Refused(Refusal::Invalidated);
         }
         // Of what had no length, the policy is asked now.
-        let size = fill.stored.size(fill.len());
-        let is_admitted =
-            !unwanted && (fill.declared.is_some() || self.store.engine.admit_or_fill(hash, size, now.time));
+        let is_wanted = |engine: &mut Engine| engine.admit_or_fill(hash, fill.stored.size(fill.len()), now.time);
+        let is_admitted = !unwanted && (fill.declared.is_some() || is_wanted(&mut self.store.engine));
         let stored = fill.into_stored(is_admitted);
         self.put_in_tier(&stored, now);
         if !is_admitted {

@@ -103,9 +103,9 @@ impl Transit {
         self.lock().bytes.shrink_to_fit();
     }
 
-    /// The body is whole. What was collected, for the store or a second tier; nothing of a window. `room` is given back when the last reader has it:
-    /// what waits to be written to a second tier has room of its own.
-    pub(crate) fn finish(&self, room: Option<Reservation>) -> Bytes {
+    /// The body is whole. What was collected, for the store where it `stays`, else for a second tier; nothing of a window. `room` is given back when
+    /// the last reader has it, and the store; what waits to be written to a second tier has room of its own.
+    pub(crate) fn finish(&self, mut room: Reservation, stays: bool) -> Bytes {
         let mut state = self.lock();
         let mut bytes = Bytes::new();
         if state.windowed {
@@ -114,12 +114,15 @@ impl Transit {
             let mut collected = std::mem::take(&mut state.bytes);
             // Nothing is left to do where the host has called `fit`.
             collected.shrink_to_fit();
+            room.shrink_to(collected.len() as u64);
             bytes = Bytes::from(collected);
-            let read = bytes.clone();
-            state.end = Some(End::Whole(match room {
-                Some(room) => room.lend(read),
-                None => read,
-            }));
+            let read = if stays {
+                bytes = room.lend(bytes);
+                bytes.clone()
+            } else {
+                room.lend(bytes.clone())
+            };
+            state.end = Some(End::Whole(read));
         }
         state.wake_readers();
         bytes
@@ -270,6 +273,7 @@ impl Drop for Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Budget;
 
     fn read(reader: &mut Reader) -> Poll<Option<Result<Bytes, BrokenOff>>> {
         reader.poll_piece(&mut Context::from_waker(Waker::noop()))
@@ -295,7 +299,8 @@ mod tests {
         assert_eq!((read(&mut part), read(&mut part)), (piece("wo"), Poll::Ready(None)));
         let mut ahead = transit.reader(20, None).unwrap();
         assert_eq!((read(&mut early), read(&mut ahead)), (Poll::Pending, Poll::Pending));
-        assert_eq!(transit.finish(None), "hello world");
+        let room = Budget::new(1000).reserve(11).unwrap();
+        assert_eq!(transit.finish(room, true), "hello world");
         assert_eq!((read(&mut early), read(&mut ahead)), (Poll::Ready(None), Poll::Ready(None)));
     }
 

@@ -171,6 +171,26 @@ fn a_body_is_asked_for_when_the_origin_asks_for_it() {
     assert!(origin.join().unwrap().contains("\r\nexpect: 100-continue\r\n"));
 }
 
+/// The fear: the client sends its body all the same, after an answer that did not need it, and the body is read as the next request.
+#[test]
+fn who_is_answered_at_once_without_being_asked_for_the_body_hears_that_the_connection_ends() {
+    let origin = Origin::new(|_, stream| say(stream, PAGE));
+    let node = Node::of(origin.address);
+    let round = format!("via: {}1.1 larder\r\n", "1.1 larder, ".repeat(7));
+    for (method, fields, status) in [
+        ("GET", "cache-control: only-if-cached\r\n", "504"),
+        ("POST", &round, "508"),
+        ("OPTIONS", "max-forwards: 0\r\n", "200"),
+    ] {
+        let mut client = connect(&node);
+        let expects = "host: a\r\ncontent-length: 5\r\nexpect: 100-continue\r\n";
+        write!(client.get_mut(), "{method} / HTTP/1.1\r\n{expects}{fields}\r\n").unwrap();
+        let said = head(&mut client);
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{method}: {said}");
+        assert!(said.contains("\r\nconnection: close\r\n"), "{method}: {said}");
+    }
+}
+
 #[test]
 fn an_origin_that_never_asks_gets_the_body_after_a_while() {
     let (address, origin) = asks(None, Duration::ZERO, true);

@@ -15,7 +15,15 @@ const SECRET: [u8; 16] = [3; 16];
 
 fn store(capacity: u64, policy: &str) -> Store {
     let engine = Engine::new(&policy.parse().unwrap(), ByteSize::from_bytes(capacity), &Streams::new(1)).unwrap();
-    Store::new(engine)
+    Store::new(engine, Budget::new(u64::MAX))
+}
+
+/// As a fill leaves it.
+fn stored_in(store: &Store, key: &Key<'_>, hash: u64, variant: u8, length: usize) -> Stored {
+    let mut stored = stored(key, hash, variant, 0);
+    let room = store.budget.reserve(length as u64).unwrap();
+    stored.set_body(room.lend(Bytes::from(vec![variant; length])));
+    stored
 }
 
 fn request(variant: u8) -> HeaderMap {
@@ -41,7 +49,8 @@ fn variants_of_one_key_are_bounded() {
     let key = Key::new("http", "h", "/");
     let hash = key.hash(&SECRET);
     for variant in 0..100 {
-        assert!(store.put(stored(&key, hash, variant, 10), Time::ZERO));
+        let stored = stored_in(&store, &key, hash, variant, 10);
+        assert!(store.put(stored, Time::ZERO));
         store.check();
     }
     assert_eq!(store.engine.len(), limits::VARIANTS_PER_KEY);
@@ -55,8 +64,10 @@ fn keys_with_one_hash_are_told_apart() {
     let mut store = store(1_000_000, "fifo");
     let keys = ["/a", "/b", "/c"].map(|target| Key::new("http", "h", target));
     for (number, key) in keys.iter().enumerate() {
-        assert!(store.put(stored(key, 42, number as u8, 10), Time::ZERO));
-        assert!(store.put(stored(key, 42, 9, 10), Time::ZERO));
+        let stored = stored_in(&store, key, 42, number as u8, 10);
+        assert!(store.put(stored, Time::ZERO));
+        let stored = stored_in(&store, key, 42, 9, 10);
+        assert!(store.put(stored, Time::ZERO));
         store.check();
     }
     for (number, key) in keys.iter().enumerate() {
@@ -76,6 +87,8 @@ proptest! {
         steps in prop::collection::vec((0u8..4, 0u8..5, 0u8..4, 0usize..3000), 1..200),
     ) {
         let mut store = store(20_000, policy);
+        // Clients that never come to the end of what they read.
+        let mut readers: Vec<Bytes> = Vec::new();
         for (at, (what, target, variant, length)) in steps.into_iter().enumerate() {
             let now = Time::ZERO + Duration::from_secs(at as u64);
             let target = format!("/{target}");
@@ -84,7 +97,11 @@ proptest! {
             let hash = if target == "/4" { Key::new("http", "h", "/3").hash(&SECRET) } else { key.hash(&SECRET) };
             match what {
                 0 | 1 => {
-                    prop_assert!(store.put(stored(&key, hash, variant, length), now));
+                    let stored = stored_in(&store, &key, hash, variant, length);
+                    if what == 1 {
+                        readers.push(stored.body.clone());
+                    }
+                    prop_assert!(store.put(stored, now));
                     let found = matches!(store.find(&key, hash, &request(variant)), Found::Match(_));
                     prop_assert!(found, "what was just stored is there");
                 }
@@ -100,6 +117,9 @@ proptest! {
             }
             store.check();
             prop_assert!(store.engine.used().bytes() <= 20_000);
+            let stored: Vec<_> = store.shelves.iter().flatten().map(|shelf| shelf.stored.body.as_ptr()).collect();
+            let departed = readers.iter().filter(|body| !body.is_empty() && !stored.contains(&body.as_ptr()));
+            prop_assert_eq!(store.budget.used(), departed.map(|body| body.len() as u64).sum::<u64>());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Bodies that are put together from slices: one task a body asks the cache for the next piece and, for what is not stored, the origin. The
 //! client's pace is its own: no more than [`limits::PIECES_AHEAD`] pieces are ahead of it.
 
-use super::body::{BodyError, Outgoing, Upload, collect};
+use super::body::{BodyError, Collecting, Outgoing, Upload};
 use super::interim::Turn;
 use super::limits;
 use super::proxy::Proxy;
@@ -105,11 +105,7 @@ async fn ask(proxy: &Arc<Proxy>, exchange: Box<Exchange>, way: &Way) -> Result<R
     let head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
     let fill = proxy.slice(exchange, head).ok_or("the origin has something else now")?;
     let reader = fill.reader().ok_or("the slice has gone by")?;
-    let proxy = Arc::clone(proxy);
-    tokio::spawn(async move {
-        let _place = place;
-        collect(body, fill, proxy).await;
-    });
+    tokio::spawn(Collecting::new(body, fill, Arc::clone(proxy), place));
     Ok(reader)
 }
 

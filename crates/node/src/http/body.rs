@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::{Instant, Sleep};
 
 /// The body of a response to a client.
@@ -86,28 +86,66 @@ impl Body for Outgoing {
 
 /// Reads a body from the origin into the store and to all who read it meanwhile, at the origin's pace; past what may be stored, at that of the
 /// slowest reader. Clients that go away do not stop it: what is wanted in the store is fetched once.
-pub(super) async fn collect(body: OriginBody, mut fill: Box<Fill>, proxy: Arc<Proxy>) {
-    let mut body = Timed::new(body);
-    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        let frame = match frame {
-            Ok(frame) => frame,
-            Err(error) => {
-                tracing::debug!(%error, "the origin's body broke off");
-                return proxy.abort(fill);
+///
+/// A future by hand: a small body has come with its head, and is read to its end where it stands, without a box or a task.
+pub(super) struct Collecting {
+    body: Timed<OriginBody>,
+    /// `None` where it is done.
+    fill: Option<Box<Fill>>,
+    proxy: Arc<Proxy>,
+    /// Among the requests under way.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl Collecting {
+    pub(super) fn new(
+        body: OriginBody,
+        fill: Box<Fill>,
+        proxy: Arc<Proxy>,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Collecting {
+        Collecting { body: Timed::new(body), fill: Some(fill), proxy, _place: place }
+    }
+
+    /// Whether it has ended well.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        let Some(fill) = &mut self.fill else { return Poll::Ready(false) };
+        loop {
+            if !ready!(fill.poll_room(cx)) {
+                return Poll::Ready(false);
             }
-        };
-        if let Some(data) = frame.data_ref() {
-            fill.push(data);
-        }
-        // The store has it before any reader sees the end: who then asks again, hits.
-        if body.is_end_stream() {
-            break;
-        }
-        if !poll_fn(|cx| fill.poll_room(cx)).await {
-            return proxy.abort(fill);
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    if let Some(data) = frame.data_ref() {
+                        fill.push(data);
+                    }
+                }
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "the origin's body broke off");
+                    return Poll::Ready(false);
+                }
+                None => return Poll::Ready(true),
+            }
+            // The store has it before any reader sees the end: who then asks again, hits.
+            if self.body.is_end_stream() {
+                return Poll::Ready(true);
+            }
         }
     }
-    proxy.complete(fill);
+}
+
+impl Future for Collecting {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let well = ready!(self.poll_end(cx));
+        match self.fill.take() {
+            Some(fill) if well => self.proxy.complete(fill),
+            Some(fill) => self.proxy.abort(fill),
+            None => {}
+        }
+        Poll::Ready(())
+    }
 }
 
 /// A body from the origin.

@@ -94,8 +94,8 @@ pub const PROBE: Duration = Duration::from_secs(5);
 pub const PROBE_LOOK: Duration = Duration::from_secs(1);
 
 /// What waits to be written to the disk tier takes up to this share of the cache's capacity (a sixteenth) beside it, from 8 MiB to a GiB. It is taken
-/// from the room for bodies under way, a quarter of the capacity (`larder_http::limits::FILL_SHARE`). It leaves that half, at least: a cache of
-/// less than 64 MiB, whose queue is 8, holds more than both. What reclaiming reads is not counted: a record at a time.
+/// from the room for bodies under way (`larder_http::limits::filling`). It leaves that half, at least: a cache of less than 64 MiB, whose queue is 8,
+/// holds more than both. What reclaiming reads is not counted: a record at a time.
 pub const DISK_QUEUE_SHARE: u64 = 16;
 
 /// The smallest such queue: some of the disk's writes (a MiB, `larder_disk::limits::WRITE_BYTES`). One that held a single write would be full, and

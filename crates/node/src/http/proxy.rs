@@ -1,7 +1,7 @@
 //! The caching reverse proxy: clients' requests into the cache, the cache's wishes to the origin, responses back.
 
 use super::assemble::{Way, assemble};
-use super::body::{OriginBody, Outgoing, Timed, Upload, collect};
+use super::body::{Collecting, OriginBody, Outgoing, Timed, Upload};
 use super::disk::{self, HttpDisk};
 use super::errand::{Errand, introduce};
 use super::limits;
@@ -268,12 +268,9 @@ impl Proxy {
         let forwarding = Box::pin(async move {
             let (response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
             if let Some((body, fill)) = rest {
-                let mut collecting = Box::pin(async move {
-                    let _place = place;
-                    collect(body, fill, self).await;
-                });
+                let mut collecting = Collecting::new(body, fill, self, place);
                 // A small body has come with its head: no task for that.
-                if !poll_fn(|cx| Poll::Ready(collecting.as_mut().poll(cx).is_ready())).await {
+                if !poll_fn(|cx| Poll::Ready(Pin::new(&mut collecting).poll(cx).is_ready())).await {
                     tokio::spawn(collecting);
                 }
             }
@@ -294,10 +291,9 @@ impl Proxy {
         errand.parts.method = Method::GET;
         let proxy = Arc::clone(self);
         tokio::spawn(async move {
-            let _place = place;
             // Nobody wants a body that does not go into the store.
             if let (_, Some((body, fill))) = Arc::clone(&proxy).forward(exchange, errand, Upload::empty()).await {
-                collect(body, fill, proxy).await;
+                Collecting::new(body, fill, proxy, Some(place)).await;
             }
         });
     }

@@ -6,7 +6,7 @@ use super::interim::{Interims, Last, Turn};
 use super::listen::Client;
 use super::proxy::{Proxy, plain_error, sent};
 use super::{max_forwards, round_trip};
-use ::http::header::{COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
+use ::http::header::{CONNECTION, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use ::http::request::Parts;
 use ::http::uri::Authority;
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
@@ -44,6 +44,20 @@ impl hyper::service::Service<Request<Incoming>> for Service {
     type Future = Responding;
 
     fn call(&self, request: Request<Incoming>) -> Responding {
+        let waits = waits_to_be_asked(&request);
+        match self.answer(request) {
+            // RFC 9110 §10.1.1: who answers without the body says whether the connection ends. It does: the client may send it all the same.
+            Responding::Now(Some(mut response)) if waits => {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                Responding::Now(Some(response))
+            }
+            responding => responding,
+        }
+    }
+}
+
+impl Service {
+    fn answer(&self, request: Request<Incoming>) -> Responding {
         let (mut parts, body) = request.into_parts();
         if parts.version == Version::HTTP_2 {
             join_cookies(&mut parts.headers);
@@ -93,6 +107,13 @@ impl hyper::service::Service<Request<Incoming>> for Service {
 }
 
 const CONTINUE: &[u8] = b"100-continue";
+
+/// Whether the client sends its body when it is asked for it, or after a while.
+fn waits_to_be_asked(request: &Request<Incoming>) -> bool {
+    request.version() == Version::HTTP_11
+        && !request.body().is_end_stream()
+        && request.headers().get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE))
+}
 
 /// A hit needs no boxed future.
 pub(super) enum Responding {
@@ -187,6 +208,6 @@ fn join_cookies(headers: &mut HeaderMap) {
 fn refuse(reason: &'static str) -> Response<Outgoing> {
     let text = format!("larder: bad request: {reason}\n");
     let mut response = plain_error(StatusCode::BAD_REQUEST, text);
-    response.headers_mut().insert(::http::header::CONNECTION, HeaderValue::from_static("close"));
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }

@@ -1,0 +1,62 @@
+//! The fear: what was evicted or purged while clients read it slowly is counted nowhere, and a few clients that read large bodies fill the memory.
+
+mod stage;
+use bytes::Bytes;
+use larder_http::{Completion, Purge, Scope, Step};
+use stage::{Stage, get};
+
+const MAX_AGE: stage::Fields<'static> = &[("cache-control", "max-age=600")];
+const CAPACITY: u64 = 1 << 20;
+const BODY: usize = 20_000;
+
+/// Bytes that are held: of the store, of bodies under way, and by who reads.
+fn held(stage: &Stage) -> u64 {
+    stage.cache.engine().used().bytes() + stage.cache.filling().bytes()
+}
+
+/// What a client gets from the store.
+fn hit(stage: &mut Stage, target: &str) -> Option<Bytes> {
+    match stage.cache.on_request(&get(target).head(), stage.now) {
+        Step::Answer(answer) => Some(answer.body),
+        _ => None,
+    }
+}
+
+#[test]
+fn what_leaves_the_store_is_counted_until_its_last_reader_has_it() {
+    let mut stage = Stage::with(CAPACITY, "lru");
+    let body = "x".repeat(BODY);
+    let limit = stage.cache.filling_limit().bytes();
+    let mut reading: Vec<Bytes> = Vec::new();
+    // Each is read by a client that takes nothing of it, and never ends.
+    for number in 0..1000 {
+        let target = format!("/{number}");
+        stage.ask(&get(&target), 200, MAX_AGE, &body);
+        if let Some(bytes) = hit(&mut stage, &target) {
+            // A part of it holds all of it.
+            reading.push(bytes.slice(BODY - 1..));
+        }
+        let read = (reading.len() * BODY) as u64;
+        assert!(read <= CAPACITY + limit && held(&stage) <= CAPACITY + limit + BODY as u64, "{read}");
+    }
+    let departed = stage.cache.filling().bytes();
+    // An eighth is kept for small ones.
+    let room = limit / 8 * 7;
+    assert!(departed + BODY as u64 > room && departed.is_multiple_of(BODY as u64), "{departed}");
+    // What comes meanwhile passes by the store, and what is stored goes on to be served.
+    let seen = stage.ask(&get("/new"), 200, MAX_AGE, &body);
+    assert!(seen.header("cache-status").ends_with("detail=busy"), "{seen:?}");
+    assert!((0..1000).any(|number| hit(&mut stage, &format!("/{number}")).is_some()));
+    // A purge gives back nothing that is read.
+    let before = held(&stage);
+    let purge = Purge { scope: Scope::Everything, soft: false };
+    let purged = stage.cache.purge(&purge, 0, stage.now);
+    assert!(purged.objects > 10 && purged.next.is_none() && stage.cache.engine().used().bytes() == 0);
+    assert_eq!(stage.cache.filling().bytes(), (reading.len() * BODY) as u64);
+    assert!(held(&stage) <= before);
+    assert_eq!(stage.ask(&get("/new"), 200, MAX_AGE, &body).completion, None);
+    drop(reading);
+    stage.wait(1);
+    assert_eq!(stage.cache.filling().bytes(), 0);
+    assert_eq!(stage.ask(&get("/new"), 200, MAX_AGE, &body).completion, Some(Completion::Stored));
+}
