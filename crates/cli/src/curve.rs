@@ -11,7 +11,7 @@ use crate::replay::size::Size;
 use crate::replay::source::Source;
 use clap::Args;
 use larder_policy::Spec;
-use larder_replay::{Curve, Point, Sample, Survey};
+use larder_replay::{Curve, Point, Sample, Survey, Unit};
 use larder_units::{ByteSize, Ratio};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -91,6 +91,8 @@ struct CurveRow {
     sample: f64,
     /// Of the whole trace.
     requests: u64,
+    /// Of the capacity.
+    unit: Unit,
     #[serde(flatten)]
     point: Point,
     /// Requests of the trace ÷ seconds of processor time for this policy's whole curve and the sampling, without reading the trace.
@@ -147,6 +149,7 @@ fn rows(args: &CurveArgs) -> Result<Vec<CurveRow>, Failure> {
             policy: spec.to_string(),
             sample: rate,
             requests: sample.requests(),
+            unit: sample.unit(),
             point,
             requests_per_second: if seconds > 0.0 { (sample.requests() as f64 / seconds).round() } else { 0.0 },
         }));

@@ -21,6 +21,7 @@ mod ping;
 mod ping_server;
 mod policies;
 mod predict;
+mod progress;
 mod put;
 mod replay;
 mod reproduce;
@@ -66,14 +67,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    allocator::set_up();
     let command = match Cli::try_parse() {
         Ok(cli) => cli.command.unwrap_or(Command::Run(run::RunArgs::default())),
         Err(error) if !error.use_stderr() => error.exit(),
         Err(error) => return fail(&Failure::usage(one_line(&error))),
     };
     let result = match command {
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => {
+            allocator::give_back_at_once();
+            run::run(args)
+        }
         Command::Put(args) => put::run(args),
         Command::Get(args) => get::run(args),
         Command::Ping(args) => ping::run(args),

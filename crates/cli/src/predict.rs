@@ -103,7 +103,7 @@ pub fn run(args: PredictArgs) -> Result<(), Failure> {
 fn cells(row: &PredictionRow, has_replay: bool) -> Vec<String> {
     let ratio = |ratio: f64| format!("{ratio:.4}");
     let predicted = &row.predicted;
-    let mut cells = vec![ByteSize::from_bytes(row.capacity).to_string(), row.model.to_owned()];
+    let mut cells = vec![row.unit.show(row.capacity), row.model.to_owned()];
     cells.push(row.policy.clone().unwrap_or_default());
     cells.push(ratio(predicted.object_hit_ratio));
     if has_replay {

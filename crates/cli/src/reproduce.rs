@@ -3,18 +3,18 @@
 use crate::destination::write_whole;
 use crate::failure::Failure;
 use crate::output::line;
+use crate::progress::Bar;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use larder_reproduce::{Error, PAPERS, Paper, Report, Request, Rows, Scale, Watch, reproduce};
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Run a paper's experiments again, and print each published figure beside the measured one
 ///
-/// Writes report.html and claims.json into a directory, anew after each experiment, and the replays that are finished into rows.jsonl. Exits with 1 if
+/// Writes report.html and claims.json into a directory, anew after each experiment, and the runs that are finished into rows.jsonl. Exits with 1 if
 /// a claim does not hold.
 #[derive(Args, Debug)]
 #[command(after_help = papers())]
@@ -38,7 +38,7 @@ pub struct ReproduceArgs {
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Do not compute again what the last run of this very build into this directory left in rows.jsonl: the replays of filter and adaptsize, what adaptsize's servers were given, and the runs of ndn-vs-http
+    /// Do not compute again what the last run of this very build into this directory left in rows.jsonl: finished replays, simulations and downloads
     #[arg(long)]
     resume: bool,
 
@@ -102,7 +102,7 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
         desk.stop = Some(on_signals()?);
     }
     let report = reproduce(&request, &desk).map_err(|error| desk.unfinished(&error))?;
-    desk.bar.finish_and_clear();
+    drop(desk);
     if args.json {
         line!("{}", report.claims_json());
     } else {
@@ -157,9 +157,9 @@ fn verdict(report: &Report) -> Result<(), Failure> {
     }
 }
 
-/// Where the report lies, and a bar an experiment: on a terminal's standard error, elsewhere nothing is drawn.
+/// Where the report lies, and the progress of each experiment.
 struct Desk<'a> {
-    bar: ProgressBar,
+    bar: Bar,
     out: &'a Path,
     has_report: AtomicBool,
     /// Where signals are caught, since there is something to take down first.
@@ -168,16 +168,7 @@ struct Desk<'a> {
 
 impl Desk<'_> {
     fn new(out: &Path) -> Desk<'_> {
-        let bar = match io::stderr().is_terminal() {
-            false => ProgressBar::hidden(),
-            true => {
-                let style = ProgressStyle::with_template("{msg} {wide_bar} {percent} %, {eta} left");
-                let bar = ProgressBar::new(1).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-                bar.set_draw_target(ProgressDrawTarget::stderr());
-                bar
-            }
-        };
-        Desk { bar, out, has_report: AtomicBool::new(false), stop: None }
+        Desk { bar: Bar::new(1), out, has_report: AtomicBool::new(false), stop: None }
     }
 
     /// Why it ended, and what there is of it.
@@ -188,24 +179,22 @@ impl Desk<'_> {
             false => String::new(),
         };
         Failure::runtime(format!(
-            "{error}; {report}{out}/rows.jsonl what is finished of replays and runs, which --resume does not repeat"
+            "{error}; {report}{out}/rows.jsonl the runs that are finished, which --resume does not repeat"
         ))
     }
 }
 
 impl Watch for Desk<'_> {
     fn begin(&self, what: &str, units: u64) {
-        self.bar.reset();
-        self.bar.set_length(units.max(1));
-        self.bar.set_message(what.to_owned());
+        self.bar.begin(what, units);
     }
 
     fn advance(&self, units: u64) {
-        self.bar.inc(units);
+        self.bar.advance(units);
     }
 
     fn warn(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("larder: {line}"));
+        self.bar.say(line);
     }
 
     fn is_stopped(&self) -> bool {

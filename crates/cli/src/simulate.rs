@@ -9,13 +9,12 @@ mod trace;
 use crate::destination::check_writable;
 use crate::failure::Failure;
 use crate::output::line;
+use crate::progress::Bar;
 use crate::seeds::Seeds;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use larder_netsim::scenario::{Course, Figure, Scenario, ScenarioError, Watch};
 use larder_reproduce::on_all_cores;
 use larder_units::parse_duration;
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -120,13 +119,14 @@ impl SimulateArgs {
     fn run_all(&self, scenario: &Scenario, source: &str, seeds: &[u64]) -> Result<Vec<Vec<Figure>>, Failure> {
         self.check_files()?;
         let watched = Watched { seed: seeds.first().copied().unwrap_or_default(), watch: self.watch(scenario) };
-        let bar = progress(seeds.len() as u64);
+        let bar = Bar::new(seeds.len() as u64);
+        bar.set_message(format!("simulating {} seeds", seeds.len()));
         let runs = on_all_cores(seeds.to_vec(), |seed| {
             let run = watched.run(scenario, seed);
-            bar.inc(1);
+            bar.advance(1);
             run
         });
-        bar.finish_and_clear();
+        drop(bar);
         let mut all = Vec::new();
         for run in runs {
             let (figures, course) = run.map_err(|error| Failure::runtime(error.to_string()))?;
@@ -160,15 +160,4 @@ impl SimulateArgs {
         }
         Ok(())
     }
-}
-
-/// A bar of runs, on a terminal's standard error.
-fn progress(runs: u64) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("simulating {wide_bar} {pos} of {len} seeds, {eta} left");
-    let bar = ProgressBar::new(runs).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.set_draw_target(ProgressDrawTarget::stderr());
-    bar
 }

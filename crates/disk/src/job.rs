@@ -26,7 +26,13 @@ pub(crate) enum Work {
 pub struct Done(pub(crate) Outcome);
 
 pub(crate) enum Outcome {
-    Written { pieces: usize, with_boundary: bool, result: io::Result<u64> },
+    /// Up to the piece with number `last`.
+    Written {
+        pieces: usize,
+        last: u64,
+        with_boundary: bool,
+        result: io::Result<u64>,
+    },
     Synced(io::Result<()>),
     Read(Lookup, Result<(Bytes, Bytes), ReadError>),
 }
@@ -39,6 +45,7 @@ impl Job {
                 with_boundary: pieces.last().is_some_and(|piece| piece.is_boundary()),
                 result: write(&pieces, geometry, &identity, storage),
                 pieces: pieces.len(),
+                last: pieces.last().map_or(0, |piece| piece.number),
             },
             Work::Sync => Outcome::Synced(storage.sync()),
             Work::Read(lookup) => {

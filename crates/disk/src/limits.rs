@@ -35,7 +35,8 @@ pub const SYNC_AFTER: Duration = Duration::from_millis(500);
 /// Appended bytes that are worth a write before that: disks reach their throughput with a MiB at once.
 pub const WRITE_BYTES: usize = 1 << 20;
 
-/// Removals and marks that find no room wait for it, at most so many: a MiB or two. They cannot be dropped, so past it the log is given up.
+/// Removals and marks that find no room wait for it, at most so many: a MiB or two. They cannot be dropped, so past it one takes the place of all
+/// that removes everything.
 pub const NOTES: usize = 1 << 14;
 
 /// Records of one key: the variants of an HTTP response. The oldest makes room.

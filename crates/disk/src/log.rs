@@ -76,6 +76,8 @@ struct Note {
     hash: u64,
     tag: u32,
     value: Bytes,
+    /// Pieces that would have stood before it, had it not removed all that they did.
+    instead_of: u64,
 }
 
 /// What became of a value.
@@ -335,18 +337,24 @@ impl<M: Marks> Log<M> {
         self.index.clear();
         self.departed.clear();
         self.marks.clear();
-        self.note(Kind::Clear, 0, 0, Bytes::new(), now);
+        // What waits for room removes less than this.
+        let instead_of = self.waiting_pieces();
+        self.notes.clear();
+        self.push_note(Note { kind: Kind::Clear, hash: 0, tag: 0, value: Bytes::new(), instead_of }, now);
     }
 
     fn note(&mut self, kind: Kind, hash: u64, tag: u32, value: Bytes, now: Time) {
-        if self.has_failed() {
-            return;
+        match self.notes.len() >= limits::NOTES {
+            true => self.clear(now),
+            false => self.push_note(Note { kind, hash, tag, value, instead_of: 0 }, now),
         }
-        if self.notes.len() >= limits::NOTES {
-            return self.fail(io::Error::other("too many removals wait for the disk"));
+    }
+
+    fn push_note(&mut self, note: Note, now: Time) {
+        if !self.has_failed() {
+            self.notes.push_back(note);
+            self.place_notes(now);
         }
-        self.notes.push_back(Note { kind, hash, tag, value });
-        self.place_notes(now);
     }
 
     /// Appends what waits for room.
@@ -356,7 +364,8 @@ impl<M: Marks> Log<M> {
             if !self.make_room_for_note(length) {
                 return;
             }
-            let Some(Note { kind, hash, tag, value }) = self.notes.pop_front() else { return };
+            let Some(Note { kind, hash, tag, value, instead_of }) = self.notes.pop_front() else { return };
+            self.schedule.appended += instead_of;
             self.append(kind, hash, tag, Box::default(), [value, Bytes::new()], length, now);
         }
     }
@@ -373,7 +382,7 @@ impl<M: Marks> Log<M> {
                 (HEADER, 0)
             });
             open = Some((end + length, records + 1));
-            pieces += 1;
+            pieces += note.instead_of + 1;
         }
         pieces
     }
@@ -407,7 +416,7 @@ impl<M: Marks> Log<M> {
         self.next_sequence += 1;
         self.regions[region as usize] = Region { sequence, slots: Vec::new() };
         self.open = Some(OpenRegion { region, end: HEADER, footer: Vec::new() });
-        self.push(Piece { region, sequence, offset: 0, content: Content::Header });
+        self.push(region, sequence, 0, Content::Header);
         true
     }
 
@@ -420,12 +429,12 @@ impl<M: Marks> Log<M> {
 
     pub(crate) fn push_footer(&mut self, region: u32, sequence: u64, footer: Vec<FooterEntry>) {
         let offset = self.geometry.footer_at(footer.len());
-        self.push(Piece { region, sequence, offset, content: Content::Footer(footer) });
+        self.push(region, sequence, offset, Content::Footer(footer));
     }
 
-    fn push(&mut self, piece: Piece) {
-        self.queue.push(piece);
+    fn push(&mut self, region: u32, sequence: u64, offset: u32, content: Content) {
         self.schedule.appended += 1;
+        self.queue.push(Piece { number: self.schedule.appended, region, sequence, offset, content });
     }
 
     /// After [`Log::make_room`]. Returns where it stands.
@@ -446,7 +455,7 @@ impl<M: Marks> Log<M> {
         open.footer.push(FooterEntry { hash, tag, offset, length, kind });
         let sequence = self.regions[region as usize].sequence;
         let content = Content::Record { kind, tag, hash, key, value };
-        self.push(Piece { region, sequence, offset, content });
+        self.push(region, sequence, offset, content);
         self.schedule.note_append(now);
         (region, offset)
     }

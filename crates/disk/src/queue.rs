@@ -15,6 +15,8 @@ pub(crate) struct Queue {
 }
 
 pub(crate) struct Piece {
+    /// In the order of the log, see [`crate::schedule::Schedule`].
+    pub number: u64,
     pub region: u32,
     pub sequence: u64,
     pub offset: u32,

@@ -1,6 +1,6 @@
 //! What the disk does when: appended pieces are written together, and synced together, before [`limits::SYNC_AFTER`] is over.
 //!
-//! Pieces are counted as they are appended; three counts say how far the disk has come. Between two regions there is always a sync: when a
+//! Pieces are numbered as they are appended; three numbers say how far the disk has come. Between two regions there is always a sync: when a
 //! region begins, everything before it lasts. And before its first record its header does: else a crash could leave records without it, and
 //! the next start would use the region and its sequence number again, in front of what it never wrote.
 
@@ -10,7 +10,7 @@ use crate::log::Log;
 use crate::marks::Marks;
 use larder_units::Time;
 
-/// How far the disk has come, in pieces.
+/// How far the disk has come, as numbers of pieces. Numbers that nothing has got stand for removals that another took the place of while they waited.
 #[derive(Default)]
 pub(crate) struct Schedule {
     pub appended: u64,
@@ -105,9 +105,9 @@ impl<M: Marks> Log<M> {
         }
         match done.0 {
             Outcome::Written { result: Err(error), .. } | Outcome::Synced(Err(error)) => self.fail(error),
-            Outcome::Written { pieces, with_boundary, result: Ok(bytes) } => {
+            Outcome::Written { pieces, last, with_boundary, result: Ok(bytes) } => {
                 self.queue.drop_front(pieces);
-                self.schedule.written += pieces as u64;
+                self.schedule.written = last;
                 self.schedule.must_sync |= with_boundary;
                 self.counters.written_bytes += bytes;
             }

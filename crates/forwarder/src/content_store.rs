@@ -7,7 +7,10 @@
 //! Admission judges the *request*: Data that came for a prefix Interest is judged by how often that prefix was asked for. While there is
 //! free room everything is stored ([`Engine::admit_or_fill`]).
 
-use crate::limits::{CONTENT_STORE_ENTRY_BYTES, LOOK_UPS_THAT_ENTER, NAMES_ENTERED_A_LOOK_UP, NAMES_ENTERED_AT_ONCE};
+use crate::limits::{
+    CONTENT_STORE_ENTRY_BYTES, LOOK_UPS_THAT_ENTER, NAMES_ENTERED_A_LOOK_UP, NAMES_ENTERED_AT_ONCE,
+    NAMES_ENTERED_TO_ERASE,
+};
 use crate::name_hash::NameHasher;
 use crate::name_tree::NameTree;
 use crate::stored_packet::{Spare, StoredPacket};
@@ -386,12 +389,8 @@ impl ContentStore {
 
     /// What is stored under a prefix, in no order.
     pub(crate) fn under<'a>(&'a self, prefix: NameRef<'a>) -> impl Iterator<Item = &'a Entry> + 'a {
-        self.slots_under(prefix).filter_map(|slot| self.entry(slot))
-    }
-
-    fn slots_under<'a>(&'a self, prefix: NameRef<'a>) -> impl Iterator<Item = Slot> + 'a {
-        let is_under = move |entry: &Entry| entry.name_bytes().starts_with(prefix.as_bytes());
-        self.tree.under(&self.hasher, prefix).filter(move |slot| self.entry(*slot).is_some_and(is_under))
+        let near = self.tree.under(&self.hasher, prefix).filter_map(|slot| self.entry(slot));
+        near.filter(move |entry| entry.name_bytes().starts_with(prefix.as_bytes()))
     }
 
     /// Makes the capacity `capacity`; what has to leave leaves at once.
@@ -401,11 +400,16 @@ impl ContentStore {
         self.forget_all(now, victims);
     }
 
-    /// Erases up to `most` Data under a prefix; returns how many, and whether there are more.
+    /// Erases up to `most` Data under a prefix; returns how many, and whether there are more, or may be among the names that wait for the tree.
     pub(crate) fn erase(&mut self, prefix: NameRef<'_>, most: usize) -> (usize, bool) {
-        self.enter_names(usize::MAX);
-        let found: Vec<Slot> = self.slots_under(prefix).take(most.saturating_add(1)).collect();
-        let more = found.len() > most;
+        self.enter_names(NAMES_ENTERED_TO_ERASE);
+        self.look_ups_that_enter = LOOK_UPS_THAT_ENTER;
+        let entries = &self.entries;
+        let is_under = |entry: &Entry| entry.name_bytes().starts_with(prefix.as_bytes());
+        let near = self.tree.near(&self.hasher, prefix);
+        let under = near.filter(|slot| entries[slot.index()].as_ref().is_some_and(is_under));
+        let found: Vec<Slot> = under.take(most.saturating_add(1)).collect();
+        let more = found.len() > most || !self.tree.is_whole();
         let erased = &found[..found.len().min(most)];
         erased.iter().for_each(|slot| self.remove(*slot));
         (erased.len(), more)

@@ -194,7 +194,7 @@ impl Forwarder {
             let entry = self.pit.entry_mut(slot);
             self.unsatisfied += entry.in_records.len() as u64;
             if entry.waits_for_tier() {
-                entry.out_records.clear();
+                entry.out_records.retain(|record| record.face != FaceId::CONTENT_STORE);
             }
             self.measure(slot, |strategy, entry| strategy.on_expiry(now, entry));
             self.finish(now, slot);

@@ -98,6 +98,11 @@ impl NameTree {
         self.tree.range(range(&prefixes)).map(|(_, slot)| *slot).chain(self.waiting.iter().copied())
     }
 
+    /// Whether all names are in the tree.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     pub(crate) fn clear(&mut self) {
         self.tree.clear();
         self.waiting.clear();

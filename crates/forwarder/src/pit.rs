@@ -63,7 +63,7 @@ pub struct PitEntry {
     has_digest: bool,
     /// The consumers that wait.
     pub in_records: Vec<InRecord>,
-    /// The upstreams that were asked; or the Content Store's second tier (face 254) alone.
+    /// The upstreams that were asked; the Content Store's second tier is face 254.
     pub out_records: Vec<OutRecord>,
     /// The interval within which retransmissions are not forwarded; owned by the strategy.
     pub suppression: Duration,
@@ -92,9 +92,9 @@ impl PitEntry {
         self.in_records.iter().map(|record| record.expires).max().unwrap_or(Time::ZERO)
     }
 
-    /// Whether the Content Store's second tier was asked, and nobody else.
+    /// Whether the Content Store's second tier was asked: then no strategy has heard of it.
     pub(crate) fn waits_for_tier(&self) -> bool {
-        self.out_records.first().is_some_and(|record| record.face == FaceId::CONTENT_STORE)
+        self.out_records.iter().any(|record| record.face == FaceId::CONTENT_STORE)
     }
 
     fn matches(&self, hash: u64, interest: &Interest<'_>) -> bool {

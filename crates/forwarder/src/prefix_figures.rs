@@ -21,7 +21,7 @@ const SAMPLE: usize = 16;
 pub struct PrefixFigures {
     prefix: Vec<u8>,
     hash: u64,
-    /// Interests that the Content Store answered.
+    /// Interests that the Content Store answered, from memory or from its second tier.
     pub hits: u64,
     /// Interests looked up in vain.
     pub misses: u64,
@@ -73,17 +73,35 @@ impl FiguresByPrefix {
     }
 
     pub(crate) fn note(&mut self, hasher: &NameHasher, name: NameRef<'_>, hit: bool) {
-        let prefix = name.prefix(self.components.min(name.component_count()));
+        let prefix = self.prefix_of(name);
         let bytes = prefix.as_bytes();
         if bytes.len() > PREFIX_BYTES {
             return;
         }
         let hash = hasher.hash(bytes);
-        let places = &self.places;
-        let known = self.index.find(hash, |at| places[*at as usize].prefix == bytes).copied();
-        let at = known.map_or_else(|| self.place(hash, bytes), |at| at as usize);
+        let at = self.find(hash, bytes).unwrap_or_else(|| self.place(hash, bytes));
         let figures = &mut self.places[at];
         *(if hit { &mut figures.hits } else { &mut figures.misses }) += 1;
+    }
+
+    /// What memory did not have, and was noted as a miss, the second tier had.
+    pub(crate) fn note_recalled(&mut self, hasher: &NameHasher, name: NameRef<'_>) {
+        let prefix = self.prefix_of(name);
+        let found = self.find(hasher.hash(prefix.as_bytes()), prefix.as_bytes());
+        // Another may have taken its place meanwhile, and it that one's.
+        if let Some(figures) = found.map(|at| &mut self.places[at]).filter(|figures| figures.misses > 0) {
+            figures.misses -= 1;
+            figures.hits += 1;
+        }
+    }
+
+    fn prefix_of<'a>(&self, name: NameRef<'a>) -> NameRef<'a> {
+        name.prefix(self.components.min(name.component_count()))
+    }
+
+    fn find(&self, hash: u64, prefix: &[u8]) -> Option<usize> {
+        let found = self.index.find(hash, |at| self.places[*at as usize].prefix == prefix);
+        found.map(|at| *at as usize)
     }
 
     /// A place for a prefix that has none.

@@ -5,10 +5,12 @@
 //! in one line, where its index would take one for each length in use. Shorter prefixes are few, and are not in it.
 //! * 64 prefixes a line of 512 bits at most, on average: an eighth of what is not there passes. Where many prefixes begin alike their line fills up,
 //!   and the filter lets all pass there, as though it were not.
-//! * What is removed leaves its bit; the filter is made anew when twice as many were added as stood in it at first.
+//! * What is removed leaves its bit; another filter takes its place when twice as many were added as stood in it at first. That one is made a little with
+//!   each insertion, and nobody is asked less well meanwhile: the old one has all that comes (`prefix_table.rs`).
 //!
-//! O(1), amortised: who adds the prefix with which it is made anew waits for all of them. 1 to 2 bytes a prefix.
+//! O(1). 1 to 2 bytes a prefix.
 
+use crate::limits::FILTER_LINES_AT_ONCE;
 use crate::name_hash::Prefix;
 use larder_policy::{grow, prefetch};
 
@@ -23,28 +25,36 @@ const PREFIXES_A_LINE: usize = 32;
 pub(crate) struct Line([u64; 8]);
 
 pub(crate) struct PrefixFilter {
-    /// A power of two of them.
+    /// A power of two of them, when all are there.
     lines: Vec<Line>,
+    /// How many they shall be.
+    length: usize,
     /// Since it was made.
     added: usize,
 }
 
 impl PrefixFilter {
-    /// For this many prefixes and as many again.
+    /// For this many prefixes and as many again. It has no lines yet ([`PrefixFilter::lengthen`]).
     pub(crate) fn for_prefixes(prefixes: usize) -> PrefixFilter {
         let length = (prefixes / PREFIXES_A_LINE).max(1).next_power_of_two();
         let mut lines = Vec::new();
         grow(&mut lines, length);
-        lines.resize(length, Line::default());
-        PrefixFilter { lines, added: 0 }
+        PrefixFilter { lines, length, added: 0 }
+    }
+
+    /// Makes some of the lines that are missing; true where none are.
+    pub(crate) fn lengthen(&mut self) -> bool {
+        let is_whole = self.lines.len() == self.length;
+        self.lines.resize(self.length.min(self.lines.len() + FILTER_LINES_AT_ONCE), Line::default());
+        is_whole
     }
 
     /// Whether it has as many prefixes as it is good for.
     pub(crate) fn is_full(&self) -> bool {
-        self.added >= 2 * PREFIXES_A_LINE * self.lines.len()
+        self.added >= 2 * PREFIXES_A_LINE * self.length
     }
 
-    /// Adds a prefix of at least [`ANCHOR`] components.
+    /// Adds a prefix of at least [`ANCHOR`] components; all lines are there.
     pub(crate) fn add(&mut self, anchor: u64, hash: u64) {
         let place = self.place(anchor);
         let (word, bit) = bit(hash);
@@ -70,6 +80,12 @@ impl PrefixFilter {
     #[cfg(test)]
     pub(crate) fn lines(&self) -> usize {
         self.lines.len()
+    }
+
+    /// What was done to make it: a line or a prefix a step.
+    #[cfg(test)]
+    pub(crate) fn steps(&self) -> usize {
+        self.lines.len() + self.added
     }
 
     #[inline]

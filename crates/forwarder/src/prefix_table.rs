@@ -7,8 +7,10 @@
 //! Built for tables that no cache holds: a filter tells from one line which lengths may have a match (`prefix_filter.rs`); each of these costs one line of
 //! the index, the match one line more, its row, which holds a name of up to [`INLINE_BYTES`] bytes and the value; longer names stand on the heap.
 //! A batch asks for all these lines ahead ([`PrefixTable::prefetch`]). A prefix takes 64 bytes, 11 to 21 of the index and 1 to 2 of the filter.
+//!
+//! An insertion takes O(1), but that rows and index move when they are full: both are copied from end to end, without a look at any name.
 
-use crate::limits::{FILTERED_PREFIXES, PREFIX_COMPONENTS};
+use crate::limits::{FILTERED_PREFIXES, PREFIX_COMPONENTS, PREFIXES_FILTERED_AT_ONCE};
 use crate::name_hash::{Lengths, NameHasher, Prefix};
 use crate::prefix_filter::{ANCHOR, PrefixFilter};
 use larder_packet::{Name, NameRef};
@@ -19,6 +21,8 @@ pub(crate) struct PrefixTable<T> {
     index: SlotIndex<KeyedHashes>,
     /// Of a table that is large.
     filter: Option<PrefixFilter>,
+    /// The filter that will take its place.
+    coming: Option<Coming>,
     rows: Vec<Row<T>>,
     free: Vec<Slot>,
     /// The root's, which every name has and nobody needs to look for.
@@ -27,6 +31,13 @@ pub(crate) struct PrefixTable<T> {
     counts: [usize; PREFIX_COMPONENTS + 1],
     /// Those that are in use.
     lengths: Lengths,
+}
+
+/// A filter into which the rows go, some with each insertion.
+struct Coming {
+    filter: PrefixFilter,
+    /// Rows that were passed. What comes to one of them later is added as it comes.
+    passed: usize,
 }
 
 /// Bytes of a name that a row holds itself: with a value of four bytes it fills a cache line.
@@ -79,6 +90,7 @@ impl<T> PrefixTable<T> {
         PrefixTable {
             index: SlotIndex::default(),
             filter: None,
+            coming: None,
             rows: Vec::new(),
             free: Vec::new(),
             root: None,
@@ -209,23 +221,41 @@ impl<T> PrefixTable<T> {
         if length == 0 {
             self.root = Some(slot);
         }
-        match &mut self.filter {
-            Some(filter) if !filter.is_full() => add_to(filter, hasher, prefix, hash),
-            None if self.index.len() < FILTERED_PREFIXES => {}
-            _ => self.filter_anew(hasher),
-        }
+        self.filter_row(hasher, slot, prefix, hash);
         None
     }
 
-    fn filter_anew(&mut self, hasher: &NameHasher) {
-        // All rows are passed: in a table that has shrunk there must be as many changes before it happens again.
-        let mut filter = PrefixFilter::for_prefixes(self.index.len().max(self.rows.len() / 2));
-        for (bytes, _) in self.rows.iter().filter_map(Row::get) {
+    /// Adds a prefix that has come to the filters, and makes some of the one that takes the other's place.
+    fn filter_row(&mut self, hasher: &NameHasher, slot: Slot, prefix: NameRef<'_>, hash: u64) {
+        let is_due = match &mut self.filter {
+            Some(filter) => {
+                add_to(filter, hasher, prefix, hash);
+                filter.is_full()
+            }
+            None => self.index.len() >= FILTERED_PREFIXES,
+        };
+        if is_due && self.coming.is_none() {
+            // All rows are passed: in a table that has shrunk there must be as many changes before it happens again.
+            let filter = PrefixFilter::for_prefixes(self.index.len().max(self.rows.len() / 2));
+            self.coming = Some(Coming { filter, passed: 0 });
+        }
+        let Some(Coming { filter, passed }) = &mut self.coming else { return };
+        if !filter.lengthen() {
+            return;
+        }
+        if slot.index() < *passed {
+            add_to(filter, hasher, prefix, hash);
+        }
+        let end = self.rows.len().min(*passed + PREFIXES_FILTERED_AT_ONCE);
+        for (bytes, _) in self.rows[*passed..end].iter().filter_map(Row::get) {
             if let Ok(prefix) = NameRef::from_value(bytes) {
-                add_to(&mut filter, hasher, prefix, hasher.hash(bytes));
+                add_to(filter, hasher, prefix, hasher.hash(bytes));
             }
         }
-        self.filter = Some(filter);
+        *passed = end;
+        if end == self.rows.len() {
+            self.filter = self.coming.take().map(|coming| coming.filter);
+        }
     }
 
     /// Removes exactly `prefix`; returns its value.
@@ -259,6 +289,7 @@ fn add_to(filter: &mut PrefixFilter, hasher: &NameHasher, prefix: NameRef<'_>, h
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::FILTER_LINES_AT_ONCE;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
@@ -323,7 +354,7 @@ mod tests {
                 check(&table, &model, 97);
             }
         }
-        assert!(table.filter.is_some(), "nothing was tried");
+        assert!(table.filter.is_some() && table.coming.is_none(), "nothing was tried");
         check(&table, &model, 31);
         let lines = |table: &PrefixTable<usize>| table.filter.as_ref().map_or(0, PrefixFilter::lines);
         let before = lines(&table);
@@ -343,6 +374,48 @@ mod tests {
             assert!(lines <= 2 * before, "what comes and goes makes it grow: {before} lines, {lines}");
             assert!(lines >= before, "a table that has shrunk passes all its rows too often: {before} lines, {lines}");
         }
+    }
+
+    /// The fear: the insertion with which a filter is full makes the next one, and packets wait for a second.
+    #[test]
+    fn one_insertion_pays_for_the_whole_table() {
+        let hasher = NameHasher::new([3, 4]);
+        let mut table = PrefixTable::new();
+        let numbered = |number: usize| {
+            let mut name = Name::root();
+            [number / 50, number, 1, 2].iter().for_each(|component| _ = name.push_generic(&component.to_be_bytes()));
+            name
+        };
+        let most = FILTER_LINES_AT_ONCE + PREFIXES_FILTERED_AT_ONCE + 1;
+        let (mut filters, mut prefixes) = (0, Vec::new());
+        for number in 0..5 * FILTERED_PREFIXES {
+            let before = table.coming.as_ref().map(|coming| coming.filter.steps());
+            let (is_coming, old) = (before.is_some(), table.filter.as_ref().map_or(0, PrefixFilter::steps));
+            let name = numbered(number);
+            table.insert(&hasher, name.as_name(), number);
+            // Every seventh leaves, and its row is another's soon: one that was passed, or one that was not.
+            if number % 7 == 0 {
+                table.remove(&hasher, numbered(number / 2).as_name());
+            }
+            let after = table.coming.as_ref().map(|coming| coming.filter.steps());
+            let now = table.filter.as_ref().map_or(0, PrefixFilter::steps);
+            filters += usize::from(is_coming && after.is_none());
+            let steps = match (before, after) {
+                (Some(before), None) => now - before,
+                (before, after) => after.unwrap_or(0) - before.unwrap_or(0) + now - old,
+            };
+            assert!(steps <= most + 1, "prefix {number} took {steps} steps");
+            // Half a filter is no filter.
+            if number % 20_000 == 0 || is_coming && after.is_none() {
+                for number in (0..=number).step_by(61) {
+                    let name = numbered(number);
+                    hasher.prefixes(name.as_name(), table.lengths(), &mut prefixes);
+                    let expected = table.get(&hasher, name.as_name());
+                    assert_eq!(table.longest_match(name.as_name(), &prefixes).map(|(_, value)| value), expected);
+                }
+            }
+        }
+        assert!(filters >= 3, "nothing was tried: {filters}");
     }
 
     proptest! {

@@ -123,6 +123,11 @@ impl Frames {
         frame
     }
 
+    /// Those that are on their way.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Frame> {
+        self.slots.iter()
+    }
+
     /// Of them all.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes

@@ -25,6 +25,14 @@ impl Frame {
         }
     }
 
+    /// Where the bytes lie that others may hold too.
+    pub(crate) fn shared_at(&self) -> Option<*const u8> {
+        match self {
+            Frame::Own(_) => None,
+            Frame::Shared(packet) => Some(packet.as_ptr()),
+        }
+    }
+
     /// Bytes that nobody else has.
     pub(crate) fn into_own(self) -> Vec<u8> {
         match self {

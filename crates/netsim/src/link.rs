@@ -96,6 +96,8 @@ pub struct Channel {
     pub(crate) to: NodeId,
     /// At the receiver.
     pub(crate) to_face: FaceId,
+    /// Links between the same two nodes that were made before.
+    pub(crate) parallel: u32,
     config: LinkConfig,
     queue: Queue,
     fragmenter: Fragmenter,
@@ -130,6 +132,7 @@ impl Channel {
             from,
             to,
             to_face,
+            parallel: 0,
             config,
             queue: Queue::new(config.queue),
             fragmenter: Fragmenter::new(0).for_packets_of(MAX_PACKET_BYTES),
@@ -144,6 +147,11 @@ impl Channel {
             epoch: 0,
             counters: ChannelCounters::default(),
         }
+    }
+
+    /// The same, beside so many links of the same two nodes.
+    pub(crate) fn beside(self, parallel: u32) -> Self {
+        Channel { parallel, ..self }
     }
 
     /// Where it leads from and to.
@@ -164,6 +172,11 @@ impl Channel {
     /// Frames and bytes that wait.
     pub fn waiting(&self) -> (usize, u64) {
         (self.queue.len(), self.queue.bytes())
+    }
+
+    /// The frames that wait.
+    pub(crate) fn queued(&self) -> impl Iterator<Item = &Frame> {
+        self.queue.frames()
     }
 
     /// Sends a packet with its link header; `mtu`'s fragments if need be.

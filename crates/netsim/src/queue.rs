@@ -138,6 +138,10 @@ impl Queue {
         self.bytes
     }
 
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.waiting.iter().map(|waiting| &waiting.frame)
+    }
+
     pub(crate) fn clear(&mut self) -> u64 {
         let lost = self.waiting.len() as u64;
         self.waiting.clear();

@@ -73,7 +73,18 @@ fn a_mistake_is_found_with_its_line() {
         ("frequency = 900", "frequency = \"900\"", "d.toml:27: invalid type: string", "without quotes"),
         ("[nodes]  ", "[caching]\nat = [\"q*\"]\n[nodes]  ", "d.toml:5: no node `q*`", ""),
         ("[dumbbell] ", "[topology]\nfile = \"x.txt\"\nlink = {}\n[dumbbell] ", "d.toml:9: cannot read x.txt", ""),
-        ("[dumbbell] ", "[line]\nnodes = 2\nlink = {}\n[dumbbell] ", "d.toml:12: a second shape", "[dumbbell]"),
+        (
+            "[dumbbell] ",
+            "[line]\nnodes = 2\nlink = {}\n[dumbbell] ",
+            "d.toml:12: [dumbbell] is a second shape, after [line]",
+            "",
+        ),
+        (
+            "[[producer]]",
+            "[line]\nnodes = 2\nlink = {}\n[[producer]]",
+            "d.toml:14: [line] is a second shape, after [dumbbell]",
+            "",
+        ),
         ("pairs = 2", "pairs = 0", "d.toml:10: 0: expected 1", ""),
         ("queue = \"1000 packets\", mtu", "loss = 2, mtu", "d.toml:11: 2 is no probability", "\"2%\""),
         ("queue = \"1000 packets\", mtu", "mark = true, mtu", "d.toml:11: a drop-tail queue does not mark", "codel"),
@@ -336,4 +347,34 @@ fn popular_objects_at_a_rate_miss_a_cache_that_holds_them() {
     let ratio = value(&figures, "http-cache n1", "hit ratio");
     assert!((0.33..0.67).contains(&ratio), "{ratio}");
     assert!(value(&figures, "http-cache n1", "stored") <= 20.0);
+}
+
+#[test]
+fn two_links_between_the_same_nodes_have_one_name() {
+    let text = r#"
+        duration = "1s"
+        [[node]]
+        name = "a"
+        [[node]]
+        name = "b"
+        [[link]]
+        ends = ["a", "b"]
+        like = { rate = "1Mbps", delay = "1ms" }
+        [[link]]
+        ends = ["b", "a"]
+        like = { rate = "2Mbps", delay = "1ms", metric = 2 }
+        [[producer]]
+        node = "b"
+        prefix = "/p"
+        [[cbr]]
+        node = "a"
+        prefix = "/p"
+        frequency = 10
+    "#;
+    let watch = Watch { step: Duration::from_millis(500), closely: false };
+    let (figures, course) = Scenario::parse(text, "two.toml").unwrap().watch(1, watch).unwrap();
+    let names: Vec<&str> = course.channels.iter().map(|channel| channel.name.as_str()).collect();
+    assert_eq!(names, ["a b", "b a", "b a (2)", "a b (2)"]);
+    assert!(value(&figures, "channel b a", "frames") > 5.0);
+    assert_eq!(value(&figures, "channel b a (2)", "frames"), 0.0);
 }

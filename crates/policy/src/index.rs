@@ -144,6 +144,12 @@ impl<I: Ids> SlotIndex<I> {
         }
     }
 
+    /// Removes all entries; their memory is kept for others.
+    pub fn clear(&mut self) {
+        self.entries.fill(EMPTY);
+        self.len = 0;
+    }
+
     /// Bytes of heap.
     pub fn bytes(&self) -> usize {
         self.entries.capacity() * size_of::<u64>()

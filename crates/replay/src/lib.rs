@@ -30,16 +30,18 @@ mod replay;
 mod row;
 pub mod survey;
 mod trace;
+mod unit;
 mod zipf;
 
 pub use access::Access;
 pub use curve::{Curve, LruCurve, Miniature, Misses, Point, Sample, Sampled, Simulated};
 pub use generate::{
     Cdn, CdnRequests, Class, Crowd, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix, MixRequests,
-    ParameterError, TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests, Web, WebRequests,
+    ParameterError, TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests, Web, WebRequests, gather,
 };
 pub use replay::{Replay, replay};
 pub use row::Row;
 pub use survey::Survey;
 pub use trace::{ColumnNames, Format, Trace, TraceError, TraceWriter, WriteError, WriteFormat, link_next_accesses};
+pub use unit::Unit;
 pub use zipf::Zipf;

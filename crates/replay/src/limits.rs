@@ -33,6 +33,9 @@ pub const JOINT_MAX_BINS: usize = 1 << 20;
 /// Requests of a trace by a joint table, which are shuffled in memory: 4 GiB of it.
 pub const JOINT_MAX_REQUESTS: usize = 1 << 30;
 
+/// Requests of a trace whose objects get windows, which are sorted in memory: 8 GiB of it.
+pub const WINDOWS_MAX_REQUESTS: usize = 1 << 27;
+
 /// Objects of a CDN's catalogue: five times the larger of the two published ones, 1 GiB of sizes.
 pub const CDN_MAX_OBJECTS: usize = 1 << 28;
 

@@ -1,7 +1,7 @@
 //! The replay loop: a trace through an engine, one thread, jobs inline.
 
 use crate::limits::JOB_INTERVAL;
-use crate::{Access, Row};
+use crate::{Access, Row, Unit};
 use larder_policy::{Engine, Future, Slot, SlotIndex, Spec, SpecError};
 use larder_units::{ByteSize, Streams};
 use std::collections::VecDeque;
@@ -21,6 +21,8 @@ pub struct Replay {
     leaving: VecDeque<(u64, Slot)>,
     fills: bool,
     counts: Counts,
+    /// Bytes that a request asked for at most.
+    largest: u64,
     /// What was counted up to the last [`Replay::reset_counts`]: the rows leave it out.
     warm_up: Counts,
 }
@@ -76,6 +78,7 @@ impl Replay {
             leaving: VecDeque::new(),
             fills: false,
             counts: Counts::default(),
+            largest: 0,
             warm_up: Counts::default(),
         }
     }
@@ -98,6 +101,7 @@ impl Replay {
         let Access { id, size, now } = *access;
         self.counts.requests += 1;
         self.counts.bytes = self.counts.bytes.saturating_add(size);
+        self.largest = self.largest.max(size);
         if self.counts.requests.is_multiple_of(JOB_INTERVAL)
             && let Some(job) = self.engine.job()
         {
@@ -190,6 +194,7 @@ impl Replay {
             trace: trace.to_owned(),
             policy: self.engine.spec().to_string(),
             capacity: self.engine.capacity().bytes(),
+            unit: Unit::of_largest(self.largest),
             seed: self.seed,
             requests,
             hits,

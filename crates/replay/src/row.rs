@@ -1,5 +1,6 @@
 //! The result of one replay, as printed and as JSON.
 
+use crate::Unit;
 use serde::{Deserialize, Serialize};
 
 /// The figures of one trace under one policy at one capacity, from an empty cache, or the end of the warm-up, to the trace's end.
@@ -9,8 +10,10 @@ pub struct Row {
     pub trace: String,
     /// The policy spec, as given.
     pub policy: String,
-    /// Bytes.
+    /// In `unit`s.
     pub capacity: u64,
+    /// What the capacity counts: objects where no request asked for more than one byte.
+    pub unit: Unit,
     /// Of every random choice.
     pub seed: u64,
     /// Requests replayed.

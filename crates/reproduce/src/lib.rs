@@ -75,6 +75,12 @@ impl Request<'_> {
         self.paper.runs(self.testbed).iter().filter(|(name, _)| self.wants(name))
     }
 
+    /// For tests: a paper's experiments at the quick scale.
+    #[cfg(test)]
+    fn quick<'a>(paper: &'static Paper, rows: &'a Rows) -> Request<'a> {
+        Request { paper, scale: Scale::Quick, seed: 1, traces: None, testbed: false, only: &[], rows }
+    }
+
     fn wants(&self, experiment: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|name| name == experiment)
     }

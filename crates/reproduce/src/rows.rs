@@ -6,7 +6,7 @@
 
 use crate::Error;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -97,6 +97,19 @@ impl Rows {
         Ok(())
     }
 
+    /// The row of this key, or else what `compute` finds, which is finished then.
+    pub(crate) fn get_or<Row: Serialize + DeserializeOwned>(
+        &self,
+        key: &str,
+        compute: impl FnOnce() -> Result<Row, Error>,
+    ) -> Result<Row, Error> {
+        if let Some(finished) = self.get(key) {
+            return Ok(finished);
+        }
+        let row = compute()?;
+        self.add(key, &row).map(|()| row)
+    }
+
     fn of_program(&self, key: &str) -> String {
         format!("{}, {key}", self.program)
     }
@@ -105,6 +118,11 @@ impl Rows {
     fn finished(&self) -> MutexGuard<'_, HashMap<String, Value>> {
         self.finished.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// For figures of a row that may be no number (`deserialize_with`): JSON has no NaN, and null was written for it.
+pub(crate) fn number_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Option::deserialize(deserializer).map(|number| number.unwrap_or(f64::NAN))
 }
 
 fn program() -> std::io::Result<String> {

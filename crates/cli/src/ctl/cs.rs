@@ -157,15 +157,19 @@ fn prefixes(node: &mut Management, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Answers that a node may give without having erased anything: it looks at 65,536 names at a time, which is a hundred million.
+const IN_VAIN: u32 = 2048;
+
 /// A node erases a few at a time, and says when there are more.
 fn erase(node: &mut Management, prefix: &Name, count: Option<u64>) -> Result<u64, Failure> {
-    let mut erased = 0;
+    let (mut erased, mut in_vain) = (0, 0);
     loop {
         let left = count.map(|count| count - erased);
         let of = ControlParameters { name: Some(prefix.clone()), count: left, ..ControlParameters::default() };
         let body = node.command("cs/erase", &of)?;
         erased += body.count.unwrap_or(0);
-        if body.capacity.is_none() || body.count.unwrap_or(0) == 0 || count.is_some_and(|count| erased >= count) {
+        in_vain += u32::from(body.count.unwrap_or(0) == 0);
+        if body.capacity.is_none() || in_vain > IN_VAIN || count.is_some_and(|count| erased >= count) {
             return Ok(erased);
         }
     }

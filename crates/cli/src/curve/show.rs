@@ -6,18 +6,17 @@ use crate::failure::Failure;
 use crate::output::line;
 use comfy_table::{CellAlignment, Table, presets};
 use larder_figure::{Axis, Figure, Series};
-use larder_replay::Point;
-use larder_units::ByteSize;
+use larder_replay::{Point, Unit};
 use std::path::Path;
 
 pub fn table(rows: &[CurveRow]) {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["policy", "capacity", "object hit ratio", "±", "byte hit ratio", "±", "requests/s"]);
-    for CurveRow { policy, point, requests_per_second, .. } in rows {
+    for CurveRow { policy, unit, point, requests_per_second, .. } in rows {
         table.add_row([
             policy.clone(),
-            ByteSize::from_bytes(point.capacity).to_string(),
+            unit.show(point.capacity),
             format!("{:.4}", point.object_hit_ratio),
             error(point.object_error, point),
             format!("{:.4}", point.byte_hit_ratio),
@@ -48,13 +47,13 @@ pub fn json(rows: &[CurveRow]) -> Result<(), Failure> {
 pub fn csv(rows: &[CurveRow]) {
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     line!(
-        "trace,policy,sample,requests,capacity,object_hit_ratio,object_error,byte_hit_ratio,byte_error,error_is_least,size_changes,requests_per_second"
+        "trace,policy,sample,requests,capacity,unit,object_hit_ratio,object_error,byte_hit_ratio,byte_error,error_is_least,size_changes,requests_per_second"
     );
-    for CurveRow { trace, policy, sample, requests, point, requests_per_second } in rows {
+    for CurveRow { trace, policy, sample, requests, unit, point, requests_per_second } in rows {
         let (trace, policy) = (quoted(trace), quoted(policy));
         let (objects, bytes) = (point.object_hit_ratio, point.byte_hit_ratio);
         line!(
-            "{trace},{policy},{sample},{requests},{},{objects},{},{bytes},{},{},{},{requests_per_second}",
+            "{trace},{policy},{sample},{requests},{},{unit},{objects},{},{bytes},{},{},{},{requests_per_second}",
             point.capacity,
             point.object_error,
             point.byte_error,
@@ -80,7 +79,7 @@ pub fn figure(rows: &[CurveRow], path: &Path) -> Result<(), Failure> {
     });
     let figure = Figure {
         title: format!("Hit ratio of {}", rows.first().map_or("", |row| &row.trace)),
-        x: Axis::log("cache, bytes"),
+        x: Axis::log(Unit::axis(rows.iter().map(|row| row.unit))),
         y: Axis::linear("object hit ratio"),
         series: series.collect(),
     };

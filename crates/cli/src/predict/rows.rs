@@ -7,16 +7,18 @@ use crate::replay::size::Size;
 use larder_policy::Spec;
 use larder_policy::adaptsize_model::Shape;
 use larder_policy::limits::FILTER_MAX_WINDOW;
-use larder_replay::Replay;
 use larder_replay::model::{self, FilterTable, Popularity, Prediction};
+use larder_replay::{Replay, Unit};
 use larder_units::ByteSize;
 use serde::Serialize;
 
 /// One capacity under one model, as `--json` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub struct PredictionRow {
-    /// Bytes.
+    /// In `unit`s.
     pub capacity: u64,
+    /// Of the capacity.
+    pub unit: Unit,
     /// Whose it is.
     pub model: &'static str,
     /// The policy that is modelled; none for a bound that no policy reaches.
@@ -66,6 +68,7 @@ fn models(args: &PredictArgs, popularity: &Popularity, capacity: ByteSize) -> Ve
     }
     let row = |(model, policy, predicted)| PredictionRow {
         capacity: capacity.bytes(),
+        unit: popularity.unit(),
         model,
         policy,
         predicted,

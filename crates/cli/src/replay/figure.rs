@@ -3,7 +3,7 @@
 use crate::destination::write_whole;
 use crate::failure::Failure;
 use larder_figure::{Axis, Figure, Series};
-use larder_replay::Row;
+use larder_replay::{Row, Unit};
 use std::path::Path;
 
 /// Draws `rows` into the file at `path`.
@@ -31,7 +31,7 @@ fn figure(rows: &[Row]) -> Figure {
     });
     Figure {
         title: if one_trace { format!("Hit ratio of {first}") } else { "Hit ratio".to_owned() },
-        x: Axis::log("cache, bytes"),
+        x: Axis::log(Unit::axis(rows.iter().map(|row| row.unit))),
         y: Axis::linear("object hit ratio"),
         series: series.collect(),
     }
@@ -61,6 +61,7 @@ mod tests {
             trace: "t".to_owned(),
             policy: policy.to_owned(),
             capacity,
+            unit: Unit::Bytes,
             seed,
             requests: 10,
             hits: 0,

@@ -4,7 +4,6 @@ use crate::failure::Failure;
 use crate::output::line;
 use comfy_table::{CellAlignment, Table, presets};
 use larder_replay::Row;
-use larder_units::ByteSize;
 
 /// One JSON object a line.
 pub fn json(rows: &[Row]) -> Result<(), Failure> {
@@ -18,7 +17,7 @@ pub fn json(rows: &[Row]) -> Result<(), Failure> {
 /// The names of the columns of [`csv`].
 pub fn csv_header() {
     line!(
-        "trace,policy,capacity,seed,requests,hits,object_hit_ratio,byte_hit_ratio,insertion_ratio,requests_per_second"
+        "trace,policy,capacity,unit,seed,requests,hits,object_hit_ratio,byte_hit_ratio,insertion_ratio,requests_per_second"
     );
 }
 
@@ -29,12 +28,12 @@ pub fn csv(rows: &[Row]) -> Result<(), Failure> {
 }
 
 fn csv_line(row: &Row) -> String {
-    let Row { trace, policy, capacity, seed, requests, hits, .. } = row;
+    let Row { trace, policy, capacity, unit, seed, requests, hits, .. } = row;
     let Row { object_hit_ratio, byte_hit_ratio, insertion_ratio, requests_per_second, .. } = row;
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let (trace, policy) = (quoted(trace), quoted(policy));
     format!(
-        "{trace},{policy},{capacity},{seed},{requests},{hits},{object_hit_ratio},{byte_hit_ratio},{insertion_ratio},{requests_per_second}"
+        "{trace},{policy},{capacity},{unit},{seed},{requests},{hits},{object_hit_ratio},{byte_hit_ratio},{insertion_ratio},{requests_per_second}"
     )
 }
 
@@ -52,7 +51,7 @@ pub fn table(rows: &[Row]) {
             cells.push(column("trace", |row| row.trace.clone()));
         }
         cells.push(column("policy", |row| row.policy.clone()));
-        cells.push(column("capacity", |row| ByteSize::from_bytes(row.capacity).to_string()));
+        cells.push(column("capacity", |row| row.unit.show(row.capacity)));
         if seeds {
             cells.push(column("seed", |row| row.seed.to_string()));
         }
@@ -74,6 +73,7 @@ pub fn table(rows: &[Row]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use larder_replay::Unit;
 
     #[test]
     fn a_comma_in_a_spec_makes_a_column() {
@@ -81,6 +81,7 @@ mod tests {
             trace: "a \"b\".csv".to_owned(),
             policy: "filter(theta=2,window=50)+fifo".to_owned(),
             capacity: 10,
+            unit: Unit::Bytes,
             seed: 3,
             requests: 4,
             hits: 1,
@@ -89,6 +90,9 @@ mod tests {
             insertion_ratio: 1.0,
             requests_per_second: 7.0,
         };
-        assert_eq!(csv_line(&row), "\"a \"\"b\"\".csv\",\"filter(theta=2,window=50)+fifo\",10,3,4,1,0.25,0.5,1,7");
+        assert_eq!(
+            csv_line(&row),
+            "\"a \"\"b\"\".csv\",\"filter(theta=2,window=50)+fifo\",10,bytes,3,4,1,0.25,0.5,1,7"
+        );
     }
 }

@@ -20,9 +20,7 @@ pub fn write(course: &Course, directory: &Path) -> Result<(), Failure> {
     make(directory)?;
     let consumers: Vec<String> = course.consumers.iter().map(|(label, _)| label.clone()).collect();
     let nodes: Vec<String> = course.nodes.iter().map(|node| node.name.clone()).collect();
-    let name = |node: usize| course.nodes[node].name.as_str();
-    let channels: Vec<String> =
-        course.channels.iter().map(|(from, to, _)| format!("{} – {}", name(*from), name(*to))).collect();
+    let channels: Vec<String> = course.channels.iter().map(|channel| channel.name.clone()).collect();
     let ratio = |step: &Step, node: usize| step.nodes[node].hits as f64 / step.nodes[node].interests as f64;
     let figures = [
         ("goodput", "goodput, Mb/s", over(course, &consumers, |step, at| step.consumers[at].goodput_mbps)),

@@ -22,7 +22,7 @@ struct Data<'a> {
     nodes: Vec<&'a str>,
     positions: Vec<Option<(f64, f64)>>,
     /// From, to; two a link.
-    channels: Vec<(usize, usize)>,
+    channels: Vec<[usize; 2]>,
     consumers: Vec<&'a str>,
     moments: Vec<Moment>,
 }
@@ -62,7 +62,7 @@ fn data<'a>(course: &'a Course, title: &'a str) -> Data<'a> {
         title,
         nodes: course.nodes.iter().map(|node| node.name.as_str()).collect(),
         positions: course.nodes.iter().map(|node| node.position).collect(),
-        channels: course.channels.iter().map(|(from, to, _)| (*from, *to)).collect(),
+        channels: course.channels.iter().map(|channel| channel.ends).collect(),
         consumers: course.consumers.iter().map(|(label, _)| label.as_str()).collect(),
         moments: course.steps.chunks(every).map(|steps| moment(course, steps)).collect(),
     }
@@ -85,7 +85,7 @@ fn moment(course: &Course, steps: &[Step]) -> Moment {
     };
     let load = |channel: usize| {
         let rate = steps.iter().map(|step| step.channels[channel].rate_mbps).sum::<f64>() / steps.len() as f64;
-        course.channels[channel].2.map_or(-1, |most| (rate * 1e9 / most as f64).ceil() as i32)
+        course.channels[channel].rate.map_or(-1, |most| (rate * 1e9 / most as f64).ceil() as i32)
     };
     let channels = 0..course.channels.len();
     let gone = |channel: usize| steps.iter().map(|step| step.channels[channel].gone).sum();

@@ -19,10 +19,9 @@ pub fn write(course: &Course, path: &Path) -> Result<(), Failure> {
 }
 
 fn table(course: &Course) -> String {
-    let node = |place: usize| course.nodes[place].name.as_str();
     let consumers = course.consumers.iter().map(|(label, _)| label.clone());
     let nodes = course.nodes.iter().map(|each| format!("node {}", each.name));
-    let channels = course.channels.iter().map(|(from, to, _)| format!("channel {} {}", node(*from), node(*to)));
+    let channels = course.channels.iter().map(|channel| format!("channel {}", channel.name));
     // Names of nodes come from a file.
     let components: Vec<String> =
         consumers.chain(nodes).chain(channels).map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();

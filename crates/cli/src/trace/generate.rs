@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::output::line;
 use crate::replay::progress::Progress;
 use clap::{Args, Subcommand};
-use larder_replay::{Access, Cdn, FlashCrowd, Joint, Mix, TrafficMix, Video, Web};
+use larder_replay::limits::WINDOWS_MAX_REQUESTS;
+use larder_replay::{Access, Cdn, FlashCrowd, Joint, Mix, TrafficMix, Video, Web, gather};
 use larder_units::Streams;
 use std::fs::File;
 use std::io::BufReader;
@@ -34,6 +35,10 @@ struct Common {
     /// Seed of every random choice
     #[arg(long, default_value_t = 1)]
     seed: u64,
+
+    /// Give the traffic locality: each object's requests in a window of the trace, from this share of it (0.01) to all, log-uniform; sorts the trace in memory
+    #[arg(long, value_name = "SHARE")]
+    windows: Option<f64>,
 
     /// File to write, which appears when it is whole
     #[arg(long, short, value_name = "FILE")]
@@ -249,6 +254,12 @@ impl Common {
     }
 
     fn record(&self, requests: impl Iterator<Item = Access>) -> Result<(), Failure> {
+        let Some(least) = self.windows else { return self.write(requests) };
+        let most = usize::try_from(self.requests).unwrap_or(usize::MAX).min(WINDOWS_MAX_REQUESTS + 1);
+        self.write(made(gather(requests.take(most).collect(), least, &self.streams()))?.into_iter())
+    }
+
+    fn write(&self, requests: impl Iterator<Item = Access>) -> Result<(), Failure> {
         let mut recording = Recording::open(&self.output, &self.format)?;
         let (units, name) = (self.requests as f64, self.output.display().to_string());
         let progress = Progress::new(units);

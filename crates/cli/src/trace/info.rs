@@ -6,7 +6,7 @@ use crate::output::line;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use larder_replay::survey::{Report, Survey};
-use larder_replay::{Format, Trace};
+use larder_replay::{Format, Trace, Unit};
 use serde::Serialize;
 
 /// Characters of the longest bar.
@@ -63,8 +63,17 @@ fn format_name(trace: &Trace) -> &'static str {
 fn print(info: &Info<'_>) {
     let Report { requests, objects, requested_bytes, unique_bytes, seconds, sizes, popularity } = info.report;
     line!("trace        {} ({})", info.trace, info.format);
-    line!("requests     {requests}, {} asked for", bytes(*requested_bytes as f64));
-    line!("objects      {objects}, {} (footprint)", bytes(*unique_bytes as f64));
+    let unit = Unit::of_largest(sizes.percentiles.last().map_or(0, |largest| largest.objects));
+    match unit {
+        Unit::Bytes => {
+            line!("requests     {requests}, {} asked for", bytes(*requested_bytes as f64));
+            line!("objects      {objects}, {} (footprint)", bytes(*unique_bytes as f64));
+        }
+        Unit::Objects => {
+            line!("requests     {requests}");
+            line!("objects      {objects}, without sizes: capacities count objects");
+        }
+    }
     match info.late_requests {
         0 => line!("time span    {}", span(*seconds)),
         late => line!("time span    {}; {late} requests stand after later ones", span(*seconds)),
@@ -86,6 +95,9 @@ fn print(info: &Info<'_>) {
         popularity.most_requests
     );
     line!("one-hit      {} of the objects are requested once", percent(popularity.one_hit_wonders));
+    if unit == Unit::Objects {
+        return;
+    }
     line!("mean size    {} of an object, {} of a request\n", bytes(sizes.mean), bytes(sizes.mean_requested));
 
     let mut table = table(["percentile of sizes", "objects", "requests"]);

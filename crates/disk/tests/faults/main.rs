@@ -8,7 +8,7 @@ mod world;
 
 use bytes::Bytes;
 use disk::Disk;
-use larder_disk::{Config, Geometry, Identity, Log, MemoryStorage, Opened, Put};
+use larder_disk::{Config, Geometry, Identity, Log, MemoryStorage, Opened, Put, limits};
 use larder_units::{Streams, Time};
 use world::{KEYS, TAGS, World, key};
 
@@ -250,6 +250,57 @@ fn a_removal_that_waits_for_room_is_settled_before_it_is_written() {
         assert!(open().look_up(&[last - 1], None).is_none(), "after {others} others");
     }
     assert!(came_back_unsettled > 0, "nothing was tried");
+}
+
+/// The fear: more removals wait than may, and the disk is given up for good; or one of them is forgotten; or who waits for one waits for ever.
+#[test]
+fn a_burst_of_removals_costs_the_disk() {
+    let config =
+        Config { geometry: Geometry::new(1024, 16).unwrap(), policy: "fifo".parse().unwrap(), queue_bytes: 1 << 20 };
+    let now = Time::ZERO;
+    let disk = MemoryStorage::default();
+    let open = || {
+        let identity = Identity { id: 77, hash_key: [5; 16] };
+        Log::open(&disk, &config, identity, (), &Streams::new(1), now).unwrap().0
+    };
+    let mut log = open();
+    let mut last = 0;
+    while log.put(&[last], 0, [vec![last; 300].into(), Bytes::new()], now) == Put::Stored {
+        last += 1;
+    }
+    // Its removal finds no room, and then there are too many twice over.
+    (0..50).for_each(|_| log.remove(b"nobody", now));
+    log.remove(&[last - 1], now);
+    let mut tickets = vec![log.settle(now)];
+    for _ in 0..=2 * limits::NOTES / 500 {
+        (0..500).for_each(|_| log.remove(b"nobody", now));
+        tickets.push(log.settle(now));
+    }
+    assert!(tickets.is_sorted(), "who asked first waits longer than who asked last");
+    let [before, .., after] = tickets[..] else { panic!() };
+    let mut came_back_unsettled = 0;
+    while !log.is_settled(after) {
+        came_back_unsettled += u32::from(open().look_up(&[last - 1], None).is_some());
+        assert!(!log.is_settled(before) || open().look_up(&[last - 1], None).is_none());
+        let job = log.job(now).expect("it lasts at some time");
+        let done = job.run(&disk);
+        log.complete(done, now);
+    }
+    assert!(came_back_unsettled > 0, "nothing was tried");
+    assert!(!log.has_failed());
+    assert_eq!(open().engine().len(), 0);
+    // It is a disk as before.
+    while let Some(job) = log.job(now) {
+        let done = job.run(&disk);
+        log.complete(done, now);
+    }
+    assert_eq!(log.put(b"new", 0, [vec![1; 300].into(), Bytes::new()], now), Put::Stored);
+    let ticket = log.settle(now);
+    while !log.is_settled(ticket) {
+        let done = log.job(now).expect("it lasts at some time").run(&disk);
+        log.complete(done, now);
+    }
+    assert!(open().look_up(b"new", None).is_some());
 }
 
 /// The fear: one sector that cannot be read, and a disk of terabytes is no tier any more; or what it hid is believed not to have been.

@@ -241,7 +241,7 @@ pub(super) fn next_hops<'a>(
 }
 
 /// The Interest with another nonce: each consumer gets back the one that it sent.
-fn replace_nonce(interest: &[u8], nonce: u32) -> Vec<u8> {
+pub(super) fn replace_nonce(interest: &[u8], nonce: u32) -> Vec<u8> {
     let mut wire = interest.to_vec();
     let element = Tlv::only(interest, types::INTEREST).ok();
     let found = element.and_then(|element| element.children().flatten().find(|child| child.typ == types::NONCE));

@@ -2,19 +2,19 @@
 //!
 //! It pends as any other, with an out-record to the Content Store instead of an upstream, so that others may wait for the same, and the strategy is not
 //! asked. What is read comes the way of all Data and answers all who wait. A read that fails, or brings something else than was asked for, or takes longer
-//! than [`RECALL_PATIENCE`], sends the Interest on to the strategy, as if it had come now. An entry that waits for the tier has no other out-record.
+//! than [`RECALL_PATIENCE`], sends the Interest on to the strategy, as if it had come now: with the nonce of somebody who waits, as far as any of those who
+//! joined may go, and to any next hop but who waits alone. An Interest whose application has chosen its next hop goes there, whatever is being read.
 //!
 //! The tier counts as a cache of its own above this one: memory's policy judges what is read as what comes from upstream.
 
 use super::Forwarder;
-use super::decision::Asked;
-use super::interest::is_waiting;
+use super::decision::{Asked, replace_nonce};
 use super::reception::{Arrival, check_size, is_localhost};
 use crate::face::FaceId;
 use crate::limits::{RECALL_PATIENCE, RECALLED_BYTES, RECALLS};
 use crate::name_hash::Hashed;
 use crate::outbox::Outbox;
-use crate::pit::OutRecord;
+use crate::pit::{InRecord, OutRecord};
 use crate::tier::{Recall, Recalled, Record, SecondTier, TierCounters};
 use crate::verification::Verdict;
 use bytes::Bytes;
@@ -36,7 +36,7 @@ pub(crate) struct Tier {
 struct Read {
     packet: Bytes,
     hash: u64,
-    from: FaceId,
+    /// What its out-record has.
     nonce: u32,
     mark: Option<u64>,
     until: Time,
@@ -55,8 +55,12 @@ impl Forwarder {
         let Some(tier) = &mut self.tier else { return false };
         let Asked { slot, interest, nonce, .. } = *asked;
         let entry = self.pit.entry_mut(slot);
-        if let Some(record) = entry.out_records.first() {
-            return record.face == FaceId::CONTENT_STORE;
+        if let Some(read) = entry.out_records.iter_mut().find(|record| record.face == FaceId::CONTENT_STORE) {
+            read.hop_limit = read.hop_limit.zip(interest.hop_limit).map(|(one, other)| one.max(other));
+            return arrival.next_hop.is_none();
+        }
+        if !entry.out_records.is_empty() {
+            return false;
         }
         let (name, _) = interest.name.strip_implicit_digest();
         let hash = entry.name_hash();
@@ -71,11 +75,11 @@ impl Forwarder {
             Recall::Absent => tier.counters.misses += 1,
             Recall::Busy => tier.counters.busy += 1,
             Recall::Reading => {
-                let Arrival { now, face: from, mark, .. } = *arrival;
+                let Arrival { now, mark, .. } = *arrival;
                 let until = now + RECALL_PATIENCE;
                 let packet = Bytes::copy_from_slice(interest.wire);
                 tier.next_ticket += 1;
-                tier.reads.insert(ticket, Read { packet, hash, from, nonce, mark, until });
+                tier.reads.insert(ticket, Read { packet, hash, nonce, mark, until });
                 entry.out_records.push(OutRecord {
                     face: FaceId::CONTENT_STORE,
                     nonce,
@@ -144,6 +148,9 @@ impl Forwarder {
             Arrival { face: FaceId::CONTENT_STORE, no_cache: false, ..Arrival::internal(now, record.wire.clone()) };
         // Where nobody waits any more, nobody misses it; another read may have answered them.
         let is_answer = self.on_data(&arrival, &data, read.hash, out).is_ok();
+        if let Some(figures) = self.figures_by_prefix.as_mut().filter(|_| is_answer) {
+            figures.note_recalled(&self.hasher, interest.name);
+        }
         let counters = &mut self.tier.as_mut()?.counters;
         *(if is_answer { &mut counters.hits } else { &mut counters.late }) += 1;
         Some(())
@@ -155,16 +162,22 @@ impl Forwarder {
         let Some(slot) = self.pit.find(read.hash, &interest) else { return };
         let entry = self.pit.entry_mut(slot);
         // It may be another Interest for the same, which came when the first was over.
-        if !entry.waits_for_tier() || entry.out_records[0].nonce != read.nonce {
-            return;
+        let of_read = |record: &OutRecord| record.face == FaceId::CONTENT_STORE && record.nonce == read.nonce;
+        let Some(at) = entry.out_records.iter().position(of_read) else { return };
+        let hop_limit = entry.out_records.remove(at).hop_limit;
+        let mut waiting = entry.in_records.iter().filter(|record| record.expires > now);
+        let Some(InRecord { face, nonce, .. }) = waiting.next() else { return };
+        // What several want may go to one of them.
+        let face = waiting.next().map_or(*face, |_| FaceId::CONTENT_STORE);
+        let mut packet = replace_nonce(interest.wire, *nonce);
+        if let Some(at) = interest.hop_limit_offset {
+            packet[at] = hop_limit.unwrap_or(u8::MAX);
         }
-        entry.out_records.clear();
-        if !is_waiting(now, entry) {
-            return;
-        }
-        let lifetime = entry.last_expiry().since(now);
-        let arrival = Arrival { face: read.from, mark: read.mark, ..Arrival::internal(now, read.packet.clone()) };
-        let asked = Asked { slot, interest: &interest, hashed: Hashed::default(), nonce: read.nonce, lifetime };
+        let packet = Bytes::from(packet);
+        let Ok(interest) = Interest::decode(&packet) else { return };
+        let (nonce, lifetime) = (*nonce, entry.last_expiry().since(now));
+        let arrival = Arrival { face, mark: read.mark, ..Arrival::internal(now, packet.clone()) };
+        let asked = Asked { slot, interest: &interest, hashed: Hashed::default(), nonce, lifetime };
         self.decide(&arrival, &asked, out, |strategy, decision| strategy.on_interest(decision));
     }
 }

@@ -75,7 +75,7 @@ pub(super) struct Erasure {
     /// As the command says.
     most: u64,
     erased: u64,
-    /// Whether a shard has more than it was to erase.
+    /// Whether a shard has more than it was to erase, or has not looked at all that it has.
     more: bool,
 }
 
@@ -91,7 +91,7 @@ impl Erasure {
 
     /// Whether the client is told to ask again.
     pub(super) fn goes_on(&self) -> bool {
-        self.more && self.most > ERASE_AT_ONCE
+        self.more && self.erased < self.most
     }
 
     pub(super) fn answer(self) -> ControlParameters {

@@ -22,7 +22,6 @@ use crate::pit::PitEntry;
 use crate::rib::NextHop;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use larder_packet::NackReason;
 use larder_units::{Stream, Time};
 use std::time::Duration;
 
@@ -138,7 +137,7 @@ impl Strategy for Asf {
             false => best(self, true)
                 .or_else(|| decision.next_hops().min_by_key(|hop| decision.tried(hop.face).map(|out| out.sent))),
         };
-        let Some(chosen) = chosen else { return decision.refuse(NackReason::NoRoute) };
+        let Some(chosen) = chosen else { return decision.refuse_if_all_refused() };
         decision.send(chosen.face);
         if is_new {
             self.probe(decision, chosen.face);

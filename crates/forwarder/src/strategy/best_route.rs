@@ -6,7 +6,6 @@
 
 use super::suppression::Suppression;
 use super::{Decision, Strategy, StrategyEntry};
-use larder_packet::NackReason;
 
 pub(super) const ENTRY: StrategyEntry = StrategyEntry {
     name: "best-route",
@@ -28,7 +27,7 @@ impl Strategy for BestRoute {
             untried.or_else(|| decision.next_hops().min_by_key(|hop| decision.tried(hop.face).map(|out| out.sent)));
         match hop {
             Some(hop) => decision.send(hop.face),
-            None => decision.refuse(NackReason::NoRoute),
+            None => decision.refuse_if_all_refused(),
         }
     }
 

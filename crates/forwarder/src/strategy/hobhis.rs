@@ -215,7 +215,7 @@ impl Strategy for Hobhis {
         if self.suppression.suppresses(decision) {
             return;
         }
-        let Some(hop) = next_hop(decision) else { return decision.refuse(NackReason::NoRoute) };
+        let Some(hop) = next_hop(decision) else { return decision.refuse_if_all_refused() };
         if decision.tried(hop).is_some_and(|out| out.held) {
             return;
         }

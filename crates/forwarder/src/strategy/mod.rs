@@ -221,7 +221,8 @@ impl Decision<'_> {
 
     /// Whether somebody who was asked may still answer.
     pub fn is_waiting(&self) -> bool {
-        self.entry.out_records.iter().any(|out| out.nacked.is_none() && out.expires > self.now)
+        let is_there = |face| face == FaceId::CONTENT_STORE || self.faces.get(face).is_some();
+        self.entry.out_records.iter().any(|out| out.nacked.is_none() && out.expires > self.now && is_there(out.face))
     }
 
     /// Sends the Interest to this next hop; to no more than [`RECORDS_PER_ENTRY`].
@@ -272,7 +273,7 @@ impl Decision<'_> {
     pub(crate) fn send_to_chosen(&mut self, face: FaceId) {
         match self.may_use(face) {
             true => self.send(face),
-            false => self.refuse(NackReason::NoRoute),
+            false => self.refuse_if_all_refused(),
         }
     }
 
@@ -281,7 +282,7 @@ impl Decision<'_> {
         *self.refused = Some(reason);
     }
 
-    /// Refuses if every upstream that was asked has refused, with the least severe of their reasons.
+    /// Refuses if every upstream that was asked has refused, with the least severe of their reasons, or if there is none: NoRoute.
     pub fn refuse_if_all_refused(&mut self) {
         if self.is_waiting() {
             return;

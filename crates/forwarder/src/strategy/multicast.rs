@@ -4,7 +4,6 @@
 
 use super::suppression::Suppression;
 use super::{Decision, Strategy, StrategyEntry};
-use larder_packet::NackReason;
 
 pub(super) const ENTRY: StrategyEntry = StrategyEntry {
     name: "multicast",
@@ -24,7 +23,7 @@ impl Strategy for Multicast {
         let hops = decision.next_hops().map(|hop| hop.face).filter(|face| !waits || !may_answer(*face));
         let hops: Vec<_> = hops.collect();
         if hops.is_empty() && !waits {
-            decision.refuse(NackReason::NoRoute);
+            decision.refuse_if_all_refused();
         }
         for face in hops {
             decision.send(face);

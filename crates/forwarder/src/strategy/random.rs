@@ -4,7 +4,6 @@
 use super::suppression::Suppression;
 use super::{Decision, Strategy, StrategyEntry};
 use crate::face::FaceId;
-use larder_packet::NackReason;
 use larder_units::Stream;
 
 pub(super) const ENTRY: StrategyEntry = StrategyEntry {
@@ -38,7 +37,7 @@ impl Strategy for Random {
         }
         match self.draw(decision, true) {
             Some(face) => decision.send(face),
-            None => decision.refuse(NackReason::NoRoute),
+            None => decision.refuse_if_all_refused(),
         }
     }
 

@@ -156,7 +156,7 @@ impl Strategy for Stateful {
         }
         match self.untried(decision).or_else(|| self.tried_longest_ago(decision)) {
             Some(face) => decision.send(face),
-            None if decision.next_hops().next().is_none() => decision.refuse(NackReason::NoRoute),
+            None if decision.next_hops().next().is_none() => decision.refuse_if_all_refused(),
             // A repetition that finds no room has lost nothing.
             None if decision.is_waiting() => {}
             None => decision.refuse(NackReason::Congestion),

@@ -8,6 +8,9 @@
 //! waits with the others, and goes on where the last sending is `max` ago: whoever asked first may have lost it, and left. (One interface of
 //! 50 Mb/s that sends a file to five nodes with two consumers each: 1.47 to 1.58 times the file came to it, 1.05 so; and what it sent
 //! falls from 1.20 to 1.07 of the file.)
+//!
+//! Neither is the Interest of an upstream for what it was asked: it has not got it, and waits for nothing that would come from itself. So what went to who asks
+//! now does not count, but on an ad-hoc link, which is many.
 
 use super::{Decision, Parameters};
 use std::time::Duration;
@@ -35,8 +38,10 @@ impl Suppression {
     /// Whether this Interest repeats one that was forwarded so lately that it must wait.
     pub(super) fn suppresses(&self, decision: &mut Decision<'_>) -> bool {
         let now = decision.now;
+        let from = Some(decision.from).filter(|from| !decision.faces.is_ad_hoc(*from));
         let entry = &mut *decision.entry;
-        let last = entry.out_records.iter().filter(|out| out.expires > now).map(|out| out.sent).max();
+        let elsewhere = entry.out_records.iter().filter(|out| out.expires > now && Some(out.face) != from);
+        let last = elsewhere.map(|out| out.sent).max();
         let Some(last) = last else {
             entry.suppression = self.initial;
             return false;

@@ -4,14 +4,14 @@ use super::world::{Packet, World, data, faces, interest};
 use larder_forwarder::FaceId;
 use larder_packet::{ControlParameters, LpHeader, encode_lp};
 
-fn with_local_fields(world: &mut World) -> FaceId {
+pub fn with_local_fields(world: &mut World) -> FaceId {
     let face = world.local();
     let enable = ControlParameters { flags: Some(1), mask: Some(1), ..ControlParameters::default() };
     assert_eq!(world.command(face, "faces", "update", &enable).status_code, 200);
     face
 }
 
-fn to_chosen(uri: &str, nonce: u32, next_hop: FaceId) -> Vec<u8> {
+pub fn to_chosen(uri: &str, nonce: u32, next_hop: FaceId) -> Vec<u8> {
     let mut frame = Vec::new();
     let header = LpHeader { next_hop_face: Some(next_hop.0), ..LpHeader::default() };
     encode_lp(&header, &interest(uri, nonce).build(), &mut frame);

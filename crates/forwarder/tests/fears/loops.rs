@@ -1,6 +1,6 @@
 //! Interests that go round, and retransmissions that are taken for them.
 
-use super::world::{Packet, World, faces, interest, name};
+use super::world::{Packet, Sent, World, faces, interest, name};
 use larder_forwarder::DropReason;
 use larder_packet::NackReason;
 use std::time::Duration;
@@ -95,6 +95,32 @@ fn a_second_consumer_has_the_first_ones_interest_sent_again() {
     world.pass(Duration::from_millis(251));
     assert_eq!(faces(&world.interest(third, "/a", 4)), [near], "so long ago that the others may have left");
     assert_eq!(faces(&world.data(near, "/a")), [first, second, third]);
+}
+
+/// The fear: two routers are each other's next hop, one asks the other for what it was asked just now, and waits for itself while a third could answer;
+/// or all are refused because he alone could be asked.
+#[test]
+fn an_upstream_that_asks_back_is_waited_for() {
+    let mut world = World::new();
+    let (consumer, near, far) = (world.remote(), world.remote(), world.remote());
+    world.route("/", near, 1);
+    assert_eq!(faces(&world.interest(consumer, "/a", 1)), [near]);
+    assert_eq!(faces(&world.interest(near, "/a", 2)), [], "there is nobody else, and he may answer still");
+    assert_eq!(faces(&world.data(near, "/a")), [consumer]);
+    world.route("/", far, 2);
+    assert_eq!(faces(&world.interest(consumer, "/b", 3)), [near]);
+    assert_eq!(faces(&world.interest(near, "/b", 4)), [far]);
+    world.pass(Duration::from_millis(5));
+    assert_eq!(faces(&world.interest(near, "/b", 5)), [], "it is on its way");
+    assert_eq!(faces(&world.interest(consumer, "/b", 6)), []);
+    assert_eq!(faces(&world.data(far, "/b")), [consumer, near]);
+    // An upstream that is gone is waited for by nobody.
+    assert_eq!(faces(&world.interest(consumer, "/c", 7)), [near]);
+    world.forwarder.remove_face(near);
+    world.forwarder.remove_face(far);
+    world.pass(Duration::from_millis(20));
+    let sent = world.interest(consumer, "/c", 8);
+    assert!(matches!(sent[..], [Sent { packet: Packet::Nack { nonce: 8, .. }, .. }]), "{sent:?}");
 }
 
 /// The fear: neighbours that synchronise ask for the same at the same time, and who asked first is never asked.

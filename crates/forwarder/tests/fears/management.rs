@@ -12,6 +12,7 @@ use larder_packet::tlv::TlvReader;
 use larder_packet::{
     ControlParameters, DataBuilder, DigestSigner, InterestBuilder, Name, SignatureFreshness, tlv, types,
 };
+use larder_units::ByteSize;
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -292,6 +293,28 @@ fn a_prefix_announcement_makes_a_route_that_ends() {
     assert_eq!(response(&sent, producer).status_code, 400);
 }
 
+/// The fear: packets wait while one command passes all that is stored; or it says that all is gone, and some is there.
+#[test]
+fn an_erasure_passes_the_whole_store() {
+    const OLDEST: u32 = 300;
+    let mut world = World::with("fifo", ByteSize::from_mib(100));
+    let (consumer, producer) = (world.local(), world.local());
+    world.route("/", producer, 0);
+    for i in 0..OLDEST + larder_forwarder::limits::NAMES_ENTERED_TO_ERASE as u32 {
+        let uri = format!("/{}/{i}", if i < OLDEST { "a" } else { "b" });
+        world.interest(consumer, &uri, i);
+        world.sent(producer, data(&uri, b"", None));
+    }
+    let mut erase = || {
+        let done = world.command(consumer, "cs", "erase", &of_name("/a")).body.unwrap();
+        (done.count, done.capacity)
+    };
+    assert_eq!(erase(), (Some(0), Some(256)), "the oldest were looked at");
+    assert_eq!(erase(), (Some(256), Some(256)));
+    assert_eq!(erase(), (Some(44), None));
+    assert_eq!(erase(), (Some(0), None));
+}
+
 #[test]
 fn the_content_store_is_configured_and_erased() {
     let mut world = World::new();
@@ -313,6 +336,18 @@ fn the_content_store_is_configured_and_erased() {
     let done = world.command(consumer, "cs", "erase", &of_name("/a")).body.unwrap();
     assert_eq!((done.count, done.capacity), (Some(44), None));
     assert_eq!(info(&mut world).entries, 0);
+
+    // Where some of the many are to go, they go, and no more is promised.
+    for i in 0..20 {
+        let uri = format!("/a/{i}");
+        world.interest(consumer, &uri, 2000 + i);
+        world.sent(producer, data(&uri, b"x", Some(Duration::from_secs(60))));
+    }
+    let some = ControlParameters { count: Some(15), ..of_name("/a") };
+    let done = world.command(consumer, "cs", "erase", &some).body.unwrap();
+    assert_eq!((done.count, done.capacity), (Some(15), None));
+    let done = world.command(consumer, "cs", "erase", &some).body.unwrap();
+    assert_eq!((done.count, done.capacity), (Some(5), None));
 
     let not_served = ControlParameters { flags: Some(0), mask: Some(2), ..ControlParameters::default() };
     world.interest(consumer, "/b", 1000);

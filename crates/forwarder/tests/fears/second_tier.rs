@@ -3,6 +3,7 @@
 //!
 //! The tier is the log that the node has, over a disk in memory whose reads come when the test says.
 
+use crate::local_fields::{to_chosen, with_local_fields};
 use crate::world::{Packet, Sent, World, command, data, faces, interest, response};
 use larder_disk::{Geometry, Identity, Log, Lookup, MemoryStorage, Verdict};
 use larder_forwarder::{
@@ -254,6 +255,114 @@ fn somebody_of_those_who_wait_gets_nothing_or_is_sent_upstream() {
     got.sort();
     assert_eq!(got, [(place.consumer, b"kept".to_vec()), (other, b"kept".to_vec())]);
     assert_eq!((place.world.forwarder.waiting(), place.world.forwarder.stats().pit_entries), (0, 0));
+}
+
+/// The fear: an application that measures one way, or looks for a neighbour, is kept waiting by a disk; or who waited for the disk is forgotten for it.
+#[test]
+fn an_interest_with_a_next_hop_of_its_own_waits_for_a_read() {
+    for is_read in [true, false] {
+        let mut place = Place::new();
+        place.fetch("/a/b", b"kept", None);
+        place.fill_memory();
+        let (chooser, chosen) = (with_local_fields(&mut place.world), place.world.remote());
+        assert!(place.world.interest(place.consumer, "/a/b", 1).is_empty());
+        assert_eq!(faces(&place.world.sent(chooser, to_chosen("/a/b", 2, chosen))), [chosen]);
+        // Nobody is refused for one who chose what is not there.
+        assert!(place.world.sent(chooser, to_chosen("/a/b", 3, FaceId(99_999))).is_empty());
+        let (ticket, found) = {
+            let mut shelf = lock(&place.shelf);
+            let (ticket, lookup) = shelf.reads.pop_front().unwrap();
+            (ticket, shelf.read(&lookup).filter(|_| is_read))
+        };
+        let sent = place.recalled(ticket, found);
+        let sent = match is_read {
+            true => sent,
+            false => {
+                assert_eq!(faces(&sent), [], "the chosen one was asked just now");
+                place.world.data(chosen, "/a/b")
+            }
+        };
+        let mut got = faces(&sent);
+        got.sort();
+        assert_eq!(got, [place.consumer, chooser]);
+        assert_eq!((place.world.forwarder.waiting(), place.world.forwarder.stats().pit_entries), (0, 0));
+    }
+}
+
+/// The fear: who asked first has gone, or may not go far, and all who joined are treated as he.
+#[test]
+fn who_asked_first_decides_for_all() {
+    let waiting = || {
+        let mut place = Place::new();
+        place.fetch("/a/b", b"kept", None);
+        place.fill_memory();
+        place.world.forwarder.remove_route(&"/a".parse().unwrap(), place.producer, 255);
+        place
+    };
+    let failed = |place: &mut Place| {
+        let (ticket, _) = lock(&place.shelf).reads.pop_front().unwrap();
+        place.recalled(ticket, None)
+    };
+    let nearly_there = |nonce| interest("/a/b", nonce).hop_limit(1).build();
+    // One has come as far as he may, the others have not.
+    for (joins, expected) in [(Some(9), Some(8)), (None, Some(255))] {
+        let mut place = waiting();
+        let (far, other) = (place.world.remote(), place.world.remote());
+        place.world.route("/a", far, 1);
+        assert!(place.world.sent(place.consumer, nearly_there(1)).is_empty());
+        let joining = joins.into_iter().fold(interest("/a/b", 2), |joining, hops| joining.hop_limit(hops)).build();
+        assert!(place.world.sent(other, joining).is_empty());
+        let sent = failed(&mut place);
+        assert!(
+            matches!(sent[..], [Sent { face, packet: Packet::Interest { hop_limit, .. }, .. }]
+            if face == far && hop_limit == expected),
+            "{sent:?}"
+        );
+    }
+    // Alone, he goes no farther.
+    let mut place = waiting();
+    let far = place.world.remote();
+    place.world.route("/a", far, 1);
+    assert!(place.world.sent(place.consumer, nearly_there(1)).is_empty());
+    assert!(matches!(failed(&mut place)[..], [Sent { packet: Packet::Nack { nonce: 1, .. }, .. }]));
+    // He is the next hop of those who joined, and waits no more, or still.
+    for gone in [true, false] {
+        let mut place = waiting();
+        let (first, second) = (place.world.remote(), place.world.remote());
+        place.world.route("/a", first, 1);
+        let lifetime = Duration::from_millis(if gone { 20 } else { 4000 });
+        assert!(place.world.sent(first, interest("/a/b", 1).lifetime(lifetime).build()).is_empty());
+        assert!(place.world.interest(second, "/a/b", 2).is_empty());
+        place.world.pass(Duration::from_millis(30));
+        assert_eq!(faces(&failed(&mut place)), [first], "gone: {gone}");
+        assert_eq!(faces(&place.world.data(first, "/a/b")), [second]);
+    }
+    // Alone, he is not asked himself.
+    let mut place = waiting();
+    let first = place.world.remote();
+    place.world.route("/a", first, 1);
+    assert!(place.world.interest(first, "/a/b", 1).is_empty());
+    assert!(matches!(failed(&mut place)[..], [Sent { packet: Packet::Nack { nonce: 1, .. }, .. }]));
+}
+
+#[test]
+fn an_operator_takes_the_disks_answers_for_misses() {
+    let mut place = Place::new();
+    place.world.forwarder.set_figures_by_prefix(2);
+    place.fetch("/a/b", b"kept", None);
+    place.fill_memory();
+    let figures = |place: &Place| {
+        let all = place.world.forwarder.figures_by_prefix(10);
+        let found = all.iter().find(|figures| figures.name().to_string() == "/a/b").unwrap();
+        (found.hits, found.misses)
+    };
+    assert_eq!(figures(&place), (0, 1));
+    assert!(place.world.interest(place.consumer, "/a/b", nonce()).is_empty());
+    assert_eq!(figures(&place), (0, 2));
+    assert_eq!(faces(&place.deliver()), [place.consumer]);
+    assert_eq!(figures(&place), (1, 1));
+    assert_eq!(faces(&place.ask("/a/b")), [place.consumer]);
+    assert_eq!(figures(&place), (2, 1));
 }
 
 #[test]

@@ -117,32 +117,41 @@ fn with(mut config: NodeConfig, table: &NodeTable) -> NodeConfig {
     config
 }
 
-/// A shape, and where the file says it.
-fn shape<T>(table: &Option<Spanned<T>>, make: impl Fn(&T) -> Topology) -> Option<(Range<usize>, Topology)> {
-    table.as_ref().map(|table| (table.span(), make(table.get_ref())))
+/// A shape: where the file says it, by which table, and what it is.
+type Shape = (Range<usize>, &'static str, Topology);
+
+fn shape<T>(name: &'static str, table: &Option<Spanned<T>>, make: impl Fn(&T) -> Topology) -> Option<Shape> {
+    table.as_ref().map(|table| (table.span(), name, make(table.get_ref())))
 }
 
 /// The shape that is asked for, with the nodes and links that are named one by one.
 fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, ScenarioError> {
     let tables = &scenario.tables;
     let shape_stream = || network.streams().stream("topology");
-    let mut shapes: Vec<(Range<usize>, Topology)> = Vec::new();
+    let mut shapes: Vec<Shape> = Vec::new();
     if let Some((table, read)) = tables.topology.as_ref().zip(scenario.topology.clone()) {
-        shapes.push((table.span(), read));
+        shapes.push((table.span(), "topology", read));
     }
-    shapes.extend(shape(&tables.line, |table| Topology::line(table.nodes, &table.link.0)));
-    shapes.extend(shape(&tables.dumbbell, |table| Topology::dumbbell(table.pairs, &table.edge.0, &table.backbone.0)));
-    shapes.extend(shape(&tables.tree, |table| Topology::tree(table.children, table.levels, &table.link.0)));
-    shapes.extend(shape(&tables.grid, |table| Topology::grid(table.width, table.height, &table.link.0)));
-    shapes.extend(shape(&tables.scale_free, |table| {
+    shapes.extend(shape("line", &tables.line, |table| Topology::line(table.nodes, &table.link.0)));
+    shapes.extend(shape("dumbbell", &tables.dumbbell, |table| {
+        Topology::dumbbell(table.pairs, &table.edge.0, &table.backbone.0)
+    }));
+    shapes.extend(shape("tree", &tables.tree, |table| Topology::tree(table.children, table.levels, &table.link.0)));
+    shapes.extend(shape("grid", &tables.grid, |table| Topology::grid(table.width, table.height, &table.link.0)));
+    shapes.extend(shape("scale-free", &tables.scale_free, |table| {
         Topology::scale_free(table.nodes, table.links, &table.link.0, shape_stream())
     }));
-    shapes.extend(shape(&tables.geant_like, |table| Topology::geant_like(table.nodes, &table.link.0, shape_stream())));
-    if let Some((span, _)) = shapes.get(1) {
-        let keep = "[topology], [line], [dumbbell], [tree], [grid], [scale-free], [geant-like]";
-        return Err(scenario.fault(span, format_args!("a second shape: keep one of {keep}")));
+    shapes.extend(shape("geant-like", &tables.geant_like, |table| {
+        Topology::geant_like(table.nodes, &table.link.0, shape_stream())
+    }));
+    // Which is the second, the file says.
+    shapes.sort_by_key(|(span, ..)| span.start);
+    if let [(_, first, _), (span, second, _), ..] = shapes.as_slice() {
+        return Err(
+            scenario.fault(span, format_args!("[{second}] is a second shape, after [{first}]: keep one of them"))
+        );
     }
-    let mut topology = shapes.pop().map(|(_, shape)| shape).unwrap_or_default();
+    let mut topology = shapes.pop().map(|(.., shape)| shape).unwrap_or_default();
     if topology.nodes.len() > crate::limits::NODES {
         return Err(ScenarioError(format!(
             "{}: {} nodes: the most is {}",

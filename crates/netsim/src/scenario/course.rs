@@ -14,8 +14,8 @@ use std::time::Duration;
 pub struct Course {
     /// The nodes.
     pub nodes: Vec<CourseNode>,
-    /// Each direction of each link, the second of a link after the first: from node, to node, bits a second (`None`: in no time).
-    pub channels: Vec<(usize, usize, Option<u64>)>,
+    /// Each direction of each link, the second of a link after the first.
+    pub channels: Vec<CourseChannel>,
     /// The consumers: name as in the figures, and node.
     pub consumers: Vec<(String, usize)>,
     /// One a step, in order.
@@ -31,6 +31,17 @@ pub struct CourseNode {
     pub name: String,
     /// Where its topology file puts it: to the right, downwards.
     pub position: Option<(f64, f64)>,
+}
+
+/// A direction of a link of a course.
+#[derive(Clone, Debug)]
+pub struct CourseChannel {
+    /// Its name, as in the figures.
+    pub name: String,
+    /// From which of the nodes to which.
+    pub ends: [usize; 2],
+    /// Bits a second; `None`: it sends in no time.
+    pub rate: Option<u64>,
 }
 
 /// What happened in one step, and what was so at its end.
@@ -107,14 +118,15 @@ impl Course {
             name: network.node_name(node).to_owned(),
             position: built.positions.get(place).copied().flatten(),
         };
-        let channel = |channel: &crate::Channel| {
-            let (from, to) = channel.ends();
-            (from.0 as usize, to.0 as usize, channel.config().rate.map(|rate| rate.bits_per_second()))
+        let channel = |(id, channel): (crate::ChannelId, &crate::Channel)| CourseChannel {
+            name: network.channel_name(id),
+            ends: <[crate::NodeId; 2]>::from(channel.ends()).map(|node| node.0 as usize),
+            rate: channel.config().rate.map(|rate| rate.bits_per_second()),
         };
         let at = |app| network.place_of(app).0.0 as usize;
         Course {
             nodes: network.nodes().enumerate().map(node).collect(),
-            channels: network.channels().map(|(_, each)| channel(each)).collect(),
+            channels: network.channels().map(channel).collect(),
             consumers: built.consumers.iter().map(|(label, app)| (label.clone(), at(*app))).collect(),
             steps: Vec::new(),
             delays: Vec::new(),

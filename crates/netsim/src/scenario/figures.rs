@@ -5,12 +5,13 @@ use super::http::{HostKind, PlacedHost};
 use super::record::{ConsumerRecord, FetchRecord, NodeRecord, Record};
 use crate::apps::{ConsumerCounters, CustodianCounters};
 use crate::tcp::HttpCounters;
-use crate::{ChannelCounters, ChannelId, NodeId, Simulation};
+use crate::{Channel, ChannelCounters, NodeId, Simulation};
 
 /// One value of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// `network`, `cbr c0 /p0`, `fetch c0 /file`, `custodian r1`, `http-client c0`, `node r1`, `channel r1 r2`.
+    /// `network`, `cbr c0 /p0`, `fetch c0 /file`, `custodian r1`, `http-client c0`, `node r1`, `channel r1 r2`; of the
+    /// second of one kind `channel r1 r2 (2)`.
     pub component: String,
     /// What was measured, such as `data` or `hit ratio`.
     pub quantity: &'static str,
@@ -43,9 +44,8 @@ pub(super) fn figures(built: &Built, before: &Record, after: &Record) -> Vec<Fig
         all.extend(named(&format!("node {}", network.node_name(node)), of_node(network, node, record, after)));
     }
     for ((id, channel), counters) in network.channels().zip(&span.channels) {
-        let (from, to) = channel.ends();
-        let label = format!("channel {} {}", network.node_name(from), network.node_name(to));
-        all.extend(named(&label, of_channel(network, id, counters, seconds)));
+        let label = format!("channel {}", network.channel_name(id));
+        all.extend(named(&label, of_channel(channel, counters, seconds)));
     }
     all
 }
@@ -176,8 +176,8 @@ fn of_node(network: &Simulation, node: NodeId, record: &NodeRecord, after: &Reco
     ]
 }
 
-fn of_channel(network: &Simulation, id: ChannelId, counters: &ChannelCounters, seconds: f64) -> Vec<Value> {
-    let rate = network.channel(id).config().rate.map_or(f64::NAN, |rate| rate.bits_per_second() as f64 / 1e6);
+fn of_channel(channel: &Channel, counters: &ChannelCounters, seconds: f64) -> Vec<Value> {
+    let rate = channel.config().rate.map_or(f64::NAN, |rate| rate.bits_per_second() as f64 / 1e6);
     let used = mbps(counters.bytes, seconds);
     vec![
         ("frames", "", counters.frames as f64),

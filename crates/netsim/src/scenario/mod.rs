@@ -36,7 +36,7 @@ mod record;
 mod tables;
 mod values;
 
-pub use course::{ChannelStep, ConsumerStep, Course, CourseNode, NodeStep, Step, Watch};
+pub use course::{ChannelStep, ConsumerStep, Course, CourseChannel, CourseNode, NodeStep, Step, Watch};
 pub use figures::Figure;
 
 use crate::limits::TRACE_REQUESTS;

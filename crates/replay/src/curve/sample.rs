@@ -1,7 +1,7 @@
 //! Which objects are looked at.
 
-use crate::Access;
 use crate::limits::CURVE_SETS;
+use crate::{Access, Unit};
 
 /// The objects of a trace whose id's hash is below a rate; counts everything that it is shown.
 #[derive(Clone, Debug)]
@@ -12,6 +12,8 @@ pub struct Sample {
     seed: u64,
     requests: u64,
     bytes: f64,
+    /// Bytes that a request asked for at most.
+    largest: u64,
 }
 
 /// A request for an object of the sample.
@@ -27,7 +29,14 @@ impl Sample {
     /// The share `rate` of all objects; another `seed`, other objects. `None` unless 0 < rate ≤ 1.
     pub fn of(rate: f64, seed: u64) -> Option<Sample> {
         let last = (rate * 2.0_f64.powi(64)) as u64;
-        (rate > 0.0 && rate <= 1.0).then_some(Sample { rate, last, seed: hash(seed), requests: 0, bytes: 0.0 })
+        (rate > 0.0 && rate <= 1.0).then_some(Sample {
+            rate,
+            last,
+            seed: hash(seed),
+            requests: 0,
+            bytes: 0.0,
+            largest: 0,
+        })
     }
 
     /// The request, if its object is in the sample.
@@ -35,6 +44,7 @@ impl Sample {
     pub fn take(&mut self, access: &Access) -> Option<Sampled> {
         self.requests += 1;
         self.bytes += access.size as f64;
+        self.largest = self.largest.max(access.size);
         let hash = self.hash(access.id);
         (hash <= self.last).then_some(Sampled { access: *access, set: (hash % CURVE_SETS as u64) as u8 })
     }
@@ -74,6 +84,11 @@ impl Sample {
     /// Bytes of all requests shown.
     pub fn bytes(&self) -> f64 {
         self.bytes
+    }
+
+    /// What the sizes of the requests shown count.
+    pub fn unit(&self) -> Unit {
+        Unit::of_largest(self.largest)
     }
 }
 

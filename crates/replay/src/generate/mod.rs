@@ -11,6 +11,7 @@ mod mix;
 mod traffic_mix;
 mod video;
 mod web;
+mod windows;
 
 pub use cdn::{Cdn, CdnRequests};
 pub use flash_crowd::{Crowd, FlashCrowd, FlashCrowdRequests};
@@ -19,6 +20,7 @@ pub use mix::{Mix, MixRequests};
 pub use traffic_mix::{Class, TrafficMix, TrafficMixRequests};
 pub use video::{Video, VideoRequests};
 pub use web::{Web, WebRequests};
+pub use windows::gather;
 
 use std::fmt;
 

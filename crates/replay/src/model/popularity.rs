@@ -1,7 +1,7 @@
 //! How often each object is asked for: by a law, or as counted in a trace.
 
-use crate::Survey;
 use crate::limits::{MODEL_EXACT_COUNTS, MODEL_EXACT_RANKS, MODEL_GROUPS_AN_OCTAVE};
+use crate::{Survey, Unit};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -89,6 +89,11 @@ impl Popularity {
     /// The groups.
     pub fn groups(&self) -> &[Group] {
         &self.groups
+    }
+
+    /// What the sizes count.
+    pub fn unit(&self) -> Unit {
+        if self.groups.iter().all(|group| group.size <= 1.0) { Unit::Objects } else { Unit::Bytes }
     }
 
     /// Objects in all groups.

@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn nasa_s_day_is_another_than_the_replayer_s() {
         let traffic = nasa().unwrap();
-        let (paper, scale, rows) = (&super::super::PAPER, crate::Scale::Quick, Rows::default());
-        let request = Request { paper, scale, seed: 1, testbed: false, traces: None, only: &[], rows: &rows };
+        let rows = Rows::default();
+        let request = Request::quick(&super::super::PAPER, &rows);
         let run = Run { traffic: &traffic, spec: "lru".to_owned(), capacity: 10_935_931, warm_up: 0 };
         let found = replay_all(vec![run], &request, &Unwatched).unwrap();
         // As `larder replay` counts.

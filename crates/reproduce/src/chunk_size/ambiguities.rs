@@ -68,7 +68,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             }
         }
     }
-    let runs = run_all(&cells, seeds, "readings", watch)?;
+    let runs = run_all(&cells, seeds, "readings", request, watch)?;
     let mut section = Section::new(&experiment, request.scale);
     section.condition("runs", format!("{seeds} seeds of {seconds} s"));
     let header = || ["backbone, Mbps", "policy", "packet, KB"].into_iter().chain(Outcome::COLUMNS);

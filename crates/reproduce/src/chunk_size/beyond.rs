@@ -33,9 +33,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
     section.condition("runs", format!("{} seeds of {} s", sweep.seeds, sweep.seconds));
-    every_policy(sweep, request.seed, &mut section, watch)?;
-    large_packets(sweep, request.seed, &mut section, watch)?;
-    loss(sweep, request.seed, &mut section, watch)?;
+    every_policy(sweep, request, &mut section, watch)?;
+    large_packets(sweep, request, &mut section, watch)?;
+    loss(sweep, request, &mut section, watch)?;
     section.judged()
 }
 
@@ -50,7 +50,7 @@ fn specs() -> Vec<String> {
     online.map(spec).filter(|spec| spec.parse::<Spec>().is_ok()).collect()
 }
 
-fn every_policy(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Watch) -> Result<(), Error> {
+fn every_policy(sweep: &Sweep, request: &Request<'_>, section: &mut Section, watch: &dyn Watch) -> Result<(), Error> {
     let specs = specs();
     let sizes: Vec<(u64, f64)> = sweep.sizes.iter().filter_map(|size| RATES.get(*size).copied()).collect();
     let cell = |policy, size| Cell {
@@ -59,11 +59,11 @@ fn every_policy(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Wat
         backbone_mbps: BACKBONES[0].1,
         reading: READING,
         seconds: sweep.seconds,
-        seed,
+        seed: request.seed,
     };
     let cells: Vec<Cell<'_>> =
         specs.iter().flat_map(|policy| sizes.iter().map(move |size| cell(policy.as_str(), *size))).collect();
-    let runs = run_all(&cells, sweep.seeds, "every policy", watch)?;
+    let runs = run_all(&cells, sweep.seeds, "every policy", request, watch)?;
     let hits: Vec<Vec<f64>> = runs
         .chunks(sizes.len().max(1))
         .map(|found| found.iter().map(|runs| Outcome::mean(runs).hit_ratio).collect())
@@ -124,14 +124,21 @@ fn at_load(size: u64) -> (u64, f64) {
     (size, LOAD / size as f64)
 }
 
-fn large_packets(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Watch) -> Result<(), Error> {
+fn large_packets(sweep: &Sweep, request: &Request<'_>, section: &mut Section, watch: &dyn Watch) -> Result<(), Error> {
     let mut cells = Vec::new();
     for (_, backbone_mbps) in BACKBONES {
         for size in sweep.large.iter().map(|size| at_load(*size)) {
-            cells.push(Cell { size, policy: "lru", backbone_mbps, reading: READING, seconds: sweep.seconds, seed });
+            cells.push(Cell {
+                size,
+                policy: "lru",
+                backbone_mbps,
+                reading: READING,
+                seconds: sweep.seconds,
+                seed: request.seed,
+            });
         }
     }
-    let runs = run_all(&cells, sweep.seeds, "large packets", watch)?;
+    let runs = run_all(&cells, sweep.seeds, "large packets", request, watch)?;
     for (cell, runs) in cells.iter().zip(&runs) {
         let ((size, rate), run) = (cell.size, Outcome::mean(runs));
         section.measured_if_claimed(format!("large-delivered-{size}-{}", cell.backbone_mbps), run.delivered);
@@ -151,18 +158,25 @@ fn large_packets(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Wa
     Ok(())
 }
 
-fn loss(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Watch) -> Result<(), Error> {
+fn loss(sweep: &Sweep, request: &Request<'_>, section: &mut Section, watch: &dyn Watch) -> Result<(), Error> {
     let mut cells = Vec::new();
     for mtu in [READING.mtu, None] {
         for &loss in &sweep.losses {
             for size in sweep.lossy_sizes.iter().map(|size| at_load(*size)) {
                 let reading = Reading { mtu, loss, ..READING };
                 let backbone_mbps = BACKBONES[0].1;
-                cells.push(Cell { size, policy: "lru", backbone_mbps, reading, seconds: sweep.seconds, seed });
+                cells.push(Cell {
+                    size,
+                    policy: "lru",
+                    backbone_mbps,
+                    reading,
+                    seconds: sweep.seconds,
+                    seed: request.seed,
+                });
             }
         }
     }
-    let runs = run_all(&cells, sweep.seeds, "loss", watch)?;
+    let runs = run_all(&cells, sweep.seeds, "loss", request, watch)?;
     let found = |mtu: Option<usize>, loss: f64, size: u64| {
         let is_it = move |cell: &Cell<'_>| (cell.reading.mtu, cell.reading.loss, cell.size.0) == (mtu, loss, size);
         let place = cells.iter().position(is_it);
@@ -196,7 +210,7 @@ fn loss(sweep: &Sweep, seed: u64, section: &mut Section, watch: &dyn Watch) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Scale, Unwatched};
+    use crate::{Rows, Scale, Unwatched};
 
     #[test]
     fn a_policy_of_the_registry_is_forgotten() {
@@ -218,8 +232,10 @@ mod tests {
         for size in [5, 160] {
             claim_policies(&mut section, size, &["lru".to_owned(), "lfu".to_owned()], &[0.70, 0.72]);
         }
-        large_packets(sweep, 1, &mut section, &Unwatched).unwrap();
-        loss(sweep, 1, &mut section, &Unwatched).unwrap();
+        let rows = Rows::default();
+        let request = Request::quick(&super::super::PAPER, &rows);
+        large_packets(sweep, &request, &mut section, &Unwatched).unwrap();
+        loss(sweep, &request, &mut section, &Unwatched).unwrap();
         section.judged().unwrap();
     }
 
@@ -229,9 +245,11 @@ mod tests {
         let mut section = Section::new(&experiment, Scale::Quick);
         let mut experiment = experiment;
         experiment.quick.seconds = 1;
-        loss(experiment.sweep(Scale::Quick), 1, &mut section, &Unwatched).unwrap();
+        let rows = Rows::default();
+        let request = Request::quick(&super::super::PAPER, &rows);
+        loss(experiment.sweep(Scale::Quick), &request, &mut section, &Unwatched).unwrap();
         let rows = &section.tables[0].rows;
-        // At 1 %, of the packets of 107 fragments on three links few come through.
+        // At 1 %, of the packets of 109 fragments on three links few come through.
         let delivered = |row: usize| rows[row].last().unwrap().trim_end_matches(" %").parse::<f64>().unwrap();
         assert!(delivered(7) > 60.0 && delivered(3) < 40.0, "{rows:?}");
     }

@@ -45,7 +45,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             }
         }
     }
-    let runs = run_all(&cells, seeds, "figures 1 to 4", watch)?;
+    let runs = run_all(&cells, seeds, "figures 1 to 4", request, watch)?;
     let found = Found { means: runs.iter().map(|runs| Outcome::mean(runs)).collect(), runs };
 
     let mut section = Section::new(&experiment, request.scale);

@@ -32,7 +32,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             }
         }
     }
-    let runs = run_all(&cells, seeds, "ndnSIM's rows", watch)?;
+    let runs = run_all(&cells, seeds, "ndnSIM's rows", request, watch)?;
 
     let mut section = Section::new(&experiment, request.scale);
     section.condition("runs", format!("{seeds} seeds of {seconds} s"));

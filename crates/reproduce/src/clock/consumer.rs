@@ -4,6 +4,7 @@ use larder_netsim::{App, Received, Sends};
 use larder_packet::{Data, Interest, Name};
 use larder_transfer::{Clock, CongestionSpec, FetchOptions, Fetcher, Naming};
 use larder_units::{Stream, Time};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Segments between the next to deliver and the furthest asked for: six seconds of the fastest link here, so that congestion control alone limits.
@@ -19,7 +20,7 @@ pub(super) struct Consumer {
 }
 
 /// What it did over time: seconds, and the figure.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Course {
     /// The Interest sending rate, a second (figs. 4 and 6).
     pub(super) rate: Vec<(f64, f64)>,

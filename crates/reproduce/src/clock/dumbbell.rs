@@ -56,7 +56,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     }
     let runs = cells.iter().map(|cell| cell.run(sweep.line_rate, request.seed)).collect::<Result<Vec<_>, Error>>()?;
     watch.begin("pairs over one backbone", runs.len() as u64);
-    let outcomes = outcomes(runs, watch)?;
+    let outcomes = outcomes(runs, request, watch)?;
     let cells = Cells(cells.into_iter().zip(outcomes).collect());
 
     let mut section = Section::new(&experiment, request.scale);
@@ -83,6 +83,7 @@ impl Cell {
             marks: false,
             congestion: congestion(&format!("rate(start={start},most={line_rate},nack=halve)"))?,
             clock: clock(tick, smoothing),
+            is_drawn: false,
             seed,
         })
     }

@@ -39,14 +39,16 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         marks: false,
         congestion: congestion(&sweep.congestion)?,
         clock: clock(0, false),
+        is_drawn: true,
         seed: request.seed,
     };
     let row = |(tick, smoothing, ..): &(u64, bool, f64, u64)| Run { clock: clock(*tick, *smoothing), ..base.clone() };
     let mut runs: Vec<Run> = PUBLISHED.iter().map(row).collect();
-    let phases = (1..sweep.phases).map(|phase| Run { seed: request.seed + phase, ..row(&PUBLISHED[1]) });
+    let phases =
+        (1..sweep.phases).map(|phase| Run { seed: request.seed + phase, is_drawn: false, ..row(&PUBLISHED[1]) });
     runs.extend(phases);
     watch.begin("one pair", runs.len() as u64);
-    let outcomes = outcomes(runs, watch)?;
+    let outcomes = outcomes(runs, request, watch)?;
     let (rows, further) = outcomes.split_at(PUBLISHED.len());
     let phases: Vec<&Outcome> = std::iter::once(&rows[1]).chain(further).collect();
     let mean = |figure: fn(&Outcome) -> f64| phases.iter().map(|o| figure(o)).sum::<f64>() / phases.len() as f64;

@@ -54,7 +54,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     }
     let runs = cells.iter().map(|cell| sweep.run(cell, request.seed)).collect::<Result<Vec<_>, Error>>()?;
     watch.begin("methods", runs.len() as u64);
-    let found: Vec<(Cell, Outcome)> = cells.iter().copied().zip(outcomes(runs, watch)?).collect();
+    let found: Vec<(Cell, Outcome)> = cells.iter().copied().zip(outcomes(runs, request, watch)?).collect();
 
     let mut section = Section::new(&experiment, request.scale);
     section.condition("network", format!("dumbbell, {} Interests a second, 50 ms a link", sweep.line_rate));
@@ -88,6 +88,7 @@ impl Sweep {
             marks: method.marks,
             congestion: congestion(&spec)?,
             clock: clock(cell.tick, cell.smoothing),
+            is_drawn: false,
             seed,
         })
     }

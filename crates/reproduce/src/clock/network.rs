@@ -1,7 +1,7 @@
 //! The paper's network: pairs of consumer and producer at the ends of a dumbbell (figs. 2 and 7), and what one run of it gives.
 
 use super::consumer::{Consumer, Course};
-use crate::{Error, Watch, on_all_cores};
+use crate::{Error, Request, Watch, on_all_cores};
 use larder_netsim::apps::{Payload, Producer, ProducerConfig};
 use larder_netsim::{
     AppId, Capacity, CoDel, ConfigError, Depth, LinkConfig, NodeConfig, Queueing, Simulation, Topology,
@@ -9,6 +9,7 @@ use larder_netsim::{
 use larder_packet::Name;
 use larder_transfer::{Clock, CongestionSpec};
 use larder_units::{BitRate, ByteSize, Time};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Bytes of a Data in all: with headers on top, Table I's first figure would be 8.62.
@@ -34,7 +35,7 @@ const SECONDS: u64 = 10;
 /// How often the depth of the consumer's bucket is looked at: ticks are multiples of it.
 const DEPTH_STEP: Duration = Duration::from_millis(10);
 
-/// One run.
+/// One run. Its `Debug` text is its key among the finished rows.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) pairs: usize,
@@ -48,11 +49,13 @@ pub(super) struct Run {
     pub(super) marks: bool,
     pub(super) congestion: CongestionSpec,
     pub(super) clock: Clock,
+    /// Whether its course is noted, and the depth of its bucket: for figures over time.
+    pub(super) is_drawn: bool,
     pub(super) seed: u64,
 }
 
 /// What came of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outcome {
     /// Mb/s of the segments that each pair asked for: the paper's Tables I and II.
     pub(super) asked: Vec<f64>,
@@ -62,9 +65,9 @@ pub(super) struct Outcome {
     pub(super) nacks: u64,
     /// Packets that queues of links dropped.
     pub(super) drops: u64,
-    /// The first consumer's course.
+    /// The first consumer's course, where it is drawn.
     pub(super) course: Course,
-    /// Seconds, and Interests in the first consumer's bucket; empty where there is none.
+    /// Seconds, and Interests in the first consumer's bucket, where there is one and it is drawn.
     pub(super) depth: Vec<(f64, f64)>,
 }
 
@@ -86,13 +89,13 @@ impl Outcome {
     }
 }
 
-/// The outcomes of all runs, in their order, on all cores.
+/// The outcomes of all runs, in their order, on all cores but for those that are finished.
 ///
 /// # Errors
 /// [`Error`] where a network cannot be made.
-pub(super) fn outcomes(runs: Vec<Run>, watch: &dyn Watch) -> Result<Vec<Outcome>, Error> {
+pub(super) fn outcomes(runs: Vec<Run>, request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Outcome>, Error> {
     let outcomes = on_all_cores(runs, |run| {
-        let outcome = run.outcome();
+        let outcome = request.rows.get_or(&format!("clock {run:?}"), || run.outcome());
         watch.advance(1);
         outcome
     });
@@ -125,12 +128,14 @@ impl Run {
         let consumers = self.build(&mut network).map_err(refused)?;
         let watched = network.place_of(consumers[0]).0;
         let mut depth = Vec::new();
-        let mut now = Time::ZERO;
-        while now < Time::from_secs(SECONDS) {
-            now += DEPTH_STEP;
+        let (mut now, end) = (Time::ZERO, Time::from_secs(SECONDS));
+        while now < end {
+            now = if self.is_drawn { now + DEPTH_STEP } else { end };
             network.run_until(now).map_err(|stuck| Error(stuck.to_string()))?;
-            let gauges = network.forwarder(watched).strategy_gauges(now, &Name::root());
-            depth.extend(gauges.first().map(|gauge| (now.as_secs_f64(), gauge.value)));
+            if self.is_drawn {
+                let gauges = network.forwarder(watched).strategy_gauges(now, &Name::root());
+                depth.extend(gauges.first().map(|gauge| (now.as_secs_f64(), gauge.value)));
+            }
         }
         let done: Vec<&Consumer> = consumers.iter().filter_map(|id| network.app::<Consumer>(*id)).collect();
         let megabits = |segments: u64| (segments * DATA_BYTES as u64 * 8) as f64 / (1e6 * SECONDS as f64);
@@ -139,7 +144,7 @@ impl Run {
             received: done.iter().map(|consumer| megabits(consumer.arrived())).collect(),
             nacks: done.iter().map(|consumer| consumer.nacks()).sum(),
             drops: network.channels().map(|(_, channel)| channel.counters().dropped).sum(),
-            course: done.first().map_or_else(Course::default, |consumer| consumer.course().clone()),
+            course: done.first().filter(|_| self.is_drawn).map_or_else(Course::default, |one| one.course().clone()),
             depth,
         })
     }
@@ -190,6 +195,7 @@ mod tests {
             marks: false,
             congestion,
             clock: clock(0, false),
+            is_drawn: false,
             seed: 1,
         };
         let asked = |run: Run| {

@@ -43,15 +43,8 @@ mod tests {
     #[test]
     fn an_experiment_that_nobody_knows_runs_nothing_in_silence() {
         let only = ["hit-rate".to_owned()];
-        let request = Request {
-            paper: &PAPER,
-            scale: Scale::Quick,
-            seed: 1,
-            testbed: false,
-            traces: None,
-            only: &only,
-            rows: &Rows::default(),
-        };
+        let rows = Rows::default();
+        let request = Request { only: &only, ..Request::quick(&PAPER, &rows) };
         let error = crate::reproduce(&request, &crate::Unwatched).expect_err("no such experiment").to_string();
         assert!(error.contains("`hit-rate`; there is hit-rates, sizes"), "{error}");
     }

@@ -250,14 +250,7 @@ impl Runs<'_> {
 
 fn measured(cell: &Cell, number: usize, request: &Request<'_>, watch: &dyn Watch) -> Result<Run, Error> {
     let key = format!("ndn-vs-http {cell:?}");
-    let run = match request.rows.get(&key) {
-        Some(run) => run,
-        None => {
-            let run = programs::download(cell, &testbed(number), watch)?;
-            request.rows.add(&key, &run)?;
-            run
-        }
-    };
+    let run = request.rows.get_or(&key, || programs::download(cell, &testbed(number), watch))?;
     watch.advance(1);
     Ok(run)
 }
@@ -272,7 +265,7 @@ mod tests {
     use super::super::programs::Faces;
     use super::super::tree::Shape;
     use super::*;
-    use crate::{Paper, Rows, Scale, Unwatched};
+    use crate::{Rows, Unwatched};
     use std::time::Duration;
 
     /// The fear: a cell is measured again after `--resume`, or taken for another that differs in the loss alone.
@@ -284,9 +277,7 @@ mod tests {
         let rows = Rows::default();
         let kept = Run { times: vec![1.0, 2.0, 6.0], cpu: 0.5, cpu_top: 0.25, late_p99_ns: 7000 };
         rows.add(&format!("ndn-vs-http {cell:?}"), &kept).unwrap();
-        let paper = Paper::named("ndn-vs-http").unwrap();
-        let request =
-            Request { paper, scale: Scale::Quick, seed: 1, traces: None, testbed: false, only: &[], rows: &rows };
+        let request = Request::quick(&super::super::PAPER, &rows);
         let mut measured = Measured::default();
         measured.add(vec![cell], |_| 4, &request, &Unwatched).unwrap();
         let runs = measured.runs(|cell| cell.clients == 3);

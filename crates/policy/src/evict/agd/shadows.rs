@@ -89,6 +89,18 @@ impl Shadows {
         }
     }
 
+    /// Empties them, for `capacity` bytes each from now on. Tables are kept: the sample is halved some times while a cache fills, and the shadows grow as large again.
+    pub fn restart(&mut self, capacity: u64) {
+        self.index.clear();
+        self.objects.clear();
+        self.threads.clear();
+        self.free.clear();
+        self.lru = List::default();
+        self.orders.iter_mut().for_each(|order| *order = Order::new(order.power()));
+        self.capacity = capacity;
+        self.used = [0; RUNGS];
+    }
+
     pub fn bytes(&self) -> usize {
         let an_object = size_of::<Object>() + size_of::<Threads>();
         let tables = size_of_val(&*self.orders) + size_of_val(&*self.rests);

@@ -161,7 +161,7 @@ impl Tuner {
 
     /// Empty shadows.
     fn restart(&mut self) {
-        self.shadows = Shadows::new(self.capacity >> self.shift);
+        self.shadows.restart(self.capacity >> self.shift);
         self.waiting.clear();
         self.weight = 0.0;
         self.score = 0.0;

@@ -87,13 +87,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     for half in [Half::Hits, Half::Misses] {
         for &connections in &sweep.connections {
             let key = format!("adaptsize, testbed: {half:?}, {connections} connections, {sweep:?}");
-            let spent = match request.rows.get(&key) {
-                Some(finished) => finished,
-                None => {
-                    let spent = bench.measure(half, connections, watch)?;
-                    request.rows.add(&key, &spent).map(|()| spent)?
-                }
-            };
+            let spent = request.rows.get_or(&key, || bench.measure(half, connections, watch))?;
             found.add(half, connections, &spent);
         }
     }
