@@ -126,6 +126,8 @@ pub struct Fetcher {
     pacer: Pacer,
     /// True where the last poll stopped at the congestion window, so that it may grow.
     window_limited: bool,
+    /// A burst has begun, and goes on until the window is full.
+    in_burst: bool,
     rtt: RttEstimator,
     backed_off_at: Option<Time>,
     /// In a stall, nothing times out before.
@@ -181,6 +183,7 @@ impl Fetcher {
             window: Window::default(),
             pacer: Pacer::new(options.clock),
             window_limited: false,
+            in_burst: false,
             rtt: RttEstimator::default(),
             backed_off_at: None,
             stalled_until: None,
@@ -210,7 +213,7 @@ impl Fetcher {
             self.pacer.idle(now);
             return false;
         };
-        if self.window.in_flight() >= self.congestion.window().max(1) && !self.probe_due {
+        if !self.has_room() && !self.probe_due {
             self.window_limited = true;
             self.pacer.idle(now);
             return false;
@@ -224,6 +227,13 @@ impl Fetcher {
         let sends = self.window.sent(segment, now);
         self.stats.retransmissions += u64::from(sends > 1);
         true
+    }
+
+    /// Whether the congestion window lets another Interest go: with others, once there is room for a burst.
+    fn has_room(&mut self) -> bool {
+        let (window, in_flight) = (self.congestion.window().max(1), self.window.in_flight());
+        self.in_burst = in_flight < window && (self.in_burst || in_flight + self.congestion.burst() <= window);
+        self.in_burst
     }
 
     /// Takes a Data from the network, with what the path said along with it. What is now in order goes to `sink`, piece by piece.

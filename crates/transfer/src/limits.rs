@@ -18,6 +18,13 @@ pub const MAX_WINDOW: usize = 4096;
 /// First congestion window, segments: RFC 6928's ten. A burst of 88 kB fits a socket's default receive buffer (212 kB on Linux).
 pub const INITIAL_WINDOW: usize = 10;
 
+/// Most Interests that wait for each other to leave as one: what they bring then comes as one, for a fraction of the wake-ups and system calls on all of
+/// the way. TCP's receivers acknowledge every second segment for the same (RFC 9293, 3.8.6.3).
+pub const BURST: usize = 4;
+
+/// This share of the window at most (a quarter) is left open for a burst: three quarters are always in flight.
+pub const BURST_SHARE: usize = 4;
+
 /// Smallest congestion window, segments: one lost Interest of two does not stop the flow for a whole RTO.
 pub const MIN_WINDOW: usize = 2;
 

@@ -16,6 +16,7 @@
 use super::exchanges::Exchanges;
 use super::framing::Framing;
 use super::interim::Interims;
+use super::limits;
 use super::plain::PlainHits;
 use bytes::buf::Chain;
 use bytes::{Buf, Bytes};
@@ -43,6 +44,8 @@ pub(super) struct ClientStream<S> {
     exchanges: Exchanges,
     /// Of the heads that went up to hyper, how many have their responses on the way.
     settled: u64,
+    /// Requests since the last plain hit, looked at or not.
+    missed: u32,
     /// The rest of a plain hit's answer.
     owed: Option<Chain<Bytes, Bytes>>,
     /// Since when a head is waited for, where one is.
@@ -59,7 +62,7 @@ thread_local! {
 impl<S> ClientStream<S> {
     pub(super) fn new(stream: S, before: Before, exchanges: Exchanges) -> ClientStream<S> {
         let (framing, since) = (Framing::default(), Instant::now());
-        ClientStream { stream, before, framing, exchanges, settled: 0, owed: None, since, alarm: None }
+        ClientStream { stream, before, framing, exchanges, settled: 0, missed: 0, owed: None, since, alarm: None }
     }
 
     fn awaits_head(&self) -> bool {
@@ -101,9 +104,15 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
     /// Answers a plain hit, or begins to; false where `bytes` are none.
     fn answer(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> io::Result<bool> {
         let Some(plain) = self.before.plain.as_ref().filter(|_| self.hyper_waits()) else { return Ok(false) };
+        let missed = self.missed;
+        self.missed = missed.wrapping_add(1);
+        if missed >= limits::PLAIN_MISSES && !missed.is_multiple_of(limits::PLAIN_MISSES) {
+            return Ok(false);
+        }
         HEAD.with_borrow_mut(|head| {
             head.clear();
             let Some(mut body) = plain.answer(bytes, head) else { return Ok(false) };
+            self.missed = 0;
             let slices = [IoSlice::new(head), IoSlice::new(&body)];
             let written = match Pin::new(&mut self.stream).poll_write_vectored(cx, &slices) {
                 Poll::Ready(written) => written?,
@@ -314,6 +323,29 @@ mod tests {
             let mut buffer = [0; 100];
             let read = stream.read(&mut buffer).await.unwrap();
             assert_eq!(&buffer[..read], bytes);
+        }
+    }
+
+    /// The fear: a connection on which much was missed never has a plain hit again.
+    #[tokio::test]
+    async fn who_has_missed_much_is_looked_at_again() {
+        let proxy = Proxy::generated();
+        let (mut miss, _connection) = connection(&proxy, false);
+        let request = b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n";
+        miss.write_all(request).await.unwrap();
+        read_response(&mut miss).await;
+        let many = 2 * limits::PLAIN_MISSES;
+        for (missed, is_looked_at) in [(0, true), (7, true), (many - 1, false), (many, true), (many + 1, false)] {
+            let (near, mut far) = duplex(4096);
+            let (interims, plain) = (Interims::default(), Some(PlainHits::new(&proxy, "http")));
+            let before = Before { interims, plain, header_read: HEADER_READ };
+            let mut stream = ClientStream::new(near, before, Exchanges::default());
+            stream.missed = missed;
+            far.write_all(request).await.unwrap();
+            let mut bytes = [0; 100];
+            let mut buffer = ReadBuf::new(&mut bytes);
+            let read = poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_read(cx, &mut buffer).is_ready())).await;
+            assert_eq!((read, stream.missed == 0), (!is_looked_at, is_looked_at), "{missed}");
         }
     }
 

@@ -255,28 +255,40 @@ impl Proxy {
     }
 
     /// A request that the store does not answer. Where others may wait for what comes, it goes on without its client.
-    pub(super) async fn send_forward(
+    pub(super) fn send_forward(
         self: Arc<Self>,
         exchange: Box<Exchange>,
         errand: Errand,
         body: Incoming,
-    ) -> Response<Outgoing> {
+    ) -> GoesOn<Response<Outgoing>> {
         let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body, errand.expects) };
-        let asked = upload.asked();
-        let place = self.place().await;
         let is_shared = exchange.is_shared();
-        let forwarding = Box::pin(async move {
-            let (response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
-            if let Some((body, fill)) = rest {
-                let mut collecting = Collecting::new(body, fill, self, place);
-                // A small body has come with its head: no task for that.
-                if !poll_fn(|cx| Poll::Ready(Pin::new(&mut collecting).poll(cx).is_ready())).await {
-                    tokio::spawn(collecting);
-                }
+        match Arc::clone(&self.under_way).try_acquire_owned() {
+            Ok(place) => GoesOn::new(is_shared, self.send(exchange, errand, upload, Some(place))),
+            // Who waits for a place leaves with his client.
+            Err(_) => GoesOn::new(false, async move {
+                let place = self.place().await;
+                GoesOn::new(is_shared, self.send(exchange, errand, upload, place)).await
+            }),
+        }
+    }
+
+    async fn send(
+        self: Arc<Self>,
+        exchange: Box<Exchange>,
+        errand: Errand,
+        upload: Upload,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Response<Outgoing> {
+        let asked = upload.asked();
+        let (mut response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
+        if let Some((body, fill)) = rest {
+            let mut collecting = Collecting::new(body, fill, self, place);
+            // A small body has come with its head: no task for that.
+            if !poll_fn(|cx| Poll::Ready(Pin::new(&mut collecting).poll(cx).is_ready())).await {
+                tokio::spawn(collecting);
             }
-            response
-        });
-        let mut response = if is_shared { GoesOn(Some(forwarding)).await } else { forwarding.await };
+        }
         // RFC 9110 §10.1.1: who answers without the body says whether the connection ends. It does: the client may send it all the same.
         if asked.is_some_and(|asked| !asked.load(Ordering::Relaxed)) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -367,17 +379,26 @@ impl Proxy {
     }
 }
 
-/// What goes on by itself where nobody waits for it any more. A task from the start would do the same, at the cost of one
-/// for every miss.
-struct GoesOn<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
+/// What may go on by itself where nobody waits for it any more. A task from the start would do the same, at the cost of one for every miss.
+pub(super) struct GoesOn<T: Send + 'static> {
+    /// `None` where it is done.
+    future: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+    goes_on: bool,
+}
+
+impl<T: Send + 'static> GoesOn<T> {
+    pub(super) fn new(goes_on: bool, future: impl Future<Output = T> + Send + 'static) -> GoesOn<T> {
+        GoesOn { future: Some(Box::pin(future)), goes_on }
+    }
+}
 
 impl<T: Send + 'static> Future for GoesOn<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        let polled = self.0.as_mut().map_or(Poll::Pending, |future| future.as_mut().poll(cx));
+        let polled = self.future.as_mut().map_or(Poll::Pending, |future| future.as_mut().poll(cx));
         if polled.is_ready() {
-            self.0 = None;
+            self.future = None;
         }
         polled
     }
@@ -386,7 +407,7 @@ impl<T: Send + 'static> Future for GoesOn<T> {
 impl<T: Send + 'static> Drop for GoesOn<T> {
     fn drop(&mut self) {
         // None where it is done; without a runtime the node has ended.
-        if let (Some(future), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+        if let (Some(future), true, Ok(runtime)) = (self.future.take(), self.goes_on, Handle::try_current()) {
             runtime.spawn(future);
         }
     }

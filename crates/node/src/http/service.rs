@@ -2,9 +2,9 @@
 
 use super::body::Outgoing;
 use super::errand::{Errand, head};
-use super::interim::{Interims, Last, Turn};
+use super::interim::{Interims, Last};
 use super::listen::Client;
-use super::proxy::{Proxy, plain_error, sent};
+use super::proxy::{GoesOn, Proxy, plain_error, sent};
 use super::{max_forwards, round_trip};
 use ::http::header::{CONNECTION, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use ::http::request::Parts;
@@ -94,8 +94,10 @@ impl Service {
             }
             Step::Assemble(assembled) => Responding::Now(Some(proxy.assembled(assembled, errand.way()))),
             Step::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(&exchange))),
-            Step::Forward(exchange) => Responding::later(turn, proxy.send_forward(exchange, errand, body)),
-            Step::Follow(follower) => Responding::later(turn, proxy.follow(follower, errand, body)),
+            Step::Forward(exchange) => Responding::Later(Last::new(turn, proxy.send_forward(exchange, errand, body))),
+            Step::Follow(follower) => {
+                Responding::Later(Last::new(turn, GoesOn::new(false, proxy.follow(follower, errand, body))))
+            }
             Step::Refresh(answer, exchange) => {
                 if !goes_round {
                     proxy.refresh(exchange, errand);
@@ -115,16 +117,10 @@ fn waits_to_be_asked(request: &Request<Incoming>) -> bool {
         && request.headers().get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE))
 }
 
-/// A hit needs no boxed future.
+/// A hit needs no boxed future, and a miss one.
 pub(super) enum Responding {
     Now(Option<Response<Outgoing>>),
-    Later(Last<Pin<Box<dyn Future<Output = Response<Outgoing>> + Send>>>),
-}
-
-impl Responding {
-    fn later(turn: Option<Turn>, future: impl Future<Output = Response<Outgoing>> + Send + 'static) -> Responding {
-        Responding::Later(Last::new(turn, Box::pin(future)))
-    }
+    Later(Last<GoesOn<Response<Outgoing>>>),
 }
 
 impl Future for Responding {

@@ -26,6 +26,7 @@ pub(super) struct Sweep {
 
 const SQUID: System = System::Squid { levels: 2, tuned: true };
 const LARDER: System = System::Larder { levels: 2, faces: Faces::Tcp };
+const TUNED: System = System::LarderTuned { levels: 2 };
 const SQUID_1: System = System::Squid { levels: 1, tuned: true };
 const LARDER_1: System = System::Larder { levels: 1, faces: Faces::Tcp };
 
@@ -39,10 +40,10 @@ const THROUGH_ONE: [System; 5] = [
 ];
 
 /// Where five edges send at once: a run takes the machine.
-const THROUGH_FIVE: [System; 4] = [SQUID, LARDER, System::LarderTuned, System::Pair];
+const THROUGH_FIVE: [System; 4] = [SQUID, LARDER, TUNED, System::Pair];
 
 /// The same of a large file.
-const LARGE_THROUGH_FIVE: [System; 3] = [SQUID, LARDER, System::LarderTuned];
+const LARGE_THROUGH_FIVE: [System; 3] = [SQUID, LARDER, TUNED];
 
 /// Four runs of [`THROUGH_ONE`] beside each other send less together than one of the others.
 fn share(cell: &Cell) -> usize {

@@ -24,8 +24,8 @@ pub(super) enum System {
     Squid { levels: u8, tuned: bool },
     /// Larder's node at the server and the top, and at the edges too where there are two levels.
     Larder { levels: u8, faces: Faces },
-    /// The same at two levels over TCP, tuned: every node and `larder put` agree on packets larger than NDN's usual.
-    LarderTuned,
+    /// The same over TCP, tuned: every node and `larder put` agree on packets larger than NDN's usual.
+    LarderTuned { levels: u8 },
     /// HTTP over NDN: lighttpd behind Larder's far node at the server, NDN nodes at the top and the edges, and a node on each client's host, which wget
     /// asks as its proxy; by reliable datagrams to the edge, as its documentation advises for a bad link.
     Pair,
@@ -51,7 +51,7 @@ impl System {
             System::Squid { levels, tuned: false } => with_levels("Squid, as packaged", levels),
             System::Larder { levels, faces: Faces::Tcp } => with_levels("Larder", levels),
             System::Larder { levels, faces: Faces::Udp } => with_levels("Larder, UDP", levels),
-            System::LarderTuned => "Larder, packets of 64 KiB, 2 levels".into(),
+            System::LarderTuned { levels } => with_levels("Larder, packets of 64 KiB", levels),
             System::Pair => "wget, Larder's pair".into(),
         }
     }
@@ -187,7 +187,9 @@ impl Site {
             }
             System::Pair => self.start_pair(clients)?,
             System::Larder { levels, faces } => self.start_larder(levels, faces, "", &[])?,
-            System::LarderTuned => self.start_larder(2, Faces::Tcp, LARGE_AT_NODES, &LARGE_AT_PUT)?,
+            System::LarderTuned { levels } => {
+                self.start_larder(levels, Faces::Tcp, LARGE_AT_NODES, &LARGE_AT_PUT)?;
+            }
         }
         self.wait_for_all()?;
         if system == System::Pair {
@@ -262,11 +264,8 @@ impl Site {
             System::Lighttpd { .. } => (wget(None), None),
             System::Pair => (wget(Some(Ipv4Addr::LOCALHOST)), None),
             System::Squid { levels, .. } => (wget(Some(self.address(&above(levels))?)), None),
-            System::Larder { .. } | System::LarderTuned => {
-                let (levels, faces) = match system {
-                    System::Larder { levels, faces } => (levels, faces),
-                    _ => (2, Faces::Tcp),
-                };
+            System::Larder { levels, .. } | System::LarderTuned { levels } => {
+                let faces = if let System::Larder { faces, .. } = system { faces } else { Faces::Tcp };
                 let words = [&*this_binary()?, "get", "/repo/file", "--retries", "100"].map(Into::into).into();
                 (words, Some(faces.uri(self.address(&above(levels))?)))
             }

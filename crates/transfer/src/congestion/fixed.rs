@@ -27,6 +27,11 @@ impl CongestionControl for FixedWindow {
         self.0
     }
 
+    /// Who states a window wants it full.
+    fn burst(&self) -> usize {
+        1
+    }
+
     fn on_answer(&mut self, _: &Answer) {}
 
     fn on_congestion(&mut self, _: &Congestion) -> bool {

@@ -36,6 +36,7 @@ pub use pcon::Pcon;
 pub use rate::{NackReaction, RateControl};
 pub use spec::{CongestionSpec, CongestionSpecError, congestion_controls};
 
+use crate::limits;
 use larder_packet::LpHeader;
 use larder_units::Time;
 use std::time::Duration;
@@ -60,6 +61,15 @@ pub trait CongestionControl: Snapshot + Send {
     /// Interests a second that may be sent now; `None` where the window alone limits them.
     fn rate(&self) -> Option<f64> {
         None
+    }
+
+    /// Interests that wait for each other to leave as one.
+    fn burst(&self) -> usize {
+        match self.rate() {
+            // They are spread.
+            Some(_) => 1,
+            None => (self.window() / limits::BURST_SHARE).clamp(1, limits::BURST),
+        }
     }
 
     /// A segment arrived.

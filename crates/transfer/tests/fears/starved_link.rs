@@ -1,8 +1,10 @@
 //! Fear: a transfer leaves the link idle, floods it, or sends again what was not lost.
 
-use crate::link::{Bottleneck, Link, Outcome, bytes, fetcher, fetcher_with, publisher, run, serve};
-use larder_transfer::{Clock, CongestionSpec, FetchOptions, FetchStats, Fetcher};
+use crate::link::{Bottleneck, Link, Outcome, Reply, bytes, fetcher, fetcher_with, publisher, run, serve};
+use larder_packet::{Data, Interest};
+use larder_transfer::{Clock, CongestionSpec, FetchOptions, FetchStats, Fetcher, Progress};
 use larder_units::Time;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 const SEGMENT: usize = 1000;
@@ -72,6 +74,30 @@ fn nobody_asks_whether_a_stall_is_over() {
         fetcher.on_timeout(at);
         assert_eq!((begun, ask(&mut fetcher, at)), (10, 11), "{spec}");
     }
+}
+
+/// The fears: every segment is a wake-up and two system calls in every node on the way; and Interests that wait for each other wait for ever.
+#[test]
+fn interests_leave_one_by_one_or_not_at_all() {
+    const SEGMENTS: usize = 400;
+    let mut producer = serve(publisher(bytes(SEGMENTS * SEGMENT), SEGMENT));
+    let mut fetcher = fetcher("/file/v=7", FetchOptions::default());
+    let (mut flying, mut wakes, mut now) = (VecDeque::new(), 0, Time::ZERO);
+    while fetcher.progress() == Progress::Running {
+        let burst = (fetcher.allowance().0 / 4).clamp(1, 4);
+        let (mut interest, mut left) = (Vec::new(), 0);
+        while fetcher.poll(now, &mut interest) {
+            flying.push_back(std::mem::take(&mut interest));
+            left += 1;
+        }
+        assert!(left == 0 || left >= burst || fetcher.stats().interests == SEGMENTS as u64, "{left} of {burst}");
+        wakes += usize::from(left > 0);
+        now += Duration::from_millis(1);
+        let interest = flying.pop_front().expect("something in flight");
+        let Reply::Data(data) = producer(&Interest::decode(&interest).unwrap()) else { panic!("no answer") };
+        fetcher.on_data(now, &Data::decode(&data).unwrap(), false, |_| ());
+    }
+    assert!(fetcher.progress() == Progress::Done && wakes < SEGMENTS * 2 / 3, "{wakes}");
 }
 
 #[test]
