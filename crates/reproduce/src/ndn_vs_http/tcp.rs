@@ -307,12 +307,17 @@ fn judge(
         Series::points(name, points.map(|at| (median(measured[at].clone()), median(simulated[at].clone()))).collect())
     };
     section.figure("tcp", vec![points("CUBIC", Congestion::Cubic), points("BBR", Congestion::Bbr)]);
-    let furthest = |of: Vec<usize>| of.into_iter().map(|at| ratio(at).max(1.0 / ratio(at))).fold(1.0, f64::max);
+    // A median jumps from hump to hump.
+    let typical = |times: &[f64]| (times.iter().map(|time| time.ln()).sum::<f64>() / times.len() as f64).exp();
+    let apart = |at: usize| typical(&simulated[at]) / typical(&measured[at]);
+    let furthest = |of: Vec<usize>, ratio: &dyn Fn(usize) -> f64| {
+        of.into_iter().map(|at| ratio(at).max(1.0 / ratio(at))).fold(1.0, f64::max)
+    };
     let mean = |of: Vec<usize>| (of.iter().map(|at| ratio(*at).ln()).sum::<f64>() / of.len() as f64).exp();
-    section.measured("tcp-clean", furthest(of(&|cell| cell.loss == 0.0)));
+    section.measured("tcp-clean", furthest(of(&|cell| cell.loss == 0.0), &ratio));
     section.measured("tcp-cubic", mean(of(&|cell| cell.loss > 0.0 && cell.congestion == Congestion::Cubic)));
     section.measured("tcp-bbr", mean(of(&|cell| cell.loss > 0.0 && cell.congestion == Congestion::Bbr)));
-    section.measured("tcp-worst", furthest(of(&|cell| cell.loss > 0.0)));
+    section.measured("tcp-worst", furthest(of(&|cell| cell.loss > 0.0), &apart));
     section.judged()
 }
 
