@@ -99,12 +99,13 @@ impl Fill {
         Some(reader)
     }
 
-    /// The body is whole: its readers see its end, and this is the response with it. Where it does not go into the store, its readers alone hold its
-    /// room from now on: a slow one may take hours.
-    pub(crate) fn into_stored(self, is_admitted: bool) -> Stored {
+    /// The body is whole: its readers see its end. The response with it, and the body as the store and its readers hold it: with its room, which is
+    /// given back when the last of them has let go; a slow one may take hours.
+    pub(crate) fn into_stored(self) -> (Stored, Bytes) {
         let Fill { mut stored, transit, reservation, .. } = self;
-        stored.set_body(transit.0.finish(reservation, is_admitted));
-        stored
+        let (body, lent) = transit.0.finish(reservation);
+        stored.set_body(body);
+        (stored, lent)
     }
 
     pub(crate) fn len(&self) -> u64 {

@@ -177,19 +177,20 @@ impl Cache {
         }
         if let Some(refusal) = fill.abandoned {
             // The new one came whole, if not into the store: the old one goes.
-            self.discard(&fill.into_stored(false));
+            self.discard(&fill.into_stored().0);
             return Completion::Refused(refusal);
         }
         let (unwanted, hash) = (fill.unwanted, fill.stored.hash);
         if self.store.was_invalidated_since(hash, asked) {
-            fill.into_stored(false);
+            fill.into_stored();
             return Completion::Refused(Refusal::Invalidated);
         }
         // Of what had no length, the policy is asked now.
         let is_wanted = |engine: &mut Engine| engine.admit_or_fill(hash, fill.stored.size(fill.len()), now.time);
         let is_admitted = !unwanted && (fill.declared.is_some() || is_wanted(&mut self.store.engine));
-        let stored = fill.into_stored(is_admitted);
+        let (mut stored, body) = fill.into_stored();
         self.put_in_tier(&stored, now);
+        stored.body = body;
         if !is_admitted {
             if !unwanted {
                 self.discard_from_store(&stored);

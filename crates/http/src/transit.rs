@@ -103,11 +103,11 @@ impl Transit {
         self.lock().bytes.shrink_to_fit();
     }
 
-    /// The body is whole. What was collected, for the store where it `stays`, else for a second tier; nothing of a window. `room` is given back when
-    /// the last reader has it, and the store; what waits to be written to a second tier has room of its own.
-    pub(crate) fn finish(&self, mut room: Reservation, stays: bool) -> Bytes {
+    /// The body is whole. What was collected, and the same as its readers have it, which holds `room`; nothing of a window. What waits to be written to a
+    /// second tier has room of its own, so it is given the first.
+    pub(crate) fn finish(&self, mut room: Reservation) -> (Bytes, Bytes) {
         let mut state = self.lock();
-        let mut bytes = Bytes::new();
+        let (mut bytes, mut lent) = (Bytes::new(), Bytes::new());
         if state.windowed {
             state.end = Some(End::Passed);
         } else {
@@ -116,16 +116,11 @@ impl Transit {
             collected.shrink_to_fit();
             room.shrink_to(collected.len() as u64);
             bytes = Bytes::from(collected);
-            let read = if stays {
-                bytes = room.lend(bytes);
-                bytes.clone()
-            } else {
-                room.lend(bytes.clone())
-            };
-            state.end = Some(End::Whole(read));
+            lent = room.lend(bytes.clone());
+            state.end = Some(End::Whole(lent.clone()));
         }
         state.wake_readers();
-        bytes
+        (bytes, lent)
     }
 
     /// The body broke off; without effect where it has ended.
@@ -300,7 +295,8 @@ mod tests {
         let mut ahead = transit.reader(20, None).unwrap();
         assert_eq!((read(&mut early), read(&mut ahead)), (Poll::Pending, Poll::Pending));
         let room = Budget::new(1000).reserve(11).unwrap();
-        assert_eq!(transit.finish(room, true), "hello world");
+        let (bytes, lent) = transit.finish(room);
+        assert_eq!((&bytes[..], &lent[..]), (&b"hello world"[..], &b"hello world"[..]));
         assert_eq!((read(&mut early), read(&mut ahead)), (Poll::Ready(None), Poll::Ready(None)));
     }
 
