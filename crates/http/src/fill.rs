@@ -7,7 +7,7 @@ use crate::{Refusal, limits};
 use bytes::Bytes;
 use larder_units::Time;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Poll};
 
 /// Collects the body of one response for the store, and hands it to its readers as it comes. Give it every piece with [`Fill::push`], then
@@ -71,8 +71,13 @@ impl Fill {
             && let Err(refusal) = self.make_room(piece.len())
         {
             self.abandoned = Some(refusal);
-            if self.transit.0.become_window() {
-                self.reservation.shrink_to(0);
+            self.transit.0.become_window();
+        }
+        if self.abandoned.is_some() {
+            // What was collected is read in time: an endless body would hold its room for ever.
+            let (unread, _) = self.transit.0.held();
+            if unread < limits::WINDOW_BYTES {
+                self.reservation.shrink_to(unread as u64);
             }
         }
         self.transit.0.push(piece);
@@ -152,18 +157,19 @@ impl Drop for Writing {
 /// puts them back when it leaves: then nothing can be refused, and what is used may pass the limit; what comes next is refused until readers have let go.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    used: Arc<AtomicU64>,
+    /// Below zero where two variants in the store share one body: the engine counts it twice, and its one reservation is taken off twice.
+    used: Arc<AtomicI64>,
     limit: u64,
 }
 
 impl Budget {
     pub(crate) fn new(limit: u64) -> Budget {
-        Budget { used: Arc::new(AtomicU64::new(0)), limit }
+        Budget { used: Arc::new(AtomicI64::new(0)), limit }
     }
 
     /// Bytes reserved.
     pub(crate) fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
+        self.used.load(Ordering::Relaxed).max(0).cast_unsigned()
     }
 
     pub(crate) fn limit(&self) -> u64 {
@@ -182,12 +188,12 @@ impl Budget {
 
     /// A body with so many bytes is stored.
     pub(crate) fn on_stored(&self, bytes: usize) {
-        self.used.fetch_sub(bytes as u64, Ordering::Relaxed);
+        self.used.fetch_sub(bytes as i64, Ordering::Relaxed);
     }
 
     /// A body with so many bytes leaves the store.
     pub(crate) fn on_departed(&self, bytes: usize) {
-        self.used.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.used.fetch_add(bytes as i64, Ordering::Relaxed);
     }
 
     /// Leaves so much of it to somebody else, but never more than half.
@@ -216,7 +222,9 @@ pub struct Reservation {
 impl Reservation {
     fn grow(&mut self, bytes: u64) -> Result<(), Refusal> {
         let limit = self.budget.limit_for(self.bytes.saturating_add(bytes));
-        let grown = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= limit);
+        let more = i64::try_from(bytes).map_err(|_| Refusal::Busy)?;
+        let fits = |sum: &i64| *sum < 0 || sum.cast_unsigned() <= limit;
+        let grown = |used: i64| used.checked_add(more).filter(fits);
         self.budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).map_err(|_| Refusal::Busy)?;
         self.bytes += bytes;
         Ok(())
@@ -224,7 +232,7 @@ impl Reservation {
 
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);
-        self.budget.used.fetch_sub(less, Ordering::Relaxed);
+        self.budget.used.fetch_sub(less as i64, Ordering::Relaxed);
         self.bytes -= less;
     }
 

@@ -60,3 +60,25 @@ fn what_leaves_the_store_is_counted_until_its_last_reader_has_it() {
     assert_eq!(stage.cache.filling().bytes(), 0);
     assert_eq!(stage.ask(&get("/new"), 200, MAX_AGE, &body).completion, Some(Completion::Stored));
 }
+
+/// The fear: two requests validate the same response at a time, each answer shows another `Vary`, and the one body that both variants then share is given
+/// back twice: the room for bodies wraps round, and nothing is stored any more.
+#[test]
+fn one_body_of_two_variants_is_given_back_twice() {
+    let mut stage = Stage::with(CAPACITY, "lru");
+    let body = "x".repeat(BODY);
+    let tagged: stage::Fields<'_> = &[MAX_AGE[0], ("etag", "\"1\"")];
+    assert_eq!(stage.ask(&get("/"), 200, tagged, &body).completion, Some(Completion::Stored));
+    let reload = |origin| get("/").with("cache-control", "no-cache").with("origin", origin);
+    let [first, second] = ["http://a", "http://b"].map(|origin| stage.open(&reload(origin)));
+    for exchange in [first, second] {
+        let varied: stage::Fields<'_> = &[tagged[0], tagged[1], ("vary", "origin")];
+        assert_eq!(stage.reply(exchange, 304, varied, "").body.len(), BODY);
+    }
+    assert_eq!((stage.cache.engine().len(), stage.cache.filling().bytes()), (2, 0));
+    assert_eq!(stage.ask(&get("/new"), 200, MAX_AGE, &body).completion, Some(Completion::Stored));
+    assert_eq!(stage.cache.filling().bytes(), 0);
+    let purge = Purge { scope: Scope::Everything, soft: false };
+    assert_eq!(stage.cache.purge(&purge, 0, stage.now).objects, 3);
+    assert_eq!(held(&stage), 0);
+}

@@ -101,6 +101,30 @@ fn a_body_without_end_is_let_go_at_the_limit() {
     assert_eq!(stage.cache.on_complete(fill, stage.now), Completion::Refused(Refusal::TooLarge));
 }
 
+/// The fear: a client is a little behind when the limit is reached, and a body that never ends holds its room for ever.
+#[test]
+fn what_was_collected_is_let_go_when_it_has_been_read() {
+    let mut stage = Stage::with(100_000, "lru");
+    let exchange = stage.open(&get("/"));
+    let head = ResponseHead {
+        status: StatusCode::OK,
+        version: Version::HTTP_11,
+        headers: headers(&[PAGE, ("transfer-encoding", "chunked")]),
+    };
+    let Reply::Relay { fill: Some(mut fill), .. } = stage.cache.on_response(exchange, head, stage.now) else {
+        panic!()
+    };
+    let mut reader = fill.reader().unwrap();
+    for _ in 0..30 {
+        fill.push(&[7; 1000]);
+    }
+    assert!(stage.cache.filling().bytes() > 20_000, "it is unread");
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    while reader.poll_piece(&mut cx).is_ready() {}
+    fill.push(&[7; 1000]);
+    assert_eq!(stage.cache.filling().bytes(), 0);
+}
+
 #[test]
 fn many_bodies_at_once_share_one_budget() {
     let mut stage = Stage::with(100_000, "lru");
