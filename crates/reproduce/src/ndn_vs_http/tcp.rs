@@ -118,7 +118,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         format!("{RATE}, half of the round trip each way, queues of 1000 packets, losses both ways"),
     );
     let Sweep { runs, short_runs, model_runs, .. } = sweep;
-    let short = format!("{short_runs} of cells with losses that take less than {SHORT} s");
+    let short = format!("{short_runs} of cells with losses that take the simulator less than {SHORT} s");
     section.condition("runs", format!("{runs} of the kernel, {short}; {model_runs} of the simulator"));
     section.condition("latest link", format!("{:.0} µs late at the 99th percentile of a run", latest as f64 / 1e3));
     judge(section, &cells, &simulated, &measured)
@@ -283,6 +283,9 @@ fn judge(
     measured: &[Vec<f64>],
 ) -> Result<Section, Error> {
     let ratio = |at: usize| median(simulated[at].clone()) / median(measured[at].clone());
+    // A median jumps from hump to hump.
+    let typical = |times: &[f64]| (times.iter().map(|time| time.ln()).sum::<f64>() / times.len() as f64).exp();
+    let apart = |at: usize| typical(&simulated[at]) / typical(&measured[at]);
     let spread = |times: &[f64]| {
         let mut times = times.to_vec();
         times.sort_by(f64::total_cmp);
@@ -293,11 +296,12 @@ fn judge(
     let row = |(at, cell): (usize, &Cell)| {
         let Cell { bytes, round_trip_ms, loss, .. } = cell;
         let (kernel, model) = (spread(&measured[at]), spread(&simulated[at]));
+        let ratios = [ratio(at), apart(at)].map(|ratio| format!("{ratio:.2}"));
         let first = [cell.name().to_owned(), format!("{}", *bytes as f64 / 1e6), round_trip_ms.to_string()];
-        first.into_iter().chain([loss.to_string(), kernel, model, format!("{:.2}", ratio(at))]).collect()
+        first.into_iter().chain([loss.to_string(), kernel, model]).chain(ratios).collect()
     };
     let rows = cells.iter().enumerate().map(row).collect();
-    let header = ["TCP", "MB", "round trip, ms", "loss, %", "kernel, s", "simulator, s", "ratio"];
+    let header = ["TCP", "MB", "round trip, ms", "loss, %", "kernel, s", "simulator, s", "ratio", "of geometric means"];
     section.table("Download times: median (quartiles; least–most)", header, rows);
     let of = |keep: &dyn Fn(&Cell) -> bool| -> Vec<usize> {
         cells.iter().enumerate().filter(|(_, cell)| keep(cell)).map(|(at, _)| at).collect()
@@ -307,9 +311,6 @@ fn judge(
         Series::points(name, points.map(|at| (median(measured[at].clone()), median(simulated[at].clone()))).collect())
     };
     section.figure("tcp", vec![points("CUBIC", Congestion::Cubic), points("BBR", Congestion::Bbr)]);
-    // A median jumps from hump to hump.
-    let typical = |times: &[f64]| (times.iter().map(|time| time.ln()).sum::<f64>() / times.len() as f64).exp();
-    let apart = |at: usize| typical(&simulated[at]) / typical(&measured[at]);
     let furthest = |of: Vec<usize>, ratio: &dyn Fn(usize) -> f64| {
         of.into_iter().map(|at| ratio(at).max(1.0 / ratio(at))).fold(1.0, f64::max)
     };
