@@ -82,7 +82,8 @@ mod tests {
         let mut departed = Departed::default();
         for at in 0..100_000u64 {
             departed.note(hash(at), 0, at / 100, (at / 100).saturating_sub(8));
-            assert!(at < 500 || departed.take(hash(at - 500), 0), "still on the disk");
+            // Of most nobody hears again.
+            assert!(at < 500 || at % 10 > 0 || departed.take(hash(at - 500), 0), "still on the disk");
         }
         assert!(departed.parts.iter().all(|part| part.table.len() <= SWEPT));
         assert!(departed.state_bytes() < 1_000_000, "{}", departed.state_bytes());

@@ -165,7 +165,9 @@ impl Forwarder {
         let of_read = |record: &OutRecord| record.face == FaceId::CONTENT_STORE && record.nonce == read.nonce;
         let Some(at) = entry.out_records.iter().position(of_read) else { return };
         let hop_limit = entry.out_records.remove(at).hop_limit;
-        let mut waiting = entry.in_records.iter().filter(|record| record.expires > now);
+        // A face that is gone waits for nothing.
+        let is_there = |record: &&InRecord| record.expires > now && self.faces.get(record.face).is_some();
+        let mut waiting = entry.in_records.iter().filter(is_there);
         let Some(InRecord { face, nonce, .. }) = waiting.next() else { return };
         // What several want may go to one of them.
         let face = waiting.next().map_or(*face, |_| FaceId::CONTENT_STORE);

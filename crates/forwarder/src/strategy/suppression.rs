@@ -10,9 +10,10 @@
 //! falls from 1.20 to 1.07 of the file.)
 //!
 //! Neither is the Interest of an upstream for what it was asked: it has not got it, and waits for nothing that would come from itself. So what went to who asks
-//! now does not count, but on an ad-hoc link, which is many.
+//! now does not count, but on a link of many: there another may answer, and all who have asked would send it elsewhere once more.
 
 use super::{Decision, Parameters};
+use crate::face::FaceId;
 use std::time::Duration;
 
 /// The parameters that best-route, multicast, asf and random share, with NFD's defaults.
@@ -38,7 +39,8 @@ impl Suppression {
     /// Whether this Interest repeats one that was forwarded so lately that it must wait.
     pub(super) fn suppresses(&self, decision: &mut Decision<'_>) -> bool {
         let now = decision.now;
-        let from = Some(decision.from).filter(|from| !decision.faces.is_ad_hoc(*from));
+        let is_one = |face: &FaceId| decision.faces.get(*face).is_some_and(|face| face.config.is_point_to_point());
+        let from = Some(decision.from).filter(is_one);
         let entry = &mut *decision.entry;
         let elsewhere = entry.out_records.iter().filter(|out| out.expires > now && Some(out.face) != from);
         let last = elsewhere.map(|out| out.sent).max();

@@ -1,7 +1,7 @@
 //! Interests that go round, and retransmissions that are taken for them.
 
 use super::world::{Packet, Sent, World, faces, interest, name};
-use larder_forwarder::DropReason;
+use larder_forwarder::{DropReason, FaceConfig, LinkType};
 use larder_packet::NackReason;
 use std::time::Duration;
 
@@ -121,6 +121,24 @@ fn an_upstream_that_asks_back_is_waited_for() {
     world.pass(Duration::from_millis(20));
     let sent = world.interest(consumer, "/c", 8);
     assert!(matches!(sent[..], [Sent { packet: Packet::Nack { nonce: 8, .. }, .. }]), "{sent:?}");
+}
+
+/// The fear: on a link of many, whoever asks is taken for the one who was asked, and each of all who want the same sends it elsewhere too.
+#[test]
+fn an_answer_from_a_third_on_the_link_is_not_waited_for() {
+    for link_type in [LinkType::MultiAccess, LinkType::AdHoc] {
+        let mut world = World::new();
+        let (consumer, far) = (world.remote(), world.remote());
+        let group = FaceConfig { link_type, ..FaceConfig::remote("udp4://224.0.23.170:56363") };
+        let group = world.forwarder.add_face(group);
+        world.route("/", group, 1);
+        world.route("/", far, 2);
+        assert_eq!(faces(&world.interest(consumer, "/a", 1)), [group]);
+        assert_eq!(faces(&world.interest(group, "/a", 2)), [], "{link_type:?}");
+        world.pass(Duration::from_millis(251));
+        assert_eq!(faces(&world.interest(group, "/a", 3)), [far], "{link_type:?}");
+        assert_eq!(faces(&world.data(far, "/a")), [consumer, group]);
+    }
 }
 
 /// The fear: neighbours that synchronise ask for the same at the same time, and who asked first is never asked.

@@ -337,6 +337,18 @@ fn who_asked_first_decides_for_all() {
         assert_eq!(faces(&failed(&mut place)), [first], "gone: {gone}");
         assert_eq!(faces(&place.world.data(first, "/a/b")), [second]);
     }
+    // His face is gone: nobody is asked for nobody, and who is left alone is not asked himself.
+    for others in [0, 1] {
+        let mut place = waiting();
+        let (first, second) = (place.world.remote(), place.world.remote());
+        place.world.route("/a", second, 1);
+        assert!(place.world.interest(first, "/a/b", 1).is_empty());
+        (0..others).for_each(|_| assert!(place.world.interest(second, "/a/b", 2).is_empty()));
+        place.world.forwarder.remove_face(first);
+        let sent = failed(&mut place);
+        assert!(sent.iter().all(|sent| !matches!(sent.packet, Packet::Interest { .. })), "{sent:?}");
+        assert_eq!(faces(&sent), vec![second; others]);
+    }
     // Alone, he is not asked himself.
     let mut place = waiting();
     let first = place.world.remote();

@@ -39,7 +39,7 @@
 //! O(1) a request, amortised: who is due first stands at the root of a tree of minima over the 256 classes; at most 256 objects counted to judge
 //! a newcomer; the sketch is halved at most once in as many misses as it has counters, or 128 turns of the cache; all objects are passed once at
 //! a change of p, and where the clock is set back to zero. 40 bytes an object, and 16 to 32 of sketch (it does not shrink), and 0.7 MB of
-//! shadows of 2,700 objects each, half as much again now and then, at most 38 MB. Speed: `docs/agd.md`.
+//! shadows of 2,700 objects each, half as much again once they had more, for tables are kept; at most 38 MB. Speed: `docs/agd.md`.
 //!
 //! # Figures
 //! Beside the peers', and with p fixed: `docs/agd.md`.
