@@ -169,8 +169,13 @@ fn erase(node: &mut Management, prefix: &Name, count: Option<u64>) -> Result<u64
         let body = node.command("cs/erase", &of)?;
         erased += body.count.unwrap_or(0);
         in_vain += u32::from(body.count.unwrap_or(0) == 0);
-        if body.capacity.is_none() || in_vain > IN_VAIN || count.is_some_and(|count| erased >= count) {
+        if body.capacity.is_none() || count.is_some_and(|count| erased >= count) {
             return Ok(erased);
+        }
+        if in_vain > IN_VAIN {
+            let problem =
+                format!("{erased} packets under {prefix} are forgotten, and the node finds no end; ask again");
+            return Err(Failure::runtime(problem));
         }
     }
 }

@@ -255,7 +255,14 @@ impl Common {
 
     fn record(&self, requests: impl Iterator<Item = Access>) -> Result<(), Failure> {
         let Some(least) = self.windows else { return self.write(requests) };
-        let most = usize::try_from(self.requests).unwrap_or(usize::MAX).min(WINDOWS_MAX_REQUESTS + 1);
+        // Before minutes go by with making them.
+        made(gather(Vec::new(), least, &self.streams()))?;
+        let most = usize::try_from(self.requests).ok().filter(|requests| *requests <= WINDOWS_MAX_REQUESTS);
+        let most = most.ok_or_else(|| {
+            Failure::usage(format!(
+                "--requests: at most {WINDOWS_MAX_REQUESTS} with --windows, which are sorted in memory"
+            ))
+        })?;
         self.write(made(gather(requests.take(most).collect(), least, &self.streams()))?.into_iter())
     }
 

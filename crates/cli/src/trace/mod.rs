@@ -158,6 +158,10 @@ mod tests {
             (&["generate", "web", "--exponent", "NaN", "-o", &csv], "--objects, exponent, shift: at least"),
             (&["generate", "web", "--requests-per-second", "0", "-o", &csv], "--requests-per-second: a positive"),
             (&["generate", "web", "--windows", "0", "-o", &csv], "--windows: a share of the trace above 0"),
+            (
+                &["generate", "web", "--windows", "1", "--requests", "999999999999", "-o", &csv],
+                "--requests: at most 134217728 with --windows",
+            ),
             (&["generate", "mix", "--ratio", "NaN", "-o", &csv], "--ratio: a positive"),
             (&["generate", "cdn", "--objects", "999999999999", "-o", &csv], "--objects: at most 268,435,456"),
             (&["generate", "joint", &input, "-o", &csv], "in.csv, line 1: "),
