@@ -5,8 +5,8 @@
 //! long since the last batch), a frame (one TLV). `/a` is forwarded by best-route, `/s` by the strategy that limits rates.
 //!
 //! Behind the Content Store is a second tier that answers when the input says so: a TLV of type 1 is no frame, but which read is over (a byte) and
-//! what comes of it (a byte, and in one case bytes that follow): the record, nothing, another name's record, or bytes of the input. What has no such TLV is
-//! never answered. Nothing but a record that was put, and is there still, may be served.
+//! what comes of it (a byte, and in one case bytes that follow): the record, nothing, another name's record, or bytes of the input, as a broken disk might read
+//! them. What has no such TLV is never answered. Nothing may be served for a record that is there no more, nor another name's.
 #![no_main]
 
 use bytes::Bytes;
@@ -127,12 +127,13 @@ impl Node {
                 2 => of_name(false).map(|(_, (_, record))| record.clone()),
                 _ => Some(Bytes::copy_from_slice(bytes)),
             };
-            (ticket, record.map(|record| Recalled { record, position }), how % 4 % 3 == 0)
+            let is_there = shelf.records.get(&name).is_some_and(|(known, _)| *known == position);
+            (ticket, record.map(|record| Recalled { record, position }), is_there && how % 4 % 3 == 0)
         };
         self.on_time();
         self.forwarder.on_recalled(self.now, ticket, found, &mut self.outbox);
         let is_data = self.check_sends(&[]);
-        assert!(may_be_served || !is_data, "another name's record was served");
+        assert!(may_be_served || !is_data, "another name's record was served, or one that is there no more");
     }
 
     fn on_time(&mut self) {
