@@ -24,7 +24,8 @@ pub const HEURISTIC_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
 /// Room for bodies that are not stored, beside what is: those on their way into the store, and those that have left it while clients read them. A
 /// quarter of the capacity, and of a large one an eighth and 32 MiB more: so the whole stays below 1.15 times the capacity and 64 MB, with some
-/// percent for what an allocator cannot use. Past it, responses still stream through, unstored.
+/// percent for what an allocator cannot use. Past it, responses still stream through, unstored; their windows ([`WINDOW_BYTES`] each, as many as the host
+/// lets be under way) are not counted here.
 pub fn filling(capacity: u64) -> u64 {
     (capacity / 4).min(capacity / 8 + (32 << 20))
 }

@@ -2,7 +2,7 @@
 
 mod stage;
 use http::{StatusCode, Version};
-use larder_http::{Completion, Refusal, Reply, ResponseHead};
+use larder_http::{Completion, Fill, Refusal, Reply, ResponseHead};
 use stage::{Stage, get, headers};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
@@ -79,18 +79,22 @@ fn what_the_policy_refuses_is_not_collected() {
     assert_eq!(seen.completion, Some(Completion::Refused(Refusal::NotAdmitted)));
 }
 
-#[test]
-fn a_body_without_end_is_let_go_at_the_limit() {
-    let mut stage = Stage::with(100_000, "lru");
+/// A page whose length nobody knows begins.
+fn chunked(stage: &mut Stage) -> Box<Fill> {
     let exchange = stage.open(&get("/"));
     let head = ResponseHead {
         status: StatusCode::OK,
         version: Version::HTTP_11,
         headers: headers(&[PAGE, ("transfer-encoding", "chunked")]),
     };
-    let Reply::Relay { fill: Some(mut fill), .. } = stage.cache.on_response(exchange, head, stage.now) else {
-        panic!()
-    };
+    let Reply::Relay { fill: Some(fill), .. } = stage.cache.on_response(exchange, head, stage.now) else { panic!() };
+    fill
+}
+
+#[test]
+fn a_body_without_end_is_let_go_at_the_limit() {
+    let mut stage = Stage::with(100_000, "lru");
+    let mut fill = chunked(&mut stage);
     let mut most = 0;
     for _ in 0..1000 {
         fill.push(&[7; 1000]);
@@ -105,15 +109,7 @@ fn a_body_without_end_is_let_go_at_the_limit() {
 #[test]
 fn what_was_collected_is_let_go_when_it_has_been_read() {
     let mut stage = Stage::with(100_000, "lru");
-    let exchange = stage.open(&get("/"));
-    let head = ResponseHead {
-        status: StatusCode::OK,
-        version: Version::HTTP_11,
-        headers: headers(&[PAGE, ("transfer-encoding", "chunked")]),
-    };
-    let Reply::Relay { fill: Some(mut fill), .. } = stage.cache.on_response(exchange, head, stage.now) else {
-        panic!()
-    };
+    let mut fill = chunked(&mut stage);
     let mut reader = fill.reader().unwrap();
     for _ in 0..30 {
         fill.push(&[7; 1000]);
