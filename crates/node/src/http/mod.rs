@@ -19,7 +19,7 @@
 //! frameworks take for the target are removed (a list in `errand.rs`): they are not part of the key, so what they select must not be
 //! stored under it.
 //!
-//! A request that has our name eight times in `Via` or `CDN-Loop` goes round in a circle and gets 508 (`round_trip.rs`); `Max-Forwards` of OPTIONS and
+//! A request that comes back to this cache, by `CDN-Loop`, or has our name eight times there or in `Via`, goes round in a circle and gets 508 (`round_trip.rs`); `Max-Forwards` of OPTIONS and
 //! TRACE is counted (`max_forwards.rs`).
 //!
 //! # What is missing
