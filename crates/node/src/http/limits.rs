@@ -30,6 +30,13 @@ pub const PLAIN_MISSES: u32 = 8;
 /// A client that takes nothing of its response for so long is given up: it holds the object, and perhaps a connection of the origin.
 pub const WRITE_STALL: Duration = Duration::from_secs(30);
 
+/// While bodies find no room in the cache, since clients are still being sent others, a client must take [`SLOW_BYTES`] in each so long that is spent
+/// waiting for it: a bad line's 140 kbit/s. A small page is through before that,
+pub const SLOW: Duration = Duration::from_secs(60);
+
+/// and who holds 16 MiB (the room of a cache of 64) has to take them within a quarter of an hour.
+pub const SLOW_BYTES: u64 = 1 << 20;
+
 /// Clients have this long for the handshake of TLS: three round trips of the slowest network, and little to hold meanwhile.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
 

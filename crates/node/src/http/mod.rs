@@ -43,6 +43,7 @@ mod max_forwards;
 mod named;
 mod origin;
 mod origin_server;
+mod patience;
 mod plain;
 mod proxy;
 mod purge;
@@ -229,7 +230,7 @@ impl Http {
             tls_identity = identity;
         }
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
-        let bounds = listen::Bounds::new(limits::CONNECTIONS, limits::HEADER_READ);
+        let bounds = listen::Bounds::new(limits::CONNECTIONS, limits::HEADER_READ).with_crowd(proxy.crowd());
         let on_end = Arc::new(Mutex::new(Some(on_end)));
         let (mut stops, mut running) = (Vec::new(), Vec::new());
         for number in 0..request_threads(config.threads) {

@@ -5,6 +5,7 @@ use super::body::{Collecting, OriginBody, Outgoing, Timed, Upload};
 use super::disk::{self, HttpDisk};
 use super::errand::{Errand, introduce};
 use super::limits;
+use super::patience::Crowd;
 use super::upstream::Origins;
 use ::http::header::{CONNECTION, CONTENT_LENGTH};
 use ::http::request::Parts;
@@ -33,6 +34,8 @@ pub(super) struct Proxy {
     disk: Option<HttpDisk>,
     /// For what is recalled from it.
     budget: Budget,
+    /// Who needs room for a body.
+    crowd: Arc<Crowd>,
     /// What this cache says of itself on requests to the origin.
     passage: Passage,
     /// Places for [`limits::UNDER_WAY`].
@@ -60,6 +63,7 @@ impl Proxy {
             state,
             origins: Mutex::new(Arc::new(origins)),
             disk,
+            crowd: Crowd::of(budget.clone()),
             budget,
             passage,
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
@@ -67,6 +71,10 @@ impl Proxy {
             started: Instant::now(),
             circle_logged: AtomicBool::new(false),
         }
+    }
+
+    pub(super) fn crowd(&self) -> &Arc<Crowd> {
+        &self.crowd
     }
 
     pub(super) fn passage(&self) -> &Passage {
