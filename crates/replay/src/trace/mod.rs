@@ -93,7 +93,8 @@ impl Trace {
             return Ok(trace);
         }
         let failed = |(place, problem)| TraceError::new(&name, place, problem);
-        let lines = || open().and_then(|file| source::open(file).map(|source| Lines::new(source.bytes)).map_err(failed));
+        let lines =
+            || open().and_then(|file| source::open(file).map(|source| Lines::new(source.bytes)).map_err(failed));
         let sizes = WebLog::new(lines()?, Sizes::default()).sizes();
         read.store(0, Relaxed);
         Ok(Trace { requests: Box::new(WebLog::new(lines()?, sizes)), ..trace })

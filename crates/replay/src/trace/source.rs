@@ -66,9 +66,10 @@ impl<R: Read> Read for Decompressed<R> {
         self.bytes.read(buffer).map_err(|error| match error.kind() {
             // The file's, not the decoder's.
             _ if error.raw_os_error().is_some() => error,
-            kind @ io::ErrorKind::UnexpectedEof => {
-                io::Error::new(kind, format!("the {compression} data ends early: the file is cut short"))
-            }
+            kind @ io::ErrorKind::UnexpectedEof => io::Error::new(
+                kind,
+                format!("the {compression} data ends early: the file is cut short, or other bytes follow it"),
+            ),
             kind => {
                 let problem = format!("the {compression} data is damaged, or something else follows it ({error})");
                 io::Error::new(kind, problem)

@@ -120,17 +120,16 @@ fn tuners<How: DeserializeOwned>(
         for (shares, found_of) in shares.iter_mut().zip(&found) {
             shares.push(found_of.hit_ratio / found[0].hit_ratio);
         }
-        rows.push(
-            [format!("{seed}")]
-                .into_iter()
-                .chain(found.iter().map(|f| format!("{:.4}", f.hit_ratio)))
-                .collect(),
-        );
+        rows.push([format!("{seed}")].into_iter().chain(found.iter().map(|f| format!("{:.4}", f.hit_ratio))).collect());
         if nth == 0 {
             let course = |found: &Found| found.course.iter().map(|(at, ratio, _)| (*at, *ratio)).collect();
             section.figure(
                 "course",
-                TUNERS.iter().zip(found.iter().copied()).map(|(name, found)| Series::line(*name, course(found))).collect(),
+                TUNERS
+                    .iter()
+                    .zip(found.iter().copied())
+                    .map(|(name, found)| Series::line(*name, course(found)))
+                    .collect(),
             );
         }
     }
