@@ -3,9 +3,6 @@
 use crate::failure::Failure;
 use larder_node::client::{Client, ClientError};
 
-/// The exit status of a command that a signal ended, as shells give it to SIGINT.
-const INTERRUPTED: u8 = 130;
-
 /// Connects to the node, and turns SIGINT and SIGTERM into [`Client::interrupted`].
 pub fn connect() -> Result<Client, Failure> {
     let mut client = Client::connect().map_err(|error| match error {
@@ -19,9 +16,4 @@ pub fn connect() -> Result<Client, Failure> {
 /// The failure of a command whose connection broke.
 pub fn broken(error: ClientError) -> Failure {
     Failure::runtime(error.to_string())
-}
-
-/// The failure of a command that a signal ended before it was done.
-pub fn interrupted(what: &str) -> Failure {
-    Failure { message: format!("interrupted: {what}"), code: INTERRUPTED }
 }

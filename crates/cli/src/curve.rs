@@ -35,7 +35,7 @@ const MIN_OBJECTS: i64 = 1_000;
     after_help = "Example: larder curve twitter.csv.zst --policy lru s3fifo --points 20 --sample 0.05 --svg curve.svg"
 )]
 pub struct CurveArgs {
-    /// The trace's file, plain or compressed with zstd or xz
+    /// The trace's file, plain or compressed with zstd, xz or gzip
     trace: PathBuf,
 
     /// Policies, as `larder policies` lists them

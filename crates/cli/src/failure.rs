@@ -7,9 +7,12 @@ use std::fmt;
 pub struct Failure {
     /// One line that names the thing, the place and the way out.
     pub message: String,
-    /// The exit status: 2 for what was typed or configured wrong, 1 for what went wrong.
+    /// The exit status: 2 for what was typed or configured wrong, 1 for what went wrong, 130 where a signal ended it.
     pub code: u8,
 }
+
+/// As shells give it to SIGINT.
+const INTERRUPTED: u8 = 130;
 
 impl Failure {
     /// What was typed, or a file that was named, is wrong: exit status 2.
@@ -20,6 +23,11 @@ impl Failure {
     /// It went wrong: exit status 1.
     pub fn runtime(message: impl Into<String>) -> Self {
         Failure { message: message.into(), code: 1 }
+    }
+
+    /// A signal ended it before it was done, which is as far as `what`: exit status 130.
+    pub fn interrupted(what: &str) -> Self {
+        Failure { message: format!("interrupted: {what}"), code: INTERRUPTED }
     }
 }
 

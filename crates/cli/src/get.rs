@@ -1,6 +1,6 @@
 //! `larder get`: fetches a file.
 
-use crate::connection::{broken, connect, interrupted};
+use crate::connection::{broken, connect};
 use crate::destination::Destination;
 use crate::failure::Failure;
 use crate::output::line;
@@ -115,7 +115,7 @@ fn fetch(
             Progress::Failed(error) => return Err(Failure::runtime(error.to_string())),
         }
         if client.interrupted() {
-            return Err(interrupted(&format!("{} bytes had arrived", fetcher.stats().bytes)));
+            return Err(Failure::interrupted(&format!("{} bytes had arrived", fetcher.stats().bytes)));
         }
         client
             .receive(fetcher.next_timeout(), |now, received, _| on_packet(now, received, fetcher, destination))

@@ -13,6 +13,7 @@ mod curve;
 mod destination;
 mod failure;
 mod get;
+mod interruption;
 mod layout;
 mod load;
 mod origin;

@@ -64,6 +64,17 @@ impl Bar {
         self.bar.suspend(|| eprintln!("larder: {text}"));
     }
 
+    /// What the bar says: the message, and how much is done.
+    pub fn said(&self) -> String {
+        let all = self.bar.length().unwrap_or(1);
+        format!("{:.0} % of {}", percent(self.bar.position(), all), self.bar.message())
+    }
+
+    /// Takes the bar away, for good.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
     fn say_if_due(&self) {
         let Some(lines) = &self.lines else { return };
         let is_due = lines.lock().unwrap_or_else(PoisonError::into_inner).is_due(Instant::now());
@@ -76,13 +87,17 @@ impl Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.clear();
     }
+}
+
+fn percent(done: u64, all: u64) -> f64 {
+    (100.0 * done as f64 / all as f64).min(100.0)
 }
 
 /// Without the time left where nobody can say yet.
 fn line(what: &str, done: u64, all: u64, left: Duration) -> String {
-    let percent = (100.0 * done as f64 / all as f64).min(100.0);
+    let percent = percent(done, all);
     match left.is_zero() {
         true => format!("{what}: {percent:.0} %"),
         false => format!("{what}: {percent:.0} %, {left:#} left", left = HumanDuration(left)),

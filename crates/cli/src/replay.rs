@@ -16,7 +16,9 @@ pub mod workers;
 
 use crate::destination::check_writable;
 use crate::failure::Failure;
+use crate::interruption;
 use crate::layout::Layout;
+use crate::progress::Bar;
 use crate::seeds::Seeds;
 use clap::Args;
 use finished::{Finished, Run};
@@ -26,6 +28,8 @@ use progress::Progress;
 use size::Size;
 use source::{Identity, Measured, Source};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::available_parallelism;
 use workers::Cache;
 
@@ -42,7 +46,7 @@ const KEPT_AT_ONCE: usize = 8;
 #[derive(Args, Debug)]
 #[command(after_help = "Example: larder replay twitter.csv.zst --policy lru 'filter(theta=2)+fifo' --size 50MiB 10%")]
 pub struct ReplayArgs {
-    /// The traces' files, plain or compressed with zstd or xz
+    /// The traces' files, plain or compressed with zstd, xz or gzip
     #[arg(required = true)]
     trace: Vec<PathBuf>,
 
@@ -94,16 +98,40 @@ pub fn run(args: ReplayArgs) -> Result<(), Failure> {
     if csv {
         show::csv_header();
     }
+    let course = Arc::new(Course::new());
+    let (watched, keeps) = (course.clone(), args.resume.is_some());
+    interruption::watch(move || interruption::end(&watched.bar, &watched.said(keeps)))?;
     // Programs get the rows of a trace when it is done, people the table at the end.
-    let rows = sweep(&args, |rows| match (json, csv) {
+    let swept = sweep(&args, &course, |rows| match (json, csv) {
         (true, _) => show::json(rows),
         (_, true) => show::csv(rows),
         _ => Ok(()),
-    })?;
+    });
+    course.bar.clear();
+    let rows = swept?;
     if !json && !csv {
         show::table(&rows);
     }
     svg.map_or(Ok(()), |path| figure::write(&rows, &path))
+}
+
+/// How far a sweep is.
+struct Course {
+    bar: Arc<Bar>,
+    rows: AtomicUsize,
+    finished: AtomicUsize,
+}
+
+impl Course {
+    fn new() -> Course {
+        Course { bar: Arc::new(Bar::new(0)), rows: AtomicUsize::new(0), finished: AtomicUsize::new(0) }
+    }
+
+    /// For who has interrupted it, and `keeps` finished rows or does not.
+    fn said(&self, keeps: bool) -> String {
+        let way_on = if keeps { "go on with the same --resume" } else { "--resume FILE keeps those that are" };
+        format!("{} of {} rows finished; {way_on}", self.finished.load(Relaxed), self.rows.load(Relaxed))
+    }
 }
 
 /// What `args` ask for, checked.
@@ -124,7 +152,11 @@ struct Cell<'a> {
 }
 
 /// All rows, in the order of the arguments; `done` gets those of each trace as soon as it is done.
-fn sweep(args: &ReplayArgs, mut done: impl FnMut(&[Row]) -> Result<(), Failure>) -> Result<Vec<Row>, Failure> {
+fn sweep(
+    args: &ReplayArgs,
+    course: &Course,
+    mut done: impl FnMut(&[Row]) -> Result<(), Failure>,
+) -> Result<Vec<Row>, Failure> {
     let plan = Plan::new(args)?;
     let mut finished = args.resume.as_deref().map(Finished::open).transpose()?;
     let cells = plan.cells();
@@ -143,10 +175,14 @@ fn sweep(args: &ReplayArgs, mut done: impl FnMut(&[Row]) -> Result<(), Failure>)
             None => Part { source, runs: Vec::new(), rows: vec![None; cells.len()] },
         });
     }
-    let progress = Progress::new(parts.iter().map(|part| part.source.units(part.missing().len())).sum());
+    let missing: usize = parts.iter().map(|part| part.missing().len()).sum();
+    course.rows.store(cells.len() * parts.len(), Relaxed);
+    course.finished.store(cells.len() * parts.len() - missing, Relaxed);
+    let progress = Progress::on(course.bar.clone());
+    progress.add(parts.iter().map(|part| part.source.units(part.missing().len())).sum());
     let mut all = Vec::new();
     for mut part in parts {
-        part.complete(&plan, &cells, &mut finished, &progress)?;
+        part.complete(&plan, &cells, &mut finished, course, &progress)?;
         let rows: Vec<Row> = part.rows.into_iter().flatten().collect();
         done(&rows)?;
         all.extend(rows);
@@ -175,6 +211,7 @@ impl Part<'_> {
         plan: &Plan,
         cells: &[Cell<'_>],
         finished: &mut Option<Finished>,
+        course: &Course,
         progress: &Progress,
     ) -> Result<(), Failure> {
         let missing = self.missing();
@@ -197,6 +234,7 @@ impl Part<'_> {
                     finished.add(run, &row)?;
                 }
                 self.rows[place] = Some(row);
+                course.finished.fetch_add(1, Relaxed);
                 Ok(())
             };
             workers::replay(&self.source, caches.collect::<Result<_, _>>()?, progress, keep)?;

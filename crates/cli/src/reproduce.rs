@@ -2,6 +2,7 @@
 
 use crate::destination::write_whole;
 use crate::failure::Failure;
+use crate::interruption;
 use crate::output::line;
 use crate::progress::Bar;
 use clap::Args;
@@ -10,7 +11,7 @@ use larder_reproduce::{Error, PAPERS, Paper, Report, Request, Rows, Scale, Watch
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Run a paper's experiments again, and print each published figure beside the measured one
 ///
@@ -61,21 +62,22 @@ pub struct ReproduceArgs {
 
 fn papers() -> String {
     let lines = PAPERS.iter().map(|paper| {
-        let of_testbed = match paper.on_testbed().collect::<Vec<_>>().join(", ") {
+        let of_testbed = match with_all_minutes(paper, paper.on_testbed()) {
             none if none.is_empty() => none,
-            names => format!("\n  {:<11} with --testbed {names}", ""),
+            names => format!("\n  {:<11} with --testbed{names}", ""),
         };
-        let experiments: Vec<String> = paper.experiments().map(|name| with_minutes(paper, name)).collect();
-        let minutes = if paper.builds_networks() { " (minutes on two idle cores, quick/full)" } else { "" };
-        format!(
-            "  {:<11} {}\n  {:<11} experiments{minutes} {}{of_testbed}",
-            paper.name,
-            paper.citation,
-            "",
-            experiments.join(", "),
-        )
+        let experiments = with_all_minutes(paper, paper.experiments());
+        format!("  {:<11} {}\n  {:<11} experiments{experiments}{of_testbed}", paper.name, paper.citation, "")
     });
     format!("Papers:\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn with_all_minutes(paper: &Paper, names: impl Iterator<Item = &'static str>) -> String {
+    let names: Vec<&str> = names.collect();
+    let are_known = names.iter().any(|name| paper.minutes(name, Scale::Quick).is_some());
+    let minutes = if are_known { " (minutes on two idle cores, quick/full)" } else { "" };
+    let listed: Vec<String> = names.iter().map(|name| with_minutes(paper, name)).collect();
+    if listed.is_empty() { String::new() } else { format!("{minutes} {}", listed.join(", ")) }
 }
 
 fn with_minutes(paper: &Paper, name: &str) -> String {
@@ -97,12 +99,11 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     let rows = Rows::open(&out.join("rows.jsonl"), args.resume).map_err(|error| Failure::usage(error.to_string()))?;
     let (traces, only) = (args.traces.as_deref(), &*args.only);
     let request = Request { paper, scale, seed: args.seed, traces, testbed: args.testbed, only, rows: &rows };
-    let mut desk = Desk::new(&out);
-    if paper.builds_networks() {
-        desk.stop = Some(on_signals()?);
-    }
-    let report = reproduce(&request, &desk).map_err(|error| desk.unfinished(&error))?;
-    drop(desk);
+    let course = Arc::new(Course::of(&request, &out));
+    watch_signals(course.clone(), paper.builds_networks())?;
+    let reproduced = reproduce(&request, &*course).map_err(|error| course.unfinished(&error));
+    course.bar.clear();
+    let report = reproduced?;
     if args.json {
         line!("{}", report.claims_json());
     } else {
@@ -112,16 +113,13 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     verdict(&report)
 }
 
-/// Is set by the first SIGINT or SIGTERM; the second ends this program as ever.
-fn on_signals() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // In this order: the second finds the flag set.
-        signal_hook::flag::register_conditional_default(signal, stop.clone())
-            .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
-            .map_err(|error| Failure::runtime(format!("signals cannot be caught: {error}")))?;
-    }
-    Ok(stop)
+/// Ends this program at a signal. Where networks stand, which have to be taken down, only the second one does; the first asks for that.
+fn watch_signals(course: Arc<Course>, builds_networks: bool) -> Result<(), Failure> {
+    interruption::watch(move || {
+        if course.stop.swap(true, Relaxed) || !builds_networks {
+            interruption::end(&course.bar, &course.said());
+        }
+    })
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
@@ -157,26 +155,42 @@ fn verdict(report: &Report) -> Result<(), Failure> {
     }
 }
 
-/// Where the report lies, and the progress of each experiment.
-struct Desk<'a> {
+/// How far the experiments are, and where their report lies.
+struct Course {
     bar: Bar,
-    out: &'a Path,
-    has_report: AtomicBool,
-    /// Where signals are caught, since there is something to take down first.
-    stop: Option<Arc<AtomicBool>>,
+    out: PathBuf,
+    experiments: usize,
+    /// In the report.
+    finished: AtomicUsize,
+    /// By a signal.
+    stop: AtomicBool,
 }
 
-impl Desk<'_> {
-    fn new(out: &Path) -> Desk<'_> {
-        Desk { bar: Bar::new(1), out, has_report: AtomicBool::new(false), stop: None }
+impl Course {
+    fn of(request: &Request<'_>, out: &Path) -> Course {
+        let bar = Bar::new(1);
+        bar.set_message(request.paper.name.to_owned());
+        let (finished, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Course { bar, out: out.to_owned(), experiments: request.experiments().count(), finished, stop }
+    }
+
+    /// For who has interrupted it.
+    fn said(&self) -> String {
+        let Course { experiments, out, .. } = self;
+        let (finished, out) = (self.finished.load(Relaxed), out.display());
+        let now = self.bar.said();
+        format!("{finished} of {experiments} experiments finished, {now}; go on with --resume ({out}/rows.jsonl)")
     }
 
     /// Why it ended, and what there is of it.
     fn unfinished(&self, error: &Error) -> Failure {
+        if self.stop.load(Relaxed) {
+            return Failure::interrupted(&self.said());
+        }
         let out = self.out.display();
-        let report = match self.has_report.load(Ordering::Relaxed) {
-            true => format!("{out}/report.html holds the experiments before it, "),
-            false => String::new(),
+        let report = match self.finished.load(Relaxed) {
+            0 => String::new(),
+            _ => format!("{out}/report.html holds the experiments before it, "),
         };
         Failure::runtime(format!(
             "{error}; {report}{out}/rows.jsonl the runs that are finished, which --resume does not repeat"
@@ -184,9 +198,13 @@ impl Desk<'_> {
     }
 }
 
-impl Watch for Desk<'_> {
+impl Watch for Course {
     fn begin(&self, what: &str, units: u64) {
         self.bar.begin(what, units);
+    }
+
+    fn now(&self, part: &str) {
+        self.bar.set_message(part.to_owned());
     }
 
     fn advance(&self, units: u64) {
@@ -198,13 +216,14 @@ impl Watch for Desk<'_> {
     }
 
     fn is_stopped(&self) -> bool {
-        self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
+        self.stop.load(Relaxed)
     }
 
     fn ended(&self, report: &Report) -> Result<(), Error> {
         let write = |name: &str, text: &str| write_whole(&self.out.join(name), text);
         let written = write("report.html", &report.html()).and_then(|()| write("claims.json", &report.claims_json()));
-        self.has_report.fetch_or(written.is_ok(), Ordering::Relaxed);
-        written.map_err(|failure| Error::from(failure.message))
+        written.map_err(|failure| Error::from(failure.message))?;
+        self.finished.store(report.sections.len(), Relaxed);
+        Ok(())
     }
 }

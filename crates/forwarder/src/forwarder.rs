@@ -18,7 +18,7 @@ mod replica;
 pub use batch::Received;
 use path::Paths;
 pub(crate) use recall::Tier;
-pub(crate) use reception::{Arrival, is_localhop, is_localhost};
+pub(crate) use reception::{Arrival, is_localhop, is_localhost, received_hop_limit};
 pub use replica::Change;
 
 use crate::content_store::ContentStore;

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   file ──► decompress ──► Format's reader ──► Access{id, size, now} ──► Replay: index u64→Slot over Engine ──► Row
-//!            zstd, xz       line or byte of every error
+//!            zstd, xz, gzip line or byte of every error
 //! ```
 //!
 //! ```

@@ -6,6 +6,9 @@ pub const MAX_LINE_BYTES: usize = 64 << 10;
 /// Bytes looked at to tell a format: enough for the first line of any trace seen.
 pub const SNIFFED_BYTES: usize = 4096;
 
+/// Bytes of a compressed trace of no known format that are decompressed to see whether it is damaged: a second of it.
+pub const CHECKED_BYTES: u64 = 64 << 20;
+
 /// Memory that an xz stream may ask for: the highest preset of the xz tool needs 65 MiB to decode.
 pub const MAX_XZ_MEMORY: u64 = 128 << 20;
 

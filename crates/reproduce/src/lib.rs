@@ -67,7 +67,7 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     /// The names of the experiments that are to be run, in their order.
-    fn names(&self) -> impl Iterator<Item = &'static str> {
+    pub fn experiments(&self) -> impl Iterator<Item = &'static str> {
         self.runs().map(|(name, _)| *name)
     }
 
@@ -194,7 +194,7 @@ pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Err
     request.paper.check(request.testbed, request.only)?;
     let mut report = Report::new(request);
     let minutes: Vec<(&str, u64)> =
-        request.names().filter_map(|name| Some((name, request.paper.minutes(name, request.scale)?))).collect();
+        request.experiments().filter_map(|name| Some((name, request.paper.minutes(name, request.scale)?))).collect();
     if !minutes.is_empty() {
         let each: Vec<String> = minutes.iter().map(|(name, minutes)| format!("{name} {minutes}")).collect();
         let all: u64 = minutes.iter().map(|(_, minutes)| minutes).sum();

@@ -35,7 +35,7 @@ impl Report {
             only: only.to_vec(),
             took: Duration::ZERO,
             sections: Vec::new(),
-            missing: request.names().collect(),
+            missing: request.experiments().collect(),
         }
     }
 

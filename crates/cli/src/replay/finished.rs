@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::layout::Layout;
 use larder_replay::Row;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -70,9 +71,8 @@ impl Finished {
         for (number, line) in
             text[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
         {
-            let parsed = serde_json::from_slice(line);
-            let problem = |_| failed(format!("line {}: not a row of larder replay; give another file", number + 1));
-            lines.push(parsed.map_err(problem)?);
+            let fault = |error| failed(format!("line {}: {}", number + 1, fault(line, &error)));
+            lines.push(serde_json::from_slice(line).map_err(fault)?);
         }
         if !torn.is_empty() {
             if !is_ours(torn, !lines.is_empty()) {
@@ -100,6 +100,21 @@ impl Finished {
         self.lines.push(line);
         Ok(())
     }
+}
+
+/// Why a line is no row, and the way out: another version's row would be computed again in any case.
+fn fault(line: &[u8], error: &serde_json::Error) -> String {
+    let line: Value = serde_json::from_slice(line).unwrap_or_default();
+    let Some(version) = line.pointer("/run/version").and_then(Value::as_str) else {
+        return "not a row of larder replay; give another file".to_owned();
+    };
+    let version: String = version.chars().take(20).collect();
+    let error = error.to_string();
+    let lack = error.split(" at line ").next().unwrap_or_default();
+    format!(
+        "a row of another build of larder replay, {}: {lack}; give a new file, its rows have to be computed again",
+        version.escape_debug()
+    )
 }
 
 /// Whether `torn` is the beginning of one of our rows, and not of somebody's line: what stands `below_rows` of ours may be short.

@@ -2,10 +2,11 @@
 
 use crate::progress::Bar;
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// One bar for everything: its unit is a byte of a trace's file, read by one cache, or a request that is made.
 pub struct Progress {
-    bar: Bar,
+    bar: Arc<Bar>,
     /// Units of what is done.
     before: Cell<f64>,
 }
@@ -13,7 +14,12 @@ pub struct Progress {
 impl Progress {
     /// Of so many units.
     pub fn new(units: f64) -> Progress {
-        Progress { bar: Bar::new(units as u64), before: Cell::new(0.0) }
+        Progress::on(Arc::new(Bar::new(units as u64)))
+    }
+
+    /// Of as many units as the bar has, and those that are added.
+    pub fn on(bar: Arc<Bar>) -> Progress {
+        Progress { bar, before: Cell::new(0.0) }
     }
 
     /// There is more to do than was foreseen.

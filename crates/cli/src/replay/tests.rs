@@ -18,7 +18,7 @@ fn web07() -> String {
 
 fn rows(trace: &[&str], arguments: &[&str]) -> Result<Vec<Row>, Failure> {
     let args = Cli::try_parse_from(["larder"].iter().chain(trace).chain(arguments)).expect("arguments").args;
-    sweep(&args, |_| Ok(()))
+    sweep(&args, &Course::new(), |_| Ok(()))
 }
 
 fn failure(trace: &str, arguments: &[&str]) -> Failure {
@@ -253,6 +253,15 @@ fn somebody_s_file_is_overwritten() {
         assert!(failure.message.contains(says) && failure.message.contains("notes.txt"), "{}", failure.message);
         assert_eq!(fs::read_to_string(&kept).unwrap(), text);
     }
+    let mine = folder.path().join("mine.jsonl");
+    rows(&[&web07()], &["-p", "lru", "-s", "1000", "--resume", mine.to_str().unwrap()]).unwrap();
+    let mine = fs::read_to_string(mine).unwrap();
+    let sample = mine.find(",\"sample\"").unwrap()..mine.find("},\"format\"").unwrap();
+    let older = mine.replace(&mine[sample], "").replace(env!("CARGO_PKG_VERSION"), "0.0.9");
+    let kept = written(&folder, "older.jsonl", older.as_bytes());
+    let message = failure(&web07(), &["-p", "lru", "-s", "1000", "--resume", &kept]).message;
+    let says = "line 1: a row of another build of larder replay, 0.0.9: missing field `sample`; give a new file";
+    assert!(message.contains(says), "{message}");
     let open = Finished::open(&folder.path().join("rows.jsonl")).unwrap();
     let kept = folder.path().join("rows.jsonl").to_str().unwrap().to_owned();
     let failure = failure(&web07(), &["-p", "lru", "-s", "1000", "--resume", &kept]);

@@ -39,7 +39,7 @@ pub fn run(args: TraceArgs) -> Result<(), Failure> {
 /// A trace to read.
 #[derive(Args, Debug)]
 struct Input {
-    /// The trace's file, plain or compressed with zstd or xz
+    /// The trace's file, plain or compressed with zstd, xz or gzip
     trace: PathBuf,
 
     #[command(flatten)]

@@ -9,7 +9,7 @@ pub mod names;
 
 use super::Forwarder;
 use super::decision::{Asked, next_hops};
-use super::reception::{Arrival, Opened, Packet, Source, open};
+use super::reception::{Arrival, Opened, Packet, Source, open, received_hop_limit};
 use crate::face::FaceId;
 use crate::name_hash::Hashed;
 use crate::outbox::{Body, Outbox};
@@ -232,8 +232,8 @@ impl Forwarder {
         let pending = self.pit.find(*hash, interest);
         black_box(self.is_duplicate(now, *hash, nonce, Some(face), pending));
         let Some(slot) = pending.or_else(|| self.pit.insert(face, *hash, interest)) else { return };
-        let record =
-            InRecord { face, nonce, expires: now + interest.lifetime_or_default(), token: None, repeated: false };
+        let (hop_limit, expires) = (received_hop_limit(interest), now + interest.lifetime_or_default());
+        let record = InRecord { face, nonce, hop_limit, expires, token: None, repeated: false };
         let _ = self.add_consumer(slot, record);
         found.pending = slot;
     }

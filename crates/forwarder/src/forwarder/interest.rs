@@ -3,7 +3,7 @@
 use super::Forwarder;
 use super::decision::Asked;
 use super::path::answered;
-use super::reception::{Arrival, check_size, is_localhost};
+use super::reception::{Arrival, check_size, is_localhost, received_hop_limit};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::limits;
@@ -49,7 +49,7 @@ impl Forwarder {
         }
         let pending = self.pit.find(hash, interest);
         if self.is_duplicate(now, hash, nonce, arrival.point_to_point.then_some(face), pending) {
-            self.nack(arrival, NackReason::Duplicate, out);
+            self.nack(arrival, interest, NackReason::Duplicate, out);
             return Err(Dropped::new(DropReason::DuplicateNonce));
         }
         if pending.is_some_and(|slot| is_waiting(now, self.pit.entry(slot))) {
@@ -71,10 +71,9 @@ impl Forwarder {
             }
         }
         let (slot, lifetime) = self.pend(arrival, hash, interest, pending)?;
-        self.add_consumer(
-            slot,
-            InRecord { face, nonce, expires: now + lifetime, token: header.pit_token, repeated: false },
-        )?;
+        let (hop_limit, expires) = (received_hop_limit(interest), now + lifetime);
+        let token = header.pit_token;
+        self.add_consumer(slot, InRecord { face, nonce, hop_limit, expires, token, repeated: false })?;
         if let Some(paths) = self.paths.as_mut().filter(|_| pending.is_none()) {
             paths.remember(slot, header.path);
         }

@@ -8,7 +8,7 @@
 //! The tier counts as a cache of its own above this one: memory's policy judges what is read as what comes from upstream.
 
 use super::Forwarder;
-use super::decision::{Asked, replace_nonce};
+use super::decision::{Asked, rewritten};
 use super::reception::{Arrival, check_size, is_localhost};
 use crate::face::FaceId;
 use crate::limits::{RECALL_PATIENCE, RECALLED_BYTES, RECALLS};
@@ -171,11 +171,7 @@ impl Forwarder {
         let Some(InRecord { face, nonce, .. }) = waiting.next() else { return };
         // What several want may go to one of them.
         let face = waiting.next().map_or(*face, |_| FaceId::CONTENT_STORE);
-        let mut packet = replace_nonce(interest.wire, *nonce);
-        if let Some(at) = interest.hop_limit_offset {
-            packet[at] = hop_limit.unwrap_or(u8::MAX);
-        }
-        let packet = Bytes::from(packet);
+        let packet = Bytes::from(rewritten(&interest, *nonce, hop_limit));
         let Ok(interest) = Interest::decode(&packet) else { return };
         let (nonce, lifetime) = (*nonce, entry.last_expiry().since(now));
         let header = LpHeader { congestion_mark: read.mark, ..LpHeader::EMPTY };

@@ -179,6 +179,11 @@ fn age(packet: &mut [u8]) -> Result<(), Dropped> {
     Ok(())
 }
 
+/// The HopLimit with which an Interest came, before one was taken from it.
+pub(crate) fn received_hop_limit(interest: &Interest<'_>) -> Option<u8> {
+    interest.hop_limit.map(|left| left.saturating_add(1))
+}
+
 /// Where the network-layer packet stands.
 #[derive(Clone)]
 pub(crate) enum Source {
@@ -337,7 +342,11 @@ impl Forwarder {
             self.next_sweep.get_or_insert(now + REASSEMBLY_TIMEOUT);
         }
         let largest = self.max_packet_bytes;
-        let reassembler = face.reassembler.get_or_insert_with(|| Box::new(Reassembler::for_packets_of(largest)));
+        let is_reliable = face.config.link_reliability;
+        let reassembler = face.reassembler.get_or_insert_with(|| {
+            let reassembler = Reassembler::for_packets_of(largest);
+            Box::new(if is_reliable { reassembler.of_reliable_link() } else { reassembler })
+        });
         let before = reassembler.counters().incomplete_packets();
         let outcome = reassembler.accept(now, header, piece);
         for _ in before..reassembler.counters().incomplete_packets() {

@@ -37,7 +37,7 @@ pub use inquiry::{Question, Report};
 
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
-use crate::forwarder::{Arrival, Forwarder, is_localhop, is_localhost};
+use crate::forwarder::{Arrival, Forwarder, is_localhop, is_localhost, received_hop_limit};
 use crate::outbox::{Body, Outbox};
 use crate::pit::{InRecord, OutRecord};
 use bytes::Bytes;
@@ -198,7 +198,7 @@ impl Forwarder {
             Outcome::Wait => self.wait_for_management(arrival, interest, hash),
             Outcome::Unknown => {
                 self.drops.count(DropReason::NoRoute);
-                self.nack(arrival, NackReason::NoRoute, out);
+                self.nack(arrival, interest, NackReason::NoRoute, out);
                 Ok(())
             }
         }
@@ -287,10 +287,10 @@ impl Forwarder {
         let Arrival { now, face, header, .. } = *arrival;
         let token = header.pit_token;
         let nonce = interest.nonce.unwrap_or_default();
-        self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token, repeated: false })?;
+        let (hop_limit, expires) = (received_hop_limit(interest), now + lifetime);
+        self.add_consumer(slot, InRecord { face, nonce, hop_limit, expires, token, repeated: false })?;
         let records = &mut self.pit.entry_mut(slot).out_records;
         if records.is_empty() {
-            let expires = now + lifetime;
             records.push(OutRecord {
                 face: FaceId::INTERNAL,
                 nonce,

@@ -37,7 +37,7 @@ impl Format {
     /// The format by the file's name and the first bytes of its content.
     pub(super) fn tell(name: &str, start: &[u8]) -> Option<Format> {
         let name = name.to_ascii_lowercase();
-        let name = name.trim_end_matches(".zst").trim_end_matches(".xz");
+        let name = [".zst", ".xz", ".gz"].iter().find_map(|compressed| name.strip_suffix(compressed)).unwrap_or(&name);
         if name.ends_with(".oraclegeneral") || name.ends_with(".oraclegeneral.bin") {
             return Some(Format::OracleGeneral);
         }

@@ -23,6 +23,7 @@ use counted::Counted;
 use error::Place;
 use larder_units::Time;
 use lines::Lines;
+use source::Source;
 use std::fs::File;
 use std::io::{BufRead, Read};
 use std::path::Path;
@@ -61,7 +62,7 @@ trait Requests {
 }
 
 impl Trace {
-    /// Opens the trace in the file at `path`. Compression (zstd, xz) is told by the first bytes, the format by the name and the first bytes
+    /// Opens the trace in the file at `path`. Compression (zstd, xz, gzip) is told by the first bytes, the format by the name and the first bytes
     /// unless it is given.
     ///
     /// # Errors
@@ -91,8 +92,9 @@ impl Trace {
         if trace.format != Format::WebLog || !path.metadata().is_ok_and(|file| file.is_file()) {
             return Ok(trace);
         }
-        let failed = |error: std::io::Error| TraceError::new(&name, Place::File, source::said(&error));
-        let lines = || open().and_then(|file| source::open(file).map(Lines::new).map_err(failed));
+        let failed = |(place, problem)| TraceError::new(&name, place, problem);
+        let lines =
+            || open().and_then(|file| source::open(file).map(|source| Lines::new(source.bytes)).map_err(failed));
         let sizes = WebLog::new(lines()?, Sizes::default()).sizes();
         read.store(0, Relaxed);
         Ok(Trace { requests: Box::new(WebLog::new(lines()?, sizes)), ..trace })
@@ -124,20 +126,10 @@ impl Trace {
         format: Option<Format>,
         names: Option<ColumnNames>,
     ) -> Result<Trace, TraceError> {
-        let failed = |problem: String| TraceError::new(name, Place::File, problem);
-        let mut source = source::open(bytes).map_err(|error| failed(source::said(&error)))?;
-        let format = match format {
-            Some(format) => format,
-            None => {
-                let start = source.fill_buf().map_err(|error| failed(source::said(&error)))?;
-                Format::tell(name, start).ok_or_else(|| {
-                    failed(format!(
-                        "cannot tell the format, give one of {}",
-                        Format::NAMES.map(|(name, _)| name).join(", ")
-                    ))
-                })?
-            }
-        };
+        let failed = |(place, problem)| TraceError::new(name, place, problem);
+        let mut source = source::open(bytes).map_err(failed)?;
+        let format = format.map_or_else(|| tell(name, &mut source), Ok).map_err(failed)?;
+        let source = source.bytes;
         let requests: Box<dyn Requests + Send> = match format {
             Format::Columns => Box::new(columns::Columns::new(Lines::new(source), names)),
             Format::WebLog => Box::new(WebLog::new(Lines::new(source), Sizes::default())),
@@ -198,6 +190,18 @@ impl Trace {
     pub fn late_requests(&self) -> u64 {
         self.late_requests
     }
+}
+
+/// The format, by the name and the first bytes.
+fn tell(name: &str, source: &mut Source) -> Result<Format, (Place, String)> {
+    let start = source.bytes.fill_buf().map_err(|error| (Place::File, source::said(&error)))?;
+    if let Some(format) = Format::tell(name, start) {
+        return Ok(format);
+    }
+    // Naming the format mends no file that is cut short.
+    source.check()?;
+    let known = Format::NAMES.map(|(name, _)| name).join(", ");
+    Err((Place::File, format!("cannot tell the format, give one of {known}")))
 }
 
 impl Iterator for Trace {

@@ -100,33 +100,36 @@ fn tuners<How: DeserializeOwned>(
         "hillclimb+lru".to_owned(),
         format!("static(threshold,window={})+lru", sweep.calm),
     ];
+    let seeds = request.seed..request.seed + sweep.seeds;
+    let traffics = seeds.clone().map(|seed| generate(sweep, seed).map(|accesses| Traffic::new("changing", accesses)));
+    let traffics: Vec<Traffic> = traffics.collect::<Result<_, Error>>()?;
+    // All seeds at once, LookAhead's before the others: it takes as long as a hundred of them, and would leave a core without work at the end of each.
+    let (capacity, warm_up) = (sweep.capacity, sweep.calm as usize);
+    let of = |spec: &String| {
+        let run = |traffic| Run { traffic, spec: spec.clone(), capacity, warm_up };
+        traffics.iter().map(run).collect::<Vec<_>>()
+    };
+    let runs: Vec<Run<'_>> = specs.iter().flat_map(of).collect();
+    watch.begin(&experiment.title, work(&runs));
+    let found = replay_all(runs, request, watch)?;
+
     let mut shares: [Vec<f64>; 4] = Default::default();
     let mut rows = Vec::new();
-    for seed in 0..sweep.seeds {
-        let traffic = Traffic::new("changing", generate(sweep, request.seed + seed)?);
-        let run = |spec: &String| Run {
-            traffic: &traffic,
-            spec: spec.clone(),
-            capacity: sweep.capacity,
-            warm_up: sweep.calm as usize,
-        };
-        let runs: Vec<Run<'_>> = specs.iter().map(run).collect();
-        watch.begin(&experiment.title, work(&runs));
-        let found = replay_all(runs, request, watch)?;
+    for (nth, seed) in seeds.enumerate() {
+        let found: Vec<&Found> = found.iter().skip(nth).step_by(traffics.len()).collect();
         for (shares, found_of) in shares.iter_mut().zip(&found) {
             shares.push(found_of.hit_ratio / found[0].hit_ratio);
         }
-        rows.push(
-            [format!("{}", request.seed + seed)]
-                .into_iter()
-                .chain(found.iter().map(|f| format!("{:.4}", f.hit_ratio)))
-                .collect(),
-        );
-        if seed == 0 {
+        rows.push([format!("{seed}")].into_iter().chain(found.iter().map(|f| format!("{:.4}", f.hit_ratio))).collect());
+        if nth == 0 {
             let course = |found: &Found| found.course.iter().map(|(at, ratio, _)| (*at, *ratio)).collect();
             section.figure(
                 "course",
-                TUNERS.iter().zip(&found).map(|(name, found)| Series::line(*name, course(found))).collect(),
+                TUNERS
+                    .iter()
+                    .zip(found.iter().copied())
+                    .map(|(name, found)| Series::line(*name, course(found)))
+                    .collect(),
             );
         }
     }

@@ -97,6 +97,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     }
     watch.begin("simulated beside measured", (cells.len() + tasks.len()) as u64);
     let runs = on_all_cores(tasks, |(point, at, simulate, cell)| {
+        if watch.is_stopped() {
+            return Err(Error::interrupted());
+        }
         let times = simulate(&cell)?;
         watch.advance(1);
         Ok((point, at, times.iter().sum::<f64>() / times.len() as f64))

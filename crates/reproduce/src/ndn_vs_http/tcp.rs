@@ -92,6 +92,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let cells = cells(sweep);
     watch.begin("TCP, the simulator's", cells.len() as u64);
     let simulated = on_all_cores(cells.clone(), |cell| {
+        if watch.is_stopped() {
+            return Err(Error::interrupted());
+        }
         let times: Result<Vec<f64>, Error> =
             (0..sweep.model_runs).map(|run| simulate(&cell, request.seed + run)).collect();
         watch.advance(1);

@@ -1,0 +1,57 @@
+//! Fear: hours of work that a signal ends leave no word of how far they came, or of how to go on. The real program.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn larder(arguments: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Whether it waits for signals by now.
+fn listens(child: &Child) -> bool {
+    let threads = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+    threads.flatten().any(|thread| fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name == "signals\n"))
+}
+
+/// Sends it `signal` once it listens; its last words and its exit status.
+fn interrupted(mut child: Child, signal: Signal) -> (String, Option<i32>) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !listens(&child) {
+        assert!(Instant::now() < patience && child.try_wait().unwrap().is_none(), "it does not listen in time");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (String::from_utf8(output.stderr).unwrap(), output.status.code())
+}
+
+#[test]
+fn a_replay_ends_without_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("rows").to_str().unwrap().to_owned();
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../replay/tests/data/web07.trace.xz");
+    let trace = trace.to_str().unwrap();
+    // Seconds of work.
+    let endless = ["replay", trace, trace, "-s", "1000", "-p", "lookahead(interval=5000,window=20000)+lru"];
+    let (said, code) = interrupted(larder(&endless), Signal::INT);
+    assert!(said.starts_with("larder: interrupted: 0 of "), "{said}");
+    assert!(said.ends_with(" rows finished; --resume FILE keeps those that are\n"), "{said}");
+    assert_eq!(code, Some(130), "{said}");
+    let (said, code) = interrupted(larder(&[&endless[..], &["--resume", &kept]].concat()), Signal::TERM);
+    assert!(said.ends_with(" rows finished; go on with the same --resume\n"), "{said}");
+    assert_eq!((said.lines().count(), code), (1, Some(130)), "{said}");
+}
+
+#[test]
+fn a_reproduction_ends_without_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let (said, code) = interrupted(larder(&["reproduce", "chunk-size", "--quick", "-o", out]), Signal::INT);
+    assert!(said.starts_with("larder: interrupted: 0 of 4 experiments finished, "), "{said}");
+    assert!(said.ends_with(&format!("; go on with --resume ({out}/rows.jsonl)\n")), "{said}");
+    assert_eq!((said.lines().count(), code), (1, Some(130)), "{said}");
+}
