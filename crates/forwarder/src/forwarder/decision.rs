@@ -1,7 +1,7 @@
 //! Where a pending Interest goes: the FIB and the strategy of its name, and what comes of their decision; and Nacks, in both directions.
 
 use super::reception::{Arrival, is_localhop, is_localhost, received_hop_limit};
-use super::{Forwarder, Scratch, header_to};
+use super::{Forwarder, Scratch};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::fib::Fib;
@@ -12,7 +12,7 @@ use crate::rib::NextHop;
 use crate::strategy::{Decision, HeldInterest, Instance, Strategy};
 use bytes::Bytes;
 use larder_packet::tlv::{Tlv, write_header, write_tlv};
-use larder_packet::{Interest, LpHeader, NackReason, types};
+use larder_packet::{Interest, NackReason, types};
 use larder_units::Time;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl Forwarder {
     /// Lets the strategy of the name decide, and carries out what it says.
     pub(super) fn decide(
         &mut self,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         asked: &Asked<'_>,
         out: &mut Outbox,
         ask: impl FnOnce(&mut dyn Strategy, &mut Decision<'_>),
@@ -63,7 +63,7 @@ impl Forwarder {
             now: arrival.now,
             from: arrival.face,
             packet: interest.wire,
-            mark: arrival.mark,
+            mark: arrival.header.congestion_mark,
             entry,
             next_hops,
             faces,
@@ -76,18 +76,20 @@ impl Forwarder {
             refused: &mut refused,
         };
         ask(&mut *instance.strategy, &mut decision);
-        for (face, nonce) in send_to.drain(..) {
-            let mut header = header_to(None, arrival.mark);
-            let is_told = |_: &_| !self.faces.get(face).is_some_and(|face| face.is_local());
-            header.path = self.paths.as_ref().filter(is_told).map(|paths| paths.of_interest(slot));
-            if self.faces.local_fields(face) {
-                header.incoming_face = Some(asker(self.pit.entry(slot), asked.nonce, arrival.face).0);
-            }
+        for number in 0..self.scratch.send_to.len() {
+            let (face, nonce) = self.scratch.send_to[number];
             let body = match nonce {
                 None => arrival.source.body(),
                 Some(nonce) => Body::Stored(rewritten(interest, nonce, interest.hop_limit).into()),
             };
-            out.push(face, header, body);
+            let header = out.push(face, body);
+            header.congestion_mark = arrival.header.congestion_mark;
+            if self.faces.local_fields(face) {
+                header.incoming_face = Some(asker(self.pit.entry(slot), asked.nonce, arrival.face).0);
+            }
+            if let Some(paths) = &self.paths {
+                header.path = self.path_to(face, Some(paths.of_interest(slot)));
+            }
         }
         if let Some(reason) = refused {
             self.refuse(arrival, asked, reason, out);
@@ -112,10 +114,10 @@ impl Forwarder {
             let Some(record) = entry.out_records.iter_mut().find(|record| record.face == to) else { return false };
             (record.held, record.sent) = (false, now);
             let nonce = record.nonce;
-            let mut header = header_to(None, mark);
+            let header = out.push(to, Body::Stored(packet));
+            header.congestion_mark = mark;
             header.path = paths.as_ref().filter(|_| !upstream.is_local()).map(|paths| paths.of_interest(slot));
             header.incoming_face = faces.local_fields(to).then(|| asker(entry, nonce, from).0);
-            out.push(to, header, Body::Stored(packet));
             true
         };
         for instance in self.strategies.values_mut() {
@@ -144,7 +146,7 @@ impl Forwarder {
     }
 
     /// Tells everyone who waits for the entry that nobody can be asked, each by the Interest that he sent, and forgets it.
-    fn refuse(&mut self, arrival: &Arrival, asked: &Asked<'_>, reason: NackReason, out: &mut Outbox) {
+    fn refuse(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>, reason: NackReason, out: &mut Outbox) {
         let Asked { slot, interest, .. } = *asked;
         let entry = self.pit.entry(slot);
         if reason == NackReason::NoRoute && entry.out_records.is_empty() {
@@ -159,24 +161,30 @@ impl Forwarder {
                 true => arrival.source.body(),
                 false => Body::Stored(rewritten(interest, consumer.nonce, consumer.hop_limit).into()),
             };
-            let header = LpHeader { nack: Some(reason), ..header_to(consumer.token, None) };
-            out.push(consumer.face, header, body);
+            let header = out.push(consumer.face, body);
+            (header.pit_token, header.nack) = (consumer.token, Some(reason));
         }
         self.unsatisfied += entry.in_records.len() as u64;
         self.finish(arrival.now, slot);
     }
 
     /// Refuses the Interest that just came, to who sent it.
-    pub(crate) fn nack(&mut self, arrival: &Arrival, interest: &Interest<'_>, reason: NackReason, out: &mut Outbox) {
+    pub(crate) fn nack(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        reason: NackReason,
+        out: &mut Outbox,
+    ) {
         if !arrival.point_to_point {
             return;
         }
-        let header = LpHeader { nack: Some(reason), ..header_to(arrival.token, None) };
         let body = match received_hop_limit(interest) {
             None => arrival.source.body(),
             hop_limit => Body::Stored(rewritten(interest, interest.nonce.unwrap_or_default(), hop_limit).into()),
         };
-        out.push(arrival.face, header, body);
+        let header = out.push(arrival.face, body);
+        (header.pit_token, header.nack) = (arrival.header.pit_token, Some(reason));
     }
 
     /// Tells the strategy of a pending Interest what became of it, if it wants to know, and returns what it says.
@@ -195,7 +203,7 @@ impl Forwarder {
     /// An upstream refuses the Interest.
     pub(super) fn on_nack(
         &mut self,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         reason: NackReason,
         interest: &Interest<'_>,
         hash: u64,

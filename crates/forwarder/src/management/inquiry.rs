@@ -85,7 +85,7 @@ impl Forwarder {
     /// A dataset of what all shards say.
     pub(super) fn on_dataset_of_all(
         &mut self,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         interest: &Interest<'_>,
         function: DatasetFn,
         question: fn(NameRef<'_>) -> Option<Question>,
