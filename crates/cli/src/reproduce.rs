@@ -62,21 +62,22 @@ pub struct ReproduceArgs {
 
 fn papers() -> String {
     let lines = PAPERS.iter().map(|paper| {
-        let of_testbed = match paper.on_testbed().collect::<Vec<_>>().join(", ") {
+        let of_testbed = match with_all_minutes(paper, paper.on_testbed()) {
             none if none.is_empty() => none,
-            names => format!("\n  {:<11} with --testbed {names}", ""),
+            names => format!("\n  {:<11} with --testbed{names}", ""),
         };
-        let experiments: Vec<String> = paper.experiments().map(|name| with_minutes(paper, name)).collect();
-        let minutes = if paper.builds_networks() { " (minutes on two idle cores, quick/full)" } else { "" };
-        format!(
-            "  {:<11} {}\n  {:<11} experiments{minutes} {}{of_testbed}",
-            paper.name,
-            paper.citation,
-            "",
-            experiments.join(", "),
-        )
+        let experiments = with_all_minutes(paper, paper.experiments());
+        format!("  {:<11} {}\n  {:<11} experiments{experiments}{of_testbed}", paper.name, paper.citation, "")
     });
     format!("Papers:\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn with_all_minutes(paper: &Paper, names: impl Iterator<Item = &'static str>) -> String {
+    let names: Vec<&str> = names.collect();
+    let are_known = names.iter().any(|name| paper.minutes(name, Scale::Quick).is_some());
+    let minutes = if are_known { " (minutes on two idle cores, quick/full)" } else { "" };
+    let listed: Vec<String> = names.iter().map(|name| with_minutes(paper, name)).collect();
+    if listed.is_empty() { String::new() } else { format!("{minutes} {}", listed.join(", ")) }
 }
 
 fn with_minutes(paper: &Paper, name: &str) -> String {
@@ -200,6 +201,10 @@ impl Course {
 impl Watch for Course {
     fn begin(&self, what: &str, units: u64) {
         self.bar.begin(what, units);
+    }
+
+    fn now(&self, part: &str) {
+        self.bar.set_message(part.to_owned());
     }
 
     fn advance(&self, units: u64) {

@@ -65,8 +65,8 @@ pub(crate) struct Source {
     pub stored: Stored,
     /// The client's fields without those of its connection.
     pub request: HeaderMap,
-    /// It may wait for what others ask, and they for it.
-    pub shared: bool,
+    /// Caches of our name that the request has passed.
+    pub passed: usize,
 }
 
 impl Source {

@@ -5,7 +5,7 @@ use crate::counters::Counters;
 use crate::directives::RequestDirectives;
 use crate::exchange::Ask;
 use crate::exchange::{Answer, Exchange, RequestHead, Step};
-use crate::fields::Passage;
+use crate::fields::{self, Passage};
 use crate::fill::Budget;
 use crate::flight::{Asking, Flights, Seat};
 use crate::key::Key;
@@ -146,12 +146,12 @@ impl Cache {
         let held = held.map(|slot| self.store.get_mut(slot).clone());
         let opening = if may_store { self.opening(request, hash, held.as_ref(), now) } else { None };
         let mut lead = None;
-        // Our own, come back in a circle, would wait for itself. (Two caches that are each other's origin can make requests of both wait for each other,
-        // until the host gives up: no more than a wrong configuration deserves.)
-        if may_store && reason != ForwardReason::Request && !self.passage.may_be_in(request.headers) {
+        // Our own, come back in a circle, gets an error from the host: nobody shall follow it.
+        if may_store && reason != ForwardReason::Request && !self.passage.is_in(request.headers) {
             // A client's own condition or range may bring a 304 or a part, of which others have nothing.
             let may_lead = held.is_some() || opening.is_some() || !conditional::asks_for_less(request.headers);
-            let asking = Asking { headers: request.headers, wishes, reason, now };
+            let passed = fields::times_passed(request.headers);
+            let asking = Asking { headers: request.headers, wishes, reason, passed, now };
             match self.flights.seat(&key, hash, &asking, may_lead) {
                 Seat::Lead(own) => lead = Some(own),
                 Seat::Follow(follower) => {
@@ -184,7 +184,7 @@ impl Cache {
         if self.flights.is_under_way(&key, hash) {
             return Step::Answer(answer);
         }
-        let lead = self.flights.lead(&key, hash);
+        let lead = self.flights.lead(&key, hash, fields::times_passed(request.headers));
         let mut exchange = self.forward(request, key, hash, ForwardReason::Stale, now);
         // Also where the client asked with HEAD: what is renewed is what answers GET.
         exchange.method = Method::GET;
@@ -219,6 +219,12 @@ impl Cache {
     /// [`Engine::used`].
     pub fn filling(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.used())
+    }
+
+    /// What it says of itself on requests to the origin. The host refuses a request that brings it back, unless the store answers it
+    /// ([`crate::UpstreamFailure::Circle`]).
+    pub fn passage(&self) -> Passage {
+        self.passage.clone()
     }
 
     /// The room for bodies under way, to reserve a part of it for what is recalled.

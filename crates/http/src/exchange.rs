@@ -104,7 +104,7 @@ pub enum UpstreamFailure {
     TimedOut,
     /// What came is not HTTP: 502.
     Malformed,
-    /// The request has come back here on its way to the origin too often: 508.
+    /// The request has come back here on its way to the origin: 508.
     Circle,
     /// The client's own body broke off on its way there: 400.
     Upload,

@@ -31,7 +31,7 @@ impl Cache {
         if stored.sliced.is_some() {
             // Only what one stored slice holds: the others would have to be asked for. Who waits asks for himself.
             let (key, stored, request) = (exchange.key.clone(), stored.clone(), exchange.headers.clone());
-            let source = Source { key, version: exchange.version, stored, request, shared: false };
+            let source = Source { key, version: exchange.version, stored, request, passed: 0 };
             let Served::AtOnce(answer) = self.serve(source, response, now) else { return None };
             self.counters.stale += 1;
             return Some(answer);

@@ -7,7 +7,7 @@ use crate::{Refusal, limits};
 use bytes::Bytes;
 use larder_units::Time;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 /// Collects the body of one response for the store, and hands it to its readers as it comes. Give it every piece with [`Fill::push`], then
@@ -30,6 +30,8 @@ pub struct Fill {
     /// Most bytes of body that may be stored.
     limit: u64,
     reservation: Reservation,
+    /// What was collected of an abandoned body has been read, and the reservation is its window's.
+    is_passing: bool,
     /// The body outgrew its limit or its declared length, or the budget is spent.
     pub(crate) abandoned: Option<Refusal>,
 }
@@ -53,16 +55,17 @@ impl Fill {
             transit.0.reserve(usize::try_from(length).map_err(|_| Refusal::TooLarge)?);
         }
         let limit = declared.unwrap_or(limit);
-        let (unwanted, lead, abandoned) = (false, None, None);
+        let (unwanted, lead, is_passing, abandoned) = (false, None, false, None);
         let part = (0, None);
-        Ok(Fill { stored, asked, declared, unwanted, lead, transit, part, limit, reservation, abandoned })
+        Ok(Fill { stored, asked, declared, unwanted, lead, transit, part, limit, reservation, is_passing, abandoned })
     }
 
     /// One that only passes, to those who read it from the start.
     pub(crate) fn passing(stored: Stored, asked: Time, budget: &Budget) -> Fill {
         let (transit, reservation) = (Writing(Arc::new(Transit::default())), budget.reservation());
         let (declared, lead, part, limit, abandoned) = (None, None, (0, None), 0, None);
-        Fill { stored, asked, declared, unwanted: true, lead, transit, part, limit, reservation, abandoned }
+        let (unwanted, is_passing) = (true, false);
+        Fill { stored, asked, declared, unwanted, lead, transit, part, limit, reservation, is_passing, abandoned }
     }
 
     /// A piece of the body. Past the limit, it is collected no longer, and what its readers have passed is let go.
@@ -71,14 +74,13 @@ impl Fill {
             && let Err(refusal) = self.make_room(piece.len())
         {
             self.abandoned = Some(refusal);
-            self.transit.0.become_window();
+            self.transit.0.become_window(0);
         }
-        if self.abandoned.is_some() {
-            // What was collected is read in time: an endless body would hold its room for ever.
-            let (unread, _) = self.transit.0.held();
-            if unread < limits::WINDOW_BYTES {
-                self.reservation.shrink_to(unread as u64);
-            }
+        if self.abandoned.is_some() && !self.is_passing && self.transit.0.held().1 == 0 {
+            // An endless body shall not hold the room of what was collected of it for ever.
+            self.is_passing = true;
+            self.reservation.become_window();
+            self.transit.0.become_window(self.reservation.bytes as usize);
         }
         self.transit.0.push(piece);
     }
@@ -157,19 +159,30 @@ impl Drop for Writing {
 /// puts them back when it leaves: then nothing can be refused, and what is used may pass the limit; what comes next is refused until readers have let go.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// Below zero where two variants in the store share one body: the engine counts it twice, and its one reservation is taken off twice.
-    used: Arc<AtomicI64>,
+    room: Arc<Room>,
     limit: u64,
+}
+
+#[derive(Debug, Default)]
+struct Room {
+    /// Below zero where two variants in the store share one body: the engine counts it twice, and its one reservation is taken off twice.
+    used: AtomicI64,
+    refusals: AtomicU64,
 }
 
 impl Budget {
     pub(crate) fn new(limit: u64) -> Budget {
-        Budget { used: Arc::new(AtomicI64::new(0)), limit }
+        Budget { room: Arc::default(), limit }
+    }
+
+    /// How often somebody has found no room so far. Who reads slowly what others would be stored in the place of can be told by it that he is in the way.
+    pub fn refusals(&self) -> u64 {
+        self.room.refusals.load(Ordering::Relaxed)
     }
 
     /// Bytes reserved.
     pub(crate) fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed).max(0).cast_unsigned()
+        self.room.used.load(Ordering::Relaxed).max(0).cast_unsigned()
     }
 
     pub(crate) fn limit(&self) -> u64 {
@@ -188,12 +201,12 @@ impl Budget {
 
     /// A body with so many bytes is stored.
     pub(crate) fn on_stored(&self, bytes: usize) {
-        self.used.fetch_sub(bytes as i64, Ordering::Relaxed);
+        self.room.used.fetch_sub(bytes as i64, Ordering::Relaxed);
     }
 
     /// A body with so many bytes leaves the store.
     pub(crate) fn on_departed(&self, bytes: usize) {
-        self.used.fetch_add(bytes as i64, Ordering::Relaxed);
+        self.room.used.fetch_add(bytes as i64, Ordering::Relaxed);
     }
 
     /// Leaves so much of it to somebody else, but never more than half.
@@ -222,17 +235,33 @@ pub struct Reservation {
 impl Reservation {
     fn grow(&mut self, bytes: u64) -> Result<(), Refusal> {
         let limit = self.budget.limit_for(self.bytes.saturating_add(bytes));
+        let grown = self.grow_within(bytes, limit);
+        if grown.is_err() {
+            self.budget.room.refusals.fetch_add(1, Ordering::Relaxed);
+        }
+        grown
+    }
+
+    /// Holds [`limits::WINDOW_BYTES`] instead of what it has held, or nothing.
+    fn become_window(&mut self) {
+        self.shrink_to(0);
+        // Else there is no window.
+        let _ = self.grow_within(limits::WINDOW_BYTES as u64, self.budget.limit / 2);
+    }
+
+    fn grow_within(&mut self, bytes: u64, limit: u64) -> Result<(), Refusal> {
         let more = i64::try_from(bytes).map_err(|_| Refusal::Busy)?;
         let fits = |sum: &i64| *sum < 0 || sum.cast_unsigned() <= limit;
         let grown = |used: i64| used.checked_add(more).filter(fits);
-        self.budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).map_err(|_| Refusal::Busy)?;
+        let used = &self.budget.room.used;
+        used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).map_err(|_| Refusal::Busy)?;
         self.bytes += bytes;
         Ok(())
     }
 
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);
-        self.budget.used.fetch_sub(less as i64, Ordering::Relaxed);
+        self.budget.room.used.fetch_sub(less as i64, Ordering::Relaxed);
         self.bytes -= less;
     }
 

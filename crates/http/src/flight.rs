@@ -9,6 +9,10 @@
 //! What cannot be shared is remembered by key for [`limits::ALONE`] ("hit for miss"): requests for it do not wait for each other, and each
 //! response may show that it has changed. A 502, 503 or 504, and an origin that does not answer, are an answer to all who waited: a hundred
 //! more requests would not help it. They get our own words, since what an error page says may be one client's.
+//!
+//! Caches of our name may stand in a row, and each may wait for the next. So that none waits for itself (two that are each other's origin, say), a
+//! request follows one that is still asking only where it has passed no more of them than that one has: along a chain of such waits the number grows,
+//! and no chain ends where it began. Who has passed more asks himself, and whoever comes then follows him.
 
 use crate::Answer;
 use crate::answer::Ready;
@@ -31,6 +35,8 @@ use std::task::{Context, Poll, Waker};
 /// One request under way to the origin, and those who wait for it.
 #[derive(Debug)]
 pub(crate) struct Flight {
+    /// Caches of our name that its request had passed ([`crate::times_passed`]).
+    passed: usize,
     state: Mutex<State>,
 }
 
@@ -109,14 +115,20 @@ impl Flight {
         matches!(self.lock().phase, Phase::Down(_))
     }
 
-    /// Whether a request with these fields would get something out of waiting.
-    fn can_carry(&self, request: &HeaderMap, wishes: &RequestDirectives, now: Now) -> bool {
+    /// Whether a request would get something out of waiting.
+    fn can_carry(&self, asking: &Asking<'_>) -> bool {
+        let Asking { headers, wishes, passed, now, .. } = asking;
         match &self.lock().phase {
             // What was asked for before it is no validation of it (RFC 9111 §5.2.1.4).
-            Phase::Asking => !wishes.no_cache,
-            Phase::Airborne(head) => head.suits(request, wishes, now) && head.transit.reader(0, None).is_some(),
+            Phase::Asking => !wishes.no_cache && *passed <= self.passed,
+            Phase::Airborne(head) => head.suits(headers, wishes, *now) && head.transit.reader(0, None).is_some(),
             Phase::Down(_) => false,
         }
+    }
+
+    /// Whether a request that has passed so many caches takes its place.
+    fn yields_to(&self, passed: usize) -> bool {
+        matches!(self.lock().phase, Phase::Asking) && passed > self.passed
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -292,6 +304,8 @@ pub(crate) struct Asking<'a> {
     pub headers: &'a HeaderMap,
     pub wishes: RequestDirectives,
     pub reason: ForwardReason,
+    /// Caches of our name that it has passed.
+    pub passed: usize,
     pub now: Now,
 }
 
@@ -327,20 +341,20 @@ impl Flights {
 
     /// A seat for a request. One that `may_lead` not follows or flies alone.
     pub(crate) fn seat(&mut self, key: &Key<'_>, hash: u64, asking: &Asking<'_>, may_lead: bool) -> Seat {
-        let Asking { headers, wishes, reason, now } = *asking;
+        let Asking { wishes, reason, passed, now, .. } = *asking;
         if self.is_alone(hash, now.time) {
             return Seat::Alone;
         }
         if let Some(entry) = self.table.find(hash, |entry| key.is(&entry.key)) {
-            if entry.flight.can_carry(headers, &wishes, now) {
+            if entry.flight.can_carry(asking) {
                 let flight = Arc::clone(&entry.flight);
                 return Seat::Follow(Follower { flight, reason, wishes, now, ticket: None });
             }
-            if !entry.flight.is_down() {
+            if !entry.flight.is_down() && !entry.flight.yields_to(passed) {
                 return Seat::Alone;
             }
         }
-        if may_lead { Seat::Lead(self.lead(key, hash)) } else { Seat::Alone }
+        if may_lead { Seat::Lead(self.lead(key, hash, passed)) } else { Seat::Alone }
     }
 
     /// Whether somebody flies for the key.
@@ -348,14 +362,15 @@ impl Flights {
         self.table.find(hash, |entry| key.is(&entry.key)).is_some_and(|entry| !entry.flight.is_down())
     }
 
-    pub(crate) fn lead(&mut self, key: &Key<'_>, hash: u64) -> Lead {
+    /// A flight for a request that has passed so many caches of our name.
+    pub(crate) fn lead(&mut self, key: &Key<'_>, hash: u64, passed: usize) -> Lead {
         self.forget(key, hash);
         if self.table.len() >= self.sweep_at {
             self.table.retain(|entry| !entry.flight.is_down());
             self.sweep_at = limits::FLIGHTS_SWEPT.max(self.table.len() * 2);
         }
         let state = State { phase: Phase::Asking, waiting: Vec::new(), free: Vec::new() };
-        let flight = Arc::new(Flight { state: Mutex::new(state) });
+        let flight = Arc::new(Flight { passed, state: Mutex::new(state) });
         let entry = Entry { hash, key: key.to_bytes(), flight: Arc::clone(&flight) };
         self.table.insert_unique(hash, entry, |entry| entry.hash);
         Lead(flight)
@@ -406,8 +421,8 @@ mod tests {
         let mut flights = Flights::new();
         let (key, headers) = (Key::new("http", "h", "/"), HeaderMap::new());
         let now = Now { time: Time::ZERO, unix_seconds: 0 };
-        let asking =
-            Asking { headers: &headers, wishes: RequestDirectives::default(), reason: ForwardReason::UriMiss, now };
+        let (wishes, reason) = (RequestDirectives::default(), ForwardReason::UriMiss);
+        let asking = Asking { headers: &headers, wishes, reason, passed: 0, now };
         let Seat::Lead(lead) = flights.seat(&key, 7, &asking, true) else { panic!() };
         let follower = |flights: &mut Flights| {
             let Seat::Follow(mut follower) = flights.seat(&key, 7, &asking, true) else { panic!() };

@@ -50,7 +50,8 @@
 //! * Slices are asked for one after another, each when the client has got the one before: a long answer pays a round trip for each.
 //! * Several ranges of what is under way, and not stored yet, are answered with all of it (RFC 9110 §14.2 allows it).
 //! * What is stored in slices is validated before it is served stale (RFC 5861 §3 would allow to serve it first).
-//! * Interim responses are the host's affair (RFC 9110 §15.2; [`interim_fields`] is what a proxy passes on of them); they are not stored.
+//! * Interim responses are the host's affair (RFC 9110 §15.2; [`interim_fields`] is what a proxy passes on of them); they are not stored. `larder-node` sends
+//!   none (`103 Early Hints`) to clients of HTTP/2: h2 0.4.20 can (`SendResponse::send_informational`), but hyper 1.12, the newest, keeps that handle to itself.
 //! * Trailers are discarded (§6.5.1 allows it).
 //!
 //! ```
@@ -142,7 +143,7 @@ pub use cache::{Cache, Config};
 pub use cache_status::ForwardReason;
 pub use counters::Counters;
 pub use exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
-pub use fields::{NAME, append_passage, interim_fields, strip_hop_by_hop, times_passed};
+pub use fields::{NAME, Passage, append_passage, interim_fields, strip_hop_by_hop, times_passed};
 pub use fill::{Budget, Fill, Reservation};
 pub use flight::{Boarding, Follower, SliceFollower};
 pub use key::keyed_authority;

@@ -24,8 +24,7 @@ pub const HEURISTIC_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
 /// Room for bodies that are not stored, beside what is: those on their way into the store, and those that have left it while clients read them. A
 /// quarter of the capacity, and of a large one an eighth and 32 MiB more: so the whole stays below 1.15 times the capacity and 64 MB, with some
-/// percent for what an allocator cannot use. Past it, responses still stream through, unstored; their windows ([`WINDOW_BYTES`] each, as many as the host
-/// lets be under way) are not counted here.
+/// percent for what an allocator cannot use. Past it, responses still stream through, unstored.
 pub fn filling(capacity: u64) -> u64 {
     (capacity / 4).min(capacity / 8 + (32 << 20))
 }
@@ -62,7 +61,9 @@ pub const ALONE_PLACES: usize = 4096;
 /// Flights that were given up are swept out of the table when it has grown to this, or to twice what is in use.
 pub const FLIGHTS_SWEPT: usize = 1024;
 
-/// A body under way that is no longer collected waits for its slowest reader when so much is ahead of him: a socket buffer's worth.
+/// A body under way that is no longer collected waits for its slowest reader when so much is ahead of him: a socket buffer's worth. It takes this of the room
+/// for bodies under way, where half of that is free: what is not stored shall not keep what may be from being. Else a piece is ahead of him, as of one
+/// who reads alone what nobody collects.
 pub const WINDOW_BYTES: usize = 256 * 1024;
 
 /// The largest piece that a reader of a body under way copies at once: what one write to a socket takes.

@@ -150,8 +150,8 @@ impl Cache {
             return Reply::Answer(answer);
         }
         let Exchange { key, version, headers: request, .. } = *exchange;
-        let shared = !self.passage.may_be_in(&request);
-        match self.serve(Source { key, version, stored, request, shared }, response, now) {
+        let passed = fields::times_passed(&request);
+        match self.serve(Source { key, version, stored, request, passed }, response, now) {
             Served::AtOnce(answer) => Reply::Answer(answer),
             Served::Assembled(assembled) => Reply::Assemble(assembled, None),
         }

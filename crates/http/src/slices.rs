@@ -129,8 +129,8 @@ impl Cache {
         let response = stored.ready(stored.headers()).reply(head.method, head.headers);
         let mut request = head.headers.clone();
         fields::strip_hop_by_hop(&mut request);
-        let shared = !self.passage.may_be_in(head.headers);
-        let source = Source { key: key.into_owned(), version: head.version, stored, request, shared };
+        let passed = fields::times_passed(head.headers);
+        let source = Source { key: key.into_owned(), version: head.version, stored, request, passed };
         match self.serve(source, response, now) {
             Served::AtOnce(answer) => {
                 self.counters.hits += 1;
@@ -187,19 +187,16 @@ impl Cache {
         let slice = self.slice_within(range.start, &assembly.source);
         let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
         let (key, hash) = self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
-        let mut lead = None;
-        if assembly.source.shared {
-            let (headers, wishes) = (&HeaderMap::new(), RequestDirectives::default());
-            let asking = Asking { headers, wishes, reason: ForwardReason::Partial, now };
-            match self.flights.seat(&key, hash, &asking, true) {
-                Seat::Lead(own) => lead = Some(own),
-                Seat::Follow(follower) => {
-                    self.counters.collapsed += 1;
-                    return Piece::Wait(SliceFollower { follower, part });
-                }
-                Seat::Alone => {}
+        let (headers, wishes) = (&HeaderMap::new(), RequestDirectives::default());
+        let asking = Asking { headers, wishes, reason: ForwardReason::Partial, passed: assembly.source.passed, now };
+        let lead = match self.flights.seat(&key, hash, &asking, true) {
+            Seat::Lead(own) => Some(own),
+            Seat::Follow(follower) => {
+                self.counters.collapsed += 1;
+                return Piece::Wait(SliceFollower { follower, part });
             }
-        }
+            Seat::Alone => None,
+        };
         self.counters.forward(ForwardReason::Partial);
         let source = &assembly.source;
         let mut exchange = Exchange::new(
@@ -283,8 +280,9 @@ impl Cache {
             lead.0.land(Landing::Again);
         }
         let (key, hash) = self.slice_key(&exchange.key, stored.sliced.as_ref().expect("it is"), part.start);
-        let lead = self.flights.lead(&key, hash);
         let request = std::mem::take(&mut exchange.headers);
+        let passed = fields::times_passed(&request);
+        let lead = self.flights.lead(&key, hash, passed);
         let response = {
             let status = StatusCode::PARTIAL_CONTENT;
             let reason = exchange.reason;
@@ -299,7 +297,7 @@ impl Cache {
             };
             ready.reply(&Method::GET, &request)
         };
-        let source = Source { key: exchange.key, version: exchange.version, stored, request, shared: true };
+        let source = Source { key: exchange.key, version: exchange.version, stored, request, passed };
         let mut response = response;
         let mut body = Assembly::new(Arc::new(source), &mut response);
         let fill = self.fill_slice(&body.source, &part, exchange.asked, true, Some(lead), now);

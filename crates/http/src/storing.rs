@@ -224,7 +224,7 @@ impl Cache {
         }
         // Where each request is validated anew, as it was before, the tier does as well with what it has.
         if had_lifetime || stored.freshness.has_lifetime() {
-            self.put_in_tier(stored, now);
+            self.renew_in_tier(stored, now);
         }
         self.store.renew(stored.clone(), now.time);
         Ok(())

@@ -22,6 +22,9 @@ pub trait SecondTier: Send {
     /// Stores a response, in two parts; it takes the place of the one with the same variant, also where it is not stored.
     fn put(&mut self, key: &[u8], variant: u32, response: [Bytes; 2]);
 
+    /// Bytes of responses that are still to be written.
+    fn waiting(&self) -> u64;
+
     /// Removes all variants.
     fn remove(&mut self, key: &[u8]);
 
@@ -66,6 +69,18 @@ impl Cache {
 
     pub(crate) fn may_be_recalled(&mut self, key: &Key<'_>) -> bool {
         self.tier.as_mut().is_some_and(|tier| tier.request(&key.to_bytes()))
+    }
+
+    /// A renewed response goes there with the body that the store has: it keeps its room until it is written, also where the store lets it go meanwhile.
+    /// So that bodies under way have half of all room in any case, what finds more waiting is removed there, as where there is no place in the queue; or it
+    /// goes alone.
+    pub(crate) fn renew_in_tier(&mut self, stored: &Stored, now: Now) {
+        let waiting = self.tier.as_ref().map_or(0, |tier| tier.waiting());
+        if waiting == 0 || waiting + stored.body.len() as u64 <= self.budget.limit() / 2 {
+            self.put_in_tier(stored, now);
+        } else {
+            self.remove_variant_from_tier(stored);
+        }
     }
 
     pub(crate) fn put_in_tier(&mut self, stored: &Stored, now: Now) {

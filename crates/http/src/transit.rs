@@ -1,8 +1,8 @@
 //! A body under way: one writer, any number of readers, who get each byte as soon as it is there.
 //!
 //! While it is collected, everything stays and a reader may start anywhere. When it outgrows its limits, it becomes a window: what every
-//! reader has passed is let go, the writer waits for the slowest, and nobody may join any more. Wakers are how a reader says that it waits;
-//! who polls, and on what, is the host's affair.
+//! reader has passed is let go, the writer waits for the slowest, and nobody may join any more. The window is as wide as there is room; without any, the
+//! next piece comes when all have read the one before. Wakers are how a reader says that it waits; who polls, and on what, is the host's affair.
 
 use crate::{Reservation, limits};
 use bytes::Bytes;
@@ -20,7 +20,8 @@ struct State {
     bytes: Vec<u8>,
     /// Bytes let go in front of these.
     base: u64,
-    windowed: bool,
+    /// Bytes that may be ahead of the slowest reader, where it is a window.
+    window: Option<usize>,
     end: Option<End>,
     readers: Vec<Place>,
     /// Waits for room in the window.
@@ -74,23 +75,21 @@ impl Transit {
         }
     }
 
-    /// From now on, what every reader has passed is let go.
-    pub(crate) fn become_window(&self) {
+    /// From now on, what every reader has passed is let go, and no more than so many bytes are ahead of the slowest, or a piece.
+    pub(crate) fn become_window(&self, bytes: usize) {
         let mut state = self.lock();
-        state.windowed = true;
+        state.window = Some(bytes);
         state.trim();
     }
 
     /// Room in the window: true; nobody reads any more, so that nobody needs the rest: false.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let mut state = self.lock();
-        if !state.windowed {
-            return Poll::Ready(true);
-        }
+        let Some(window) = state.window else { return Poll::Ready(true) };
         if state.readers.iter().all(|place| matches!(place, Place::Free)) {
             return Poll::Ready(false);
         }
-        if state.bytes.len() < limits::WINDOW_BYTES {
+        if state.has_room(window) {
             return Poll::Ready(true);
         }
         state.writer = Some(cx.waker().clone());
@@ -107,7 +106,7 @@ impl Transit {
     pub(crate) fn finish(&self, mut room: Reservation) -> (Bytes, Bytes) {
         let mut state = self.lock();
         let (mut bytes, mut lent) = (Bytes::new(), Bytes::new());
-        if state.windowed {
+        if state.window.is_some() {
             state.end = Some(End::Passed);
         } else {
             let mut collected = std::mem::take(&mut state.bytes);
@@ -132,7 +131,7 @@ impl Transit {
     /// A reader of the bytes `first..end`, or from `first` to the end of all. `None` where `first` has gone by.
     pub(crate) fn reader(self: &Arc<Self>, first: u64, end: Option<u64>) -> Option<Reader> {
         let mut state = self.lock();
-        if state.windowed {
+        if state.window.is_some() {
             return None;
         }
         let place = Place::Taken { at: first, waker: None };
@@ -152,10 +151,12 @@ impl Transit {
 }
 
 impl State {
+    fn has_room(&self, window: usize) -> bool {
+        self.bytes.is_empty() || self.bytes.len() < window
+    }
+
     fn trim(&mut self) {
-        if !self.windowed || self.end.is_some() {
-            return;
-        }
+        let Some(window) = self.window.filter(|_| self.end.is_none()) else { return };
         let held_to = self.base + self.bytes.len() as u64;
         let slowest = self.readers.iter().filter_map(|place| match place {
             Place::Taken { at, .. } => Some(*at),
@@ -164,9 +165,9 @@ impl State {
         let slowest = slowest.min().unwrap_or(held_to).clamp(self.base, held_to);
         self.bytes.drain(..(slowest - self.base) as usize);
         self.base = slowest;
-        if self.bytes.len() < limits::WINDOW_BYTES {
+        if self.has_room(window) {
             // What was collected before may have been much larger.
-            self.bytes.shrink_to(limits::WINDOW_BYTES);
+            self.bytes.shrink_to(window);
             if let Some(writer) = self.writer.take() {
                 writer.wake();
             }
@@ -316,12 +317,15 @@ mod tests {
         let (mut fast, slow) = (transit.reader(0, None).unwrap(), transit.reader(0, None).unwrap());
         let chunk = [7; limits::PIECE_BYTES];
         transit.push(&chunk);
-        transit.become_window();
+        transit.become_window(0);
         assert!(transit.reader(0, None).is_none(), "nobody joins a window");
         let mut cx = Context::from_waker(Waker::noop());
+        assert_eq!(transit.poll_room(&mut cx), Poll::Pending, "a piece is ahead already");
+        transit.become_window(limits::WINDOW_BYTES);
         while transit.poll_room(&mut cx) == Poll::Ready(true) {
             transit.push(&chunk);
         }
+        assert_eq!(transit.held().0, limits::WINDOW_BYTES);
         while read(&mut fast).is_ready() {}
         assert_eq!(transit.poll_room(&mut cx), Poll::Pending, "the slow one holds it");
         drop(slow);

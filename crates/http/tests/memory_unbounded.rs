@@ -2,7 +2,7 @@
 
 mod stage;
 use http::{StatusCode, Version};
-use larder_http::{Completion, Fill, Refusal, Reply, ResponseHead};
+use larder_http::{Completion, Fill, Refusal, Reply, ResponseHead, limits};
 use stage::{Stage, get, headers};
 
 const PAGE: (&str, &str) = ("cache-control", "max-age=60");
@@ -80,8 +80,8 @@ fn what_the_policy_refuses_is_not_collected() {
 }
 
 /// A page whose length nobody knows begins.
-fn chunked(stage: &mut Stage) -> Box<Fill> {
-    let exchange = stage.open(&get("/"));
+fn chunked(stage: &mut Stage, target: &str) -> Box<Fill> {
+    let exchange = stage.open(&get(target));
     let head = ResponseHead {
         status: StatusCode::OK,
         version: Version::HTTP_11,
@@ -94,7 +94,7 @@ fn chunked(stage: &mut Stage) -> Box<Fill> {
 #[test]
 fn a_body_without_end_is_let_go_at_the_limit() {
     let mut stage = Stage::with(100_000, "lru");
-    let mut fill = chunked(&mut stage);
+    let mut fill = chunked(&mut stage, "/");
     let mut most = 0;
     for _ in 0..1000 {
         fill.push(&[7; 1000]);
@@ -109,7 +109,7 @@ fn a_body_without_end_is_let_go_at_the_limit() {
 #[test]
 fn what_was_collected_is_let_go_when_it_has_been_read() {
     let mut stage = Stage::with(100_000, "lru");
-    let mut fill = chunked(&mut stage);
+    let mut fill = chunked(&mut stage, "/");
     let mut reader = fill.reader().unwrap();
     for _ in 0..30 {
         fill.push(&[7; 1000]);
@@ -118,6 +118,43 @@ fn what_was_collected_is_let_go_when_it_has_been_read() {
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     while reader.poll_piece(&mut cx).is_ready() {}
     fill.push(&[7; 1000]);
+    assert_eq!(stage.cache.filling().bytes(), 0);
+}
+
+/// The fears: what passes by the store, read slowly by hundreds, is counted nowhere; or it keeps everything else from being stored.
+#[test]
+fn what_only_passes_is_counted_and_leaves_room() {
+    const CAPACITY: u64 = 16 << 20;
+    let mut config = stage::config(CAPACITY, "lru");
+    config.max_object = larder_units::ByteSize::from_bytes(100_000);
+    let mut stage = Stage::new();
+    stage.cache = larder_http::Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let piece = [7; limits::PIECE_BYTES];
+    let (mut passing, mut ahead, mut wide) = (Vec::new(), 0, 0);
+    for number in 0..100 {
+        let mut fill = chunked(&mut stage, &format!("/{number}"));
+        let mut reader = fill.reader().unwrap();
+        for _ in 0..3 {
+            fill.push(&piece);
+            while reader.poll_piece(&mut cx).is_ready() {}
+        }
+        // Now he stops.
+        let mut own = 0;
+        while fill.poll_room(&mut cx) == std::task::Poll::Ready(true) {
+            fill.push(&piece);
+            own += piece.len();
+        }
+        wide += usize::from(own == limits::WINDOW_BYTES);
+        assert!(own == limits::WINDOW_BYTES || own == piece.len(), "{own}");
+        ahead += own;
+        passing.push((fill, reader));
+    }
+    let (counted, limit) = (stage.cache.filling().bytes() as usize, stage.cache.filling_limit().bytes() as usize);
+    assert!(wide > 2 && counted == wide * limits::WINDOW_BYTES && counted <= limit / 2, "{wide}: {counted}");
+    assert_eq!(ahead - counted, (100 - wide) * piece.len());
+    assert_eq!(stage.ask(&get("/page"), 200, &[PAGE], &"x".repeat(90_000)).completion, Some(Completion::Stored));
+    drop(passing);
     assert_eq!(stage.cache.filling().bytes(), 0);
 }
 

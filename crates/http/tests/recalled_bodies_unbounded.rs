@@ -3,7 +3,7 @@
 mod stage;
 use bytes::Bytes;
 use http::Method;
-use larder_http::{Answer, Exchange, Purge, Recall, Recalled, SecondTier, Step};
+use larder_http::{Answer, Completion, Exchange, Purge, Recall, Recalled, Scope, SecondTier, Step};
 use larder_units::ByteSize;
 use stage::{Stage, get, request};
 use std::collections::HashMap;
@@ -22,6 +22,10 @@ impl SecondTier for Disk {
 
     fn put(&mut self, key: &[u8], _variant: u32, response: [Bytes; 2]) {
         self.0.lock().unwrap().insert(key.into(), response.concat().into());
+    }
+
+    fn waiting(&self) -> u64 {
+        0
     }
 
     fn remove(&mut self, key: &[u8]) {
@@ -53,6 +57,68 @@ fn recall(stage: &mut Stage, disk: &Disk, target: &str) -> Option<Answer> {
         Recall::Answer(answer) => Some(answer),
         other => panic!("{other:?}"),
     }
+}
+
+/// A disk that has not written anything yet.
+#[derive(Clone, Default)]
+struct Queue(Arc<Mutex<Vec<[Bytes; 2]>>>);
+
+impl SecondTier for Queue {
+    fn request(&mut self, _key: &[u8]) -> bool {
+        false
+    }
+
+    fn put(&mut self, _key: &[u8], _variant: u32, response: [Bytes; 2]) {
+        self.0.lock().unwrap().push(response);
+    }
+
+    fn waiting(&self) -> u64 {
+        self.0.lock().unwrap().iter().flatten().map(|part| part.len() as u64).sum()
+    }
+
+    fn remove(&mut self, _key: &[u8]) {}
+
+    fn remove_variant(&mut self, _key: &[u8], _variant: u32) {
+        self.put(b"", 0, [Bytes::new(), Bytes::new()]);
+    }
+
+    fn purge(&mut self, _purge: &Purge) {}
+
+    fn is_current(&self, _key: &[u8], _position: u64) -> bool {
+        false
+    }
+}
+
+/// The fear: what is renewed waits for a slow disk with the room of bodies under way, and a small cache stores nothing until it is written.
+#[test]
+fn what_waits_for_the_disk_keeps_others_from_being_stored() {
+    let mut stage = Stage::with(1 << 20, "lru");
+    let queue = Queue::default();
+    stage.cache.set_tier(Box::new(queue.clone()), ByteSize::from_bytes(1 << 20));
+    let (body, half) = ("x".repeat(30_000), stage.cache.filling_limit().bytes() / 2);
+    let fields: stage::Fields<'_> = &[MAX_AGE[0], ("etag", "\"1\"")];
+    for number in 0..10 {
+        stage.ask(&get(&format!("/{number}")), 200, fields, &body);
+    }
+    // All of that is written.
+    assert_eq!(std::mem::take(&mut *queue.0.lock().unwrap()).len(), 10);
+    stage.wait(601);
+    for number in 0..10 {
+        let seen = stage.ask(&get(&format!("/{number}")), 304, fields, "");
+        assert_eq!((seen.status, seen.body.len()), (200, 30_000));
+    }
+    let waiting = queue.0.lock().unwrap().clone();
+    let written: Vec<usize> = waiting.iter().map(|[_, body]| body.len()).collect();
+    assert_eq!(written, [30_000, 30_000, 0, 0, 0, 0, 0, 0, 0, 0], "two are renewed there, the others removed");
+    let everything = Purge { scope: Scope::Everything, soft: false };
+    assert_eq!(stage.cache.purge(&everything, 0, stage.now).objects, 10);
+    assert_eq!(stage.cache.filling().bytes(), 60_000, "which is below {half}");
+    stage.wait(1);
+    let stored = Some(Completion::Stored);
+    assert_eq!(stage.ask(&get("/new"), 200, fields, &"y".repeat(half as usize - 20_000)).completion, stored);
+    drop(waiting);
+    queue.0.lock().unwrap().clear();
+    assert_eq!(stage.cache.filling().bytes(), 0);
 }
 
 #[test]

@@ -226,29 +226,56 @@ fn who_boards_late_gets_nothing_stale_and_the_true_age() {
     }
 }
 
-/// The fears: fifty caches in front of one ask it for one page, and the origin is asked fifty times; or a request that has come back in a circle waits
-/// for itself.
+/// A cache of our name, and not the others.
+fn cache_number(number: u8) -> Stage {
+    let mut config = stage::config(1 << 20, "lru");
+    config.hash_key = [number; 16];
+    Stage { cache: Cache::new(&config, &Streams::new(1)).unwrap(), ..Stage::new() }
+}
+
+/// The same request as the next cache gets it.
+fn passed(exchange: &Exchange) -> Request {
+    Request { headers: exchange.upstream_headers(), ..get("/") }
+}
+
+/// The fear: fifty caches in front of one ask it for one page, and the origin is asked fifty times.
 #[test]
-fn requests_of_other_caches_of_our_name_follow_and_our_own_do_not() {
-    let mut stage = Stage::new();
-    let passed = |exchange: &Exchange| {
-        let by = exchange.upstream_headers();
-        Request {
-            headers: ["via", "cdn-loop"].map(|name| (name.parse().unwrap(), by[name].clone())).into_iter().collect(),
-            ..get("/")
+fn requests_of_other_caches_of_our_name_follow_each_other() {
+    let mut stage = cache_number(0);
+    // A client of its own has asked first. It does not wait for them, nor they for it.
+    let _leader = stage.open(&get("/"));
+    let [first, second] = [1, 2].map(|number| passed(&cache_number(number).open(&get("/"))));
+    let foremost = stage.open(&first);
+    let _followers = [follow(&mut stage, &second), follow(&mut stage, &get("/").with("via", "1.1 larder"))];
+    let mut client = follow(&mut stage, &get("/"));
+    let _reply = stage.cache.on_response(foremost, head(200, &[PAGE, ("content-length", "1")]), stage.now);
+    assert!(matches!(ready(&mut client, &get("/")), Boarding::Stream { .. }));
+    // What is coming can be shared with everybody.
+    let _further = follow(&mut stage, &second.with("cdn-loop", "larder").with("cdn-loop", "larder"));
+}
+
+/// The fears: a request that has come back waits for itself; or two caches that are each other's origin, in whatever row, wait for each other.
+#[test]
+fn nobody_waits_in_a_circle() {
+    for caches in 2..5 {
+        let mut row: Vec<Stage> = (0..caches).map(cache_number).collect();
+        let own: Vec<_> = row.iter().map(|stage| stage.cache.passage()).collect();
+        let mut under_way: Vec<_> = row.iter_mut().map(|stage| stage.open(&get("/"))).collect();
+        let mut asked: Vec<Request> = under_way.iter().map(|exchange| passed(exchange)).collect();
+        for round in 0..caches {
+            // Each gets what the one before it has sent.
+            asked.rotate_right(1);
+            for ((stage, own), request) in row.iter_mut().zip(&own).zip(&mut asked) {
+                let is_back = own.is_in(&request.headers);
+                assert_eq!(is_back, round + 1 == caches, "round {round} of {caches}");
+                if !is_back {
+                    let exchange = stage.open(request);
+                    *request = passed(&exchange);
+                    under_way.push(exchange);
+                }
+            }
         }
-    };
-    let leader = stage.open(&get("/"));
-    let own = passed(&leader);
-    let another = {
-        let mut config = stage::config(1 << 20, "lru");
-        config.hash_key = [8; 16];
-        let mut edge = Stage { cache: Cache::new(&config, &Streams::new(1)).unwrap(), ..Stage::new() };
-        passed(&edge.open(&get("/")))
-    };
-    let _follower = follow(&mut stage, &another);
-    assert!(is_forwarded(&mut stage, &own));
-    assert!(is_forwarded(&mut stage, &get("/").with("via", "1.1 larder")), "by one that does not say which it is");
+    }
 }
 
 /// The fear: a reload is answered with what was asked for before it (RFC 9111 §5.2.1.4).

@@ -160,25 +160,29 @@ pub struct LpHeader {
 }
 
 impl Default for LpHeader {
+    #[inline]
     fn default() -> Self {
-        LpHeader {
-            pit_token: None,
-            nack: None,
-            congestion_mark: None,
-            incoming_face: None,
-            next_hop_face: None,
-            no_cache: false,
-            non_discovery: false,
-            interest_rate: None,
-            path: None,
-            sequence: None,
-            frag_index: 0,
-            frag_count: 1,
-        }
+        LpHeader::EMPTY
     }
 }
 
 impl LpHeader {
+    /// The header of a bare packet.
+    pub const EMPTY: LpHeader = LpHeader {
+        pit_token: None,
+        nack: None,
+        congestion_mark: None,
+        incoming_face: None,
+        next_hop_face: None,
+        no_cache: false,
+        non_discovery: false,
+        interest_rate: None,
+        path: None,
+        sequence: None,
+        frag_index: 0,
+        frag_count: 1,
+    };
+
     /// Whether there is no field: the packet can go bare.
     pub fn is_empty(&self) -> bool {
         // Every packet that is sent is asked this: without a branch a field. No field may be left out, or it would not be sent.

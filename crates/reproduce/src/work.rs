@@ -9,6 +9,8 @@ use std::time::Duration;
 pub trait Watch: Sync {
     /// An experiment begins that is about `units` of work.
     fn begin(&self, what: &str, units: u64);
+    /// What of it runs now.
+    fn now(&self, _part: &str) {}
     /// So much of it has been done.
     fn advance(&self, units: u64);
     /// Something was left out, and why: one line.

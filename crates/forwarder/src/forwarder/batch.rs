@@ -45,7 +45,7 @@ impl Forwarder {
         let lengths = self.prefix_lengths();
         for batch in batch.chunks_mut(FRAMES) {
             prefixes.clear();
-            let mut ahead = [const { None }; FRAMES];
+            let mut ahead: [Option<Ahead<'_>>; FRAMES] = std::array::from_fn(|_| None);
             for (place, Received { face, frame }) in ahead.iter_mut().zip(batch) {
                 let frame = Frame::read(&self.hasher, self.max_packet_bytes, *face, frame);
                 let known = place.insert(Ahead { frame, stored: None, prefixes: 0..0 });

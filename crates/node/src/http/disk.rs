@@ -50,6 +50,10 @@ impl SecondTier for Tier {
         self.0.with(|log, now| log.put(key, variant, response, now));
     }
 
+    fn waiting(&self) -> u64 {
+        self.0.with(|log, _| log.queued_bytes() as u64)
+    }
+
     fn remove(&mut self, key: &[u8]) {
         self.0.with(|log, now| log.remove(key, now));
     }

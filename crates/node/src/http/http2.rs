@@ -2,6 +2,7 @@
 
 use super::limits;
 use super::listen::said;
+use super::patience::Crowd;
 use super::streams::{Streams, Watched};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http2;
@@ -17,14 +18,14 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// Many requests at once, bounded in number and in what they hold, until the client goes, is quiet for so long, takes nothing of a response, or the
 /// server stops.
 pub(super) async fn http2<S, B>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     service: S,
-    quiet: Duration,
+    (quiet, crowd): (Duration, &Crowd),
     mut stop: watch::Receiver<()>,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>>,
@@ -48,12 +49,22 @@ pub(super) async fn http2<S, B>(
         .serve_connection(TokioIo::new(gathered.clone()), Watched::new(service, &streams));
     let mut connection = std::pin::pin!(connection);
     let over = async {
+        let (mut refused, mut crowded) = (crowd.refused(), None::<Instant>);
         loop {
             tokio::time::sleep(limits::STREAMS_LOOK).await;
+            let before = std::mem::replace(&mut refused, crowd.refused());
+            if refused > before {
+                crowded = Some(Instant::now());
+            }
             if streams.are_quiet(quiet) {
                 break Over::Quiet;
             }
             if streams.are_stalled(limits::STREAM_STALL) {
+                break Over::Stalled;
+            }
+            let is_crowded = crowded.is_some_and(|at| at.elapsed() < limits::SLOW);
+            if is_crowded && streams.are_slow(limits::SLOW_BYTES, limits::SLOW) {
+                crowd.leave();
                 break Over::Stalled;
             }
         }
@@ -64,7 +75,7 @@ pub(super) async fn http2<S, B>(
         _ = stop.changed() => Over::Stopped,
     };
     match over {
-        Over::Stalled => tracing::debug!("a stream's client takes nothing"),
+        Over::Stalled => tracing::debug!("a stream's client takes nothing, or too little"),
         Over::Quiet | Over::Stopped => {
             connection.as_mut().graceful_shutdown();
             // It waits for the client's answer, which may not come.
@@ -167,7 +178,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::io::{AsyncWriteExt, DuplexStream};
     use tokio::task::JoinHandle;
-    use tokio::time::{Instant, sleep};
+    use tokio::time::sleep;
 
     const QUIET: Duration = Duration::from_secs(60);
 
@@ -182,7 +193,8 @@ mod tests {
             let body = Full::new(Bytes::from(vec![7; bytes]));
             Box::pin(async move { Ok::<_, Infallible>(Response::new(body)) })
         });
-        (far, tokio::spawn(http2(near, service, QUIET, stop)), asked, stopping)
+        let serving = async move { http2(near, service, (QUIET, &Crowd::default()), stop).await };
+        (far, tokio::spawn(serving), asked, stopping)
     }
 
     async fn client(stream: DuplexStream) -> SendRequest<Empty<Bytes>> {

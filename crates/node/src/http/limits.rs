@@ -30,6 +30,13 @@ pub const PLAIN_MISSES: u32 = 8;
 /// A client that takes nothing of its response for so long is given up: it holds the object, and perhaps a connection of the origin.
 pub const WRITE_STALL: Duration = Duration::from_secs(30);
 
+/// While bodies find no room in the cache, since clients are still being sent others, a client must take [`SLOW_BYTES`] in each so long that is spent
+/// waiting for it: a bad line's 140 kbit/s. A small page is through before that,
+pub const SLOW: Duration = Duration::from_secs(60);
+
+/// and who holds 16 MiB (the room of a cache of 64) has to take them within a quarter of an hour.
+pub const SLOW_BYTES: u64 = 1 << 20;
+
 /// Clients have this long for the handshake of TLS: three round trips of the slowest network, and little to hold meanwhile.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
 
@@ -137,8 +144,8 @@ pub const STOP_NOTICE: Duration = Duration::from_millis(500);
 /// Between two lines in the log about connections that cannot be accepted: out of descriptors, it would be twenty a second.
 pub const ACCEPT_WARNING: Duration = Duration::from_secs(1);
 
-/// This many times our own name in `Via` or `CDN-Loop` means that the request goes round in a circle. A chain of so many caches is not built; each
-/// round costs a connection on both sides.
+/// This many times our own name in `Via` or `CDN-Loop` means that the request goes round in a circle, also where nothing says that it was this very
+/// cache. A chain of so many caches is not built; each round costs a connection on both sides.
 pub const OWN_VIA: usize = 8;
 
 /// After an error of accept (usually: out of descriptors), wait so long before the next.

@@ -5,6 +5,7 @@ use super::exchanges::{Counted, Exchanges};
 use super::http2::http2;
 use super::interim::Interims;
 use super::limits;
+use super::patience::{Crowd, Patient};
 use super::plain::PlainHits;
 use super::tls::{self, Identity};
 use hyper::body::{Body, Incoming};
@@ -13,18 +14,15 @@ use hyper::service::Service;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use rustls::ServerConfig;
-use std::cell::RefCell;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
-use tokio::time::{Instant, Sleep, timeout};
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 
 /// Listens on `address`; `setting` names it in the error.
@@ -71,11 +69,17 @@ pub(super) struct Bounds {
     places: Arc<Semaphore>,
     /// Time for a header block, from the end of the response before.
     header_read: Duration,
+    /// For whom slow ones are left.
+    crowd: Arc<Crowd>,
 }
 
 impl Bounds {
     pub(super) fn new(connections: usize, header_read: Duration) -> Bounds {
-        Bounds { places: Arc::new(Semaphore::new(connections)), header_read }
+        Bounds { places: Arc::new(Semaphore::new(connections)), header_read, crowd: Arc::default() }
+    }
+
+    pub(super) fn with_crowd(self, crowd: &Arc<Crowd>) -> Bounds {
+        Bounds { crowd: Arc::clone(crowd), ..self }
     }
 }
 
@@ -179,6 +183,7 @@ where
                 let service = service(Client { address, is_secure, interims: interims.clone() });
                 let identity = door.identity.as_ref().map(|identity| identity.current());
                 let before = Before { interims, plain: door.plain.clone(), header_read: bounds.header_read };
+                let stream = Patient::new(stream, &bounds.crowd);
                 let connection = connect((stream, before), identity, service, stop.clone());
                 tokio::spawn(async move {
                     connection.await;
@@ -219,7 +224,7 @@ impl Failing {
 
 /// One connection, from its first to its last request.
 async fn connect<S, B>(
-    (stream, before): (TcpStream, Before),
+    (stream, before): (Patient<TcpStream>, Before),
     identity: Option<Arc<ServerConfig>>,
     service: S,
     mut stop: watch::Receiver<()>,
@@ -231,8 +236,8 @@ async fn connect<S, B>(
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let stream = Patient { stream, stalled: None };
     let Some(identity) = identity else { return http1((stream, before), service, stop).await };
+    let crowd = Arc::clone(stream.crowd());
     let handshake = timeout(limits::HANDSHAKE, TlsAcceptor::from(identity).accept(stream));
     let stream = tokio::select! {
         shaken = handshake => match shaken {
@@ -243,7 +248,7 @@ async fn connect<S, B>(
         _ = stop.changed() => return,
     };
     match stream.get_ref().1.alpn_protocol() {
-        Some(tls::H2) => Box::pin(http2(stream, service, before.header_read, stop)).await,
+        Some(tls::H2) => Box::pin(http2(stream, service, (before.header_read, &crowd), stop)).await,
         _ => Box::pin(http1((stream, before), service, stop)).await,
     }
 }
@@ -284,75 +289,9 @@ pub(super) fn said<E: std::fmt::Display>(ended: Result<(), E>) {
     }
 }
 
-thread_local! {
-    /// Where small pieces are put together, so that they are one piece for the kernel.
-    static JOINED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A stream whose writes fail after [`limits::WRITE_STALL`] without progress.
-struct Patient<S> {
-    stream: S,
-    /// Runs while a write waits.
-    stalled: Option<Pin<Box<Sleep>>>,
-}
-
-impl<S> Patient<S> {
-    fn patiently<T>(&mut self, cx: &mut Context<'_>, write: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if write.is_ready() {
-            self.stalled = None;
-            return write;
-        }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(limits::WRITE_STALL)));
-        ready!(stalled.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")))
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let write = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.patiently(cx, write)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let write = match slices.iter().map(|slice| slice.len()).sum::<usize>() <= limits::JOINED_BYTES {
-            true => JOINED.with_borrow_mut(|joined| {
-                joined.clear();
-                slices.iter().for_each(|slice| joined.extend_from_slice(slice));
-                Pin::new(&mut self.stream).poll_write(cx, joined)
-            }),
-            false => Pin::new(&mut self.stream).poll_write_vectored(cx, slices),
-        };
-        self.patiently(cx, write)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::time::sleep;
 
     /// The fear: out of descriptors, the disk fills with the log of it.
@@ -365,26 +304,5 @@ mod tests {
             sleep(limits::ACCEPT_PAUSE).await;
         }
         assert_eq!(said, [1, 20, 20, 20, 20], "the first at once, then the number of a second");
-    }
-
-    /// The fear: a client that reads nothing keeps its object and its place for ever.
-    #[tokio::test(start_paused = true)]
-    async fn a_write_that_stalls_fails_and_one_that_crawls_does_not() {
-        let (near, mut far) = tokio::io::duplex(100);
-        let mut near = Patient { stream: near, stalled: None };
-        let crawling = tokio::spawn(async move {
-            let mut buffer = [0; 100];
-            for _ in 0..5 {
-                sleep(limits::WRITE_STALL * 9 / 10).await;
-                far.read_exact(&mut buffer).await.unwrap();
-            }
-            far
-        });
-        near.write_all(&[1; 600]).await.unwrap();
-        let _far = crawling.await.unwrap();
-        let start = Instant::now();
-        let error = near.write_all(&[1; 1]).await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert_eq!(start.elapsed().as_secs(), limits::WRITE_STALL.as_secs());
     }
 }

@@ -19,7 +19,7 @@
 //! frameworks take for the target are removed (a list in `errand.rs`): they are not part of the key, so what they select must not be
 //! stored under it.
 //!
-//! A request that has our name eight times in `Via` or `CDN-Loop` goes round in a circle and gets 508 (`round_trip.rs`); `Max-Forwards` of OPTIONS and
+//! A request that comes back to this cache, by `CDN-Loop`, or has our name eight times there or in `Via`, goes round in a circle and gets 508 (`round_trip.rs`); `Max-Forwards` of OPTIONS and
 //! TRACE is counted (`max_forwards.rs`).
 //!
 //! # What is missing
@@ -43,6 +43,7 @@ mod max_forwards;
 mod named;
 mod origin;
 mod origin_server;
+mod patience;
 mod plain;
 mod proxy;
 mod purge;
@@ -229,7 +230,7 @@ impl Http {
             tls_identity = identity;
         }
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
-        let bounds = listen::Bounds::new(limits::CONNECTIONS, limits::HEADER_READ);
+        let bounds = listen::Bounds::new(limits::CONNECTIONS, limits::HEADER_READ).with_crowd(proxy.crowd());
         let on_end = Arc::new(Mutex::new(Some(on_end)));
         let (mut stops, mut running) = (Vec::new(), Vec::new());
         for number in 0..request_threads(config.threads) {

@@ -5,6 +5,7 @@ use super::body::{Collecting, OriginBody, Outgoing, Timed, Upload};
 use super::disk::{self, HttpDisk};
 use super::errand::{Errand, introduce};
 use super::limits;
+use super::patience::Crowd;
 use super::upstream::Origins;
 use ::http::header::{CONNECTION, CONTENT_LENGTH};
 use ::http::request::Parts;
@@ -12,7 +13,7 @@ use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{
-    Answer, Assembled, Assembly, Boarding, Budget, Cache, Completion, Exchange, Fill, Follower, Now, Piece,
+    Answer, Assembled, Assembly, Boarding, Budget, Cache, Completion, Exchange, Fill, Follower, Now, Passage, Piece,
     PlainRequest, Purge, Recall, Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
 };
 use larder_units::Time;
@@ -33,6 +34,10 @@ pub(super) struct Proxy {
     disk: Option<HttpDisk>,
     /// For what is recalled from it.
     budget: Budget,
+    /// Who needs room for a body.
+    crowd: Arc<Crowd>,
+    /// What this cache says of itself on requests to the origin.
+    passage: Passage,
     /// Places for [`limits::UNDER_WAY`].
     under_way: Arc<Semaphore>,
     /// Places for [`limits::BACKGROUND`].
@@ -52,18 +57,28 @@ struct State {
 
 impl Proxy {
     pub(super) fn new(cache: Cache, origins: Origins, disk: Option<HttpDisk>) -> Proxy {
-        let budget = cache.budget();
+        let (budget, passage) = (cache.budget(), cache.passage());
         let state = Mutex::new(State { cache, since_job_check: 0, job_running: false });
         Proxy {
             state,
             origins: Mutex::new(Arc::new(origins)),
             disk,
+            crowd: Crowd::of(budget.clone()),
             budget,
+            passage,
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
             started: Instant::now(),
             circle_logged: AtomicBool::new(false),
         }
+    }
+
+    pub(super) fn crowd(&self) -> &Arc<Crowd> {
+        &self.crowd
+    }
+
+    pub(super) fn passage(&self) -> &Passage {
+        &self.passage
     }
 
     pub(super) fn origins(&self) -> Arc<Origins> {
@@ -214,7 +229,7 @@ impl Proxy {
         }
     }
 
-    /// A request that has come round too often is not sent round again; one line says so, since the others would all be the same.
+    /// A request that has come round is not sent round again; one line says so, since the others would all be the same.
     pub(super) fn refuse_circle(&self, exchange: &Exchange) -> Response<Outgoing> {
         if !self.circle_logged.swap(true, Ordering::Relaxed) {
             let host = exchange.authority();

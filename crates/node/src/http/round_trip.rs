@@ -3,6 +3,7 @@
 use super::limits;
 use ::http::HeaderMap;
 use ::http::uri::Uri;
+use larder_http::Passage;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Whether `origin` names the listener at `local`, as far as can be told without asking a resolver or the interfaces: the same port, and
@@ -36,13 +37,16 @@ fn connected(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether our own name stands in `Via` (RFC 9110 §7.6.3) or `CDN-Loop` (RFC 8586) too often. Once is no circle: caches may stand in a row, all of the same name.
-pub(super) fn goes_round(headers: &HeaderMap) -> bool {
-    larder_http::times_passed(headers) >= limits::OWN_VIA
+/// Whether the request has passed this very cache before (RFC 8586 §2), or our name stands in `Via` (RFC 9110 §7.6.3) or `CDN-Loop` too often, where somebody
+/// takes away which of that name it was. The name once is no circle: caches may stand in a row.
+pub(super) fn goes_round(own: &Passage, headers: &HeaderMap) -> bool {
+    let passed = larder_http::times_passed(headers);
+    passed >= limits::OWN_VIA || passed > 0 && own.is_in(headers)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::proxy::Proxy;
     use super::*;
     use ::http::HeaderValue;
     use ::http::header::VIA;
@@ -89,13 +93,14 @@ mod tests {
                 headers
             })
         };
-        assert!(!goes_round(&HeaderMap::new()));
-        assert!(!goes_round(&via(&["1.1 larder"; 7])));
-        assert!(goes_round(&via(&["1.1 larder"; 8])));
-        assert!(goes_round(&via(&[
+        let goes_round = |headers| goes_round(Proxy::generated().passage(), &headers);
+        assert!(!goes_round(HeaderMap::new()));
+        assert!(!goes_round(via(&["1.1 larder"; 7])));
+        assert!(goes_round(via(&["1.1 larder"; 8])));
+        assert!(goes_round(via(&[
             "1.1 larder, 1.0  larder (a), HTTP/1.1\tlarder,1.1 larder",
             "1.1 larder,,1.1 larder, 2 larder, 1.1 larder"
         ])));
-        assert!(!goes_round(&via(&["1.1 other, larder 1.1, 1.1 larder2, larder"; 20])));
+        assert!(!goes_round(via(&["1.1 other, larder 1.1, 1.1 larder2, larder"; 20])));
     }
 }

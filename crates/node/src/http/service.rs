@@ -79,7 +79,7 @@ impl Service {
         let Ok(host) = HeaderValue::from_str(larder_http::keyed_authority(scheme, authority).as_ref()) else {
             return Responding::Now(Some(refuse("the host has odd characters")));
         };
-        let goes_round = round_trip::goes_round(&parts.headers);
+        let goes_round = round_trip::goes_round(self.proxy.passage(), &parts.headers);
         // RFC 9110 §10.1.1: of HTTP/1.0 it MUST be ignored; for HTTP/2, hyper asks for no body.
         let is_current = parts.version == Version::HTTP_11;
         let expects = parts.headers.remove(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE));
@@ -88,7 +88,7 @@ impl Service {
         let errand = Errand { parts, peer: self.peer.clone(), scheme, host, expects: is_current && expects, interims };
         match step {
             Step::Answer(answer) => Responding::Now(Some(sent(answer))),
-            Step::Assemble(_) if goes_round => {
+            Step::Assemble(_) | Step::Follow(_) if goes_round => {
                 let text = "larder: the request goes round in a circle\n";
                 Responding::Now(Some(plain_error(StatusCode::LOOP_DETECTED, text)))
             }

@@ -39,6 +39,7 @@ impl StatusSource for CacheSource {
             self.proxy.origins().servers().into_iter().map(|(server, usable)| (server, json!(usable))).collect();
         let refused = |counts: [u64; Refusal::ALL.len()]| table(Refusal::ALL.map(Refusal::name), counts);
         let disk = self.proxy.disk().map(|disk| disk::status(&disk.figures()));
+        let slow_clients = self.proxy.crowd().left();
         self.proxy.read(|cache| {
             let counters = cache.counters();
             let engine = cache.engine();
@@ -73,6 +74,7 @@ impl StatusSource for CacheSource {
                 "invalidated": counters.invalidated,
                 "purged": counters.purged,
                 "origin_failures": counters.upstream_failures,
+                "slow_clients": slow_clients,
                 "disk": disk,
             })
         })
@@ -106,6 +108,8 @@ impl StatusSource for CacheSource {
             "Requests that the origin did not answer",
             counters.upstream_failures,
         );
+        let slow = self.proxy.crowd().left();
+        metrics.counter("larder_http_slow_clients", "Connections ended so that bodies can be stored", slow);
         metrics.gauge("larder_http_used_bytes", "Bytes stored, with headers and structures", used as f64);
         metrics.gauge("larder_http_capacity_bytes", "Bytes that may be stored", capacity as f64);
         metrics.gauge("larder_http_objects", "Responses stored now", objects as f64);

@@ -1,8 +1,8 @@
 //! What the streams of one HTTP/2 connection do, so that one on which nothing happens, or whose client takes nothing of a response, is closed.
 //!
 //! hyper has no such deadlines: a client may keep its connection open by pings alone, or ask for large objects and grant them no window, and
-//! they stay in memory. So responses' bodies are handed to hyper in [`Piece`]s that note when something of them was last sent: the transport
-//! alone (`listen.rs`) cannot tell, since other streams go on.
+//! they stay in memory. So responses' bodies are handed to hyper in [`Piece`]s that note when something of them was last sent, and how much was: the
+//! transport alone (`patience.rs`) cannot tell, since other streams go on.
 
 use bytes::Buf;
 use hyper::body::{Body, Frame, SizeHint};
@@ -23,8 +23,14 @@ pub(super) struct Streams {
     busy: AtomicUsize,
     /// Milliseconds since `begun` at which the last of them ended.
     quiet_since: AtomicU64,
-    /// When something of it was last sent, in the same milliseconds, a piece.
-    pieces: Mutex<Vec<Weak<AtomicU64>>>,
+    pieces: Mutex<Vec<Weak<Sent>>>,
+}
+
+/// What was sent of a piece. Times are milliseconds since the connection began.
+struct Sent {
+    begun: u64,
+    last: AtomicU64,
+    bytes: AtomicU64,
 }
 
 impl Streams {
@@ -44,7 +50,17 @@ impl Streams {
 
     /// The client has taken nothing of some piece for so long.
     pub(super) fn are_stalled(&self, since: Duration) -> bool {
-        self.pieces().iter().filter_map(Weak::upgrade).any(|touched| self.is_older(&touched, since))
+        self.pieces().iter().filter_map(Weak::upgrade).any(|sent| self.is_older(&sent.last, since))
+    }
+
+    /// Some piece has been sent for longer than `time`, at less than `bytes` in each such time.
+    pub(super) fn are_slow(&self, bytes: u64, time: Duration) -> bool {
+        let (now, time) = (self.milliseconds(), time.as_millis() as u64);
+        let is_slow = |sent: Arc<Sent>| {
+            let took = now.saturating_sub(sent.begun);
+            took >= time && sent.bytes.load(Ordering::Relaxed).saturating_mul(time) < bytes.saturating_mul(took)
+        };
+        self.pieces().iter().filter_map(Weak::upgrade).any(is_slow)
     }
 
     fn is_older(&self, milliseconds: &AtomicU64, than: Duration) -> bool {
@@ -56,19 +72,20 @@ impl Streams {
         self.begun.elapsed().as_millis() as u64
     }
 
-    fn pieces(&self) -> MutexGuard<'_, Vec<Weak<AtomicU64>>> {
+    fn pieces(&self) -> MutexGuard<'_, Vec<Weak<Sent>>> {
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn watch(&self) -> Arc<AtomicU64> {
-        let touched = Arc::new(AtomicU64::new(self.milliseconds()));
+    fn watch(&self) -> Arc<Sent> {
+        let now = self.milliseconds();
+        let sent = Arc::new(Sent { begun: now, last: AtomicU64::new(now), bytes: AtomicU64::new(0) });
         let mut pieces = self.pieces();
         // Those that were sent make room: there are never more than twice as many as live, or a few.
         if pieces.len() == pieces.capacity() {
             pieces.retain(|piece| piece.strong_count() > 0);
         }
-        pieces.push(Arc::downgrade(&touched));
-        touched
+        pieces.push(Arc::downgrade(&sent));
+        sent
     }
 }
 
@@ -165,8 +182,8 @@ impl<B: Body + Unpin> Body for WatchedBody<B> {
 /// Data of a body, until it is sent or given up.
 pub(super) struct Piece<D> {
     data: D,
-    /// What it keeps busy, and when something of it was last sent.
-    watch: Option<(Arc<Busy>, Arc<AtomicU64>)>,
+    /// What it keeps busy, and what was sent of it.
+    watch: Option<(Arc<Busy>, Arc<Sent>)>,
 }
 
 impl<D: Buf> Buf for Piece<D> {
@@ -183,8 +200,9 @@ impl<D: Buf> Buf for Piece<D> {
     }
 
     fn advance(&mut self, bytes: usize) {
-        if let Some((busy, touched)) = &self.watch {
-            touched.store(busy.0.milliseconds(), Ordering::Relaxed);
+        if let Some((busy, sent)) = &self.watch {
+            sent.last.store(busy.0.milliseconds(), Ordering::Relaxed);
+            sent.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         }
         self.data.advance(bytes);
     }
@@ -203,8 +221,8 @@ mod tests {
         let streams = Streams::new();
         let busy = Arc::new(Busy::new(&streams));
         for _ in 0..10_000 {
-            let touched = streams.watch();
-            drop(Piece { data: Bytes::from_static(b"x"), watch: Some((Arc::clone(&busy), touched)) });
+            let sent = streams.watch();
+            drop(Piece { data: Bytes::from_static(b"x"), watch: Some((Arc::clone(&busy), sent)) });
         }
         assert!(streams.pieces().len() <= 8, "{}", streams.pieces().len());
         let mut piece = Piece { data: Bytes::from_static(b"abcdef"), watch: Some((busy, streams.watch())) };
@@ -219,5 +237,22 @@ mod tests {
         assert!(!streams.are_stalled(LONG) && !streams.are_quiet(LONG));
         advance(LONG).await;
         assert!(streams.are_quiet(LONG));
+    }
+    /// The fear: a client takes one stream's response quickly and the others' a byte now and then, and holds a hundred objects.
+    #[tokio::test(start_paused = true)]
+    async fn a_piece_of_which_little_is_sent_is_slow() {
+        const TIME: Duration = Duration::from_secs(10);
+        let streams = Streams::new();
+        let busy = Arc::new(Busy::new(&streams));
+        let [mut quick, mut slow] = [0, 1]
+            .map(|_| Piece { data: Bytes::from_static(&[0; 1000]), watch: Some((Arc::clone(&busy), streams.watch())) });
+        for second in 1..=30 {
+            advance(TIME / 10).await;
+            quick.advance(10);
+            slow.advance(9);
+            assert_eq!(streams.are_slow(100, TIME), second >= 10);
+        }
+        drop(slow);
+        assert!(!streams.are_slow(100, TIME));
     }
 }

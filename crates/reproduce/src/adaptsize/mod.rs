@@ -31,6 +31,6 @@ pub(crate) const PAPER: Paper = Paper {
         ("public", public::run),
     ],
     testbed: testbed::EXPERIMENTS,
-    minutes: &[],
+    minutes: testbed::MINUTES,
     builds_networks: false,
 };

@@ -116,6 +116,7 @@ fn compare(
         watch.begin(id, (tuners.len() * traffic.accesses.len()) as u64);
         let served = tuners.into_iter().map(|policy| {
             let Sweep { capacity, connections, .. } = *sweep;
+            watch.now(&format!("{id}: {policy}"));
             let run = Run { system: System::Larder(policy), traffic: &traffic, capacity, connections, parts: PARTS };
             serve(&run, request, watch)
         });

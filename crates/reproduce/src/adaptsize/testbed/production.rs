@@ -218,6 +218,7 @@ impl<'a> Bench<'a> {
         let what = format!("{}, {}", self.name, ByteSize::from_bytes(capacity));
         self.watch.begin(&what, (systems.len() * self.traffic.accesses.len()) as u64);
         let serve_one = |system: &System| {
+            self.watch.now(&format!("{what}: {}", system.name()));
             let connections = self.sweep.connections;
             let run = Run { system: system.clone(), traffic: &self.traffic, capacity, connections, parts: PARTS };
             serve(&run, self.request, self.watch)

@@ -86,11 +86,13 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let mut found = Found::default();
     for half in [Half::Hits, Half::Misses] {
         for &connections in &sweep.connections {
+            watch.now(&format!("throughput: {} hits, {connections} connections", half.says()));
             let key = format!("adaptsize, testbed: {half:?}, {connections} connections, {sweep:?}");
             let spent = request.rows.get_or(&key, || bench.measure(half, connections, watch))?;
             found.add(half, connections, &spent);
         }
     }
+    watch.now(&format!("throughput: {} connections", sweep.most_connections));
     let many = bench.hits(sweep.most_connections, LRU, sweep.most_connections as u64 * 20)?;
     section.condition(
         &format!("{} connections, hits", sweep.most_connections),
