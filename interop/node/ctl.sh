@@ -27,7 +27,7 @@ for ((i = 0; i < 50; i++)); do
 done
 cmp "$work/file" "$work/copy" || { cat "$work/get.log"; fail "the file came back changed"; }
 
-ctl strategy set /far multicast | grep -q '/localhost/nfd/strategy/multicast/v=4' || fail "the strategy is not set"
+ctl strategy set /far multicast | grep -q '/localhost/nfd/strategy/multicast/v=5' || fail "the strategy is not set"
 ctl strategy | grep -q '^/far .*multicast' || fail "the strategy is not listed"
 ctl strategy unset /far
 ! ctl strategy | grep -q '^/far' || fail "the strategy is still set"

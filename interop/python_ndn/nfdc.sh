@@ -23,7 +23,7 @@ expect 'PERSISTENT' Get-Face udp4://127.0.0.1:6399
 expect '200 OK' New-Route /interop/route "$id"
 expect "FaceID=$id" Get-Route /interop/route
 expect '200 OK' Set-Strategy /interop/route /localhost/nfd/strategy/multicast
-expect 'strategy/multicast/v=4' Get-Strategy /interop/route
+expect 'strategy/multicast/v=5' Get-Strategy /interop/route
 expect '200 OK' Remove-Strategy /interop/route
 expect 'strategy/best-route/v=5' Get-Strategy
 expect '200 OK' Remove-Route /interop/route "$id"

@@ -345,7 +345,10 @@ impl<M: Marks> Log<M> {
 
     fn note(&mut self, kind: Kind, hash: u64, tag: u32, value: Bytes, now: Time) {
         match self.notes.len() >= limits::NOTES {
-            true => self.clear(now),
+            true => {
+                self.counters.emptied += 1;
+                self.clear(now);
+            }
             false => self.push_note(Note { kind, hash, tag, value, instead_of: 0 }, now),
         }
     }

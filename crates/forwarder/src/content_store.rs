@@ -8,11 +8,11 @@
 //! free room everything is stored ([`Engine::admit_or_fill`]).
 
 use crate::limits::{
-    CONTENT_STORE_ENTRY_BYTES, LOOK_UPS_THAT_ENTER, NAMES_ENTERED_A_LOOK_UP, NAMES_ENTERED_AT_ONCE,
-    NAMES_ENTERED_TO_ERASE,
+    CONTENT_STORE_ENTRY_BYTES, ERASURE_GOES_ON, LOOK_UPS_THAT_ENTER, NAMES_ENTERED_A_LOOK_UP, NAMES_ENTERED_AT_ONCE,
+    NAMES_ENTERED_TO_ERASE, NAMES_PASSED_TO_ERASE,
 };
 use crate::name_hash::NameHasher;
-use crate::name_tree::NameTree;
+use crate::name_tree::{Key, NameTree};
 use crate::stored_packet::{Spare, StoredPacket};
 use crate::verification::Verdict;
 use larder_packet::{Data, Interest, NameRef};
@@ -104,6 +104,15 @@ impl ContentStoreCounters {
     }
 }
 
+/// Where an erasure goes on.
+struct Erasing {
+    prefix: Box<[u8]>,
+    /// The last name that was looked at.
+    last: Key,
+    /// Until then: a command that comes later means what has come meanwhile, too.
+    until: Time,
+}
+
 pub(crate) struct ContentStore {
     hasher: NameHasher,
     engine: Engine,
@@ -113,6 +122,8 @@ pub(crate) struct ContentStore {
     entries: Vec<Option<Entry>>,
     index: SlotIndex<KeyedHashes>,
     tree: NameTree,
+    /// An erasure that has stopped among more names than it may look at.
+    erasing: Option<Erasing>,
     /// So many of the next look-ups enter names into the tree too, since somebody asked for a prefix not long ago.
     look_ups_that_enter: u32,
     spare: Spare,
@@ -133,6 +144,7 @@ impl ContentStore {
             entries: Vec::new(),
             index: SlotIndex::default(),
             tree: NameTree::default(),
+            erasing: None,
             look_ups_that_enter: 0,
             spare: Spare::default(),
             victims: Vec::new(),
@@ -400,19 +412,35 @@ impl ContentStore {
         self.forget_all(now, victims);
     }
 
-    /// Erases up to `most` Data under a prefix; returns how many, and whether there are more, or may be among the names that wait for the tree.
-    pub(crate) fn erase(&mut self, prefix: NameRef<'_>, most: usize) -> (usize, bool) {
+    /// Erases up to `most` Data under a prefix; returns how many, and whether there are more, or may be among the names that it has not looked at: those that
+    /// wait for the tree, and a deep prefix's siblings beyond [`NAMES_PASSED_TO_ERASE`], where the next erasure of this prefix goes on.
+    pub(crate) fn erase(&mut self, now: Time, prefix: NameRef<'_>, most: usize) -> (usize, bool) {
         self.enter_names(NAMES_ENTERED_TO_ERASE);
         self.look_ups_that_enter = LOOK_UPS_THAT_ENTER;
+        let is_same = |erasing: &Erasing| *erasing.prefix == *prefix.as_bytes() && now < erasing.until;
+        let mut last = self.erasing.take().filter(is_same).map(|erasing| erasing.last);
+        let mut is_long = last.is_some();
         let entries = &self.entries;
         let is_under = |entry: &Entry| entry.name_bytes().starts_with(prefix.as_bytes());
-        let near = self.tree.near(&self.hasher, prefix);
-        let under = near.filter(|slot| entries[slot.index()].as_ref().is_some_and(is_under));
-        let found: Vec<Slot> = under.take(most.saturating_add(1)).collect();
-        let more = found.len() > most || !self.tree.is_whole();
-        let erased = &found[..found.len().min(most)];
-        erased.iter().for_each(|slot| self.remove(*slot));
-        (erased.len(), more)
+        let (mut passed, mut found, mut more) = (0, Vec::new(), false);
+        for (key, slot) in self.tree.near_behind(&self.hasher, prefix, last) {
+            let is_under = entries[slot.index()].as_ref().is_some_and(is_under);
+            is_long |= passed == NAMES_PASSED_TO_ERASE;
+            more = passed == NAMES_PASSED_TO_ERASE || (is_under && found.len() == most);
+            if more {
+                break;
+            }
+            passed += 1;
+            last = Some(key);
+            found.extend(is_under.then_some(slot));
+        }
+        found.iter().for_each(|slot| self.remove(*slot));
+        // A name that waits now may be entered in front.
+        let is_whole = self.tree.is_whole();
+        let goes_on = last.filter(|_| more && is_long && is_whole);
+        let until = now + ERASURE_GOES_ON;
+        self.erasing = goes_on.map(|last| Erasing { prefix: prefix.as_bytes().into(), last, until });
+        (found.len(), more || !is_whole)
     }
 
     fn remove(&mut self, slot: Slot) {

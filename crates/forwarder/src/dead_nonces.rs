@@ -53,8 +53,8 @@ impl DeadNonces {
         let key = key(name_hash, nonce);
         let place = self.place(key);
         let bucket = &mut self.buckets[place].0;
-        bucket.copy_within(..7, 1);
-        bucket[0] = entry(key, self.tick);
+        let [a, b, c, d, e, f, g, _] = *bucket;
+        *bucket = [entry(key, self.tick), a, b, c, d, e, f, g];
     }
 
     pub(crate) fn contains(&mut self, now: Time, name_hash: u64, nonce: u32) -> bool {

@@ -200,9 +200,14 @@ impl Face {
     }
 }
 
+/// Faces that are found without a look at the index: each packet looks some times.
+const NEAR: usize = 64;
+
 /// All faces by number. The numbers are the forwarder's own, so an unkeyed hash does.
 pub(crate) struct Faces {
     index: SlotIndex,
+    /// Where the newest face is whose number has these last bits: all faces, while their numbers lie near to each other.
+    near: [Slot; NEAR],
     places: Vec<Option<(FaceId, Face)>>,
     free: Vec<Slot>,
     next: FaceId,
@@ -216,6 +221,7 @@ impl Faces {
     pub(crate) fn new() -> Self {
         Faces {
             index: SlotIndex::default(),
+            near: [Slot::new(0); NEAR],
             places: Vec::new(),
             free: Vec::new(),
             next: FaceId::FIRST,
@@ -244,6 +250,7 @@ impl Faces {
         });
         self.places[slot.index()] = Some((id, Face { config, counters, reassembler: None, replay: Replay::default() }));
         self.index.insert(id.0, slot);
+        self.near[id.0 as usize % NEAR] = slot;
     }
 
     pub(crate) fn remove(&mut self, id: FaceId) -> bool {
@@ -270,6 +277,15 @@ impl Faces {
 
     #[inline]
     fn slot(&self, id: FaceId) -> Option<Slot> {
+        let near = self.near[id.0 as usize % NEAR];
+        match self.places.get(near.index()) {
+            Some(Some((other, _))) if *other == id => Some(near),
+            _ => self.far(id),
+        }
+    }
+
+    #[inline(never)]
+    fn far(&self, id: FaceId) -> Option<Slot> {
         self.index.find(id.0, |slot| self.places[slot.index()].as_ref().is_some_and(|(other, _)| *other == id))
     }
 

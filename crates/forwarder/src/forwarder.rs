@@ -18,7 +18,7 @@ mod replica;
 pub use batch::Received;
 use path::Paths;
 pub(crate) use recall::Tier;
-pub(crate) use reception::{Arrival, is_localhop, is_localhost};
+pub(crate) use reception::{Arrival, is_localhop, is_localhost, received_hop_limit};
 pub use replica::Change;
 
 use crate::content_store::ContentStore;
@@ -39,8 +39,8 @@ use crate::shard::Shard;
 use crate::stats::{FaceStats, Stats};
 use crate::strategy::{Instance, StrategyError, StrategyGauge};
 use crate::verification::{Verification, VerifyRule};
+use larder_packet::Name;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
-use larder_packet::{LpHeader, Name, PitToken};
 use larder_policy::{Engine, Gauge, Job, JobDone, Spec, SpecError};
 use larder_units::{ByteSize, Stream, Streams, Time};
 use std::time::Duration;
@@ -511,8 +511,4 @@ impl Forwarder {
         faces.sort_by_key(|face| face.id);
         faces
     }
-}
-
-pub(crate) fn header_to(pit_token: Option<PitToken>, congestion_mark: Option<u64>) -> LpHeader {
-    LpHeader { pit_token, congestion_mark, ..LpHeader::default() }
 }

@@ -6,7 +6,7 @@
 //! would guard all that its holder has behind them.
 //!
 //! O(1): who holds the most is known from the insertions, until he holds no more than who asks; then all faces are looked at, once for as many
-//! refusals as there are faces. 16 bytes an entry, about 40 a face that has some.
+//! refusals as there are faces. 12 bytes an entry, about 50 a face that has some.
 
 use crate::face::FaceId;
 use foldhash::fast::FixedState;
@@ -14,8 +14,12 @@ use hashbrown::HashMap;
 
 #[derive(Default)]
 pub(crate) struct Holders {
-    /// Faces that hold entries. Their numbers are the forwarder's own, so an unkeyed hash does.
-    faces: HashMap<FaceId, Holder, FixedState>,
+    /// Where faces that hold entries stand among the holders. Their numbers are the forwarder's own, so an unkeyed hash does.
+    faces: HashMap<FaceId, u32, FixedState>,
+    holders: Vec<Holder>,
+    free: Vec<u32>,
+    /// Who got an entry last, and most probably gets the next: he alone may stand here without one.
+    latest: Option<u32>,
     /// By entry.
     links: Vec<Link>,
     /// Who held the most when he last got an entry.
@@ -26,6 +30,7 @@ pub(crate) struct Holders {
 /// One face's entries, in the order in which they came.
 #[derive(Clone, Copy)]
 struct Holder {
+    face: FaceId,
     entries: usize,
     oldest: u32,
     newest: u32,
@@ -33,7 +38,7 @@ struct Holder {
 
 #[derive(Clone, Copy)]
 struct Link {
-    face: FaceId,
+    holder: u32,
     older: u32,
     newer: u32,
 }
@@ -43,14 +48,21 @@ const NONE: u32 = u32::MAX;
 impl Holders {
     /// The entry is `face`'s now.
     pub(crate) fn insert(&mut self, face: FaceId, entry: u32) {
-        let holder = self.faces.entry(face).or_insert(Holder { entries: 0, oldest: entry, newest: NONE });
-        let link = Link { face, older: holder.newest, newer: NONE };
+        let number = match self.latest {
+            Some(latest) if self.holders[latest as usize].face == face => latest,
+            _ => self.change_latest(face),
+        };
+        let holder = &mut self.holders[number as usize];
+        let link = Link { holder: number, older: holder.newest, newer: NONE };
+        if holder.entries == 0 {
+            holder.oldest = entry;
+        }
         (holder.newest, holder.entries) = (entry, holder.entries + 1);
         let entries = holder.entries;
         match self.links.get_mut(entry as usize) {
             Some(place) => *place = link,
             None => {
-                self.links.resize(entry as usize, Link { face, older: NONE, newer: NONE });
+                self.links.resize(entry as usize, Link { holder: number, older: NONE, newer: NONE });
                 self.links.push(link);
             }
         }
@@ -62,10 +74,37 @@ impl Holders {
         }
     }
 
+    /// The number of a face that was not the latest, which it is now.
+    fn change_latest(&mut self, face: FaceId) -> u32 {
+        if let Some(latest) = self.latest.filter(|latest| self.holders[*latest as usize].entries == 0) {
+            self.forget(latest);
+        }
+        let number = match self.faces.get(&face) {
+            Some(number) => *number,
+            None => {
+                let holder = Holder { face, entries: 0, oldest: NONE, newest: NONE };
+                let number = self.free.pop().unwrap_or(self.holders.len() as u32);
+                match self.holders.get_mut(number as usize) {
+                    Some(place) => *place = holder,
+                    None => self.holders.push(holder),
+                }
+                self.faces.insert(face, number);
+                number
+            }
+        };
+        self.latest = Some(number);
+        number
+    }
+
+    fn forget(&mut self, number: u32) {
+        self.faces.remove(&self.holders[number as usize].face);
+        self.free.push(number);
+    }
+
     /// The entry is gone.
     pub(crate) fn remove(&mut self, entry: u32) {
-        let Link { face, older, newer } = self.links[entry as usize];
-        let Some(holder) = self.faces.get_mut(&face) else { return };
+        let Link { holder: number, older, newer } = self.links[entry as usize];
+        let holder = &mut self.holders[number as usize];
         holder.entries -= 1;
         match older {
             NONE => holder.oldest = newer,
@@ -75,8 +114,8 @@ impl Holders {
             NONE => holder.newest = older,
             newer => self.links[newer as usize].older = older,
         }
-        if holder.entries == 0 {
-            self.faces.remove(&face);
+        if holder.entries == 0 && self.latest != Some(number) {
+            self.forget(number);
         }
     }
 
@@ -89,20 +128,25 @@ impl Holders {
             self.refusals += 1;
             if self.refusals > self.faces.len() {
                 self.refusals = 0;
-                self.greatest = self.faces.iter().max_by_key(|(_, holder)| holder.entries).map(|(face, _)| *face);
+                let most = self.faces.iter().max_by_key(|(_, number)| self.holders[**number as usize].entries);
+                self.greatest = most.map(|(face, _)| *face);
                 greatest = self.greatest.filter(|greatest| self.held(*greatest) > own + 1);
             }
         }
-        greatest.and_then(|greatest| self.faces.get(&greatest)).map(|holder| holder.oldest)
+        greatest.and_then(|greatest| self.holder(greatest)).map(|holder| holder.oldest)
     }
 
     /// Who holds the entry.
     pub(crate) fn face_of(&self, entry: u32) -> FaceId {
-        self.links[entry as usize].face
+        self.holders[self.links[entry as usize].holder as usize].face
     }
 
     fn held(&self, face: FaceId) -> usize {
-        self.faces.get(&face).map_or(0, |holder| holder.entries)
+        self.holder(face).map_or(0, |holder| holder.entries)
+    }
+
+    fn holder(&self, face: FaceId) -> Option<&Holder> {
+        self.faces.get(&face).map(|number| &self.holders[*number as usize])
     }
 }
 

@@ -54,6 +54,7 @@ mod prefix_figures;
 mod prefix_filter;
 mod prefix_table;
 mod rib;
+mod rows;
 mod shard;
 mod stats;
 mod stored_packet;

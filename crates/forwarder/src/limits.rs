@@ -97,6 +97,13 @@ pub const LOOK_UPS_THAT_ENTER: u32 = 1 << 16;
 /// Names that one `cs/erase` enters, some 30 milliseconds; where more wait, it says that it has not seen all.
 pub const NAMES_ENTERED_TO_ERASE: usize = 1 << 16;
 
+/// Names that one `cs/erase` looks at under the first twelve components of a deeper prefix, some 10 milliseconds; where there are more, it says so, and the
+/// next one goes on behind them.
+pub const NAMES_PASSED_TO_ERASE: usize = 1 << 16;
+
+/// When the next one comes within this; clients ask again at once, and on a busy machine within a command's 4 s.
+pub const ERASURE_GOES_ON: Duration = Duration::from_secs(5);
+
 /// Buffers of Data that left the Content Store are used again for the next: so many bytes of them wait, which a burst of evictions would exceed.
 pub const SPARE_BUFFER_BYTES: usize = 1 << 20;
 

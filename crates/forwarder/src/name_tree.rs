@@ -15,12 +15,12 @@ use crate::name_hash::{Lengths, NameHasher, Prefix};
 use larder_packet::NameRef;
 use larder_policy::Slot;
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::ops::{Bound, RangeInclusive};
 
 const LEVELS: usize = 12;
 const LEVELS_A_WORD: usize = 4;
 /// Words of 16-bit levels, then the hash.
-type Key = [u64; LEVELS / LEVELS_A_WORD + 1];
+pub(crate) type Key = [u64; LEVELS / LEVELS_A_WORD + 1];
 const HASH: usize = LEVELS / LEVELS_A_WORD;
 const HASHED: Lengths = Lengths::up_to(LEVELS);
 
@@ -89,6 +89,19 @@ impl NameTree {
     pub(crate) fn near(&mut self, hasher: &NameHasher, prefix: NameRef<'_>) -> impl Iterator<Item = Slot> {
         hasher.prefixes(prefix, HASHED, &mut self.prefixes);
         self.tree.range(range(&self.prefixes)).map(|(_, slot)| *slot)
+    }
+
+    /// As [`NameTree::near`], of the keys behind one of these, and with the keys.
+    pub(crate) fn near_behind(
+        &mut self,
+        hasher: &NameHasher,
+        prefix: NameRef<'_>,
+        behind: Option<Key>,
+    ) -> impl Iterator<Item = (Key, Slot)> {
+        hasher.prefixes(prefix, HASHED, &mut self.prefixes);
+        let (first, last) = range(&self.prefixes).into_inner();
+        let first = behind.map_or(Bound::Included(first), Bound::Excluded);
+        self.tree.range((first, Bound::Included(last))).map(|(key, slot)| (*key, *slot))
     }
 
     /// As [`NameTree::near`], with all that waits, for who may not change anything and does not mind an allocation.

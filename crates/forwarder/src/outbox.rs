@@ -135,15 +135,23 @@ impl Outbox {
     }
 
     /// The packet of the frame that is being handled stands at `input`.
+    #[inline]
     pub(crate) fn next(&mut self, input: Range<usize>) {
-        self.inputs.resize(self.frames, 0..0);
+        if self.inputs.len() < self.frames {
+            self.inputs.resize(self.frames, 0..0);
+        }
         self.inputs.push(input);
     }
 
-    pub(crate) fn push(&mut self, face: FaceId, header: LpHeader, body: Body) {
-        self.sends.push(Send { face, header, body, index: self.frames });
+    /// One packet more to send; its header is empty, to be filled in where it stands: it is large, and seldom anything else.
+    #[inline]
+    pub(crate) fn push(&mut self, face: FaceId, body: Body) -> &mut LpHeader {
+        let (at, index) = (self.sends.len(), self.frames);
+        self.sends.extend(std::iter::once_with(|| Send { face, header: LpHeader::default(), body, index }));
+        &mut self.sends[at].header
     }
 
+    #[inline]
     pub(crate) fn end_of_frame(&mut self, result: Result<(), Dropped>) {
         if let Err(dropped) = result {
             self.drops.push((self.frames, dropped));

@@ -23,6 +23,8 @@ pub struct InRecord {
     pub face: FaceId,
     /// The nonce of its last Interest.
     pub nonce: u32,
+    /// The HopLimit with which that came: a Nack returns it as it was.
+    pub hop_limit: Option<u8>,
     /// When it stops waiting.
     pub expires: Time,
     /// To be returned with the Data or Nack.
@@ -323,17 +325,23 @@ impl Pit {
         }
     }
 
-    /// The entry that asked `face` for this with this nonce, and no fewer hops: the one that a Nack answers. The Interest in the Nack may be
-    /// sent on, so it must be the one that was sent.
-    pub(crate) fn find_asked(&self, hash: u64, interest: &Interest<'_>, face: FaceId, nonce: u32) -> Option<u32> {
+    /// The entry that asked `face` for this with this nonce, and no fewer hops: the one that a Nack answers; and the HopLimit that was sent. The Interest in
+    /// the Nack may be sent on, so it must be the one that was sent.
+    pub(crate) fn find_asked(
+        &self,
+        hash: u64,
+        interest: &Interest<'_>,
+        face: FaceId,
+        nonce: u32,
+    ) -> Option<(u32, Option<u8>)> {
         let slot = self.find(hash, interest)?;
-        let sent = |out: &OutRecord| {
+        let sent = |out: &&OutRecord| {
             out.face == face
                 && out.nonce == nonce
                 && out.hop_limit.is_some() == interest.hop_limit.is_some()
                 && interest.hop_limit <= out.hop_limit
         };
-        self.entries[slot as usize].out_records.iter().any(sent).then_some(slot)
+        self.entries[slot as usize].out_records.iter().find(sent).map(|out| (slot, out.hop_limit))
     }
 
     pub(crate) fn set_timer(&mut self, slot: u32, deadline: Time) {

@@ -231,7 +231,8 @@ impl Simulation {
         }
         let link = LinkId(self.channels.len() as u32 / 2);
         let uri = |peer: &str, mtu: Option<usize>| {
-            let face = FaceConfig::remote(format!("sim://{peer}"));
+            let link_reliability = there.reliable && back.reliable;
+            let face = FaceConfig { link_reliability, ..FaceConfig::remote(format!("sim://{peer}")) };
             mtu.map_or(face.clone(), |mtu| face.with_mtu(mtu))
         };
         let [there_id, back_id] = link.channels();

@@ -188,7 +188,8 @@ impl Client {
             start: Instant::now(),
             input: Input { datagram: socket.mtu(), ..Input::default() },
             output,
-            reassembler: Reassembler::for_packets_of(LARGEST_PACKET_BYTES),
+            // There is one neighbour only: to wait longer where the link is none of these costs little.
+            reassembler: Reassembler::for_packets_of(LARGEST_PACKET_BYTES).of_reliable_link(),
             malformed: 0,
             socket,
         }
@@ -279,24 +280,26 @@ impl Client {
         deadline: Option<Time>,
         mut handle: impl FnMut(Time, Received<'_>, &mut Output),
     ) -> Result<(), ClientError> {
-        let mut looked = false;
+        let (mut looked, mut handed, mut reads) = (false, 0, 0);
         loop {
-            let now = self.now();
-            self.output.keep_reliable(now);
             self.write()?;
             let room = self.output.waiting_bytes() < limits::OUTPUT_BYTES;
-            if room && self.deliver(most, &mut handle)? > 0 {
-                self.write()?;
-                return Ok(());
-            }
-            if room && self.input.fill(&mut self.socket).map_err(|error| self.broken(error))? {
-                continue;
+            if room {
+                handed += self.deliver(most - handed, &mut handle)?;
             }
             let now = self.now();
-            let woken = self.socket.take_woken();
+            // Behind what has come: there may be Acks in it.
+            self.output.keep_reliable(now);
+            self.write()?;
+            let late = deadline.is_some_and(|deadline| deadline <= now);
+            // Who has had no processor for a while must not take for late what waits here: he learns of all of it first.
+            let more = handed == 0 || (late && handed < most && reads < limits::READS_BEHIND_TIME);
+            if room && more && self.input.fill(&mut self.socket).map_err(|error| self.broken(error))? {
+                reads += 1;
+                continue;
+            }
             // Whoever comes with a deadline that has passed already must learn of what came, too: only a look at the socket tells.
-            let late = looked && deadline.is_some_and(|deadline| deadline <= now);
-            if woken || late || self.interrupted() {
+            if handed > 0 || self.socket.take_woken() || (looked && late) || self.interrupted() {
                 return Ok(());
             }
             let next = deadline.into_iter().chain(self.output.next_timeout()).min();

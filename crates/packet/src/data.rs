@@ -4,8 +4,9 @@
 
 use crate::interest::SignatureFreshness;
 use crate::name::{Component, NameRef};
+use crate::plain;
 use crate::sign::{SignError, SignatureInfo, Signer, Verifier, VerifyError, write_signature_info};
-use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv};
+use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv, TlvReader};
 use crate::types;
 use sha2::{Digest, Sha256};
 use std::ops::Range;
@@ -39,8 +40,58 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// Where it is none, with the offset in `wire`.
-    #[inline]
+    // Inlined, these two write what they find where it stays.
+    #[inline(always)]
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
+        match Data::decode_plain(wire) {
+            Some(data) => Ok(data),
+            None => Data::decode_any(wire),
+        }
+    }
+
+    /// Reads a Data as most are: ordinary components, all elements in their places and no others. `None` where it is another, or none:
+    /// [`Data::decode_any`] judges.
+    #[inline(always)]
+    fn decode_plain(wire: &'a [u8]) -> Option<Self> {
+        const META_INFO: u8 = types::META_INFO as u8;
+        const CONTENT: u8 = types::CONTENT as u8;
+        const SIGNATURE_INFO: u8 = types::SIGNATURE_INFO as u8;
+        const SIGNATURE_VALUE: u8 = types::SIGNATURE_VALUE as u8;
+        /// Of a digest, which needs nothing further.
+        const DIGEST_INFO: [u8; 5] = [SIGNATURE_INFO, 3, types::SIGNATURE_TYPE as u8, 1, types::DIGEST_SHA256 as u8];
+        let value = plain::only(wire, types::DATA as u8)?;
+        let (name, mut rest) = plain::name(value)?;
+        let name_offset = plain::offset(wire, rest) - name.as_bytes().len();
+        let mut meta_info = MetaInfo::default();
+        if let [META_INFO, ..] = rest {
+            let (value, after) = plain::element(rest, META_INFO)?;
+            meta_info = MetaInfo::read(TlvReader::new(value)).ok()?;
+            rest = after;
+        }
+        let (content, rest) = plain::element(rest, CONTENT)?;
+        let (value, after) = plain::element(rest, SIGNATURE_INFO)?;
+        let signature_info = &rest[..rest.len() - after.len()];
+        if signature_info != DIGEST_INFO {
+            SignatureInfo::read(TlvReader::new(value), signature_info).ok()?;
+        }
+        let signature_value = plain::only(after, SIGNATURE_VALUE)?;
+        Some(Data {
+            wire,
+            name,
+            content_type: meta_info.content_type,
+            freshness: meta_info.freshness,
+            final_block_id: meta_info.final_block_id,
+            content,
+            signature_value,
+            signature_info,
+            name_offset,
+            signature_value_offset: plain::offset(wire, after),
+        })
+    }
+
+    /// Reads any Data, and says what is wrong with what is none.
+    #[inline(never)]
+    fn decode_any(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let mut elements = Tlv::only(wire, types::DATA)?.children();
         let name_element = elements.require(types::NAME, "Name")?;
         let (name, _) = NameRef::validate(name_element.value, name_element.value_offset())?;
@@ -58,7 +109,7 @@ impl<'a> Data<'a> {
             }
             last = rank;
             match element.typ {
-                types::META_INFO => meta_info = MetaInfo::of_element(&element)?,
+                types::META_INFO => meta_info = MetaInfo::read(element.children())?,
                 types::CONTENT => content = element.value,
                 types::SIGNATURE_INFO => signature_info = Some(SignatureInfo::of_element(&element)?.wire),
                 types::SIGNATURE_VALUE => signature_value = Some(element),
@@ -133,10 +184,10 @@ struct MetaInfo<'a> {
 
 impl<'a> MetaInfo<'a> {
     #[inline]
-    fn of_element(element: &Tlv<'a>) -> Result<Self, DecodeError> {
+    fn read(elements: TlvReader<'a>) -> Result<Self, DecodeError> {
         let mut meta_info = MetaInfo::default();
         let mut last = 0;
-        for element in element.children() {
+        for element in elements {
             let element = element?;
             // These three are numbered in their order.
             let known = (types::CONTENT_TYPE..=types::FINAL_BLOCK_ID).contains(&element.typ);
@@ -269,6 +320,73 @@ impl<'a> DataBuilder<'a> {
             tlv::write_nested(out, types::FINAL_BLOCK_ID, 0, |out| {
                 tlv::write_tlv(out, u32::from(component.typ), component.value);
             });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DigestSigner, Name};
+    use proptest::prelude::*;
+
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let value = prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..40),
+            prop::collection::vec(any::<u8>(), 240..260),
+            // Elements of MetaInfo and SignatureInfo, some of them right.
+            prop_oneof![Just(24u8), Just(25), Just(26), Just(27), Just(28)].prop_map(|typ| vec![typ, 1, 0]),
+            Just(vec![24, 1, 0, 25, 2, 1, 0]),
+            Just(vec![27, 1, 3, 28, 5, 7, 3, 8, 1, 65]),
+        ];
+        let element = (prop_oneof![Just(20), Just(21), Just(22), Just(23), 1u32..300], value);
+        let elements = prop::collection::vec(element, 0..6);
+        let name = prop::collection::vec(
+            (prop_oneof![Just(8), Just(1), 0u32..300], prop::collection::vec(any::<u8>(), 0..40)),
+            0..4,
+        );
+        (name, elements, any::<bool>(), 0usize..4).prop_map(|(name, mut elements, in_order, cut)| {
+            if in_order {
+                elements.sort_by_key(|(typ, _)| (rank(*typ), *typ));
+                elements.dedup_by_key(|(typ, _)| *typ);
+            }
+            let mut wire = Vec::new();
+            tlv::write_nested(&mut wire, types::DATA, 0, |out| {
+                tlv::write_nested(out, types::NAME, 0, |out| {
+                    name.iter().for_each(|(typ, value)| tlv::write_tlv(out, *typ, value))
+                });
+                elements.iter().for_each(|(typ, value)| tlv::write_tlv(out, *typ, value));
+            });
+            wire.truncate(wire.len().saturating_sub(cut.saturating_sub(2)));
+            wire
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_plain_data_is_read_otherwise(wire in bytes()) {
+            if let Some(plain) = Data::decode_plain(&wire) {
+                let any = Data::decode_any(&wire);
+                prop_assert_eq!(format!("{:?}", Ok::<_, DecodeError>(plain)), format!("{any:?}"));
+            }
+        }
+    }
+
+    #[test]
+    fn most_data_go_the_slow_way() {
+        let name: Name = "/a/b/v=7/seg=0".parse().unwrap();
+        for content in [&b""[..], &[7; 252], &[7; 253], &[7; 8000]] {
+            let component = Component::generic(b"x");
+            let plain = [
+                DataBuilder::new(&name).content(content).build(&DigestSigner).unwrap(),
+                DataBuilder::new(&name)
+                    .freshness(Duration::from_secs(1))
+                    .final_block_id(component)
+                    .content(content)
+                    .build(&DigestSigner)
+                    .unwrap(),
+            ];
+            assert!(plain.iter().all(|wire| Data::decode_plain(wire).is_some()));
         }
     }
 }

@@ -8,11 +8,15 @@
 //! whatever it is fed: at most [`MAX_PARTIAL_PACKETS`] of [`MAX_PACKET_BYTES`], the oldest forgotten first. Networks that agree on larger
 //! packets tell both ends so ([`Fragmenter::for_packets_of`], [`Reassembler::for_packets_of`]).
 
-use crate::limits::{LEAST_PARTIAL_PACKETS, MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, REASSEMBLY_TIMEOUT};
+use crate::limits::{
+    LEAST_PARTIAL_PACKETS, MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, REASSEMBLY_TIMEOUT,
+    RELIABLE_REASSEMBLY_TIMEOUT,
+};
 use crate::lp::{LpHeader, encode_lp, lp_overhead};
 use larder_units::Time;
 use std::collections::VecDeque;
 use std::fmt;
+use std::time::Duration;
 
 /// Cuts packets to an MTU.
 #[derive(Clone, Debug)]
@@ -154,6 +158,8 @@ pub struct Reassembler {
     /// Incomplete packets at once: as many as take the memory of [`MAX_PARTIAL_PACKETS`] ordinary ones, but never less than a few.
     most_partial: usize,
     /// In the order of their first fragment's arrival.
+    /// How long the rest of a packet is waited for.
+    patience: Duration,
     partial: VecDeque<Partial>,
     counters: ReassemblyCounters,
 }
@@ -236,7 +242,14 @@ impl Reassembler {
         let (partial, counters) = (VecDeque::new(), ReassemblyCounters::default());
         let most_partial =
             (MAX_PARTIAL_PACKETS * MAX_PACKET_BYTES / largest.max(1)).clamp(LEAST_PARTIAL_PACKETS, MAX_PARTIAL_PACKETS);
-        Reassembler { largest, most_fragments: most_fragments(largest), most_partial, partial, counters }
+        let (most_fragments, patience) = (most_fragments(largest), REASSEMBLY_TIMEOUT);
+        Reassembler { largest, most_fragments, most_partial, patience, partial, counters }
+    }
+
+    /// The same for a link whose neighbour sends again what is lost.
+    #[must_use]
+    pub fn of_reliable_link(self) -> Self {
+        Reassembler { patience: RELIABLE_REASSEMBLY_TIMEOUT, ..self }
     }
 
     /// Takes in the fragment that came with this header.
@@ -265,10 +278,10 @@ impl Reassembler {
         self.partial.iter().map(Partial::held_bytes).sum()
     }
 
-    /// Forgets the packets whose rest has not come in [`REASSEMBLY_TIMEOUT`]. [`Reassembler::accept`] does so too; a host calls it where
+    /// Forgets the packets whose rest has not come in [`REASSEMBLY_TIMEOUT`], or a reliable link's. [`Reassembler::accept`] does so too; a host calls it where
     /// nothing more may come.
     pub fn forget_old(&mut self, now: Time) {
-        while self.partial.front().is_some_and(|oldest| now.since(oldest.started) >= REASSEMBLY_TIMEOUT) {
+        while self.partial.front().is_some_and(|oldest| now.since(oldest.started) >= self.patience) {
             self.partial.pop_front();
             self.counters.timed_out_packets += 1;
         }

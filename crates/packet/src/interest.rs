@@ -5,6 +5,7 @@
 //! parameters need it.
 
 use crate::name::{Name, NameRef};
+use crate::plain;
 use crate::sign::{SignError, SignatureInfo, Signer, Verifier, VerifyError, write_signature_info};
 use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv, TlvReader};
 use crate::types;
@@ -53,8 +54,58 @@ impl<'a> Interest<'a> {
     ///
     /// # Errors
     /// Where it is none, with the offset in `wire`.
-    #[inline]
+    // Inlined, these two write what they find where it stays.
+    #[inline(always)]
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
+        match Interest::decode_plain(wire) {
+            Some(interest) => Ok(interest),
+            None => Interest::decode_any(wire),
+        }
+    }
+
+    /// Reads an Interest as most are: ordinary components, no element but those that forwarders know, no forwarding hint or parameters. `None` where it is
+    /// another, or none: [`Interest::decode_any`] judges.
+    #[inline(always)]
+    fn decode_plain(wire: &'a [u8]) -> Option<Self> {
+        const CAN_BE_PREFIX: u8 = types::CAN_BE_PREFIX as u8;
+        const MUST_BE_FRESH: u8 = types::MUST_BE_FRESH as u8;
+        const NONCE: u8 = types::NONCE as u8;
+        const LIFETIME: u8 = types::INTEREST_LIFETIME as u8;
+        const HOP_LIMIT: u8 = types::HOP_LIMIT as u8;
+        let value = plain::only(wire, types::INTEREST as u8)?;
+        let (name, mut rest) = plain::name(value)?;
+        if name.is_empty() {
+            return None;
+        }
+        let mut interest = Interest::named(wire, name, plain::offset(wire, rest) - name.as_bytes().len());
+        if let [CAN_BE_PREFIX, 0, after @ ..] = rest {
+            (interest.can_be_prefix, rest) = (true, after);
+        }
+        if let [MUST_BE_FRESH, 0, after @ ..] = rest {
+            (interest.must_be_fresh, rest) = (true, after);
+        }
+        if let [NONCE, 4, a, b, c, d, after @ ..] = rest {
+            (interest.nonce, rest) = (Some(u32::from_be_bytes([*a, *b, *c, *d])), after);
+        }
+        let millis = match rest {
+            [LIFETIME, 1, a, after @ ..] => Some((u64::from(*a), after)),
+            [LIFETIME, 2, a, b, after @ ..] => Some((u64::from(u16::from_be_bytes([*a, *b])), after)),
+            _ => None,
+        };
+        if let Some((millis, after)) = millis {
+            (interest.lifetime, rest) = (Some(Duration::from_millis(millis)), after);
+        }
+        if let [HOP_LIMIT, 1, hops, after @ ..] = rest {
+            interest.hop_limit = Some(*hops);
+            interest.hop_limit_offset = Some(plain::offset(wire, after) - 1);
+            rest = after;
+        }
+        rest.is_empty().then_some(interest)
+    }
+
+    /// Reads any Interest, and says what is wrong with what is none.
+    #[inline(never)]
+    fn decode_any(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let mut elements = Tlv::only(wire, types::INTEREST)?.children();
         let mut interest = Interest::of_name(wire, &elements.require(types::NAME, "Name")?)?;
         let mut last = rank(types::NAME);
@@ -85,7 +136,14 @@ impl<'a> Interest<'a> {
         if digests > 1 {
             return Err(DecodeErrorKind::BadValue(types::NAME).at(element.offset));
         }
-        Ok(Interest {
+        let interest = Interest::named(wire, name, element.value_offset());
+        Ok(Interest { has_parameters_digest: digests > 0, ..interest })
+    }
+
+    /// An Interest of which nothing but the name is known.
+    #[inline(always)]
+    fn named(wire: &'a [u8], name: NameRef<'a>, name_offset: usize) -> Self {
+        Interest {
             wire,
             name,
             can_be_prefix: false,
@@ -98,11 +156,11 @@ impl<'a> Interest<'a> {
             application_parameters: None,
             signature_value: None,
             signature_info: None,
-            name_offset: element.value_offset(),
+            name_offset,
             parameters_offset: 0,
             signature_value_offset: 0,
-            has_parameters_digest: digests > 0,
-        })
+            has_parameters_digest: false,
+        }
     }
 
     #[inline]
@@ -444,4 +502,64 @@ fn without_parameters_digest(name: NameRef<'_>) -> Name {
         kept.push_component(component);
     });
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let number = prop_oneof![prop::collection::vec(any::<u8>(), 0..5), prop::collection::vec(any::<u8>(), 8)];
+        // Elements in any order, of the types of an Interest mostly, with values of right and wrong lengths.
+        let element = (
+            prop_oneof![Just(7), Just(33), Just(18), Just(30), Just(10), Just(12), Just(34), Just(36), 1u32..300],
+            number,
+        );
+        let elements = prop::collection::vec(element, 0..5);
+        let name = prop::collection::vec(
+            (prop_oneof![Just(8), Just(1), Just(2), 0u32..300], prop::collection::vec(any::<u8>(), 0..40)),
+            0..4,
+        );
+        (name, elements, any::<bool>(), 0usize..4, 5u32..8).prop_map(|(name, mut elements, in_order, cut, typ)| {
+            if in_order {
+                elements.sort_by_key(|(typ, _)| (rank(*typ), *typ));
+                elements.dedup_by_key(|(typ, _)| *typ);
+            }
+            let mut wire = Vec::new();
+            tlv::write_nested(&mut wire, typ, 0, |out| {
+                tlv::write_nested(out, types::NAME, 0, |out| {
+                    name.iter().for_each(|(typ, value)| tlv::write_tlv(out, *typ, value))
+                });
+                elements.iter().for_each(|(typ, value)| tlv::write_tlv(out, *typ, value));
+            });
+            wire.truncate(wire.len().saturating_sub(cut.saturating_sub(2)));
+            wire
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_plain_interest_is_read_otherwise(wire in bytes()) {
+            if let Some(plain) = Interest::decode_plain(&wire) {
+                let any = Interest::decode_any(&wire);
+                prop_assert_eq!(format!("{:?}", Ok::<_, DecodeError>(plain)), format!("{any:?}"));
+            }
+        }
+    }
+
+    #[test]
+    fn most_interests_go_the_slow_way() {
+        let name = || "/a/b/v=7/seg=0".parse::<Name>().unwrap();
+        let plain = [
+            InterestBuilder::new(name()).build(),
+            InterestBuilder::new(name()).nonce(1).build(),
+            InterestBuilder::new(name()).can_be_prefix(true).must_be_fresh(true).nonce(1).hop_limit(3).build(),
+            InterestBuilder::new(name()).nonce(1).lifetime(Duration::from_millis(4000)).hop_limit(0).build(),
+            InterestBuilder::new(Name::root().push_generic(&[7; 240]).clone()).nonce(1).build(),
+        ];
+        assert!(plain.iter().all(|wire| Interest::decode_plain(wire).is_some()));
+        let other = InterestBuilder::new(name()).nonce(1).application_parameters(b"x").build();
+        assert!(Interest::decode_plain(&other).is_none() && Interest::decode(&other).is_ok());
+    }
 }

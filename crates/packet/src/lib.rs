@@ -47,6 +47,7 @@ mod interest;
 mod keys;
 mod lp;
 mod name;
+mod plain;
 mod reliability;
 mod sign;
 mod uri;

@@ -28,6 +28,9 @@ pub const LEAST_PARTIAL_PACKETS: usize = 8;
 /// How long a reassembler waits for the rest of a packet: NFD's 500 ms. An Interest asked again is cheaper than a longer wait.
 pub const REASSEMBLY_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// The same on a reliable link, which may take longer than that to mend a loss where an end is busy: an Interest's usual lifetime.
+pub const RELIABLE_REASSEMBLY_TIMEOUT: Duration = MOST_LINK_TIMEOUT;
+
 /// Frames under way on a reliable link; what is sent beyond them goes once, as without reliability. A round trip of 20 ms at 200,000 frames a second.
 pub const UNACKNOWLEDGED_FRAMES: usize = 4096;
 
@@ -44,7 +47,7 @@ pub const SEQUENCES_REMEMBERED: usize = UNACKNOWLEDGED_FRAMES;
 pub const ACK_DELAY: Duration = Duration::from_millis(5);
 
 /// The time-out of a reliable link before the first Ack, doubled each time. RFC 6298 (section 2.1) has 1 s for what goes round the world; a link is one
-/// hop, and where it is a tunnel of half a second, its first frames go twice or three times.
+/// hop, and where it is a tunnel of half a second, two of its first frames go twice or three times.
 pub const FIRST_LINK_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The shortest time-out of a reliable link: with less, the Acks' own delay and a busy moment of the neighbour would look like loss.

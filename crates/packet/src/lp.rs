@@ -160,7 +160,19 @@ pub struct LpHeader {
 }
 
 impl Default for LpHeader {
+    #[inline]
     fn default() -> Self {
+        LpHeader::empty()
+    }
+}
+
+impl LpHeader {
+    /// The header of a bare packet.
+    pub const EMPTY: LpHeader = LpHeader::empty();
+
+    /// The same, written a field at a time: a constant of this size is copied by a call.
+    #[inline(always)]
+    const fn empty() -> LpHeader {
         LpHeader {
             pit_token: None,
             nack: None,
@@ -176,9 +188,7 @@ impl Default for LpHeader {
             frag_count: 1,
         }
     }
-}
 
-impl LpHeader {
     /// Whether there is no field: the packet can go bare.
     pub fn is_empty(&self) -> bool {
         // Every packet that is sent is asked this: without a branch a field. No field may be left out, or it would not be sent.

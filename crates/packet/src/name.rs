@@ -107,6 +107,12 @@ impl<'a> NameRef<'a> {
         Ok((NameRef { value }, parameters_digests))
     }
 
+    /// Of components that [`skip_ordinary`] passes, all of them.
+    #[inline]
+    pub(crate) const fn ordinary(value: &'a [u8]) -> Self {
+        NameRef { value }
+    }
+
     /// The TLV-VALUE of the Name.
     #[inline]
     pub const fn as_bytes(&self) -> &'a [u8] {
@@ -192,7 +198,7 @@ impl<'a> NameRef<'a> {
 /// What follows the components at the start of `rest` that are ordinary, as nearly all are: one byte of type, above those of the digests, and
 /// one of length. All names are walked so; whoever decodes the others must find the same components.
 #[inline]
-fn skip_ordinary(mut rest: &[u8]) -> &[u8] {
+pub(crate) fn skip_ordinary(mut rest: &[u8]) -> &[u8] {
     while let [3..=252, length @ 0..=252, after @ ..] = rest
         && let Some(next) = after.get(usize::from(*length)..)
     {

@@ -2,14 +2,19 @@
 //!
 //! NDNLPv2 (NFD wiki, "NDNLPv2"), section "Link Reliability"; its numbers are NFD's. Every frame with a fragment has a TxSequence, another one each
 //! time that it is sent, and a Sequence, which stays. The receiver returns each TxSequence as an Ack: in what it sends anyway, or after 5 ms in a frame
-//! of their own. A frame is lost when three frames sent after it are acknowledged, or none of it is heard for a time-out (RFC 6298); it is sent
+//! of their own. A frame is lost when three frames sent after it are acknowledged, or one, and it is older than a time-out (RFC 6298); it is sent
 //! three times again, then its packet is given up, and the consumer's next Interest mends it. What comes twice is told by its Sequence.
 //!
-//! Deviations from NFD: a round trip is measured of frames sent again too, since their TxSequence tells which one is acknowledged; the time-out has no
+//! Where nothing that was sent after it is acknowledged, it may be the neighbour that is late, who has no processor for a while, and all that is under way would
+//! go again for nothing, when he has least time for it. So after a time-out without any Ack two frames go again, to ask (RFC 6298, 5.4 to 5.6; two, so that
+//! one lost is not the end of it, as RFC 9002, 6.2.4), and the time-out doubles; the answer tells what is lost. After five of these in vain all that was sent
+//! before the first is given up.
+//!
+//! Deviations from NFD: silence is no loss, as above; a round trip is measured of frames sent again too, since their TxSequence tells which one is acknowledged; the time-out has no
 //! floor of 200 ms, which a local link would wait for, but four times the time after which Acks go alone; memory is bounded: what is sent while
 //! too much is unacknowledged goes once, as without reliability; and a frame's Sequence is remembered for a window, not for a time. A neighbour who has
 //! not acknowledged anything by the time that a packet is given up, or that he sends one himself without a TxSequence, hears everything once from then
-//! on: he does not take part, or is not there. A [stranger](Reliability::with_stranger) hears what he has not acknowledged yet once again, and not three times, before his first Ack: the address may
+//! on: he does not take part, or is not there. A [stranger](Reliability::with_stranger) is asked once, and not five times, before his first Ack: the address may
 //! be forged.
 //!
 //! An Ack takes constant time: "three after it" is "before the third highest that was acknowledged", so what is lost is always the window's front.
@@ -25,12 +30,19 @@ use crate::tlv::{self, Tlv};
 use crate::types;
 use larder_units::Time;
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// How often a frame is sent again before its packet is given up (NFD, `maxRetx`).
 const TRIES_AGAIN: u32 = 3;
 
-/// The same towards a stranger who has not acknowledged anything yet.
+/// Time-outs in a silence before what was sent until then is given up: at the shortest 1.3 s, where NFD's three tries take 0.8 s at least.
+const TRIES_IN_SILENCE: u32 = 5;
+
+/// Frames that ask in a silence whether anybody is there.
+const PROBES: usize = 2;
+
+/// Both, towards a stranger who has not acknowledged anything yet.
 const TRIES_WITH_STRANGER: u32 = 1;
 
 /// Bytes of an Ack or a TxSequence: type, length and a fixed 8 bytes.
@@ -204,12 +216,23 @@ struct Window {
     highest: [Option<u64>; 3],
     smoothed: Option<Duration>,
     variation: Duration,
-    /// Doublings of the time-out since the last Ack, and when the last was.
-    backoff: u32,
-    backed_off_at: Time,
+    /// The last Ack, or the last time that somebody was asked for one.
+    quiet_since: Time,
+    silence: Option<Silence>,
     /// How often a frame is sent again.
     tries_again: u32,
     counters: ReliabilityCounters,
+}
+
+/// Time-outs without an Ack.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    /// Doublings of the time-out since the last Ack.
+    doublings: u32,
+    /// Time-outs since something was given up.
+    tries: u32,
+    /// The last packet that was sent before these.
+    last_packet: u64,
 }
 
 impl Window {
@@ -222,8 +245,8 @@ impl Window {
             highest: [None; 3],
             smoothed: None,
             variation: Duration::ZERO,
-            backoff: 0,
-            backed_off_at: Time::ZERO,
+            quiet_since: Time::ZERO,
+            silence: None,
             tries_again: TRIES_AGAIN,
             counters: ReliabilityCounters::default(),
         }
@@ -252,7 +275,7 @@ impl Window {
         sent.frame = Vec::new();
         let round_trip = now.since(sent.at);
         self.counters.acknowledged += 1;
-        (self.tries_again, self.backoff) = (TRIES_AGAIN, 0);
+        (self.tries_again, self.quiet_since, self.silence) = (TRIES_AGAIN, now, None);
         self.highest[0] = self.highest[0].max(Some(tx_sequence));
         self.highest.sort_unstable();
         self.measure(round_trip);
@@ -279,23 +302,19 @@ impl Window {
 
     fn timeout(&self) -> Duration {
         let timeout = self.smoothed.map_or(FIRST_LINK_TIMEOUT, |smoothed| smoothed + self.variation * 4);
-        (timeout.max(LEAST_LINK_TIMEOUT) * (1 << self.backoff)).min(MOST_LINK_TIMEOUT)
-    }
-
-    /// RFC 6298, section 5.5, once a round trip: an Ack that comes after the time-out finds its frame sent again under another number, and says nothing
-    /// of how long the way has become.
-    fn back_off(&mut self, now: Time, sent: Time) {
-        if sent >= self.backed_off_at {
-            // Twenty milliseconds doubled so often are more than the longest time-out.
-            self.backoff = (self.backoff + 1).min(8);
-            self.backed_off_at = now;
-        }
+        // Twenty milliseconds doubled so often are more than the longest time-out.
+        let doublings = self.silence.map_or(0, |silence| silence.doublings.min(8));
+        (timeout.max(LEAST_LINK_TIMEOUT) * (1 << doublings)).min(MOST_LINK_TIMEOUT)
     }
 
     /// The front was sent first: if any is lost, it is.
     fn next_timeout(&self) -> Option<Time> {
         let front = self.sent.front()?;
-        Some(if self.is_overtaken() { front.at } else { front.at + self.timeout() })
+        Some(match (self.is_overtaken(), self.is_passed()) {
+            (true, _) => front.at,
+            (false, true) => front.at + self.timeout(),
+            (false, false) => front.at.max(self.quiet_since) + self.timeout(),
+        })
     }
 
     /// Three that were sent after the front are acknowledged.
@@ -303,25 +322,61 @@ impl Window {
         self.highest[0].is_some_and(|third| self.first < third)
     }
 
+    /// One that was sent after the front is acknowledged.
+    fn is_passed(&self) -> bool {
+        self.highest[2].is_some_and(|highest| self.first < highest)
+    }
+
     fn send_again(&mut self, now: Time, emit: &mut impl FnMut(&[u8])) {
         while self.next_timeout().is_some_and(|at| at <= now) {
-            let is_overtaken = self.is_overtaken();
-            let Some(mut lost) = self.sent.pop_front() else { return };
-            self.first += 1;
-            self.bytes -= lost.frame.len();
-            if !is_overtaken {
-                self.back_off(now, lost.at);
-            }
-            if lost.again >= self.tries_again {
-                self.give_up(lost.packet);
-            } else {
-                set_tx_sequence(&mut lost.frame, self.next());
-                emit(&lost.frame);
-                self.counters.retransmissions += 1;
-                self.push(Sent { at: now, again: lost.again + 1, ..lost });
+            match self.is_overtaken() || self.is_passed() {
+                true => self.replace_front(now, emit),
+                false => self.probe(now, emit),
             }
             self.forget_finished();
         }
+    }
+
+    /// The front is lost.
+    fn replace_front(&mut self, now: Time, emit: &mut impl FnMut(&[u8])) {
+        let Some(&Sent { packet, again, .. }) = self.sent.front() else { return };
+        match again >= self.tries_again {
+            true => self.give_up(packet..=packet),
+            false => self.send_front_again(now, 1, emit),
+        }
+    }
+
+    /// Nothing is acknowledged: is anybody there?
+    fn probe(&mut self, now: Time, emit: &mut impl FnMut(&[u8])) {
+        let mut silence = self.silence.unwrap_or(Silence { doublings: 0, tries: 0, last_packet: 0 });
+        if silence.tries == 0 {
+            silence.last_packet = self.sent.iter().map(|sent| sent.packet).max().unwrap_or(0);
+        }
+        let most = if self.tries_again == TRIES_AGAIN { TRIES_IN_SILENCE } else { self.tries_again };
+        if silence.tries >= most {
+            self.give_up(0..=silence.last_packet);
+            silence.tries = 0;
+        } else {
+            silence.tries += 1;
+            for _ in 0..PROBES {
+                // It is no fault of theirs: it does not count for them.
+                self.send_front_again(now, 0, emit);
+            }
+        }
+        silence.doublings += 1;
+        (self.silence, self.quiet_since) = (Some(silence), now);
+    }
+
+    /// Unless it is sent again already; `counts` is 1 where that is one of its tries.
+    fn send_front_again(&mut self, now: Time, counts: u32, emit: &mut impl FnMut(&[u8])) {
+        self.forget_finished();
+        let Some(mut front) = self.sent.pop_front_if(|front| front.at < now) else { return };
+        self.first += 1;
+        self.bytes -= front.frame.len();
+        set_tx_sequence(&mut front.frame, self.next());
+        emit(&front.frame);
+        self.counters.retransmissions += 1;
+        self.push(Sent { at: now, again: front.again + counts, ..front });
     }
 
     /// Unless he has acknowledged something, the neighbour does not take part. His first Ack shows that he does.
@@ -331,14 +386,18 @@ impl Window {
         }
     }
 
-    /// The packet's other frames are of no use.
-    fn give_up(&mut self, packet: u64) {
-        self.counters.given_up += 1;
-        self.doubt();
-        for sent in self.sent.iter_mut().filter(|sent| sent.packet == packet) {
+    /// All frames of these packets are of no use.
+    fn give_up(&mut self, packets: RangeInclusive<u64>) {
+        let mut given_up = Vec::new();
+        for sent in self.sent.iter_mut().filter(|sent| packets.contains(&sent.packet) && !sent.frame.is_empty()) {
+            given_up.push(sent.packet);
             self.bytes -= sent.frame.len();
             sent.frame = Vec::new();
         }
+        given_up.sort_unstable();
+        given_up.dedup();
+        self.counters.given_up += given_up.len() as u64;
+        self.doubt();
     }
 }
 

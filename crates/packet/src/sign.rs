@@ -5,7 +5,7 @@
 
 use crate::interest::SignatureFreshness;
 use crate::name::NameRef;
-use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv};
+use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv, TlvReader};
 use crate::types;
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -160,9 +160,12 @@ impl<'a> SignatureInfo<'a> {
     }
 
     pub(crate) fn of_element(element: &Tlv<'a>) -> Result<Self, DecodeError> {
-        let mut elements = element.children();
+        SignatureInfo::read(element.children(), element.wire)
+    }
+
+    /// Of these elements; `wire` is the whole of them.
+    pub(crate) fn read(mut elements: TlvReader<'a>, wire: &'a [u8]) -> Result<Self, DecodeError> {
         let signature_type = elements.require(types::SIGNATURE_TYPE, "SignatureType")?.number()?;
-        let wire = element.wire;
         let mut info =
             SignatureInfo { signature_type, key_locator: None, nonce: None, time: None, seq_num: None, wire };
         let mut last = 0;

@@ -9,7 +9,7 @@
 mod world;
 
 use std::sync::Barrier;
-use world::{Speed, World};
+use world::{INSERTIONS, Speed, World};
 
 /// Table sizes, and how long is measured.
 struct Scale {
@@ -109,12 +109,13 @@ fn policies(scale: &Scale, policies: &[(&str, Option<f64>)]) {
     let mut world = World::new(scale.objects, scale.prefixes, 7);
     let fib = resident_bytes() - before;
     println!(
-        "{} objects by Zipf 0.8, {} packets cached; FIB of {} prefixes: {:.0} MB, {:.0} bytes a prefix\n",
+        "{} objects by Zipf 0.8, {} packets cached; FIB of {} prefixes: {:.0} MB, {:.0} bytes a prefix; the longest {INSERTIONS} insertions {:.1} ms\n",
         scale.objects,
         scale.capacity,
         scale.prefixes,
         fib as f64 / 1e6,
-        fib as f64 / scale.prefixes as f64
+        fib as f64 / scale.prefixes as f64,
+        world.longest_insertions as f64 / 1e6
     );
     println!("                     one frame at a time                                in batches of 64");
     println!(

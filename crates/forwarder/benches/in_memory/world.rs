@@ -43,7 +43,12 @@ pub struct World {
     /// What was encoded: a socket's buffer.
     wire: Vec<u8>,
     exchanges: u64,
+    /// Processor time of the longest [`INSERTIONS`] into the FIB, in nanoseconds.
+    pub longest_insertions: u64,
 }
+
+/// Insertions that are timed together: to read the clock takes as long as one.
+pub const INSERTIONS: u64 = 64;
 
 #[derive(Clone)]
 struct Exchange {
@@ -99,7 +104,13 @@ impl World {
             find(&interest, &NO_NONCE.to_be_bytes()),
             Data::decode(&data).expect("a Data").name_range().start,
         ];
+        let (mut longest_insertions, mut since) = (0, thread_nanos());
         for number in 0..prefixes {
+            if number.is_multiple_of(INSERTIONS) {
+                let now = thread_nanos();
+                longest_insertions = longest_insertions.max(now - since);
+                since = now;
+            }
             let length = prefix_length(number);
             let mut name = blank.as_name().prefix(length).to_name().as_bytes().to_vec();
             write_components(&mut name, 0..length, number);
@@ -119,6 +130,7 @@ impl World {
             outbox: Outbox::new(),
             wire: Vec::new(),
             exchanges: 0,
+            longest_insertions,
         }
     }
 

@@ -7,16 +7,16 @@
 
 pub mod names;
 
+use super::Forwarder;
 use super::decision::{Asked, next_hops};
-use super::reception::{Arrival, Opened, Packet, Source, open};
-use super::{Forwarder, header_to};
+use super::reception::{Arrival, Opened, Packet, Source, open, received_hop_limit};
 use crate::face::FaceId;
 use crate::name_hash::Hashed;
 use crate::outbox::{Body, Outbox};
 use crate::pit::InRecord;
 use crate::rib::NextHop;
 use crate::stored_packet::StoredPacket;
-use larder_packet::{Data, Interest, NameRef};
+use larder_packet::{Data, Interest, LpHeader, NameRef};
 use larder_policy::{Engine, Slot};
 use larder_units::Time;
 use std::hint::black_box;
@@ -157,12 +157,7 @@ pub fn run(
         face: consumer,
         local: true,
         point_to_point: true,
-        token: None,
-        nack: None,
-        rate: None,
-        mark: None,
-        path: None,
-        no_cache: false,
+        header: &LpHeader::EMPTY,
         next_hop: None,
         source: Source::Input,
     };
@@ -205,7 +200,9 @@ pub fn run(
     time(Stage::DataSend, &mut || {
         let stored = bodies.drain(..).map(Body::Cached);
         let bodies = stored.chain(std::iter::repeat_n(Body::Input, matched));
-        bodies.for_each(|body| out.push(consumer, header_to(None, None), body));
+        bodies.for_each(|body| {
+            out.push(consumer, body);
+        });
         forwarder.count_sends(0, &[], out);
         out.sends.len()
     });
@@ -235,8 +232,8 @@ impl Forwarder {
         let pending = self.pit.find(*hash, interest);
         black_box(self.is_duplicate(now, *hash, nonce, Some(face), pending));
         let Some(slot) = pending.or_else(|| self.pit.insert(face, *hash, interest)) else { return };
-        let record =
-            InRecord { face, nonce, expires: now + interest.lifetime_or_default(), token: None, repeated: false };
+        let (hop_limit, expires) = (received_hop_limit(interest), now + interest.lifetime_or_default());
+        let record = InRecord { face, nonce, hop_limit, expires, token: None, repeated: false };
         let _ = self.add_consumer(slot, record);
         found.pending = slot;
     }

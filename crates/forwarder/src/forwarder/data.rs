@@ -1,21 +1,21 @@
 //! The way of Data: who waits for it, whether it is kept, and out to all who wait.
 
 use super::reception::{Arrival, is_localhost};
-use super::{Forwarder, Scratch, header_to};
+use super::{Forwarder, Scratch};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::limits;
 use crate::outbox::Outbox;
 use crate::tier::Record;
 use crate::verification::Verdict;
-use larder_packet::{Data, LpHeader, PitToken};
+use larder_packet::{Data, LpHeader};
 use larder_units::Time;
 
 impl Forwarder {
     /// Data that may be wanted; `hash` is of its name.
     pub(crate) fn on_data(
         &mut self,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         data: &Data<'_>,
         hash: u64,
         out: &mut Outbox,
@@ -40,8 +40,8 @@ impl Forwarder {
         }
         asked.clear();
         asked.extend(found.iter().map(|slot| self.pit.entry(*slot).name_hash()));
-        let place = self.paths.as_ref().and_then(|paths| Some(paths.of_data(arrival.path, *found.first()?)));
-        if !arrival.no_cache && !is_localhost {
+        let place = self.paths.as_ref().and_then(|paths| Some(paths.of_data(arrival.header.path, *found.first()?)));
+        if !arrival.header.no_cache && !is_localhost {
             let path = place.as_ref().map(|place| &place.path);
             let (rules, started) = (&mut self.verification, self.started);
             let mut judge = || match rules {
@@ -61,7 +61,7 @@ impl Forwarder {
                 _ => from_tier.then_some(Verdict::Trusted),
             };
             let judge = || verdict.unwrap_or_else(judge);
-            self.content_store.insert(now, hash, data, asked.drain(..), path, judge);
+            self.content_store.insert(now, hash, data, asked.iter().copied(), path, judge);
         }
         let found = std::mem::take(&mut self.scratch.found);
         let first = out.sends.len();
@@ -72,8 +72,8 @@ impl Forwarder {
                 false => self.measure(*slot, |strategy, entry| strategy.on_data(now, arrival.face, entry)),
             };
             let told = told.unwrap_or_default();
-            let mark = arrival.mark.or(told.mark.then_some(1));
-            let rate = [arrival.rate, told.rate].into_iter().flatten().min();
+            let mark = arrival.header.congestion_mark.or(told.mark.then_some(1));
+            let rate = [arrival.header.interest_rate, told.rate].into_iter().flatten().min();
             for consumer in &self.pit.entry(*slot).in_records {
                 // Who asked twice, with selectors and without, gets one.
                 let again = number > 0
@@ -87,10 +87,12 @@ impl Forwarder {
                 }
                 self.satisfied += 1;
                 if !again {
-                    let mut header = self.header_for(consumer.face, consumer.token, mark, arrival.face);
-                    header.interest_rate = rate;
-                    header.path = self.path_to(consumer.face, place.as_ref().map(|place| place.told));
-                    out.push(consumer.face, header, arrival.source.body());
+                    let header = out.push(consumer.face, arrival.source.body());
+                    (header.pit_token, header.congestion_mark, header.interest_rate) = (consumer.token, mark, rate);
+                    self.tell_incoming(header, consumer.face, arrival.face);
+                    if let Some(place) = &place {
+                        header.path = self.path_to(consumer.face, Some(place.told));
+                    }
                 }
             }
             self.finish(now, *slot);
@@ -99,15 +101,11 @@ impl Forwarder {
         Ok(())
     }
 
-    /// The header of a Data to `face`, which came from `incoming`.
-    pub(super) fn header_for(
-        &self,
-        face: FaceId,
-        token: Option<PitToken>,
-        mark: Option<u64>,
-        incoming: FaceId,
-    ) -> LpHeader {
-        let incoming_face = self.faces.local_fields(face).then_some(incoming.0);
-        LpHeader { incoming_face, ..header_to(token, mark) }
+    /// The header of a Packet to `face` says that it came from `incoming`, where that may be told.
+    #[inline]
+    pub(super) fn tell_incoming(&self, header: &mut LpHeader, face: FaceId, incoming: FaceId) {
+        if self.faces.local_fields(face) {
+            header.incoming_face = Some(incoming.0);
+        }
     }
 }

@@ -1,16 +1,18 @@
 //! Where a pending Interest goes: the FIB and the strategy of its name, and what comes of their decision; and Nacks, in both directions.
 
-use super::reception::{Arrival, is_localhop, is_localhost};
-use super::{Forwarder, Scratch, header_to};
+use super::reception::{Arrival, is_localhop, is_localhost, received_hop_limit};
+use super::{Forwarder, Scratch};
 use crate::drop_reason::{DropReason, Dropped};
+use crate::face::FaceId;
 use crate::fib::Fib;
 use crate::name_hash::{Hashed, Lengths, NameHasher, Prefix};
 use crate::outbox::{Body, Outbox};
 use crate::pit::{InRecord, Pit, PitEntry};
 use crate::rib::NextHop;
 use crate::strategy::{Decision, HeldInterest, Instance, Strategy};
-use larder_packet::tlv::Tlv;
-use larder_packet::{Interest, LpHeader, NackReason, types};
+use bytes::Bytes;
+use larder_packet::tlv::{Tlv, write_header, write_tlv};
+use larder_packet::{Interest, NackReason, types};
 use larder_units::Time;
 use std::time::Duration;
 
@@ -31,7 +33,7 @@ impl Forwarder {
     /// Lets the strategy of the name decide, and carries out what it says.
     pub(super) fn decide(
         &mut self,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         asked: &Asked<'_>,
         out: &mut Outbox,
         ask: impl FnOnce(&mut dyn Strategy, &mut Decision<'_>),
@@ -61,7 +63,7 @@ impl Forwarder {
             now: arrival.now,
             from: arrival.face,
             packet: interest.wire,
-            mark: arrival.mark,
+            mark: arrival.header.congestion_mark,
             entry,
             next_hops,
             faces,
@@ -74,18 +76,20 @@ impl Forwarder {
             refused: &mut refused,
         };
         ask(&mut *instance.strategy, &mut decision);
-        for (face, nonce) in send_to.drain(..) {
-            let mut header = header_to(None, arrival.mark);
-            let is_told = |_: &_| !self.faces.get(face).is_some_and(|face| face.is_local());
-            header.path = self.paths.as_ref().filter(is_told).map(|paths| paths.of_interest(slot));
-            if self.faces.local_fields(face) {
-                header.incoming_face = Some(arrival.face.0);
-            }
+        for number in 0..self.scratch.send_to.len() {
+            let (face, nonce) = self.scratch.send_to[number];
             let body = match nonce {
                 None => arrival.source.body(),
-                Some(nonce) => Body::Stored(replace_nonce(interest.wire, nonce).into()),
+                Some(nonce) => Body::Stored(rewritten(interest, nonce, interest.hop_limit).into()),
             };
-            out.push(face, header, body);
+            let header = out.push(face, body);
+            header.congestion_mark = arrival.header.congestion_mark;
+            if self.faces.local_fields(face) {
+                header.incoming_face = Some(asker(self.pit.entry(slot), asked.nonce, arrival.face).0);
+            }
+            if let Some(paths) = &self.paths {
+                header.path = self.path_to(face, Some(paths.of_interest(slot)));
+            }
         }
         if let Some(reason) = refused {
             self.refuse(arrival, asked, reason, out);
@@ -109,10 +113,11 @@ impl Forwarder {
             let HeldInterest { packet, from, to, mark } = held;
             let Some(record) = entry.out_records.iter_mut().find(|record| record.face == to) else { return false };
             (record.held, record.sent) = (false, now);
-            let mut header = header_to(None, mark);
+            let nonce = record.nonce;
+            let header = out.push(to, Body::Stored(packet));
+            header.congestion_mark = mark;
             header.path = paths.as_ref().filter(|_| !upstream.is_local()).map(|paths| paths.of_interest(slot));
-            header.incoming_face = faces.local_fields(to).then_some(from.0);
-            out.push(to, header, Body::Stored(packet));
+            header.incoming_face = faces.local_fields(to).then(|| asker(entry, nonce, from).0);
             true
         };
         for instance in self.strategies.values_mut() {
@@ -140,8 +145,8 @@ impl Forwarder {
         self.fib.lengths().and(self.strategies.lengths())
     }
 
-    /// Tells everyone who waits for the entry that nobody can be asked, and forgets it.
-    fn refuse(&mut self, arrival: &Arrival, asked: &Asked<'_>, reason: NackReason, out: &mut Outbox) {
+    /// Tells everyone who waits for the entry that nobody can be asked, each by the Interest that he sent, and forgets it.
+    fn refuse(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>, reason: NackReason, out: &mut Outbox) {
         let Asked { slot, interest, .. } = *asked;
         let entry = self.pit.entry(slot);
         if reason == NackReason::NoRoute && entry.out_records.is_empty() {
@@ -151,23 +156,35 @@ impl Forwarder {
             if !self.faces.get(consumer.face).is_some_and(|face| face.config.is_point_to_point()) {
                 continue;
             }
-            let body = match interest.nonce == Some(consumer.nonce) {
+            let is_his = interest.nonce == Some(consumer.nonce) && interest.hop_limit == consumer.hop_limit;
+            let body = match is_his {
                 true => arrival.source.body(),
-                false => Body::Stored(replace_nonce(interest.wire, consumer.nonce).into()),
+                false => Body::Stored(rewritten(interest, consumer.nonce, consumer.hop_limit).into()),
             };
-            let header = LpHeader { nack: Some(reason), ..header_to(consumer.token, None) };
-            out.push(consumer.face, header, body);
+            let header = out.push(consumer.face, body);
+            (header.pit_token, header.nack) = (consumer.token, Some(reason));
         }
         self.unsatisfied += entry.in_records.len() as u64;
         self.finish(arrival.now, slot);
     }
 
     /// Refuses the Interest that just came, to who sent it.
-    pub(crate) fn nack(&mut self, arrival: &Arrival, reason: NackReason, out: &mut Outbox) {
-        if arrival.point_to_point {
-            let header = LpHeader { nack: Some(reason), ..header_to(arrival.token, None) };
-            out.push(arrival.face, header, arrival.source.body());
+    pub(crate) fn nack(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        reason: NackReason,
+        out: &mut Outbox,
+    ) {
+        if !arrival.point_to_point {
+            return;
         }
+        let body = match received_hop_limit(interest) {
+            None => arrival.source.body(),
+            hop_limit => Body::Stored(rewritten(interest, interest.nonce.unwrap_or_default(), hop_limit).into()),
+        };
+        let header = out.push(arrival.face, body);
+        (header.pit_token, header.nack) = (arrival.header.pit_token, Some(reason));
     }
 
     /// Tells the strategy of a pending Interest what became of it, if it wants to know, and returns what it says.
@@ -186,7 +203,7 @@ impl Forwarder {
     /// An upstream refuses the Interest.
     pub(super) fn on_nack(
         &mut self,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         reason: NackReason,
         interest: &Interest<'_>,
         hash: u64,
@@ -195,10 +212,19 @@ impl Forwarder {
         let unexpected = Dropped::new(DropReason::UnexpectedNack);
         let nonce = interest.nonce.filter(|_| arrival.point_to_point).ok_or(unexpected)?;
         interest.check_parameters_digest().map_err(|_| unexpected)?;
-        let slot = self.pit.find_asked(hash, interest, arrival.face, nonce).ok_or(unexpected)?;
+        let (slot, hop_limit) = self.pit.find_asked(hash, interest, arrival.face, nonce).ok_or(unexpected)?;
+        if interest.hop_limit != hop_limit {
+            // What this upstream has spent of it, as NFD does, another one has not.
+            let packet = Bytes::from(rewritten(interest, nonce, hop_limit));
+            return self.on_nack(&arrival.made(packet.clone()), reason, &Interest::decode(&packet)?, hash, out);
+        }
         let entry = self.pit.entry_mut(slot);
         for record in entry.out_records.iter_mut().filter(|record| record.face == arrival.face) {
             record.nacked = Some(reason);
+        }
+        if entry.waits_for_tier() {
+            // An application that chose its next hop is refused there: it waits on, with those who wait for the tier, of whom no strategy has heard.
+            return Ok(());
         }
         let lifetime = entry.last_expiry().since(arrival.now);
         let asked = Asked { slot, interest, hashed: Hashed::default(), nonce, lifetime };
@@ -240,14 +266,40 @@ pub(super) fn next_hops<'a>(
     found.unwrap_or((0, &[]))
 }
 
-/// The Interest with another nonce: each consumer gets back the one that it sent.
-pub(super) fn replace_nonce(interest: &[u8], nonce: u32) -> Vec<u8> {
-    let mut wire = interest.to_vec();
-    let element = Tlv::only(interest, types::INTEREST).ok();
-    let found = element.and_then(|element| element.children().flatten().find(|child| child.typ == types::NONCE));
-    if let Some(found) = found {
-        let at = found.value_offset();
-        wire[at..at + 4].copy_from_slice(&nonce.to_be_bytes());
+/// The consumer whose Interest goes upstream with this nonce, which may be a strategy's own; `from` is where the packet came from that lets it go, an
+/// upstream that refused, say, or the tier.
+fn asker(entry: &PitEntry, nonce: u32, from: FaceId) -> FaceId {
+    let records = &entry.in_records;
+    let of_nonce = records.iter().find(|record| record.nonce == nonce);
+    let asker = of_nonce.or_else(|| records.iter().find(|record| record.face == from)).or(records.first());
+    asker.map_or(from, |record| record.face)
+}
+
+/// The Interest with this nonce and this HopLimit, or without one: each consumer gets back what he sent (but for the InterestLifetime).
+pub(super) fn rewritten(interest: &Interest<'_>, nonce: u32, hop_limit: Option<u8>) -> Vec<u8> {
+    let element = Tlv::only(interest.wire, types::INTEREST).ok();
+    let mut hop_limit = hop_limit;
+    let mut value = Vec::with_capacity(interest.wire.len() + 3);
+    let mut limit_hops = |value: &mut Vec<u8>| {
+        if let Some(hops) = hop_limit.take() {
+            write_tlv(value, types::HOP_LIMIT, &[hops]);
+        }
+    };
+    for child in element.iter().flat_map(|element| element.children().flatten()) {
+        match child.typ {
+            types::NONCE => write_tlv(&mut value, types::NONCE, &nonce.to_be_bytes()),
+            types::HOP_LIMIT => {}
+            _ => {
+                if child.typ == types::APPLICATION_PARAMETERS {
+                    limit_hops(&mut value);
+                }
+                value.extend_from_slice(child.wire);
+            }
+        }
     }
+    limit_hops(&mut value);
+    let mut wire = Vec::with_capacity(value.len() + 4);
+    write_header(&mut wire, types::INTEREST, value.len());
+    wire.extend_from_slice(&value);
     wire
 }

@@ -3,7 +3,7 @@
 use super::Forwarder;
 use super::decision::Asked;
 use super::path::answered;
-use super::reception::{Arrival, check_size, is_localhost};
+use super::reception::{Arrival, check_size, is_localhost, received_hop_limit};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::limits;
@@ -20,7 +20,7 @@ impl Forwarder {
     /// An Interest; `hash` is of its name ([`Forwarder::hash_of`]), `hashed` are the name's prefixes.
     pub(super) fn on_interest(
         &mut self,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         interest: &Interest<'_>,
         hash: u64,
         hashed: Hashed<'_>,
@@ -33,7 +33,7 @@ impl Forwarder {
             let interest = Interest::decode(&packet)?;
             return self.on_interest(&arrival.made(packet.clone()), &interest, hash, hashed, out);
         };
-        let Arrival { now, face, token, .. } = *arrival;
+        let Arrival { now, face, header, .. } = *arrival;
         let name = interest.name;
         if !arrival.local && is_localhost(name) {
             return Err(Dropped::new(DropReason::Scope));
@@ -49,7 +49,7 @@ impl Forwarder {
         }
         let pending = self.pit.find(hash, interest);
         if self.is_duplicate(now, hash, nonce, arrival.point_to_point.then_some(face), pending) {
-            self.nack(arrival, NackReason::Duplicate, out);
+            self.nack(arrival, interest, NackReason::Duplicate, out);
             return Err(Dropped::new(DropReason::DuplicateNonce));
         }
         if pending.is_some_and(|slot| is_waiting(now, self.pit.entry(slot))) {
@@ -61,16 +61,21 @@ impl Forwarder {
             }
             if let Some(data) = found {
                 self.satisfied += 1;
-                let mut header = self.header_for(face, token, None, FaceId::CONTENT_STORE);
-                header.path = self.path_to(face, self.paths.as_ref().map(|_| answered(arrival.path)));
-                out.push(face, header, Body::Cached(data));
+                let to_send = out.push(face, Body::Cached(data));
+                to_send.pit_token = header.pit_token;
+                self.tell_incoming(to_send, face, FaceId::CONTENT_STORE);
+                if self.paths.is_some() {
+                    to_send.path = self.path_to(face, Some(answered(header.path)));
+                }
                 return Ok(());
             }
         }
         let (slot, lifetime) = self.pend(arrival, hash, interest, pending)?;
-        self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token, repeated: false })?;
+        let (hop_limit, expires) = (received_hop_limit(interest), now + lifetime);
+        let token = header.pit_token;
+        self.add_consumer(slot, InRecord { face, nonce, hop_limit, expires, token, repeated: false })?;
         if let Some(paths) = self.paths.as_mut().filter(|_| pending.is_none()) {
-            paths.remember(slot, arrival.path);
+            paths.remember(slot, header.path);
         }
         let asked = Asked { slot, interest, hashed, nonce, lifetime };
         if self.tier.is_some() && self.recall(arrival, &asked) {
@@ -87,7 +92,7 @@ impl Forwarder {
     /// The PIT entry of an Interest, a new one where there is none `pending`, and how long it may wait.
     pub(crate) fn pend(
         &mut self,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         hash: u64,
         interest: &Interest<'_>,
         pending: Option<u32>,
@@ -103,7 +108,7 @@ impl Forwarder {
     }
 
     /// Where the PIT is full, the face that holds the most of it gives way.
-    fn make_room(&mut self, arrival: &Arrival, interest: &Interest<'_>) {
+    fn make_room(&mut self, arrival: &Arrival<'_>, interest: &Interest<'_>) {
         let mut shared = 0;
         while self.pit.is_full_for(interest) && shared < limits::SHARED_ENTRIES_TO_MAKE_ROOM {
             let Some((from, slot)) = self.pit.take_from(arrival.face) else { return };

@@ -8,7 +8,7 @@
 //! The tier counts as a cache of its own above this one: memory's policy judges what is read as what comes from upstream.
 
 use super::Forwarder;
-use super::decision::{Asked, replace_nonce};
+use super::decision::{Asked, rewritten};
 use super::reception::{Arrival, check_size, is_localhost};
 use crate::face::FaceId;
 use crate::limits::{RECALL_PATIENCE, RECALLED_BYTES, RECALLS};
@@ -18,7 +18,7 @@ use crate::pit::{InRecord, OutRecord};
 use crate::tier::{Recall, Recalled, Record, SecondTier, TierCounters};
 use crate::verification::Verdict;
 use bytes::Bytes;
-use larder_packet::{Data, Interest};
+use larder_packet::{Data, Interest, LpHeader};
 use larder_units::Time;
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ impl Forwarder {
     }
 
     /// Asks the tier for a pending Interest. True where that waits for the tier now, and no strategy is to be asked.
-    pub(super) fn recall(&mut self, arrival: &Arrival, asked: &Asked<'_>) -> bool {
+    pub(super) fn recall(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>) -> bool {
         let Some(tier) = &mut self.tier else { return false };
         let Asked { slot, interest, nonce, .. } = *asked;
         let entry = self.pit.entry_mut(slot);
@@ -75,7 +75,7 @@ impl Forwarder {
             Recall::Absent => tier.counters.misses += 1,
             Recall::Busy => tier.counters.busy += 1,
             Recall::Reading => {
-                let Arrival { now, mark, .. } = *arrival;
+                let (now, mark) = (arrival.now, arrival.header.congestion_mark);
                 let until = now + RECALL_PATIENCE;
                 let packet = Bytes::copy_from_slice(interest.wire);
                 tier.next_ticket += 1;
@@ -145,7 +145,7 @@ impl Forwarder {
             return None;
         }
         let arrival =
-            Arrival { face: FaceId::CONTENT_STORE, no_cache: false, ..Arrival::internal(now, record.wire.clone()) };
+            Arrival { face: FaceId::CONTENT_STORE, ..Arrival::internal(now, &LpHeader::EMPTY, record.wire.clone()) };
         // Where nobody waits any more, nobody misses it; another read may have answered them.
         let is_answer = self.on_data(&arrival, &data, read.hash, out).is_ok();
         if let Some(figures) = self.figures_by_prefix.as_mut().filter(|_| is_answer) {
@@ -171,14 +171,11 @@ impl Forwarder {
         let Some(InRecord { face, nonce, .. }) = waiting.next() else { return };
         // What several want may go to one of them.
         let face = waiting.next().map_or(*face, |_| FaceId::CONTENT_STORE);
-        let mut packet = replace_nonce(interest.wire, *nonce);
-        if let Some(at) = interest.hop_limit_offset {
-            packet[at] = hop_limit.unwrap_or(u8::MAX);
-        }
-        let packet = Bytes::from(packet);
+        let packet = Bytes::from(rewritten(&interest, *nonce, hop_limit));
         let Ok(interest) = Interest::decode(&packet) else { return };
         let (nonce, lifetime) = (*nonce, entry.last_expiry().since(now));
-        let arrival = Arrival { face, mark: read.mark, ..Arrival::internal(now, packet.clone()) };
+        let header = LpHeader { congestion_mark: read.mark, ..LpHeader::EMPTY };
+        let arrival = Arrival { face, ..Arrival::internal(now, &header, packet.clone()) };
         let asked = Asked { slot, interest: &interest, hashed: Hashed::default(), nonce, lifetime };
         self.decide(&arrival, &asked, out, |strategy, decision| strategy.on_interest(decision));
     }

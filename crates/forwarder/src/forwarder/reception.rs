@@ -10,8 +10,7 @@ use crate::stored_packet::StoredPacket;
 use bytes::Bytes;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
 use larder_packet::{
-    Data, Interest, LpHeader, LpPacket, NackReason, NameRef, PathRecord, PitToken, Reassembled, Reassembler, encode_lp,
-    types,
+    Data, Interest, LpHeader, LpPacket, NackReason, NameRef, Reassembled, Reassembler, encode_lp, types,
 };
 use larder_units::Time;
 use std::ops::Range;
@@ -22,6 +21,8 @@ pub(super) struct Frame<'a> {
     bytes: &'a [u8],
     /// Where the packet, or a piece of one, stands in the frame.
     range: Range<usize>,
+    /// There is no link header.
+    is_bare: bool,
     pub(super) packet: Packet<'a>,
 }
 
@@ -38,19 +39,38 @@ pub(super) enum Packet<'a> {
 }
 
 impl<'a> Frame<'a> {
+    /// No frame.
+    pub(super) const NOTHING: Frame<'static> =
+        Frame { face: FaceId::INTERNAL, bytes: &[], range: 0..0, is_bare: true, packet: Packet::Nothing };
+
     /// Reads a frame with a packet of at most `largest` bytes; an Interest's HopLimit is spent in place.
-    // Inlined into the batch with the decoders, a frame is written where it stays.
+    // It is large: with the decoders inlined into the batch, it is written where it stays.
     #[inline(always)]
-    pub(super) fn read(hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) -> Frame<'a> {
+    pub(super) fn read(&mut self, hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) {
+        // Most have no link header, and the first byte tells.
+        let [5 | 6, ..] = bytes else {
+            *self = Frame::read_with_header(hasher, largest, face, bytes);
+            return;
+        };
+        let checked = check_and_age(bytes, None, largest);
+        let bytes: &'a [u8] = bytes;
+        (self.face, self.bytes, self.range, self.is_bare) = (face, bytes, 0..bytes.len(), true);
+        match checked {
+            Ok(()) => self.packet = Packet::decode(hasher, self.bytes),
+            Err(dropped) => self.packet = Packet::Bad(dropped),
+        }
+    }
+
+    fn read_with_header(hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) -> Frame<'a> {
         let opened = open(bytes, largest);
         let bytes: &'a [u8] = bytes;
-        let nothing = |packet| Frame { face, bytes, range: 0..0, packet };
-        match opened {
-            Opened::Whole(range) => Frame { face, bytes, packet: Packet::decode(hasher, &bytes[range.clone()]), range },
-            Opened::Piece(range) => Frame { face, bytes, packet: Packet::Piece(&bytes[range.clone()]), range },
-            Opened::Empty => nothing(Packet::Nothing),
-            Opened::Bad(dropped) => nothing(Packet::Bad(dropped)),
-        }
+        let (packet, range) = match opened {
+            Opened::Whole(range) => (Packet::decode(hasher, &bytes[range.clone()]), range),
+            Opened::Piece(range) => (Packet::Piece(&bytes[range.clone()]), range),
+            Opened::Empty => (Packet::Nothing, 0..0),
+            Opened::Bad(dropped) => (Packet::Bad(dropped), 0..0),
+        };
+        Frame { face, bytes, range, is_bare: false, packet }
     }
 
     /// A bare Data whose bytes nobody may change.
@@ -62,11 +82,10 @@ impl<'a> Frame<'a> {
                 packet => packet,
             },
         };
-        Frame { face, bytes, range: 0..bytes.len(), packet }
+        Frame { face, bytes, range: 0..bytes.len(), is_bare: true, packet }
     }
 
-    /// The link header, read again: most frames have none, and a batch would carry them all about.
-    #[inline]
+    /// The link header, read again: a batch would carry them all about.
     fn header(&self) -> LpHeader {
         LpPacket::decode(self.bytes).map_or_else(|_| LpHeader::default(), |packet| packet.header)
     }
@@ -143,15 +162,22 @@ fn may_have_hop_limit(packet: &[u8]) -> bool {
     const INTEREST: u8 = types::INTEREST as u8;
     const NAME: u8 = types::NAME as u8;
     const HOP_LIMIT: u8 = types::HOP_LIMIT as u8;
-    // To look for the byte behind the name takes less than to read the elements.
-    match packet {
+    let mut rest = match packet {
         [INTEREST, 0..=252, NAME, name @ 0..=252, rest @ ..]
-        | [INTEREST, 0xFD, _, _, NAME, name @ 0..=252, rest @ ..] => {
-            rest.get(usize::from(*name)..).is_some_and(|rest| rest.contains(&HOP_LIMIT))
-        }
-        [INTEREST, ..] => true,
-        _ => false,
+        | [INTEREST, 0xFD, _, _, NAME, name @ 0..=252, rest @ ..] => match rest.get(usize::from(*name)..) {
+            Some(rest) => rest,
+            None => return false,
+        },
+        [INTEREST, ..] => return true,
+        _ => return false,
+    };
+    // Over what nearly all others have.
+    while let [1..HOP_LIMIT, length @ 0..=252, after @ ..] = rest
+        && let Some(next) = after.get(usize::from(*length)..)
+    {
+        rest = next;
     }
+    !rest.is_empty()
 }
 
 fn age(packet: &mut [u8]) -> Result<(), Dropped> {
@@ -159,6 +185,11 @@ fn age(packet: &mut [u8]) -> Result<(), Dropped> {
     let Some((limit, at)) = interest.hop_limit.zip(interest.hop_limit_offset) else { return Ok(()) };
     packet[at] = limit.checked_sub(1).ok_or(Dropped::new(DropReason::HopLimit))?;
     Ok(())
+}
+
+/// The HopLimit with which an Interest came, before one was taken from it.
+pub(crate) fn received_hop_limit(interest: &Interest<'_>) -> Option<u8> {
+    interest.hop_limit.map(|left| left.saturating_add(1))
 }
 
 /// Where the network-layer packet stands.
@@ -181,63 +212,47 @@ impl Source {
 
 /// The packet that is being handled: when and how it came, as far as the pipelines need it.
 #[derive(Clone)]
-pub(crate) struct Arrival {
+pub(crate) struct Arrival<'a> {
     pub(crate) now: Time,
     pub(crate) face: FaceId,
     pub(crate) local: bool,
     pub(crate) point_to_point: bool,
-    pub(crate) token: Option<PitToken>,
-    pub(crate) nack: Option<NackReason>,
-    pub(crate) mark: Option<u64>,
-    /// What the path so far grants the consumer, Interests a second.
-    pub(crate) rate: Option<u64>,
-    /// The caches that it has passed, where neighbours tell.
-    pub(crate) path: Option<PathRecord>,
-    pub(crate) no_cache: bool,
+    /// What its neighbour said beside it.
+    pub(crate) header: &'a LpHeader,
     /// Where an application with local fields wants its Interest to go.
     pub(crate) next_hop: Option<FaceId>,
     pub(crate) source: Source,
 }
 
-impl Arrival {
+impl<'a> Arrival<'a> {
     #[inline]
-    fn new(now: Time, id: FaceId, face: &Face, header: &LpHeader, source: Source) -> Arrival {
+    fn new(now: Time, id: FaceId, face: &Face, header: &'a LpHeader, source: Source) -> Arrival<'a> {
         Arrival {
             now,
             face: id,
             local: face.is_local(),
             point_to_point: face.config.is_point_to_point(),
-            token: header.pit_token,
-            nack: header.nack,
-            mark: header.congestion_mark,
-            rate: header.interest_rate,
-            path: header.path,
-            no_cache: header.no_cache,
+            header,
             next_hop: header.next_hop_face.filter(|_| face.config.local_fields).map(FaceId),
             source,
         }
     }
 
-    /// Management's own packet.
-    pub(crate) fn internal(now: Time, packet: Bytes) -> Arrival {
+    /// A packet that was made here.
+    pub(crate) fn internal(now: Time, header: &'a LpHeader, packet: Bytes) -> Arrival<'a> {
         Arrival {
             now,
             face: FaceId::INTERNAL,
             local: true,
             point_to_point: true,
-            token: None,
-            nack: None,
-            mark: None,
-            rate: None,
-            path: None,
-            no_cache: true,
+            header,
             next_hop: None,
             source: Source::Made(packet),
         }
     }
 
     /// The packet was put together, or changed: it stands in `bytes` now.
-    pub(super) fn made(&self, bytes: Bytes) -> Arrival {
+    pub(super) fn made(&self, bytes: Bytes) -> Arrival<'a> {
         Arrival { source: Source::Made(bytes), ..self.clone() }
     }
 }
@@ -249,9 +264,10 @@ impl Forwarder {
     pub fn on_packet(&mut self, now: Time, face: FaceId, frame: &mut [u8], out: &mut Outbox) -> Result<(), Dropped> {
         out.clear();
         self.clock = now;
-        let frame = Frame::read(&self.hasher, self.max_packet_bytes, face, frame);
-        self.ask_for_indexes(&frame);
-        self.handle(now, &frame, Hashed::default(), out)
+        let mut read = Frame::NOTHING;
+        read.read(&self.hasher, self.max_packet_bytes, face, frame);
+        self.ask_for_indexes(&read);
+        self.handle(now, &read, Hashed::default(), out)
     }
 
     /// As [`Forwarder::on_packet`], of a bare Data in shared bytes: where it is stored, they are not copied. For hosts of many forwarders, which hold
@@ -304,8 +320,15 @@ impl Forwarder {
             Packet::Piece(piece) => self.on_piece(now, frame.face, &frame.header(), piece, out),
             packet => {
                 out.next(frame.range.clone());
-                let arrival = Arrival::new(now, frame.face, face, &frame.header(), Source::Input);
-                face.counters.count_arrival(packet, arrival.nack);
+                let read;
+                let header = if frame.is_bare {
+                    &LpHeader::EMPTY
+                } else {
+                    read = frame.header();
+                    &read
+                };
+                let arrival = Arrival::new(now, frame.face, face, header, Source::Input);
+                face.counters.count_arrival(packet, header.nack);
                 self.on_network_packet(&arrival, packet, hashed, out)
             }
         }
@@ -328,7 +351,11 @@ impl Forwarder {
             self.next_sweep.get_or_insert(now + REASSEMBLY_TIMEOUT);
         }
         let largest = self.max_packet_bytes;
-        let reassembler = face.reassembler.get_or_insert_with(|| Box::new(Reassembler::for_packets_of(largest)));
+        let is_reliable = face.config.link_reliability;
+        let reassembler = face.reassembler.get_or_insert_with(|| {
+            let reassembler = Reassembler::for_packets_of(largest);
+            Box::new(if is_reliable { reassembler.of_reliable_link() } else { reassembler })
+        });
         let before = reassembler.counters().incomplete_packets();
         let outcome = reassembler.accept(now, header, piece);
         for _ in before..reassembler.counters().incomplete_packets() {
@@ -353,7 +380,7 @@ impl Forwarder {
                 let bytes = Bytes::from(packet);
                 let arrival = Arrival::new(now, id, face, &header, Source::Made(bytes.clone()));
                 let packet = Packet::decode(&self.hasher, &bytes);
-                face.counters.count_arrival(&packet, arrival.nack);
+                face.counters.count_arrival(&packet, header.nack);
                 self.on_network_packet(&arrival, &packet, Hashed::default(), out)
             }
             Reassembled::Partial | Reassembled::Whole(_) => Ok(()),
@@ -365,12 +392,12 @@ impl Forwarder {
     #[inline]
     fn on_network_packet(
         &mut self,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         packet: &Packet<'_>,
         hashed: Hashed<'_>,
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
-        match (packet, arrival.nack) {
+        match (packet, arrival.header.nack) {
             (Packet::Bad(dropped), _) => Err(*dropped),
             (Packet::Interest(interest, hash), None) => self.on_interest(arrival, interest, *hash, hashed, out),
             (Packet::Interest(interest, hash), Some(reason)) => self.on_nack(arrival, reason, interest, *hash, out),

@@ -85,7 +85,7 @@ impl Forwarder {
     /// A dataset of what all shards say.
     pub(super) fn on_dataset_of_all(
         &mut self,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         interest: &Interest<'_>,
         function: DatasetFn,
         question: fn(NameRef<'_>) -> Option<Question>,
@@ -162,7 +162,7 @@ impl Forwarder {
             }
             Question::Stored(prefix) => Report::Stored(self.stored_under(now, prefix.as_name())),
             Question::Erase(prefix, most) => {
-                let (erased, more) = self.content_store.erase(prefix.as_name(), most);
+                let (erased, more) = self.content_store.erase(now, prefix.as_name(), most);
                 Report::Erased(erased, more)
             }
         }

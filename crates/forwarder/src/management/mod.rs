@@ -37,12 +37,12 @@ pub use inquiry::{Question, Report};
 
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
-use crate::forwarder::{Arrival, Forwarder, header_to, is_localhop, is_localhost};
+use crate::forwarder::{Arrival, Forwarder, is_localhop, is_localhost, received_hop_limit};
 use crate::outbox::{Body, Outbox};
 use crate::pit::{InRecord, OutRecord};
 use bytes::Bytes;
 use larder_packet::{
-    ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, NackReason, NameRef, types,
+    ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, LpHeader, NackReason, NameRef, types,
 };
 use larder_units::Time;
 
@@ -180,7 +180,7 @@ impl Forwarder {
     /// An Interest under `/localhost/nfd`, or `/localhop/nfd` where that is allowed.
     pub(crate) fn on_management(
         &mut self,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         interest: &Interest<'_>,
         hash: u64,
         out: &mut Outbox,
@@ -192,14 +192,13 @@ impl Forwarder {
         };
         match outcome {
             Outcome::Answer(data) => {
-                let header = header_to(arrival.token, None);
-                out.push(arrival.face, header, Body::Stored(data));
+                out.push(arrival.face, Body::Stored(data)).pit_token = arrival.header.pit_token;
                 Ok(())
             }
             Outcome::Wait => self.wait_for_management(arrival, interest, hash),
             Outcome::Unknown => {
                 self.drops.count(DropReason::NoRoute);
-                self.nack(arrival, NackReason::NoRoute, out);
+                self.nack(arrival, interest, NackReason::NoRoute, out);
                 Ok(())
             }
         }
@@ -207,7 +206,7 @@ impl Forwarder {
 
     fn answer(
         &mut self,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         interest: &Interest<'_>,
         hash: u64,
         out: &mut Outbox,
@@ -235,7 +234,7 @@ impl Forwarder {
 
     fn on_command(
         &mut self,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         interest: &Interest<'_>,
         hash: u64,
         function: CommandFn,
@@ -278,14 +277,20 @@ impl Forwarder {
     }
 
     /// The Interest pends, and management is who was asked.
-    fn wait_for_management(&mut self, arrival: &Arrival, interest: &Interest<'_>, hash: u64) -> Result<(), Dropped> {
+    fn wait_for_management(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        hash: u64,
+    ) -> Result<(), Dropped> {
         let (slot, lifetime) = self.pend(arrival, hash, interest, self.pit.find(hash, interest))?;
-        let Arrival { now, face, token, .. } = *arrival;
+        let Arrival { now, face, header, .. } = *arrival;
+        let token = header.pit_token;
         let nonce = interest.nonce.unwrap_or_default();
-        self.add_consumer(slot, InRecord { face, nonce, expires: now + lifetime, token, repeated: false })?;
+        let (hop_limit, expires) = (received_hop_limit(interest), now + lifetime);
+        self.add_consumer(slot, InRecord { face, nonce, hop_limit, expires, token, repeated: false })?;
         let records = &mut self.pit.entry_mut(slot).out_records;
         if records.is_empty() {
-            let expires = now + lifetime;
             records.push(OutRecord {
                 face: FaceId::INTERNAL,
                 nonce,
@@ -301,7 +306,8 @@ impl Forwarder {
 
     /// Management's Data for Interests that wait. Where nobody waits any more, nobody misses it.
     pub(crate) fn publish(&mut self, now: Time, wire: Bytes, out: &mut Outbox) {
-        let arrival = Arrival::internal(now, wire.clone());
+        let header = LpHeader { no_cache: true, ..LpHeader::EMPTY };
+        let arrival = Arrival::internal(now, &header, wire.clone());
         if let Ok(data) = Data::decode(&wire) {
             let hash = self.hasher.hash(data.name.as_bytes());
             let _ = self.on_data(&arrival, &data, hash, out);

@@ -1,4 +1,4 @@
-//! multicast: every next hop at once; a repetition asks again those whose suppression time is over (NFD's multicast version 4, with the
+//! multicast: every next hop at once; a repetition asks again those whose suppression time is over (NFD's multicast version 5, with the
 //! suppression an Interest rather than an upstream). Who could not be asked before is asked at once: neighbours that synchronise ask each other for
 //! the same at the same time, and each is a next hop for what the others and the applications here want.
 
@@ -7,7 +7,7 @@ use super::{Decision, Strategy, StrategyEntry};
 
 pub(super) const ENTRY: StrategyEntry = StrategyEntry {
     name: "multicast",
-    version: 4,
+    version: 5,
     build: |parameters, _| Ok(Box::new(Multicast { suppression: Suppression::new(parameters)? })),
 };
 

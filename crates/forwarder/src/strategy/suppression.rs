@@ -38,6 +38,10 @@ impl Suppression {
 
     /// Whether this Interest repeats one that was forwarded so lately that it must wait.
     pub(super) fn suppresses(&self, decision: &mut Decision<'_>) -> bool {
+        if decision.entry.out_records.is_empty() {
+            decision.entry.suppression = self.initial;
+            return false;
+        }
         let now = decision.now;
         let is_one = |face: &FaceId| decision.faces.get(*face).is_some_and(|face| face.config.is_point_to_point());
         let from = Some(decision.from).filter(is_one);

@@ -13,7 +13,10 @@ fn an_interest_that_comes_around_is_refused() {
     world.interest(consumer, "/a", 7);
     let sent = world.interest(neighbour, "/a", 7);
     assert_eq!(faces(&sent), [neighbour]);
-    assert_eq!(sent[0].packet, Packet::Nack { name: name("/a"), nonce: 7, reason: NackReason::Duplicate });
+    assert_eq!(
+        sent[0].packet,
+        Packet::Nack { name: name("/a"), nonce: 7, hop_limit: None, reason: NackReason::Duplicate }
+    );
     assert_eq!(world.forwarder.stats().drops.get(DropReason::DuplicateNonce), 1);
 }
 

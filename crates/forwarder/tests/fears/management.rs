@@ -315,6 +315,38 @@ fn an_erasure_passes_the_whole_store() {
     assert_eq!(erase(), (Some(0), None));
 }
 
+/// The fears: the siblings of what is under a deep prefix, which stand together with it, are all passed by each command; or by none to the end.
+#[test]
+fn an_erasure_passes_all_siblings_of_a_deep_prefix() {
+    const SIBLINGS: u32 = larder_forwarder::limits::NAMES_PASSED_TO_ERASE as u32 * 5 / 4;
+    const DEEP: &str = "/1/2/3/4/5/6/7/8/9/10/11/12";
+    let mut world = World::with("fifo", ByteSize::from_mib(100));
+    let (consumer, producer) = (world.local(), world.local());
+    world.route("/", producer, 0);
+    let store = |world: &mut World, i: u32| {
+        let uri = format!("{DEEP}/{}/{i}", if i.is_multiple_of(512) { "a" } else { "b" });
+        world.interest(consumer, &uri, i);
+        world.sent(producer, data(&uri, b"", None));
+    };
+    (0..SIBLINGS).for_each(|i| store(&mut world, i));
+    let erase = |world: &mut World, prefix: &str| {
+        let done = world.command(consumer, "cs", "erase", &of_name(&format!("{DEEP}{prefix}"))).body.unwrap();
+        (done.count.unwrap(), done.capacity)
+    };
+    assert_eq!(erase(&mut world, "/none").1, Some(256), "some names wait for the tree");
+    let (first, more) = erase(&mut world, "/a");
+    assert!((100..155).contains(&first) && more == Some(256), "{first} of 160: four of five names are looked at");
+    // What comes meanwhile is none of the command's business, and harms nothing.
+    store(&mut world, SIBLINGS);
+    let (mut erased, mut commands) = (first, 1);
+    while let (count, Some(_)) = erase(&mut world, "/a") {
+        (erased, commands) = (erased + count, commands + 1);
+        assert!(commands < 4, "{erased} of 160 are erased");
+    }
+    assert!(stored(&mut world, consumer, &format!("{DEEP}/a")).len() <= 1);
+    assert_eq!(erase(&mut world, "/none").0, 0, "another prefix begins at its own beginning");
+}
+
 #[test]
 fn the_content_store_is_configured_and_erased() {
     let mut world = World::new();
@@ -444,7 +476,7 @@ fn a_strategy_is_set_listed_and_unset() {
     world.route("/a", two, 1);
     let set = |strategy: &str| ControlParameters { strategy: Some(name(strategy)), ..of_name("/a") };
     let done = world.command(consumer, "strategy-choice", "set", &set("/localhost/nfd/strategy/multicast"));
-    let whole = name("/localhost/nfd/strategy/multicast/v=4");
+    let whole = name("/localhost/nfd/strategy/multicast/v=5");
     assert_eq!((done.status_code, done.body.unwrap().strategy), (200, Some(whole.clone())));
     assert_eq!(faces(&world.interest(consumer, "/a/1", 1)), [one, two]);
     let (content, _) = world.dataset(consumer, &name("/localhost/nfd/strategy-choice/list"));
@@ -459,7 +491,7 @@ fn a_strategy_is_set_listed_and_unset() {
     let mut refused = |strategy: &str| world.command(consumer, "strategy-choice", "set", &set(strategy)).status_code;
     assert_eq!(refused("/localhost/nfd/strategy/no-such"), 404);
     assert_eq!(refused("/localhost/nfd/strategy/multicast/v=1"), 404);
-    assert_eq!(refused("/localhost/nfd/strategy/multicast/v=4/no-such~1"), 409);
+    assert_eq!(refused("/localhost/nfd/strategy/multicast/v=5/no-such~1"), 409);
 }
 
 #[test]

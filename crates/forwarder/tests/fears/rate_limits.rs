@@ -34,7 +34,10 @@ fn a_burst_beyond_the_bucket_is_refused_at_once_with_its_token() {
         let header = LpHeader { pit_token: PitToken::new(&[7]), ..LpHeader::default() };
         encode_lp(&header, &interest("/b", 9).build(), &mut frame);
         let refused = world.sent(consumer, frame);
-        assert_eq!(refused[0].packet, Packet::Nack { name: name("/b"), nonce: 9, reason: NackReason::Congestion });
+        assert_eq!(
+            refused[0].packet,
+            Packet::Nack { name: name("/b"), nonce: 9, hop_limit: None, reason: NackReason::Congestion }
+        );
         assert_eq!(refused[0].token.as_deref(), Some(&[7][..]));
         assert_eq!(world.forwarder.stats().pit_entries, 50, "nothing is kept of what was refused");
         world.pass(Duration::from_millis(21));

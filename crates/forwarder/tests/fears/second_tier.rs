@@ -4,13 +4,13 @@
 //! The tier is the log that the node has, over a disk in memory whose reads come when the test says.
 
 use crate::local_fields::{to_chosen, with_local_fields};
-use crate::world::{Packet, Sent, World, command, data, faces, interest, response};
+use crate::world::{Packet, Sent, World, command, data, faces, interest, nack, response};
 use larder_disk::{Geometry, Identity, Log, Lookup, MemoryStorage, Verdict};
 use larder_forwarder::{
     Config, EraseMarks, FaceId, Forwarder, HostRequest, Recall, Recalled, Report, SecondTier, TierCounters,
     TierFigures, VerifyRule,
 };
-use larder_packet::{ControlParameters, ControlResponse, Data, LpHeader, Name, NameRef, encode_lp};
+use larder_packet::{ControlParameters, ControlResponse, Data, LpHeader, NackReason, Name, NameRef, encode_lp};
 use larder_policy::Engine;
 use larder_units::{ByteSize, Stream, Streams, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -260,7 +260,7 @@ fn somebody_of_those_who_wait_gets_nothing_or_is_sent_upstream() {
 /// The fear: an application that measures one way, or looks for a neighbour, is kept waiting by a disk; or who waited for the disk is forgotten for it.
 #[test]
 fn an_interest_with_a_next_hop_of_its_own_waits_for_a_read() {
-    for is_read in [true, false] {
+    for (is_read, is_refused) in [(true, false), (true, true), (false, false)] {
         let mut place = Place::new();
         place.fetch("/a/b", b"kept", None);
         place.fill_memory();
@@ -269,6 +269,10 @@ fn an_interest_with_a_next_hop_of_its_own_waits_for_a_read() {
         assert_eq!(faces(&place.world.sent(chooser, to_chosen("/a/b", 2, chosen))), [chosen]);
         // Nobody is refused for one who chose what is not there.
         assert!(place.world.sent(chooser, to_chosen("/a/b", 3, FaceId(99_999))).is_empty());
+        if is_refused {
+            let refusal = nack(&interest("/a/b", 2).build(), NackReason::NoRoute);
+            assert!(place.world.sent(chosen, refusal).is_empty(), "those who wait for the disk are sent elsewhere");
+        }
         let (ticket, found) = {
             let mut shelf = lock(&place.shelf);
             let (ticket, lookup) = shelf.reads.pop_front().unwrap();
@@ -305,7 +309,7 @@ fn who_asked_first_decides_for_all() {
     };
     let nearly_there = |nonce| interest("/a/b", nonce).hop_limit(1).build();
     // One has come as far as he may, the others have not.
-    for (joins, expected) in [(Some(9), Some(8)), (None, Some(255))] {
+    for (joins, expected) in [(Some(9), Some(8)), (None, None)] {
         let mut place = waiting();
         let (far, other) = (place.world.remote(), place.world.remote());
         place.world.route("/a", far, 1);
@@ -319,6 +323,24 @@ fn who_asked_first_decides_for_all() {
             "{sent:?}"
         );
     }
+    // Nobody can be asked: each is refused by what he sent.
+    let mut place = waiting();
+    let other = place.world.remote();
+    assert!(place.world.sent(place.consumer, nearly_there(1)).is_empty());
+    assert!(place.world.sent(other, interest("/a/b", 2).hop_limit(9).build()).is_empty());
+    let refused = |sent: &Sent| match sent.packet {
+        Packet::Nack { nonce, hop_limit, .. } => (sent.face, nonce, hop_limit),
+        ref other => panic!("{other:?}"),
+    };
+    let sent: Vec<_> = failed(&mut place).iter().map(refused).collect();
+    assert_eq!(sent, [(place.consumer, 1, Some(1)), (other, 2, Some(9))]);
+    // An application hears who asks, and not that the store does.
+    let mut place = waiting();
+    let (other, application) = (place.world.remote(), with_local_fields(&mut place.world));
+    place.world.route("/a", application, 1);
+    assert!(place.world.sent(place.consumer, nearly_there(1)).is_empty());
+    assert!(place.world.interest(other, "/a/b", 2).is_empty());
+    assert_eq!(failed(&mut place)[0].incoming_face, Some(place.consumer.0));
     // Alone, he goes no farther.
     let mut place = waiting();
     let far = place.world.remote();

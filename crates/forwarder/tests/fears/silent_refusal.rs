@@ -1,5 +1,6 @@
 //! Consumers that wait for what cannot come.
 
+use super::local_fields::with_local_fields;
 use super::world::{Packet, World, faces, interest, nack, name};
 use larder_forwarder::DropReason;
 use larder_packet::{LpHeader, NackReason, PitToken, encode_lp};
@@ -13,7 +14,10 @@ fn a_name_without_a_route_is_refused_at_once_with_its_token() {
     encode_lp(&header, &interest("/a", 9).build(), &mut frame);
     let sent = world.frame(consumer, frame).unwrap();
     assert_eq!(sent.len(), 1);
-    assert_eq!(sent[0].packet, Packet::Nack { name: name("/a"), nonce: 9, reason: NackReason::NoRoute });
+    assert_eq!(
+        sent[0].packet,
+        Packet::Nack { name: name("/a"), nonce: 9, hop_limit: None, reason: NackReason::NoRoute }
+    );
     assert_eq!(sent[0].token.as_deref(), Some(&[1, 2, 3][..]));
     let stats = world.forwarder.stats();
     assert_eq!((stats.pit_entries, stats.drops.get(DropReason::NoRoute)), (0, 1));
@@ -32,7 +36,7 @@ fn a_refusal_tries_the_next_hop_before_it_goes_downstream() {
     assert_eq!(faces(&sent), [second]);
     let sent = world.sent(second, nack(&frame, NackReason::Congestion));
     // The least severe reason, to both, each with its own nonce.
-    let refusal = |nonce| Packet::Nack { name: name("/a"), nonce, reason: NackReason::Congestion };
+    let refusal = |nonce| Packet::Nack { name: name("/a"), nonce, hop_limit: None, reason: NackReason::Congestion };
     assert_eq!(
         sent.iter().map(|s| (s.face, s.packet.clone())).collect::<Vec<_>>(),
         [(one, refusal(1)), (two, refusal(2))]
@@ -85,4 +89,57 @@ fn who_refuses_cannot_change_the_interest_that_others_get() {
     }
     let sent = world.sent(evil, nack(&interest("/a", 1).hop_limit(2).build(), NackReason::NoRoute));
     assert_eq!(faces(&sent), [good]);
+}
+
+/// The fear: a downstream that knows its Interests by all that it sent drops the refusal, and waits.
+#[test]
+fn a_refusal_is_of_another_interest_than_was_sent() {
+    let refusals = |sent: Vec<super::world::Sent>| -> Vec<_> {
+        let of = |packet: &Packet| match packet {
+            Packet::Nack { nonce, hop_limit, .. } => (*nonce, *hop_limit),
+            other => panic!("{other:?}"),
+        };
+        sent.iter().map(|sent| (sent.face, of(&sent.packet))).collect()
+    };
+    // NFD returns what it has spent of the HopLimit; Larder what it got.
+    for returned in [7, 8] {
+        let mut world = World::new();
+        let [one, two, three, upstream] = std::array::from_fn(|_| world.remote());
+        world.route("/a", upstream, 1);
+        let first = interest("/a", 1).hop_limit(9).application_parameters(b"with parameters").build();
+        let joining = interest("/a", 2).application_parameters(b"with parameters");
+        assert_eq!(faces(&world.sent(one, first.clone())), [upstream]);
+        assert!(world.sent(two, joining.clone().build()).is_empty());
+        assert!(
+            world
+                .sent(three, interest("/a", 3).hop_limit(255).application_parameters(b"with parameters").build())
+                .is_empty()
+        );
+        let back = interest("/a", 1).hop_limit(returned).application_parameters(b"with parameters").build();
+        let sent = refusals(world.sent(upstream, nack(&back, NackReason::NoRoute)));
+        assert_eq!(sent, [(one, (1, Some(9))), (two, (2, None)), (three, (3, Some(255)))]);
+    }
+    let mut world = World::new();
+    let [one, two, upstream] = std::array::from_fn(|_| world.remote());
+    let application = world.local();
+    world.route("/a", upstream, 1);
+    let limited = |name: &str| interest(name, 1).hop_limit(9).build();
+    assert_eq!(refusals(world.sent(one, limited("/b"))), [(one, (1, Some(9)))]);
+    let nothing = limited("/localhost/nfd/nothing/here");
+    assert_eq!(refusals(world.sent(application, nothing)), [(application, (1, Some(9)))]);
+    assert_eq!(faces(&world.sent(one, limited("/a"))), [upstream]);
+    assert_eq!(refusals(world.sent(two, limited("/a"))), [(two, (1, Some(9)))], "a duplicate");
+}
+
+/// The fears: each upstream that refuses takes a hop of what the next one may go; and an application is told that it asks itself.
+#[test]
+fn the_next_hop_after_a_refusal_gets_another_interest() {
+    let mut world = World::new();
+    let (consumer, upstream, application) = (world.local(), world.remote(), with_local_fields(&mut world));
+    world.route("/a", upstream, 1);
+    world.route("/a", application, 2);
+    assert_eq!(faces(&world.sent(consumer, interest("/a", 1).hop_limit(9).build())), [upstream]);
+    let sent = world.sent(upstream, nack(&interest("/a", 1).hop_limit(3).build(), NackReason::NoRoute));
+    assert_eq!((faces(&sent), sent[0].incoming_face), (vec![application], Some(consumer.0)));
+    assert!(matches!(sent[0].packet, Packet::Interest { hop_limit: Some(8), nonce: 1, .. }), "{sent:?}");
 }

@@ -23,7 +23,7 @@ pub struct World {
 pub enum Packet {
     Interest { name: Name, nonce: u32, hop_limit: Option<u8> },
     Data { name: Name, content: Vec<u8> },
-    Nack { name: Name, nonce: u32, reason: NackReason },
+    Nack { name: Name, nonce: u32, hop_limit: Option<u8>, reason: NackReason },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,9 +169,10 @@ fn decode(wire: &[u8]) -> (Packet, LpHeader) {
         (5, nack) => {
             let interest = Interest::decode(packet).expect("a well-formed Interest");
             let (name, nonce) = (interest.name.to_name(), interest.nonce.expect("a nonce"));
+            let hop_limit = interest.hop_limit;
             match nack {
-                Some(reason) => Packet::Nack { name, nonce, reason },
-                None => Packet::Interest { name, nonce, hop_limit: interest.hop_limit },
+                Some(reason) => Packet::Nack { name, nonce, hop_limit, reason },
+                None => Packet::Interest { name, nonce, hop_limit },
             }
         }
         (6, None) => {

@@ -31,5 +31,8 @@ pub const MANAGEMENT_TRIES: usize = 3;
 /// The largest datagram to other machines: Ethernet's 1500 bytes less the IPv6 and UDP headers.
 pub const UDP_MTU: usize = 1500 - 40 - 8;
 
+/// Reads behind a deadline, before its owner hears that it has passed: as many datagrams as may wait in the kernel (4 MB, of 1 to 2 KB each).
+pub const READS_BEHIND_TIME: usize = 4096;
+
 /// Bytes of receive buffer asked of the kernel for UDP; it may give less.
 pub const UDP_BUFFER_BYTES: usize = 4 << 20;

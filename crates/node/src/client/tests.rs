@@ -367,6 +367,23 @@ fn an_end_behind_a_short_read_is_missed() {
     }
 }
 
+/// The fear: an application that had no processor for a while takes for late what has come meanwhile, and asks for it again.
+#[test]
+fn what_waits_to_be_read_is_late() {
+    let forwarder = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let uri = format!("udp://{}", forwarder.local_addr().unwrap());
+    let mut client = Client::connect_to(Transport::parse(&uri, None).unwrap()).unwrap();
+    client.output().send(None, |out| out.extend_from_slice(&interest("/a")));
+    client.flush(Duration::from_secs(10)).unwrap();
+    let (_, from) = forwarder.recv_from(&mut [0; 9000]).unwrap();
+    for n in 0..100 {
+        forwarder.send_to(&data(&format!("/a/{n}"), b"x"), from).unwrap();
+    }
+    let mut got = 0;
+    client.receive(Some(Time::ZERO), |_, _, _| got += 1).unwrap();
+    assert_eq!(got, 100);
+}
+
 #[test]
 fn a_deadline_that_has_passed_starves_the_receiver() {
     let (mut client, mut stream) = pair();

@@ -65,6 +65,9 @@ struct State<M> {
     reads: Option<SyncSender<Read>>,
     /// Reads that found the queue or the memory full, or were not answered in time.
     reads_refused: u64,
+    /// How often it has had to remove everything, as far as the log says; and when it may say so again.
+    emptied: u64,
+    next_warning: Time,
     /// The log has failed: whether its file is empty.
     retired: Option<bool>,
     stopping: bool,
@@ -136,6 +139,8 @@ impl<M: Marks + Send + 'static> Disk<M> {
             settling: Vec::new(),
             reads: Some(reads),
             reads_refused: 0,
+            emptied: 0,
+            next_warning: Time::ZERO,
             retired: None,
             stopping: false,
             threads: Vec::new(),
@@ -166,11 +171,28 @@ impl<M: Marks + Send + 'static> Disk<M> {
         let mut state = self.lock();
         let was_idle = state.log.next_timeout().is_none();
         let result = call(&mut state.log, self.now());
+        self.warn_if_emptied(&mut state);
         let is_due = was_idle && state.log.next_timeout().is_some();
         if is_due || state.log.queued_bytes() >= larder_disk::limits::WRITE_BYTES || state.log.has_failed() {
             self.0.wake.notify_one();
         }
         result
+    }
+
+    /// A cold cache wants a reason.
+    fn warn_if_emptied(&self, state: &mut State<M>) {
+        let emptied = state.log.counters().emptied;
+        if emptied == state.emptied || self.now() < state.next_warning {
+            return;
+        }
+        (state.emptied, state.next_warning) = (emptied, self.now() + limits::WARNINGS);
+        tracing::warn!(
+            path = %self.0.path.display(),
+            times = emptied,
+            limit = larder_disk::limits::NOTES,
+            "more removals wait for the disk than may, and it has been emptied: it is too slow for what is stored there; \
+             give it a policy that stores less, or a faster disk"
+        );
     }
 
     /// Reads the value with this tag, or else the newest one; nothing where the disk has more to do than it can, or hangs, or where `hold` has no room for

@@ -20,6 +20,7 @@ pub(crate) fn status(figures: &DiskFigures) -> Value {
         "dropped": counters.dropped,
         "evicted": counters.evicted,
         "removed": counters.removed,
+        "emptied": counters.emptied,
         "rewritten": counters.rewritten,
         "reclaimed": counters.reclaimed,
         "recalled": counters.recalled,
@@ -47,6 +48,8 @@ pub(crate) fn metrics(prefix: &str, things: &str, metrics: &mut Metrics<'_, '_>,
     let gone = [("evicted", counters.evicted), ("removed", counters.removed), ("reclaimed", counters.reclaimed)];
     metrics.counters(&name("gone"), &say("that have left the disk tier"), "reason", gone.into_iter());
     metrics.counter(&name("recalled"), &say("read from the disk tier"), counters.recalled);
+    let emptied = "Times that everything was removed from the disk tier, which was too slow for what was to be removed";
+    metrics.counter(&name("emptied"), emptied, counters.emptied);
     let failed =
         [("unreadable", counters.unreadable), ("corrupt", counters.corrupt), ("not-in-time", figures.reads_refused)];
     metrics.counters(&name("read_failures"), "Reads in vain", "reason", failed.into_iter());

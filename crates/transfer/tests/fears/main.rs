@@ -6,5 +6,6 @@ mod link;
 mod lossy_hop;
 mod lost_bytes;
 mod mixed_versions;
+mod starved_hop;
 mod starved_link;
 mod wrong_answers;

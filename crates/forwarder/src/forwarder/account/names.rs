@@ -11,7 +11,7 @@
 
 use crate::content_store::Entry;
 use crate::face::FaceId;
-use crate::forwarder::{Forwarder, header_to};
+use crate::forwarder::Forwarder;
 use crate::outbox::{Body, Outbox};
 use larder_packet::tlv::Tlv;
 use larder_packet::{NameRef, types};
@@ -78,7 +78,7 @@ pub fn answer<'a>(
         let store = &mut forwarder.content_store;
         store.engine_mut().hit(slot, hash, now);
         let Some(packet) = store.wire(slot) else { continue };
-        out.push(consumer, header_to(None, None), Body::Cached(packet));
+        out.push(consumer, Body::Cached(packet));
         forwarder.count_sends(0, &[], out);
         answered += black_box(out.sends.len());
     }
