@@ -40,7 +40,8 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// Where it is none, with the offset in `wire`.
-    #[inline]
+    // Inlined, these two write what they find where it stays.
+    #[inline(always)]
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         match Data::decode_plain(wire) {
             Some(data) => Ok(data),
@@ -50,7 +51,7 @@ impl<'a> Data<'a> {
 
     /// Reads a Data as most are: ordinary components, all elements in their places and no others. `None` where it is another, or none:
     /// [`Data::decode_any`] judges.
-    #[inline]
+    #[inline(always)]
     fn decode_plain(wire: &'a [u8]) -> Option<Self> {
         const META_INFO: u8 = types::META_INFO as u8;
         const CONTENT: u8 = types::CONTENT as u8;
@@ -89,6 +90,7 @@ impl<'a> Data<'a> {
     }
 
     /// Reads any Data, and says what is wrong with what is none.
+    #[inline(never)]
     fn decode_any(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let mut elements = Tlv::only(wire, types::DATA)?.children();
         let name_element = elements.require(types::NAME, "Name")?;

@@ -54,7 +54,8 @@ impl<'a> Interest<'a> {
     ///
     /// # Errors
     /// Where it is none, with the offset in `wire`.
-    #[inline]
+    // Inlined, these two write what they find where it stays.
+    #[inline(always)]
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         match Interest::decode_plain(wire) {
             Some(interest) => Ok(interest),
@@ -64,7 +65,7 @@ impl<'a> Interest<'a> {
 
     /// Reads an Interest as most are: ordinary components, no element but those that forwarders know, no forwarding hint or parameters. `None` where it is
     /// another, or none: [`Interest::decode_any`] judges.
-    #[inline]
+    #[inline(always)]
     fn decode_plain(wire: &'a [u8]) -> Option<Self> {
         const CAN_BE_PREFIX: u8 = types::CAN_BE_PREFIX as u8;
         const MUST_BE_FRESH: u8 = types::MUST_BE_FRESH as u8;
@@ -103,6 +104,7 @@ impl<'a> Interest<'a> {
     }
 
     /// Reads any Interest, and says what is wrong with what is none.
+    #[inline(never)]
     fn decode_any(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let mut elements = Tlv::only(wire, types::INTEREST)?.children();
         let mut interest = Interest::of_name(wire, &elements.require(types::NAME, "Name")?)?;
@@ -139,7 +141,7 @@ impl<'a> Interest<'a> {
     }
 
     /// An Interest of which nothing but the name is known.
-    #[inline]
+    #[inline(always)]
     fn named(wire: &'a [u8], name: NameRef<'a>, name_offset: usize) -> Self {
         Interest {
             wire,

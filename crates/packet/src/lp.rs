@@ -162,26 +162,32 @@ pub struct LpHeader {
 impl Default for LpHeader {
     #[inline]
     fn default() -> Self {
-        LpHeader::EMPTY
+        LpHeader::empty()
     }
 }
 
 impl LpHeader {
     /// The header of a bare packet.
-    pub const EMPTY: LpHeader = LpHeader {
-        pit_token: None,
-        nack: None,
-        congestion_mark: None,
-        incoming_face: None,
-        next_hop_face: None,
-        no_cache: false,
-        non_discovery: false,
-        interest_rate: None,
-        path: None,
-        sequence: None,
-        frag_index: 0,
-        frag_count: 1,
-    };
+    pub const EMPTY: LpHeader = LpHeader::empty();
+
+    /// The same, written a field at a time: a constant of this size is copied by a call.
+    #[inline(always)]
+    const fn empty() -> LpHeader {
+        LpHeader {
+            pit_token: None,
+            nack: None,
+            congestion_mark: None,
+            incoming_face: None,
+            next_hop_face: None,
+            no_cache: false,
+            non_discovery: false,
+            interest_rate: None,
+            path: None,
+            sequence: None,
+            frag_index: 0,
+            frag_count: 1,
+        }
+    }
 
     /// Whether there is no field: the packet can go bare.
     pub fn is_empty(&self) -> bool {

@@ -45,16 +45,17 @@ impl Forwarder {
         let lengths = self.prefix_lengths();
         for batch in batch.chunks_mut(FRAMES) {
             prefixes.clear();
-            let mut ahead: [Option<Ahead<'_>>; FRAMES] = std::array::from_fn(|_| None);
-            for (place, Received { face, frame }) in ahead.iter_mut().zip(batch) {
-                let frame = Frame::read(&self.hasher, self.max_packet_bytes, *face, frame);
-                let known = place.insert(Ahead { frame, stored: None, prefixes: 0..0 });
-                self.ask_for_indexes(&known.frame);
+            let mut places: [Ahead<'_>; FRAMES] =
+                std::array::from_fn(|_| Ahead { frame: Frame::NOTHING, stored: None, prefixes: 0..0 });
+            let ahead = &mut places[..batch.len()];
+            for (Ahead { frame, .. }, received) in ahead.iter_mut().zip(batch) {
+                frame.read(&self.hasher, self.max_packet_bytes, received.face, received.frame);
+                self.ask_for_indexes(frame);
             }
-            ahead.iter_mut().flatten().for_each(|ahead| self.ask_for_entries(ahead, lengths, &mut prefixes));
-            ahead.iter().flatten().for_each(|ahead| self.fib.prefetch_index(&prefixes[ahead.prefixes.clone()]));
-            ahead.iter().flatten().for_each(|ahead| self.ask_for_the_rest(ahead, &prefixes));
-            for Ahead { frame, prefixes: range, .. } in ahead.iter().flatten() {
+            ahead.iter_mut().for_each(|ahead| self.ask_for_entries(ahead, lengths, &mut prefixes));
+            ahead.iter().for_each(|ahead| self.fib.prefetch_index(&prefixes[ahead.prefixes.clone()]));
+            ahead.iter().for_each(|ahead| self.ask_for_the_rest(ahead, &prefixes));
+            for Ahead { frame, prefixes: range, .. } in ahead.iter() {
                 let hashed = Hashed { prefixes: &prefixes[range.clone()], lengths };
                 let result = self.handle(now, frame, hashed, out);
                 out.end_of_frame(result);

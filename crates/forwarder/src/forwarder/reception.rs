@@ -39,18 +39,26 @@ pub(super) enum Packet<'a> {
 }
 
 impl<'a> Frame<'a> {
+    /// No frame.
+    pub(super) const NOTHING: Frame<'static> =
+        Frame { face: FaceId::INTERNAL, bytes: &[], range: 0..0, is_bare: true, packet: Packet::Nothing };
+
     /// Reads a frame with a packet of at most `largest` bytes; an Interest's HopLimit is spent in place.
-    // Inlined into the batch with the decoders, a frame is written where it stays.
+    // It is large: with the decoders inlined into the batch, it is written where it stays.
     #[inline(always)]
-    pub(super) fn read(hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) -> Frame<'a> {
-        // Most have none, and the first byte tells.
-        if let [5 | 6, ..] = bytes {
-            let checked = check_and_age(bytes, None, largest);
-            let bytes: &'a [u8] = bytes;
-            let packet = checked.map_or_else(Packet::Bad, |()| Packet::decode(hasher, bytes));
-            return Frame { face, bytes, range: 0..bytes.len(), is_bare: true, packet };
+    pub(super) fn read(&mut self, hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) {
+        // Most have no link header, and the first byte tells.
+        let [5 | 6, ..] = bytes else {
+            *self = Frame::read_with_header(hasher, largest, face, bytes);
+            return;
+        };
+        let checked = check_and_age(bytes, None, largest);
+        let bytes: &'a [u8] = bytes;
+        (self.face, self.bytes, self.range, self.is_bare) = (face, bytes, 0..bytes.len(), true);
+        match checked {
+            Ok(()) => self.packet = Packet::decode(hasher, self.bytes),
+            Err(dropped) => self.packet = Packet::Bad(dropped),
         }
-        Frame::read_with_header(hasher, largest, face, bytes)
     }
 
     fn read_with_header(hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) -> Frame<'a> {
@@ -256,9 +264,10 @@ impl Forwarder {
     pub fn on_packet(&mut self, now: Time, face: FaceId, frame: &mut [u8], out: &mut Outbox) -> Result<(), Dropped> {
         out.clear();
         self.clock = now;
-        let frame = Frame::read(&self.hasher, self.max_packet_bytes, face, frame);
-        self.ask_for_indexes(&frame);
-        self.handle(now, &frame, Hashed::default(), out)
+        let mut read = Frame::NOTHING;
+        read.read(&self.hasher, self.max_packet_bytes, face, frame);
+        self.ask_for_indexes(&read);
+        self.handle(now, &read, Hashed::default(), out)
     }
 
     /// As [`Forwarder::on_packet`], of a bare Data in shared bytes: where it is stored, they are not copied. For hosts of many forwarders, which hold

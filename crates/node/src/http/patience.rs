@@ -73,12 +73,14 @@ struct Slow {
     /// Who had been refused when it began.
     refused: u64,
     alarm: Pin<Box<Sleep>>,
+    /// Why the client was left, once it was: hyper may try again.
+    over: Option<&'static str>,
 }
 
 impl Slow {
     fn new(now: Instant, refused: u64) -> Slow {
         let (waited, taken) = (Duration::ZERO, 0);
-        Slow { since: None, counted: now, waited, taken, refused, alarm: Box::pin(sleep_until(now)) }
+        Slow { since: None, counted: now, waited, taken, refused, alarm: Box::pin(sleep_until(now)), over: None }
     }
 
     fn on_taken(&mut self, bytes: usize) {
@@ -99,6 +101,13 @@ impl Slow {
 
     /// A write waits. Ready where the client is to be left: why.
     fn poll_over(&mut self, crowd: &Crowd, cx: &mut Context<'_>) -> Poll<&'static str> {
+        if self.over.is_none() {
+            self.over = Some(ready!(self.poll_patience(crowd, cx)));
+        }
+        self.over.map_or(Poll::Pending, Poll::Ready)
+    }
+
+    fn poll_patience(&mut self, crowd: &Crowd, cx: &mut Context<'_>) -> Poll<&'static str> {
         loop {
             let now = Instant::now();
             if self.since.is_none() {
@@ -263,6 +272,9 @@ mod tests {
                 }
             });
             let sent = near.write_all(&vec![1; pace * body]).await;
+            if is_left {
+                near.write_all(&[1]).await.unwrap_err();
+            }
             crowding.abort();
             assert_eq!((sent.is_err(), crowd.left() - before), (is_left, u64::from(is_left)), "{pace} a second");
             if is_left {
