@@ -132,10 +132,14 @@ def compare(arguments, trace, missed):
         while len(ours) < arguments.rounds and sum(run["seconds"] for run in ours + theirs) < arguments.seconds:
             ours.append(larder(arguments, trace, spec, [trace["capacity"]]))
             if eviction:
-                theirs.append(cachesim(arguments, trace, eviction, trace["capacity"]))
+                try:
+                    theirs.append(cachesim(arguments, trace, eviction, trace["capacity"]))
+                except Killed as killed:
+                    # Now and then its Random does, on a trace with sizes.
+                    print(f"{spec:16} cachesim ended by signal {killed.args[0]}; its other runs count", file=sys.stderr)
         our = summary(ours, ours_empty, trace)
         speeds[spec] = our["speed"]
-        if not eviction:
+        if not theirs:
             print(f"{spec:16}{our['speed']:8.2f}{'':20}  {our['miss']:7.4f}{'':8}  {our['shown']:>7}")
             continue
         their = summary(theirs, theirs_empty, trace)
@@ -206,6 +210,10 @@ def cachesim(arguments, trace, eviction, capacity):
     return {**usage, "requests": int(found[1]), "miss": float(found[2])}
 
 
+class Killed(Exception):
+    """A signal ended the program: which."""
+
+
 def run(command, cwd=None):
     """The standard output of the command, its processor time in seconds and its peak memory in bytes."""
     command = [str(word) for word in command]
@@ -215,6 +223,8 @@ def run(command, cwd=None):
         child.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         text = output.read().decode(errors="replace")
+    if child.returncode < 0 and command[0].endswith("cachesim"):
+        raise Killed(-child.returncode)
     if child.returncode != 0:
         sys.exit(f"{' '.join(command)} ended with {child.returncode}: {text[-500:]}")
     return text, {"seconds": usage.ru_utime + usage.ru_stime, "memory": usage.ru_maxrss * 1024}

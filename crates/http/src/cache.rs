@@ -147,7 +147,7 @@ impl Cache {
         let opening = if may_store { self.opening(request, hash, held.as_ref(), now) } else { None };
         let mut lead = None;
         // Our own, come back in a circle, gets an error from the host: nobody shall follow it.
-        if may_store && reason != ForwardReason::Request && !self.passage.is_in(request.headers) {
+        if may_store && reason != ForwardReason::Request && !self.passage.goes_round(request.headers) {
             // A client's own condition or range may bring a 304 or a part, of which others have nothing.
             let may_lead = held.is_some() || opening.is_some() || !conditional::asks_for_less(request.headers);
             let passed = fields::times_passed(request.headers);

@@ -1,6 +1,6 @@
 //! Header fields as wholes: lists of tokens, the fields that belong to one connection, `Via`, `Date` and the compact copy that is stored.
 
-use crate::{Now, date};
+use crate::{Now, date, limits};
 use bytes::{Bytes, BytesMut};
 use http::header::{AGE, CONNECTION, CONTENT_LENGTH, DATE, HOST, TRANSFER_ENCODING, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
@@ -102,8 +102,14 @@ impl Passage {
         headers.append(CDN_LOOP, self.0.clone());
     }
 
-    /// Whether the request says that it has passed here.
-    pub fn is_in(&self, headers: &HeaderMap) -> bool {
+    /// Whether the request has passed this very cache before (RFC 8586 §2), or our name stands in `Via` (RFC 9110 §7.6.3) or `CDN-Loop` too often, where
+    /// somebody takes away which of that name it was. The name once is no circle: caches may stand in a row.
+    pub fn goes_round(&self, headers: &HeaderMap) -> bool {
+        let passed = times_passed(headers);
+        passed >= limits::OWN_VIA || passed > 0 && self.is_in(headers)
+    }
+
+    fn is_in(&self, headers: &HeaderMap) -> bool {
         list(headers, &CDN_LOOP).any(|member| member == self.0.as_bytes())
     }
 }

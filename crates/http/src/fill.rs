@@ -29,8 +29,7 @@ pub struct Fill {
     pub(crate) part: (u64, Option<u64>),
     /// Most bytes of body that may be stored.
     limit: u64,
-    reservation: Reservation,
-    /// What was collected of an abandoned body has been read, and the reservation is its window's.
+    /// What was collected of an abandoned body has been read, and the writer's room is its window's.
     is_passing: bool,
     /// The body outgrew its limit or its declared length, or the budget is spent.
     pub(crate) abandoned: Option<Refusal>,
@@ -48,24 +47,22 @@ impl Fill {
         limit: u64,
         budget: &Budget,
     ) -> Result<Fill, Refusal> {
-        let mut reservation = budget.reservation();
-        let transit = Writing(Arc::new(Transit::default()));
+        let mut transit = Writing::new(budget);
         if let Some(length) = declared {
-            reservation.grow(length)?;
-            transit.0.reserve(usize::try_from(length).map_err(|_| Refusal::TooLarge)?);
+            transit.room().grow(length)?;
+            transit.body.reserve(usize::try_from(length).map_err(|_| Refusal::TooLarge)?);
         }
         let limit = declared.unwrap_or(limit);
         let (unwanted, lead, is_passing, abandoned) = (false, None, false, None);
         let part = (0, None);
-        Ok(Fill { stored, asked, declared, unwanted, lead, transit, part, limit, reservation, is_passing, abandoned })
+        Ok(Fill { stored, asked, declared, unwanted, lead, transit, part, limit, is_passing, abandoned })
     }
 
     /// One that only passes, to those who read it from the start.
     pub(crate) fn passing(stored: Stored, asked: Time, budget: &Budget) -> Fill {
-        let (transit, reservation) = (Writing(Arc::new(Transit::default())), budget.reservation());
         let (declared, lead, part, limit, abandoned) = (None, None, (0, None), 0, None);
-        let (unwanted, is_passing) = (true, false);
-        Fill { stored, asked, declared, unwanted, lead, transit, part, limit, reservation, is_passing, abandoned }
+        let (unwanted, is_passing, transit) = (true, false, Writing::new(budget));
+        Fill { stored, asked, declared, unwanted, lead, transit, part, limit, is_passing, abandoned }
     }
 
     /// A piece of the body. Past the limit, it is collected no longer, and what its readers have passed is let go.
@@ -74,32 +71,33 @@ impl Fill {
             && let Err(refusal) = self.make_room(piece.len())
         {
             self.abandoned = Some(refusal);
-            self.transit.0.become_window(0);
+            self.transit.body.become_window(0);
         }
-        if self.abandoned.is_some() && !self.is_passing && self.transit.0.held().1 == 0 {
+        if self.abandoned.is_some() && !self.is_passing && self.transit.body.held().1 == 0 {
             // An endless body shall not hold the room of what was collected of it for ever.
             self.is_passing = true;
-            self.reservation.become_window();
-            self.transit.0.become_window(self.reservation.bytes as usize);
+            self.transit.room().become_window();
+            let bytes = self.transit.room().bytes;
+            self.transit.body.become_window(bytes as usize);
         }
-        self.transit.0.push(piece);
+        self.transit.body.push(piece);
     }
 
     /// The last piece has come: gives back what room was made for more. Where the end comes as a surprise, that copies the body, which is better done
     /// before [`crate::Cache::on_complete`] than under the lock that this needs.
     pub fn fit(&mut self) {
-        self.transit.0.fit();
+        self.transit.body.fit();
     }
 
     /// Whether there is room for the next piece; false where nobody needs the rest. There always is while it is collected.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        self.transit.0.poll_room(cx)
+        self.transit.body.poll_room(cx)
     }
 
     /// Reads what the client asked for of the body. `None` where it is too late for that.
     pub fn reader(&self) -> Option<Reader> {
         let (first, end) = self.part;
-        let mut reader = self.transit.0.reader(first, end)?;
+        let mut reader = self.transit.body.reader(first, end)?;
         if end.is_none() {
             reader.expect(self.declared.map(|length| length - first));
         }
@@ -109,14 +107,14 @@ impl Fill {
     /// The body is whole: its readers see its end. The response with it, and the body as the store and its readers hold it: with its room, which is
     /// given back when the last of them has let go; a slow one may take hours.
     pub(crate) fn into_stored(self) -> (Stored, Bytes) {
-        let Fill { mut stored, transit, reservation, .. } = self;
-        let (body, lent) = transit.0.finish(reservation);
+        let Fill { mut stored, transit, .. } = self;
+        let (body, lent) = transit.finish();
         stored.set_body(body);
         (stored, lent)
     }
 
     pub(crate) fn len(&self) -> u64 {
-        self.transit.0.len()
+        self.transit.body.len()
     }
 
     /// Whether the body has the length that was declared, if one was.
@@ -125,7 +123,7 @@ impl Fill {
     }
 
     fn make_room(&mut self, more: usize) -> Result<(), Refusal> {
-        let (held, capacity) = self.transit.0.held();
+        let (held, capacity) = self.transit.body.held();
         let needed = held.saturating_add(more);
         if needed as u64 > self.limit {
             // One that only passes does so for want of room.
@@ -134,8 +132,8 @@ impl Fill {
         if needed > capacity {
             let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
             let wanted = needed.max(capacity * 2).max(limits::FILL_START_BYTES).min(limit);
-            self.reservation.grow((wanted - capacity) as u64)?;
-            self.transit.0.reserve(wanted);
+            self.transit.room().grow((wanted - capacity) as u64)?;
+            self.transit.body.reserve(wanted);
         }
         Ok(())
     }
@@ -143,12 +141,32 @@ impl Fill {
 
 /// The writer's side of a body under way: dropped before its end, the body has broken off.
 #[derive(Debug)]
-pub(crate) struct Writing(pub Arc<Transit>);
+pub(crate) struct Writing {
+    pub body: Arc<Transit>,
+    /// What it takes of the budget, until it has ended.
+    room: Option<Reservation>,
+}
+
+impl Writing {
+    fn new(budget: &Budget) -> Writing {
+        Writing { body: Arc::default(), room: Some(budget.reservation()) }
+    }
+
+    fn room(&mut self) -> &mut Reservation {
+        self.room.as_mut().expect("only the end takes it")
+    }
+
+    /// As [`Transit::finish`].
+    fn finish(mut self) -> (Bytes, Bytes) {
+        self.body.finish(self.room.take().expect("only the end takes it"))
+    }
+}
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        // Without effect where it has ended well.
-        self.0.break_off();
+        if let Some(room) = self.room.take() {
+            self.body.break_off(room);
+        }
     }
 }
 
@@ -178,6 +196,11 @@ impl Budget {
     /// How often somebody has found no room so far. Who reads slowly what others would be stored in the place of can be told by it that he is in the way.
     pub fn refusals(&self) -> u64 {
         self.room.refusals.load(Ordering::Relaxed)
+    }
+
+    /// Whether more than half of it is spent.
+    pub fn is_short(&self) -> bool {
+        self.used() > self.limit / 2
     }
 
     /// Bytes reserved.
@@ -236,7 +259,8 @@ impl Reservation {
     fn grow(&mut self, bytes: u64) -> Result<(), Refusal> {
         let limit = self.budget.limit_for(self.bytes.saturating_add(bytes));
         let grown = self.grow_within(bytes, limit);
-        if grown.is_err() {
+        // Who would find no room in any case is kept out by nobody.
+        if grown.is_err() && self.bytes.saturating_add(bytes) <= limit {
             self.budget.room.refusals.fetch_add(1, Ordering::Relaxed);
         }
         grown

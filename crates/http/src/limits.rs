@@ -97,3 +97,7 @@ pub const PREFIX_MARKS: usize = 1 << 10;
 /// How long after its freshness a response may still be served while the origin cannot be reached (RFC 9111 §4.2.4 permits it to who is
 /// disconnected, and leaves open how long). An hour is an outage; what says must-revalidate is never served so.
 pub const STALE_WHILE_DISCONNECTED: Duration = Duration::from_secs(3600);
+
+/// This many times our own name in `Via` or `CDN-Loop` means that the request goes round in a circle, also where nothing says that it was this very
+/// cache. A chain of so many caches is not built; each round costs a connection on both sides.
+pub const OWN_VIA: usize = 8;

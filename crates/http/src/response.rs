@@ -95,7 +95,7 @@ impl Cache {
                 selector: fill.stored.selector.clone(),
                 freshness: fill.stored.freshness,
                 length: fill.declared,
-                transit: Arc::clone(&fill.transit.0),
+                transit: Arc::clone(&fill.transit.body),
             });
             fill.lead = Some(lead);
             return;

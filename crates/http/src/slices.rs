@@ -303,7 +303,8 @@ impl Cache {
         let fill = self.fill_slice(&body.source, &part, exchange.asked, true, Some(lead), now);
         let first = body.content().next().filter(|range| part.contains(&range.start)).cloned();
         if let (Some(range), Some(Segment::Content(_))) = (first, body.segments.front()) {
-            body.reader = fill.transit.0.reader(range.start - part.start, Some(range.end.min(part.end) - part.start));
+            body.reader =
+                fill.transit.body.reader(range.start - part.start, Some(range.end.min(part.end) - part.start));
         }
         let Response { status, headers, .. } = response;
         Ok(Reply::Assemble(Assembled { status, headers, body }, Some(fill)))
@@ -390,7 +391,7 @@ impl Cache {
         fill.unwanted |= !admitted;
         if let Some(lead) = lead {
             let (headers, selector) = (HeaderMap::new(), Selector::default());
-            let transit = Arc::clone(&fill.transit.0);
+            let transit = Arc::clone(&fill.transit.body);
             lead.0.take_off(Head { status, headers, selector, freshness, length: Some(length), transit });
             fill.lead = Some(lead);
         }

@@ -24,6 +24,8 @@ struct State {
     window: Option<usize>,
     end: Option<End>,
     readers: Vec<Place>,
+    /// That of what has not been read yet, of a window or of a body that broke off, for as long as somebody reads it.
+    room: Option<Reservation>,
     /// Waits for room in the window.
     writer: Option<Waker>,
 }
@@ -108,6 +110,8 @@ impl Transit {
         let (mut bytes, mut lent) = (Bytes::new(), Bytes::new());
         if state.window.is_some() {
             state.end = Some(End::Passed);
+            state.room = Some(room);
+            state.let_go();
         } else {
             let mut collected = std::mem::take(&mut state.bytes);
             // Nothing is left to do where the host has called `fit`.
@@ -121,10 +125,12 @@ impl Transit {
         (bytes, lent)
     }
 
-    /// The body broke off; without effect where it has ended.
-    pub(crate) fn break_off(&self) {
+    /// The body broke off. What has come of it holds `room` until its readers have let go.
+    pub(crate) fn break_off(&self, room: Reservation) {
         let mut state = self.lock();
-        state.end.get_or_insert(End::Broken);
+        state.end = Some(End::Broken);
+        state.room = Some(room);
+        state.let_go();
         state.wake_readers();
     }
 
@@ -171,6 +177,13 @@ impl State {
             if let Some(writer) = self.writer.take() {
                 writer.wake();
             }
+        }
+    }
+
+    /// What has ended and is read by nobody is let go. Who comes to what broke off hears only that.
+    fn let_go(&mut self) {
+        if self.end.is_some() && self.readers.iter().all(|place| matches!(place, Place::Free)) {
+            (self.bytes, self.room) = (Vec::new(), None);
         }
     }
 
@@ -258,6 +271,7 @@ impl Drop for Reader {
         let mut state = self.transit.lock();
         state.readers[self.slot] = Place::Free;
         state.trim();
+        state.let_go();
         // Perhaps the last one: the writer has to hear of it.
         if let Some(writer) = state.writer.take() {
             writer.wake();
@@ -306,7 +320,7 @@ mod tests {
         let transit = Arc::new(Transit::default());
         let mut reader = transit.reader(0, None).unwrap();
         transit.push(b"half");
-        transit.break_off();
+        transit.break_off(Budget::new(1000).reserve(4).unwrap());
         assert_eq!((read(&mut reader), read(&mut reader)), (piece("half"), Poll::Ready(Some(Err(BrokenOff)))));
     }
 

@@ -154,7 +154,29 @@ fn what_only_passes_is_counted_and_leaves_room() {
     assert!(wide > 2 && counted == wide * limits::WINDOW_BYTES && counted <= limit / 2, "{wide}: {counted}");
     assert_eq!(ahead - counted, (100 - wide) * piece.len());
     assert_eq!(stage.ask(&get("/page"), 200, &[PAGE], &"x".repeat(90_000)).completion, Some(Completion::Stored));
-    drop(passing);
+    // Half of them end, the others break off; he has read neither.
+    let (fills, readers): (Vec<_>, Vec<_>) = passing.into_iter().unzip();
+    for (number, fill) in fills.into_iter().enumerate() {
+        match number % 2 {
+            0 => assert!(matches!(stage.cache.on_complete(fill, stage.now), Completion::Refused(_))),
+            _ => stage.cache.on_abort(fill),
+        }
+    }
+    assert_eq!(stage.cache.filling().bytes() as usize, counted);
+    drop(readers);
+    assert_eq!(stage.cache.filling().bytes(), 0);
+}
+
+/// The fear: an origin that breaks off frees the budget each time, while slow clients keep what came of its bodies.
+#[test]
+fn what_broke_off_is_counted_until_it_is_read() {
+    let mut stage = Stage::with(1_000_000, "lru");
+    let mut fill = chunked(&mut stage, "/half");
+    fill.push(&[7; 30_000]);
+    let reader = fill.reader().unwrap();
+    stage.cache.on_abort(fill);
+    assert!(stage.cache.filling().bytes() >= 30_000);
+    drop(reader);
     assert_eq!(stage.cache.filling().bytes(), 0);
 }
 

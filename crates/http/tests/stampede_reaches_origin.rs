@@ -266,7 +266,7 @@ fn nobody_waits_in_a_circle() {
             // Each gets what the one before it has sent.
             asked.rotate_right(1);
             for ((stage, own), request) in row.iter_mut().zip(&own).zip(&mut asked) {
-                let is_back = own.is_in(&request.headers);
+                let is_back = own.goes_round(&request.headers);
                 assert_eq!(is_back, round + 1 == caches, "round {round} of {caches}");
                 if !is_back {
                     let exchange = stage.open(request);

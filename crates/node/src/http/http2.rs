@@ -62,7 +62,7 @@ pub(super) async fn http2<S, B>(
             if streams.are_stalled(limits::STREAM_STALL) {
                 break Over::Stalled;
             }
-            let is_crowded = crowded.is_some_and(|at| at.elapsed() < limits::SLOW);
+            let is_crowded = crowd.is_short() && crowded.is_some_and(|at| at.elapsed() < limits::SLOW);
             if is_crowded && streams.are_slow(limits::SLOW_BYTES, limits::SLOW) {
                 crowd.leave();
                 break Over::Stalled;

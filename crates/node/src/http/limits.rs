@@ -144,10 +144,6 @@ pub const STOP_NOTICE: Duration = Duration::from_millis(500);
 /// Between two lines in the log about connections that cannot be accepted: out of descriptors, it would be twenty a second.
 pub const ACCEPT_WARNING: Duration = Duration::from_secs(1);
 
-/// This many times our own name in `Via` or `CDN-Loop` means that the request goes round in a circle, also where nothing says that it was this very
-/// cache. A chain of so many caches is not built; each round costs a connection on both sides.
-pub const OWN_VIA: usize = 8;
-
 /// After an error of accept (usually: out of descriptors), wait so long before the next.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 

@@ -1,9 +1,6 @@
 //! Requests that come back to this cache: an origin that is the cache itself, and circles over other hosts.
 
-use super::limits;
-use ::http::HeaderMap;
 use ::http::uri::Uri;
-use larder_http::Passage;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Whether `origin` names the listener at `local`, as far as can be told without asking a resolver or the interfaces: the same port, and
@@ -37,19 +34,12 @@ fn connected(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether the request has passed this very cache before (RFC 8586 §2), or our name stands in `Via` (RFC 9110 §7.6.3) or `CDN-Loop` too often, where somebody
-/// takes away which of that name it was. The name once is no circle: caches may stand in a row.
-pub(super) fn goes_round(own: &Passage, headers: &HeaderMap) -> bool {
-    let passed = larder_http::times_passed(headers);
-    passed >= limits::OWN_VIA || passed > 0 && own.is_in(headers)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::proxy::Proxy;
     use super::*;
-    use ::http::HeaderValue;
     use ::http::header::VIA;
+    use ::http::{HeaderMap, HeaderValue};
 
     /// The fear: the cache asks itself until it is out of descriptors; or a sound configuration is refused.
     #[test]
@@ -93,7 +83,7 @@ mod tests {
                 headers
             })
         };
-        let goes_round = |headers| goes_round(Proxy::generated().passage(), &headers);
+        let goes_round = |headers| Proxy::generated().passage().goes_round(&headers);
         assert!(!goes_round(HeaderMap::new()));
         assert!(!goes_round(via(&["1.1 larder"; 7])));
         assert!(goes_round(via(&["1.1 larder"; 8])));

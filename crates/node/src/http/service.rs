@@ -4,8 +4,8 @@ use super::body::Outgoing;
 use super::errand::{Errand, head};
 use super::interim::{Interims, Last};
 use super::listen::Client;
+use super::max_forwards;
 use super::proxy::{GoesOn, Proxy, plain_error, sent};
-use super::{max_forwards, round_trip};
 use ::http::header::{CONNECTION, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use ::http::request::Parts;
 use ::http::uri::Authority;
@@ -79,7 +79,7 @@ impl Service {
         let Ok(host) = HeaderValue::from_str(larder_http::keyed_authority(scheme, authority).as_ref()) else {
             return Responding::Now(Some(refuse("the host has odd characters")));
         };
-        let goes_round = round_trip::goes_round(self.proxy.passage(), &parts.headers);
+        let goes_round = self.proxy.passage().goes_round(&parts.headers);
         // RFC 9110 §10.1.1: of HTTP/1.0 it MUST be ignored; for HTTP/2, hyper asks for no body.
         let is_current = parts.version == Version::HTTP_11;
         let expects = parts.headers.remove(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE));
