@@ -269,11 +269,11 @@ mod tests {
             let mut near = Patient::new(near, crowd);
             reading(far, pace);
             let (before, start) = (crowd.left(), Instant::now());
-            let held: Vec<_> = std::iter::from_fn(|| is_crowded.then(|| budget.reserve(1 << 20)).flatten()).collect();
+            let held: Vec<_> = std::iter::from_fn(|| is_crowded.then(|| budget.reserve(1 << 10)).flatten()).collect();
             let others = budget.clone();
             let crowding = tokio::spawn(async move {
                 loop {
-                    assert_eq!(others.reserve(1 << 20).is_none(), is_crowded);
+                    assert_eq!(others.reserve(1 << 10).is_none(), is_crowded);
                     sleep(Duration::from_secs(7)).await;
                 }
             });
