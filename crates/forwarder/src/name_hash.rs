@@ -12,8 +12,10 @@
 //!
 //! What it is good for: of two names that were chosen without a look at hashes, any b bits are the same with a probability of at most
 //! 2^-b + 2^-63 over the key, a theorem and no assumption but that the key words, which SipHash-1-3 makes of the key, are as good as random. What it is not: a
-//! pseudorandom function, as SipHash is. Who sees hashes can compute the key, so nothing that leaves the forwarder may depend on one but by
-//! the nanoseconds of a look-up.
+//! pseudorandom function, as SipHash is. Who sees hashes can compute the key, so none leaves the forwarder.
+//! Three things depend on them that a neighbour can see: the nanoseconds of a look-up; a Nack for a duplicate that was none, where 52 bits of a name's and a nonce's
+//! hash are those of another (one Interest in 2^35); and which of the Content Store's newcomers is admitted sooner, since it shares counters with another. None tells more
+//! than that two hashes agree in some bits, and no way from there to the key is known, nor a proof that there is none.
 //!
 //! O(bytes), half an instruction a byte; nothing is allocated.
 

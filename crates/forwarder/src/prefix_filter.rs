@@ -109,7 +109,7 @@ fn anchor(prefixes: &[Prefix]) -> Option<u64> {
     prefixes.iter().take(ANCHOR + 1).find(of_length).map(|prefix| prefix.hash)
 }
 
-/// By the low bits of the hash: the index has the high ones.
+/// By the low bits of the hash: the index has the high ones, and the lowest four choose its part.
 #[inline]
 fn bit(hash: u64) -> (usize, u64) {
     ((hash >> 6) as usize % 8, 1 << (hash % 64))
