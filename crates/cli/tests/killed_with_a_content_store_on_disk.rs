@@ -87,6 +87,11 @@ fn a_file_larger_than_memory_is_gone_with_its_producer_or_with_the_node() {
     while home.store()["disk_entries"].as_u64().unwrap() < segments {
         assert!(Instant::now() < deadline, "{}", home.store());
         assert!(home.gets(&name, &sent));
+        // What memory still has is asked of nobody, the disk neither.
+        for capacity in ["1KiB", "1MiB"] {
+            let set = home.larder(&["ctl", "cs", "config", "--capacity", capacity]).output().unwrap();
+            assert!(set.status.success(), "{set:?}");
+        }
     }
     drop(producer);
     lines.read_to_string(&mut said).unwrap();
