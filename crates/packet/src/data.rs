@@ -372,6 +372,45 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Of what is plain nearly all is read: here it is, and then what a few wrong bytes make of it.
+        #[test]
+        fn a_plain_data_with_wrong_bytes_is_read_otherwise(
+            name in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..6),
+            (content, freshness, last) in (0usize..600, prop::option::of(0u64..100_000), any::<bool>()),
+            edits in prop::collection::vec((any::<prop::sample::Index>(), 0u8..3, any::<u8>()), 0..4),
+        ) {
+            let name = name.iter().fold(Name::root(), |name, value| name.clone().push_generic(value).clone());
+            let content = vec![7; content];
+            let mut data = DataBuilder::new(&name).content(&content);
+            if let Some(milliseconds) = freshness {
+                data = data.freshness(Duration::from_millis(milliseconds));
+            }
+            if last {
+                data = data.final_block_id(Component::generic(b"x"));
+            }
+            let mut wire = data.build(&DigestSigner).unwrap();
+            let same = |wire: &[u8]| {
+                Data::decode_plain(wire).map(|plain| {
+                    (format!("{:?}", Ok::<_, DecodeError>(plain)), format!("{:?}", Data::decode_any(wire)))
+                })
+            };
+            let (plain, any) = same(&wire).expect("it is plain");
+            prop_assert_eq!(plain, any);
+            for (place, kind, byte) in edits {
+                let place = place.index(wire.len().min(120));
+                match kind {
+                    0 => wire[place] = byte,
+                    1 => wire[place] = wire[place].wrapping_add(byte % 3).wrapping_sub(1),
+                    _ => wire.swap(place, place / 2),
+                }
+                if let Some((plain, any)) = same(&wire) {
+                    prop_assert_eq!(plain, any);
+                }
+            }
+        }
+    }
+
     #[test]
     fn most_data_go_the_slow_way() {
         let name: Name = "/a/b/v=7/seg=0".parse().unwrap();

@@ -548,6 +548,47 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Of what is plain nearly all is read: here it is, and then what a few wrong bytes make of it.
+        #[test]
+        fn a_plain_interest_with_wrong_bytes_is_read_otherwise(
+            name in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 1..6),
+            (prefix, fresh, nonce) in (any::<bool>(), any::<bool>(), any::<u32>()),
+            (lifetime, hops) in (prop::option::of(0u64..65_536), prop::option::of(any::<u8>())),
+            edits in prop::collection::vec((any::<prop::sample::Index>(), 0u8..3, any::<u8>()), 0..4),
+        ) {
+            let name = name.iter().fold(Name::root(), |name, value| name.clone().push_generic(value).clone());
+            let mut interest = InterestBuilder::new(name).can_be_prefix(prefix).must_be_fresh(fresh).nonce(nonce);
+            if let Some(milliseconds) = lifetime {
+                interest = interest.lifetime(Duration::from_millis(milliseconds));
+            }
+            if let Some(hops) = hops {
+                interest = interest.hop_limit(hops);
+            }
+            let mut wire = interest.build();
+            let same = |wire: &[u8]| {
+                Interest::decode_plain(wire).map(|plain| {
+                    (format!("{:?}", Ok::<_, DecodeError>(plain)), format!("{:?}", Interest::decode_any(wire)))
+                })
+            };
+            if wire.len() < 253 {
+                let (plain, any) = same(&wire).expect("it is plain");
+                prop_assert_eq!(plain, any);
+            }
+            for (place, kind, byte) in edits {
+                let place = place.index(wire.len());
+                match kind {
+                    0 => wire[place] = byte,
+                    1 => wire[place] = wire[place].wrapping_add(byte % 3).wrapping_sub(1),
+                    _ => wire.swap(place, place / 2),
+                }
+                if let Some((plain, any)) = same(&wire) {
+                    prop_assert_eq!(plain, any);
+                }
+            }
+        }
+    }
+
     #[test]
     fn most_interests_go_the_slow_way() {
         let name = || "/a/b/v=7/seg=0".parse::<Name>().unwrap();
