@@ -378,7 +378,7 @@ mod tests {
         fn a_plain_data_with_wrong_bytes_is_read_otherwise(
             name in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..6),
             (content, freshness, last) in (0usize..600, prop::option::of(0u64..100_000), any::<bool>()),
-            edits in prop::collection::vec((any::<prop::sample::Index>(), 0u8..3, any::<u8>()), 0..4),
+            edits in prop::collection::vec(plain::a_change(), 0..4),
         ) {
             let name = name.iter().fold(Name::root(), |name, value| name.clone().push_generic(value).clone());
             let content = vec![7; content];
@@ -397,13 +397,8 @@ mod tests {
             };
             let (plain, any) = same(&wire).expect("it is plain");
             prop_assert_eq!(plain, any);
-            for (place, kind, byte) in edits {
-                let place = place.index(wire.len().min(120));
-                match kind {
-                    0 => wire[place] = byte,
-                    1 => wire[place] = wire[place].wrapping_add(byte % 3).wrapping_sub(1),
-                    _ => wire.swap(place, place / 2),
-                }
+            for edit in edits {
+                plain::change(&mut wire, &edit);
                 if let Some((plain, any)) = same(&wire) {
                     prop_assert_eq!(plain, any);
                 }

@@ -555,7 +555,7 @@ mod tests {
             name in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 1..6),
             (prefix, fresh, nonce) in (any::<bool>(), any::<bool>(), any::<u32>()),
             (lifetime, hops) in (prop::option::of(0u64..65_536), prop::option::of(any::<u8>())),
-            edits in prop::collection::vec((any::<prop::sample::Index>(), 0u8..3, any::<u8>()), 0..4),
+            edits in prop::collection::vec(plain::a_change(), 0..4),
         ) {
             let name = name.iter().fold(Name::root(), |name, value| name.clone().push_generic(value).clone());
             let mut interest = InterestBuilder::new(name).can_be_prefix(prefix).must_be_fresh(fresh).nonce(nonce);
@@ -575,13 +575,8 @@ mod tests {
                 let (plain, any) = same(&wire).expect("it is plain");
                 prop_assert_eq!(plain, any);
             }
-            for (place, kind, byte) in edits {
-                let place = place.index(wire.len());
-                match kind {
-                    0 => wire[place] = byte,
-                    1 => wire[place] = wire[place].wrapping_add(byte % 3).wrapping_sub(1),
-                    _ => wire.swap(place, place / 2),
-                }
+            for edit in edits {
+                plain::change(&mut wire, &edit);
                 if let Some((plain, any)) = same(&wire) {
                     prop_assert_eq!(plain, any);
                 }

@@ -38,3 +38,23 @@ pub(crate) fn name(bytes: &[u8]) -> Option<(NameRef<'_>, &[u8])> {
 pub(crate) fn offset(wire: &[u8], rest: &[u8]) -> usize {
     wire.len() - rest.len()
 }
+
+/// For tests: a byte to be another, one more or less, or to change places with one before it; near the front, where elements are.
+#[cfg(test)]
+pub(crate) type Change = (proptest::sample::Index, u8, u8);
+
+#[cfg(test)]
+pub(crate) fn a_change() -> impl proptest::strategy::Strategy<Value = Change> {
+    use proptest::prelude::any;
+    (any::<proptest::sample::Index>(), 0u8..3, any::<u8>())
+}
+
+#[cfg(test)]
+pub(crate) fn change(wire: &mut [u8], (place, kind, byte): &Change) {
+    let place = place.index(wire.len().min(120));
+    match kind {
+        0 => wire[place] = *byte,
+        1 => wire[place] = wire[place].wrapping_add(byte % 3).wrapping_sub(1),
+        _ => wire.swap(place, place / 2),
+    }
+}
