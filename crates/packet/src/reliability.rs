@@ -359,18 +359,20 @@ impl Window {
         } else {
             silence.tries += 1;
             for _ in 0..PROBES {
-                // It is no fault of theirs: it does not count for them.
-                self.send_front_again(now, 0, emit);
+                self.forget_finished();
+                // Unless it is sent again already. It is no fault of theirs: it does not count for them.
+                if self.sent.front().is_some_and(|front| front.at < now) {
+                    self.send_front_again(now, 0, emit);
+                }
             }
         }
         silence.doublings += 1;
         (self.silence, self.quiet_since) = (Some(silence), now);
     }
 
-    /// Unless it is sent again already; `counts` is 1 where that is one of its tries.
+    /// `counts` is 1 where that is one of its tries. It is the last of the window then, behind all that is acknowledged.
     fn send_front_again(&mut self, now: Time, counts: u32, emit: &mut impl FnMut(&[u8])) {
-        self.forget_finished();
-        let Some(mut front) = self.sent.pop_front_if(|front| front.at < now) else { return };
+        let Some(mut front) = self.sent.pop_front() else { return };
         self.first += 1;
         self.bytes -= front.frame.len();
         set_tx_sequence(&mut front.frame, self.next());

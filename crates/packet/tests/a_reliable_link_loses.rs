@@ -350,3 +350,23 @@ fn bytes(hex: &str) -> Vec<u8> {
     let digits: String = hex.chars().filter(|digit| !digit.is_whitespace()).collect();
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
 }
+
+/// The fear: a neighbour who acknowledges within the moment of sending, all but the first frame, stops the node for good.
+#[test]
+fn acks_in_the_moment_of_sending_hang_the_link() {
+    let mut link = Reliability::new(4 << 2);
+    let mut first = Vec::new();
+    for packet in [b"\x05\x01a", b"\x05\x01b", b"\x05\x01c", b"\x05\x01d"] {
+        link.send(Time::ZERO, &LpHeader::default(), packet, MTU, |frame| first.push(frame.to_vec())).unwrap();
+    }
+    // Acks (type 836) of the second to the fourth.
+    let acks = (5..8u64).flat_map(|number| [&[0xFD, 0x03, 0x44, 8][..], &number.to_be_bytes()].concat());
+    let acks: Vec<u8> = [0x64, 36].into_iter().chain(acks).collect();
+    link.receive(Time::ZERO, &acks);
+    assert_eq!((link.counters().acknowledged, link.next_timeout()), (3, Some(Time::ZERO)));
+    let mut again = Vec::new();
+    link.on_timeout(Time::ZERO, MTU, |frame| again.push(frame.to_vec()));
+    let fragment = |wire: &[u8]| LpPacket::decode(wire).unwrap().fragment.unwrap().to_vec();
+    assert_eq!(again.iter().map(|wire| fragment(wire)).collect::<Vec<_>>(), [fragment(&first[0])]);
+    assert!(link.next_timeout() > Some(Time::ZERO));
+}
