@@ -192,7 +192,15 @@ def summary(runs, empty, trace):
     }
 
 
+def warm(path):
+    """Reads the file once: after a pause a virtual machine's first read of its page cache may take a second of processor time, whoever it is."""
+    with open(path, "rb", buffering=0) as file:
+        while file.read(1 << 20):
+            pass
+
+
 def larder(arguments, trace, spec, capacities):
+    warm(trace["path"])
     limit = ["--limit", trace["requests"]] if arguments.quick else []
     output, usage = run([arguments.larder, "replay", trace["path"], "--policy", spec, "--size", *capacities, "--json", *limit])
     row = json.loads(output.splitlines()[0])
@@ -200,6 +208,7 @@ def larder(arguments, trace, spec, capacities):
 
 
 def cachesim(arguments, trace, eviction, capacity):
+    warm(trace["path"])
     with tempfile.TemporaryDirectory() as directory:
         output, usage = run([os.path.join(arguments.env, "cachesim"), trace["path"], "oracleGeneral", eviction[0], capacity,
                              "--ignore-obj-size", int(trace["unit"]), "--num-req", trace["requests"], "--report-interval", 10**8,

@@ -17,10 +17,10 @@
 //! Misses beside libCacheSim's: twitter cluster 52 with its sizes, 5 and 50 MiB, .149 and .097, theirs .156 and .100 (.162 and .097 where
 //! explorers are protected for ever); at one size, 20,000 and 200,000 objects, .175 and .106, theirs .181 and .108; Zipf 0.8 over 1e6 objects, a
 //! tenth cached, 10 million requests, .463, theirs .458 (.474 with explorers protected for ever); Zipf 1.0 over 1e5, a hundredth and a tenth,
-//! .432 and .228, theirs .468 and .245. Weak: traces too short to learn from (NASA's day, a tenth, .150; GDSF .091); and the sample costs a
-//! cache miss or two an object, which makes it the slowest policy here on large caches.
+//! .432 and .228, theirs .468 and .245. Weak: traces too short to learn from (NASA's day, a tenth, .150; GDSF .091).
 //!
-//! O(1) a request, an eviction reads 16 bytes of each of 32 objects, which is what it takes its time for; 28 bytes an object and 230 KB.
+//! O(1) a request, an eviction reads 16 bytes of each of 32 objects, which is what it takes its time for: four of them in a line of the
+//! processor's cache, so that the sample is eight lines ([`Pool`]); 20 bytes an object and 230 KB.
 
 use super::foreseen::Foreseen;
 use super::pool::Pool;
@@ -37,7 +37,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "evicts the least expected hits per byte and time, learnt by age, of a sample",
     parameters: &[],
     complexity: "O(1), an eviction reads 32 objects",
-    bytes_an_object: 28,
+    bytes_an_object: 20,
     build: Build::Eviction(|_, setting| Ok(Box::new(Lhd::new(setting)))),
 };
 
@@ -77,6 +77,7 @@ struct Lhd {
     classes: Vec<Class>,
     /// All but the foreseen.
     pool: Pool,
+    sampled: Vec<Slot>,
     foreseen: Foreseen,
     explorer_bytes: u64,
     /// By slot.
@@ -132,6 +133,7 @@ impl Lhd {
             span_log: SPAN_LOG,
             classes: (0..CLASSES).map(Class::new).collect(),
             pool: Pool::default(),
+            sampled: Vec::new(),
             foreseen: Foreseen::default(),
             explorer_bytes: 0,
             objects: Vec::new(),
@@ -164,21 +166,14 @@ impl Lhd {
         let is_protected =
             object.state.explores() && self.now.saturating_sub(object.state.requested()) < self.protected;
         // Nothing is denser than one hit a byte and request.
-        if is_protected { density + 1.0 } else { density }
+        density + f64::from(u8::from(is_protected))
     }
 
     fn choose(&mut self) -> Option<Slot> {
-        let mut least: Option<(f64, Slot)> = None;
-        // The stream is set aside while the closure reads the rest of the policy.
-        let mut stream = self.stream.clone();
-        self.pool.sample(SAMPLE, &mut stream, &self.objects, |slot| {
-            let density = self.density(slot);
-            if least.is_none_or(|(d, _)| density < d) {
-                least = Some((density, slot));
-            }
-        });
-        self.stream = stream;
-        let (_, slot) = least?;
+        self.pool.sample(SAMPLE, &mut self.stream, &self.objects, &mut self.sampled);
+        let densities = self.sampled.iter().map(|slot| (self.density(*slot), *slot));
+        // Without a branch: which is less cannot be foretold.
+        let (_, slot) = densities.reduce(|least, other| if other.0 < least.0 { other } else { least })?;
         self.pool.remove(slot);
         Some(slot)
     }
@@ -327,10 +322,7 @@ const BINS: usize = 16 * 37;
 
 /// The bin of an age: below 16 each age its own, then 16 an octave.
 fn bin(age: u64) -> usize {
-    if age < PARTS {
-        return age as usize;
-    }
-    let octave = u64::from(age.ilog2() - PARTS.ilog2());
+    let octave = u64::from((age | PARTS).ilog2() - PARTS.ilog2());
     ((octave * PARTS + (age >> octave)) as usize).min(BINS - 1)
 }
 

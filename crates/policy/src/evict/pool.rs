@@ -1,60 +1,189 @@
-//! The stored objects in no order, to draw samples from. O(1) a call; 8 bytes an object.
+//! Who is stored, a bit a slot, to draw samples from.
+//!
+//! A sample costs what it has to load, so it is drawn by neighbours: the slots whose entries in the policy's table share a line of the
+//! processor's cache. Every slot is drawn as often as any other, and who is whose neighbour says nothing, since a newcomer gets the slot of
+//! whoever left. (Only while a cache fills for the first time do neighbours come after one another.) LHD's replay of Zipf 0.8 over 1e7 objects
+//! takes two thirds of the time that it took with 32 slots drawn one by one, and hits as much, but for what its seeds differ by (.002).
+//!
+//! O(1) a call while an eighth of the slots or more are in use, else an eviction may look for the next one, 64 slots at a time; a bit a slot.
 
 use crate::Slot;
 use crate::prefetch::prefetch;
 use larder_units::Stream;
 
-/// Loads under way: what a core has room for, more or less.
-const AT_ONCE: usize = 32;
+/// Bytes of a line of the processor's cache.
+const LINE_BYTES: usize = 64;
+
+/// How often a sample is added to that has less than three quarters of what it should have, since slots are empty.
+const ROUNDS: usize = 4;
 
 #[derive(Default)]
 pub(crate) struct Pool {
-    slots: Vec<Slot>,
-    /// Where each slot stands in `slots`, by slot.
-    places: Vec<u32>,
+    words: Vec<u64>,
+    len: usize,
+    /// The first slots of the groups that the next sample consists of.
+    ahead: Vec<usize>,
 }
 
 impl Pool {
+    /// Adds `slot`, which is not in.
     pub fn insert(&mut self, slot: Slot) {
-        if slot.index() >= self.places.len() {
-            self.places.resize(slot.index() + 1, 0);
+        let (word, bit) = place(slot.index());
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
         }
-        self.places[slot.index()] = self.slots.len() as u32;
-        self.slots.push(slot);
+        debug_assert_eq!(self.words[word] & bit, 0, "{slot:?} is in already");
+        self.words[word] |= bit;
+        self.len += 1;
     }
 
+    /// Takes `slot`, which is in, out.
     pub fn remove(&mut self, slot: Slot) {
-        let place = self.places[slot.index()];
-        self.slots.swap_remove(place as usize);
-        if let Some(moved) = self.slots.get(place as usize) {
-            self.places[moved.index()] = place;
-        }
+        let (word, bit) = place(slot.index());
+        debug_assert_ne!(self.words[word] & bit, 0, "{slot:?} is not in");
+        self.words[word] &= !bit;
+        self.len -= 1;
     }
 
-    /// Calls `see` with `count` slots drawn with replacement, or with each slot once where there are no more than that. `see` will read the
-    /// slot's place in `table`, which is loaded for as many as can be under way at once.
-    pub fn sample<T>(&self, count: usize, stream: &mut Stream, table: &[T], mut see: impl FnMut(Slot)) {
-        if self.slots.len() <= count {
-            self.slots.iter().for_each(|slot| see(*slot));
-        } else {
-            for start in (0..count).step_by(AT_ONCE) {
-                let mut places = [0; AT_ONCE];
-                let places = &mut places[..AT_ONCE.min(count - start)];
-                for place in &mut *places {
-                    *place = stream.below(self.slots.len() as u64) as usize;
-                    prefetch(&self.slots, *place);
-                }
-                places.iter().for_each(|place| prefetch(table, self.slots[*place].index()));
-                places.iter().for_each(|place| see(self.slots[*place]));
+    /// Makes `sample` about `count` slots drawn with replacement, at least one; each slot once where there are no more than that. `table`, which has a place for
+    /// every slot, is where they will be looked up: those of the next sample are being loaded already.
+    pub fn sample<T>(&mut self, count: usize, stream: &mut Stream, table: &[T], sample: &mut Vec<Slot>) {
+        sample.clear();
+        if self.len <= count {
+            sample.extend(self.after(0));
+            return;
+        }
+        let neighbours = neighbours::<T>();
+        let enough = count - count / 4;
+        for _ in 0..ROUNDS {
+            if self.ahead.is_empty() {
+                self.draw(count - sample.len(), stream, table);
+            }
+            for start in self.ahead.drain(..) {
+                let word = self.words.get(start / 64).map_or(0, |word| word >> (start % 64));
+                let members = word & (u64::MAX >> (64 - neighbours));
+                sample.extend(bits(members).map(|bit| slot(start + bit)));
+            }
+            if sample.len() >= enough {
+                break;
             }
         }
+        if sample.is_empty() {
+            let word = stream.below(self.words.len() as u64) as usize;
+            let next = self.after(word).chain(self.after(0)).next();
+            sample.extend(next);
+        }
+        self.draw(count, stream, table);
+    }
+
+    /// Draws the groups of a sample of `count`.
+    fn draw<T>(&mut self, count: usize, stream: &mut Stream, table: &[T]) {
+        let neighbours = neighbours::<T>();
+        let groups = table.len().div_ceil(neighbours) as u64;
+        self.ahead.extend((0..count.div_ceil(neighbours)).map(|_| {
+            let start = stream.below(groups) as usize * neighbours;
+            // The table may begin anywhere in a line.
+            prefetch(table, start);
+            prefetch(table, start + neighbours - 1);
+            start
+        }));
     }
 
     pub fn len(&self) -> usize {
-        self.slots.len()
+        self.len
     }
 
     pub fn bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot>() + self.places.capacity() * size_of::<u32>()
+        self.words.capacity() * size_of::<u64>() + self.ahead.capacity() * size_of::<usize>()
+    }
+
+    /// The slots from those of `word` on.
+    fn after(&self, word: usize) -> impl Iterator<Item = Slot> {
+        let words = self.words.iter().enumerate().skip(word);
+        words.flat_map(|(word, members)| bits(*members).map(move |bit| slot(word * 64 + bit)))
+    }
+}
+
+/// The entries in a line: a power of two, so that a group's bits are in one word.
+const fn neighbours<T>() -> usize {
+    let fitting = LINE_BYTES / if size_of::<T>() == 0 { 1 } else { size_of::<T>() };
+    if fitting == 0 { 1 } else { 1 << fitting.ilog2() }
+}
+
+#[inline]
+fn place(slot: usize) -> (usize, u64) {
+    (slot / 64, 1 << (slot % 64))
+}
+
+#[inline]
+fn slot(index: usize) -> Slot {
+    Slot::new(index as u32)
+}
+
+/// The numbers of the bits that are set, from the lowest.
+#[inline]
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
+        word &= word - 1;
+        Some(bit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_units::Streams;
+
+    fn pool_of(slots: impl IntoIterator<Item = u32>) -> Pool {
+        let mut pool = Pool::default();
+        slots.into_iter().for_each(|raw| pool.insert(Slot::new(raw)));
+        pool
+    }
+
+    /// How often each of `slots` slots is drawn, in `samples` samples of 8 by entries of T.
+    fn draws<T: Clone + Default>(pool: &mut Pool, slots: usize, samples: usize) -> Vec<usize> {
+        let (table, mut stream) = (vec![T::default(); slots], Streams::new(1).stream("pool"));
+        let (mut sample, mut drawn) = (Vec::new(), vec![0; slots]);
+        for _ in 0..samples {
+            pool.sample(8, &mut stream, &table, &mut sample);
+            sample.iter().for_each(|slot| drawn[slot.index()] += 1);
+        }
+        drawn
+    }
+
+    #[test]
+    fn one_slot_is_drawn_more_often_than_another() {
+        let mut pool = pool_of(0..1000);
+        for drawn in [draws::<[u64; 2]>(&mut pool, 1000, 20_000), draws::<[u64; 3]>(&mut pool, 1000, 20_000)] {
+            assert_eq!(drawn.iter().sum::<usize>(), 160_000);
+            // 160 each; groups of four and two, so a deviation of 13.
+            assert!(drawn.iter().all(|times| (100..230).contains(times)), "{drawn:?}");
+        }
+    }
+
+    #[test]
+    fn a_slot_is_drawn_that_is_not_stored() {
+        let mut pool = pool_of(0..1000);
+        (0..1000).filter(|raw| raw % 3 != 0).for_each(|raw| pool.remove(Slot::new(raw)));
+        let drawn = draws::<[u64; 2]>(&mut pool, 1000, 20_000);
+        assert!(drawn.iter().enumerate().all(|(slot, times)| (slot % 3 == 0) == (*times > 0)), "{drawn:?}");
+        let third: usize = drawn.iter().sum();
+        assert!(third >= 20_000 * 6, "samples are nearly whole: {third}");
+    }
+
+    /// The fear: a cache that was a thousand times as large finds nobody, or looks for ever.
+    #[test]
+    fn few_are_left_of_many() {
+        let mut pool = pool_of(0..100_000);
+        (0..100_000).filter(|raw| raw % 10_000 != 77).for_each(|raw| pool.remove(Slot::new(raw)));
+        let (table, mut stream) = (vec![0_u64; 100_000], Streams::new(1).stream("pool"));
+        let mut sample = Vec::new();
+        for _ in 0..1000 {
+            pool.sample(9, &mut stream, &table, &mut sample);
+            assert!(!sample.is_empty() && sample.iter().all(|slot| slot.raw() % 10_000 == 77), "{sample:?}");
+        }
+        pool.sample(10, &mut stream, &table, &mut sample);
+        assert_eq!(sample, (0..10).map(|n| Slot::new(n * 10_000 + 77)).collect::<Vec<_>>());
     }
 }

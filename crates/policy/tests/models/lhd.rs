@@ -22,8 +22,10 @@ pub struct Lhd {
     evictions: HashMap<(u32, u64), f64>,
     /// None before anything is known.
     densities: Option<HashMap<(u32, u64), f64>>,
-    /// Where one leaves, the last takes its place.
     items: Queue,
+    /// Where each is: a newcomer takes the place that was left last.
+    slots: HashMap<u64, usize>,
+    free: Vec<usize>,
     requests: HashMap<u64, Vec<u64>>,
     explorers: HashSet<u64>,
 }
@@ -40,6 +42,8 @@ impl Default for Lhd {
             evictions: HashMap::new(),
             densities: None,
             items: Queue::new(),
+            slots: HashMap::new(),
+            free: Vec::new(),
             requests: HashMap::new(),
             explorers: HashSet::new(),
         }
@@ -115,7 +119,8 @@ impl Lhd {
 
     fn drop(&mut self, id: u64) {
         if let Some(place) = find(&self.items, id) {
-            self.items.swap_remove(place);
+            self.items.remove(place);
+            self.free.extend(self.slots.remove(&id));
             self.requests.remove(&id);
             self.explorers.remove(&id);
         }
@@ -135,13 +140,16 @@ impl Model for Lhd {
         }
         while bytes(&self.items) + size > CAPACITY {
             // The first of the least dense.
-            let least = self.items.iter().min_by(|a, b| self.density(a).total_cmp(&self.density(b))).unwrap().id;
+            let key = |item: &Item| (self.density(item), self.slots[&item.id]);
+            let least = self.items.iter().min_by(|a, b| key(a).partial_cmp(&key(b)).unwrap()).unwrap().id;
             let place = self.place(least);
             *self.evictions.entry(place).or_insert(0.0) += 1.0;
             self.drop(least);
         }
         self.requests.insert(id, vec![self.now]);
         self.explore(id, size);
+        let slot = self.free.pop().unwrap_or(self.slots.len());
+        self.slots.insert(id, slot);
         self.items.push(new(id, size));
         false
     }
