@@ -6,7 +6,7 @@
 //!
 //! Sizes: Kin and Kout are shares of the bytes (a quarter for A1in, ghosts whose sizes sum to a half, as the paper advises).
 //!
-//! O(1) a request; 32 bytes an object, about 40 a ghost.
+//! O(1) a request; 32 bytes an object, 27 to 53 a ghost.
 
 use super::ghosts::{Ghost, Ghosts};
 use crate::list::{Links, List};
@@ -37,7 +37,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         },
     ],
     complexity: "O(1)",
-    bytes_an_object: 52,
+    bytes_an_object: 54,
     build: Build::Eviction(|arguments, setting| Ok(Box::new(TwoQ::new(arguments, setting)))),
 };
 
