@@ -160,12 +160,13 @@ def compare(arguments, trace, missed):
 
 
 def passes(arguments, trace):
-    """The processor time of a pass for each size, by that of one pass for all of them."""
+    """The processor time of a pass for each size, by that of one pass for all of them; all on one core, since two threads that wait for one memory take more
+    processor time for the same work."""
     policy, shares = PASSES
     sizes = [int(trace["capacity"] * share) for share in shares]
     rounds = range(arguments.rounds)
-    each = [sum(larder(arguments, trace, policy, [size])["seconds"] for size in sizes) for _ in rounds]
-    together = [larder(arguments, trace, policy, sizes)["seconds"] for _ in rounds]
+    each = [sum(larder(arguments, trace, policy, [size], one_core=True)["seconds"] for size in sizes) for _ in rounds]
+    together = [larder(arguments, trace, policy, sizes, one_core=True)["seconds"] for _ in rounds]
     return statistics.median(each) / statistics.median(together)
 
 
@@ -199,10 +200,11 @@ def warm(path):
             pass
 
 
-def larder(arguments, trace, spec, capacities):
+def larder(arguments, trace, spec, capacities, one_core=False):
     warm(trace["path"])
     limit = ["--limit", trace["requests"]] if arguments.quick else []
-    output, usage = run([arguments.larder, "replay", trace["path"], "--policy", spec, "--size", *capacities, "--json", *limit])
+    output, usage = run([arguments.larder, "replay", trace["path"], "--policy", spec, "--size", *capacities, "--json", *limit],
+                        one_core=one_core)
     row = json.loads(output.splitlines()[0])
     return {**usage, "requests": row["requests"], "miss": 1 - row["object_hit_ratio"]}
 
@@ -223,11 +225,12 @@ class Killed(Exception):
     """A signal ended the program: which."""
 
 
-def run(command, cwd=None):
+def run(command, cwd=None, one_core=False):
     """The standard output of the command, its processor time in seconds and its peak memory in bytes."""
+    pin = (lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})) if one_core else None
     command = [str(word) for word in command]
     with tempfile.TemporaryFile() as output:
-        child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=cwd)
+        child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=cwd, preexec_fn=pin)
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)

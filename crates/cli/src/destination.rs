@@ -93,6 +93,14 @@ impl Destination {
         self.is_standard_output
     }
 
+    /// The temporary file, until the destination is written to: for who must remove it when a signal ends the program.
+    pub fn part(&self) -> Option<PathBuf> {
+        match &self.end {
+            Some(End::Here(Out::File { part, .. })) => Some(part.path().to_owned()),
+            _ => None,
+        }
+    }
+
     /// Takes the next bytes; [`Destination::check`] tells whether they could be written.
     pub fn write(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);

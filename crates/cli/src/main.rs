@@ -84,7 +84,10 @@ fn main() -> ExitCode {
         Command::PingServer(args) => ping_server::run(args),
         Command::Ctl(args) => ctl::run(args),
         Command::Bench(args) => bench::run(args),
-        Command::Replay(args) => replay::run(args),
+        Command::Replay(args) => {
+            allocator::give_back_at_once();
+            replay::run(args)
+        }
         Command::Curve(args) => curve::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Load(args) => load::run(args),

@@ -55,3 +55,16 @@ fn a_reproduction_ends_without_a_word() {
     assert!(said.ends_with(&format!("; go on with --resume ({out}/rows.jsonl)\n")), "{said}");
     assert_eq!((said.lines().count(), code), (1, Some(130)), "{said}");
 }
+
+/// The fear: gigabytes under a hidden name.
+#[test]
+fn a_trace_that_is_given_up_leaves_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["t.csv", "t.tr.zst", "t.oracleGeneral"] {
+        let path = folder.path().join(name).to_str().unwrap().to_owned();
+        let (said, code) =
+            interrupted(larder(&["trace", "generate", "web", "-n", "9000000000", "-o", &path]), Signal::INT);
+        assert_eq!((said, code), (format!("larder: interrupted: {path} is not written\n"), Some(130)));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{name}");
+    }
+}

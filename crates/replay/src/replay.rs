@@ -11,6 +11,9 @@ use std::sync::Arc;
 ///
 /// An object whose size changes in the trace keeps, while it is cached, the size with which it was stored (the engine's books need it);
 /// a request for it is a hit, and counts in the byte hit ratio with the request's own size. Stored again, it gets its new size.
+///
+/// An object of 0 bytes takes one byte of the capacity, which so bounds the number of objects too, and counts as 0 in the byte hit ratio, which is 0 where nobody asked
+/// for a byte. What is larger than the capacity is never stored, and evicts nothing.
 pub struct Replay {
     engine: Engine,
     seed: u64,

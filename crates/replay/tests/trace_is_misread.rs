@@ -51,7 +51,12 @@ fn errors_do_not_say_where() {
         ("t.csv", "nan,1,5\n", "t.csv, line 1: `nan` is not a time in seconds"),
         ("t.csv", "0,,5\n", "t.csv, line 1: the object is missing"),
         ("t.csv", "0,1,18446744073709551616\n", "t.csv, line 1: `18446744073709551616` is not a size in bytes"),
-        ("t.lis", "12\n", "t.lis, line 1: first block and number of blocks expected, found `12`"),
+        (
+            "t.lis",
+            "12\n",
+            "t.lis, line 1: first block, number of blocks, flag and the request's number expected, found `12`",
+        ),
+        ("t.lis", "1 8 0 7\n9 8 0 6\n", "t.lis, line 2: request 6 after request 7"),
         ("t.lis", "12 9999999 0 0\n", "t.lis, line 1: 9999999 blocks in one request, more than 1048576"),
         ("t.lis", "18446744073709551615 2 0 0\n", "t.lis, line 1: block 18446744073709551615 and 2 more pass 2^64"),
         ("t.tsv", "time\turl\tresponse\tsize\n", "t.tsv, line 1: the first line names no column `bytes`"),
@@ -59,8 +64,14 @@ fn errors_do_not_say_where() {
         ("t.tsv", "time\turl\tresponse\tbytes\n1\t/\n", "t.tsv, line 2: no response in `1\\t/`"),
         (
             "t.oracleGeneral",
-            "123456789012345678901234567",
+            "1234567890123456\x01\0\0\0\0\0\0\0567",
             "t.oracleGeneral, byte 24: the trace ends within a record of 24 bytes",
+        ),
+        (
+            "t.oracleGeneral.bin",
+            "1234567890123456\x01\0\0\0\0\0\0\0a picture, or a program..",
+            "t.oracleGeneral.bin, byte 24: no record of oracle-general as the file's name says, its next access is no request's number; \
+             to read it all the same give --format oracle-general",
         ),
         ("t.trace", "\0\0\0\x01\0", "t.trace, byte 4: the trace ends within a record of 4 bytes"),
         (
@@ -337,7 +348,7 @@ fn time_goes_back_in_a_cache() {
     let bytes = &b"5 1 1\n3 2 1\n7 3 1\n6 1 1\n7 1 1\n"[..];
     let mut trace = Trace::read(bytes, "t.tr", None).unwrap();
     let seconds: Vec<u64> = trace.by_ref().map(|access| access.unwrap().now.nanos() / 1_000_000_000).collect();
-    assert_eq!((seconds, trace.late_requests()), (vec![5, 5, 7, 7, 7], 2));
+    assert_eq!((seconds, trace.late_requests(), trace.first_late_request()), (vec![5, 5, 7, 7, 7], 2, Some(2)));
 }
 
 #[test]

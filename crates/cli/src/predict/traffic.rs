@@ -3,7 +3,7 @@
 use super::PredictArgs;
 use crate::failure::Failure;
 use crate::replay::progress::Progress;
-use crate::replay::source::Source;
+use crate::replay::source::{MEASURING, Source};
 use larder_replay::model::Popularity;
 use larder_replay::{Access, Replay, Row, Survey, Zipf};
 use larder_units::{Streams, Time};
@@ -38,7 +38,7 @@ impl<'a> Traffic<'a> {
             let path = args.trace.as_deref().ok_or_else(|| usage("give a trace, or --zipf".to_owned()))?;
             let source = Source::new(path, &args.layout, args.requests);
             let mut survey = Survey::default();
-            source.chunks("measuring", &Progress::new(source.units(1)), 1, |chunk| {
+            source.chunks(MEASURING, &Progress::new(source.units(1)), 1, |chunk| {
                 chunk.iter().for_each(|access| survey.count(access));
                 Ok(true)
             })?;

@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Chunks that may wait for a slow cache before the reader waits: 25 MB.
-const WAITING_CHUNKS: usize = 16;
+/// Chunks that may wait for a slow cache before the reader waits: 25 MB where they are shared.
+const WAITING_CHUNKS: usize = 4;
 
 /// One cache, and how long it was at work.
 pub struct Cache {

@@ -3,6 +3,7 @@
 use super::Input;
 use crate::failure::Failure;
 use crate::output::line;
+use crate::replay::source::{MEASURING, late};
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use larder_replay::survey::{Report, Survey};
@@ -31,6 +32,8 @@ struct Info<'a> {
     format: &'static str,
     /// Requests earlier than one before them, which take the latest time instead.
     late_requests: u64,
+    #[serde(skip)]
+    late: Option<&'a str>,
     #[serde(flatten)]
     report: &'a Report,
 }
@@ -38,15 +41,16 @@ struct Info<'a> {
 /// Reads the trace, and prints.
 pub fn run(args: InfoArgs) -> Result<(), Failure> {
     let mut survey = Survey::default();
-    let trace = args.input.each("reading", |access| {
+    let trace = args.input.each(MEASURING, |access| {
         survey.count(access);
         Ok(())
     })?;
     let report = survey.report();
     drop(survey);
     let name = args.input.source().name();
+    let (late_requests, late) = (trace.late_requests(), late(&trace));
     let info =
-        Info { trace: &name, format: format_name(&trace), late_requests: trace.late_requests(), report: &report };
+        Info { trace: &name, format: format_name(&trace), late_requests, late: late.as_deref(), report: &report };
     if args.json {
         let json = serde_json::to_string(&info).map_err(|error| Failure::runtime(error.to_string()))?;
         line!("{json}");
@@ -74,9 +78,9 @@ fn print(info: &Info<'_>) {
             line!("objects      {objects}, without sizes: capacities count objects");
         }
     }
-    match info.late_requests {
-        0 => line!("time span    {}", span(*seconds)),
-        late => line!("time span    {}; {late} requests stand after later ones", span(*seconds)),
+    match info.late {
+        None => line!("time span    {}", span(*seconds)),
+        Some(late) => line!("time span    {}; {late}", span(*seconds)),
     }
     line!(
         "popularity   {}",

@@ -5,6 +5,7 @@
 
 use crate::destination::Destination;
 use crate::failure::Failure;
+use crate::interruption;
 use crate::replay::progress::Progress;
 use clap::Args;
 use larder_node::system_message;
@@ -57,6 +58,9 @@ impl Recording {
         let format = format.of(&path.display().to_string())?;
         let name = if path == Path::new("-") { "standard output".to_owned() } else { path.display().to_string() };
         let out = Stream::open(path)?;
+        if let Some(part) = out.part() {
+            interruption::give_up(part, name.clone())?;
+        }
         let failed = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
         let way = match format {
             WriteFormat::OracleGeneral => {
@@ -141,6 +145,13 @@ impl Stream {
             Ok(encoder)
         });
         encoder.map(Stream::Zstd).map_err(|error| Failure::runtime(format!("zstd: {error}")))
+    }
+
+    fn part(&self) -> Option<PathBuf> {
+        match self {
+            Stream::Plain(sink) => sink.0.part(),
+            Stream::Zstd(encoder) => encoder.get_ref().0.part(),
+        }
     }
 
     fn finish(self) -> Result<(), Failure> {

@@ -14,11 +14,13 @@ pub(super) struct Arc {
     lines: Lines,
     /// What is left of the last line.
     blocks: std::ops::Range<u64>,
+    /// The least number that the next line may have.
+    number: u64,
 }
 
 impl Arc {
     pub fn new(lines: Lines) -> Self {
-        Arc { lines, blocks: 0..0 }
+        Arc { lines, blocks: 0..0, number: 0 }
     }
 }
 
@@ -29,7 +31,9 @@ impl Requests for Arc {
                 return Ok(Some(Access { id, size: BLOCK_BYTES, now: Time::ZERO }));
             }
             let Some(line) = self.lines.next()? else { return Ok(None) };
-            self.blocks = blocks(line).map_err(|problem| (self.lines.place(), problem))?;
+            let (blocks, number) = request(line, self.number).map_err(|problem| (self.lines.place(), problem))?;
+            self.blocks = blocks;
+            self.number = number.saturating_add(1);
         }
     }
 }
@@ -48,14 +52,22 @@ pub(super) fn is_arc(start: &[u8]) -> bool {
     lines.clone().count() > 1 && lines.all(is_request)
 }
 
-fn blocks(line: &[u8]) -> Result<std::ops::Range<u64>, String> {
-    let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).map(whole);
-    let (Some(Some(first)), Some(Some(count))) = (fields.next(), fields.next()) else {
-        return Err(format!("first block and number of blocks expected, found `{}`", shown(line)));
+/// The blocks and the number of a request, which is `least` or more: lines of other traces have four numbers as well.
+fn request(line: &[u8], least: u64) -> Result<(std::ops::Range<u64>, u64), String> {
+    let fields: Option<Vec<u64>> =
+        line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).map(whole).collect();
+    let Some([first, count, _, number]) = fields.as_deref() else {
+        return Err(format!(
+            "first block, number of blocks, flag and the request's number expected, found `{}`",
+            shown(line)
+        ));
     };
-    if count > MAX_ARC_BLOCKS {
+    if *number < least {
+        return Err(format!("request {number} after request {}", least - 1));
+    }
+    if *count > MAX_ARC_BLOCKS {
         return Err(format!("{count} blocks in one request, more than {MAX_ARC_BLOCKS}"));
     }
-    let end = first.checked_add(count).ok_or_else(|| format!("block {first} and {count} more pass 2^64"))?;
-    Ok(first..end)
+    let end = first.checked_add(*count).ok_or_else(|| format!("block {first} and {count} more pass 2^64"))?;
+    Ok((*first..end, *number))
 }

@@ -44,6 +44,9 @@ pub struct Trace {
     ended: bool,
     latest: Time,
     late_requests: u64,
+    /// Requests so far, and the number of the first that was late, from 1.
+    requests_read: u64,
+    first_late: Option<u64>,
 }
 
 /// A format's reader. It names the place of what is wrong, [`Trace`] the file.
@@ -139,7 +142,17 @@ impl Trace {
             Format::Numbers => Box::new(numbers::Numbers::new(source)),
         };
         let (position, latest) = (None, Time::ZERO);
-        Ok(Trace { name: name.to_owned(), format, requests, position, ended: false, latest, late_requests: 0 })
+        Ok(Trace {
+            name: name.to_owned(),
+            format,
+            requests,
+            position,
+            ended: false,
+            latest,
+            late_requests: 0,
+            requests_read: 0,
+            first_late: None,
+        })
     }
 
     /// Replaces what is in `accesses` by the next requests, `most` of them, or as many as there are. Some times faster than one after another
@@ -163,9 +176,11 @@ impl Trace {
 
     #[inline]
     fn never_back(&mut self, access: &mut Access) {
+        self.requests_read += 1;
         if access.now < self.latest {
             access.now = self.latest;
             self.late_requests += 1;
+            self.first_late.get_or_insert(self.requests_read);
         }
         self.latest = access.now;
     }
@@ -190,13 +205,24 @@ impl Trace {
     pub fn late_requests(&self) -> u64 {
         self.late_requests
     }
+
+    /// The first of them, counted from 1.
+    pub fn first_late_request(&self) -> Option<u64> {
+        self.first_late
+    }
 }
 
 /// The format, by the name and the first bytes.
 fn tell(name: &str, source: &mut Source) -> Result<Format, (Place, String)> {
     let start = source.bytes.fill_buf().map_err(|error| (Place::File, source::said(&error)))?;
     if let Some(format) = Format::tell(name, start) {
-        return Ok(format);
+        // A name is soon given, and any 24 bytes are a record.
+        let foreign = if format == Format::OracleGeneral { numbers::first_foreign(start) } else { None };
+        return foreign.map_or(Ok(format), |byte| {
+            let problem = "no record of oracle-general as the file's name says, its next access is no request's number; \
+                           to read it all the same give --format oracle-general";
+            Err((Place::Byte(byte as u64), problem.to_owned()))
+        });
     }
     // Naming the format mends no file that is cut short.
     source.check()?;

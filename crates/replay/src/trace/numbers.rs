@@ -25,17 +25,21 @@ impl OracleGeneral {
 /// other bytes are likely to be in each of 170 records.
 pub(super) fn is_oracle_general(start: &[u8]) -> bool {
     let mut latest = 0;
-    let mut records = start.chunks_exact(24);
-    let is_record = |record: &[u8]| {
-        let [t0, t1, t2, t3, _, _, _, _, _, _, _, _, _, _, _, _, next @ ..] = record else { return false };
-        let next = next.try_into().map(i64::from_le_bytes).unwrap_or_default();
-        let time = u32::from_le_bytes([*t0, *t1, *t2, *t3]);
-        let is_later = time >= latest;
-        latest = time;
-        // 2^40 requests are more than any trace has; some files write the largest number for none.
-        is_later && (next == -1 || next == i64::MAX || (1..1 << 40).contains(&next))
+    let mut is_late = |record: &[u8]| {
+        let time = record.first_chunk().map_or(0, |time| u32::from_le_bytes(*time));
+        time < std::mem::replace(&mut latest, time)
     };
-    start.len() >= 24 && records.all(is_record)
+    start.len() >= 24 && first_foreign(start).is_none() && !start.chunks_exact(24).any(&mut is_late)
+}
+
+/// The byte at which the first record stands whose next access is none that oracleGeneral has.
+pub(super) fn first_foreign(start: &[u8]) -> Option<usize> {
+    let is_foreign = |record: &[u8]| {
+        let next = record.last_chunk().map_or(0, |next| i64::from_le_bytes(*next));
+        // 2^40 requests are more than any trace has; some files write the largest number for none.
+        next != -1 && next != i64::MAX && !(1..1 << 40).contains(&next)
+    };
+    start.chunks_exact(24).position(is_foreign).map(|record| record * 24)
 }
 
 impl Requests for OracleGeneral {
