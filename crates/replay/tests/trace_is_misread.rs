@@ -64,7 +64,7 @@ fn errors_do_not_say_where() {
         ("t.tsv", "time\turl\tresponse\tbytes\n1\t/\n", "t.tsv, line 2: no response in `1\\t/`"),
         (
             "t.oracleGeneral",
-            "1234567890123456\x01\0\0\0\0\0\0\0567",
+            "1234567890123456\x01\0\0\0\0\0\0\0abc",
             "t.oracleGeneral, byte 24: the trace ends within a record of 24 bytes",
         ),
         (

@@ -45,7 +45,7 @@ impl Pool {
         self.len -= 1;
     }
 
-    /// Makes `sample` about `count` slots drawn with replacement, at least one; each slot once where there are no more than that. `table`, which has a place for
+    /// Makes `sample` about `count` slots drawn with replacement, at least one, the same `count` each time; each slot once where there are no more than that. `table`, which has a place for
     /// every slot, is where they will be looked up: those of the next sample are being loaded already.
     pub fn sample<T>(&mut self, count: usize, stream: &mut Stream, table: &[T], sample: &mut Vec<Slot>) {
         sample.clear();
@@ -53,11 +53,11 @@ impl Pool {
             sample.extend(self.after(0));
             return;
         }
-        let neighbours = neighbours::<T>();
+        let neighbours = neighbours::<T>(count);
         let enough = count - count / 4;
         for _ in 0..ROUNDS {
             if self.ahead.is_empty() {
-                self.draw(count - sample.len(), stream, table);
+                self.draw(count - sample.len(), neighbours, stream, table);
             }
             for start in self.ahead.drain(..) {
                 let word = self.words.get(start / 64).map_or(0, |word| word >> (start % 64));
@@ -73,12 +73,11 @@ impl Pool {
             let next = self.after(word).chain(self.after(0)).next();
             sample.extend(next);
         }
-        self.draw(count, stream, table);
+        self.draw(count, neighbours, stream, table);
     }
 
     /// Draws the groups of a sample of `count`.
-    fn draw<T>(&mut self, count: usize, stream: &mut Stream, table: &[T]) {
-        let neighbours = neighbours::<T>();
+    fn draw<T>(&mut self, count: usize, neighbours: usize, stream: &mut Stream, table: &[T]) {
         let groups = table.len().div_ceil(neighbours) as u64;
         self.ahead.extend((0..count.div_ceil(neighbours)).map(|_| {
             let start = stream.below(groups) as usize * neighbours;
@@ -104,10 +103,10 @@ impl Pool {
     }
 }
 
-/// The entries in a line: a power of two, so that a group's bits are in one word.
-const fn neighbours<T>() -> usize {
-    let fitting = LINE_BYTES / if size_of::<T>() == 0 { 1 } else { size_of::<T>() };
-    if fitting == 0 { 1 } else { 1 << fitting.ilog2() }
+/// The entries in a line, and no more than the sample has: a power of two, so that a group's bits are in one word.
+fn neighbours<T>(count: usize) -> usize {
+    let fitting = (LINE_BYTES / size_of::<T>().max(1)).min(count).max(1);
+    1 << fitting.ilog2()
 }
 
 #[inline]
@@ -170,6 +169,20 @@ mod tests {
         assert!(drawn.iter().enumerate().all(|(slot, times)| (slot % 3 == 0) == (*times > 0)), "{drawn:?}");
         let third: usize = drawn.iter().sum();
         assert!(third >= 20_000 * 6, "samples are nearly whole: {third}");
+    }
+
+    #[test]
+    fn a_sample_of_one_is_a_choice_of_two() {
+        let (mut pool, table) = (pool_of(0..1000), vec![0_u64; 1000]);
+        let (mut stream, mut sample) = (Streams::new(1).stream("pool"), Vec::new());
+        for count in 1..9 {
+            pool.ahead.clear();
+            pool.sample(count, &mut stream, &table, &mut sample);
+            assert!((count..count + count.next_power_of_two()).contains(&sample.len()), "{count}: {sample:?}");
+        }
+        pool.ahead.clear();
+        pool.sample(1, &mut stream, &table, &mut sample);
+        assert_eq!(sample.len(), 1);
     }
 
     /// The fear: a cache that was a thousand times as large finds nobody, or looks for ever.
