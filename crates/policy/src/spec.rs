@@ -264,11 +264,16 @@ impl<'a> Parser<'a> {
             Values::Choice(words) => words,
             _ => &[],
         });
-        let problem = match entry.parameters {
+        let meant = nearest(word, names.clone().chain(words.copied()));
+        let mut problem = match entry.parameters {
             [] => format!("`{}` takes no arguments", entry.name),
             _ => format!("unknown {what} `{}` of `{}`", word.escape_debug(), entry.name),
         };
-        self.suggest(at, problem, nearest(word, names.chain(words.copied())))
+        if meant.is_none() && !entry.parameters.is_empty() {
+            let names: Vec<String> = names.map(|name| format!("`{name}=`")).collect();
+            problem += &format!(", which takes {}", names.join(", "));
+        }
+        self.suggest(at, problem, meant)
     }
 
     /// A name or a value, and where it starts: everything up to the next punctuation, without blanks around.

@@ -47,6 +47,8 @@ fn errors_that_do_not_help() {
         ("size+lru", 0, "`size` needs `max`, a size of 1B or more, such as \"64KiB\""),
         ("size(max=64 parsecs)+lru", 9, "`max=64 parsecs` is not a size of 1B or more, such as \"64KiB\" (bytes)"),
         ("adaptsize(chanse)+lru", 10, "unknown argument `chanse` of `adaptsize`, did you mean `chance`?"),
+        ("slru(4)", 5, "unknown argument `4` of `slru`, which takes `segments=`"),
+        ("filter(2,100)+lru", 7, "unknown argument `2` of `filter`, which takes `theta=`, `window=`, `table=`"),
         ("adaptsize(shape=x)+lru", 16, "`shape=x` is not one of chance, threshold, prototype"),
         ("lru)", 3, "unexpected `)`"),
     ] {
