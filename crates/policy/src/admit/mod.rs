@@ -17,3 +17,4 @@ mod shadow;
 pub(crate) mod size;
 pub(crate) mod threshold;
 pub(crate) mod tinylfu;
+mod window;

@@ -28,7 +28,7 @@ struct Held {
 
 impl Shadow {
     pub fn hit(&mut self, id: u64) -> bool {
-        let found = self.index.find(mix(id), |slot| self.held[slot.index()].id == id).copied();
+        let found = self.find(id);
         if let Some(slot) = found {
             self.stack.move_to_head(&mut self.links, slot);
             self.hits += 1;
@@ -73,6 +73,22 @@ impl Shadow {
             entry.remove();
         }
         self.free.push(slot);
+    }
+
+    /// Where the object is, if it is stored; that counts as no hit.
+    pub fn find(&self, id: u64) -> Option<Slot> {
+        self.index.find(mix(id), |slot| self.held[slot.index()].id == id).copied()
+    }
+
+    /// Who is stored, the next victim first, with the size in bytes.
+    pub fn oldest_first(&self) -> impl Iterator<Item = (Slot, u64)> {
+        let (mut stack, mut links) = (self.stack.clone(), self.links.clone());
+        std::iter::from_fn(move || stack.pop_tail(&mut links)).map(|slot| (slot, self.held[slot.index()].size))
+    }
+
+    /// Bytes stored.
+    pub fn used(&self) -> u64 {
+        self.used
     }
 
     pub fn bytes(&self) -> usize {
