@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 /// List the cache policies and their parameters
 #[derive(Args, Debug)]
 pub struct PoliciesArgs {
+    /// Policies to tell of [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
     /// Print one JSON array instead of text
     #[arg(long)]
     json: bool,
@@ -16,13 +19,26 @@ pub struct PoliciesArgs {
 
 /// Prints the registry.
 pub fn run(args: PoliciesArgs) -> Result<(), Failure> {
-    let text = if args.json { as_json() } else { as_text() };
+    let entries = entries(&args.names)?;
+    let text = if args.json { as_json(&entries) } else { as_text(&entries) };
     line!("{text}");
     Ok(())
 }
 
-fn as_json() -> String {
-    let entries: Vec<Value> = registry().iter().map(entry_json).collect();
+/// Those with these names, or all.
+fn entries(names: &[String]) -> Result<Vec<&'static PolicyEntry>, Failure> {
+    if names.is_empty() {
+        return Ok(registry().iter().collect());
+    }
+    let named = |name: &String| {
+        let entry = registry().iter().find(|entry| entry.name == name);
+        entry.ok_or_else(|| Failure::usage(format!("there is no policy `{name}`; `larder policies` lists them all")))
+    };
+    names.iter().map(named).collect()
+}
+
+fn as_json(entries: &[&PolicyEntry]) -> String {
+    let entries: Vec<Value> = entries.iter().map(|entry| entry_json(entry)).collect();
     Value::from(entries).to_string()
 }
 
@@ -55,12 +71,12 @@ fn kind(entry: &PolicyEntry) -> &'static str {
     }
 }
 
-fn as_text() -> String {
+fn as_text(entries: &[&PolicyEntry]) -> String {
     let mut text = String::from(
         "A spec is admission policies and one eviction policy, joined by +, such as filter(theta=2)+lru\n",
     );
     let mut add = |indent: usize, paragraph: String| text += &wrapped(indent, &paragraph);
-    for entry in registry() {
+    for entry in entries {
         let only = if entry.is_offline() { ", in the replayer only" } else { "" };
         add(0, String::new());
         add(0, format!("{} ({}{only}): {}", entry.name, kind(entry), entry.summary));
@@ -104,8 +120,9 @@ mod tests {
 
     #[test]
     fn a_policy_is_not_listed() {
-        let list: Value = serde_json::from_str(&as_json()).unwrap();
-        let words = as_text().split_whitespace().collect::<Vec<_>>().join(" ");
+        let all = entries(&[]).unwrap();
+        let list: Value = serde_json::from_str(&as_json(&all)).unwrap();
+        let words = as_text(&all).split_whitespace().collect::<Vec<_>>().join(" ");
         for (entry, listed) in registry().iter().zip(list.as_array().unwrap()) {
             assert_eq!(listed["name"], entry.name);
             assert_eq!(listed["parameters"].as_array().unwrap().len(), entry.parameters.len());
@@ -115,8 +132,17 @@ mod tests {
 
     #[test]
     fn a_line_is_wider_than_the_screen() {
-        for line in as_text().lines() {
+        for line in as_text(&entries(&[]).unwrap()).lines() {
             assert!(line.chars().count() <= WIDTH, "{line}");
         }
+    }
+
+    #[test]
+    fn one_is_asked_for_and_all_are_told() {
+        let names = |names: &[&str]| entries(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let two = names(&["lru", "filter"]).unwrap();
+        assert_eq!(two.iter().map(|entry| entry.name).collect::<Vec<_>>(), ["lru", "filter"]);
+        let unknown = names(&["lru", "mru"]).err().unwrap();
+        assert!(unknown.code == 2 && unknown.message.contains("`mru`"), "{unknown}");
     }
 }

@@ -95,7 +95,7 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     let kind = if args.testbed { "-testbed" } else { "" };
     let out = args.out.unwrap_or_else(|| PathBuf::from(format!("reproduce-{}{kind}", args.paper)));
     // Before an hour's work, not after it.
-    std::fs::create_dir_all(&out).map_err(|error| unwritable(&out, &error))?;
+    std::fs::create_dir_all(&out).map_err(|error| Failure { code: 2, ..unwritable(&out, &error) })?;
     let rows = Rows::open(&out.join("rows.jsonl"), args.resume).map_err(|error| Failure::usage(error.to_string()))?;
     let (traces, only) = (args.traces.as_deref(), &*args.only);
     let request = Request { paper, scale, seed: args.seed, traces, testbed: args.testbed, only, rows: &rows };

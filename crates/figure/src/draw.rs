@@ -74,7 +74,8 @@ fn dark_style() -> String {
 
 fn draw(figure: &Figure, into: &mut String) -> Drawn {
     let all: Vec<Placed> = figure.series.iter().map(|series| Placed::new(series, figure)).collect();
-    let (x_low, x_high) = extent(&figure.x, all.iter().flat_map(Placed::xs), has_bars(figure));
+    let (x_low, x_high) =
+        extent(&figure.x, all.iter().flat_map(Placed::xs), has_bars(figure) || !figure.x.names.is_empty());
     // Bars stand on zero, where the axis has one.
     let zero = (has_bars(figure) && figure.y.scale == Scale::Linear).then_some(0.0);
     let (y_low, y_high) = extent(&figure.y, all.iter().flat_map(Placed::ys).chain(zero), false);
@@ -196,14 +197,14 @@ fn has_bars(figure: &Figure) -> bool {
 }
 
 /// From the least to the greatest position, and some air. A linear axis of positive values that come near zero begins there.
-fn extent(axis: &Axis, positions: impl Iterator<Item = f64>, with_bars: bool) -> (f64, f64) {
+fn extent(axis: &Axis, positions: impl Iterator<Item = f64>, has_places: bool) -> (f64, f64) {
     let named = axis.names.iter().filter_map(|(value, _)| axis.position(*value));
     let (low, high) = positions.chain(named).fold((f64::MAX, f64::MIN), |(low, high), at| (low.min(at), high.max(at)));
     if low > high {
         return (0.0, 1.0);
     }
-    if with_bars {
-        // Half a bar's place at each end.
+    if has_places {
+        // Half the place of a bar or a name at each end.
         return (low - 0.6, high + 0.6);
     }
     let span = (high - low).max(high.abs().max(low.abs()) * 1e-6).max(1e-9);
