@@ -14,6 +14,7 @@ mod replays;
 mod research;
 mod sensitivity;
 mod testbed;
+mod traces;
 
 use crate::Paper;
 
@@ -21,6 +22,7 @@ pub(crate) const PAPER: Paper = Paper {
     name: "adaptsize",
     citation: "Berger, Sitaraman, Harchol-Balter, AdaptSize: orchestrating the hot object memory cache in a content delivery network, NSDI 2017",
     experiments: &[
+        ("traces", traces::run),
         ("production", production::run),
         ("research", research::run),
         ("sensitivity", sensitivity::run),

@@ -100,24 +100,15 @@ pub(super) struct Found {
     pub nanoseconds: f64,
 }
 
-/// As much as LRU's request costs one of LookAhead, whose header says why: a progress that counted them alike would promise hours.
-const LOOK_AHEAD_WEIGHT: u64 = 130;
+/// As much as LRU's request costs one of LookAhead, whose header says why: a progress that counted them alike would promise too little.
+const LOOK_AHEAD_WEIGHT: u64 = 10;
 
 /// Parts of a course.
 pub(super) const PARTS: usize = 40;
 
 /// Runs on all cores those that are not finished; what they found comes in their order.
 pub(super) fn replay_all(runs: Vec<Run<'_>>, request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Found>, Error> {
-    let found = on_all_cores(runs, |run| {
-        let key = run.key(request.seed);
-        if let Some(finished) = request.rows.get(&key) {
-            watch.advance(run.work());
-            return Ok(finished);
-        }
-        let found = run.replay(request.seed, watch)?;
-        request.rows.add(&key, &found).map(|()| found)
-    });
-    found.into_iter().collect()
+    on_all_cores(runs, |run| run.found(request, watch)).into_iter().collect()
 }
 
 /// What all runs cost, about, in requests of LRU.
@@ -131,14 +122,25 @@ pub(super) fn best(found: &[Found]) -> Result<&Found, Error> {
     best.ok_or_else(|| Error("nothing was tried".to_owned()))
 }
 
+/// What a request costs under these policies, about: LRU's is 1.
+pub(super) fn weight(spec: &str) -> u64 {
+    if spec.starts_with("lookahead") { LOOK_AHEAD_WEIGHT } else { 1 }
+}
+
 impl Run<'_> {
-    fn work(&self) -> u64 {
-        self.traffic.accesses.len() as u64 * self.weight()
+    /// Runs it, if it is not finished already.
+    pub fn found(&self, request: &Request<'_>, watch: &dyn Watch) -> Result<Found, Error> {
+        let key = self.key(request.seed);
+        if let Some(finished) = request.rows.get(&key) {
+            watch.advance(self.work());
+            return Ok(finished);
+        }
+        let found = self.replay(request.seed, watch)?;
+        request.rows.add(&key, &found).map(|()| found)
     }
 
-    /// A request's cost, about: LRU's is 1.
-    fn weight(&self) -> u64 {
-        if self.spec.starts_with("lookahead") { LOOK_AHEAD_WEIGHT } else { 1 }
+    fn work(&self) -> u64 {
+        self.traffic.accesses.len() as u64 * weight(&self.spec)
     }
 
     /// All that it finds depends on.
@@ -177,7 +179,7 @@ impl Run<'_> {
                 .find(|(_, gauge)| gauge.name == "c_bytes")
                 .map(|(_, gauge)| gauge.value);
             course.push((done as f64 / 1e6, hits as f64 / accesses.len() as f64, c));
-            watch.advance(accesses.len() as u64 * self.weight());
+            watch.advance(accesses.len() as u64 * weight(&self.spec));
         }
         let gauges = replay.engine().gauges();
         Ok(Found {

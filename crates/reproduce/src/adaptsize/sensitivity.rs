@@ -1,10 +1,11 @@
-//! Figures 5a and 8: the object hit ratio over c, replayed and as the model predicts it from the same requests.
+//! Figures 5 and 8: the object hit ratio over c, replayed and as the model predicts it from the same requests, calm and in a flash crowd.
 
-use super::replays::{Catalogue, Run, replay_all, work};
+use super::replays::{Catalogue, Run, Traffic, replay_all, work};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_policy::adaptsize_model::{Bin, Form, Model, Shape};
-use larder_replay::Access;
+use larder_replay::{Access, Crowd, FlashCrowd};
+use larder_units::Streams;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -19,29 +20,37 @@ struct Sweep {
     capacity: u64,
     /// c, as powers of two: the first and the last.
     log_c: [u32; 2],
+    /// How many chunks the crowd wants, at least and at most, and the bytes of each.
+    crowd: [u64; 2],
+    chunk_bytes: u64,
 }
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
-    let Sweep { hk, capacity, log_c: [first, last] } = *experiment.sweep(request.scale);
+    let Sweep { hk, capacity, log_c: [first, last], crowd, chunk_bytes } = *experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
     section.condition("hk", format!("{} requests, {} objects; the second half counts", hk.requests, hk.objects));
     section.condition("cache", format!("{capacity} bytes"));
-    let traffic = hk.traffic("hk", request.seed)?;
-    let bins = rates(&traffic.accesses);
+    let calm = hk.traffic("hk", request.seed)?;
+    let crowd = Crowd { objects: crowd, chunk_bytes: Some(chunk_bytes) };
+    let crowd = FlashCrowd::of(crowd, hk.cdn(request.seed)?, &Streams::new(request.seed)).after(hk.requests as u64 / 2);
+    let crowd = Traffic::new("hk, crowd", crowd.requests().take(hk.requests).collect());
     let mut runs = Vec::new();
-    for stage in ["threshold", "expsize"] {
-        for log_c in first..=last {
-            let spec = format!("{stage}(c={})+lru", 1_u64 << log_c);
-            runs.push(Run { traffic: &traffic, spec, capacity, warm_up: hk.requests / 2 });
+    for traffic in [&calm, &crowd] {
+        for stage in ["threshold", "expsize"] {
+            runs.extend((first..=last).map(|log_c| {
+                let spec = format!("{stage}(c={})+lru", 1_u64 << log_c);
+                Run { traffic, spec, capacity, warm_up: hk.requests / 2 }
+            }));
         }
     }
     watch.begin("sensitivity to c", work(&runs));
     let found = replay_all(runs, request, watch)?;
+    let bins = rates(&calm.accesses);
     let points = (last - first + 1) as usize;
     let mut best = Vec::new();
     for (found, name, shape) in
-        [(&found[..points], "threshold", Shape::Threshold), (&found[points..], "chance", Shape::Chance)]
+        [(&found[..points], "threshold", Shape::Threshold), (&found[points..2 * points], "chance", Shape::Chance)]
     {
         let model = Model::new(bins.clone(), capacity as f64, shape);
         let published = model.clone().in_form(Form::Published);
@@ -84,7 +93,39 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.measured("best-c-threshold", best[0].0 / 1024.0);
     section.measured("best-c-chance", best[1].0 / 1024.0);
     section.measured("best-hit-ratio", best[1].1);
+    let cs: Vec<f64> = (first..=last).map(|log_c| f64::from(log_c).exp2()).collect();
+    let bins = rates(&crowd.accesses[hk.requests / 2..]);
+    let mut series = Vec::new();
+    for ((found, name, shape), calm) in [
+        (&found[2 * points..3 * points], "threshold", Shape::Threshold),
+        (&found[3 * points..], "chance", Shape::Chance),
+    ]
+    .into_iter()
+    .zip(best)
+    {
+        let replayed: Vec<(f64, f64)> = cs.iter().zip(found).map(|(c, found)| (*c, found.hit_ratio)).collect();
+        let (kept, fall) = kept_and_fall(&replayed, calm.0);
+        section.measured(format!("crowd-{name}-kept"), kept);
+        section.measured(format!("crowd-{name}-fall"), fall);
+        let model = Model::new(bins.clone(), capacity as f64, shape);
+        let model = cs.iter().map(|c| (*c, model.hit_ratio(*c))).collect();
+        series.push(Series::points(format!("{name}, replayed"), replayed));
+        series.push(Series::line(format!("{name}, model"), model));
+    }
+    section.figure("crowd", series);
     section.judged()
+}
+
+/// Of a curve over c whose best c was `before`: the share of its top that it has there; and how far it falls on its way to a c that is better than
+/// all within an octave of there, 0 where it only rises.
+fn kept_and_fall(curve: &[(f64, f64)], before: f64) -> (f64, f64) {
+    let top = curve.iter().copied().fold((0.0, 0.0), |top, point| if point.1 > top.1 { point } else { top });
+    let near = curve.iter().copied().filter(|(c, _)| (before / 2.0..=before * 2.0).contains(c));
+    let near = near.fold((before, 0.0), |top, point| if point.1 > top.1 { point } else { top });
+    let at = curve.iter().find(|(c, _)| *c == before).map_or(f64::NAN, |(_, ratio)| *ratio);
+    let way = near.0.min(top.0)..=near.0.max(top.0);
+    let least = curve.iter().filter(|(c, _)| way.contains(c)).map(|(_, ratio)| *ratio).fold(near.1, f64::min);
+    (at / top.1, near.1 - least)
 }
 
 /// Objects by size and number of requests: the aggregated statistics that the model takes.
@@ -103,4 +144,21 @@ fn rates(accesses: &[Access]) -> Vec<Bin> {
     }
     let mean = |Bin { objects, size, rate }| Bin { objects, size: size / objects, rate: rate / objects };
     bins.into_values().map(mean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_best_is_taken_for_the_new_one() {
+        let curve = |ratios: [f64; 6]| (0..6).map(|log: i32| f64::from(log).exp2()).zip(ratios).collect::<Vec<_>>();
+        // A peak at 2 beside the old best, 4; a valley at 16; the top at 32.
+        let (kept, fall) = kept_and_fall(&curve([0.1, 0.5, 0.4, 0.35, 0.25, 0.8]), 4.0);
+        assert_eq!((kept, fall), (0.5, 0.25));
+        // It only rises.
+        assert_eq!(kept_and_fall(&curve([0.1, 0.2, 0.4, 0.5, 0.6, 0.8]), 4.0).1, 0.0);
+        // It is the best still.
+        assert_eq!(kept_and_fall(&curve([0.1, 0.2, 0.8, 0.5, 0.1, 0.6]), 4.0), (1.0, 0.0));
+    }
 }

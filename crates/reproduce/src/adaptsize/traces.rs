@@ -1,0 +1,176 @@
+//! Section 4.1, figures 4 and 9: the properties that are published of the two traces, of the traffic that stands for them.
+
+use super::replays::Catalogue;
+use crate::{Error, Experiment, Request, Section, Watch};
+use larder_figure::Series;
+use larder_replay::Access;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+const FILE: (&str, &str) = ("adaptsize/traces.toml", include_str!("../../../../experiments/adaptsize/traces.toml"));
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sweep {
+    hk: Catalogue,
+    us: Catalogue,
+}
+
+/// What the paper calls popular: more than 200,000 of HK's 450 million requests.
+const POPULAR: f64 = 200e3 / 450e6;
+
+/// An object, as far as it was asked for.
+#[derive(Clone, Copy, Default)]
+struct Object {
+    size: u64,
+    requests: u64,
+}
+
+/// A figure of a trace.
+struct Property {
+    /// Of its claim, where there is one.
+    id: &'static str,
+    says: &'static str,
+    value: f64,
+    /// Of HK and of US.
+    published: [&'static str; 2],
+}
+
+/// What was asked for.
+struct Asked {
+    /// Those that were asked for.
+    objects: Vec<Object>,
+    requests: u64,
+    /// Of all requests.
+    bytes: u64,
+}
+
+pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+    let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
+    let sweep = experiment.sweep(request.scale);
+    let mut section = Section::new(&experiment, request.scale);
+    watch.begin("the traces", (sweep.hk.requests + sweep.us.requests) as u64);
+    let mut tables = Vec::new();
+    let [mut by_size, mut by_count] = [Vec::new(), Vec::new()];
+    for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
+        let cdn = catalogue.cdn(seed)?;
+        let trace = Asked::of(cdn.requests().take(catalogue.requests), cdn.sizes().len());
+        watch.advance(catalogue.requests as u64);
+        let properties = trace.properties();
+        for property in &properties {
+            section.measured_if_claimed(format!("{name}-{}", property.id), property.value);
+        }
+        by_size.push(Series::line(name, trace.sizes()));
+        by_count.push(Series::points(name, trace.mean_sizes()));
+        tables.push(properties);
+    }
+    let rows = tables[0].iter().zip(&tables[1]).map(|(hk, us)| {
+        let [of_hk, of_us] = hk.published.map(str::to_owned);
+        vec![hk.says.to_owned(), of_hk, format!("{:.4}", hk.value), of_us, format!("{:.4}", us.value)]
+    });
+    section.table("Properties", ["property", "HK, published", "HK, here", "US, published", "US, here"], rows.collect());
+    section.figure("sizes", by_size);
+    section.figure("popularity", by_count);
+    section.judged()
+}
+
+impl Asked {
+    /// Of requests for the objects 0 to `objects` − 1.
+    fn of(accesses: impl Iterator<Item = Access>, objects: usize) -> Asked {
+        let mut trace = Asked { objects: vec![Object::default(); objects], requests: 0, bytes: 0 };
+        for access in accesses {
+            let object = &mut trace.objects[access.id as usize];
+            object.size = access.size;
+            object.requests += 1;
+            trace.requests += 1;
+            trace.bytes += access.size;
+        }
+        trace.objects.retain(|object| object.requests > 0);
+        trace.objects.sort_by_key(|object| object.size);
+        trace
+    }
+
+    fn properties(&self) -> [Property; 9] {
+        let (objects, requests) = (self.objects.len() as f64, self.requests as f64);
+        let sum = |bytes: &mut dyn Iterator<Item = u64>| bytes.map(|bytes| bytes as f64).sum::<f64>();
+        let all = sum(&mut self.objects.iter().map(|object| object.size));
+        let large = self.objects.iter().filter(|object| object.size > 1_000_000).count() as f64;
+        let about_1_kb = self.objects.iter().filter(|object| (500..2000).contains(&object.size));
+        let about_1_kb = sum(&mut about_1_kb.map(|object| object.requests));
+        let popular = || self.objects.iter().filter(|object| object.requests as f64 > POPULAR * requests);
+        let popular = sum(&mut popular().map(|object| object.size)) / popular().count() as f64;
+        let mean = self.bytes as f64 / requests;
+        let [smallest, largest] =
+            [self.objects.first(), self.objects.last()].map(|o| o.map_or(f64::NAN, |o| o.size as f64));
+        let property = |id, says, value, published| Property { id, says, value, published };
+        [
+            property("requests-an-object", "requests an object", requests / objects, ["18", "8"]),
+            property("object-kb", "mean size of an object, KB", all / objects / 1e3, ["588", "162"]),
+            property("above-1-mb", "share of the objects above 1 MB", large / objects, ["about .05"; 2]),
+            property(
+                "about-1-kb",
+                "share of the requests for 500 to 2,000 bytes",
+                about_1_kb / requests,
+                ["about .15"; 2],
+            ),
+            property("request-kb", "mean size of a request, KB", mean / 1e3, ["335", "similar"]),
+            property("popular-kb", "mean size of popular objects, KB", popular / 1e3, ["8.6", "similar"]),
+            property(
+                "times-smaller",
+                "the mean request over the mean popular object",
+                mean / popular,
+                ["40", "similar"],
+            ),
+            property("smallest", "smallest object, bytes", smallest, ["1"; 2]),
+            property("largest", "largest object, GB", largest / 1e9, ["1.6"; 2]),
+        ]
+    }
+
+    /// Figure 4: the share of requests for objects of at most so many bytes, at each power of two.
+    fn sizes(&self) -> Vec<(f64, f64)> {
+        let mut at_most = [0_u64; 65];
+        for object in &self.objects {
+            at_most[object.size.max(1).next_power_of_two().ilog2() as usize] += object.requests;
+        }
+        let sum = at_most.iter().scan(0, |sum, requests| {
+            *sum += requests;
+            Some(*sum as f64 / self.requests as f64)
+        });
+        (0..).map(|log: i32| f64::from(log).exp2()).zip(sum).take(32).collect()
+    }
+
+    /// Figure 9: the mean size of the objects with 1, 2 and 3, 4 to 7 … requests.
+    fn mean_sizes(&self) -> Vec<(f64, f64)> {
+        let mut by_count: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+        for object in &self.objects {
+            let (objects, bytes) = by_count.entry(object.requests.ilog2()).or_default();
+            *objects += 1.0;
+            *bytes += object.size as f64;
+        }
+        by_count.into_iter().map(|(log, (objects, bytes))| (f64::from(log).exp2(), bytes / objects)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_units::Time;
+
+    #[test]
+    fn properties_are_of_another_trace() {
+        // Object 0: 1,000 B, six times; 1: 2 MB, twice; 2: nobody asks for it; 3: 16 B, once.
+        let requests =
+            [(0, 1000), (0, 1000), (1, 2_000_000), (0, 1000), (3, 16), (0, 1000), (0, 1000), (1, 2_000_000), (0, 1000)];
+        let trace = Asked::of(requests.into_iter().map(|(id, size)| Access { id, size, now: Time::ZERO }), 4);
+        let of = |id| trace.properties().into_iter().find(|property| property.id == id).unwrap().value;
+        assert_eq!(of("requests-an-object"), 3.0);
+        assert_eq!(of("object-kb"), (1000.0 + 2e6 + 16.0) / 3.0 / 1e3);
+        assert_eq!((of("above-1-mb"), of("about-1-kb")), (1.0 / 3.0, 6.0 / 9.0));
+        assert_eq!(of("request-kb"), (6.0 * 1000.0 + 4e6 + 16.0) / 9.0 / 1e3);
+        assert_eq!((of("smallest"), of("largest")), (16.0, 0.002));
+        let sizes = trace.sizes();
+        assert_eq!((sizes[3].1, sizes[4], sizes[10]), (0.0, (16.0, 1.0 / 9.0), (1024.0, 7.0 / 9.0)));
+        assert_eq!(sizes[21], (2_097_152.0, 1.0));
+        assert_eq!(trace.mean_sizes(), [(1.0, 16.0), (2.0, 2e6), (4.0, 1000.0)]);
+    }
+}
