@@ -102,10 +102,10 @@ impl Naive {
             losses: vec![0.0; POWERS.len()],
             swings: vec![0.0; POWERS.len()],
             asked: 60.0,
-            current: 4,
+            current: 3,
             sampled: 0,
         });
-        let order = Order::new(power.parse().unwrap_or(2.0));
+        let order = Order::new(power.parse().unwrap_or(1.5));
         Naive { capacity, order, history: vec![[0; 64]; 64], since_halving: (0, 0), tuner }
     }
 

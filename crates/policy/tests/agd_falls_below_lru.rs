@@ -7,7 +7,7 @@ use larder_units::{Stream, Streams, Time};
 use traffic::{Owner, Zipf, size_of};
 
 const REQUESTS: u64 = 150_000;
-/// The first requests do not count: the tuner starts from p = 2, and has to learn.
+/// The first requests do not count: the tuner starts from p = 1.5, and has to learn.
 const WARM_UP: u64 = 30_000;
 /// By how much agd may have a lower hit ratio.
 const MARGIN: f64 = 0.005;

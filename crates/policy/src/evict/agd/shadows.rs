@@ -89,7 +89,7 @@ impl Shadows {
         }
     }
 
-    /// Empties them, for `capacity` bytes each from now on. Tables are kept: the sample is halved some times while a cache fills, and the shadows grow as large again.
+    /// Empties them, for `capacity` bytes each from now on. Tables are kept.
     pub fn restart(&mut self, capacity: u64) {
         self.index.clear();
         self.objects.clear();
@@ -99,6 +99,29 @@ impl Shadows {
         self.orders.iter_mut().for_each(|order| *order = Order::new(order.power()));
         self.capacity = capacity;
         self.used = [0; RUNGS];
+    }
+
+    /// Those whose ids the sample has lost leave, and who is due first, until `capacity` bytes are left of each: the others stay, and what was learnt by them.
+    pub fn thin(&mut self, capacity: u64, is_sampled: impl Fn(u64) -> bool) {
+        self.capacity = capacity;
+        for slot in (0..self.objects.len() as u32).map(Slot::new) {
+            let Object { id, class, holders, .. } = self.objects[slot.index()];
+            if holders == 0 || is_sampled(id) {
+                continue;
+            }
+            for rung in bits(holders) {
+                let mut view = View { objects: &mut self.objects, threads: &mut self.threads, rung };
+                match rung {
+                    LRU => self.lru.unlink(&mut view, slot),
+                    _ => self.orders[rung - 1].remove(&mut view, slot, class),
+                }
+                self.used[rung] -= view.size(slot);
+            }
+            self.objects[slot.index()].holders = 0;
+            self.index.remove(id, slot);
+            self.free.push(slot);
+        }
+        (0..RUNGS).for_each(|rung| self.shrink(rung, capacity));
     }
 
     pub fn bytes(&self) -> usize {
@@ -196,11 +219,24 @@ impl Shadows {
     /// The shadow `rung` stores the object in `slot`, if it is worth that.
     fn offer(&mut self, rung: usize, slot: Slot, size: u64, class: u8) {
         let short = self.used[rung].saturating_add(size).saturating_sub(self.capacity);
-        let mut view = View { objects: &mut self.objects, threads: &mut self.threads, rung };
+        let view = View { objects: &mut self.objects, threads: &mut self.threads, rung };
         if short > 0 && rung != LRU && !self.orders[rung - 1].accept(&view, class, short) {
             return;
         }
-        while self.used[rung] > self.capacity - size {
+        self.shrink(rung, self.capacity - size);
+        let mut view = View { objects: &mut self.objects, threads: &mut self.threads, rung };
+        match rung {
+            LRU => self.lru.push_head(&mut view, slot),
+            _ => self.orders[rung - 1].push(&mut view, slot, class),
+        }
+        self.used[rung] += size;
+        self.objects[slot.index()].holders |= 1 << rung;
+    }
+
+    /// Who is due first leaves the shadow `rung`, until it stores `bytes` at most.
+    fn shrink(&mut self, rung: usize, bytes: u64) {
+        let mut view = View { objects: &mut self.objects, threads: &mut self.threads, rung };
+        while self.used[rung] > bytes {
             let victim = match rung {
                 LRU => self.lru.tail().inspect(|victim| self.lru.unlink(&mut view, *victim)),
                 _ => self.orders[rung - 1].pop(&mut view),
@@ -214,12 +250,6 @@ impl Shadows {
                 self.free.push(victim);
             }
         }
-        match rung {
-            LRU => self.lru.push_head(&mut view, slot),
-            _ => self.orders[rung - 1].push(&mut view, slot, class),
-        }
-        self.used[rung] += size;
-        self.objects[slot.index()].holders |= 1 << rung;
     }
 }
 
@@ -276,4 +306,50 @@ fn bits(mut set: u8) -> impl Iterator<Item = usize> {
         set &= set - 1;
         Some(bit)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_units::Streams;
+
+    /// The fear: who left is still in a list or in the books, or who stays is in neither.
+    #[test]
+    fn a_sample_that_is_halved_keeps_whom_it_should_not() {
+        let mut stream = Streams::new(1).stream("shadows");
+        let mut shadows = Shadows::new(20_000);
+        let mut requests = |shadows: &mut Shadows, of: u64| {
+            for _ in 0..20 {
+                let mut draw = || (stream.unit() * stream.unit() * 300.0) as u64 * of;
+                let ids: Vec<u64> = (0..100).map(|_| draw()).collect();
+                let request = |id: u64| Sampled { id, size: 1 + id % 300, worth: 1.0, class: (150 + id % 20) as u8 };
+                shadows.scores_of(&ids.into_iter().map(request).collect::<Vec<_>>());
+            }
+        };
+        requests(&mut shadows, 1);
+        for (capacity, of) in [(10_000, 2), (5_000, 4), (2_500, 8)] {
+            let stored = shadows.len();
+            shadows.thin(capacity, |id| id.is_multiple_of(of));
+            assert!(shadows.len() > 5 && shadows.len() < stored, "{} of {stored}", shadows.len());
+            check(&shadows, of);
+            requests(&mut shadows, of);
+            check(&shadows, of);
+        }
+    }
+
+    fn check(shadows: &Shadows, of: u64) {
+        let held = |rung: usize| {
+            let objects = shadows.objects.iter().zip(&shadows.threads);
+            objects.filter(move |(object, _)| object.holders & 1 << rung != 0)
+        };
+        for rung in 0..RUNGS {
+            assert!(held(rung).all(|(object, _)| object.id.is_multiple_of(of)), "of {of}");
+            let bytes: u64 = held(rung).map(|(_, threads)| threads.size).sum();
+            assert!(bytes == shadows.used[rung] && bytes <= shadows.capacity, "rung {rung}: {bytes} bytes");
+            let listed = if rung == LRU { held(rung).count() } else { shadows.orders[rung - 1].len() };
+            assert_eq!(held(rung).count(), listed, "rung {rung}");
+        }
+        let stored = shadows.objects.iter().filter(|object| object.holders != 0).count();
+        assert_eq!((stored, shadows.objects.len() - shadows.free.len()), (shadows.len(), stored));
+    }
 }

@@ -90,7 +90,7 @@ impl Tuner {
     /// A request for an object of `class`, which the cache had or not, while `stored` objects are in it; the power to go to, if it is another.
     #[inline]
     pub fn request(&mut self, id: u64, size: u64, class: u8, hit: bool, stored: usize) -> Option<f64> {
-        if mix(id) << (64 - self.shift) != 0 {
+        if !is_sampled(id, self.shift) {
             return None;
         }
         self.sample(id, size, class, hit, stored)
@@ -103,7 +103,7 @@ impl Tuner {
         if crowded || stored >> self.shift > 2 * AGD_SHADOW_OBJECTS {
             self.shift += 1;
             self.least_shift = if crowded { self.shift } else { self.least_shift };
-            self.restart();
+            self.thin();
             return None;
         }
         // Traffic of larger objects: a handful of them would decide by chance.
@@ -159,6 +159,15 @@ impl Tuner {
         Some(POWERS[rung])
     }
 
+    /// Half the sample: a cache that fills does so again and again, and would else learn nothing until it is full. What has been counted stays.
+    fn thin(&mut self) {
+        let shift = self.shift;
+        self.shadows.thin(self.capacity >> shift, |id| is_sampled(id, shift));
+        self.waiting.clear();
+        self.weight = 0.0;
+        self.score = 0.0;
+    }
+
     /// Empty shadows.
     fn restart(&mut self) {
         self.shadows.restart(self.capacity >> self.shift);
@@ -169,6 +178,12 @@ impl Tuner {
         self.losses = [0.0; RUNGS];
         self.swings = [0.0; RUNGS];
     }
+}
+
+/// A share of 1/2^`shift` of all ids.
+#[inline]
+fn is_sampled(id: u64, shift: u32) -> bool {
+    mix(id) << (64 - shift) == 0
 }
 
 /// The rung with the most, and how much it has.
