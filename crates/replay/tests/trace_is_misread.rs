@@ -57,6 +57,7 @@ fn errors_do_not_say_where() {
             "t.lis, line 1: first block, number of blocks, flag and the request's number expected, found `12`",
         ),
         ("t.lis", "1 8 0 7\n9 8 0 6\n", "t.lis, line 2: request 6 after request 7"),
+        ("t.lis", "1 8 0 0\n9 8 0 1\n1 8 0 0\n9 8 0 0\n", "t.lis, line 4: request 0 after request 0"),
         ("t.lis", "12 9999999 0 0\n", "t.lis, line 1: 9999999 blocks in one request, more than 1048576"),
         ("t.lis", "18446744073709551615 2 0 0\n", "t.lis, line 1: block 18446744073709551615 and 2 more pass 2^64"),
         ("t.tsv", "time\turl\tresponse\tsize\n", "t.tsv, line 1: the first line names no column `bytes`"),

@@ -12,7 +12,7 @@
 //! * The tries toss their coins by the request, the same for every c, and others than those by which objects are then admitted.
 //!
 //! O(1) a request, and about log2(capacity) replays of the window at each choice ([`Window`]): for lookahead of 1 GiB ten times the cost of LRU.
-//! 80 bytes for each object that fits, and 32 for each request of the window while it chooses.
+//! 80 bytes for each object that fits, and 28 for each request of the window while it chooses (of the whole trace, for `static`).
 
 use super::expsize::chance;
 use super::shadow::Shadow;

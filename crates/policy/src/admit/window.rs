@@ -8,7 +8,7 @@ use super::shadow::Shadow;
 use crate::future::Future;
 use crate::prefetch::prefetch;
 
-/// The requests of a window, and the cache before them. 20 bytes of memory each.
+/// The requests of a window, and the cache before them. 20 bytes of memory each, and 8 in a pass.
 pub(super) struct Window {
     capacity: u64,
     /// Bytes stored before the first request, and by how many objects.

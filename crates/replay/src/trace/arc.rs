@@ -52,7 +52,7 @@ pub(super) fn is_arc(start: &[u8]) -> bool {
     lines.clone().count() > 1 && lines.all(is_request)
 }
 
-/// The blocks and the number of a request, which is `least` or more: lines of other traces have four numbers as well.
+/// The blocks and the number of a request, which is `least` or more, or 0 again: lines of other traces have four numbers as well.
 fn request(line: &[u8], least: u64) -> Result<(std::ops::Range<u64>, u64), String> {
     let fields: Option<Vec<u64>> =
         line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).map(whole).collect();
@@ -62,7 +62,9 @@ fn request(line: &[u8], least: u64) -> Result<(std::ops::Range<u64>, u64), Strin
             shown(line)
         ));
     };
-    if *number < least {
+    // A concatenation of several begins anew.
+    let begins = *number == 0 && least > 1;
+    if *number < least && !begins {
         return Err(format!("request {number} after request {}", least - 1));
     }
     if *count > MAX_ARC_BLOCKS {
