@@ -28,8 +28,7 @@ impl Dues {
     /// The class `class` is due at `due`.
     #[inline]
     pub fn set(&mut self, class: u8, due: f64) {
-        // Rounding may have made it a little less than nothing.
-        self.put(class, due.max(0.0).to_bits() & !CLASS_BITS | u64::from(class));
+        self.put(class, rank(class, due));
     }
 
     /// The class `class` is empty.
@@ -59,6 +58,13 @@ impl Dues {
         self.sixteens[class / 64][class / 16 % 4] = least(&self.fours[class / 16]);
         self.quarters[class / 64] = least(&self.sixteens[class / 64]);
     }
+}
+
+/// What is compared: of two, who has the lesser one leaves first. No two classes have the same one.
+#[inline]
+pub(super) fn rank(class: u8, due: f64) -> u64 {
+    // Rounding may have made it a little less than nothing.
+    due.max(0.0).to_bits() & !CLASS_BITS | u64::from(class)
 }
 
 #[inline]

@@ -1,5 +1,6 @@
 //! What is stored, in the order of leaving.
 
+use super::dues::rank;
 use super::order::{Order, Places};
 use crate::Slot;
 use crate::list::{Link, Linked, Links};
@@ -156,16 +157,16 @@ impl Ranking {
 
     /// As `first`, past those in the plan; adds it there.
     fn plan_one_more(&mut self) -> Option<()> {
-        let mut best: Option<(u8, Slot, f64)> = None;
+        let mut best: Option<(u64, u8, Slot)> = None;
         for class in self.order.classes() {
             let read = self.plan.read.iter().find(|(read, _)| *read == class);
             let Some(next) = read.map_or(self.order.list(class).tail(), |(_, next)| *next) else { continue };
-            let due = self.order.due(&self.store, next, class);
-            if best.is_none_or(|(_, _, earliest)| due < earliest) {
-                best = Some((class, next, due));
+            let rank = rank(class, self.order.due(&self.store, next, class));
+            if best.is_none_or(|(least, ..)| rank < least) {
+                best = Some((rank, class, next));
             }
         }
-        let (class, slot, _) = best?;
+        let (_, class, slot) = best?;
         let next = self.order.list(class).newer(&self.store, slot);
         match self.plan.read.iter_mut().find(|(read, _)| *read == class) {
             Some((_, read)) => *read = next,
