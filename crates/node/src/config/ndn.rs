@@ -2,7 +2,7 @@
 
 use super::gateway::GatewayTable;
 use super::http::DiskTable;
-use super::values::{address, everywhere, from_text, known_spec, parsed};
+use super::values::{address, from_text, known_spec, loopback, parsed};
 use crate::system_message::system_message;
 use larder_forwarder::limits::SHARDS;
 use larder_forwarder::strategy::strategy_by_name;
@@ -21,6 +21,8 @@ use std::str::FromStr;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NdnConfig {
+    /// Whether this node forwards NDN packets.
+    pub enabled: bool,
     /// The Unix socket; `None` where it is off.
     #[serde(deserialize_with = "unix_setting")]
     pub unix: Option<UnixSetting>,
@@ -302,11 +304,12 @@ pub struct StrategyConfig {
 impl Default for NdnConfig {
     fn default() -> Self {
         NdnConfig {
+            enabled: true,
             unix: Some(UnixSetting::Default),
-            tcp: Some(everywhere(6363)),
-            udp: Some(everywhere(6363)),
+            tcp: Some(loopback(6363)),
+            udp: Some(loopback(6363)),
             udp_mtu: None,
-            websocket: Some(everywhere(9696)),
+            websocket: Some(loopback(9696)),
             udp_multicast: Vec::new(),
             udp_multicast_groups: nfd_groups(),
             ethernet: Vec::new(),
