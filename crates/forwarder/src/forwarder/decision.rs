@@ -106,7 +106,11 @@ impl Forwarder {
             let Some(upstream) = faces.get(held.to) else { return false };
             let Some((slot, entry)) = entry_of(pit, hasher, &held) else { return false };
             // A face that is gone waits for nothing.
-            if !entry.in_records.iter().any(|record| record.expires > now && faces.get(record.face).is_some()) {
+            if !entry
+                .in_records
+                .iter()
+                .any(|record| !record.expires.has_passed(now) && faces.get(record.face).is_some())
+            {
                 entry.out_records.retain(|record| record.face != held.to);
                 return false;
             }
@@ -152,7 +156,7 @@ impl Forwarder {
         if reason == NackReason::NoRoute && entry.out_records.is_empty() {
             self.drops.count(DropReason::NoRoute);
         }
-        for consumer in entry.in_records.iter().filter(|consumer| consumer.expires > arrival.now) {
+        for consumer in entry.in_records.iter().filter(|consumer| !consumer.expires.has_passed(arrival.now)) {
             if !self.faces.get(consumer.face).is_some_and(|face| face.config.is_point_to_point()) {
                 continue;
             }
