@@ -1,4 +1,5 @@
-//! UDP: one socket for all peers, read and written in batches (`recvmmsg`, GRO, GSO through quinn-udp).
+//! UDP: one socket for all peers, read and written in batches (`recvmmsg`, GRO, GSO through
+//! quinn-udp). Where that socket listens on loopback, another one reaches peers on other machines.
 //!
 //! A peer is a face: one that sends first gets its own (on-demand, forgotten after [`crate::limits::UDP_IDLE`]), one that a route names has
 //! it for ever. Packets larger than a frame are fragmented (NDNLPv2). Frames carry "don't fragment": on a path with a smaller MTU than the
@@ -20,20 +21,35 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The socket, and the faces behind it.
+/// The sockets, and the faces behind them.
 pub(super) struct UdpListener {
-    pub(super) socket: UdpSocket,
-    state: UdpSocketState,
+    listening: Bound,
+    /// For peers on other machines, where `listening` has an address of loopback: nothing leaves the machine from there.
+    outgoing: Option<Bound>,
     pub(super) peers: HashMap<SocketAddr, FaceId>,
     /// One buffer for every datagram of a batch; with GRO each may hold many, 64 KiB together.
     buffers: Vec<Vec<u8>>,
-    ipv6: bool,
     /// Of the kernel's receive queue, in which datagrams wait for us.
     codel: CoDel,
 }
 
-impl UdpListener {
-    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
+/// One of the sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Via {
+    /// It has the configured address; whatever comes may be a new peer's.
+    Listening,
+    /// It has a port of the kernel's choice; only what peers send counts.
+    Outgoing,
+}
+
+struct Bound {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    ipv6: bool,
+}
+
+impl Bound {
+    fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
         if address.is_ipv6() {
             // One socket takes both families.
@@ -45,24 +61,62 @@ impl UdpListener {
         socket.bind(&address.into())?;
         socket.set_nonblocking(true)?;
         let state = UdpSocketState::new((&socket).into())?;
-        let buffers = vec![vec![0; 1 << 16]; BATCH_SIZE];
+        Ok(Bound { socket: UdpSocket::from_std(socket.into()), state, ipv6: address.is_ipv6() })
+    }
+
+    /// A dual-stack socket takes IPv4 addresses in their mapped form.
+    fn destination(&self, address: SocketAddr) -> SocketAddr {
+        match address {
+            SocketAddr::V4(v4) if self.ipv6 => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
+            other => other,
+        }
+    }
+}
+
+impl UdpListener {
+    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
         Ok(UdpListener {
-            socket: UdpSocket::from_std(socket.into()),
-            state,
+            listening: Bound::bind(address)?,
+            outgoing: None,
             peers: HashMap::new(),
-            buffers,
-            ipv6: address.is_ipv6(),
+            buffers: vec![vec![0; 1 << 16]; BATCH_SIZE],
             codel: CoDel::default(),
         })
     }
 
+    /// The socket that has the configured address.
+    pub(super) fn socket(&mut self) -> &mut UdpSocket {
+        &mut self.listening.socket
+    }
+
+    /// Makes the other socket if packets to this address need it, and hands it to `register`.
+    pub(super) fn reach(
+        &mut self,
+        address: SocketAddr,
+        register: impl FnOnce(&mut UdpSocket) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let local = self.listening.socket.local_addr()?;
+        if self.outgoing.is_some() || address.ip().is_loopback() || !canonical(local).ip().is_loopback() {
+            return Ok(());
+        }
+        let any = (std::net::Ipv6Addr::UNSPECIFIED, 0).into();
+        let mut outgoing = super::listen::with_ipv4_fallback(any, Bound::bind)?;
+        register(&mut outgoing.socket)?;
+        self.outgoing = Some(outgoing);
+        Ok(())
+    }
+
     /// Receives one batch, and calls `each` with the datagrams of one sender that came together, back to back.
-    pub(super) fn receive(&mut self, now: Time, mut each: impl FnMut(Origin, &mut [u8])) -> io::Result<Left> {
+    pub(super) fn receive(&mut self, now: Time, via: Via, mut each: impl FnMut(Origin, &mut [u8])) -> io::Result<Left> {
+        let bound = match via {
+            Via::Listening => &self.listening,
+            Via::Outgoing => self.outgoing.as_ref().unwrap_or(&self.listening),
+        };
         let mut meta = [RecvMeta::default(); BATCH_SIZE];
         let mut buffers = self.buffers.iter_mut();
         let mut slices: [_; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(buffers.next().map_or(&mut [], |buffer| buffer)));
-        let received = match self.state.recv((&self.socket).into(), &mut slices, &mut meta) {
+        let received = match bound.state.recv((&bound.socket).into(), &mut slices, &mut meta) {
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Left::Nothing),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Left::Perhaps),
@@ -83,8 +137,9 @@ impl UdpListener {
     /// the number of lost frames is returned.
     pub(super) fn flush(&self, peer: &mut Peer, spare: &mut SpareBuffers) -> usize {
         let mut lost = 0;
-        let destination = self.destination(peer.address);
-        let most = self.state.max_gso_segments();
+        let bound = self.outgoing.as_ref().filter(|_| !peer.address.ip().is_loopback()).unwrap_or(&self.listening);
+        let destination = bound.destination(peer.address);
+        let most = bound.state.max_gso_segments();
         let (mut from, mut first) = (0, 0);
         while first < peer.frames.lengths.len() {
             let size = peer.frames.lengths[first];
@@ -93,7 +148,7 @@ impl UdpListener {
             let contents = &peer.frames.bytes[from..end];
             let segment_size = (count > 1).then_some(size);
             let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: peer.local };
-            match self.state.try_send((&self.socket).into(), &transmit) {
+            match bound.state.try_send((&bound.socket).into(), &transmit) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => lost += count,
@@ -102,14 +157,6 @@ impl UdpListener {
         }
         peer.frames.sent(first, from, spare);
         lost
-    }
-
-    /// A dual-stack socket takes IPv4 addresses in their mapped form.
-    fn destination(&self, address: SocketAddr) -> SocketAddr {
-        match address {
-            SocketAddr::V4(v4) if self.ipv6 => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
-            other => other,
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The event loop: sockets in, packets through the forwarder, queues out.
 
 use super::crossing::{Crossing, Seat};
-use super::datagram::UdpListener;
+use super::datagram::{UdpListener, Via};
 use super::disk::NdnDisk;
 use super::ethernet::{self, Port};
 use super::face_requests::Connecting;
@@ -29,6 +29,7 @@ pub(super) const UNIX: Token = Token(1);
 pub(super) const TCP: Token = Token(2);
 pub(super) const WEBSOCKET: Token = Token(3);
 pub(super) const UDP: Token = Token(4);
+pub(super) const UDP_OUTGOING: Token = Token(5);
 
 /// Faces' tokens are their numbers; those start at 256.
 pub(super) fn token(face: FaceId) -> Token {
@@ -226,7 +227,7 @@ impl EventLoop {
     }
 
     fn writable(&mut self, now: Time, token: Token) {
-        if token == UDP || ethernet::port_of(token).is_some() {
+        if token == UDP || token == UDP_OUTGOING || ethernet::port_of(token).is_some() {
             for face in std::mem::take(&mut self.udp_blocked) {
                 self.unblock(face);
             }
@@ -255,7 +256,8 @@ impl EventLoop {
         match token {
             WAKER => self.obey(now),
             UNIX | TCP | WEBSOCKET => self.accept(now, token),
-            UDP => self.read_udp(now),
+            UDP => self.read_udp(now, Via::Listening),
+            UDP_OUTGOING => self.read_udp(now, Via::Outgoing),
             Token(face) => {
                 if let Some(port) = ethernet::port_of(token) {
                     return self.read_ethernet(now, port);

@@ -2,7 +2,7 @@
 
 use super::Command;
 use super::datagram::{self, Peer};
-use super::event_loop::{EventLoop, TCP, UNIX, token};
+use super::event_loop::{EventLoop, TCP, UDP_OUTGOING, UNIX, token};
 use super::frames::Frames;
 use super::link::{Connection, Link};
 use super::listen;
@@ -156,6 +156,12 @@ impl EventLoop {
         address: SocketAddr,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Result<FaceId, String> {
+        if let Some(udp) = &mut self.udp {
+            let both = Interest::READABLE | Interest::WRITABLE;
+            let registry = self.poll.registry();
+            udp.reach(address, |socket| registry.register(socket, UDP_OUTGOING, both))
+                .map_err(|error| error.to_string())?;
+        }
         let face = self.add_peer(self.now(), address, adapt).ok_or(TOO_MANY_FACES)?;
         if let Some(udp) = &mut self.udp {
             udp.peers.insert(address, face);
