@@ -164,14 +164,18 @@ class Stream:
 
     async def _read(self, reader, writer):
         data = b""
-        while piece := await reader.read(1 << 16):
-            data += piece
-            while (found := self._packet(data)) is not None:
-                packet, data = found
-                answer = self.pending.get(wire.answered_name(packet))
-                if answer and not answer.done():
-                    answer.set_result(True)
-        writer.close()
+        try:
+            while piece := await reader.read(1 << 16):
+                data += piece
+                while (found := self._packet(data)) is not None:
+                    packet, data = found
+                    answer = self.pending.get(wire.answered_name(packet))
+                    if answer and not answer.done():
+                        answer.set_result(True)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
 
     def _packet(self, data):
         if not self.websocket:

@@ -33,7 +33,8 @@ async def _read_body(reader, fields):
     else:
         left = int(fields.get("content-length", "0"))
         while left > 0:
-            left -= len(await reader.read(min(left, 65536)))
+            piece = await reader.readexactly(min(left, 65536))
+            left -= len(piece)
 
 
 async def _object(writer, target):
