@@ -189,7 +189,7 @@ def slow_heads(node):
     asyncio.run(_hold(1000, _tcp(node, "http"), b"GET / HTTP/1.1\r\nhost: ", b"a"))
 
 
-async def _slow_readers(node, targets, bytes_per_second):
+async def _slow_readers(node, targets, bytes_per_second=5000):
     """One connection for each target, read at this rate; one that ends or breaks off begins again."""
     async def one(target):
         while True:
@@ -214,20 +214,24 @@ def stored_large(number):
     return f"/4000000/large-{number}"
 
 
-@attack("40 clients that read 40 objects of 4 MB from the disk tier, 20 kB a second each")
+def _stored():
+    return [stored_large(number) for number in range(40)] + [clients.disk_target(number) for number in range(200)]
+
+
+@attack("40 clients that read objects of 4 MB and 200 that read objects of 200 kB from the disk tier, 5 kB a second each")
 def slow_downloads_from_disk(node):
-    asyncio.run(_slow_readers(node, [stored_large(number) for number in range(40)], 20_000))
+    asyncio.run(_slow_readers(node, _stored()))
 
 
-@attack("100 clients that read 100 objects of 8 MB that are fetched for them, 20 kB a second each")
+@attack("100 clients that read 100 objects of 8 MB that are fetched for them, 5 kB a second each")
 def slow_downloads_of_misses(node):
     run = os.getpid()
-    asyncio.run(_slow_readers(node, [f"/8000000/slow-{run}-{number}" for number in range(100)], 20_000))
+    asyncio.run(_slow_readers(node, [f"/8000000/slow-{run}-{number}" for number in range(100)]))
 
 
-@attack("the same 40 slow readers of the disk tier, while the origin is down")
+@attack("the same slow readers of the disk tier, while the origin is down")
 def slow_downloads_without_origin(node):
-    asyncio.run(_slow_readers(node, [stored_large(number) for number in range(40)], 20_000))
+    asyncio.run(_slow_readers(node, _stored()))
 
 
 @attack("400 connections a second, closed after a request whose answer nobody reads")

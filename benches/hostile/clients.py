@@ -15,7 +15,7 @@ import wire
 #: What an NDN client or a browser's user waits for.
 PATIENCE_S = 2.0
 
-#: Requests per second of each class.
+#: Requests per second of each class. Hits, in memory and on disk, count only if the node did not fetch the object again.
 RATES = {
     "http-hit": 200,
     "http-disk": 10,
@@ -101,7 +101,7 @@ class HttpPool:
                     raise asyncio.IncompleteReadError(b"", left)
                 left -= len(piece)
             done = "connection: close" not in head
-            return int(head.split(" ", 2)[1]), length
+            return int(head.split(" ", 2)[1]), length, "larder; hit" in head
         finally:
             if done:
                 self.idle.append(connection)
@@ -125,9 +125,9 @@ async def _http(address, port, counters):
     post = f"POST /upload HTTP/1.1\r\nhost: example.test\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
     order = random.Random(1)
 
-    def asks(target, size):
+    def asks(target, size, hit=True):
         async def ask(number):
-            return await pool.exchange(get(target(number))) == (200, size)
+            return await pool.exchange(get(target(number))) == (200, size, hit)
         return ask
 
     async def upload(_):
@@ -135,7 +135,7 @@ async def _http(address, port, counters):
 
     await asyncio.gather(
         _paced("http-hit", counters, asks(lambda number: f"/10000/hit-{number % 20}", 10_000)),
-        _paced("http-miss", counters, asks(lambda number: f"/1000/miss-{run}-{number}", 1000)),
+        _paced("http-miss", counters, asks(lambda number: f"/1000/miss-{run}-{number}", 1000, hit=False)),
         _paced("http-disk", counters, asks(lambda _: disk_target(order.randrange(DISK_OBJECTS)), DISK_BYTES)),
         _paced("http-upload", counters, upload),
     )
