@@ -20,6 +20,7 @@ use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Poll, Token};
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -62,8 +63,8 @@ pub(super) struct EventLoop {
     pub(super) largest_frame: usize,
     /// What the configuration said last of what can change.
     pub(super) said: Settings,
-    /// Where the UDP socket is bound, as a FaceUri.
-    pub(super) udp_uri: String,
+    /// Where the UDP socket is bound.
+    pub(super) udp_address: SocketAddr,
     /// Interfaces with NDN on Ethernet.
     pub(super) ethernet: Vec<Port>,
     /// Faces whose frames, or whose Acks, wait: not all that are reliable, which anybody's may be.
@@ -148,7 +149,7 @@ impl EventLoop {
             largest_packet: config.largest_packet,
             largest_frame,
             said: Settings::of(config),
-            udp_uri: String::new(),
+            udp_address: (Ipv6Addr::UNSPECIFIED, 0).into(),
             ethernet: Vec::new(),
             reliable: Vec::new(),
             path_looked_at: FaceId(0),

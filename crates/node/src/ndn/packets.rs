@@ -83,7 +83,8 @@ impl EventLoop {
                     self.forwarder.count_drop(NOBODY, DropReason::Stranger);
                     return None;
                 }
-                let face = self.new_peer(now, from, peers.len(), first)?;
+                let local = SocketAddr::new(to.unwrap_or(self.udp_address.ip()), self.udp_address.port());
+                let face = self.new_peer(now, from, local, peers.len(), first)?;
                 peers.insert(from, face);
                 Some(face)
             });
@@ -109,7 +110,14 @@ impl EventLoop {
     }
 
     /// A face for somebody who was not heard before, if what he sends is a packet and there is room.
-    fn new_peer(&mut self, now: Time, from: SocketAddr, peers: usize, datagram: &[u8]) -> Option<FaceId> {
+    fn new_peer(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        local: SocketAddr,
+        peers: usize,
+        datagram: &[u8],
+    ) -> Option<FaceId> {
         if let Err(error) = LpPacket::decode(datagram) {
             self.forwarder.count_drop(NOBODY, DropReason::Malformed);
             tracing::debug!(%from, %error, "a datagram of a stranger is no packet");
@@ -121,7 +129,7 @@ impl EventLoop {
             }
             return None;
         }
-        self.add_peer(now, from, |config| config.with_persistency(Persistency::OnDemand))
+        self.add_peer(now, from, local, |config| config.with_persistency(Persistency::OnDemand))
     }
 
     /// Hands frames of a face to the forwarder, or to other shards' threads.
