@@ -60,6 +60,8 @@ drop_reasons! {
     CannotFragment = "cannot_fragment",
     /// Another shard, whose packet it is, is slower than what is sent to it. Counted by the host.
     ShardFull = "shard_full",
+    /// A datagram of a sender that is no peer, where only peers are heard. Counted by the host.
+    Stranger = "stranger",
 }
 
 impl fmt::Display for DropReason {

@@ -6,6 +6,7 @@ mod disk_tier;
 mod large_packets;
 mod lost_frames;
 mod neighbours_unheard;
+mod nfd_options_refused;
 mod shards_disagree;
 mod slow_reader;
 
