@@ -1,11 +1,27 @@
 //! The connection to a node that put, get and ping share, and how its errors end a command.
 
 use crate::failure::Failure;
-use larder_node::client::{Client, ClientError};
+use larder_node::client::{Client, ClientError, Transport};
+use larder_node::{Config, UnixSetting};
+use std::path::Path;
 
 /// Connects to the node, and turns SIGINT and SIGTERM into [`Client::interrupted`].
 pub fn connect() -> Result<Client, Failure> {
-    let mut client = Client::connect().map_err(|error| match error {
+    until_stopped(Client::connect())
+}
+
+/// Connects to the node of this configuration, by its Unix socket.
+pub fn connect_to(config: &Config, path: &Path) -> Result<Client, Failure> {
+    let path = path.display();
+    match config.ndn.unix.as_ref().filter(|_| config.ndn.enabled) {
+        None => Err(Failure::usage(format!("{path}: its node has no [ndn] unix socket: nothing to connect to"))),
+        Some(UnixSetting::Default) => until_stopped(Client::connect_to_default()),
+        Some(UnixSetting::Path(socket)) => until_stopped(Client::connect_to(Transport::unix(socket.clone()))),
+    }
+}
+
+fn until_stopped(connected: Result<Client, ClientError>) -> Result<Client, Failure> {
+    let mut client = connected.map_err(|error| match error {
         ClientError::Transport(_) => Failure::usage(error.to_string()),
         _ => broken(error),
     })?;

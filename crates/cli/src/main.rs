@@ -105,7 +105,7 @@ fn main() -> ExitCode {
 }
 
 fn fail(Failure { message, code }: &Failure) -> ExitCode {
-    eprintln!("larder: {message}");
+    message.lines().for_each(|line| eprintln!("larder: {line}"));
     ExitCode::from(*code)
 }
 

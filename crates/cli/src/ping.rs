@@ -122,7 +122,7 @@ impl<'a> Pings<'a> {
     fn expire(&mut self, now: Time) {
         // Numbers and times of sending grow together, so the first one is the oldest.
         while let Some((&number, &sent_at)) = self.waiting.first_key_value() {
-            if sent_at + self.args.lifetime > now {
+            if !(sent_at + self.args.lifetime).has_passed(now) {
                 return;
             }
             self.waiting.remove(&number);
@@ -131,7 +131,9 @@ impl<'a> Pings<'a> {
     }
 
     fn next_event(&self) -> Option<Time> {
-        let expiry = self.waiting.first_key_value().map(|(_, sent_at)| *sent_at + self.args.lifetime);
+        // The first instant at which `expire` finds it.
+        let patience = self.args.lifetime + Duration::from_nanos(1);
+        let expiry = self.waiting.first_key_value().map(|(_, sent_at)| *sent_at + patience);
         let next = (!self.all_sent()).then_some(self.next_at);
         expiry.into_iter().chain(next).min()
     }
@@ -263,11 +265,14 @@ mod tests {
         pings.sent = 2;
         pings.waiting.insert(7, Time::from_secs(0));
         pings.waiting.insert(8, Time::from_secs(1));
-        assert_eq!(pings.next_event(), Some(Time::from_secs(4)));
+        assert_eq!(pings.next_event(), Some(Time::from_secs(4) + Duration::from_nanos(1)));
+        let after = |secs| Time::from_secs(secs) + Duration::from_nanos(1);
         pings.expire(Time::from_secs(4));
-        assert_eq!(pings.next_event(), Some(Time::from_secs(5)));
+        assert_eq!(pings.next_event(), Some(after(4)), "Data is in time until then");
+        pings.expire(after(4));
+        assert_eq!(pings.next_event(), Some(after(5)));
         assert!(pings.go_on());
-        pings.expire(Time::from_secs(5));
+        pings.expire(after(5));
         assert!(!pings.go_on());
         assert_eq!(pings.next_event(), None);
     }

@@ -17,7 +17,7 @@ pub struct RunArgs {
     #[arg(long)]
     print_config: bool,
 
-    /// Read the configuration, say whether it is right, and exit
+    /// Read the configuration, try its listeners, certificates, keys and disk files, report every problem, and exit
     #[arg(long)]
     check: bool,
 }
@@ -33,12 +33,33 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
         None => Config::default(),
     };
     if args.check {
-        line!("the configuration is right");
-        return Ok(());
+        return check(&config);
     }
     larder_node::log::init(&config.log);
-    let node = Node::start(&config).map_err(Failure::runtime)?;
+    let node = Node::start(&config).map_err(|error| cannot_start(&config, error))?;
     // A node whose standard output is closed serves all the same.
     let _ = std::io::stdout().write_all(node.greeting().as_bytes());
     node.run(args.config.as_deref()).map_err(Failure::runtime)
+}
+
+/// Says whether a node could start with this configuration.
+fn check(config: &Config) -> Result<(), Failure> {
+    let problems = larder_node::problems(config);
+    if !problems.is_empty() {
+        return Err(Failure::usage(problems.join("\n")));
+    }
+    match larder_node::running_node(config) {
+        Some(pid) => line!("the configuration is right; process {pid} runs by this file, and reads it again at SIGHUP"),
+        None => line!("the configuration is right"),
+    }
+    Ok(())
+}
+
+/// All that stands in the way, not only what the start stumbled over first.
+fn cannot_start(config: &Config, first: String) -> Failure {
+    let mut problems = larder_node::problems(config);
+    if !problems.contains(&first) {
+        problems.insert(0, first);
+    }
+    Failure::runtime(problems.join("\n"))
 }

@@ -7,9 +7,10 @@
 //! Admission judges the *request*: Data that came for a prefix Interest is judged by how often that prefix was asked for. While there is
 //! free room everything is stored ([`Engine::admit_or_fill`]).
 
+use crate::face::FaceId;
 use crate::limits::{
-    CONTENT_STORE_ENTRY_BYTES, ERASURE_GOES_ON, LOOK_UPS_THAT_ENTER, NAMES_ENTERED_A_LOOK_UP, NAMES_ENTERED_AT_ONCE,
-    NAMES_ENTERED_TO_ERASE, NAMES_PASSED_TO_ERASE,
+    CONTENT_STORE_ENTRY_BYTES, ERASURE_GOES_ON, ERASURES_GOING_ON, LOOK_UPS_THAT_ENTER, NAMES_ENTERED_A_LOOK_UP,
+    NAMES_ENTERED_AT_ONCE, NAMES_ENTERED_TO_ERASE, NAMES_PASSED_TO_ERASE,
 };
 use crate::name_hash::NameHasher;
 use crate::name_tree::{Key, NameTree};
@@ -106,6 +107,9 @@ impl ContentStoreCounters {
 
 /// Where an erasure goes on.
 struct Erasing {
+    /// The face of the client that requested it. Another client's erasure of the same prefix also
+    /// means what has been stored since behind this one's back, so it begins anew.
+    client: FaceId,
     prefix: Box<[u8]>,
     /// The last name that was looked at.
     last: Key,
@@ -122,8 +126,8 @@ pub(crate) struct ContentStore {
     entries: Vec<Option<Entry>>,
     index: SlotIndex<KeyedHashes>,
     tree: NameTree,
-    /// An erasure that has stopped among more names than it may look at.
-    erasing: Option<Erasing>,
+    /// Erasures that have stopped among more names than one command may look at, oldest first.
+    erasing: Vec<Erasing>,
     /// So many of the next look-ups enter names into the tree too, since somebody asked for a prefix not long ago.
     look_ups_that_enter: u32,
     spare: Spare,
@@ -144,7 +148,7 @@ impl ContentStore {
             entries: Vec::new(),
             index: SlotIndex::default(),
             tree: NameTree::default(),
-            erasing: None,
+            erasing: Vec::new(),
             look_ups_that_enter: 0,
             spare: Spare::default(),
             victims: Vec::new(),
@@ -413,12 +417,15 @@ impl ContentStore {
     }
 
     /// Erases up to `most` Data under a prefix; returns how many, and whether there are more, or may be among the names that it has not looked at: those that
-    /// wait for the tree, and a deep prefix's siblings beyond [`NAMES_PASSED_TO_ERASE`], where the next erasure of this prefix goes on.
-    pub(crate) fn erase(&mut self, now: Time, prefix: NameRef<'_>, most: usize) -> (usize, bool) {
+    /// wait for the tree, and a deep prefix's siblings beyond [`NAMES_PASSED_TO_ERASE`], where the client's next erasure
+    /// of this prefix goes on.
+    pub(crate) fn erase(&mut self, now: Time, client: FaceId, prefix: NameRef<'_>, most: usize) -> (usize, bool) {
         self.enter_names(NAMES_ENTERED_TO_ERASE);
         self.look_ups_that_enter = LOOK_UPS_THAT_ENTER;
-        let is_same = |erasing: &Erasing| *erasing.prefix == *prefix.as_bytes() && now < erasing.until;
-        let mut last = self.erasing.take().filter(is_same).map(|erasing| erasing.last);
+        self.erasing.retain(|erasing| now < erasing.until);
+        let is_same = |erasing: &Erasing| erasing.client == client && *erasing.prefix == *prefix.as_bytes();
+        let stopped = self.erasing.iter().position(is_same).map(|at| self.erasing.remove(at));
+        let mut last = stopped.map(|erasing| erasing.last);
         let mut is_long = last.is_some();
         let entries = &self.entries;
         let is_under = |entry: &Entry| entry.name_bytes().starts_with(prefix.as_bytes());
@@ -438,8 +445,13 @@ impl ContentStore {
         // A name that waits now may be entered in front.
         let is_whole = self.tree.is_whole();
         let goes_on = last.filter(|_| more && is_long && is_whole);
-        let until = now + ERASURE_GOES_ON;
-        self.erasing = goes_on.map(|last| Erasing { prefix: prefix.as_bytes().into(), last, until });
+        if let Some(last) = goes_on {
+            if self.erasing.len() == ERASURES_GOING_ON {
+                self.erasing.remove(0);
+            }
+            let until = now + ERASURE_GOES_ON;
+            self.erasing.push(Erasing { client, prefix: prefix.as_bytes().into(), last, until });
+        }
         (found.len(), more || !is_whole)
     }
 

@@ -403,6 +403,11 @@ impl Forwarder {
         self.management.channels = uris;
     }
 
+    /// Tells which file configures the host; `status/general` reports it.
+    pub fn set_configuration(&mut self, path: String) {
+        self.management.configuration = Some(path);
+    }
+
     /// Milliseconds since 1970.
     pub(crate) fn unix_millis(&self, now: Time) -> u64 {
         (self.started + now.since(Time::ZERO)).as_millis() as u64

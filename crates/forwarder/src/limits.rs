@@ -105,6 +105,10 @@ pub const NAMES_PASSED_TO_ERASE: usize = 1 << 16;
 /// When the next one comes within this; clients ask again at once, and on a busy machine within a command's 4 s.
 pub const ERASURE_GOES_ON: Duration = Duration::from_secs(5);
 
+/// Erasures that have stopped, of all clients, whose place is remembered. The client of the oldest
+/// begins anew: more operators than this erase deep prefixes of a full store at once rarely.
+pub const ERASURES_GOING_ON: usize = 16;
+
 /// Buffers of Data that left the Content Store are used again for the next: so many bytes of them wait, which a burst of evictions would exceed.
 pub const SPARE_BUFFER_BYTES: usize = 1 << 20;
 

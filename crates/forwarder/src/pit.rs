@@ -25,7 +25,7 @@ pub struct InRecord {
     pub nonce: u32,
     /// The HopLimit with which that came: a Nack returns it as it was.
     pub hop_limit: Option<u8>,
-    /// When it stops waiting.
+    /// The last instant at which it waits: [`Time::has_passed`].
     pub expires: Time,
     /// To be returned with the Data or Nack.
     pub token: Option<PitToken>,
@@ -44,7 +44,7 @@ pub struct OutRecord {
     pub hop_limit: Option<u8>,
     /// When it was last sent.
     pub sent: Time,
-    /// When no answer is expected any more.
+    /// The last instant at which an answer is expected: [`Time::has_passed`].
     pub expires: Time,
     /// Its refusal, where it refused.
     pub nacked: Option<NackReason>,

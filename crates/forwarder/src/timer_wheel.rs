@@ -2,7 +2,8 @@
 //!
 //! A hashed timing wheel (Varghese and Lauck, SOSP 1987, scheme 6): 4,096 buckets of a millisecond, each a doubly linked list through
 //! arrays indexed by slot; a deadline further away than one turn waits in its bucket for a later turn. Setting, moving and cancelling are
-//! O(1) and allocate nothing once the arrays have grown; 16 bytes a slot. A slot comes due within a millisecond after its deadline.
+//! O(1) and allocate nothing once the arrays have grown; 16 bytes a slot. A slot comes due after its deadline, by
+//! a millisecond at most.
 
 use larder_units::Time;
 
@@ -47,8 +48,8 @@ impl TimerWheel {
 
     /// Sets or moves the deadline of `slot`.
     pub(crate) fn set(&mut self, slot: u32, deadline: Time) {
-        // Rounded up, so that a slot never comes due before its deadline.
-        let due = deadline.nanos().div_ceil(TICK_NANOS).max(self.tick);
+        // The first tick after the deadline, which belongs to the time that it ends (`Time::has_passed`).
+        let due = (deadline.nanos() / TICK_NANOS + 1).max(self.tick);
         if self.links.len() <= slot as usize {
             self.links.resize(slot as usize + 1, IDLE);
         }
@@ -92,7 +93,7 @@ impl TimerWheel {
         self.armed -= 1;
     }
 
-    /// Moves every slot whose deadline is at or before `now` into `due`.
+    /// Moves every slot whose deadline has passed, by whole milliseconds, into `due`.
     pub(crate) fn expire(&mut self, now: Time, due: &mut Vec<u32>) {
         let current = now.nanos() / TICK_NANOS;
         if current < self.tick {
@@ -181,7 +182,7 @@ mod tests {
                             wheel.expire(at, &mut due);
                             for slot in due {
                                 let deadline = model.remove(&slot).expect("came due twice or without a deadline");
-                                prop_assert!(Time::from_millis(deadline) <= at);
+                                prop_assert!(Time::from_millis(deadline).has_passed(at), "early");
                                 prop_assert!(at <= Time::from_millis(deadline.max(now) + 1), "late");
                             }
                         }

@@ -163,8 +163,11 @@ impl Client {
         }
     }
 
-    /// The first of the default sockets at which a node listens.
-    fn connect_to_default() -> Result<Client, ClientError> {
+    /// Connects to the first of the default sockets at which a node listens.
+    ///
+    /// # Errors
+    /// Where no node listens at any.
+    pub fn connect_to_default() -> Result<Client, ClientError> {
         let paths = default_socket_paths();
         let mut first_error = None;
         for path in paths.iter().filter(|path| transport::is_ours(path)) {

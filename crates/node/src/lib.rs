@@ -28,6 +28,7 @@ pub mod log;
 mod ndn;
 mod node;
 pub mod pair;
+mod preflight;
 mod reload;
 mod system_message;
 
@@ -37,4 +38,5 @@ pub use config::{
     UpstreamTable, VerifyConfig,
 };
 pub use node::{Node, raise_descriptor_limit};
+pub use preflight::{problems, running_node};
 pub use system_message::system_message;

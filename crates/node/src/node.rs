@@ -1,20 +1,21 @@
 //! Starting and stopping the whole node.
 
 use crate::config::{Config, HttpTable, Origin, OriginTable};
-use crate::http::{Admin, Http, HttpConfig, OriginGroup, Purging, StatusSource, TlsConfig, Upstream};
+use crate::http::{Admin, Http, HttpConfig, Metrics, OriginGroup, Purging, StatusSource, TlsConfig, Upstream};
 use crate::ndn::{Ndn, Reload};
 use crate::pair::edge::{Edge, EdgeConfig};
 use crate::pair::far::{Far, FarConfig};
 use crate::reload::{Changes, ConfigFile};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
 /// A running node.
 pub struct Node {
-    ndn: Ndn,
+    ndn: Option<Ndn>,
     far: Option<Far>,
     edge: Option<Edge>,
     http: Option<Http>,
@@ -41,7 +42,11 @@ impl Node {
         watch_signals(end.clone())?;
         raise_descriptor_limit();
         let of_ndn = end.clone();
-        let ndn = Ndn::start(&config.ndn, move || drop(of_ndn.send(End::Thread("ndn"))))?;
+        let start_ndn = || {
+            let ended = move || drop(of_ndn.send(End::Thread("ndn")));
+            Ndn::start(&config.ndn, config.source.as_deref(), ended)
+        };
+        let ndn = config.ndn.enabled.then(start_ndn).transpose()?;
         let mut node = Node {
             ndn,
             far: None,
@@ -63,7 +68,8 @@ impl Node {
 
     /// The ends of HTTP over NDN that this node is.
     fn start_pair(&mut self, config: &Config, end: &mpsc::Sender<End>) -> Result<(), String> {
-        let forwarder = || self.ndn.unix.clone().unwrap_or_default();
+        let Some(ndn) = &self.ndn else { return Ok(()) };
+        let forwarder = || ndn.unix.clone().unwrap_or_default();
         if let Some(table) = &config.ndn.gateway {
             let config = FarConfig {
                 prefix: table.prefix.clone(),
@@ -77,7 +83,7 @@ impl Node {
             let end = end.clone();
             self.far = Some(Far::start(&config, move || drop(end.send(End::Thread("gateway"))))?);
         }
-        if let Some(table) = config.http.upstream.as_ref().filter(|_| config.http.listen.is_some()) {
+        if let Some(table) = config.http.upstream.as_ref().filter(|_| HttpConfig::of(&config.http, None).is_some()) {
             let config = EdgeConfig { prefix: table.ndn.clone(), trust: table.trust(), forwarder: forwarder() };
             let end = end.clone();
             self.edge = Some(Edge::start(&config, move || drop(end.send(End::Thread("edge"))))?);
@@ -86,11 +92,12 @@ impl Node {
     }
 
     fn start_http(&mut self, config: &Config, end: mpsc::Sender<End>) -> Result<(), String> {
-        if let Some(http) = http_config(&config.http, self.edge.as_ref()) {
+        if let Some(http) = HttpConfig::of(&config.http, self.edge.as_ref()) {
             self.http = Some(Http::start(&http, move || drop(end.send(End::Thread("http"))))?);
         }
         if let Some(listen) = config.admin.listen {
-            let mut sources: Vec<Arc<dyn StatusSource>> = vec![Arc::new(self.ndn.handle.clone())];
+            let mut sources: Vec<Arc<dyn StatusSource>> = vec![Arc::new(Identity(config.source.clone()))];
+            sources.extend(self.ndn.as_ref().map(|ndn| Arc::new(ndn.handle.clone()) as Arc<dyn StatusSource>));
             sources.extend(self.far.as_ref().map(Far::source));
             sources.extend(self.edge.as_ref().map(Edge::source));
             sources.extend(self.http.as_ref().map(Http::source));
@@ -105,12 +112,19 @@ impl Node {
     pub fn greeting(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "NDN    {}", self.ndn.listening.join("  "));
-        if let Some(path) = &self.ndn.unix {
-            let _ = writeln!(text, "       export NDN_CLIENT_TRANSPORT=unix://{}", path.display());
+        if let Some(ndn) = &self.ndn {
+            let _ = writeln!(text, "NDN    {}", ndn.listening.join("  "));
+            if !ndn.is_open {
+                let _ = writeln!(
+                    text,
+                    "       for this machine only; [ndn] udp = \"[::]:6363\" opens it to others (tcp, websocket: likewise)"
+                );
+            }
+            if let Some(path) = &ndn.unix {
+                let _ = writeln!(text, "       export NDN_CLIENT_TRANSPORT=unix://{}", path.display());
+            }
         }
-        if let Some(http) = &self.http {
-            let address = http.local_addr();
+        if let Some(address) = self.http.as_ref().and_then(Http::local_addr) {
             let _ = match &self.origin {
                 Origin::Generated if let Some(edge) = &self.edge => {
                     writeln!(text, "HTTP   http://{address}/  in front of ndn:{}", edge.handle().prefix())
@@ -120,6 +134,10 @@ impl Node {
                 }
                 Origin::Http(origin) => writeln!(text, "HTTP   http://{address}/  in front of {origin}"),
             };
+            if address.ip().is_loopback() {
+                let _ =
+                    writeln!(text, "       for this machine only; [http] listen = \"0.0.0.0:80\" opens it to others");
+            }
         }
         if let Some(address) = self.http.as_ref().and_then(Http::local_tls_addr) {
             let _ = writeln!(text, "HTTPS  https://{address}/  HTTP/2 and HTTP/1.1");
@@ -142,6 +160,10 @@ impl Node {
         let result = loop {
             match self.ends.recv() {
                 Ok(End::Signal(SIGHUP)) => self.reload(file.as_mut()),
+                Ok(End::Signal(signal @ (SIGUSR1 | SIGUSR2))) => {
+                    let signal = signal_hook::low_level::signal_name(signal);
+                    tracing::info!(signal, "nothing is done at this signal");
+                }
                 Ok(End::Signal(signal)) => {
                     tracing::info!(signal = signal_hook::low_level::signal_name(signal), "stopping");
                     break Ok(());
@@ -160,13 +182,15 @@ impl Node {
             return tracing::warn!("not reloaded: the node runs without a configuration file");
         };
         let applied = file.reread(|config| {
-            let ndn = Reload::new(&config.ndn)?;
+            let ndn = self.ndn.as_ref().map(|ndn| Ok::<_, String>((ndn, Reload::new(&config.ndn)?))).transpose()?;
             // Both are read before either is taken over.
-            let http = match (&self.http, http_config(&config.http, self.edge.as_ref())) {
+            let http = match (&self.http, HttpConfig::of(&config.http, self.edge.as_ref())) {
                 (Some(http), Some(config)) => Some((http, http.reload(&config)?)),
                 _ => None,
             };
-            self.ndn.handle.reload(ndn)?;
+            if let Some((running, ndn)) = ndn {
+                running.handle.reload(ndn)?;
+            }
             if let Some((http, reload)) = http {
                 http.take_over(reload);
             }
@@ -186,7 +210,7 @@ impl Node {
 
     /// Where the NDN side listens, as URIs.
     pub fn ndn_listening(&self) -> &[String] {
-        &self.ndn.listening
+        self.ndn.as_ref().map_or(&[], |ndn| &ndn.listening)
     }
 
     /// Where the admin pages are.
@@ -206,7 +230,9 @@ impl Node {
         if let Some(far) = self.far {
             far.stop();
         }
-        self.ndn.stop();
+        if let Some(ndn) = self.ndn {
+            ndn.stop();
+        }
         if let Some(admin) = self.admin {
             admin.stop();
         }
@@ -222,36 +248,59 @@ pub fn raise_descriptor_limit() {
     }
 }
 
+/// Other programs' habits: log rotation sends SIGUSR1, some upgrades SIGUSR2. Unwatched, both would end the process.
 fn watch_signals(end: mpsc::Sender<End>) -> Result<(), String> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])
+    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2])
         .map_err(|error| format!("cannot listen for signals: {error}"))?;
     let watch = move || signals.forever().for_each(|signal| drop(end.send(End::Signal(signal))));
     let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(watch);
     thread.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-fn http_config(table: &HttpTable, edge: Option<&Edge>) -> Option<HttpConfig> {
-    Some(HttpConfig {
-        listen: table.listen?,
-        tls: table.tls.as_ref().and_then(|tls| {
+/// The process and its configuration file, so that a client can tell which node answers.
+struct Identity(Option<PathBuf>);
+
+impl StatusSource for Identity {
+    fn name(&self) -> &'static str {
+        "node"
+    }
+
+    fn status(&self) -> Value {
+        json!({ "pid": std::process::id(), "configuration": self.0 })
+    }
+
+    fn metrics(&self, _: &mut Metrics<'_, '_>) {}
+}
+
+impl HttpConfig {
+    /// What the table says; `None` where nothing is served by HTTP. `edge` is the way to an origin over NDN.
+    pub(crate) fn of(table: &HttpTable, edge: Option<&Edge>) -> Option<HttpConfig> {
+        let tls = table.tls.as_ref().and_then(|tls| {
             let (certificate, key) = (tls.certificate.clone(), tls.key.clone());
             Some(TlsConfig { listen: tls.listen?, certificate, key })
-        }),
-        upstream: match &table.origin {
-            Origin::Generated => edge.map_or(Upstream::Generated, |edge| Upstream::Named(edge.handle())),
-            Origin::Http(uri) => Upstream::Http(uri.clone()),
-        },
-        origins: table.origins.iter().map(origin_group).collect(),
-        origin_ca: table.origin_ca.clone(),
-        threads: table.threads,
-        capacity: table.cache,
-        policy: table.policy.clone(),
-        max_object: table.max_object,
-        slice: table.slice,
-        share_cookies: table.share_cookies,
-        targets: table.targets.clone(),
-        disk: table.disk.as_ref().map(|disk| disk.behind(table.cache)),
-    })
+        });
+        if !table.enabled || (table.listen.is_none() && tls.is_none()) {
+            return None;
+        }
+        Some(HttpConfig {
+            listen: table.listen,
+            tls,
+            upstream: match &table.origin {
+                Origin::Generated => edge.map_or(Upstream::Generated, |edge| Upstream::Named(edge.handle())),
+                Origin::Http(uri) => Upstream::Http(uri.clone()),
+            },
+            origins: table.origins.iter().map(origin_group).collect(),
+            origin_ca: table.origin_ca.clone(),
+            threads: table.threads,
+            capacity: table.cache,
+            policy: table.policy.clone(),
+            max_object: table.max_object,
+            slice: table.slice,
+            share_cookies: table.share_cookies,
+            targets: table.targets.clone(),
+            disk: table.disk.as_ref().map(|disk| disk.behind(table.cache)),
+        })
+    }
 }
 
 fn origin_group(table: &OriginTable) -> OriginGroup {

@@ -2,6 +2,7 @@
 
 mod wire;
 use larder_node::http::{Admin, Http, HttpConfig, Upstream};
+use std::net::SocketAddr;
 use wire::{Client, Node};
 
 #[test]
@@ -165,8 +166,8 @@ fn oversized_heads_are_refused() {
 #[test]
 fn bad_settings_are_one_line_that_names_them() {
     let node = Node::generated();
-    let config = |listen, origin: &str| HttpConfig {
-        listen,
+    let config = |listen: SocketAddr, origin: &str| HttpConfig {
+        listen: Some(listen),
         upstream: Upstream::Http(origin.parse().unwrap()),
         ..wire::config(Upstream::Generated)
     };

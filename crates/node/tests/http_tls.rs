@@ -146,3 +146,22 @@ fn a_certificate_or_key_that_cannot_be_read_is_one_line_with_the_file() {
         assert!(said.starts_with(word) && !said.contains('\n'), "{said}");
     }
 }
+
+#[tokio::test]
+async fn https_only_opens_nothing() {
+    let text = format!(
+        "[ndn]\nenabled = false\n[admin]\nlisten = \"\"\n[http]\nlisten = \"\"\n\
+         [http.tls]\nlisten = \"127.0.0.1:0\"\ncertificate = {:?}\nkey = {:?}\n",
+        data("localhost.pem"),
+        data("localhost.key")
+    );
+    let config = larder_node::Config::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"));
+    let node = larder_node::Node::start(&config).unwrap();
+    let greeting = node.greeting();
+    let (_, address) = greeting.split_once("https://").expect("an address");
+    let mut sender = http2(address.split('/').next().unwrap().parse().unwrap()).await;
+    assert_eq!(get(&mut sender, "https://localhost/10000/a", &[]).await.0, 200);
+    assert!(!greeting.contains("http://"), "{greeting}");
+    drop(sender);
+    tokio::task::spawn_blocking(|| node.stop()).await.unwrap();
+}

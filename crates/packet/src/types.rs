@@ -199,6 +199,9 @@ pub mod nfd {
     /// ForwarderStatus and CsInfo: entries of the Content Store.
     pub const N_CS_ENTRIES: u32 = 135;
 
+    /// ForwarderStatus of Larder: the configuration file. Even, so other implementations ignore it.
+    pub const CONFIGURATION: u32 = 65_100;
+
     /// Status of a face.
     pub const FACE_STATUS: u32 = 128;
     /// A listener.

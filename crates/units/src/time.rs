@@ -35,6 +35,16 @@ impl Time {
         self.0
     }
 
+    /// Returns true once `now` is later than this deadline.
+    ///
+    /// A deadline belongs to the time that it ends: an Interest is pending up to and including
+    /// its expiry, so Data that arrives at exactly that instant satisfies it, and an Interest
+    /// with an InterestLifetime of 0 can be answered by what is stored. PIT, applications and tests
+    /// ask this function and compare nothing themselves.
+    pub const fn has_passed(self, now: Time) -> bool {
+        self.0 < now.0
+    }
+
     /// Seconds since the host's start, as a float.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9

@@ -10,15 +10,17 @@ mod purge;
 mod route;
 mod strategy;
 
-use crate::connection::connect;
+use crate::connection::{connect, connect_to};
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
+use larder_node::Config;
 use larder_node::client::Client;
 use larder_packet::mgmt::{ChannelStatus, Element, FibEntry, ForwarderStatus};
 use larder_packet::tlv::TlvReader;
 use larder_packet::{ControlParameters, ControlResponse};
 use listing::List;
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
 /// Look into a running node, and change it: faces, routes, strategies, Content Store
 ///
@@ -31,6 +33,38 @@ pub struct CtlArgs {
     /// Print JSON instead of tables
     #[arg(long, global = true)]
     json: bool,
+
+    /// The configuration file of the node that is meant: another node that answers is an error
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+}
+
+/// A configuration file and what it says.
+struct Configured {
+    path: PathBuf,
+    config: Config,
+}
+
+impl Configured {
+    fn read(path: &Path) -> Result<Configured, Failure> {
+        let config = Config::read(path).map_err(|error| Failure::usage(error.to_string()))?;
+        Ok(Configured { path: path.to_owned(), config })
+    }
+
+    /// Compares the file with that of the node at `place`, which that node has reported.
+    fn check(&self, place: &str, reported: Option<&str>) -> Result<(), Failure> {
+        if reported.is_some() && reported.map(Path::new) == self.config.source.as_deref() {
+            return Ok(());
+        }
+        let path = self.path.display();
+        let other = match reported {
+            Some(other) => format!("runs by {other}"),
+            None => "runs without a configuration file, or is no Larder of this version".to_owned(),
+        };
+        Err(Failure::runtime(format!(
+            "the node at {place} is not that of {path}: it {other}; start that one, or leave out --config"
+        )))
+    }
 }
 
 #[derive(Subcommand, Debug)]
@@ -56,7 +90,8 @@ enum Thing {
 /// Carries out what was asked.
 pub fn run(args: CtlArgs) -> Result<(), Failure> {
     let json = args.json;
-    let node = || Ok::<_, Failure>(Management { client: connect()? });
+    let configured = args.config.as_deref().map(Configured::read).transpose()?;
+    let node = || Management::connect(configured.as_ref());
     match args.thing {
         Thing::Status => status(&mut node()?, json),
         Thing::Channel => channels(&mut node()?, json),
@@ -64,7 +99,7 @@ pub fn run(args: CtlArgs) -> Result<(), Failure> {
         Thing::Route(args) => route::run(&mut node()?, args, json),
         Thing::Fib => fib(&mut node()?, json),
         Thing::Cs(args) => cs::run(&mut node()?, args, json),
-        Thing::Purge(args) => purge::run(args, json),
+        Thing::Purge(args) => purge::run(args, configured.as_ref(), json),
         Thing::Strategy(args) => strategy::run(&mut node()?, args, json),
     }
 }
@@ -75,6 +110,20 @@ struct Management {
 }
 
 impl Management {
+    /// Connects to the node of this configuration, or to the one that the environment names.
+    fn connect(configured: Option<&Configured>) -> Result<Management, Failure> {
+        let Some(configured) = configured else { return Ok(Management { client: connect()? }) };
+        let mut node = Management { client: connect_to(&configured.config, &configured.path)? };
+        let place = node.client.transport().to_string();
+        configured.check(&place, node.status()?.configuration.as_deref())?;
+        Ok(node)
+    }
+
+    fn status(&mut self) -> Result<ForwarderStatus, Failure> {
+        let content = self.dataset("status/general", None)?;
+        ForwarderStatus::decode_fields(TlvReader::new(&content)).map_err(|error| malformed("status/general", &error))
+    }
+
     /// The command's response, whatever its status.
     fn try_command(&mut self, command: &str, parameters: &ControlParameters) -> Result<ControlResponse, Failure> {
         self.client.command(command, parameters).map_err(|error| Failure::runtime(error.to_string()))
@@ -108,12 +157,11 @@ fn malformed(dataset: &str, error: &larder_packet::DecodeError) -> Failure {
 }
 
 fn status(node: &mut Management, json: bool) -> Result<(), Failure> {
-    let content = node.dataset("status/general", None)?;
-    let status = ForwarderStatus::decode_fields(TlvReader::new(&content))
-        .map_err(|error| malformed("status/general", &error))?;
+    let status = node.status()?;
     let uptime_ms = status.current_timestamp_ms.saturating_sub(status.start_timestamp_ms);
     let figures = [
         ("version", json!(status.version)),
+        ("configuration", json!(status.configuration)),
         ("uptime_s", json!(uptime_ms as f64 / 1e3)),
         ("fib_entries", json!(status.fib_entries)),
         ("pit_entries", json!(status.pit_entries)),

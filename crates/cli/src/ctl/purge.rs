@@ -1,6 +1,6 @@
 //! `larder ctl purge`: takes responses out of a node's HTTP cache, over its admin API.
 
-use super::listing;
+use super::{Configured, listing};
 use crate::failure::Failure;
 use bytes::Bytes;
 use clap::Args;
@@ -8,10 +8,8 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
-use larder_node::Config;
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -36,10 +34,6 @@ pub struct PurgeArgs {
     /// Where the node's admin server is; 127.0.0.1:8081, or as --config says
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<SocketAddr>,
-
-    /// The node's configuration file, for the listen and token of its table `admin`
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -77,23 +71,31 @@ impl Scope {
 }
 
 /// Purges, and says how many responses that took.
-pub fn run(args: PurgeArgs, json: bool) -> Result<(), Failure> {
-    let configured = match &args.config {
-        Some(path) => Some(Config::read(path).map_err(|error| Failure::usage(error.to_string()))?.admin),
-        None => None,
-    };
-    let (listen, token) = configured.map_or((None, None), |admin| (admin.listen, admin.token));
-    let address = args.admin.or(listen).or_else(|| ADMIN.parse().ok());
+pub(super) fn run(args: PurgeArgs, configured: Option<&Configured>, json: bool) -> Result<(), Failure> {
+    let admin = configured.map(|configured| &configured.config.admin);
+    let address = args.admin.or(admin.and_then(|admin| admin.listen)).or_else(|| match admin {
+        Some(_) => None,
+        None => ADMIN.parse().ok(),
+    });
     let address = address.ok_or_else(|| Failure::usage("--config: its node has no admin server; give --admin"))?;
-    let token = token.or_else(|| std::env::var("LARDER_TOKEN").ok()).ok_or_else(|| {
+    let token = admin.and_then(|admin| admin.token.clone()).or_else(|| std::env::var("LARDER_TOKEN").ok());
+    let token = token.ok_or_else(|| {
         Failure::usage("no token: give --config with the file that has [admin] token, or set LARDER_TOKEN")
     })?;
     let order = args.scope.order(args.soft);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::runtime(larder_node::system_message(&error)))?;
-    let (status, body) = runtime
-        .block_on(async { tokio::time::timeout(PATIENCE, post(address, &token, order.to_string())).await })
-        .map_err(|_| Failure::runtime(format!("{address}: no answer within {PATIENCE:?}")))??;
+    let exchange = |request| {
+        runtime
+            .block_on(async { tokio::time::timeout(PATIENCE, send(address, request)).await })
+            .map_err(|_| Failure::runtime(format!("{address}: no answer within {PATIENCE:?}")))?
+    };
+    if let Some(configured) = configured {
+        let (_, page) = exchange(status_request(address)?)?;
+        let page: Value = serde_json::from_slice(&page).unwrap_or_default();
+        configured.check(&address.to_string(), page["node"]["configuration"].as_str())?;
+    }
+    let (status, body) = exchange(purge_request(address, &token, order.to_string())?)?;
     let text = String::from_utf8_lossy(&body);
     if status != StatusCode::OK {
         let reason = text.trim().trim_start_matches("larder: ");
@@ -106,7 +108,21 @@ pub fn run(args: PurgeArgs, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn post(address: SocketAddr, token: &str, order: String) -> Result<(StatusCode, Bytes), Failure> {
+fn status_request(address: SocketAddr) -> Result<Request<Full<Bytes>>, Failure> {
+    let request = Request::get("/status").header(HOST, address.to_string()).body(Full::default());
+    request.map_err(|error| Failure::runtime(error.to_string()))
+}
+
+fn purge_request(address: SocketAddr, token: &str, order: String) -> Result<Request<Full<Bytes>>, Failure> {
+    Request::post("/purge")
+        .header(HOST, address.to_string())
+        .header(AUTHORIZATION, format!("Bearer {token}"))
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(order)))
+        .map_err(|_| Failure::usage("the token has characters that no header may have"))
+}
+
+async fn send(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Failure> {
     let broken = |error: &dyn std::fmt::Display| Failure::runtime(format!("{address}: {error}"));
     let stream = TcpStream::connect(address).await.map_err(|error| {
         let error = larder_node::system_message(&error);
@@ -116,14 +132,8 @@ async fn post(address: SocketAddr, token: &str, order: String) -> Result<(Status
     })?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
-    // Its errors come to who has asked.
+    // `send_request` returns its errors.
     tokio::spawn(async move { drop(connection.await) });
-    let request = Request::post("/purge")
-        .header(HOST, address.to_string())
-        .header(AUTHORIZATION, format!("Bearer {token}"))
-        .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(order)))
-        .map_err(|_| Failure::usage("the token has characters that no header may have"))?;
     let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
     let status = response.status();
     let body = response.into_body().collect().await.map_err(|error| broken(&error))?;

@@ -87,7 +87,7 @@ mod tests {
 
     fn cache(origin: &OriginServer, capacity: ByteSize) -> Http {
         let config = HttpConfig {
-            listen: ([127, 0, 0, 1], 0).into(),
+            listen: Some(([127, 0, 0, 1], 0).into()),
             tls: None,
             origins: Vec::new(),
             origin_ca: None,
@@ -119,7 +119,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let layout = Layout::default();
         let progress = Progress::new(1.0);
-        let url = format!("http://{}/", node.local_addr());
+        let url = format!("http://{}/", node.local_addr().unwrap());
         let drive = |plan: &Plan| drive(plan, Some(layout.open(&path).unwrap()), &progress).unwrap().json();
         let report = drive(&plan(url.clone(), 20));
         assert_eq!((&report["requests"], &report["errors"]), (&json!(3000), &json!(0)));

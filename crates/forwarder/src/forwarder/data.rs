@@ -81,7 +81,7 @@ impl Forwarder {
                         .any(|sent| sent.face == consumer.face && sent.header.pit_token == consumer.token);
                 // Who sent it has it, but for those on its link who did not hear.
                 let has_it = consumer.face == arrival.face && !self.faces.is_ad_hoc(consumer.face);
-                if consumer.expires <= now || has_it {
+                if consumer.expires.has_passed(now) || has_it {
                     self.unsatisfied += 1;
                     continue;
                 }

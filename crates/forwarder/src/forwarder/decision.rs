@@ -106,7 +106,11 @@ impl Forwarder {
             let Some(upstream) = faces.get(held.to) else { return false };
             let Some((slot, entry)) = entry_of(pit, hasher, &held) else { return false };
             // A face that is gone waits for nothing.
-            if !entry.in_records.iter().any(|record| record.expires > now && faces.get(record.face).is_some()) {
+            if !entry
+                .in_records
+                .iter()
+                .any(|record| !record.expires.has_passed(now) && faces.get(record.face).is_some())
+            {
                 entry.out_records.retain(|record| record.face != held.to);
                 return false;
             }
@@ -152,7 +156,7 @@ impl Forwarder {
         if reason == NackReason::NoRoute && entry.out_records.is_empty() {
             self.drops.count(DropReason::NoRoute);
         }
-        for consumer in entry.in_records.iter().filter(|consumer| consumer.expires > arrival.now) {
+        for consumer in entry.in_records.iter().filter(|consumer| !consumer.expires.has_passed(arrival.now)) {
             if !self.faces.get(consumer.face).is_some_and(|face| face.config.is_point_to_point()) {
                 continue;
             }
@@ -278,6 +282,8 @@ fn asker(entry: &PitEntry, nonce: u32, from: FaceId) -> FaceId {
 /// The Interest with this nonce and this HopLimit, or without one: each consumer gets back what he sent (but for the InterestLifetime).
 pub(super) fn rewritten(interest: &Interest<'_>, nonce: u32, hop_limit: Option<u8>) -> Vec<u8> {
     let element = Tlv::only(interest.wire, types::INTEREST).ok();
+    // Another element of this type, out of its place, is no HopLimit; behind the parameters their digest covers it.
+    let is_hop_limit = |element: &Tlv<'_>| interest.hop_limit_offset == Some(element.value_offset());
     let mut hop_limit = hop_limit;
     let mut value = Vec::with_capacity(interest.wire.len() + 3);
     let mut limit_hops = |value: &mut Vec<u8>| {
@@ -288,7 +294,7 @@ pub(super) fn rewritten(interest: &Interest<'_>, nonce: u32, hop_limit: Option<u
     for child in element.iter().flat_map(|element| element.children().flatten()) {
         match child.typ {
             types::NONCE => write_tlv(&mut value, types::NONCE, &nonce.to_be_bytes()),
-            types::HOP_LIMIT => {}
+            types::HOP_LIMIT if is_hop_limit(&child) => {}
             _ => {
                 if child.typ == types::APPLICATION_PARAMETERS {
                     limit_hops(&mut value);

@@ -172,5 +172,5 @@ impl Forwarder {
 }
 
 pub(super) fn is_waiting(now: Time, entry: &PitEntry) -> bool {
-    entry.in_records.iter().any(|record| record.expires > now)
+    entry.in_records.iter().any(|record| !record.expires.has_passed(now))
 }

@@ -166,7 +166,7 @@ impl Forwarder {
         let Some(at) = entry.out_records.iter().position(of_read) else { return };
         let hop_limit = entry.out_records.remove(at).hop_limit;
         // A face that is gone waits for nothing.
-        let is_there = |record: &&InRecord| record.expires > now && self.faces.get(record.face).is_some();
+        let is_there = |record: &&InRecord| !record.expires.has_passed(now) && self.faces.get(record.face).is_some();
         let mut waiting = entry.in_records.iter().filter(is_there);
         let Some(InRecord { face, nonce, .. }) = waiting.next() else { return };
         // What several want may go to one of them.

@@ -60,7 +60,8 @@ pub(super) fn erase(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut 
         // First: what is read from there until the shards have erased theirs is judged by it.
         tier.host.erase(so_far.prefix.as_name());
     }
-    let (erased, more) = forwarder.content_store.erase(request.now, so_far.prefix.as_name(), so_far.left());
+    let (erased, more) =
+        forwarder.content_store.erase(request.now, request.from, so_far.prefix.as_name(), so_far.left());
     let erasure = so_far.with(erased, more);
     let (from, command) = (request.from, request.interest.name);
     let Some(done) = forwarder.ask_next_to_erase(from, command, 0, erasure, out) else { return Ok(Reply::Later) };

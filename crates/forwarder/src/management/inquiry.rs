@@ -22,8 +22,8 @@ pub enum Question {
     Figures,
     /// What it has stored under a prefix.
     Stored(Name),
-    /// To erase what it has stored under a prefix, so many at most.
-    Erase(Name, usize),
+    /// To erase what it has stored under a prefix, so many at most, for the client at a face.
+    Erase(Name, usize, FaceId),
 }
 
 /// What it says.
@@ -129,7 +129,7 @@ impl Forwarder {
             return Some(so_far);
         }
         // With nothing left to erase, it still says whether there is more.
-        let question = Question::Erase(so_far.prefix.clone(), so_far.left());
+        let question = Question::Erase(so_far.prefix.clone(), so_far.left(), from);
         let goal = Goal::Erase { shard: next, so_far };
         let ticket = self.management.inquiries.add(Inquiry { from, name: command.to_name(), goal });
         out.requests.push(HostRequest::Ask { ticket, shard: next, question });
@@ -161,8 +161,8 @@ impl Forwarder {
                 Report::Figures(Box::new(self.stats()), faces, self.figures_by_prefix(usize::MAX))
             }
             Question::Stored(prefix) => Report::Stored(self.stored_under(now, prefix.as_name())),
-            Question::Erase(prefix, most) => {
-                let (erased, more) = self.content_store.erase(now, prefix.as_name(), most);
+            Question::Erase(prefix, most, client) => {
+                let (erased, more) = self.content_store.erase(now, client, prefix.as_name(), most);
                 Report::Erased(erased, more)
             }
         }

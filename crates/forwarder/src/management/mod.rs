@@ -55,6 +55,8 @@ pub(crate) struct Management {
     inquiries: Inquiries,
     /// FaceUris of the host's listeners.
     pub(crate) channels: Vec<String>,
+    /// The host's configuration file.
+    pub(crate) configuration: Option<String>,
 }
 
 impl Management {
@@ -67,6 +69,7 @@ impl Management {
             pending_faces: PendingFaces::default(),
             inquiries: Inquiries::default(),
             channels: Vec::new(),
+            configuration: None,
         }
     }
 }

@@ -29,6 +29,7 @@ pub(super) fn general(forwarder: &Forwarder, now: Time, _: NameRef<'_>, content:
         out_nacks: stats.packets.out_nacks,
         satisfied_interests: stats.satisfied,
         unsatisfied_interests: stats.unsatisfied,
+        configuration: forwarder.management.configuration.clone(),
     });
     Ok(())
 }

@@ -248,7 +248,7 @@ impl Strategy for Hobhis {
     fn on_data(&mut self, now: Time, from: FaceId, entry: &PitEntry) -> Feedback {
         let asked = entry.out_records.iter().find(|out| out.face == from && !out.held);
         let mut rate = None;
-        for record in entry.in_records.iter().filter(|record| record.expires > now) {
+        for record in entry.in_records.iter().filter(|record| !record.expires.has_passed(now)) {
             let Some(shaper) = self.links.get_mut(&record.face) else { continue };
             shaper.on_data(now, asked.map(|out| now.since(out.sent)));
             let share = shaper.share(self.rate, self.target, now);

@@ -196,7 +196,10 @@ impl Decision<'_> {
             return false;
         }
         // Somebody else than this next hop waits for the Data.
-        self.entry.in_records.iter().any(|record| (record.face != face || is_ad_hoc) && record.expires > self.now)
+        self.entry
+            .in_records
+            .iter()
+            .any(|record| (record.face != face || is_ad_hoc) && !record.expires.has_passed(self.now))
     }
 
     /// What was sent to this face for this Interest.
@@ -211,7 +214,7 @@ impl Decision<'_> {
 
     /// Whether nobody has been asked for this, or has had time enough to answer.
     pub fn is_new(&self) -> bool {
-        self.entry.out_records.iter().all(|out| out.expires <= self.now)
+        self.entry.out_records.iter().all(|out| out.expires.has_passed(self.now))
     }
 
     /// Whether this next hop is an application, and not a link.
@@ -222,7 +225,10 @@ impl Decision<'_> {
     /// Whether somebody who was asked may still answer.
     pub fn is_waiting(&self) -> bool {
         let is_there = |face| face == FaceId::CONTENT_STORE || self.faces.get(face).is_some();
-        self.entry.out_records.iter().any(|out| out.nacked.is_none() && out.expires > self.now && is_there(out.face))
+        self.entry
+            .out_records
+            .iter()
+            .any(|out| out.nacked.is_none() && !out.expires.has_passed(self.now) && is_there(out.face))
     }
 
     /// Sends the Interest to this next hop; to no more than [`RECORDS_PER_ENTRY`].

@@ -19,7 +19,7 @@ impl Strategy for Multicast {
     fn on_interest(&mut self, decision: &mut Decision<'_>) {
         let waits = self.suppression.suppresses(decision);
         let now = decision.now();
-        let may_answer = |face| decision.tried(face).is_some_and(|out| out.expires > now);
+        let may_answer = |face| decision.tried(face).is_some_and(|out| !out.expires.has_passed(now));
         let hops = decision.next_hops().map(|hop| hop.face).filter(|face| !waits || !may_answer(*face));
         let hops: Vec<_> = hops.collect();
         if hops.is_empty() && !waits {

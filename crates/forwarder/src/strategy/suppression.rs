@@ -46,7 +46,7 @@ impl Suppression {
         let is_one = |face: &FaceId| decision.faces.get(*face).is_some_and(|face| face.config.is_point_to_point());
         let from = Some(decision.from).filter(is_one);
         let entry = &mut *decision.entry;
-        let elsewhere = entry.out_records.iter().filter(|out| out.expires > now && Some(out.face) != from);
+        let elsewhere = entry.out_records.iter().filter(|out| !out.expires.has_passed(now) && Some(out.face) != from);
         let last = elsewhere.map(|out| out.sent).max();
         let Some(last) = last else {
             entry.suppression = self.initial;

@@ -1,6 +1,7 @@
 //! What one fears of a forwarder, a file a fear. All of it runs without a socket and without a clock.
 
 mod ad_hoc_unheard;
+mod answers_at_the_deadline;
 mod arbitrary_bytes;
 mod batches;
 mod flooded_tables;

@@ -347,6 +347,46 @@ fn an_erasure_passes_all_siblings_of_a_deep_prefix() {
     assert_eq!(erase(&mut world, "/none").0, 0, "another prefix begins at its own beginning");
 }
 
+/// The fear: a client's erasure begins where another client's stopped, and says that all is gone.
+#[test]
+fn an_erasure_goes_on_where_another_client_stopped() {
+    const SIBLINGS: u32 = larder_forwarder::limits::NAMES_PASSED_TO_ERASE as u32 * 5 / 4;
+    const DEEP: &str = "/1/2/3/4/5/6/7/8/9/10/11/12";
+    let mut world = World::with("fifo", ByteSize::from_mib(100));
+    let [one, two, producer] = std::array::from_fn(|_| world.local());
+    world.route("/", producer, 0);
+    for i in 0..SIBLINGS {
+        let uri = format!("{DEEP}/{}/{i}", if i.is_multiple_of(512) { "a" } else { "b" });
+        world.interest(one, &uri, i);
+        world.sent(producer, data(&uri, b"", None));
+    }
+    let erase = |world: &mut World, from: FaceId| {
+        let done = world.command(from, "cs", "erase", &of_name(&format!("{DEEP}/a"))).body.unwrap();
+        (done.count.unwrap(), done.capacity)
+    };
+    // A first one enters the names that wait for the tree, and passes nothing that counts.
+    while !matches!(erase(&mut world, one), (_, None)) {}
+    let mut nonce = SIBLINGS;
+    let mut again = |world: &mut World| {
+        for i in (0..SIBLINGS).step_by(512) {
+            let uri = format!("{DEEP}/a/{i}");
+            nonce += 1;
+            world.interest(one, &uri, nonce);
+            world.sent(producer, data(&uri, b"", None));
+        }
+    };
+    again(&mut world);
+    let (first, more) = erase(&mut world, one);
+    assert!(first > 0 && more.is_some(), "{first}: it stopped on its way");
+    // What it has passed is stored once more; another client's erasure sees that.
+    again(&mut world);
+    while !matches!(erase(&mut world, two), (_, None)) {}
+    assert_eq!(stored(&mut world, two, &format!("{DEEP}/a")).len(), 0);
+    // The first client's goes on where it stopped, whatever others erased meanwhile.
+    again(&mut world);
+    assert_eq!(erase(&mut world, one).1, None, "it began anew");
+}
+
 #[test]
 fn the_content_store_is_configured_and_erased() {
     let mut world = World::new();

@@ -130,7 +130,7 @@ proptest! {
             };
             for sent in sent {
                 let waits = |of: &dyn Fn(&str) -> bool| {
-                    asked.iter().any(|((face, name), until)| *face == sent.face.0 && of(name) && *until > world.now)
+                    asked.iter().any(|((face, name), until)| *face == sent.face.0 && of(name) && !until.has_passed(world.now))
                 };
                 match &sent.packet {
                     Packet::Data { name, .. } => {

@@ -3,7 +3,8 @@
 use super::local_fields::with_local_fields;
 use super::world::{Packet, World, faces, interest, nack, name};
 use larder_forwarder::DropReason;
-use larder_packet::{LpHeader, NackReason, PitToken, encode_lp};
+use larder_packet::tlv::write_tlv;
+use larder_packet::{DigestSigner, Interest, LpHeader, LpPacket, NackReason, PitToken, Signer, encode_lp, types};
 
 #[test]
 fn a_name_without_a_route_is_refused_at_once_with_its_token() {
@@ -129,6 +130,54 @@ fn a_refusal_is_of_another_interest_than_was_sent() {
     assert_eq!(refusals(world.sent(application, nothing)), [(application, (1, Some(9)))]);
     assert_eq!(faces(&world.sent(one, limited("/a"))), [upstream]);
     assert_eq!(refusals(world.sent(two, limited("/a"))), [(two, (1, Some(9)))], "a duplicate");
+}
+
+/// An Interest for `/a` with this HopLimit in its place and ApplicationParameters, behind which
+/// stands an element of HopLimit's type: out of its place it is no HopLimit, but what was hashed.
+fn with_hop_limit_behind_parameters(hop_limit: Option<u8>, nonce: u32) -> Vec<u8> {
+    let mut hashed = Vec::new();
+    write_tlv(&mut hashed, types::APPLICATION_PARAMETERS, b"parameters");
+    write_tlv(&mut hashed, types::HOP_LIMIT, &[77]);
+    let mut components = name("/a").as_name().as_bytes().to_vec();
+    write_tlv(&mut components, types::PARAMETERS_SHA256_DIGEST.into(), &DigestSigner.sign(&[&hashed]).unwrap());
+    let mut value = Vec::new();
+    write_tlv(&mut value, types::NAME, &components);
+    write_tlv(&mut value, types::NONCE, &nonce.to_be_bytes());
+    if let Some(hops) = hop_limit {
+        write_tlv(&mut value, types::HOP_LIMIT, &[hops]);
+    }
+    value.extend_from_slice(&hashed);
+    let mut wire = Vec::new();
+    write_tlv(&mut wire, types::INTEREST, &value);
+    wire
+}
+
+/// The fear: an Interest that is written anew loses an element that the digest in its name covers.
+#[test]
+fn a_hop_limit_behind_the_parameters_is_dropped() {
+    let mut world = World::new();
+    let [one, two, first, second] = std::array::from_fn(|_| world.remote());
+    world.route("/a", first, 1);
+    world.route("/a", second, 2);
+    let mut send = |from, mut frame: Vec<u8>| {
+        let _ = world.forwarder.on_packet(world.now, from, &mut frame, &mut world.outbox);
+        let mut sent = Vec::new();
+        for send in world.outbox.drain().collect::<Vec<_>>() {
+            let mut wire = Vec::new();
+            send.write_stream(&frame[world.outbox.input()], &mut wire);
+            let packet = LpPacket::decode(&wire).unwrap().fragment.unwrap();
+            let interest = Interest::decode(packet).unwrap();
+            assert_eq!(interest.check_parameters_digest(), Ok(()), "to {}: {packet:02x?}", send.face);
+            sent.push((send.face, interest.hop_limit));
+        }
+        sent
+    };
+    let limited = |hops, nonce| with_hop_limit_behind_parameters(hops, nonce);
+    assert_eq!(send(one, limited(Some(9), 1)), [(first, Some(8))]);
+    assert_eq!(send(two, limited(None, 2)), []);
+    // The next upstream gets what the first one got, and each consumer what it sent.
+    assert_eq!(send(first, nack(&limited(Some(3), 1), NackReason::NoRoute)), [(second, Some(8))]);
+    assert_eq!(send(second, nack(&limited(Some(3), 1), NackReason::NoRoute)), [(one, Some(9)), (two, None)]);
 }
 
 /// The fears: each upstream that refuses takes a hop of what the next one may go; and an application is told that it asks itself.

@@ -139,7 +139,7 @@ impl Asker {
                 true => data.name.starts_with(name.as_name()),
                 false => data.name == name.as_name(),
             };
-            fits && pending.expires > now
+            fits && !pending.expires.has_passed(now)
         };
         assert!(
             self.pending.iter().any(waits),
@@ -153,7 +153,9 @@ impl Asker {
     fn on_nack(&mut self, now: Time, interest: &Interest<'_>) {
         let nonce = interest.nonce;
         let refused = |pending: &Pending| {
-            pending.asked.name.as_name() == interest.name && Some(pending.nonce) == nonce && pending.expires > now
+            pending.asked.name.as_name() == interest.name
+                && Some(pending.nonce) == nonce
+                && !pending.expires.has_passed(now)
         };
         assert!(
             self.pending.iter().any(refused),
@@ -170,7 +172,7 @@ impl App for Asker {
     }
 
     fn on_timer(&mut self, now: Time, sends: &mut Sends) {
-        self.pending.retain(|pending| pending.expires > now);
+        self.pending.retain(|pending| !pending.expires.has_passed(now));
         for _ in 0..=self.stream.below(4) {
             self.ask(now, sends);
         }

@@ -49,6 +49,19 @@ fn seeds() -> Range<u64> {
         .unwrap_or_else(|| panic!("LARDER_SEEDS={asked}: it reads FROM..TO, as 0..1000"))
 }
 
+/// Seeds that once failed, with what failed there.
+const FAILED_ONCE: [(u64, &str); 1] =
+    [(513, "a Content Store answers an Interest with an InterestLifetime of 0, at the instant at which it expires")];
+
+#[test]
+fn a_seed_that_once_failed_fails_again() {
+    for (seed, why) in FAILED_ONCE {
+        println!("world {seed}: {why}");
+        let _replay = Replay(seed);
+        invariants::run(seed);
+    }
+}
+
 #[test]
 fn no_world_breaks_what_holds_of_every_network() {
     let mut seen = invariants::Seen::default();

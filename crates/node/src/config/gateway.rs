@@ -60,32 +60,33 @@ impl GatewayTable {
     }
 }
 
-/// What the tables mean together with others.
-pub(super) fn check(config: &Config) -> Result<(), String> {
+/// Settings of these tables that exclude others, or mean nothing without them.
+pub(super) fn contradictions(config: &Config) -> Vec<String> {
+    let mut problems = Vec::new();
     let tables = [
         ("[http.upstream]", config.http.upstream.as_ref().map(|table| ("ndn", &table.ndn))),
         ("[ndn.gateway]", config.ndn.gateway.as_ref().map(|table| ("prefix", &table.prefix))),
     ];
     for (table, found) in tables {
         let Some((key, name)) = found else { continue };
-        if config.ndn.unix.is_none() {
-            return Err(format!(
+        if !config.ndn.enabled {
+            problems.push(format!("{table}: it needs this node's forwarder, and [ndn] enabled is false"));
+        } else if config.ndn.unix.is_none() {
+            problems.push(format!(
                 "{table}: it reaches this node's forwarder by [ndn] unix, which is off: leave that out, or set a path"
             ));
         }
         if name.as_bytes().is_empty() || name.as_bytes().len() > LONGEST_PREFIX {
-            return Err(format!("{table} {key}: expected a name of 1 to {LONGEST_PREFIX} bytes, such as \"/far\""));
+            problems.push(format!("{table} {key}: expected a name of 1 to {LONGEST_PREFIX} bytes, such as \"/far\""));
         }
     }
     if config.http.upstream.is_some() && config.http.origin != Origin::Generated {
-        return Err("[http.upstream]: [http] origin names another way to the same: keep one".to_owned());
+        problems.push("[http.upstream]: [http] origin names another way to the same: keep one".to_owned());
     }
-    match &config.ndn.gateway {
-        Some(gateway) if gateway.memory < LEAST_MEMORY => {
-            Err(format!("[ndn.gateway] memory: expected {LEAST_MEMORY} or more, the room of two large bodies"))
-        }
-        _ => Ok(()),
+    if config.ndn.gateway.as_ref().is_some_and(|gateway| gateway.memory < LEAST_MEMORY) {
+        problems.push(format!("[ndn.gateway] memory: expected {LEAST_MEMORY} or more, the room of two large bodies"));
     }
+    problems
 }
 
 /// Bytes of a prefix: every name under it has to carry it.

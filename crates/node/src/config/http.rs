@@ -17,6 +17,8 @@ use std::time::Duration;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpTable {
+    /// Whether this node serves HTTP.
+    pub enabled: bool,
     /// Where clients connect; `None` where the HTTP side is off.
     #[serde(deserialize_with = "address")]
     pub listen: Option<SocketAddr>,
@@ -141,6 +143,7 @@ pub enum Origin {
 impl Default for HttpTable {
     fn default() -> Self {
         HttpTable {
+            enabled: true,
             listen: Some(loopback(8080)),
             tls: None,
             origin: Origin::Generated,

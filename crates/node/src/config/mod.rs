@@ -2,6 +2,7 @@
 //!
 //! One file a table; the defaults stand in code beside each, and the embedded file states them again key by key, which a test compares.
 
+mod document;
 mod gateway;
 mod http;
 mod ndn;
@@ -17,7 +18,7 @@ use larder_units::Streams;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use values::{address, loopback, parsed};
 
 /// The embedded default configuration; the documentation of every key.
@@ -39,6 +40,9 @@ pub struct Config {
     /// Logs.
     #[serde(default)]
     pub log: LogConfig,
+    /// The file that it was read from.
+    #[serde(skip)]
+    pub source: Option<PathBuf>,
 }
 
 /// `[admin]`
@@ -90,11 +94,14 @@ impl Config {
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// One line: the file, the line, what is wrong and what was expected.
+    /// One line for each mistake: the file, the line, what is wrong and what was expected.
     pub fn read(path: &Path) -> Result<Config, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| ConfigError(format!("cannot read {}: {}", path.display(), system_message(&error))))?;
-        Config::parse(&text, &path.display().to_string())
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            ConfigError(vec![format!("cannot read {}: {}", path.display(), system_message(&error))])
+        })?;
+        let mut config = Config::parse(&text, &path.display().to_string())?;
+        config.source = Some(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        Ok(config)
     }
 
     /// Reads a configuration; `source` stands before the line number in errors.
@@ -102,25 +109,37 @@ impl Config {
     /// # Errors
     /// As [`Config::read`].
     pub fn parse(text: &str, source: &str) -> Result<Config, ConfigError> {
-        let config: Config = toml::from_str(text).map_err(|error| ConfigError(explain(&error, text, source)))?;
-        gateway::check(&config)
-            .and_then(|()| ndn::check_routes(&config.ndn.routes))
-            .map_err(|error| ConfigError(format!("{source}: {error}")))?;
-        // What a spec's arguments mean together shows only where they meet a capacity.
-        let disks = [("[ndn.disk] policy", &config.ndn.disk), ("[http.disk] policy", &config.http.disk)];
+        let (config, mut problems) = document::read(text, source);
+        if let Some(config) = &config {
+            problems.extend(config.contradictions().into_iter().map(|problem| format!("{source}: {problem}")));
+        }
+        match config {
+            Some(config) if problems.is_empty() => Ok(config),
+            _ => Err(ConfigError(problems)),
+        }
+    }
+
+    /// Settings that exclude each other, or mean nothing together.
+    fn contradictions(&self) -> Vec<String> {
+        let mut problems = gateway::contradictions(self);
+        problems.extend(ndn::check_routes(&self.ndn.routes).err());
+        if !self.ndn.enabled && !self.http.enabled {
+            problems.push("[ndn] enabled and [http] enabled are both false: keep one of them".to_owned());
+        }
+        // The parameters of a policy are checked where they meet a capacity.
+        let disks = [("[ndn.disk] policy", &self.ndn.disk), ("[http.disk] policy", &self.http.disk)];
         let disks =
             disks.iter().filter_map(|(place, disk)| disk.as_ref().map(|disk| (*place, &disk.policy, disk.capacity)));
-        for (place, policy, capacity) in [
-            ("[ndn] policy", &config.ndn.policy, config.ndn.content_store),
-            ("[http] policy", &config.http.policy, config.http.cache),
-        ]
-        .into_iter()
-        .chain(disks)
-        {
-            Engine::new(policy, capacity, &Streams::new(0))
-                .map_err(|error| ConfigError(format!("{source}: {place}: {error}")))?;
+        let memory = [
+            ("[ndn] policy", &self.ndn.policy, self.ndn.content_store),
+            ("[http] policy", &self.http.policy, self.http.cache),
+        ];
+        for (place, policy, capacity) in memory.into_iter().chain(disks) {
+            if let Err(error) = Engine::new(policy, capacity, &Streams::new(0)) {
+                problems.push(format!("{place}: {error}"));
+            }
         }
-        Ok(config)
+        problems
     }
 }
 
@@ -132,40 +151,29 @@ impl Default for Config {
             http: HttpTable::default(),
             admin: AdminConfig::default(),
             log: LogConfig::default(),
+            source: None,
         }
     }
 }
 
-/// A configuration that cannot be read, in one line.
+/// A configuration that cannot be used: one line for each mistake.
 #[derive(Debug)]
-pub struct ConfigError(String);
+pub struct ConfigError(Vec<String>);
+
+impl ConfigError {
+    /// The mistakes, in the order of the file.
+    pub fn problems(&self) -> &[String] {
+        &self.0
+    }
+}
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.0.join("\n"))
     }
 }
 
 impl std::error::Error for ConfigError {}
-
-/// One line out of a TOML error: place, message, and for an unknown key the nearest known one.
-fn explain(error: &toml::de::Error, text: &str, source: &str) -> String {
-    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-    let place = line.map_or(source.to_owned(), |line| format!("{source}:{line}"));
-    let mut message = error.message().lines().collect::<Vec<_>>().join(" ");
-    if let Some(said) = ["usize", "u64", "u32", "u16", "u8"].iter().find_map(|name| message.strip_suffix(name)) {
-        message = format!("{said}a whole number, 0 or more");
-    }
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let suggestion = match quoted.next() {
-        Some(unknown) if message.starts_with("unknown field") || message.starts_with("unknown variant") => quoted
-            .max_by(|a, b| strsim::jaro(a, unknown).total_cmp(&strsim::jaro(b, unknown)))
-            .filter(|best| strsim::jaro(best, unknown) > 0.7)
-            .map_or(String::new(), |best| format!("; did you mean `{best}`?")),
-        _ => String::new(),
-    };
-    format!("{place}: {message}{suggestion}")
-}
 
 /// `""` for none. A word that cannot be guessed.
 fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
@@ -195,6 +203,7 @@ mod tests {
         let file = Config::parse(DEFAULT, "default").unwrap_or_else(|error| panic!("{error}"));
         let code = Config::default();
         assert_eq!(file.ndn.unix, code.ndn.unix);
+        assert_eq!((file.ndn.enabled, file.http.enabled), (code.ndn.enabled, code.http.enabled));
         assert_eq!((file.ndn.tcp, file.ndn.udp, file.ndn.websocket), (code.ndn.tcp, code.ndn.udp, code.ndn.websocket));
         assert_eq!((file.ndn.udp_mtu, file.ndn.content_store), (code.ndn.udp_mtu, code.ndn.content_store));
         assert_eq!(file.ndn.policy.to_string(), code.ndn.policy.to_string());
@@ -250,9 +259,15 @@ mod tests {
             ("[http]\norigin = \"http://u:p@a\"", &["larder.toml:2", "http://HOST:PORT"]),
             ("[[http.origins]]\nservers = []", &["larder.toml:2", "servers", "1 to 64"]),
             ("[[http.origins]]\nservers = [\"ftp://a\"]", &["larder.toml:2", "ftp://a", "http://HOST:PORT"]),
-            ("[[http.origins]]\nhost = \"a/b\"\nservers = []", &["larder.toml:2", "a/b", "img.example.com"]),
-            ("[[http.origins]]\npath = \"b\"\nservers = []", &["larder.toml:2", "starts with /"]),
-            ("[[http.origins]]\ncheck_every = \"1ms\"\nservers = []", &["larder.toml:2", "1ms", "at least 1s"]),
+            (
+                "[[http.origins]]\nhost = \"a/b\"\nservers = [\"http://a\"]",
+                &["larder.toml:2", "a/b", "img.example.com"],
+            ),
+            ("[[http.origins]]\npath = \"b\"\nservers = [\"http://a\"]", &["larder.toml:2", "starts with /"]),
+            (
+                "[[http.origins]]\ncheck_every = \"1ms\"\nservers = [\"http://a\"]",
+                &["larder.toml:2", "1ms", "at least 1s"],
+            ),
             ("[ndn]\npolicy = \"filter(window=9999,table=1024)+lru\"", &["larder.toml", "[ndn] policy", "table=1024"]),
             (
                 "[http]\npolicy = \"lookahead+lru\"",

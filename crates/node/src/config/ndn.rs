@@ -2,7 +2,7 @@
 
 use super::gateway::GatewayTable;
 use super::http::DiskTable;
-use super::values::{address, everywhere, from_text, known_spec, parsed};
+use super::values::{address, from_text, known_spec, loopback, parsed};
 use crate::limits::PARTIAL_INPUT_LEAST_BYTES;
 use crate::ndn::websocket::{Origins, check_listed};
 use crate::system_message::system_message;
@@ -24,6 +24,8 @@ use std::time::Duration;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NdnConfig {
+    /// Whether this node forwards NDN packets.
+    pub enabled: bool,
     /// The Unix socket; `None` where it is off.
     #[serde(deserialize_with = "unix_setting")]
     pub unix: Option<UnixSetting>,
@@ -320,11 +322,12 @@ pub struct StrategyConfig {
 impl Default for NdnConfig {
     fn default() -> Self {
         NdnConfig {
+            enabled: true,
             unix: Some(UnixSetting::Default),
-            tcp: Some(everywhere(6363)),
-            udp: Some(everywhere(6363)),
+            tcp: Some(loopback(6363)),
+            udp: Some(loopback(6363)),
             udp_mtu: None,
-            websocket: Some(everywhere(9696)),
+            websocket: Some(loopback(9696)),
             websocket_origins: Vec::new(),
             partial_input: ByteSize::from_mib(64),
             partial_timeout: Duration::from_secs(30),

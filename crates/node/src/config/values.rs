@@ -32,10 +32,6 @@ pub(super) fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     })
 }
 
-pub(super) fn everywhere(port: u16) -> SocketAddr {
-    (std::net::Ipv6Addr::UNSPECIFIED, port).into()
-}
-
 pub(super) fn loopback(port: u16) -> SocketAddr {
     (std::net::Ipv4Addr::LOCALHOST, port).into()
 }

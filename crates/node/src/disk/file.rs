@@ -1,11 +1,12 @@
 //! One file as a log's storage.
 
 use larder_disk::Storage;
+use larder_units::ByteSize;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Of a new log: its superblock.
@@ -25,7 +26,7 @@ impl DiskFile {
                 "it holds something else, which begins with zeros; name a new file, or remove this one",
             )),
             Ok(()) => Ok(DiskFile(file)),
-            Err(TryLockError::WouldBlock) => Err(io::Error::other("another process uses it")),
+            Err(TryLockError::WouldBlock) => Err(in_use()),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
@@ -44,6 +45,31 @@ impl DiskFile {
     pub(super) fn empty(&self) -> io::Result<()> {
         self.0.set_len(0)?;
         self.0.sync_all()
+    }
+}
+
+fn in_use() -> io::Error {
+    io::Error::new(io::ErrorKind::WouldBlock, "another process uses it")
+}
+
+/// Whether a log of so many bytes can be at `path`. Nothing is left of the trial.
+pub(super) fn check(path: &Path, bytes: u64) -> io::Result<()> {
+    let is_there = path.exists();
+    let opened = DiskFile::open(path);
+    if !is_there && opened.is_ok() {
+        std::fs::remove_file(path)?;
+    }
+    let file = opened?;
+    let taken = file.0.metadata()?.blocks() * 512;
+    let system = rustix::fs::fstatvfs(&file.0)?;
+    let free = system.f_bavail * system.f_frsize;
+    match bytes.saturating_sub(taken) > free {
+        true => Err(io::Error::other(format!(
+            "its file system has {} free for {}; set a smaller capacity, or name a file elsewhere",
+            ByteSize::from_bytes(free),
+            ByteSize::from_bytes(bytes)
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -41,6 +41,20 @@ pub struct DiskConfig {
     pub queue: ByteSize,
 }
 
+/// Looks at a tier's file without changing it.
+///
+/// # Errors
+/// One line: what is wrong with the path or the capacity. A file that another process has locked is none where `may_be_in_use`.
+pub(crate) fn check(setting: &str, config: &DiskConfig, may_be_in_use: bool) -> Result<(), String> {
+    let geometry = Geometry::of(config.capacity).map_err(|error| format!("{setting} capacity: {error}"))?;
+    match file::check(&config.path, geometry.file_bytes()) {
+        Err(error) if may_be_in_use && error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
+        checked => {
+            checked.map_err(|error| format!("{setting} path: {}: {}", config.path.display(), system_message(&error)))
+        }
+    }
+}
+
 /// A log in a file, with its threads. Clones are the same one.
 pub struct Disk<M>(Arc<Shared<M>>);
 

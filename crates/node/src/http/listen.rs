@@ -8,6 +8,7 @@ use super::limits;
 use super::patience::{Crowd, Patient};
 use super::plain::PlainHits;
 use super::tls::{self, Identity};
+use crate::system_message::system_message;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::Service;
@@ -27,22 +28,29 @@ use tokio_rustls::TlsAcceptor;
 
 /// Listens on `address`; `setting` names it in the error.
 pub(super) fn bind(setting: &str, address: SocketAddr) -> Result<std::net::TcpListener, String> {
-    let listen = || -> io::Result<std::net::TcpListener> {
-        let domain = socket2::Domain::for_address(address);
-        let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-        // A restart need not wait for connections of the run before to time out.
-        socket.set_reuse_address(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(4096)?;
-        socket.set_nonblocking(true)?;
-        Ok(socket.into())
-    };
-    listen().map_err(|error| match error.kind() {
+    try_bind(address).map_err(|error| cannot_bind(setting, address, &error))
+}
+
+/// Listens on `address`.
+pub(crate) fn try_bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let domain = socket2::Domain::for_address(address);
+    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+    // A restart need not wait for connections of the run before to time out.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(4096)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// The line for an address that cannot be bound.
+pub(crate) fn cannot_bind(setting: &str, address: SocketAddr, error: &io::Error) -> String {
+    match error.kind() {
         io::ErrorKind::AddrInUse => {
             format!("{setting}: {address} is in use; stop the other program or set another port")
         }
-        _ => format!("{setting}: cannot listen on {address}: {error}"),
-    })
+        _ => format!("{setting}: cannot listen on {address}: {}", system_message(error)),
+    }
 }
 
 /// Where clients come in.

@@ -38,7 +38,7 @@ mod framing;
 mod http2;
 mod interim;
 pub mod limits;
-mod listen;
+pub(crate) mod listen;
 mod max_forwards;
 mod named;
 mod origin;
@@ -67,6 +67,7 @@ pub(crate) use connections::Server;
 pub(crate) use trust::Trust;
 
 use crate::disk::DiskConfig;
+use crate::preflight::Preflight;
 use larder_policy::{Spec, SpecError};
 use larder_units::{ByteSize, Streams};
 use std::net::SocketAddr;
@@ -81,8 +82,8 @@ use upstream::Origins;
 /// How to serve HTTP.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
-    /// Where clients connect; port 0 takes a free one.
-    pub listen: SocketAddr,
+    /// Where clients connect by HTTP; port 0 takes a free one. `None` where they connect by TLS only.
+    pub listen: Option<SocketAddr>,
     /// Where they connect by TLS, if anywhere.
     pub tls: Option<TlsConfig>,
     /// Where responses come from that none of `origins` is for.
@@ -135,7 +136,7 @@ pub struct OriginGroup {
 
 /// The running HTTP side.
 pub struct Http {
-    local: SocketAddr,
+    local: Option<SocketAddr>,
     local_tls: Option<SocketAddr>,
     /// One of each thread.
     stops: Vec<oneshot::Sender<()>>,
@@ -151,22 +152,43 @@ pub struct HttpReload {
     identity: Option<rustls::ServerConfig>,
 }
 
-/// The way to the origins of a cache that listens there; what is as it was in `before` is taken over.
-fn origins(config: &HttpConfig, local: SocketAddr, before: Option<&Origins>) -> Result<Origins, String> {
+/// The way to the origins of a cache that listens at `local`; what is as it was in `before` is taken over.
+fn origins(config: &HttpConfig, local: Option<SocketAddr>, before: Option<&Origins>) -> Result<Origins, String> {
+    match own_origins(config, local).into_iter().next() {
+        Some(problem) => Err(problem),
+        None => Origins::new(config, before),
+    }
+}
+
+/// One line for each origin that is a listener of this cache itself.
+fn own_origins(config: &HttpConfig, local: Option<SocketAddr>) -> Vec<String> {
     let fallback = match &config.upstream {
         Upstream::Generated | Upstream::Named(_) => None,
         Upstream::Http(origin) => Some(("[http] origin", origin)),
     };
     let servers = config.origins.iter().flat_map(|origin| &origin.servers);
     let servers = servers.map(|server| ("[[http.origins]] servers", server));
-    let doors =
-        || [Some(("[http]", local)), config.tls.as_ref().map(|tls| ("[http.tls]", tls.listen))].into_iter().flatten();
-    for (setting, origin) in servers.chain(fallback) {
-        if let Some((door, _)) = doors().find(|(_, door)| round_trip::leads_to(origin, *door)) {
-            return Err(format!("{setting}: {origin} is {door} listen itself; set it to the server behind this cache"));
-        }
+    let tls = config.tls.as_ref().map(|tls| ("[http.tls]", tls.listen));
+    let doors: Vec<_> = local.map(|local| ("[http]", local)).into_iter().chain(tls).collect();
+    let own = |(setting, origin): (&str, &::http::Uri)| {
+        let (door, _) = doors.iter().find(|(_, door)| round_trip::leads_to(origin, *door))?;
+        Some(format!("{setting}: {origin} is {door} listen itself; set it to the server behind this cache"))
+    };
+    servers.chain(fallback).filter_map(own).collect()
+}
+
+/// Tries what [`Http::start`] does with listeners, certificates and origins.
+pub(crate) fn check(config: &HttpConfig, preflight: &mut Preflight) {
+    let tls = config.tls.as_ref().map(|tls| ("[http.tls] listen", tls.listen));
+    for (setting, address) in config.listen.map(|listen| ("[http] listen", listen)).into_iter().chain(tls) {
+        preflight.listen(setting, address);
     }
-    Origins::new(config, before)
+    preflight.add(config.tls.as_ref().and_then(|tls| tls::read(tls).err()));
+    let own = own_origins(config, config.listen);
+    if own.is_empty() {
+        preflight.add(Origins::new(config, None).err());
+    }
+    own.into_iter().for_each(|problem| preflight.add(Some(problem)));
 }
 
 impl Http {
@@ -175,13 +197,12 @@ impl Http {
     /// # Errors
     /// One line that names the setting and what is wrong with it.
     pub fn start(config: &HttpConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Http, String> {
-        let listener = listen::bind("[http] listen", config.listen)?;
-        let local = listener.local_addr().map_err(|error| format!("[http] listen: {error}"))?;
-        let origins = origins(config, local, None)?;
+        let listener = config.listen.map(|address| bind_at("[http] listen", address)).transpose()?;
+        let origins = origins(config, listener.as_ref().map(|(_, local)| *local), None)?;
         let [seed] = crate::entropy::words();
         let streams = Streams::new(seed);
         let disk = config.disk.as_ref().map(|config| disk::start(config, &streams)).transpose()?;
-        let started = Http::serve(config, (listener, local), origins, disk.clone(), &streams, on_end);
+        let started = Http::serve(config, listener, origins, disk.clone(), &streams, on_end);
         if let (Err(_), Some(disk)) = (&started, disk) {
             disk.stop();
         }
@@ -190,7 +211,7 @@ impl Http {
 
     fn serve(
         config: &HttpConfig,
-        (listener, local): (std::net::TcpListener, SocketAddr),
+        listener: Option<(std::net::TcpListener, SocketAddr)>,
         origins: Origins,
         disk: Option<disk::HttpDisk>,
         streams: &Streams,
@@ -220,16 +241,19 @@ impl Http {
         }
         let proxy = Arc::new(proxy::Proxy::new(cache, origins, disk));
         let plain = |scheme| Some(plain::PlainHits::new(&proxy, scheme));
-        let mut doors = vec![listen::Door { listener, identity: None, plain: plain("http") }];
-        let (mut local_tls, mut tls_identity) = (None, None);
+        let (mut doors, mut local, mut local_tls, mut tls_identity) = (Vec::new(), None, None, None);
+        if let Some((listener, address)) = listener {
+            local = Some(address);
+            doors.push(listen::Door { listener, identity: None, plain: plain("http") });
+        }
         if let Some(tls) = &config.tls {
             let identity = Some(Arc::new(Identity::read(tls)?));
-            let listener = listen::bind("[http.tls] listen", tls.listen)?;
-            local_tls = Some(listener.local_addr().map_err(|error| format!("[http.tls] listen: {error}"))?);
+            let (listener, address) = bind_at("[http.tls] listen", tls.listen)?;
+            local_tls = Some(address);
             doors.push(listen::Door { listener, identity: identity.clone(), plain: plain("https") });
             tls_identity = identity;
         }
-        let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local));
+        let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local.or(local_tls)));
         let bounds = listen::Bounds::new(limits::CONNECTIONS, limits::HEADER_READ).with_crowd(proxy.crowd());
         let on_end = Arc::new(Mutex::new(Some(on_end)));
         let (mut stops, mut running) = (Vec::new(), Vec::new());
@@ -252,8 +276,8 @@ impl Http {
         Ok(Http { local, local_tls, stops, threads: running, source, proxy, tls_identity })
     }
 
-    /// Where it listens.
-    pub fn local_addr(&self) -> SocketAddr {
+    /// Where it listens without TLS.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
         self.local
     }
 
@@ -307,6 +331,13 @@ impl Http {
             disk.stop();
         }
     }
+}
+
+/// Listens on `address`; returns the address that it got.
+fn bind_at(setting: &str, address: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), String> {
+    let listener = listen::bind(setting, address)?;
+    let local = listener.local_addr().map_err(|error| format!("{setting}: {error}"))?;
+    Ok((listener, local))
 }
 
 /// How many to start.

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 pub(super) struct CacheSource {
     proxy: Arc<Proxy>,
-    listen: SocketAddr,
+    listen: Option<SocketAddr>,
     origin: String,
 }
 
 impl CacheSource {
-    pub(super) fn new(proxy: Arc<Proxy>, config: &HttpConfig, listen: SocketAddr) -> CacheSource {
+    pub(super) fn new(proxy: Arc<Proxy>, config: &HttpConfig, listen: Option<SocketAddr>) -> CacheSource {
         let origin = match &config.upstream {
             Upstream::Generated => "generated".to_owned(),
             Upstream::Http(uri) => uri.to_string(),
@@ -48,7 +48,7 @@ impl StatusSource for CacheSource {
                 figures.insert(format!("{policy}.{}", gauge.name), json!(gauge.value));
             }
             json!({
-                "listen": self.listen.to_string(),
+                "listen": self.listen.map_or(String::new(), |listen| listen.to_string()),
                 "origin": self.origin,
                 "servers": servers,
                 "policy": { "spec": engine.spec().to_string(), "figures": figures },

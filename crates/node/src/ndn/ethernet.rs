@@ -73,6 +73,20 @@ impl EthernetPeer {
     }
 }
 
+/// Opens the interfaces of the configuration.
+fn open_all(config: &NdnConfig) -> Result<Vec<(String, PacketSocket)>, String> {
+    let open = |interface: &str| PacketSocket::open(interface, ETHER_TYPE, GROUP);
+    interfaces::for_each("ethernet", &config.ethernet, open)
+}
+
+/// Opens the interfaces and closes them again.
+///
+/// # Errors
+/// One line that names the interface.
+pub(super) fn check(config: &NdnConfig) -> Result<(), String> {
+    open_all(config).map(drop)
+}
+
 /// The port that a token is of.
 pub(super) fn port_of(Token(token): Token) -> Option<usize> {
     (FIRST_TOKEN..FIRST_TOKEN + MOST_PORTS).contains(&token).then(|| token - FIRST_TOKEN)
@@ -81,9 +95,8 @@ pub(super) fn port_of(Token(token): Token) -> Option<usize> {
 impl EventLoop {
     /// Opens the interfaces of the configuration; returns what was opened, as FaceUris.
     pub(super) fn open_ethernet(&mut self, config: &NdnConfig) -> Result<Vec<String>, String> {
-        let open = |interface: &str| PacketSocket::open(interface, ETHER_TYPE, GROUP);
         let mut opened = Vec::new();
-        for (interface, socket) in interfaces::for_each("ethernet", &config.ethernet, open)? {
+        for (interface, socket) in open_all(config)? {
             let port = self.ethernet.len();
             if port >= MOST_PORTS {
                 return Err(format!("[ndn] ethernet: more than {MOST_PORTS} interfaces: name fewer"));

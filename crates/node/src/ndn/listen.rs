@@ -2,8 +2,10 @@
 
 use super::datagram::{UdpListener, canonical};
 use super::event_loop::{EventLoop, TCP, UDP, UNIX, WEBSOCKET};
+use super::{ethernet, multicast, reload};
 use crate::client::{default_socket_paths, is_safe};
 use crate::config::NdnConfig;
+use crate::preflight::Preflight;
 use crate::system_message::system_message;
 use mio::Interest;
 use mio::net::{TcpListener, UnixListener, UnixStream};
@@ -63,6 +65,31 @@ impl EventLoop {
         }
         self.forwarder.set_channels(channels);
         Ok((listening, self.unix.as_ref().map(|(_, path)| path.clone())))
+    }
+}
+
+/// Tries what a start does with listeners, interfaces, certificates and routes.
+pub(crate) fn check(config: &NdnConfig, preflight: &mut Preflight) {
+    preflight.add(config.rules().err());
+    preflight.add(config.verification().err());
+    for (key, address) in [("tcp", config.tcp), ("websocket", config.websocket)] {
+        let Some(address) = address else { continue };
+        preflight.hold(try_tcp(address), |error| occupied(key, address, error));
+    }
+    if let Some(address) = config.udp {
+        preflight.hold(with_ipv4_fallback(address, UdpListener::bind), |error| occupied("udp", address, error));
+    }
+    preflight.add(multicast::check(config).err());
+    preflight.add(ethernet::check(config).err());
+    let targets = config.routes.iter().filter(|_| config.udp.is_none()).map(|route| &route.to);
+    targets.for_each(|target| preflight.add(reload::udp_is_off(target)));
+    // The path of a running node's socket is its own.
+    if let Some(setting) = config.unix.as_ref().filter(|_| !preflight.is_running()) {
+        match unix(setting.path()) {
+            // Nothing is left of the trial.
+            Ok((_, path)) => drop(std::fs::remove_file(path)),
+            Err(problem) => preflight.add(Some(problem)),
+        }
     }
 }
 
@@ -140,6 +167,10 @@ const EAFNOSUPPORT: i32 = 97;
 
 /// Binds a TCP listener for the setting `[ndn] <key>`; an IPv6 wildcard takes IPv4 too.
 pub(super) fn tcp(key: &str, address: SocketAddr) -> Result<TcpListener, String> {
+    try_tcp(address).map_err(|error| occupied(key, address, &error))
+}
+
+fn try_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     let bind = |address: SocketAddr| -> io::Result<TcpListener> {
         let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
         if address.is_ipv6() {
@@ -151,7 +182,7 @@ pub(super) fn tcp(key: &str, address: SocketAddr) -> Result<TcpListener, String>
         socket.set_nonblocking(true)?;
         Ok(TcpListener::from_std(socket.into()))
     };
-    with_ipv4_fallback(address, bind).map_err(|error| occupied(key, address, &error))
+    with_ipv4_fallback(address, bind)
 }
 
 /// The FaceUri of an address: `tcp4://127.0.0.1:6363`, `udp6://[::1]:6363`. An IPv4 address in its mapped form is what it is.

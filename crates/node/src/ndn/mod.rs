@@ -46,13 +46,15 @@ use larder_forwarder::{
     Change, FaceId, FaceStats, PrefixFigures, Question, Recalled, Report, Stats, add_face_counters,
 };
 use larder_policy::{Gauge, JobDone};
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use stream::Socket;
 
+pub(crate) use listen::check;
 pub use reload::Reload;
 
 /// What the NDN side is doing now.
@@ -178,6 +180,8 @@ pub struct Ndn {
     pub handle: Handle,
     /// What was bound, for people: `unix:///run/nfd/nfd.sock`, `tcp://[::]:6363`.
     pub listening: Vec<String>,
+    /// Whether machines other than this one reach a listener of it.
+    pub is_open: bool,
     /// The socket for applications on this machine.
     pub unix: Option<PathBuf>,
     threads: Vec<JoinHandle<()>>,
@@ -185,19 +189,25 @@ pub struct Ndn {
 
 impl Ndn {
     /// Binds every listener, connects every route, and starts the threads; the first that ends calls `ended`.
+    /// `source` is the configuration's file.
     ///
     /// # Errors
     /// One line that names the setting, what is wrong and what to do.
-    pub fn start(config: &NdnConfig, ended: impl FnOnce() + Send + 'static) -> Result<Ndn, String> {
+    pub fn start(
+        config: &NdnConfig,
+        source: Option<&Path>,
+        ended: impl FnOnce() + Send + 'static,
+    ) -> Result<Ndn, String> {
         let (ports, seats) = crossing::seats(config.shards(), config.partial_input.bytes() as usize)
             .map_err(|error| format!("[ndn]: {error}"))?;
         let disk = config.disk.as_ref().map(|table| disk::start(&table.behind(config.content_store))).transpose()?;
         let handle = Handle { ports, disk };
-        Ndn::start_loops(config, handle.clone(), seats, ended).inspect_err(|_| handle.stop_disk())
+        Ndn::start_loops(config, source, handle.clone(), seats, ended).inspect_err(|_| handle.stop_disk())
     }
 
     fn start_loops(
         config: &NdnConfig,
+        source: Option<&Path>,
         handle: Handle,
         seats: Vec<Seat>,
         ended: impl FnOnce() + Send + 'static,
@@ -207,6 +217,9 @@ impl Ndn {
             event_loop.map_err(|error| format!("[ndn]: {error}"))
         };
         let mut event_loops = seats.into_iter().map(event_loop).collect::<Result<Vec<_>, _>>()?;
+        if let Some(source) = source {
+            event_loops[0].forwarder.set_configuration(source.display().to_string());
+        }
         let (listening, unix) = event_loops[0].listen(config)?;
         let clean_up = |error| {
             handle.stop();
@@ -235,7 +248,9 @@ impl Ndn {
             let thread = std::thread::Builder::new().name(name).spawn(run);
             threads.push(thread.map_err(|error| clean_up(format!("cannot start the NDN thread: {error}")))?);
         }
-        Ok(Ndn { handle, listening, unix, threads })
+        let of_others = |address: &SocketAddr| !address.ip().is_loopback();
+        let is_open = [config.tcp, config.udp, config.websocket].iter().flatten().any(of_others);
+        Ok(Ndn { handle, listening, is_open, unix, threads })
     }
 
     /// Stops the threads and removes the socket file.

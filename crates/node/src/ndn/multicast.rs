@@ -67,6 +67,28 @@ impl Multicast {
     }
 }
 
+/// Joins the groups on the interfaces of the configuration.
+fn join_all(config: &NdnConfig) -> Result<Vec<(String, Vec<Multicast>)>, String> {
+    let open = |interface: &str| {
+        let join = |group: &SocketAddr| Multicast::join(interface, *group, config);
+        let results: Vec<_> = config.udp_multicast_groups.iter().map(join).collect();
+        // An interface may well speak only one version of IP.
+        match results.iter().any(Result::is_ok) {
+            true => Ok(results.into_iter().flatten().collect()),
+            false => results.into_iter().collect::<io::Result<Vec<_>>>(),
+        }
+    };
+    interfaces::for_each("udp_multicast", &config.udp_multicast, open)
+}
+
+/// Joins the groups and leaves them again.
+///
+/// # Errors
+/// One line that names the interface.
+pub(super) fn check(config: &NdnConfig) -> Result<(), String> {
+    join_all(config).map(drop)
+}
+
 /// A link-local IPv6 group is one of an interface.
 fn in_scope(group: SocketAddr, index: u32) -> SocketAddr {
     match group {
@@ -90,16 +112,7 @@ impl EventLoop {
     /// Makes the multicast faces of the configuration; returns them, for people.
     pub(super) fn join_groups(&mut self, config: &NdnConfig) -> Result<Vec<String>, String> {
         let mut joined = Vec::new();
-        let mut open = |interface: &str| {
-            let join = |group: &SocketAddr| Multicast::join(interface, *group, config);
-            let results: Vec<_> = config.udp_multicast_groups.iter().map(join).collect();
-            // An interface may well speak only one version of IP.
-            match results.iter().any(Result::is_ok) {
-                true => Ok(results.into_iter().flatten().collect()),
-                false => results.into_iter().collect::<io::Result<Vec<_>>>(),
-            }
-        };
-        for (interface, groups) in interfaces::for_each("udp_multicast", &config.udp_multicast, &mut open)? {
+        for (interface, groups) in join_all(config)? {
             for multicast in groups {
                 let face = FaceConfig {
                     link_type: link_type(config, &interface),

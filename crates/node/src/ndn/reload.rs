@@ -93,15 +93,15 @@ impl EventLoop {
 
     /// Whether these can be connected to at all.
     pub(super) fn check_upstreams(&self, upstreams: &[Upstream]) -> Result<(), String> {
-        let needs_udp = |upstream: &&Upstream| matches!(upstream.target, RouteTarget::Udp(_));
-        match upstreams.iter().find(needs_udp) {
-            Some(upstream) if self.udp.is_none() => Err(format!(
-                "[[ndn.route]] to = \"{}\": [ndn] udp is off: set an address to send from",
-                upstream.target
-            )),
-            _ => Ok(()),
-        }
+        let problem = upstreams.iter().find_map(|upstream| udp_is_off(&upstream.target));
+        problem.filter(|_| self.udp.is_none()).map_or(Ok(()), Err)
     }
+}
+
+/// The line for a route over UDP of a node without UDP.
+pub(super) fn udp_is_off(target: &RouteTarget) -> Option<String> {
+    let is_udp = matches!(target, RouteTarget::Udp(_));
+    is_udp.then(|| format!("[[ndn.route]] to = \"{target}\": [ndn] udp is off: set an address to send from"))
 }
 
 #[cfg(test)]
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn every_thread_runs_by_the_file() {
         let first = config("shards = 3\npolicy = \"lru\"\ncontent_store = \"4MiB\"");
-        let ndn = Ndn::start(&first, || ()).unwrap();
+        let ndn = Ndn::start(&first, None, || ()).unwrap();
         let snapshots = || -> Vec<Snapshot> {
             let ask = |port: &Port| {
                 let (sender, receiver) = mpsc::channel();

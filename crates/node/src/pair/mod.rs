@@ -46,3 +46,16 @@ pub mod naming;
 mod thread;
 
 pub use keys::{KeyFiles, Trust};
+
+use crate::config::Config;
+use crate::preflight::Preflight;
+
+/// Reads the keys and certificates of both ends.
+pub(crate) fn check(config: &Config, preflight: &mut Preflight) {
+    if let Some(table) = config.ndn.gateway.as_ref() {
+        preflight.add(far::check(table, config.http.origin_ca.as_deref()).err());
+    }
+    if let Some(table) = config.http.upstream.as_ref().filter(|_| config.http.enabled) {
+        preflight.add(edge::check(table).err());
+    }
+}

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub fn config(upstream: Upstream) -> HttpConfig {
     HttpConfig {
-        listen: ([127, 0, 0, 1], 0).into(),
+        listen: Some(([127, 0, 0, 1], 0).into()),
         tls: None,
         origins: Vec::new(),
         origin_ca: None,
@@ -46,7 +46,7 @@ impl Node {
 
     pub fn with(config: &HttpConfig) -> Node {
         let http = Http::start(config, || ()).unwrap();
-        Node { address: http.local_addr(), source: http.source(), http: Some(http) }
+        Node { address: http.local_addr().unwrap(), source: http.source(), http: Some(http) }
     }
 
     pub fn status(&self) -> serde_json::Value {

@@ -40,6 +40,8 @@ elements! {
         satisfied_interests: u64 = one(Number, nfd::N_SATISFIED_INTERESTS),
         /// Interests that nobody answered in time.
         unsatisfied_interests: u64 = one(Number, nfd::N_UNSATISFIED_INTERESTS),
+        /// The file that configures the forwarder; an extension of Larder.
+        configuration: Option<String> = opt(Text, nfd::CONFIGURATION),
     }
 
     /// An entry of `faces/list` and `faces/query`.

@@ -12,6 +12,7 @@ use super::naming::Object;
 use super::thread::{Running, Shown, Work, connect};
 use super::{form, limits};
 use crate::client::{Client, ClientError, Received};
+use crate::config::UpstreamTable;
 use crate::entropy;
 use ::http::{HeaderMap, Method, StatusCode};
 use bytes::Bytes;
@@ -72,13 +73,24 @@ pub enum AskError {
     Stopped,
 }
 
+/// The table of its configuration.
+const TABLE: &str = "[http.upstream]";
+
+/// Reads its keys.
+///
+/// # Errors
+/// One line that names the setting and what is wrong.
+pub(super) fn check(table: &UpstreamTable) -> Result<(), String> {
+    table.trust().verifier(TABLE)?;
+    table.trust().request_signer(TABLE).map(drop)
+}
+
 impl Edge {
     /// Connects to the forwarder and starts the thread, which calls `on_end` when it ends.
     ///
     /// # Errors
     /// One line that names the setting and what is wrong.
     pub fn start(config: &EdgeConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Edge, String> {
-        const TABLE: &str = "[http.upstream]";
         let trust = config.trust.verifier(TABLE)?;
         if trust.is_none() {
             let prefix = &config.prefix;

@@ -16,11 +16,12 @@ pub use exchange::{Figures, Order, OriginHead, Outcome, Reply};
 use super::keys::KeyFiles;
 use super::thread::{Running, Shown, Work, connect};
 use crate::client::{Client, ClientError, Output, Received};
+use crate::config::GatewayTable;
 use ::http::Uri;
 use larder_packet::{LpHeader, Name};
 use larder_units::ByteSize;
 use origin::{FromOrigin, Requests};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -54,13 +55,25 @@ pub struct Far {
 /// The room of two bodies of unknown length, and some answers.
 pub const LEAST_MEMORY: ByteSize = ByteSize::from_mib(20);
 
+/// The table of its configuration.
+const TABLE: &str = "[ndn.gateway]";
+
+/// Reads its keys, and the certificates by which it believes its origin.
+///
+/// # Errors
+/// One line that names the setting and what is wrong.
+pub(super) fn check(table: &GatewayTable, origin_ca: Option<&Path>) -> Result<(), String> {
+    table.key().signer(TABLE, &table.prefix)?;
+    table.key().request_verifier(TABLE)?;
+    origin::trust_of(&table.origin, origin_ca).map(drop)
+}
+
 impl Far {
     /// Registers the prefix and starts the threads; `on_end` is called when they have ended.
     ///
     /// # Errors
     /// One line that names the setting and what is wrong.
     pub fn start(config: &FarConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Far, String> {
-        const TABLE: &str = "[ndn.gateway]";
         let prefix = &config.prefix;
         let signer = config.key.signer(TABLE, prefix)?;
         if config.key == KeyFiles::default() {

@@ -46,6 +46,15 @@ struct Asker {
     places: Semaphore,
 }
 
+/// The certificates by which this origin is believed; nothing where it does not speak TLS.
+///
+/// # Errors
+/// As [`Trust::read`].
+pub(super) fn trust_of(origin: &Uri, ca: Option<&Path>) -> Result<Option<Trust>, String> {
+    let is_secret = origin.scheme() == Some(&Scheme::HTTPS);
+    is_secret.then(|| Trust::read(ca)).transpose()
+}
+
 impl Requests {
     /// A server by https is believed by the certificates of the PEM file `ca`, or by the system's.
     ///
@@ -57,8 +66,7 @@ impl Requests {
         events: Sender<(u64, FromOrigin)>,
         waker: Arc<mio::Waker>,
     ) -> Result<Requests, String> {
-        let is_secret = origin.scheme() == Some(&Scheme::HTTPS);
-        let trust = is_secret.then(|| Trust::read(ca)).transpose()?;
+        let trust = trust_of(origin, ca)?;
         let server = Server::new(origin, trust.as_ref().map(|trust| &trust.config));
         let server = Arc::new(server.ok_or_else(|| {
             format!("[ndn.gateway] origin: expected http://HOST:PORT or https://HOST:PORT, not {origin}")

@@ -1,0 +1,306 @@
+//! Detects a node that starts wrongly, or ends when it must not. The real program, real files, real sockets.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Nothing here takes that long; a test that waits for it has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn larder(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+    command.args(arguments).env_remove("NDN_CLIENT_TRANSPORT").env_remove("LARDER_TOKEN").output().unwrap()
+}
+
+fn error_of(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A directory with a configuration file.
+struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        Place { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        fs::write(self.path(name), text).unwrap();
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// A node on a Unix socket and free ports, with an admin server there; `more` follows in the table `[admin]`.
+    fn quiet(&self, name: &str, admin: u16, more: &str) -> String {
+        let socket = self.path(&format!("{name}.sock"));
+        self.write(
+            &format!("{name}.toml"),
+            &format!(
+                "[ndn]\nunix = {socket:?}\ntcp = \"127.0.0.1:0\"\nudp = \"\"\nwebsocket = \"\"\n\
+                 [http]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:{admin}\"\n{more}\n"
+            ),
+        )
+    }
+}
+
+/// A node that ends with the test.
+struct Running {
+    child: Child,
+    greeting: String,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    /// Starts a node and waits until it has printed where it listens; its admin server comes last.
+    fn start(config: &str) -> Running {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+        let mut child = command.args(["run", config]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut greeting = String::new();
+        while !greeting.contains("admin ") {
+            let line = lines.next().expect("the node has ended").unwrap();
+            greeting += &format!("{line}\n");
+        }
+        Running { child, greeting }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+}
+
+fn vacant_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// The body of a page of the admin server.
+fn page(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nhost: a\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+#[test]
+fn check_accepts_what_run_cannot_start() {
+    let place = Place::new();
+    let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = occupied.local_addr().unwrap();
+    let image = place.path("image");
+    fs::write(&image, vec![0; 40_000]).unwrap();
+    let missing = place.path("missing.pem");
+    let own = vacant_port();
+    let quiet = "[ndn]\nunix = \"\"\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n[admin]\nlisten = \"\"\n";
+    let no_http = quiet.to_owned() + "[http]\nlisten = \"\"\n";
+    for (text, parts) in [
+        (
+            format!(
+                "{quiet}[http]\nlisten = \"\"\n[http.tls]\nlisten = \"127.0.0.1:0\"\ncertificate = {missing:?}\nkey = {missing:?}\n"
+            ),
+            vec!["[http.tls] certificate", "missing.pem"],
+        ),
+        (format!("{quiet}[http]\nlisten = \"{taken}\"\n"), vec!["[http] listen", "in use"]),
+        (
+            format!(
+                "[ndn]\nunix = \"\"\ntcp = \"{taken}\"\nudp = \"\"\nwebsocket = \"\"\n[admin]\nlisten = \"\"\n[http]\nlisten = \"\"\n"
+            ),
+            vec!["[ndn] tcp", "in use"],
+        ),
+        (
+            format!(
+                "{quiet}[http]\nlisten = \"127.0.0.1:0\"\n[http.disk]\npath = \"/no/such/folder/tier\"\ncapacity = \"64MiB\"\n"
+            ),
+            vec!["[http.disk] path", "/no/such/folder/tier"],
+        ),
+        (
+            format!("{quiet}[http]\nlisten = \"127.0.0.1:0\"\n[http.disk]\npath = {image:?}\ncapacity = \"64MiB\"\n"),
+            vec!["[http.disk] path", "something else"],
+        ),
+        (
+            format!("{quiet}[http]\nlisten = \"127.0.0.1:{own}\"\norigin = \"http://localhost:{own}\"\n"),
+            vec!["[http] origin", "itself"],
+        ),
+        (
+            format!("{quiet}[http]\nlisten = \"127.0.0.1:0\"\norigin = \"https://a\"\norigin_ca = {missing:?}\n"),
+            vec!["[http] origin_ca", "missing.pem"],
+        ),
+        (format!("{no_http}[[ndn.authorize]]\ncertificate = {missing:?}\n"), vec!["ndn.authorize", "missing.pem"]),
+        (
+            format!("{no_http}[[ndn.route]]\nprefix = \"/\"\nto = \"udp://127.0.0.1:9\"\n"),
+            vec!["[[ndn.route]]", "udp is off"],
+        ),
+        (no_http.replace("[ndn]\n", "[ndn]\nethernet = [\"no-such-0\"]\n"), vec!["[ndn] ethernet", "no-such-0"]),
+        (
+            no_http.replace("[ndn]\nunix = \"\"", &format!("[ndn]\nunix = {image:?}")),
+            vec!["[ndn] unix", "not a socket"],
+        ),
+        ("[ndn]\nenabled = false\n[http]\nenabled = false\n".to_owned(), vec!["enabled", "both false"]),
+    ] {
+        let config = place.write("larder.toml", &text);
+        let checked = larder(&["run", "--check", &config]);
+        let said = error_of(&checked);
+        assert_eq!(checked.status.code(), Some(2), "{text} gave {said}");
+        assert!(parts.iter().all(|part| said.contains(part)) && said.lines().count() == 1, "{text} gave {said}");
+        assert_eq!(fs::read(&image).unwrap().len(), 40_000, "the check changed a file");
+        let started = larder(&["run", &config]);
+        assert!(!started.status.success(), "{text} starts");
+        assert!(error_of(&started).contains(said.trim()), "run says otherwise: {}", error_of(&started));
+    }
+}
+
+#[test]
+fn a_file_with_several_mistakes_reports_the_first_only() {
+    let place = Place::new();
+    let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = occupied.local_addr().unwrap();
+    let text = format!(
+        "[ndn]\nunx = \"/a\"\ncontent_store = \"12 parsecs\"\npolicy = \"filter(window=9999,table=1024)+lru\"\n\
+         [[ndn.route]]\nprefix = \"/a\"\nto = \"http://a\"\n[[ndn.route]]\nprefix = 7\nto = \"udp://127.0.0.1:1\"\n\
+         [http]\nlisten = \"{taken}\"\nthreads = 99\n[htpp]\n[ndn.disk]\npath = \"/a\"\n"
+    );
+    let said = error_of(&larder(&["run", "--check", &place.write("larder.toml", &text)]));
+    let parts = [":2: ", ":3: ", ":7: ", ":9: ", ":13: ", ":14: ", ":15: ", "[ndn] policy"];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    assert_eq!(said.lines().count(), parts.len(), "{said}");
+    // What is right as text may still not start: all of that at once, too.
+    let text = format!(
+        "[ndn]\nunix = \"\"\ntcp = \"{taken}\"\nudp = \"\"\nwebsocket = \"\"\n[admin]\nlisten = \"{taken}\"\n\
+         [http]\nlisten = \"{taken}\"\n[http.disk]\npath = \"/no/such/tier\"\ncapacity = \"64MiB\"\n"
+    );
+    let config = place.write("larder.toml", &text);
+    for said in [error_of(&larder(&["run", "--check", &config])), error_of(&larder(&["run", &config]))] {
+        let parts = ["[ndn] tcp", "[http] listen", "[http.disk] path", "[admin] listen"];
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        assert_eq!(said.lines().count(), parts.len(), "{said}");
+    }
+}
+
+#[test]
+fn the_file_of_a_running_node_is_called_wrong_because_its_ports_are_taken() {
+    let place = Place::new();
+    let (http, admin) = (vacant_port(), vacant_port());
+    let tier = place.path("tier");
+    let text = |more: &str| {
+        format!(
+            "[ndn]\nunix = {:?}\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n[admin]\nlisten = \"127.0.0.1:{admin}\"\n\
+             [http]\nlisten = \"127.0.0.1:{http}\"\n{more}\n[http.disk]\npath = {tier:?}\ncapacity = \"64MiB\"\n",
+            place.path("nfd.sock")
+        )
+    };
+    let config = place.write("larder.toml", &text(""));
+    let node = Running::start(&config);
+    let checked = larder(&["run", "--check", &config]);
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(checked.status.success() && said.contains(&node.child.id().to_string()), "{said} {}", error_of(&checked));
+    assert!(place.path("nfd.sock").exists() && tier.exists(), "the check took something away");
+    // An edit that is wrong is found.
+    place.write("larder.toml", &text("origin_ca = \"/no/such/file\"\norigin = \"https://a\""));
+    assert!(error_of(&larder(&["run", "--check", &config])).contains("/no/such/file"));
+    // Another file with the same ports is wrong.
+    let other = place.write("other.toml", &text(""));
+    assert!(error_of(&larder(&["run", "--check", &other])).contains("[http] listen"));
+}
+
+#[test]
+fn sigusr1_ends_the_node() {
+    let place = Place::new();
+    let admin = vacant_port();
+    let mut node = Running::start(&place.quiet("node", admin, ""));
+    for signal in [Signal::USR1, Signal::USR2, Signal::HUP] {
+        node.signal(signal);
+    }
+    // It answers, so it lives; the signals have been handled when SIGTERM has, which comes after them.
+    assert!(page(admin, "/status").contains("\"pid\""));
+    node.signal(Signal::TERM);
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        match node.child.try_wait().unwrap() {
+            Some(status) => break status,
+            None => assert!(Instant::now() < deadline, "it does not stop"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn strangers_reach_a_node_that_was_not_opened_to_them() {
+    let defaults = larder_node::Config::default();
+    let ndn = [defaults.ndn.tcp, defaults.ndn.udp, defaults.ndn.websocket];
+    for address in ndn.into_iter().chain([defaults.http.listen, defaults.admin.listen]) {
+        assert!(address.is_some_and(|address| address.ip().is_loopback()), "{address:?}");
+    }
+    let place = Place::new();
+    let node = Running::start(&place.quiet("node", vacant_port(), ""));
+    assert!(node.greeting.contains("[ndn] udp = \"[::]:6363\""), "{}", node.greeting);
+    assert!(node.greeting.contains("[http] listen = \"0.0.0.0:80\""), "{}", node.greeting);
+}
+
+#[test]
+fn a_half_that_is_switched_off_runs() {
+    let place = Place::new();
+    let (http, admin) = (vacant_port(), vacant_port());
+    let socket = place.path("nfd.sock");
+    let half = |ndn: bool, place: &Place| {
+        place.write(
+            "half.toml",
+            &format!(
+                "[ndn]\nenabled = {ndn}\nunix = {socket:?}\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n\
+                 [http]\nenabled = {}\nlisten = \"127.0.0.1:{http}\"\n[admin]\nlisten = \"127.0.0.1:{admin}\"\n",
+                !ndn
+            ),
+        )
+    };
+    for ndn in [true, false] {
+        let node = Running::start(&half(ndn, &place));
+        assert_eq!(socket.exists(), ndn);
+        assert_eq!(TcpStream::connect(("127.0.0.1", http)).is_ok(), !ndn);
+        let status: serde_json::Value = serde_json::from_str(&page(admin, "/status")).unwrap();
+        assert_eq!((status.get("ndn").is_some(), status.get("http").is_some()), (ndn, !ndn));
+        assert!(page(admin, "/metrics").contains("larder_uptime_seconds"));
+        node.signal(Signal::HUP);
+        assert_eq!(node.greeting.contains("NDN "), ndn, "{}", node.greeting);
+        node.signal(Signal::TERM);
+        let mut node = node;
+        assert!(node.child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn ctl_commands_another_node_than_the_configured_one() {
+    let place = Place::new();
+    let admin = vacant_port();
+    let token = "token = \"0123456789abcdef\"";
+    let first = place.quiet("first", admin, token);
+    let _node = Running::start(&first);
+    // A file of another node that names the first one's socket and port.
+    let second = place.write("second.toml", &fs::read_to_string(&first).unwrap());
+    for command in [&["ctl", "face"][..], &["ctl", "status"], &["ctl", "purge", "--everything"]] {
+        let of = |config: &str| larder(&[command, &["--config", config]].concat());
+        let right = of(&first);
+        assert!(right.status.success(), "{command:?}: {}", error_of(&right));
+        let wrong = of(&second);
+        let said = error_of(&wrong);
+        assert_eq!(wrong.status.code(), Some(1), "{command:?}: {said}");
+        assert!(said.contains("second.toml") && said.contains("first.toml") && said.lines().count() == 1, "{said}");
+    }
+    assert!(Path::new(&first).exists());
+}
