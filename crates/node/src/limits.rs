@@ -59,17 +59,18 @@ pub const CROSSING_BYTES: usize = 4 << 20;
 /// Batches and commands from other threads that are obeyed in one turn, and then the sockets have theirs.
 pub const COMMANDS_PER_TURN: usize = 64;
 
-/// WebSocket messages read in one turn.
-pub const MESSAGES_PER_TURN: usize = 64;
-
 /// The largest frame: a packet of 8800 bytes and its NDNLPv2 header.
 pub const FRAME_BYTES: usize = larder_packet::limits::MAX_LP_PACKET_BYTES;
 
-/// An oversized packet on a stream is skipped up to this size; a longer one is taken for garbage, and the face is closed.
+/// An oversized packet on a stream or WebSocket is skipped up to this size, and takes no memory; a longer one is taken for garbage, and the face is closed.
 pub const SKIP_BYTES: usize = 16 << 20;
 
-/// The largest WebSocket message that is read to be dropped and counted; a longer one ends the connection.
-pub const WEBSOCKET_MESSAGE_BYTES: usize = 256 << 10;
+/// Bytes of the longest WebSocket handshake: browsers send less than 1 KB, and cookies of other servers on this host
+/// may come with it.
+pub const HANDSHAKE_BYTES: usize = 8 << 10;
+
+/// The least that partial input may be told to take: some dozens of packets.
+pub const PARTIAL_INPUT_LEAST_BYTES: u64 = 256 << 10;
 
 /// An upstream on a stream that cannot be reached is tried again after this, and after twice the time each time up to
 /// [`RECONNECT_MOST`].

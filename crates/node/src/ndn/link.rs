@@ -9,7 +9,7 @@ use super::datagram::{Peer, UdpListener};
 use super::ethernet::EthernetPeer;
 use super::frames::Frames;
 use super::multicast::Multicast;
-use super::stream::StreamConnection;
+use super::stream::{Partial, StreamConnection};
 use super::websocket::WebSocketConnection;
 use crate::limits::{ARRIVALS_APART, SPARE_BUFFER_BYTES, SPARE_BUFFERS, WRITE_BYTES, WRITE_PACKETS};
 use larder_forwarder::{FaceConfig, Send};
@@ -46,6 +46,29 @@ impl Connection {
             Connection::Udp(peer) => Some(&mut peer.frames),
             Connection::Multicast(multicast) => Some(&mut multicast.frames),
             Connection::Ethernet(peer) => Some(&mut peer.frames),
+        }
+    }
+
+    /// The packet whose end has not come yet; `None` on a link of frames.
+    pub(super) fn partial(&self) -> Option<&Partial> {
+        match self {
+            Connection::Stream(stream) => Some(stream.partial()),
+            Connection::WebSocket(socket) => Some(socket.partial()),
+            Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => None,
+        }
+    }
+
+    /// Bytes of memory that the incomplete packet takes.
+    pub(super) fn partial_bytes(&self) -> usize {
+        self.partial().map_or(0, Partial::held)
+    }
+
+    /// Forgets the incomplete packet and skips its rest. False where that cannot be.
+    pub(super) fn give_up_partial(&mut self) -> bool {
+        match self {
+            Connection::Stream(stream) => stream.give_up(),
+            Connection::WebSocket(socket) => socket.give_up(),
+            Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => false,
         }
     }
 }
@@ -103,7 +126,7 @@ impl Link {
                 stream.queue(send, input, spare);
                 Ok(())
             }
-            Connection::WebSocket(socket) => socket.queue(send, input),
+            Connection::WebSocket(socket) => socket.queue(send, input, spare),
             Connection::Udp(peer) => peer.frames.queue(now, send, input, spare),
             Connection::Multicast(multicast) => multicast.frames.queue(now, send, input, spare),
             Connection::Ethernet(peer) => peer.frames.queue(now, send, input, spare),
@@ -129,7 +152,7 @@ impl Link {
         self.packets = 0;
         match &mut self.connection {
             Connection::Stream(stream) => stream.flush(spare)?,
-            Connection::WebSocket(socket) => socket.flush()?,
+            Connection::WebSocket(socket) => socket.flush(spare)?,
             Connection::Udp(peer) => lost = udp.map_or(0, |udp| udp.flush(peer, spare)),
             Connection::Multicast(multicast) => lost = multicast.flush(spare),
             Connection::Ethernet(peer) => lost = peer.flush(spare),
