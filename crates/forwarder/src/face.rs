@@ -7,6 +7,7 @@ use larder_packet::types::nfd;
 use larder_policy::{Slot, SlotIndex};
 use larder_units::Time;
 use std::fmt;
+use std::time::Duration;
 
 /// A face's number. Numbers are never used twice in the life of a forwarder. 0 to 255 are reserved (NFD management protocol).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,6 +92,9 @@ pub struct FaceConfig {
     pub link_reliability: bool,
     /// Whether the host marks packets that come to a long send queue of this face.
     pub congestion_marking: bool,
+    /// The time for which the queue may be long before the first mark, and the longest time between
+    /// two marks while it stays long.
+    pub base_congestion_marking_interval: Duration,
     /// Bytes from which on the queue is long.
     pub default_congestion_threshold: u64,
 }
@@ -108,6 +112,7 @@ impl FaceConfig {
             local_fields: false,
             link_reliability: false,
             congestion_marking: true,
+            base_congestion_marking_interval: limits::CONGESTION_MARKING_INTERVAL,
             default_congestion_threshold: limits::CONGESTION_THRESHOLD_BYTES,
         }
     }
@@ -130,6 +135,12 @@ impl FaceConfig {
     /// The same face with another persistency.
     pub fn with_persistency(self, persistency: Persistency) -> Self {
         FaceConfig { persistency, ..self }
+    }
+
+    /// The MTU that the management protocol states. A stream takes packets of every size, so NFD
+    /// states the size of the largest packet, here `largest_packet`.
+    pub(crate) fn stated_mtu(&self, largest_packet: usize) -> u64 {
+        self.mtu.unwrap_or(largest_packet) as u64
     }
 
     /// The flag bits of the management protocol.
@@ -253,15 +264,16 @@ impl Faces {
         self.near[id.0 as usize % NEAR] = slot;
     }
 
-    pub(crate) fn remove(&mut self, id: FaceId) -> bool {
-        let Some(slot) = self.slot(id) else { return false };
+    pub(crate) fn remove(&mut self, id: FaceId) -> Option<Face> {
+        let slot = self.slot(id)?;
         self.index.remove(id.0, slot);
         self.free.push(slot);
         if let Some((_, face)) = self.places[slot.index()].take() {
             self.with_local_fields -= usize::from(face.config.local_fields);
             self.gone.add(&face.counters);
+            return Some(face);
         }
-        true
+        None
     }
 
     #[inline]
@@ -311,7 +323,7 @@ impl Faces {
         self.places.iter().flatten().map(|(id, face)| (*id, face))
     }
 
-    /// Forgets incomplete packets that are too old, and the reassemblers that hold nothing then; returns how many reassemblers are left, and how many
+    /// Forgets incomplete packets that are too old, and the reassemblers that hold nothing then; returns the bytes that are left, and how many
     /// packets were given up.
     pub(crate) fn sweep_reassemblers(&mut self, now: Time) -> (usize, u64) {
         let (mut left, mut given_up) = (0, 0);
@@ -324,11 +336,19 @@ impl Faces {
                 given_up += lost;
                 match reassembler.held_bytes() {
                     0 => face.reassembler = None,
-                    _ => left += 1,
+                    held => left += held,
                 }
             }
         }
         (left, given_up)
+    }
+
+    /// The faces with incomplete packets: the bytes of each, and when the oldest of its packets began.
+    pub(crate) fn reassembling(&self) -> impl Iterator<Item = (FaceId, usize, Time)> {
+        self.iter().filter_map(|(id, face)| {
+            let reassembler = face.reassembler.as_ref()?;
+            Some((id, reassembler.held_bytes(), reassembler.waits_since()?))
+        })
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -4,6 +4,7 @@ use super::gateway::UpstreamTable;
 use super::values::{address, from_text, known_spec, loopback, parsed};
 use crate::disk::DiskConfig;
 use crate::http::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
+use crate::http::{ClientNoCache, HeaderLimits, Timeouts};
 use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
 use larder_units::ByteSize;
@@ -34,6 +35,10 @@ pub struct HttpTable {
     /// PEM file of the certificates that lead to those of `https://` origins; `None` for the system's.
     #[serde(deserialize_with = "optional_path")]
     pub origin_ca: Option<PathBuf>,
+    /// `[http.timeouts]`
+    pub timeouts: Timeouts,
+    /// `[http.limits]`
+    pub limits: HeaderLimits,
     /// Request threads; 0: one a core.
     #[serde(deserialize_with = "threads")]
     pub threads: usize,
@@ -51,6 +56,8 @@ pub struct HttpTable {
     pub slice: ByteSize,
     /// Store responses with `Set-Cookie` where their `Cache-Control` allows it.
     pub share_cookies: bool,
+    /// What a client's `no-cache` does.
+    pub client_no_cache: ClientNoCache,
     /// Response fields that speak to this cache, the most telling first.
     #[serde(deserialize_with = "field_names")]
     pub targets: Vec<http::HeaderName>,
@@ -150,12 +157,15 @@ impl Default for HttpTable {
             upstream: None,
             origins: Vec::new(),
             origin_ca: None,
+            timeouts: Timeouts::default(),
+            limits: HeaderLimits::default(),
             threads: 0,
             cache: ByteSize::from_mib(256),
             policy: known_spec("agd"),
             max_object: ByteSize::from_mib(64),
             slice: ByteSize::from_mib(1),
             share_cookies: false,
+            client_no_cache: ClientNoCache::Obey,
             targets: vec![http::HeaderName::from_static("cdn-cache-control")],
             disk: None,
         }

@@ -207,14 +207,19 @@ mod tests {
         assert_eq!((file.ndn.tcp, file.ndn.udp, file.ndn.websocket), (code.ndn.tcp, code.ndn.udp, code.ndn.websocket));
         assert_eq!((file.ndn.udp_mtu, file.ndn.content_store), (code.ndn.udp_mtu, code.ndn.content_store));
         assert_eq!(file.ndn.policy.to_string(), code.ndn.policy.to_string());
+        assert_eq!(file.ndn.websocket_origins, code.ndn.websocket_origins);
+        assert_eq!(file.ndn.partial_input, code.ndn.partial_input);
+        assert_eq!(file.ndn.partial_timeout, code.ndn.partial_timeout);
         assert_eq!(file.ndn.localhop_registration, code.ndn.localhop_registration);
         assert_eq!((file.ndn.largest_packet, file.ndn.count_by), (code.ndn.largest_packet, code.ndn.count_by));
         assert_eq!(file.ndn.shards(), code.ndn.shards());
         assert_eq!(file.ndn.udp_multicast_groups, code.ndn.udp_multicast_groups);
         assert_eq!((file.http.listen, file.http.origin), (code.http.listen, code.http.origin));
         assert_eq!((file.http.cache, file.http.max_object), (code.http.cache, code.http.max_object));
+        assert_eq!(file.http.client_no_cache, code.http.client_no_cache);
         assert_eq!((file.http.slice, file.http.share_cookies), (code.http.slice, code.http.share_cookies));
         assert_eq!(file.http.targets, code.http.targets);
+        assert_eq!((file.http.timeouts, file.http.limits), (code.http.timeouts, code.http.limits));
         assert_eq!((file.http.origin_ca, file.http.threads), (code.http.origin_ca, code.http.threads));
         assert!(file.http.disk.is_none() && code.http.disk.is_none());
         assert!(file.ndn.disk.is_none() && code.ndn.disk.is_none());
@@ -233,6 +238,8 @@ mod tests {
             ("[htpp]\n", &["larder.toml:1", "htpp", "did you mean `http`?"]),
             ("[ndn]\ncontent_store = \"12 parsecs\"", &["larder.toml:2", "12 parsecs", "64MiB"]),
             ("[http]\n\npolicy = \"lur\"", &["larder.toml:3", "lur", "lru"]),
+            ("[ndn]\npartial_input = \"1KiB\"", &["larder.toml:2", "1KiB", "256KiB"]),
+            ("[ndn]\nwebsocket_origins = [\"app.example\"]", &["larder.toml:2", "app.example", "https://"]),
             ("[ndn]\ntcp = \"localhost\"", &["larder.toml:2", "localhost", "127.0.0.1:6363"]),
             ("[[ndn.route]]\nprefix = \"/a\"\nto = \"http://a\"", &["larder.toml:3", "http://a", "udp://HOST:PORT"]),
             (
@@ -285,6 +292,10 @@ mod tests {
             ),
             ("[[ndn.verify]]\nprefix = \"/a\"", &["larder.toml:1", "anchor"]),
             ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
+            ("[http.timeouts]\norigin_read = \"1ms\"", &["larder.toml:2", "1ms", "10ms to 30d"]),
+            ("[http.timeouts]\norigin_raed = \"1s\"", &["larder.toml:2", "did you mean `origin_read`?"]),
+            ("[http.limits]\nheader_fields = 5", &["larder.toml:2", "16 to 4096"]),
+            ("[http.limits]\nheader_size = \"1KiB\"", &["larder.toml:2", "1KiB", "8KiB to 1MiB"]),
             ("[http]\ntargets = [\"a b\"]", &["larder.toml:2", "a b", "field"]),
             ("[admin]\ntoken = \"secret\"", &["larder.toml:2", "16 or more", "openssl rand -hex 16"]),
             ("[http.upstream]\nndn = \"far\"", &["larder.toml:2", "far", "a name starts with"]),

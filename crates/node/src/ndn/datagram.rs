@@ -11,7 +11,7 @@ use super::frames::Frames;
 use super::link::SpareBuffers;
 use super::path_mtu::path_to;
 use crate::gso;
-use crate::limits::{LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
+use crate::limits::{CODEL_INTERVAL, LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
 use larder_forwarder::FaceId;
 use larder_units::Time;
 use mio::net::UdpSocket;
@@ -106,6 +106,30 @@ impl UdpListener {
         Ok(())
     }
 
+    /// The socket by which packets to this address leave.
+    fn through(&self, address: SocketAddr) -> &Bound {
+        self.outgoing.as_ref().filter(|_| !address.ip().is_loopback()).unwrap_or(&self.listening)
+    }
+
+    /// The address and port that packets to `peer` come from.
+    ///
+    /// # Errors
+    /// Where the kernel has no way to send them.
+    pub(super) fn end_towards(&self, peer: SocketAddr) -> io::Result<SocketAddr> {
+        let bound = self.through(peer);
+        let local = canonical(bound.socket.local_addr()?);
+        let path = path_to(peer, None)?.local;
+        let other_family = match local.ip().is_unspecified() {
+            true => peer.is_ipv6() && !bound.ipv6,
+            false => peer.is_ipv6() != local.is_ipv6(),
+        };
+        match (other_family, local.ip().is_unspecified()) {
+            (true, _) => Err(io::Error::other(format!("[ndn] udp is {local}, which has no way to {peer}"))),
+            (false, true) => Ok(SocketAddr::new(path.ip(), local.port())),
+            (false, false) => Ok(local),
+        }
+    }
+
     /// Receives one batch, and calls `each` with the datagrams of one sender that came together, back to back.
     pub(super) fn receive(&mut self, now: Time, via: Via, mut each: impl FnMut(Origin, &mut [u8])) -> io::Result<Left> {
         let bound = match via {
@@ -126,7 +150,7 @@ impl UdpListener {
         for (meta, buffer) in meta.iter().zip(&mut self.buffers).take(received) {
             // A clock that was set back in between tells nothing: no wait, then.
             let wait = meta.timestamp.map_or(Duration::ZERO, |came| wall_clock.saturating_sub(came));
-            let congested = self.codel.mark(now, wait);
+            let congested = self.codel.mark(now, wait, CODEL_INTERVAL);
             let (from, length) = (canonical(meta.addr), meta.stride.max(1));
             each(Origin { from, to: meta.dst_ip, length, congested }, &mut buffer[..meta.len]);
         }
@@ -137,7 +161,7 @@ impl UdpListener {
     /// the number of lost frames is returned.
     pub(super) fn flush(&self, peer: &mut Peer, spare: &mut SpareBuffers) -> usize {
         let mut lost = 0;
-        let bound = self.outgoing.as_ref().filter(|_| !peer.address.ip().is_loopback()).unwrap_or(&self.listening);
+        let bound = self.through(peer.address);
         let destination = bound.destination(peer.address);
         let most = bound.state.max_gso_segments();
         let (mut from, mut first) = (0, 0);

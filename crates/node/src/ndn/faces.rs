@@ -14,7 +14,7 @@ use larder_units::Time;
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 pub(super) const TOO_MANY_FACES: &str = "too many faces";
@@ -105,19 +105,15 @@ impl EventLoop {
 
     fn add_websocket(&mut self, now: Time, socket: TcpStream, from: SocketAddr) -> Option<FaceId> {
         let _ = socket.set_nodelay(true);
-        let mut socket = match WebSocketConnection::accept(socket, now) {
-            Ok(socket) => socket,
-            Err(error) => {
-                tracing::debug!(%from, error, "WebSocket handshake failed");
-                return None;
-            }
-        };
-        let config = tcp_face("ws", from, socket.socket()?).with_persistency(Persistency::OnDemand);
-        let face = self.add_face(config, |registry, token| match socket.socket() {
-            Some(socket) => registry.register(socket, token, Interest::READABLE | Interest::WRITABLE),
-            None => Ok(()),
+        let local = socket.local_addr().ok()?.ip();
+        let config = tcp_face("ws", from, &socket).with_persistency(Persistency::OnDemand);
+        let mut socket = Socket::Tcp(socket);
+        let face = self.add_face(config, |registry, token| {
+            registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
         })?;
-        self.links.insert(face, Link::new(Connection::WebSocket(Box::new(socket))));
+        let origins = self.origins.clone();
+        let websocket = WebSocketConnection::new(socket, local, origins, self.largest_frame, now);
+        self.links.insert(face, Link::new(Connection::WebSocket(Box::new(websocket))));
         Some(face)
     }
 
@@ -156,17 +152,26 @@ impl EventLoop {
         address: SocketAddr,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Result<FaceId, String> {
-        if let Some(udp) = &mut self.udp {
-            let both = Interest::READABLE | Interest::WRITABLE;
-            let registry = self.poll.registry();
-            udp.reach(address, |socket| registry.register(socket, UDP_OUTGOING, both))
-                .map_err(|error| error.to_string())?;
-        }
-        let face = self.add_peer(self.now(), address, adapt).ok_or(TOO_MANY_FACES)?;
+        // A network that is down now may come up: until then the local address is not known.
+        let local = self.udp_end_towards(address)?.unwrap_or_else(|_| match address {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, self.udp_address.port()).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, self.udp_address.port()).into(),
+        });
+        let face = self.add_peer(self.now(), address, local, adapt).ok_or(TOO_MANY_FACES)?;
         if let Some(udp) = &mut self.udp {
             udp.peers.insert(address, face);
         }
         Ok(face)
+    }
+
+    /// The address and port that packets to a UDP peer come from, or why there is no way to it. Makes
+    /// the socket that it needs. `Err` where that fails.
+    pub(super) fn udp_end_towards(&mut self, peer: SocketAddr) -> Result<io::Result<SocketAddr>, String> {
+        let Some(udp) = &mut self.udp else { return Err("[ndn] udp is off in the configuration".to_owned()) };
+        let both = Interest::READABLE | Interest::WRITABLE;
+        let registry = self.poll.registry();
+        udp.reach(peer, |socket| registry.register(socket, UDP_OUTGOING, both)).map_err(|error| error.to_string())?;
+        Ok(udp.end_towards(peer))
     }
 
     /// A face for a UDP peer; the caller enters it among the listener's peers.
@@ -174,11 +179,12 @@ impl EventLoop {
         &mut self,
         now: Time,
         address: SocketAddr,
+        local: SocketAddr,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Option<FaceId> {
         let mtu = datagram::mtu_to(address, self.udp_mtu);
         let uri = listen::face_uri("udp", address);
-        let config = FaceConfig::remote(uri).with_local_uri(self.udp_uri.clone()).with_mtu(mtu);
+        let config = FaceConfig::remote(uri).with_local_uri(listen::face_uri("udp", local)).with_mtu(mtu);
         let config = adapt(config);
         let permanent = config.persistency != Persistency::OnDemand;
         let mtu = config.mtu.unwrap_or(mtu);
@@ -194,6 +200,7 @@ impl EventLoop {
         self.flush_crossing();
         if let Some(mut link) = self.links.remove(&face) {
             self.forget_socket(&mut link.connection);
+            self.held_bytes -= link.pause.take().map_or(0, |pause| pause.held());
             if self.crossing.shard.number() != 0 {
                 // The first thread ends the face, at all.
                 return self.crossing.port(0).send(Command::Closed(face, why));
@@ -214,14 +221,13 @@ impl EventLoop {
     }
 
     pub(super) fn forget_socket(&mut self, connection: &mut Connection) {
+        self.partial.connection_changed(connection.partial_bytes(), 0);
         match connection {
             Connection::Stream(stream) => {
                 let _ = self.poll.registry().deregister(stream.socket.source());
             }
-            Connection::WebSocket(socket) => {
-                if let Some(socket) = socket.socket() {
-                    let _ = self.poll.registry().deregister(socket);
-                }
+            Connection::WebSocket(websocket) => {
+                let _ = self.poll.registry().deregister(websocket.socket.source());
             }
             Connection::Udp(peer) => {
                 if let Some(udp) = &mut self.udp {
