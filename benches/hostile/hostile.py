@@ -44,8 +44,9 @@ prefix = "/blackhole"
 to = "udp://{peers}:6399"
 [http]
 listen = "{address}:8080"
-origin = "http://{peers}:{origin}"
 cache = "64MiB"
+[[http.origins]]
+servers = ["http://{peers}:{origin[0]}", "http://{peers}:{origin[1]}"]
 [http.tls]
 listen = "{address}:8443"
 certificate = "{keys}/localhost.pem"
@@ -71,7 +72,7 @@ class Stage:
         keys = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../crates/node/tests/data")
         config = f"{home}/larder.toml"
         with open(config, "w") as file:
-            file.write(CONFIG.format(home=home, address=network.NODE, peers=network.PEERS, origin=origin.PORT,
+            file.write(CONFIG.format(home=home, address=network.NODE, peers=network.PEERS, origin=origin.PORTS,
                                      keys=os.path.abspath(keys)))
         self.origin = self.fork(origin.run, network.PEERS)
         self.fork(attacks.source_of_black_hole)

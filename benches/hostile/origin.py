@@ -2,7 +2,8 @@
 
 import asyncio
 
-PORT = 8000
+#: A pool of two servers: of a pool, those that fail are left out.
+PORTS = (8000, 8001)
 FILLER = bytes(range(256)) * 256
 
 
@@ -48,9 +49,8 @@ async def _object(writer, target):
 
 
 async def _run(address):
-    server = await asyncio.start_server(_serve, address, PORT, limit=1 << 17, backlog=4096)
-    async with server:
-        await server.serve_forever()
+    servers = [await asyncio.start_server(_serve, address, port, limit=1 << 17, backlog=4096) for port in PORTS]
+    await asyncio.gather(*(server.serve_forever() for server in servers))
 
 
 def run(address):
