@@ -264,15 +264,16 @@ impl Faces {
         self.near[id.0 as usize % NEAR] = slot;
     }
 
-    pub(crate) fn remove(&mut self, id: FaceId) -> bool {
-        let Some(slot) = self.slot(id) else { return false };
+    pub(crate) fn remove(&mut self, id: FaceId) -> Option<Face> {
+        let slot = self.slot(id)?;
         self.index.remove(id.0, slot);
         self.free.push(slot);
         if let Some((_, face)) = self.places[slot.index()].take() {
             self.with_local_fields -= usize::from(face.config.local_fields);
             self.gone.add(&face.counters);
+            return Some(face);
         }
-        true
+        None
     }
 
     #[inline]
@@ -322,7 +323,7 @@ impl Faces {
         self.places.iter().flatten().map(|(id, face)| (*id, face))
     }
 
-    /// Forgets incomplete packets that are too old, and the reassemblers that hold nothing then; returns how many reassemblers are left, and how many
+    /// Forgets incomplete packets that are too old, and the reassemblers that hold nothing then; returns the bytes that are left, and how many
     /// packets were given up.
     pub(crate) fn sweep_reassemblers(&mut self, now: Time) -> (usize, u64) {
         let (mut left, mut given_up) = (0, 0);
@@ -335,11 +336,19 @@ impl Faces {
                 given_up += lost;
                 match reassembler.held_bytes() {
                     0 => face.reassembler = None,
-                    _ => left += 1,
+                    held => left += held,
                 }
             }
         }
         (left, given_up)
+    }
+
+    /// The faces with incomplete packets: the bytes of each, and when the oldest of its packets began.
+    pub(crate) fn reassembling(&self) -> impl Iterator<Item = (FaceId, usize, Time)> {
+        self.iter().filter_map(|(id, face)| {
+            let reassembler = face.reassembler.as_ref()?;
+            Some((id, reassembler.held_bytes(), reassembler.waits_since()?))
+        })
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -10,6 +10,7 @@ mod batch;
 mod data;
 mod decision;
 mod interest;
+mod partial;
 mod path;
 mod recall;
 mod reception;
@@ -58,6 +59,8 @@ pub struct Config {
     pub pit_entries: usize,
     /// Bytes of the largest network-layer packet; management's own stay below [`limits::MAX_PACKET_BYTES`].
     pub max_packet_bytes: usize,
+    /// Bytes of incomplete packets in reassembly, over all faces.
+    pub reassembly_bytes: usize,
     /// Whether the Content Store's capacity is a number of packets, as NFD's and ndnSIM's are, and not of bytes: whoever makes the engine says
     /// which. Sizes are then 1 to the policy too.
     pub counts_packets: bool,
@@ -74,6 +77,7 @@ impl Config {
             shard: Shard::ONLY,
             pit_entries: limits::PIT_ENTRIES,
             max_packet_bytes: limits::MAX_PACKET_BYTES,
+            reassembly_bytes: limits::REASSEMBLY_BYTES,
             counts_packets: false,
             started: Duration::ZERO,
         }
@@ -116,8 +120,9 @@ pub struct Forwarder {
     pub(crate) satisfied: u64,
     pub(crate) unsatisfied: u64,
     paths: Option<Box<Paths>>,
-    /// Faces with a reassembler, and when they are next looked at for packets that will not be complete any more.
-    reassembling: usize,
+    /// Bytes of incomplete packets, and when they are next looked at for packets that will not be complete any more.
+    partial_bytes: usize,
+    most_partial_bytes: usize,
     next_sweep: Option<Time>,
     scratch: Scratch,
 }
@@ -171,7 +176,8 @@ impl Forwarder {
             satisfied: 0,
             unsatisfied: 0,
             paths: None,
-            reassembling: 0,
+            partial_bytes: 0,
+            most_partial_bytes: config.reassembly_bytes,
             next_sweep: None,
             scratch: Scratch::default(),
             hasher,
@@ -205,9 +211,9 @@ impl Forwarder {
         self.update_fib(updates);
         if self.next_sweep.is_some_and(|at| at <= now) {
             let (left, given_up) = self.faces.sweep_reassemblers(now);
-            self.reassembling = left;
+            self.partial_bytes = left;
             (0..given_up).for_each(|_| self.drops.count(DropReason::Reassembly));
-            self.next_sweep = (self.reassembling > 0).then_some(now + REASSEMBLY_TIMEOUT);
+            self.next_sweep = (left > 0).then_some(now + REASSEMBLY_TIMEOUT);
         }
         if self.management.events.is_due() {
             self.publish_events(now, out);
@@ -272,7 +278,8 @@ impl Forwarder {
     /// The face is gone: so are its routes. What waits for its Data waits for another, or for its time.
     pub fn remove_face(&mut self, face: FaceId) {
         self.tell_of_face(FaceEvent::Destroyed, face);
-        if self.faces.remove(face) {
+        if let Some(gone) = self.faces.remove(face) {
+            self.partial_bytes -= gone.reassembler.map_or(0, |reassembler| reassembler.held_bytes());
             let updates = self.rib.remove_face(face);
             self.update_fib(updates);
             self.strategies.values_mut().for_each(|instance| instance.strategy.forget(face));

@@ -49,8 +49,9 @@ pub const CAN_BE_PREFIX_COMPONENTS: usize = 64;
 /// Bytes of the longest prefix in the FIB: with [`ROUTES`] of them memory must end somewhere.
 pub const PREFIX_BYTES: usize = 2048;
 
-/// Faces that may have incomplete packets in reassembly at once, about 890 kB each at the worst.
-pub const REASSEMBLING_FACES: usize = 128;
+/// Bytes of incomplete packets in reassembly, over all faces. One face holds about 890 kB at the worst, so 70 hostile
+/// faces fill it; then the face that holds the most loses its own.
+pub const REASSEMBLY_BYTES: usize = 64 << 20;
 
 /// Nonces remembered after their Interests are gone: the table takes 8 bytes each, 1 MB. A flood shortens the memory, and fills no more.
 pub const DEAD_NONCES: usize = 1 << 17;

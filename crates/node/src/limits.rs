@@ -20,6 +20,18 @@ pub const SEND_QUEUES_BYTES: usize = 256 << 20;
 /// The shortest queue: eight packets of the largest size.
 pub const SEND_QUEUE_LEAST_BYTES: usize = 64 << 10;
 
+/// The part of the longest queue from which on an application on this machine is not read until it has
+/// taken half of it: 256 KiB. What one batch of [`FRAMES_AT_ONCE`] adds then has room.
+pub const BACKPRESSURE_PART: usize = 8;
+
+/// An application that takes nothing for this long is read although its queue is long: it may be one
+/// that writes all its Interests before it reads.
+pub const BACKPRESSURE_STALL: Duration = Duration::from_millis(500);
+
+/// Bytes of frames that are held for all faces that are not read; with more, what comes to a long queue
+/// is handled at once, and may be dropped. Each face holds at most what one read brings.
+pub const HELD_INPUT_BYTES: usize = 16 << 20;
+
 /// Waiting bytes from which on they are written before the turn is over: what one system call may well carry, and UDP's GSO at most does.
 pub const WRITE_BYTES: usize = 64 << 10;
 
@@ -59,17 +71,18 @@ pub const CROSSING_BYTES: usize = 4 << 20;
 /// Batches and commands from other threads that are obeyed in one turn, and then the sockets have theirs.
 pub const COMMANDS_PER_TURN: usize = 64;
 
-/// WebSocket messages read in one turn.
-pub const MESSAGES_PER_TURN: usize = 64;
-
 /// The largest frame: a packet of 8800 bytes and its NDNLPv2 header.
 pub const FRAME_BYTES: usize = larder_packet::limits::MAX_LP_PACKET_BYTES;
 
-/// An oversized packet on a stream is skipped up to this size; a longer one is taken for garbage, and the face is closed.
+/// An oversized packet on a stream or WebSocket is skipped up to this size, and takes no memory; a longer one is taken for garbage, and the face is closed.
 pub const SKIP_BYTES: usize = 16 << 20;
 
-/// The largest WebSocket message that is read to be dropped and counted; a longer one ends the connection.
-pub const WEBSOCKET_MESSAGE_BYTES: usize = 256 << 10;
+/// Bytes of the longest WebSocket handshake: browsers send less than 1 KB, and cookies of other servers on this host
+/// may come with it.
+pub const HANDSHAKE_BYTES: usize = 8 << 10;
+
+/// The least that partial input may be told to take: some dozens of packets.
+pub const PARTIAL_INPUT_LEAST_BYTES: u64 = 256 << 10;
 
 /// An upstream on a stream that cannot be reached is tried again after this, and after twice the time each time up to
 /// [`RECONNECT_MOST`].

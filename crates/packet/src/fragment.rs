@@ -161,6 +161,8 @@ pub struct Reassembler {
     /// How long the rest of a packet is waited for.
     patience: Duration,
     partial: VecDeque<Partial>,
+    /// Bytes that they take: the sum of [`Partial::held_bytes`].
+    held: usize,
     counters: ReassemblyCounters,
 }
 
@@ -243,7 +245,7 @@ impl Reassembler {
         let most_partial =
             (MAX_PARTIAL_PACKETS * MAX_PACKET_BYTES / largest.max(1)).clamp(LEAST_PARTIAL_PACKETS, MAX_PARTIAL_PACKETS);
         let (most_fragments, patience) = (most_fragments(largest), REASSEMBLY_TIMEOUT);
-        Reassembler { largest, most_fragments, most_partial, patience, partial, counters }
+        Reassembler { largest, most_fragments, most_partial, patience, partial, held: 0, counters }
     }
 
     /// The same for a link whose neighbour sends again what is lost.
@@ -275,14 +277,28 @@ impl Reassembler {
 
     /// Bytes that the incomplete packets take.
     pub fn held_bytes(&self) -> usize {
-        self.partial.iter().map(Partial::held_bytes).sum()
+        self.held
+    }
+
+    /// When the first fragment of the oldest incomplete packet came.
+    pub fn waits_since(&self) -> Option<Time> {
+        self.partial.front().map(|oldest| oldest.started)
+    }
+
+    /// Forgets every incomplete packet; returns how many there were.
+    pub fn give_up(&mut self) -> u64 {
+        let packets = self.partial.len() as u64;
+        self.partial = VecDeque::new();
+        self.held = 0;
+        self.counters.evicted_packets += packets;
+        packets
     }
 
     /// Forgets the packets whose rest has not come in [`REASSEMBLY_TIMEOUT`], or a reliable link's. [`Reassembler::accept`] does so too; a host calls it where
     /// nothing more may come.
     pub fn forget_old(&mut self, now: Time) {
         while self.partial.front().is_some_and(|oldest| now.since(oldest.started) >= self.patience) {
-            self.partial.pop_front();
+            self.forget(0);
             self.counters.timed_out_packets += 1;
         }
     }
@@ -302,21 +318,31 @@ impl Reassembler {
         let found = self.partial.iter().position(|partial| partial.first_sequence == first_sequence);
         let position = found.unwrap_or_else(|| {
             if self.partial.len() == self.most_partial {
-                self.partial.pop_front();
+                self.forget(0);
                 self.counters.evicted_packets += 1;
             }
             let partial = Partial::new(now, first_sequence, header.frag_count, piece.len(), self.largest);
+            self.held += partial.held_bytes();
             self.partial.push_back(partial);
             self.partial.len() - 1
         });
-        let added = self.partial[position].add(header, piece, self.largest);
+        let partial = &mut self.partial[position];
+        let before = partial.held_bytes();
+        let added = partial.add(header, piece, self.largest);
+        self.held += partial.held_bytes() - before;
         if added == Err(FragmentDrop::TooLarge) {
-            self.partial.remove(position);
+            self.forget(position);
         }
         if !added? {
             return Ok(None);
         }
-        Ok(self.partial.remove(position).map(Partial::finish))
+        Ok(self.forget(position).map(Partial::finish))
+    }
+
+    fn forget(&mut self, position: usize) -> Option<Partial> {
+        let partial = self.partial.remove(position)?;
+        self.held -= partial.held_bytes();
+        Some(partial)
     }
 }
 

@@ -3,7 +3,6 @@
 use super::Forwarder;
 use crate::drop_reason::{Detail, DropReason, Dropped};
 use crate::face::{Face, FaceCounters, FaceId};
-use crate::limits;
 use crate::name_hash::{Hashed, NameHasher};
 use crate::outbox::{Body, Outbox};
 use crate::stored_packet::StoredPacket;
@@ -343,13 +342,7 @@ impl Forwarder {
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         let face = self.faces.get_mut(id).ok_or(Dropped::new(DropReason::NoFace))?;
-        if face.reassembler.is_none() {
-            if self.reassembling >= limits::REASSEMBLING_FACES {
-                return Err(Dropped::new(DropReason::Reassembly));
-            }
-            self.reassembling += 1;
-            self.next_sweep.get_or_insert(now + REASSEMBLY_TIMEOUT);
-        }
+        self.next_sweep.get_or_insert(now + REASSEMBLY_TIMEOUT);
         let largest = self.max_packet_bytes;
         let is_reliable = face.config.link_reliability;
         let reassembler = face.reassembler.get_or_insert_with(|| {
@@ -357,11 +350,17 @@ impl Forwarder {
             Box::new(if is_reliable { reassembler.of_reliable_link() } else { reassembler })
         });
         let before = reassembler.counters().incomplete_packets();
+        let held = reassembler.held_bytes();
         let outcome = reassembler.accept(now, header, piece);
+        self.partial_bytes = self.partial_bytes - held + reassembler.held_bytes();
         for _ in before..reassembler.counters().incomplete_packets() {
             self.drops.count(DropReason::Reassembly);
             face.counters.dropped += 1;
         }
+        if self.partial_bytes > self.most_partial_bytes {
+            self.reclaim_partial();
+        }
+        let face = self.faces.get_mut(id).ok_or(Dropped::new(DropReason::NoFace))?;
         match outcome {
             Reassembled::Done(packet, header) if !self.shard.is_only() => {
                 // A link packet in a link packet would make pieces of pieces.

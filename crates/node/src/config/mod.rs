@@ -207,6 +207,9 @@ mod tests {
         assert_eq!((file.ndn.tcp, file.ndn.udp, file.ndn.websocket), (code.ndn.tcp, code.ndn.udp, code.ndn.websocket));
         assert_eq!((file.ndn.udp_mtu, file.ndn.content_store), (code.ndn.udp_mtu, code.ndn.content_store));
         assert_eq!(file.ndn.policy.to_string(), code.ndn.policy.to_string());
+        assert_eq!(file.ndn.websocket_origins, code.ndn.websocket_origins);
+        assert_eq!(file.ndn.partial_input, code.ndn.partial_input);
+        assert_eq!(file.ndn.partial_timeout, code.ndn.partial_timeout);
         assert_eq!(file.ndn.localhop_registration, code.ndn.localhop_registration);
         assert_eq!((file.ndn.largest_packet, file.ndn.count_by), (code.ndn.largest_packet, code.ndn.count_by));
         assert_eq!(file.ndn.shards(), code.ndn.shards());
@@ -235,6 +238,8 @@ mod tests {
             ("[htpp]\n", &["larder.toml:1", "htpp", "did you mean `http`?"]),
             ("[ndn]\ncontent_store = \"12 parsecs\"", &["larder.toml:2", "12 parsecs", "64MiB"]),
             ("[http]\n\npolicy = \"lur\"", &["larder.toml:3", "lur", "lru"]),
+            ("[ndn]\npartial_input = \"1KiB\"", &["larder.toml:2", "1KiB", "256KiB"]),
+            ("[ndn]\nwebsocket_origins = [\"app.example\"]", &["larder.toml:2", "app.example", "https://"]),
             ("[ndn]\ntcp = \"localhost\"", &["larder.toml:2", "localhost", "127.0.0.1:6363"]),
             ("[[ndn.route]]\nprefix = \"/a\"\nto = \"http://a\"", &["larder.toml:3", "http://a", "udp://HOST:PORT"]),
             (

@@ -3,6 +3,8 @@
 use super::gateway::GatewayTable;
 use super::http::DiskTable;
 use super::values::{address, from_text, known_spec, loopback, parsed};
+use crate::limits::PARTIAL_INPUT_LEAST_BYTES;
+use crate::ndn::websocket::{Origins, check_listed};
 use crate::system_message::system_message;
 use larder_forwarder::limits::SHARDS;
 use larder_forwarder::strategy::strategy_by_name;
@@ -10,12 +12,13 @@ use larder_forwarder::{Authorized, Rule, VerifyRule};
 use larder_packet::limits::LARGEST_PACKET_BYTES;
 use larder_packet::{Certificate, Name};
 use larder_policy::Spec;
-use larder_units::ByteSize;
+use larder_units::{ByteSize, parse_duration};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 /// `[ndn]`
 #[derive(Deserialize)]
@@ -38,6 +41,15 @@ pub struct NdnConfig {
     /// WebSocket address; `None` where it is off.
     #[serde(deserialize_with = "address")]
     pub websocket: Option<SocketAddr>,
+    /// Web pages that may use the WebSocket besides this machine's own, by their origins.
+    #[serde(deserialize_with = "origins")]
+    pub websocket_origins: Vec<String>,
+    /// Memory for packets whose end has not come yet.
+    #[serde(deserialize_with = "partial_input")]
+    pub partial_input: ByteSize,
+    /// A connection whose packet takes longer is closed.
+    #[serde(deserialize_with = "partial_timeout")]
+    pub partial_timeout: Duration,
     /// Interfaces with UDP multicast faces.
     pub udp_multicast: Vec<String>,
     /// Their groups.
@@ -131,6 +143,12 @@ impl NdnConfig {
     pub fn shards(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(SHARDS);
         if self.shards == 0 { cores() } else { self.shards }
+    }
+
+    /// The web pages that may use the WebSocket.
+    pub(crate) fn origins(&self) -> Origins {
+        let host_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Origins::new(&self.websocket_origins, host_name)
     }
 
     /// Who may command the forwarder; reads the certificates.
@@ -310,6 +328,9 @@ impl Default for NdnConfig {
             udp: Some(loopback(6363)),
             udp_mtu: None,
             websocket: Some(loopback(9696)),
+            websocket_origins: Vec::new(),
+            partial_input: ByteSize::from_mib(64),
+            partial_timeout: Duration::from_secs(30),
             udp_multicast: Vec::new(),
             udp_multicast_groups: nfd_groups(),
             ethernet: Vec::new(),
@@ -346,6 +367,31 @@ fn udp_mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, 
         576..=65_507 => Ok(Some(bytes as usize)),
         _ => Err(serde::de::Error::custom(format!("{bytes} is not between 576 and 65507, nor 0 for the default"))),
     }
+}
+
+fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let origins = Vec::<String>::deserialize(deserializer)?;
+    match origins.iter().try_for_each(|origin| check_listed(origin)) {
+        Ok(()) => Ok(origins),
+        Err(wrong) => Err(serde::de::Error::custom(wrong)),
+    }
+}
+
+fn partial_input<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByteSize, D::Error> {
+    from_text(deserializer, |text| {
+        let size: ByteSize = text.parse().map_err(|error| format!("{error}"))?;
+        match size.bytes() >= PARTIAL_INPUT_LEAST_BYTES {
+            true => Ok(size),
+            false => Err(format!("less than {}", ByteSize::from_bytes(PARTIAL_INPUT_LEAST_BYTES))),
+        }
+    })
+}
+
+fn partial_timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    from_text(deserializer, |text| match parse_duration(text).map_err(|error| error.to_string())? {
+        timeout if timeout >= Duration::from_secs(1) => Ok(timeout),
+        _ => Err("less than 1s".to_owned()),
+    })
 }
 
 fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {

@@ -8,6 +8,7 @@
 use super::Command;
 use super::event_loop::WAKER;
 use super::link::SpareBuffers;
+use super::partial_input::{Budget, PartialInput};
 use crate::limits::{CROSSING_BYTES, FRAMES_AT_ONCE, WRITE_BYTES};
 use larder_forwarder::{Dispatch, DropReason, FaceId, Shard};
 use larder_packet::LpHeader;
@@ -39,7 +40,14 @@ impl Port {
 
     pub(super) fn send(&self, command: Command) {
         // Both fail only when the thread is gone, and then there is nobody to tell.
-        if self.commands.send(command).is_ok() && !self.woken.swap(true, Ordering::AcqRel) {
+        if self.commands.send(command).is_ok() {
+            self.wake();
+        }
+    }
+
+    /// Makes the thread look at what is shared.
+    pub(super) fn wake(&self) {
+        if !self.woken.swap(true, Ordering::AcqRel) {
             let _ = self.waker.wake();
         }
     }
@@ -78,12 +86,13 @@ pub(super) struct Seat {
     pub(super) poll: mio::Poll,
     pub(super) commands: Receiver<Command>,
     pub(super) crossing: Crossing,
+    pub(super) partial: PartialInput,
     /// Of the clock that all have.
     pub(super) start: Instant,
 }
 
-/// The seats of so many shards, and the ways there.
-pub(super) fn seats(shards: usize) -> io::Result<(Arc<[Port]>, Vec<Seat>)> {
+/// The seats of so many shards, which share a budget of so many bytes for partial input, and the ways there.
+pub(super) fn seats(shards: usize, partial_input: usize) -> io::Result<(Arc<[Port]>, Vec<Seat>)> {
     let mut polls = Vec::new();
     let mut ports = Vec::new();
     for _ in Shard::all(shards) {
@@ -95,9 +104,11 @@ pub(super) fn seats(shards: usize) -> io::Result<(Arc<[Port]>, Vec<Seat>)> {
     let ports: Arc<[Port]> = ports.into();
     let dispatch = Dispatch::new(crate::entropy::words(), shards);
     let start = Instant::now();
+    let budget = Arc::new(Budget::new(partial_input, shards));
     let seat = |(shard, (poll, commands))| {
         let crossing = Crossing::new(shard, ports.clone(), dispatch.clone());
-        Seat { poll, commands, crossing, start }
+        let partial = PartialInput::new(budget.clone(), shard.number());
+        Seat { poll, commands, crossing, start, partial }
     };
     let seats = Shard::all(shards).zip(polls).map(seat).collect();
     Ok((ports, seats))
@@ -262,7 +273,7 @@ mod tests {
     #[test]
     fn a_slow_shard_takes_memory_without_end() {
         let (mut shards, receivers): (Vec<Crossing>, Vec<_>) =
-            seats(2).unwrap().1.into_iter().map(|seat| (seat.crossing, seat.commands)).unzip();
+            seats(2, 0).unwrap().1.into_iter().map(|seat| (seat.crossing, seat.commands)).unzip();
         let mut content = vec![7u8; 8000];
         let (mut elsewhere, mut dropped) = (0, 0);
         for number in 0..4000u32 {

@@ -6,9 +6,11 @@ use super::disk::NdnDisk;
 use super::ethernet::{self, Port};
 use super::face_requests::Connecting;
 use super::link::{Connection, Link, SpareBuffers};
+use super::partial_input::PartialInput;
 use super::reload::Settings;
 use super::stream::Framed;
 use super::upstream::Upstream;
+use super::websocket::Origins;
 use super::{Command, Snapshot, disk};
 use crate::config::NdnConfig;
 use crate::limits;
@@ -22,6 +24,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -61,6 +64,12 @@ pub(super) struct EventLoop {
     pub(super) largest_packet: usize,
     /// Bytes of the largest packet with its NDNLPv2 header.
     pub(super) largest_frame: usize,
+    /// Memory of packets whose end has not come yet.
+    pub(super) partial: PartialInput,
+    /// A connection whose packet takes longer is closed.
+    pub(super) partial_timeout: Duration,
+    /// The web pages that may connect.
+    pub(super) origins: Arc<Origins>,
     /// What the configuration said last of what can change.
     pub(super) said: Settings,
     /// Where the UDP socket is bound.
@@ -78,6 +87,9 @@ pub(super) struct EventLoop {
     pub(super) links: HashMap<FaceId, Link, FixedState>,
     /// Of queues that are empty.
     pub(super) spare: SpareBuffers,
+    /// Faces that are not read while their queues are long, and the bytes of frames that they sent before.
+    pub(super) paused: Vec<FaceId>,
+    pub(super) held_bytes: usize,
     /// Faces with something queued in this turn.
     pub(super) dirty: Vec<FaceId>,
     /// UDP and Ethernet faces that wait until the socket, which they share, can be written.
@@ -102,7 +114,7 @@ pub(super) struct EventLoop {
 
 impl EventLoop {
     pub(super) fn new(config: &NdnConfig, seat: Seat, disk: Option<NdnDisk>) -> Result<Self, String> {
-        let Seat { poll, commands, crossing, start } = seat;
+        let Seat { poll, commands, crossing, start, partial } = seat;
         let shard = crossing.shard;
         let [seed, key0, key1] = crate::entropy::words();
         let streams = Streams::new(seed);
@@ -111,6 +123,7 @@ impl EventLoop {
         let mut forwarder_config = Config::new([key0, key1], streams);
         forwarder_config.shard = shard;
         forwarder_config.max_packet_bytes = config.largest_packet;
+        forwarder_config.reassembly_bytes = config.partial_input.bytes() as usize;
         // A large disk tier takes its time to open, and the clock runs since before that.
         let calendar = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         forwarder_config.started = calendar.saturating_sub(start.elapsed());
@@ -148,6 +161,9 @@ impl EventLoop {
             udp_mtu: config.udp_mtu,
             largest_packet: config.largest_packet,
             largest_frame,
+            partial,
+            partial_timeout: config.partial_timeout,
+            origins: Arc::new(config.origins()),
             said: Settings::of(config),
             udp_address: (Ipv6Addr::UNSPECIFIED, 0).into(),
             ethernet: Vec::new(),
@@ -157,6 +173,8 @@ impl EventLoop {
             remote: HashSet::new(),
             links: HashMap::default(),
             spare: SpareBuffers::default(),
+            paused: Vec::new(),
+            held_bytes: 0,
             dirty: Vec::new(),
             udp_blocked: Vec::new(),
             mark_next_data: false,
@@ -224,7 +242,8 @@ impl EventLoop {
         let now = self.now();
         let next = [self.forwarder.next_timeout(), self.next_reliable()].into_iter().flatten().min();
         let next = next.map_or(limits::HOUSEKEEPING, |at| at.since(now));
-        next.min(limits::HOUSEKEEPING)
+        let longest = if self.paused.is_empty() { limits::HOUSEKEEPING } else { limits::BACKPRESSURE_STALL / 4 };
+        next.min(longest)
     }
 
     fn writable(&mut self, now: Time, token: Token) {
@@ -248,8 +267,10 @@ impl EventLoop {
 
     fn ending(&mut self, Token(face): Token) {
         let link = self.links.get_mut(&FaceId(face as u64));
-        if let Some(Connection::Stream(stream)) = link.map(|link| &mut link.connection) {
-            stream.set_ending();
+        match link.map(|link| &mut link.connection) {
+            Some(Connection::Stream(stream)) => stream.set_ending(),
+            Some(Connection::WebSocket(socket)) => socket.set_ending(),
+            _ => {}
         }
     }
 
@@ -265,8 +286,7 @@ impl EventLoop {
                 }
                 let face = FaceId(face as u64);
                 match self.links.get(&face).map(|link| &link.connection) {
-                    Some(Connection::Stream(_)) => self.read_stream(now, face),
-                    Some(Connection::WebSocket(_)) => self.read_websocket(now, face),
+                    Some(Connection::Stream(_) | Connection::WebSocket(_)) => self.read_stream(now, face),
                     Some(Connection::Multicast(_)) => self.read_multicast(now, face),
                     Some(Connection::Udp(_) | Connection::Ethernet(_)) | None => {}
                 }
@@ -312,6 +332,7 @@ impl EventLoop {
                         policy: self.forwarder.policy().to_string(),
                         gauges: self.forwarder.gauges(),
                         by_prefix: self.forwarder.figures_by_prefix(limits::PREFIXES_SHOWN),
+                        partial_bytes: self.partial.held(),
                     };
                     let _ = reply.send(snapshot);
                 }
@@ -324,9 +345,13 @@ impl EventLoop {
         if self.forwarder.next_timeout().is_some_and(|at| at <= now) {
             self.forwarder.on_timeout(now, &mut self.outbox);
             self.post(now, &[]);
+            self.partial.fragments_are(self.forwarder.partial_bytes());
         }
         if !self.reliable.is_empty() {
             self.keep_reliable(now);
+        }
+        if !self.paused.is_empty() {
+            self.watch_paused(now);
         }
         if let Some(job) = self.forwarder.job() {
             let ports = self.crossing.ports.clone();
@@ -335,6 +360,10 @@ impl EventLoop {
             if let Err(error) = std::thread::Builder::new().name("tuning".to_owned()).spawn(work) {
                 tracing::warn!(%error, "cannot start a thread for the policy's tuning; it keeps its parameters");
             }
+        }
+        if !self.crossing.shard.is_only() {
+            // Another shard may have found the budget full and this one the largest.
+            self.obey_budget(self.partial.verdict());
         }
         if now >= self.housekeeping {
             self.housekeeping = now + limits::HOUSEKEEPING;
@@ -357,6 +386,7 @@ impl EventLoop {
             Connection::Stream(_) | Connection::Multicast(_) => false,
         };
         self.give_up_connecting(now);
+        self.close_stalled(now);
         let over: Vec<FaceId> = self.links.iter().filter(|(_, link)| idle(link)).map(|(face, _)| *face).collect();
         for face in over {
             self.close(face, Some("idle".to_owned()));

@@ -105,19 +105,15 @@ impl EventLoop {
 
     fn add_websocket(&mut self, now: Time, socket: TcpStream, from: SocketAddr) -> Option<FaceId> {
         let _ = socket.set_nodelay(true);
-        let mut socket = match WebSocketConnection::accept(socket, now) {
-            Ok(socket) => socket,
-            Err(error) => {
-                tracing::debug!(%from, error, "WebSocket handshake failed");
-                return None;
-            }
-        };
-        let config = tcp_face("ws", from, socket.socket()?).with_persistency(Persistency::OnDemand);
-        let face = self.add_face(config, |registry, token| match socket.socket() {
-            Some(socket) => registry.register(socket, token, Interest::READABLE | Interest::WRITABLE),
-            None => Ok(()),
+        let local = socket.local_addr().ok()?.ip();
+        let config = tcp_face("ws", from, &socket).with_persistency(Persistency::OnDemand);
+        let mut socket = Socket::Tcp(socket);
+        let face = self.add_face(config, |registry, token| {
+            registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
         })?;
-        self.links.insert(face, Link::new(Connection::WebSocket(Box::new(socket))));
+        let origins = self.origins.clone();
+        let websocket = WebSocketConnection::new(socket, local, origins, self.largest_frame, now);
+        self.links.insert(face, Link::new(Connection::WebSocket(Box::new(websocket))));
         Some(face)
     }
 
@@ -204,6 +200,7 @@ impl EventLoop {
         self.flush_crossing();
         if let Some(mut link) = self.links.remove(&face) {
             self.forget_socket(&mut link.connection);
+            self.held_bytes -= link.pause.take().map_or(0, |pause| pause.held());
             if self.crossing.shard.number() != 0 {
                 // The first thread ends the face, at all.
                 return self.crossing.port(0).send(Command::Closed(face, why));
@@ -224,14 +221,13 @@ impl EventLoop {
     }
 
     pub(super) fn forget_socket(&mut self, connection: &mut Connection) {
+        self.partial.connection_changed(connection.partial_bytes(), 0);
         match connection {
             Connection::Stream(stream) => {
                 let _ = self.poll.registry().deregister(stream.socket.source());
             }
-            Connection::WebSocket(socket) => {
-                if let Some(socket) = socket.socket() {
-                    let _ = self.poll.registry().deregister(socket);
-                }
+            Connection::WebSocket(websocket) => {
+                let _ = self.poll.registry().deregister(websocket.socket.source());
             }
             Connection::Udp(peer) => {
                 if let Some(udp) = &mut self.udp {

@@ -4,12 +4,13 @@
 //! that comes to a long queue is marked (NDNLPv2, CongestionMark): long by time, as [`CoDel`] says, or by bytes, as the face's
 //! DefaultCongestionThreshold says, which catches the burst of a transfer's start before CoDel's first interval is over.
 
+use super::backpressure::Pause;
 use super::codel::CoDel;
 use super::datagram::{Peer, UdpListener};
 use super::ethernet::EthernetPeer;
 use super::frames::Frames;
 use super::multicast::Multicast;
-use super::stream::StreamConnection;
+use super::stream::{Partial, StreamConnection};
 use super::websocket::WebSocketConnection;
 use crate::limits::{ARRIVALS_APART, SPARE_BUFFER_BYTES, SPARE_BUFFERS, WRITE_BYTES, WRITE_PACKETS};
 use larder_forwarder::{FaceConfig, Send};
@@ -25,6 +26,8 @@ pub(super) struct Link {
     codel: CoDel,
     /// Queued since the last write.
     packets: usize,
+    /// The face is not read while its queue is long.
+    pub(super) pause: Option<Pause>,
     /// The socket took no more; it is written again when it says that it can be.
     blocked: bool,
 }
@@ -48,6 +51,29 @@ impl Connection {
             Connection::Ethernet(peer) => Some(&mut peer.frames),
         }
     }
+
+    /// The packet whose end has not come yet; `None` on a link of frames.
+    pub(super) fn partial(&self) -> Option<&Partial> {
+        match self {
+            Connection::Stream(stream) => Some(stream.partial()),
+            Connection::WebSocket(socket) => Some(socket.partial()),
+            Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => None,
+        }
+    }
+
+    /// Bytes of memory that the incomplete packet takes.
+    pub(super) fn partial_bytes(&self) -> usize {
+        self.partial().map_or(0, Partial::held)
+    }
+
+    /// Forgets the incomplete packet and skips its rest. False where that cannot be.
+    pub(super) fn give_up_partial(&mut self) -> bool {
+        match self {
+            Connection::Stream(stream) => stream.give_up(),
+            Connection::WebSocket(socket) => socket.give_up(),
+            Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => false,
+        }
+    }
 }
 
 /// Why a packet could not be queued.
@@ -61,7 +87,8 @@ pub(super) enum Refused {
 
 impl Link {
     pub(super) fn new(connection: Connection) -> Self {
-        Link { connection, arrivals: Arrivals::default(), codel: CoDel::default(), packets: 0, blocked: false }
+        let (arrivals, codel) = (Arrivals::default(), CoDel::default());
+        Link { connection, arrivals, codel, packets: 0, pause: None, blocked: false }
     }
 
     /// Bytes that wait to be sent.
@@ -73,6 +100,11 @@ impl Link {
             Connection::Multicast(multicast) => multicast.frames.bytes.len(),
             Connection::Ethernet(peer) => peer.frames.bytes.len(),
         }
+    }
+
+    /// Bytes that have left the queue since the face was made.
+    pub(super) fn taken(&self) -> u64 {
+        self.arrivals.total.saturating_sub(self.queued() as u64)
     }
 
     /// Whether a packet that comes now is to be marked.
@@ -103,7 +135,7 @@ impl Link {
                 stream.queue(send, input, spare);
                 Ok(())
             }
-            Connection::WebSocket(socket) => socket.queue(send, input),
+            Connection::WebSocket(socket) => socket.queue(send, input, spare),
             Connection::Udp(peer) => peer.frames.queue(now, send, input, spare),
             Connection::Multicast(multicast) => multicast.frames.queue(now, send, input, spare),
             Connection::Ethernet(peer) => peer.frames.queue(now, send, input, spare),
@@ -129,7 +161,7 @@ impl Link {
         self.packets = 0;
         match &mut self.connection {
             Connection::Stream(stream) => stream.flush(spare)?,
-            Connection::WebSocket(socket) => socket.flush()?,
+            Connection::WebSocket(socket) => socket.flush(spare)?,
             Connection::Udp(peer) => lost = udp.map_or(0, |udp| udp.flush(peer, spare)),
             Connection::Multicast(multicast) => lost = multicast.flush(spare),
             Connection::Ethernet(peer) => lost = peer.flush(spare),

@@ -13,6 +13,7 @@
 //! With `shards` above 1 there are as many such threads. The first has the listeners, UDP, Ethernet and WebSocket, the connections of routes and management; accepted
 //! connections are given to all in turn. What is another's passes between them ([`crossing`]).
 
+mod backpressure;
 mod codel;
 mod crossing;
 mod datagram;
@@ -28,6 +29,7 @@ mod listen;
 mod multicast;
 mod packet_socket;
 mod packets;
+mod partial_input;
 mod path_mtu;
 mod reliable;
 mod reload;
@@ -35,7 +37,7 @@ mod sharing;
 mod status;
 mod stream;
 mod upstream;
-mod websocket;
+pub(crate) mod websocket;
 
 use crate::config::NdnConfig;
 use crate::disk::Disk;
@@ -69,6 +71,8 @@ pub struct Snapshot {
     pub gauges: Vec<(&'static str, Gauge)>,
     /// Hits and misses by prefix, where they are counted, of those asked for most.
     pub by_prefix: Vec<PrefixFigures>,
+    /// Bytes of packets whose end has not come yet.
+    pub partial_bytes: usize,
 }
 
 impl Snapshot {
@@ -78,6 +82,7 @@ impl Snapshot {
         let counters: Vec<_> = other.faces.iter().map(|face| (face.id, face.counters)).collect();
         add_face_counters(&mut self.faces, &counters);
         self.by_prefix.extend(other.by_prefix);
+        self.partial_bytes += other.partial_bytes;
     }
 }
 
@@ -194,7 +199,8 @@ impl Ndn {
         source: Option<&Path>,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Ndn, String> {
-        let (ports, seats) = crossing::seats(config.shards()).map_err(|error| format!("[ndn]: {error}"))?;
+        let (ports, seats) = crossing::seats(config.shards(), config.partial_input.bytes() as usize)
+            .map_err(|error| format!("[ndn]: {error}"))?;
         let disk = config.disk.as_ref().map(|table| disk::start(&table.behind(config.content_store))).transpose()?;
         let handle = Handle { ports, disk };
         Ndn::start_loops(config, source, handle.clone(), seats, ended).inspect_err(|_| handle.stop_disk())

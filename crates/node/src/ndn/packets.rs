@@ -6,7 +6,6 @@ use super::event_loop::{EventLoop, UDP, UDP_OUTGOING, token};
 use super::frames::Frames;
 use super::link::{Connection, Refused};
 use super::stream::{Framed, Reading};
-use super::websocket;
 use crate::limits;
 use larder_forwarder::{Body, Detail, DropReason, Dropped, FaceId, Persistency, Received, Send};
 use larder_packet::{LpPacket, types};
@@ -19,12 +18,23 @@ const NOBODY: FaceId = FaceId(0);
 impl EventLoop {
     /// Reads once; what is left waits for the next turn, so that everybody has his.
     pub(super) fn read_stream(&mut self, now: Time, face: FaceId) {
-        let Some(Connection::Stream(stream)) = self.links.get_mut(&face).map(|link| &mut link.connection) else {
+        if self.is_paused(now, face) {
             return;
-        };
+        }
+        let Some(link) = self.links.get_mut(&face) else { return };
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut frames = std::mem::take(&mut self.frames);
-        let reading = stream.read(&mut buffer, &mut frames);
+        let before = link.connection.partial_bytes();
+        let reading = match &mut link.connection {
+            Connection::Stream(stream) => stream.read(now, &mut buffer, &mut frames),
+            Connection::WebSocket(socket) => socket.read(now, &mut buffer, &mut frames),
+            Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => Reading::Drained,
+        };
+        let verdict = self.partial.connection_changed(before, link.connection.partial_bytes());
+        if link.queued() > 0 {
+            // A WebSocket answers by itself.
+            self.dirty.push(face);
+        }
         let (mut rest, mut at) = (&mut buffer[..], 0);
         let packets = frames.iter().filter_map(|framed| {
             let Framed::Packet(range) = framed else { return None };
@@ -33,14 +43,17 @@ impl EventLoop {
             (rest, at) = (behind, range.end);
             Some(packet)
         });
-        self.handle(now, face, packets);
+        self.handle_with_backpressure(now, face, packets);
         for framed in frames.drain(..) {
-            if let Framed::Oversized(bytes) = framed {
-                self.oversized(face, bytes);
+            match framed {
+                Framed::Packet(_) => {}
+                Framed::Oversized(bytes) => self.oversized(face, bytes),
+                Framed::Text => self.forwarder.count_drop(face, DropReason::Malformed),
             }
         }
         self.buffer = buffer;
         self.frames = frames;
+        self.obey_budget(verdict);
         match reading {
             Reading::Frames { more } => {
                 if let Some(upstream) = self.upstreams.iter_mut().find(|upstream| upstream.face == Some(face)) {
@@ -52,23 +65,20 @@ impl EventLoop {
             }
             Reading::Drained => {}
             Reading::Closed(why) => self.close(face, why),
+            Reading::Foreign(origin) => self.refuse_origin(face, &origin),
         }
     }
 
-    pub(super) fn read_websocket(&mut self, now: Time, face: FaceId) {
-        for _ in 0..limits::MESSAGES_PER_TURN {
-            let Some(Connection::WebSocket(socket)) = self.links.get_mut(&face).map(|link| &mut link.connection) else {
-                return;
-            };
-            match socket.read() {
-                websocket::Reading::Packet(mut packet) => self.handle(now, face, std::iter::once(&mut packet[..])),
-                websocket::Reading::Text => self.forwarder.count_drop(face, DropReason::Malformed),
-                websocket::Reading::Nothing => self.dirty.push(face),
-                websocket::Reading::Drained => return,
-                websocket::Reading::Closed(why) => return self.close(face, why),
-            }
+    /// Closes the connection of a web page that may not use this node.
+    fn refuse_origin(&mut self, face: FaceId, origin: &str) {
+        self.forwarder.count_drop(face, DropReason::ForeignOrigin);
+        if self.may_warn() {
+            tracing::warn!(
+                origin,
+                "a web page was refused; to let it use this node, add its origin to [ndn] websocket_origins"
+            );
         }
-        self.ready.push(token(face));
+        self.close(face, Some("its web page is not in [ndn] websocket_origins".to_owned()));
     }
 
     pub(super) fn read_udp(&mut self, now: Time, via: Via) {
@@ -155,6 +165,9 @@ impl EventLoop {
                 let (face, frame) = next.unwrap_or((NOBODY, &mut []));
                 Received { face, frame }
             });
+            if count == 0 {
+                return;
+            }
             let batch = &mut batch[..count];
             self.forwarder.on_packets(now, batch, &mut self.outbox);
             for index in 0..self.outbox.drops().len() {
@@ -163,6 +176,8 @@ impl EventLoop {
             }
             let reassembled = self.outbox.take_reassembled();
             self.post(now, batch);
+            let verdict = self.partial.fragments_are(self.forwarder.partial_bytes());
+            self.obey_budget(verdict);
             // These are whole: none of them makes others.
             for (face, mut frame) in reassembled {
                 self.handle(now, face, std::iter::once(&mut frame[..]));
@@ -235,7 +250,7 @@ impl EventLoop {
     }
 
     /// The bytes that may wait for one reader, and those that he may leave unacknowledged.
-    fn longest_queue(&self) -> usize {
+    pub(super) fn longest_queue(&self) -> usize {
         let share = limits::SEND_QUEUES_BYTES / self.crossing.shard.of() / self.links.len().max(1);
         share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES)
     }
@@ -293,6 +308,7 @@ impl EventLoop {
             if matches!(link.connection, Connection::Udp(_) | Connection::Ethernet(_)) && link.is_blocked() {
                 self.udp_blocked.push(face);
             }
+            self.read_again_if_short(face);
         }
         self.dirty = dirty;
     }

@@ -127,7 +127,7 @@ mod tests {
         let strategy = |prefix: &str| format!("[[ndn.strategy]]\nprefix = \"{prefix}\"\nstrategy = \"multicast\"\n");
         let strategies = strategy("/") + &strategy("/s");
         let first = config(&format!("policy = \"lru\"\n{strategies}{}{}", route("/a", 7001, 1), route("/b", 7002, 1)));
-        let seat = seats(1).unwrap().1.remove(0);
+        let seat = seats(1, 1 << 20).unwrap().1.remove(0);
         let mut node = EventLoop::new(&first, seat, None).unwrap();
         node.listen(&first).unwrap();
         node.add_routes(&first).unwrap();

@@ -14,7 +14,7 @@ impl StatusSource for Handle {
 
     fn status(&self) -> Value {
         let Some(snapshot) = self.snapshot() else { return json!({ "error": "the NDN thread does not answer" }) };
-        let Snapshot { stats, faces, policy, gauges, by_prefix } = &snapshot;
+        let Snapshot { stats, faces, policy, gauges, by_prefix, partial_bytes } = &snapshot;
         let store = &stats.content_store;
         let figures: Map<String, Value> =
             gauges.iter().map(|(stage, gauge)| (format!("{stage}.{}", gauge.name), json!(gauge.value))).collect();
@@ -35,6 +35,7 @@ impl StatusSource for Handle {
                 "by_prefix": by_prefix.iter().map(prefix).collect::<Vec<_>>(),
                 "disk": self.disk.as_ref().map(|disk| disk_status(&stats.tier, disk::status(&disk.figures()))),
             },
+            "partial_input_bytes": partial_bytes,
             "pit_entries": stats.pit_entries,
             "fib_entries": stats.fib_entries,
             "rib_routes": stats.rib_routes,
@@ -47,7 +48,7 @@ impl StatusSource for Handle {
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
-        let Some(Snapshot { stats, gauges, by_prefix, .. }) = self.snapshot() else { return };
+        let Some(Snapshot { stats, gauges, by_prefix, partial_bytes, .. }) = self.snapshot() else { return };
         let store = &stats.content_store;
         metrics.counter("larder_ndn_content_store_hits", "Interests answered by the Content Store", store.hits);
         metrics.counter("larder_ndn_content_store_misses", "Interests looked up there in vain", store.misses);
@@ -78,6 +79,7 @@ impl StatusSource for Handle {
         let figures = gauges.iter().map(|(_, gauge)| (gauge.name, gauge.value));
         metrics.gauges("larder_ndn_policy", "What the Content Store's policy reports of itself", "figure", figures);
         metrics.gauge("larder_ndn_pit_entries", "Interests pending", stats.pit_entries as f64);
+        metrics.gauge("larder_ndn_partial_input_bytes", "Bytes of incomplete packets", partial_bytes as f64);
         metrics.gauge("larder_ndn_fib_entries", "Prefixes with next hops", stats.fib_entries as f64);
         metrics.gauge("larder_ndn_rib_routes", "Routes", stats.rib_routes as f64);
         metrics.gauge("larder_ndn_faces", "Faces", stats.faces as f64);

@@ -1,9 +1,13 @@
 //! Unix and TCP streams: packets back to back, read in large pieces and written in large pieces.
+//!
+//! All streams read into one buffer of their thread. A connection keeps bytes of its own only between two reads that
+//! have cut a packet: an idle one holds no memory.
 
 use super::link::SpareBuffers;
 use crate::limits::SKIP_BYTES;
 use larder_forwarder::Send;
 use larder_packet::tlv::{FrameError, frame};
+use larder_units::Time;
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use std::io::{self, Read, Write};
@@ -22,7 +26,7 @@ impl Socket {
         }
     }
 
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Socket::Unix(socket) => socket.read(buffer),
             Socket::Tcp(socket) => socket.read(buffer),
@@ -37,17 +41,90 @@ impl Socket {
     }
 }
 
+/// Bytes that wait until a stream socket takes them.
+#[derive(Default)]
+pub(super) struct Output {
+    pub(super) bytes: Vec<u8>,
+    /// How much of `bytes` has been written.
+    written: usize,
+}
+
+impl Output {
+    pub(super) fn queued(&self) -> usize {
+        self.bytes.len() - self.written
+    }
+
+    /// Writes what is queued, as far as the peer takes it. `Err` where the peer is gone.
+    pub(super) fn flush(&mut self, socket: &mut Socket, spare: &mut SpareBuffers) -> io::Result<()> {
+        while self.written < self.bytes.len() {
+            match socket.write(&self.bytes[self.written..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => self.written += written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // What has been written is dropped in pieces, not at each write.
+                    if self.written > self.bytes.len() / 2 {
+                        self.bytes.drain(..self.written);
+                        self.written = 0;
+                    }
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        spare.take_back(&mut self.bytes);
+        self.written = 0;
+        Ok(())
+    }
+}
+
+/// The bytes of a packet that has not come to its end.
+#[derive(Default)]
+pub(super) struct Partial {
+    /// No more than has come: what a sender announces takes no memory.
+    pub(super) bytes: Vec<u8>,
+    /// When the packet's first bytes were read.
+    since: Time,
+}
+
+impl Partial {
+    /// Copies what is kept to the front of the buffer; returns how much that is.
+    pub(super) fn restore(&self, buffer: &mut [u8]) -> usize {
+        let kept = self.bytes.len();
+        buffer[..kept].copy_from_slice(&self.bytes);
+        kept
+    }
+
+    /// Keeps these bytes in place of the others. They belong to another packet than before if `progress` says that one
+    /// came to its end.
+    pub(super) fn keep(&mut self, now: Time, bytes: [&[u8]; 2], progress: bool) {
+        if progress || self.bytes.is_empty() {
+            self.since = now;
+        }
+        // A buffer of exactly this size; an empty one frees it.
+        self.bytes = bytes.concat();
+    }
+
+    /// Bytes of memory.
+    pub(super) fn held(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// When the packet began, if there is one.
+    pub(super) fn since(&self) -> Option<Time> {
+        (!self.bytes.is_empty()).then_some(self.since)
+    }
+}
+
 pub(super) struct StreamConnection {
     pub(super) socket: Socket,
     /// The beginning of a frame whose end has not come yet; shorter than a frame.
-    partial: Vec<u8>,
+    partial: Partial,
     /// Bytes of the largest frame.
     largest_frame: usize,
-    /// What is left of an oversized packet.
+    /// What is left of a packet that is not wanted.
     skip: usize,
-    out: Vec<u8>,
-    /// How much of `out` has been written.
-    written: usize,
+    output: Output,
     /// The peer sends no more: what is left is read to its end.
     ending: bool,
 }
@@ -60,18 +137,37 @@ pub(super) enum Reading {
     Drained,
     /// The peer is gone, or sends what is not NDN.
     Closed(Option<String>),
+    /// A web page with this Origin may not connect.
+    Foreign(String),
 }
 
-/// A frame in a stream's bytes, or an oversized packet there.
+/// A frame in a stream's bytes, or something else there.
 pub(super) enum Framed {
     Packet(std::ops::Range<usize>),
     Oversized(u64),
+    /// A text message of a WebSocket: no packet.
+    Text,
 }
 
 impl StreamConnection {
     pub(super) fn new(socket: Socket, largest_frame: usize) -> Self {
-        let (partial, out) = (Vec::new(), Vec::new());
-        StreamConnection { socket, partial, largest_frame, skip: 0, out, written: 0, ending: false }
+        let (partial, output) = (Partial::default(), Output::default());
+        StreamConnection { socket, partial, largest_frame, skip: 0, output, ending: false }
+    }
+
+    /// The packet whose end has not come yet.
+    pub(super) fn partial(&self) -> &Partial {
+        &self.partial
+    }
+
+    /// Forgets the packet whose end has not come yet, and skips its rest. False where too little of it is here to
+    /// know its end.
+    pub(super) fn give_up(&mut self) -> bool {
+        // The packet is too large for no bytes at all: the error says how large it is.
+        let Err(FrameError::TooLarge { total, .. }) = frame(&self.partial.bytes, 0) else { return false };
+        self.skip = (total as usize).saturating_sub(self.partial.bytes.len());
+        self.partial = Partial::default();
+        true
     }
 
     /// The peer sends no more, or the socket has failed.
@@ -80,10 +176,9 @@ impl StreamConnection {
     }
 
     /// Reads once into `buffer` behind what was left over, and finds the frames there.
-    pub(super) fn read(&mut self, buffer: &mut [u8], frames: &mut Vec<Framed>) -> Reading {
+    pub(super) fn read(&mut self, now: Time, buffer: &mut [u8], frames: &mut Vec<Framed>) -> Reading {
         frames.clear();
-        let kept = self.partial.len();
-        buffer[..kept].copy_from_slice(&self.partial);
+        let kept = self.partial.restore(buffer);
         let read = match self.socket.read(&mut buffer[kept..]) {
             Ok(0) => return Reading::Closed(None),
             Ok(read) => read,
@@ -91,17 +186,20 @@ impl StreamConnection {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Reading::Frames { more: true },
             Err(error) => return Reading::Closed(Some(error.to_string())),
         };
-        self.partial.clear();
         // A stream that gives less than there is room for has no more, and tells when it has (epoll(7), "edge-triggered"). Not so its end,
         // of which was told before.
         let more = self.ending || kept + read == buffer.len();
         match self.find_frames(&buffer[..kept + read], frames) {
-            Ok(()) => Reading::Frames { more },
+            Ok(rest) => {
+                self.partial.keep(now, [&buffer[rest..kept + read], &[]], rest > 0);
+                Reading::Frames { more }
+            }
             Err(why) => Reading::Closed(Some(why)),
         }
     }
 
-    fn find_frames(&mut self, bytes: &[u8], frames: &mut Vec<Framed>) -> Result<(), String> {
+    /// Finds the frames; returns where the rest begins, whose end has not come yet.
+    fn find_frames(&mut self, bytes: &[u8], frames: &mut Vec<Framed>) -> Result<usize, String> {
         let mut at = self.skip.min(bytes.len());
         self.skip -= at;
         while at < bytes.len() {
@@ -110,10 +208,7 @@ impl StreamConnection {
                     frames.push(Framed::Packet(at..at + length));
                     at += length;
                 }
-                Ok(None) => {
-                    self.partial.extend_from_slice(&bytes[at..]);
-                    return Ok(());
-                }
+                Ok(None) => return Ok(at),
                 Err(FrameError::TooLarge { total: len, .. }) if len <= SKIP_BYTES as u64 => {
                     frames.push(Framed::Oversized(len));
                     let here = (len as usize).min(bytes.len() - at);
@@ -123,39 +218,21 @@ impl StreamConnection {
                 Err(error) => return Err(format!("what it sends is not NDN: {error}")),
             }
         }
-        Ok(())
+        Ok(at)
     }
 
     pub(super) fn queued(&self) -> usize {
-        self.out.len() - self.written
+        self.output.queued()
     }
 
     pub(super) fn queue(&mut self, send: &Send, input: &[u8], spare: &mut SpareBuffers) {
-        spare.provide(&mut self.out);
-        send.write_stream(input, &mut self.out);
+        spare.provide(&mut self.output.bytes);
+        send.write_stream(input, &mut self.output.bytes);
     }
 
     /// Writes what is queued, as far as the peer takes it. `Err` where the peer is gone.
     pub(super) fn flush(&mut self, spare: &mut SpareBuffers) -> io::Result<()> {
-        while self.written < self.out.len() {
-            match self.socket.write(&self.out[self.written..]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => self.written += written,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    // What has been written is dropped in pieces, not at each write.
-                    if self.written > self.out.len() / 2 {
-                        self.out.drain(..self.written);
-                        self.written = 0;
-                    }
-                    return Ok(());
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        spare.take_back(&mut self.out);
-        self.written = 0;
-        Ok(())
+        self.output.flush(&mut self.socket, spare)
     }
 }
 
@@ -193,15 +270,15 @@ mod tests {
                 let end = stream.len().min(at + cut);
                 peer.write_all(&stream[at..end]).unwrap();
                 at = end;
-                while let Reading::Frames { .. } = connection.read(&mut buffer, &mut frames) {
+                while let Reading::Frames { .. } = connection.read(Time::ZERO, &mut buffer, &mut frames) {
                     for frame in &frames {
                         found.push(match frame {
                             Framed::Packet(range) => Some(buffer[range.clone()].to_vec()),
-                            Framed::Oversized(_) => None,
+                            Framed::Oversized(_) | Framed::Text => None,
                         });
                     }
                 }
-                prop_assert!(connection.partial.len() < FRAME_BYTES);
+                prop_assert!(connection.partial.held() < FRAME_BYTES);
                 if at == stream.len() { break; }
             }
             let fits = |packet: Vec<u8>| (packet.len() <= FRAME_BYTES).then_some(packet);
@@ -216,7 +293,36 @@ mod tests {
             let (mut connection, mut peer) = connection();
             peer.write_all(bytes).unwrap();
             let mut frames = Vec::new();
-            assert!(matches!(connection.read(&mut vec![0; 64 << 10], &mut frames), Reading::Closed(Some(_))));
+            assert!(matches!(
+                connection.read(Time::ZERO, &mut vec![0; 64 << 10], &mut frames),
+                Reading::Closed(Some(_))
+            ));
         }
+    }
+
+    #[test]
+    fn an_idle_connection_holds_memory_or_an_announced_packet_takes_it() {
+        let (mut connection, mut peer) = connection();
+        let (mut buffer, mut frames) = (vec![0; 80 << 10], Vec::new());
+        let mut packet = element(6, 8000);
+        let mut read = |connection: &mut StreamConnection, millis| {
+            connection.read(Time::from_millis(millis), &mut buffer, &mut frames);
+            (connection.partial.held(), connection.partial.since(), frames.len())
+        };
+        assert_eq!(read(&mut connection, 0), (0, None, 0));
+        peer.write_all(&packet[..10]).unwrap();
+        assert_eq!(read(&mut connection, 1), (10, Some(Time::from_millis(1)), 0));
+        peer.write_all(&packet[10..7000]).unwrap();
+        assert_eq!(read(&mut connection, 2), (7000, Some(Time::from_millis(1)), 0), "it is the same packet");
+        peer.write_all(&[&packet[7000..], &packet[..20]].concat()).unwrap();
+        assert_eq!(read(&mut connection, 3), (20, Some(Time::from_millis(3)), 1), "it is another");
+        assert!(connection.give_up());
+        assert_eq!((connection.partial.held(), connection.partial.since()), (0, None));
+        packet.drain(..20);
+        peer.write_all(&[&packet[..], &element(6, 5)].concat()).unwrap();
+        assert_eq!(read(&mut connection, 4), (0, None, 1), "the next packet is found");
+        peer.write_all(&[6]).unwrap();
+        assert_eq!(read(&mut connection, 5), (1, Some(Time::from_millis(5)), 0));
+        assert!(!connection.give_up(), "its length is not known yet");
     }
 }

@@ -1,122 +1,165 @@
-//! WebSocket faces, for applications in browsers: one packet a binary message.
+//! WebSocket faces, for applications in browsers (RFC 6455): one packet a binary message.
+//!
+//! As on streams, all connections read into one buffer of their thread, and a connection keeps bytes of its own only
+//! while a message or its handshake is incomplete. A message larger than the largest packet is recognized by its header
+//! and skipped, so it takes no memory.
 
-use super::link::Refused;
-use crate::limits::{SEND_QUEUE_BYTES, WEBSOCKET_MESSAGE_BYTES};
+mod handshake;
+mod messages;
+
+pub(crate) use handshake::{Origins, check_listed};
+
+use super::link::{Refused, SpareBuffers};
+use super::stream::{Framed, Output, Partial, Reading, Socket};
+use crate::limits::HANDSHAKE_BYTES;
+use handshake::Answer;
 use larder_forwarder::Send;
 use larder_units::Time;
-use mio::net::TcpStream;
+use messages::{Decoder, End};
 use std::io;
-use tungstenite::handshake::MidHandshake;
-use tungstenite::handshake::server::{NoCallback, ServerHandshake};
-use tungstenite::protocol::WebSocketConfig;
-use tungstenite::{Error, HandshakeError, Message, WebSocket, accept_with_config};
-
-/// A client that has not finished its handshake, or one that has.
-pub(super) enum Stage {
-    Handshake(MidHandshake<ServerHandshake<TcpStream, NoCallback>>),
-    Open(WebSocket<TcpStream>),
-}
+use std::net::IpAddr;
+use std::sync::Arc;
 
 pub(super) struct WebSocketConnection {
-    /// `None` only while a handshake is being advanced.
-    stage: Option<Stage>,
+    pub(super) socket: Socket,
+    /// Our address that the client has connected to.
+    local: IpAddr,
+    origins: Arc<Origins>,
+    /// `None` during the handshake.
+    messages: Option<Decoder>,
+    largest_frame: usize,
+    partial: Partial,
+    output: Output,
     pub(super) accepted: Time,
-    queued: usize,
-}
-
-/// What one message was.
-pub(super) enum Reading {
-    Packet(Vec<u8>),
-    /// A text message: no packet.
-    Text,
-    /// Control frames, or a handshake that went on.
-    Nothing,
-    Drained,
-    Closed(Option<String>),
+    /// The peer sends no more: what is left is read to its end.
+    ending: bool,
 }
 
 impl WebSocketConnection {
-    pub(super) fn accept(stream: TcpStream, now: Time) -> Result<Self, String> {
-        let config = WebSocketConfig::default()
-            .max_message_size(Some(WEBSOCKET_MESSAGE_BYTES))
-            .max_frame_size(Some(WEBSOCKET_MESSAGE_BYTES))
-            .write_buffer_size(128 << 10)
-            .max_write_buffer_size(SEND_QUEUE_BYTES);
-        let stage = match accept_with_config(stream, Some(config)) {
-            Ok(socket) => Stage::Open(socket),
-            Err(HandshakeError::Interrupted(mid)) => Stage::Handshake(mid),
-            Err(HandshakeError::Failure(error)) => return Err(error.to_string()),
-        };
-        Ok(WebSocketConnection { stage: Some(stage), accepted: now, queued: 0 })
-    }
-
-    pub(super) fn socket(&mut self) -> Option<&mut TcpStream> {
-        match self.stage.as_mut()? {
-            Stage::Handshake(mid) => Some(mid.get_mut().get_mut()),
-            Stage::Open(socket) => Some(socket.get_mut()),
+    pub(super) fn new(socket: Socket, local: IpAddr, origins: Arc<Origins>, largest_frame: usize, now: Time) -> Self {
+        let (partial, output) = (Partial::default(), Output::default());
+        let messages = None;
+        WebSocketConnection {
+            socket,
+            local,
+            origins,
+            messages,
+            largest_frame,
+            partial,
+            output,
+            accepted: now,
+            ending: false,
         }
     }
 
+    /// Whether the handshake is over.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.stage, Some(Stage::Open(_)))
+        self.messages.is_some()
     }
 
-    pub(super) fn read(&mut self) -> Reading {
-        let Some(Stage::Open(socket)) = self.stage.as_mut() else { return self.shake_hands() };
-        match socket.read() {
-            Ok(Message::Binary(bytes)) => Reading::Packet(bytes.into()),
-            Ok(Message::Text(_)) => Reading::Text,
-            Ok(_) => Reading::Nothing,
-            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Reading::Drained,
-            Err(Error::ConnectionClosed | Error::AlreadyClosed) => Reading::Closed(None),
-            Err(error) => Reading::Closed(Some(error.to_string())),
+    /// The peer sends no more, or the socket has failed.
+    pub(super) fn set_ending(&mut self) {
+        self.ending = true;
+    }
+
+    /// The message or handshake whose end has not come yet.
+    pub(super) fn partial(&self) -> &Partial {
+        &self.partial
+    }
+
+    /// Forgets the message whose end has not come yet, and skips its rest. False where it cannot be skipped.
+    pub(super) fn give_up(&mut self) -> bool {
+        let given_up = self.messages.as_mut().is_some_and(|messages| messages.give_up(&self.partial.bytes));
+        if given_up {
+            self.partial = Partial::default();
+        }
+        given_up
+    }
+
+    /// Reads once into `buffer` behind what was left over, and finds the messages there.
+    pub(super) fn read(&mut self, now: Time, buffer: &mut [u8], frames: &mut Vec<Framed>) -> Reading {
+        frames.clear();
+        let kept = self.partial.restore(buffer);
+        let read = match self.socket.read(&mut buffer[kept..]) {
+            Ok(0) => return Reading::Closed(None),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Reading::Drained,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Reading::Frames { more: true },
+            Err(error) => return Reading::Closed(Some(error.to_string())),
+        };
+        let more = self.ending || kept + read == buffer.len();
+        let bytes = &mut buffer[..kept + read];
+        let from = match self.is_open() {
+            true => 0,
+            false => match self.shake_hands(now, bytes) {
+                Ok(Some(from)) => from,
+                Ok(None) => return Reading::Frames { more },
+                Err(reading) => return reading,
+            },
+        };
+        let Some(messages) = &mut self.messages else { return Reading::Closed(None) };
+        match messages.decode(&mut bytes[from..], frames, &mut self.output.bytes) {
+            Ok(rest) => {
+                let message = from + rest.message.start..from + rest.message.end;
+                self.partial.keep(now, [&bytes[message], &bytes[from + rest.next..]], rest.progress || from > 0);
+                Reading::Frames { more }
+            }
+            Err(End::Closed) => {
+                self.say_last();
+                Reading::Closed(None)
+            }
+            Err(End::Wrong(why)) => Reading::Closed(Some(why)),
         }
     }
 
-    fn shake_hands(&mut self) -> Reading {
-        let Some(Stage::Handshake(mid)) = self.stage.take() else { return Reading::Closed(None) };
-        match mid.handshake() {
-            Ok(socket) => {
-                self.stage = Some(Stage::Open(socket));
-                Reading::Nothing
+    /// Takes the handshake further. The number of bytes that it has, where it is over; `None` where more must come.
+    fn shake_hands(&mut self, now: Time, bytes: &[u8]) -> Result<Option<usize>, Reading> {
+        match handshake::answer(bytes, self.local, &self.origins) {
+            Answer::Incomplete if bytes.len() > HANDSHAKE_BYTES => {
+                Err(Reading::Closed(Some("its handshake is too long".to_owned())))
             }
-            Err(HandshakeError::Interrupted(mid)) => {
-                self.stage = Some(Stage::Handshake(mid));
-                Reading::Drained
+            Answer::Incomplete => {
+                self.partial.keep(now, [bytes, &[]], false);
+                Ok(None)
             }
-            Err(HandshakeError::Failure(error)) => Reading::Closed(Some(error.to_string())),
+            Answer::Accepted { length, response } => {
+                self.output.bytes.extend_from_slice(&response);
+                self.messages = Some(Decoder::new(self.largest_frame));
+                Ok(Some(length))
+            }
+            Answer::Wrong { response, why } => {
+                self.output.bytes.extend_from_slice(&response);
+                self.say_last();
+                Err(Reading::Closed(Some(why)))
+            }
+            Answer::Foreign { response, origin } => {
+                self.output.bytes.extend_from_slice(&response);
+                self.say_last();
+                Err(Reading::Foreign(origin))
+            }
         }
+    }
+
+    /// Writes what is queued before the connection is closed, as far as the socket takes it at once.
+    fn say_last(&mut self) {
+        let _ = self.output.flush(&mut self.socket, &mut SpareBuffers::default());
     }
 
     pub(super) fn queued(&self) -> usize {
-        self.queued
+        self.output.queued()
     }
 
-    pub(super) fn queue(&mut self, send: &Send, input: &[u8]) -> Result<(), Refused> {
-        let Some(Stage::Open(socket)) = self.stage.as_mut() else { return Err(Refused::QueueFull) };
-        let mut packet = Vec::new();
-        send.write_stream(input, &mut packet);
-        self.queued += packet.len();
-        match socket.write(Message::binary(packet)) {
-            Ok(()) => Ok(()),
-            // The bytes are in the socket's own buffer; the flush tells what became of them.
-            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            Err(_) => Err(Refused::QueueFull),
+    pub(super) fn queue(&mut self, send: &Send, input: &[u8], spare: &mut SpareBuffers) -> Result<(), Refused> {
+        if !self.is_open() {
+            return Err(Refused::QueueFull);
         }
+        spare.provide(&mut self.output.bytes);
+        messages::encode(&mut self.output.bytes, |out| send.write_stream(input, out));
+        Ok(())
     }
 
-    /// `Err` where the peer is gone.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
-        let Some(Stage::Open(socket)) = self.stage.as_mut() else { return Ok(()) };
-        match socket.flush() {
-            Ok(()) => {
-                self.queued = 0;
-                Ok(())
-            }
-            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            Err(Error::ConnectionClosed | Error::AlreadyClosed) => Err(io::ErrorKind::ConnectionAborted.into()),
-            Err(Error::Io(error)) => Err(error),
-            Err(error) => Err(io::Error::other(error)),
-        }
+    /// Writes what is queued, as far as the peer takes it. `Err` where the peer is gone.
+    pub(super) fn flush(&mut self, spare: &mut SpareBuffers) -> io::Result<()> {
+        self.output.flush(&mut self.socket, spare)
     }
 }

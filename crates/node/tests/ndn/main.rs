@@ -2,11 +2,14 @@
 
 mod bad_peers;
 mod bad_starts;
+mod connections_leak;
 mod disk_tier;
+mod foreign_pages;
 mod large_packets;
 mod lost_frames;
 mod neighbours_unheard;
 mod nfd_options_refused;
+mod partial_packets_fill_memory;
 mod shards_disagree;
 mod slow_reader;
 
@@ -77,6 +80,36 @@ impl Stage {
         App { stream, received: Vec::new() }
     }
 
+    /// A WebSocket; `more` are further lines of its handshake.
+    pub(crate) fn websocket(&self, more: &str) -> WebSocket {
+        let address = self.address("ws");
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let handshake = format!(
+            "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"
+        );
+        stream.write_all(handshake.as_bytes()).unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            match stream.read(&mut byte) {
+                Ok(1) => head.push(byte[0]),
+                _ => break,
+            }
+        }
+        WebSocket { app: App { stream, received: Vec::new() }, head: String::from_utf8(head).unwrap() }
+    }
+
+    /// Waits until a figure of the status page is as it should be.
+    pub(crate) fn await_figure(&self, pointer: &str, is_right: impl Fn(u64) -> bool) {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while !is_right(self.figure(pointer)) {
+            assert!(std::time::Instant::now() < deadline, "{pointer} is {}", self.figure(pointer));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     pub(crate) fn udp(&self) -> UdpSocket {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(self.address("udp")).unwrap();
@@ -93,6 +126,48 @@ impl Stage {
         let body = page.split_once("\r\n\r\n").unwrap().1;
         let status: serde_json::Value = serde_json::from_str(body).unwrap();
         status.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {body}"))
+    }
+}
+
+/// An application on a WebSocket.
+pub(crate) struct WebSocket {
+    app: App<TcpStream>,
+    /// The answer to its handshake.
+    pub(crate) head: String,
+}
+
+impl WebSocket {
+    /// Sends a frame, or the beginning of one that announces `length` bytes.
+    pub(crate) fn send_frame(&mut self, first: u8, payload: &[u8], length: usize) {
+        let mut frame = vec![first, 0x80 | 127];
+        frame.extend((length as u64).to_be_bytes());
+        frame.extend([0; 4]);
+        frame.extend_from_slice(payload);
+        self.app.send(&frame);
+    }
+
+    pub(crate) fn send(&mut self, packet: &[u8]) {
+        self.send_frame(0x82, packet, packet.len());
+    }
+
+    /// The next message; `None` where the node has closed the connection.
+    pub(crate) fn receive(&mut self) -> Option<Vec<u8>> {
+        let mut read = |count: usize| {
+            let mut bytes = vec![0; count];
+            self.app.stream.read_exact(&mut bytes).ok().map(|()| bytes)
+        };
+        let head = read(2)?;
+        let length = match head[1] {
+            126 => read(2)?.into_iter().fold(0, |length, byte| length << 8 | usize::from(byte)),
+            127 => panic!("no packet is that large"),
+            short => usize::from(short),
+        };
+        read(length)
+    }
+
+    pub(crate) fn is_answered(&mut self, nonce: u32) -> bool {
+        self.send(&interest("/no/route", nonce));
+        self.receive().is_some_and(|frame| is_refusal(&frame))
     }
 }
 

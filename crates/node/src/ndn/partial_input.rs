@@ -1,0 +1,303 @@
+//! One memory budget for all input that is not a whole packet yet: packets cut off on streams,
+//! WebSocket messages and handshakes, and NDNLPv2 fragments in reassembly.
+//!
+//! Every shard publishes how much it holds. When the sum exceeds the budget, the shard that holds the most
+//! gives up its largest holdings until the sum is at 7/8 of the budget, so that it sorts its holders seldom.
+//! A holder of a few bytes therefore loses nothing while others hold much: an honest packet under way is
+//! complete within milliseconds, and a hostile one waits. Nothing here reads a clock or a socket.
+//!
+//! Between the moment at which one shard exceeds the budget and the moment at which another one, which holds
+//! more, gives up, the sum is larger than the budget by what arrives meanwhile.
+
+use super::event_loop::EventLoop;
+use super::link::Link;
+use super::stream::Partial;
+use larder_forwarder::{DropReason, FaceId};
+use larder_units::Time;
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What all shards hold together, and what they may.
+#[derive(Debug)]
+pub(super) struct Budget {
+    most: usize,
+    /// Bytes, by shard.
+    held: Box<[AtomicUsize]>,
+}
+
+/// What a shard must do about the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Everything fits.
+    Fits,
+    /// This shard must give up so many bytes.
+    GiveUp(usize),
+    /// The shard with this number holds more, and must look.
+    Wake(usize),
+}
+
+impl Budget {
+    pub(super) fn new(most: usize, shards: usize) -> Self {
+        Budget { most, held: (0..shards).map(|_| AtomicUsize::new(0)).collect() }
+    }
+
+    fn verdict(&self, shard: usize) -> Verdict {
+        let held = |shard: &AtomicUsize| shard.load(Ordering::Relaxed);
+        let sum: usize = self.held.iter().map(held).sum();
+        if sum <= self.most {
+            return Verdict::Fits;
+        }
+        let own = held(&self.held[shard]);
+        let (other, most) =
+            self.held.iter().map(held).enumerate().max_by_key(|(_, held)| *held).unwrap_or((shard, own));
+        match own >= most {
+            // No more than half, as another shard may hold the most then.
+            true => Verdict::GiveUp((sum - self.most / 8 * 7).min(own.div_ceil(2))),
+            false => Verdict::Wake(other),
+        }
+    }
+}
+
+/// One shard's part.
+#[derive(Debug)]
+pub(super) struct PartialInput {
+    budget: Arc<Budget>,
+    shard: usize,
+    connections: usize,
+    fragments: usize,
+}
+
+impl PartialInput {
+    pub(super) fn new(budget: Arc<Budget>, shard: usize) -> Self {
+        PartialInput { budget, shard, connections: 0, fragments: 0 }
+    }
+
+    /// Bytes that this shard holds.
+    pub(super) fn held(&self) -> usize {
+        self.connections + self.fragments
+    }
+
+    /// A connection that held `before` bytes holds `after` now.
+    #[inline]
+    pub(super) fn connection_changed(&mut self, before: usize, after: usize) -> Verdict {
+        match before == after {
+            true => Verdict::Fits,
+            false => {
+                self.connections = self.connections - before + after;
+                self.publish()
+            }
+        }
+    }
+
+    /// Reassembly holds so many bytes now.
+    #[inline]
+    pub(super) fn fragments_are(&mut self, bytes: usize) -> Verdict {
+        match self.fragments == bytes {
+            true => Verdict::Fits,
+            false => {
+                self.fragments = bytes;
+                self.publish()
+            }
+        }
+    }
+
+    /// What this shard must do now, perhaps because another shard has found the budget full.
+    pub(super) fn verdict(&self) -> Verdict {
+        self.budget.verdict(self.shard)
+    }
+
+    fn publish(&self) -> Verdict {
+        self.budget.held[self.shard].store(self.held(), Ordering::Relaxed);
+        self.verdict()
+    }
+}
+
+/// Something that holds partial input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Holder<T> {
+    pub(super) id: T,
+    pub(super) bytes: usize,
+    /// When the oldest packet of it began.
+    pub(super) since: Time,
+}
+
+/// The holders that must give up so that `bytes` become free. The largest come first; of those whose size is
+/// the same power of two, the oldest, because the rest of an honest packet is about to arrive.
+pub(super) fn victims<T>(mut holders: Vec<Holder<T>>, bytes: usize) -> impl Iterator<Item = T> {
+    holders.sort_unstable_by_key(|holder| (Reverse(holder.bytes.checked_ilog2()), holder.since));
+    let mut freed = 0;
+    holders
+        .into_iter()
+        .take_while(move |holder| {
+            let goes = freed < bytes;
+            freed += holder.bytes;
+            goes
+        })
+        .map(|holder| holder.id)
+}
+
+/// What a face holds, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Connection(FaceId),
+    Reassembly(FaceId),
+}
+
+impl EventLoop {
+    /// Gives up partial input, here or at another shard, as far as the budget demands.
+    pub(super) fn obey_budget(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Fits => {}
+            Verdict::Wake(shard) => self.crossing.port(shard).wake(),
+            Verdict::GiveUp(bytes) => self.give_up_partial(bytes),
+        }
+    }
+
+    fn give_up_partial(&mut self, bytes: usize) {
+        let before = self.partial.held();
+        let connections = self.links.iter().filter_map(|(face, link)| {
+            let partial = link.connection.partial()?;
+            Some(Holder { id: Place::Connection(*face), bytes: partial.held(), since: partial.since()? })
+        });
+        let reassembly = self.forwarder.partial_holders();
+        let reassembly = reassembly.map(|(face, bytes, since)| Holder { id: Place::Reassembly(face), bytes, since });
+        let holders: Vec<_> = connections.chain(reassembly).collect();
+        for place in victims(holders, bytes) {
+            match place {
+                Place::Connection(face) => self.give_up_connection(face),
+                Place::Reassembly(face) => self.forwarder.give_up_partial(face),
+            }
+        }
+        self.partial.fragments_are(self.forwarder.partial_bytes());
+        // It may not be enough.
+        if self.partial.held() < before {
+            self.obey_budget(self.partial.verdict());
+        }
+    }
+
+    /// The connection loses its packet and skips the rest; where that cannot be, it is closed.
+    fn give_up_connection(&mut self, face: FaceId) {
+        let Some(link) = self.links.get_mut(&face) else { return };
+        let before = link.connection.partial_bytes();
+        let is_skipped = link.connection.give_up_partial();
+        self.partial.connection_changed(before, link.connection.partial_bytes());
+        self.forwarder.count_drop(face, DropReason::PartialReclaimed);
+        if !is_skipped {
+            self.close(face, Some("partial input takes all its memory, and this packet was the largest".to_owned()));
+        }
+    }
+
+    /// Closes the connections whose packet takes too long.
+    pub(super) fn close_stalled(&mut self, now: Time) {
+        let timeout = self.partial_timeout;
+        let since = |link: &Link| link.connection.partial().and_then(Partial::since);
+        let stalled = |link: &Link| since(link).is_some_and(|since| now.since(since) >= timeout);
+        let over: Vec<FaceId> = self.links.iter().filter(|(_, link)| stalled(link)).map(|(face, _)| *face).collect();
+        for face in over {
+            self.forwarder.count_drop(face, DropReason::PartialTimeout);
+            self.close(face, Some("the rest of a packet did not come in time".to_owned()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_units::Streams;
+    use std::collections::BTreeMap;
+
+    /// The bytes of each connection, and since when.
+    type Held = BTreeMap<u64, (usize, Time)>;
+
+    /// Some shards with connections that grow and end at random; whoever must give up does so at once, or when
+    /// it is woken, before the next step.
+    struct World {
+        shards: Vec<(PartialInput, Held)>,
+        given_up: Vec<(usize, u64)>,
+    }
+
+    impl World {
+        fn new(most: usize, shards: usize) -> World {
+            let budget = Arc::new(Budget::new(most, shards));
+            let part = |shard| (PartialInput::new(budget.clone(), shard), Held::new());
+            World { shards: (0..shards).map(part).collect(), given_up: Vec::new() }
+        }
+
+        fn set(&mut self, now: Time, shard: usize, id: u64, bytes: usize) {
+            let (part, held) = &mut self.shards[shard];
+            let (before, since) = held.remove(&id).unwrap_or((0, now));
+            if bytes > 0 {
+                held.insert(id, (bytes, since));
+            }
+            let verdict = part.connection_changed(before, bytes);
+            self.obey(shard, verdict);
+        }
+
+        fn obey(&mut self, shard: usize, verdict: Verdict) {
+            match verdict {
+                Verdict::Fits => {}
+                Verdict::Wake(other) => {
+                    let verdict = self.shards[other].0.verdict();
+                    assert!(!matches!(verdict, Verdict::Wake(_)), "the largest has nobody to wake");
+                    self.obey(other, verdict);
+                }
+                Verdict::GiveUp(bytes) => {
+                    let (part, held) = &mut self.shards[shard];
+                    let holder =
+                        |(id, (bytes, since)): (&u64, &(usize, Time))| Holder { id: *id, bytes: *bytes, since: *since };
+                    let gone: Vec<u64> = victims(held.iter().map(holder).collect(), bytes).collect();
+                    let least = gone.iter().map(|id| held[id].0).min().unwrap();
+                    for id in gone {
+                        let (bytes, _) = held.remove(&id).unwrap();
+                        part.connection_changed(bytes, 0);
+                        self.given_up.push((shard, id));
+                    }
+                    let largest_left = held.values().map(|(bytes, _)| *bytes).max().unwrap_or(0);
+                    assert!(largest_left < least * 2, "{largest_left} stays and {least} went");
+                    assert_eq!(part.held(), held.values().map(|(bytes, _)| *bytes).sum::<usize>());
+                    let verdict = part.verdict();
+                    self.obey(shard, verdict);
+                }
+            }
+        }
+
+        fn sum(&self) -> usize {
+            self.shards.iter().map(|(part, _)| part.held()).sum()
+        }
+    }
+
+    #[test]
+    fn partial_input_exceeds_the_budget_or_small_holders_lose_theirs() {
+        for seed in 0..200 {
+            let mut random = Streams::new(seed).stream("partial input");
+            let most = 30_000 + random.below(80_000) as usize;
+            let shards = 1 + random.below(4) as usize;
+            let mut world = World::new(most, shards);
+            for step in 0..2000 {
+                let (shard, id) = (random.below(shards as u64) as usize, random.below(100));
+                // Every tenth connection is honest: it holds little.
+                let bytes = random.below(if id % 10 == 0 { 200 } else { 8000 }) as usize;
+                world.set(Time::from_millis(step), shard, id, bytes);
+                assert!(world.sum() <= most, "seed {seed}, step {step}: {} of {most}", world.sum());
+            }
+            assert!(most > 60_000 || !world.given_up.is_empty(), "seed {seed}");
+            let honest = world.given_up.iter().filter(|(_, id)| id % 10 == 0).count();
+            assert_eq!(honest, 0, "seed {seed}: an honest holder lost its packet");
+        }
+    }
+
+    #[test]
+    fn among_equals_the_oldest_goes_first() {
+        let holder = |id, bytes, since| Holder { id, bytes, since: Time::from_millis(since) };
+        let holders = vec![
+            holder(1, 5000, 30),
+            holder(2, 8000, 20),
+            holder(3, 8100, 10),
+            holder(4, 20_000, 40),
+            holder(5, 4100, 5),
+        ];
+        assert_eq!(victims(holders.clone(), 20_001).collect::<Vec<_>>(), [4, 5]);
+        assert_eq!(victims(holders, 24_101).collect::<Vec<_>>(), [4, 5, 3]);
+    }
+}
