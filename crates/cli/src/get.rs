@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Fetch what is served under a name
 ///
 /// Asks for the current version (RDR), then for its segments, checks every one of them, and writes them in order: the protocol of `larder put`,
-/// ndnputchunks, `ndnd put`, ndn6-file-server and NDNts.
+/// ndnputchunks, `ndnd put`, ndn6-file-server and NDNts. Where a name has no version, a single Data of that name is fetched.
 #[derive(Args, Debug)]
 pub struct GetArgs {
     /// Name of the object; with a version at its end, that version
@@ -75,7 +75,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         lifetime: args.lifetime,
         retries: args.retries,
         max_bytes: args.max_size.bytes(),
-        naming: if args.exact { Naming::Exact } else { Naming::Discover },
+        naming: if args.exact { Naming::Exact } else { Naming::DiscoverOrPlain },
         clock: Clock { tick: args.tick, ..Clock::default() },
         ..FetchOptions::default()
     };

@@ -1,8 +1,11 @@
 //! Fear: put, get and ping work in part and say that all is well. The real program, a real node, Unix sockets.
 
+use larder_packet::{
+    ControlParameters, DataBuilder, DigestSigner, Interest, InterestBuilder, LpPacket, Name, SignatureFreshness,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -216,7 +219,7 @@ fn nobody_there_is_said_and_not_waited_for() {
     let home = Home::new();
     let output = home.run(&["get", "/nobody", "-o", "out"]);
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(stderr(&output), "larder: no route to /nobody/32=metadata\n");
+    assert_eq!(stderr(&output), "larder: no route to /nobody\n");
     let output = home.larder(&["get", "/x"]).env("NDN_CLIENT_TRANSPORT", "unix:///nowhere").output().unwrap();
     assert!(stderr(&output).ends_with("start a node with `larder run`\n"), "{}", stderr(&output));
 }
@@ -311,4 +314,75 @@ fn a_benchmark_measures_what_it_says() {
     assert!(misses < 500 && exchanges(&row) <= 60, "{row}: {misses} misses at 500 a second for 0.4 s, {hits} hits");
     let (row, _, misses) = measure(&["--floor"]);
     assert!(exchanges(&row) > 0 && misses == 0, "{row}: no forwarder is under a relay");
+}
+
+/// A producer of single Data: has the prefix /plain, and answers as `content` says of each name.
+fn produce_plain(home: &Home, content: impl Fn(&str) -> Option<(Name, &'static [u8])> + Send + 'static) {
+    let mut stream = UnixStream::connect(home.path("nfd.sock")).unwrap();
+    let parameters = ControlParameters { name: Some("/plain".parse().unwrap()), ..ControlParameters::default() };
+    let mut command: Name = "/localhost/nfd/rib/register".parse().unwrap();
+    command.push_generic(&parameters.encode());
+    let signed = InterestBuilder::new(command).nonce(1).sign(&DigestSigner, SignatureFreshness::default()).unwrap();
+    stream.write_all(&signed).unwrap();
+    let (registered, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut received, mut buffer) = (Vec::new(), [0; 9000]);
+        loop {
+            match stream.read(&mut buffer) {
+                Ok(0) | Err(_) => return,
+                Ok(read) => received.extend_from_slice(&buffer[..read]),
+            }
+            while let Some(length) = larder_packet::tlv::frame(&received, 9000).unwrap() {
+                let frame: Vec<u8> = received.drain(..length).collect();
+                let packet = LpPacket::decode(&frame).unwrap().fragment.unwrap();
+                let Ok(interest) = Interest::decode(packet) else {
+                    registered.send(()).unwrap();
+                    continue;
+                };
+                if let Some((name, content)) = content(&interest.name.to_string()) {
+                    let data = DataBuilder::new(name.as_name()).content(content).build(&DigestSigner).unwrap();
+                    stream.write_all(&data).unwrap();
+                }
+            }
+        }
+    });
+    wait.recv_timeout(Duration::from_secs(20)).expect("the prefix is registered");
+}
+
+#[test]
+fn a_data_that_is_no_segmented_object_is_bad_metadata() {
+    let home = Home::new();
+    produce_plain(&home, |asked| match asked {
+        // An application that answers every name under its prefix.
+        _ if asked.starts_with("/plain/all") => {
+            Some((asked.parse().unwrap(), if asked.ends_with("metadata") { b"" } else { b"of all" }))
+        }
+        // Data that ndnpoke has, and no metadata.
+        "/plain/one" => Some(("/plain/one".parse().unwrap(), b"of one")),
+        _ if asked.starts_with("/plain/longer/32=") => None,
+        _ if asked.starts_with("/plain/longer") => Some(("/plain/longer/x".parse().unwrap(), b"of x")),
+        _ => None,
+    });
+    let fetched = |name: &str, content: &str| {
+        let output = home.run(&["get", name, "-o", &content.replace(' ', "-"), "--json"]);
+        assert!(output.status.success(), "{name}: {}", stderr(&output));
+        assert_eq!(fs::read_to_string(home.path(&content.replace(' ', "-"))).unwrap(), content);
+        let got: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&got["name"], &got["bytes"]), (&name.into(), &content.len().into()));
+    };
+    let refused = |name: &str, retries: &str, reasons: &[&str]| {
+        let output = home.run(&["get", name, "--retries", retries]);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+        let said = stderr(&output);
+        assert!(reasons.iter().all(|reason| said.contains(reason)), "{name}: {said}");
+    };
+    // Most of the time is that of time-outs.
+    std::thread::scope(|scope| {
+        scope.spawn(|| fetched("/plain/all", "of all"));
+        scope.spawn(|| fetched("/plain/one", "of one"));
+        scope.spawn(|| refused("/plain/longer", "15", &["there is /plain/longer/x"]));
+        let both = ["no answer to /plain/none/32=metadata:", "no answer to /plain/none:"];
+        scope.spawn(move || refused("/plain/none", "0", &both));
+    });
+    assert_eq!(home.run(&["get", "/plain/all"]).stdout, b"of all");
 }

@@ -7,6 +7,7 @@ use larder_packet::types::nfd;
 use larder_policy::{Slot, SlotIndex};
 use larder_units::Time;
 use std::fmt;
+use std::time::Duration;
 
 /// A face's number. Numbers are never used twice in the life of a forwarder. 0 to 255 are reserved (NFD management protocol).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,6 +92,9 @@ pub struct FaceConfig {
     pub link_reliability: bool,
     /// Whether the host marks packets that come to a long send queue of this face.
     pub congestion_marking: bool,
+    /// The time for which the queue may be long before the first mark, and the longest time between
+    /// two marks while it stays long.
+    pub base_congestion_marking_interval: Duration,
     /// Bytes from which on the queue is long.
     pub default_congestion_threshold: u64,
 }
@@ -108,6 +112,7 @@ impl FaceConfig {
             local_fields: false,
             link_reliability: false,
             congestion_marking: true,
+            base_congestion_marking_interval: limits::CONGESTION_MARKING_INTERVAL,
             default_congestion_threshold: limits::CONGESTION_THRESHOLD_BYTES,
         }
     }
@@ -130,6 +135,12 @@ impl FaceConfig {
     /// The same face with another persistency.
     pub fn with_persistency(self, persistency: Persistency) -> Self {
         FaceConfig { persistency, ..self }
+    }
+
+    /// The MTU that the management protocol states. A stream takes packets of every size, so NFD
+    /// states the size of the largest packet, here `largest_packet`.
+    pub(crate) fn stated_mtu(&self, largest_packet: usize) -> u64 {
+        self.mtu.unwrap_or(largest_packet) as u64
     }
 
     /// The flag bits of the management protocol.

@@ -97,7 +97,7 @@ pub struct Forwarder {
     /// Strategies that hold Interests back: where there is none, nobody is asked for them.
     holding: usize,
     streams: Streams,
-    max_packet_bytes: usize,
+    pub(crate) max_packet_bytes: usize,
     pub(crate) shard: Shard,
     /// What the other shards are to be told.
     changes: Vec<Change>,

@@ -116,8 +116,13 @@ pub const SPARE_BUFFER_BYTES: usize = 1 << 20;
 /// milliseconds' worth at 100 Mb/s.
 pub const CONGESTION_THRESHOLD_BYTES: u64 = 64 << 10;
 
-/// The least MTU that `faces/update` and `faces/create` may set, bytes: IPv4's.
-pub const LEAST_MTU: u64 = 576;
+/// The interval of congestion marking of a face for which management states none: NFD's default, and
+/// RFC 8289's.
+pub const CONGESTION_MARKING_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The least MTU that `faces/update` and `faces/create` may set, bytes: NFD's. A packet of 8800 bytes
+/// needs 44 (`larder_packet::limits::MAX_FRAGMENTS`).
+pub const LEAST_MTU: u64 = 64;
 
 /// Bytes of one status dataset: a million routes. What is larger is refused, for it is made in one go while packets wait.
 pub const DATASET_BYTES: usize = 64 << 20;

@@ -7,6 +7,7 @@ use crate::stored_packet::StoredPacket;
 use bytes::Bytes;
 use larder_packet::{FragmentError, Fragmenter, LpHeader, encode_lp};
 use std::ops::Range;
+use std::time::Duration;
 
 /// The sends of one call, and what management wants of the host. The host owns it, drains it after every call and uses it again.
 #[derive(Debug, Default)]
@@ -90,6 +91,8 @@ pub struct FaceRequest {
     pub link_reliability: bool,
     /// Whether packets that come to a long queue are to be marked.
     pub congestion_marking: bool,
+    /// See [`crate::FaceConfig::base_congestion_marking_interval`].
+    pub base_congestion_marking_interval: Option<Duration>,
     /// See [`crate::FaceConfig::default_congestion_threshold`].
     pub default_congestion_threshold: Option<u64>,
 }

@@ -37,6 +37,8 @@ pub struct Counters {
     pub purged: u64,
     /// Requests that the origin did not answer.
     pub upstream_failures: u64,
+    /// Responses of the origin that had too many header fields, or too large ones.
+    pub heads_too_large: u64,
 }
 
 impl Counters {

@@ -108,6 +108,10 @@ pub enum UpstreamFailure {
     Circle,
     /// The client's own body broke off on its way there: 400.
     Upload,
+    /// The client sent nothing more of its own body in time: 408.
+    UploadTimedOut,
+    /// The response has more header fields, or larger ones, than are read: 502.
+    HeadTooLarge,
 }
 
 /// A request on its way to the origin.

@@ -48,9 +48,18 @@ impl Cache {
 
     /// The origin did not answer.
     pub fn on_failure(&mut self, exchange: &Exchange, failure: UpstreamFailure, now: Now) -> Answer {
-        self.counters.upstream_failures += u64::from(failure != UpstreamFailure::Upload);
-        let disconnected =
-            matches!(failure, UpstreamFailure::Unreachable | UpstreamFailure::TimedOut | UpstreamFailure::Malformed);
+        match failure {
+            UpstreamFailure::Upload | UpstreamFailure::UploadTimedOut => {}
+            UpstreamFailure::HeadTooLarge => self.counters.heads_too_large += 1,
+            _ => self.counters.upstream_failures += 1,
+        }
+        let disconnected = matches!(
+            failure,
+            UpstreamFailure::Unreachable
+                | UpstreamFailure::TimedOut
+                | UpstreamFailure::Malformed
+                | UpstreamFailure::HeadTooLarge
+        );
         if disconnected && let Some(answer) = self.stale_answer(exchange, None, now) {
             return answer;
         }
@@ -58,11 +67,18 @@ impl Cache {
         let strict = exchange.held.as_ref().is_some_and(|stored| stored.freshness.forbids_stale());
         let (status, line) = match failure {
             UpstreamFailure::Upload => (StatusCode::BAD_REQUEST, "larder: the request's body broke off\n"),
+            UpstreamFailure::UploadTimedOut => {
+                (StatusCode::REQUEST_TIMEOUT, "larder: nothing more of the request's body came in time\n")
+            }
             UpstreamFailure::Circle => (StatusCode::LOOP_DETECTED, "larder: the request goes round in a circle\n"),
             UpstreamFailure::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin did not answer in time\n"),
             _ if strict => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin cannot be reached to validate\n"),
             UpstreamFailure::Unreachable => (StatusCode::BAD_GATEWAY, "larder: the origin cannot be reached\n"),
             UpstreamFailure::Malformed => (StatusCode::BAD_GATEWAY, "larder: the origin's response is malformed\n"),
+            UpstreamFailure::HeadTooLarge => (
+                StatusCode::BAD_GATEWAY,
+                "larder: the origin's response has too many header fields, or too large ones\n",
+            ),
         };
         let forwarded = CacheStatus::Forwarded {
             reason: exchange.reason,

@@ -291,6 +291,8 @@ impl HttpConfig {
             },
             origins: table.origins.iter().map(origin_group).collect(),
             origin_ca: table.origin_ca.clone(),
+            timeouts: table.timeouts,
+            header_limits: table.limits,
             threads: table.threads,
             capacity: table.cache,
             policy: table.policy.clone(),

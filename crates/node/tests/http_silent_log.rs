@@ -78,5 +78,5 @@ fn a_stop_with_a_request_under_way_says_so() {
     node.await_figure("requests", 1);
     node.http.take().unwrap().stop();
     assert_eq!(slow.join().unwrap().body.len(), 100);
-    assert_eq!(lines("waiting for requests under way connections=1 at_most=5s"), 1);
+    assert_eq!(lines("waiting for requests under way connections=1 at_most=30s"), 1);
 }

@@ -33,6 +33,20 @@ pub enum FetchError {
         /// What is wrong with it.
         problem: MetadataProblem,
     },
+    /// There is no metadata, and no Data of the object's own name.
+    NoObject {
+        /// Why there is no metadata.
+        metadata: Box<FetchError>,
+        /// What became of the Interest for the name.
+        plain: Box<FetchError>,
+    },
+    /// There is no metadata and no Data of this name, but one of a longer name.
+    OnlyLonger {
+        /// The object's name.
+        name: Name,
+        /// The Data's name.
+        found: Name,
+    },
     /// The segments contradict each other about the end of the object.
     Contradiction {
         /// The Data's name.
@@ -116,6 +130,10 @@ impl fmt::Display for FetchError {
             }
             FetchError::NotFound { name } => write!(f, "the producer has no such object: {name}"),
             FetchError::BadMetadata { name, problem } => write!(f, "bad metadata in {name}: {problem}"),
+            FetchError::NoObject { metadata, plain } => write!(f, "{metadata}; {plain}"),
+            FetchError::OnlyLonger { name, found } => {
+                write!(f, "neither a segmented object nor a Data has the name {name}, but there is {found}")
+            }
             FetchError::Contradiction { name, problem } => write!(f, "inconsistent object at {name}: {problem}"),
             FetchError::TooLarge { name, max_bytes } => {
                 write!(f, "the object is larger than the allowed {max_bytes} bytes, at {name}")

@@ -5,6 +5,9 @@
 //! for, its digest or signature must hold, and what it says of the end must fit what arrived before. Where the metadata, signed with a key that is
 //! asked for, names a [manifest](crate::manifest), that is fetched first, and its digests take the place of the segments' signatures.
 //!
+//! With [`Naming::DiscoverOrPlain`], one Data of the name itself will do: it is asked for once the metadata has timed out, is none, or
+//! has no route. The metadata wins if it comes first.
+//!
 //! The rules for FinalBlockId: it may come with any segment, or only with the last; it may move while the end is still ahead (a producer that
 //! learns its length late), but never before a segment that arrived, and never once a segment has called itself the last.
 //!
@@ -67,6 +70,8 @@ impl Default for FetchOptions {
 pub enum Naming {
     /// Under the version that the metadata tells; under the name itself where that ends in a version.
     Discover,
+    /// As [`Naming::Discover`]. Where there is no metadata, the object is the one Data of that name.
+    DiscoverOrPlain,
     /// Under the name itself, whatever it ends in.
     Exact,
 }
@@ -149,11 +154,28 @@ struct Doubt {
     congestion: Box<dyn CongestionControl>,
 }
 
-/// What the Interests in flight ask for. The metadata is its own segment 0.
+/// What the Interests in flight ask for.
 enum Target {
-    Metadata { object: Name, name: Name },
+    Metadata(Discovery),
     Segments(Object),
     Failed(FetchError),
+}
+
+/// The number of the metadata in the window of a discovery.
+const METADATA: u64 = 0;
+/// The number of the Data of the object's own name there.
+const PLAIN: u64 = 1;
+
+/// The search for an object's version, or for a Data of its name.
+struct Discovery {
+    object: Name,
+    metadata: Name,
+    /// Whether Data of the object's name is asked for.
+    asks_plain: bool,
+    /// Why there is no metadata.
+    failure: Option<Box<FetchError>>,
+    /// A Data of a longer name, which is not what was asked for.
+    found: Option<Name>,
 }
 
 impl Fetcher {
@@ -172,7 +194,7 @@ impl Fetcher {
         } else {
             let mut metadata = name.clone();
             metadata.push_keyword(METADATA_KEYWORD);
-            Target::Metadata { object: name, name: metadata }
+            Target::Metadata(Discovery { object: name, metadata, asks_plain: false, failure: None, found: None })
         };
         Fetcher {
             options,
@@ -204,16 +226,17 @@ impl Fetcher {
     /// Appends the next Interest to `out`; false where none is to be sent now. Call it until then, after every event.
     pub fn poll(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         let last = match &self.target {
-            Target::Metadata { .. } => Some(0),
+            Target::Metadata(discovery) => Some(if discovery.asks_plain { PLAIN } else { METADATA }),
             Target::Segments(object) if !object.done => object.last_to_ask_for(),
             _ => return false,
         };
+        let discovers = matches!(self.target, Target::Metadata(_));
         self.window_limited = false;
         let Some(segment) = self.window.next_to_send(last, self.options.max_window.max(1)) else {
             self.pacer.idle(now);
             return false;
         };
-        if !self.has_room() && !self.probe_due {
+        if !self.has_room() && !self.probe_due && !discovers {
             self.window_limited = true;
             self.pacer.idle(now);
             return false;
@@ -241,6 +264,7 @@ impl Fetcher {
         self.arrived(now);
         let Some(sent) = self.asked_for(data.name, true) else {
             self.stats.unexpected += 1;
+            self.note_other(data.name);
             return;
         };
         if !self.is_genuine(sent.segment, data) {
@@ -254,7 +278,8 @@ impl Fetcher {
             return;
         }
         let outcome = match self.target {
-            Target::Metadata { .. } => self.on_metadata(data),
+            Target::Metadata(_) if sent.segment == PLAIN => self.on_plain(data, &mut sink),
+            Target::Metadata(_) => self.on_metadata(data),
             Target::Segments(ref mut object) if object.reads_manifest() => {
                 self.stats.manifest_packets += 1;
                 object.on_manifest(sent.segment, data, &mut self.window)
@@ -262,8 +287,11 @@ impl Fetcher {
             Target::Segments(_) => self.on_segment(sent.segment, data, &mut sink),
             Target::Failed(_) => Ok(()),
         };
-        if let Err(error) = outcome {
-            self.fail(error);
+        match outcome {
+            Ok(()) => {}
+            Err(error @ FetchError::BadMetadata { problem: MetadataProblem::Manifest, .. }) => self.fail(error),
+            Err(error @ FetchError::BadMetadata { .. }) => self.do_without_metadata(error),
+            Err(error) => self.fail(error),
         }
     }
 
@@ -279,7 +307,11 @@ impl Fetcher {
         match reason {
             // Nothing has ever come: there is no use in asking again.
             NackReason::NoRoute if self.stats.segments == 0 => {
-                self.fail(FetchError::NoRoute { name: interest.to_name() });
+                let error = FetchError::NoRoute { name: interest.to_name() };
+                match sent.segment {
+                    METADATA => self.do_without_metadata(error),
+                    _ => self.fail(error),
+                }
             }
             // The route went while we were fetching, and may come back.
             NackReason::NoRoute => self.window.refuse(sent.segment, Refusal::NoRoute),
@@ -331,6 +363,7 @@ impl Fetcher {
             }
             (self.stalled_until, self.probe_due) = (stalls.then(|| now + self.rtt.rto()), stalls);
             self.reduce(now, sent, Signal::TimeOut);
+            self.look_for_plain();
             self.give_back(sent, Refusal::TimeOut);
         }
     }
@@ -339,7 +372,7 @@ impl Fetcher {
     pub fn progress(&self) -> Progress<'_> {
         match &self.target {
             Target::Segments(object) if object.done => Progress::Done,
-            Target::Metadata { .. } | Target::Segments(_) => Progress::Running,
+            Target::Metadata(_) | Target::Segments(_) => Progress::Running,
             Target::Failed(error) => Progress::Failed(error),
         }
     }
@@ -380,15 +413,18 @@ impl Fetcher {
     fn object(&self) -> Option<&Object> {
         match &self.target {
             Target::Segments(object) => Some(object),
-            Target::Metadata { .. } | Target::Failed(_) => None,
+            Target::Metadata(_) | Target::Failed(_) => None,
         }
     }
 
     /// The pending Interest that this name answers (`data`), or is the name of.
     fn asked_for(&self, name: NameRef<'_>, data: bool) -> Option<Sent> {
         let segment = match &self.target {
-            Target::Metadata { name: asked, .. } if data => name.starts_with(asked.as_name()).then_some(0)?,
-            Target::Metadata { name: asked, .. } => (name == asked.as_name()).then_some(0)?,
+            Target::Metadata(Discovery { object, .. }) if name == object.as_name() => PLAIN,
+            Target::Metadata(Discovery { metadata, .. }) if data => {
+                name.starts_with(metadata.as_name()).then_some(METADATA)?
+            }
+            Target::Metadata(Discovery { metadata, .. }) => (name == metadata.as_name()).then_some(METADATA)?,
             // A Nack's Interest may be one that asked by its digest.
             Target::Segments(object) => {
                 segment_under(object.asked_under(), if data { name } else { name.strip_implicit_digest().0 })?
@@ -462,7 +498,7 @@ impl Fetcher {
     }
 
     fn on_metadata(&mut self, data: &Data<'_>) -> Result<(), FetchError> {
-        let Target::Metadata { object, .. } = &self.target else { return Ok(()) };
+        let Target::Metadata(Discovery { object, .. }) = &self.target else { return Ok(()) };
         let bad = |problem| FetchError::BadMetadata { name: data.name.to_name(), problem };
         if data.content.len() > limits::MAX_METADATA_BYTES {
             return Err(bad(MetadataProblem::TooLong));
@@ -487,6 +523,58 @@ impl Fetcher {
         self.window = Window::default();
         self.target = Target::Segments(object);
         Ok(())
+    }
+
+    /// The Data of the object's own name is the object.
+    fn on_plain(&mut self, data: &Data<'_>, sink: &mut impl FnMut(&[u8])) -> Result<(), FetchError> {
+        let bytes = data.content.len() as u64;
+        if bytes.max(1) > self.options.max_bytes {
+            return Err(FetchError::TooLarge { name: data.name.to_name(), max_bytes: self.options.max_bytes });
+        }
+        sink(data.content);
+        (self.stats.segments, self.stats.bytes) = (1, bytes);
+        let mut object = Object::new(data.name.to_name(), Some(bytes));
+        object.done = true;
+        self.window = Window::default();
+        self.target = Target::Segments(object);
+        Ok(())
+    }
+
+    /// The metadata did not come in time: asks for Data of the object's name too, where that will do.
+    fn look_for_plain(&mut self) {
+        let Target::Metadata(discovery) = &mut self.target else { return };
+        discovery.asks_plain |= self.options.naming == Naming::DiscoverOrPlain;
+    }
+
+    /// There is no metadata: asks for Data of the object's name, where that will do.
+    fn do_without_metadata(&mut self, error: FetchError) {
+        match &mut self.target {
+            Target::Metadata(discovery) if self.options.naming == Naming::DiscoverOrPlain => {
+                discovery.asks_plain = true;
+                discovery.failure = Some(Box::new(error));
+                self.window.deliver(METADATA, &[], &mut |_| ());
+                self.give_up_for_found();
+            }
+            _ => self.fail(error),
+        }
+    }
+
+    /// Notes a Data that a look for the object's name brought, and that has a longer name.
+    fn note_other(&mut self, name: NameRef<'_>) {
+        let Target::Metadata(discovery) = &mut self.target else { return };
+        if discovery.asks_plain && name.starts_with(discovery.object.as_name()) {
+            discovery.found = Some(name.to_name());
+            let asked_often = |sent: Sent| sent.sends >= limits::METADATA_SENDS_WHERE_OTHERS_ANSWER;
+            if discovery.failure.is_some() || self.window.pending(METADATA).is_some_and(asked_often) {
+                self.give_up_for_found();
+            }
+        }
+    }
+
+    /// Fails where only Data of a longer name is there.
+    fn give_up_for_found(&mut self) {
+        let Target::Metadata(Discovery { object, found: Some(found), .. }) = &self.target else { return };
+        self.target = Target::Failed(FetchError::OnlyLonger { name: object.clone(), found: found.clone() });
     }
 
     fn on_segment(&mut self, segment: u64, data: &Data<'_>, sink: &mut impl FnMut(&[u8])) -> Result<(), FetchError> {
@@ -514,6 +602,16 @@ impl Fetcher {
     }
 
     fn fail(&mut self, error: FetchError) {
+        let metadata = match &mut self.target {
+            Target::Metadata(discovery) => discovery.failure.take(),
+            _ => None,
+        };
+        let error = match (metadata, error) {
+            // The object's own name has none either, and is what the user knows.
+            (None, error) | (Some(_), error @ FetchError::NotFound { .. }) => error,
+            (Some(metadata), error) if matches!(*metadata, FetchError::NoRoute { .. }) => error,
+            (Some(metadata), error) => FetchError::NoObject { metadata, plain: Box::new(error) },
+        };
         self.target = Target::Failed(error);
     }
 
@@ -521,7 +619,10 @@ impl Fetcher {
     fn give_back(&mut self, sent: Sent, last: Refusal) {
         if sent.sends > self.options.retries {
             let error = FetchError::NoAnswer { name: self.interest_name(sent.segment), sends: sent.sends, last };
-            self.fail(error);
+            match self.target {
+                Target::Metadata(_) if sent.segment == METADATA => self.do_without_metadata(error),
+                _ => self.fail(error),
+            }
         } else {
             self.window.lose(sent.segment);
         }
@@ -529,7 +630,8 @@ impl Fetcher {
 
     fn interest_name(&self, segment: u64) -> Name {
         match &self.target {
-            Target::Metadata { name, .. } => name.clone(),
+            Target::Metadata(discovery) if segment == PLAIN => discovery.object.clone(),
+            Target::Metadata(discovery) => discovery.metadata.clone(),
             Target::Segments(object) => {
                 let mut name = object.asked_under().clone();
                 name.push_segment(segment);
@@ -544,19 +646,22 @@ impl Fetcher {
         // Asked for again, it is asked for by its digest, where that is known: a cache that holds something else under the name is passed by.
         let again = self.window.pending(segment).is_some();
         let digest = self.digest_of(segment).filter(|_| again).copied();
-        let (prefix, segment) = match &self.target {
-            Target::Metadata { name, .. } => (name, None),
-            Target::Segments(object) => (object.asked_under(), Some(segment)),
+        let (prefix, selectors, segment): (_, &[u8], _) = match &self.target {
+            // Asked for again, Data of a longer name will tell what is there.
+            Target::Metadata(discovery) if segment == PLAIN && again => {
+                (&discovery.object, &[types::CAN_BE_PREFIX as u8, 0], None)
+            }
+            Target::Metadata(discovery) if segment == PLAIN => (&discovery.object, &[], None),
+            Target::Metadata(discovery) => {
+                (&discovery.metadata, &[types::CAN_BE_PREFIX as u8, 0, types::MUST_BE_FRESH as u8, 0], None)
+            }
+            Target::Segments(object) => (object.asked_under(), &[], Some(segment)),
             Target::Failed(_) => return,
         };
         let prefix = prefix.as_name().as_bytes();
         let digest_len = digest.map_or(0, |digest| tlv_len(types::IMPLICIT_SHA256_DIGEST.into(), digest.len()));
         let name_len = prefix.len() + segment.map_or(0, |n| tlv_len(types::SEGMENT.into(), nni_len(n))) + digest_len;
         let lifetime_ms = u64::try_from(self.options.lifetime.as_millis()).unwrap_or(u64::MAX);
-        let selectors: &[u8] = match segment {
-            None => &[types::CAN_BE_PREFIX as u8, 0, types::MUST_BE_FRESH as u8, 0],
-            Some(_) => &[],
-        };
         let rest = tlv_len(types::NONCE, 4) + tlv_len(types::INTEREST_LIFETIME, nni_len(lifetime_ms));
         write_header(out, types::INTEREST, tlv_len(types::NAME, name_len) + selectors.len() + rest);
         write_header(out, types::NAME, name_len);

@@ -70,3 +70,7 @@ pub const MAX_MANIFEST_SEGMENTS: u64 = 1 << 20;
 
 /// Most digests in a packet of a manifest: 8000 bytes, the default segment.
 pub const LARGEST_FAN_OUT: u64 = 250;
+
+/// Interests for the metadata after which a transfer ends where only Data of a longer name answers: it
+/// tells the user what is there, and does not wait for all tries.
+pub const METADATA_SENDS_WHERE_OTHERS_ANSWER: u32 = 3;

@@ -77,7 +77,7 @@ pub fn run(args: LoadArgs) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_node::http::{Http, HttpConfig, OriginServer, Upstream};
+    use larder_node::http::{HeaderLimits, Http, HttpConfig, OriginServer, Timeouts, Upstream};
     use larder_units::ByteSize;
     use serde_json::json;
 
@@ -91,6 +91,8 @@ mod tests {
             tls: None,
             origins: Vec::new(),
             origin_ca: None,
+            timeouts: Timeouts::default(),
+            header_limits: HeaderLimits::default(),
             threads: 1,
             upstream: Upstream::Http(format!("http://{}", origin.local_addr()).parse().unwrap()),
             capacity,

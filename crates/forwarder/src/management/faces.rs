@@ -38,12 +38,6 @@ pub(super) fn create(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
     if persistency == Persistency::OnDemand {
         return Err((406, "an on-demand face is made by its peer".to_owned()));
     }
-    if parameters.base_congestion_marking_interval.is_some() {
-        return Err((
-            406,
-            "marking at intervals is not supported: a packet is marked when it comes to a long queue".to_owned(),
-        ));
-    }
     let mtu = mtu(parameters)?;
     let pending = &mut forwarder.management.pending_faces;
     if pending.commands.len() >= FACES_BEING_CREATED {
@@ -61,6 +55,7 @@ pub(super) fn create(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
         local_fields: parameters.flag(FLAG_LOCAL_FIELDS).unwrap_or(false),
         link_reliability: parameters.flag(FLAG_LP_RELIABILITY).unwrap_or(false),
         congestion_marking: parameters.flag(FLAG_CONGESTION_MARKING).unwrap_or(true),
+        base_congestion_marking_interval: parameters.base_congestion_marking_interval,
         default_congestion_threshold: parameters.default_congestion_threshold,
     }));
     Ok(Reply::Later)
@@ -74,13 +69,13 @@ impl Forwarder {
         let Some(Pending { from, command }) = self.management.pending_faces.commands.remove(&ticket) else { return };
         let response = match answer {
             FaceAnswer::Created(face) => match self.faces.get(face) {
-                Some(made) => ok(properties(face, &made.config, true)),
+                Some(made) => ok(self.properties(face, &made.config, true)),
                 None => refusal((504, "the face was lost as soon as it was made".to_owned())),
             },
             FaceAnswer::Exists(face) => ControlResponse {
                 status_code: 409,
                 status_text: "a face to that peer is there already".to_owned(),
-                body: self.faces.get(face).map(|there| properties(face, &there.config, true)),
+                body: self.faces.get(face).map(|there| self.properties(face, &there.config, true)),
             },
             FaceAnswer::Refused(code, text) => refusal((code, text)),
         };
@@ -108,20 +103,19 @@ pub(super) fn update(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
         }
     }
     if let Some(bytes) = parameters.mtu {
-        match (LEAST_MTU..=MAX_PACKET_BYTES as u64).contains(&bytes) && config.mtu.is_some() {
-            true => config.mtu = Some(bytes as usize),
-            false => wrong.mtu = Some(bytes),
+        match usable_mtu(bytes).filter(|_| config.mtu.is_some()) {
+            Some(usable) => config.mtu = Some(usable),
+            None => wrong.mtu = Some(bytes),
         }
     }
-    wrong.base_congestion_marking_interval = parameters.base_congestion_marking_interval;
     let local_fields = parameters.flag(FLAG_LOCAL_FIELDS).unwrap_or(config.local_fields);
     let mut wrong_flags = 0;
     if local_fields && config.scope != Scope::Local {
         wrong_flags |= FLAG_LOCAL_FIELDS;
     }
     let link_reliability = parameters.flag(FLAG_LP_RELIABILITY).unwrap_or(config.link_reliability);
-    // A stream is reliable, and a group has nobody whose Ack would be everybody's.
-    if link_reliability && (config.mtu.is_none() || !config.is_point_to_point()) {
+    // An Ack in a group would come from one of many receivers.
+    if link_reliability && !config.is_point_to_point() {
         wrong_flags |= FLAG_LP_RELIABILITY;
     }
     if wrong_flags != 0 {
@@ -134,10 +128,13 @@ pub(super) fn update(forwarder: &mut Forwarder, request: &Request<'_>, out: &mut
     config.local_fields = local_fields;
     config.link_reliability = link_reliability;
     config.congestion_marking = parameters.flag(FLAG_CONGESTION_MARKING).unwrap_or(config.congestion_marking);
+    if let Some(interval) = parameters.base_congestion_marking_interval {
+        config.base_congestion_marking_interval = interval;
+    }
     if let Some(bytes) = parameters.default_congestion_threshold {
         config.default_congestion_threshold = bytes;
     }
-    let body = properties(id, &config, false);
+    let body = forwarder.properties(id, &config, false);
     forwarder.faces.configure(id, config);
     forwarder.tell_config(id);
     out.requests.push(HostRequest::UpdateFace(id));
@@ -157,14 +154,14 @@ pub(super) fn list(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut
     forwarder
         .face_stats_of_all()
         .iter()
-        .try_for_each(|face| content.push(&status(face.id, &face.config, &face.counters)))
+        .try_for_each(|face| content.push(&forwarder.status_of(face.id, &face.config, &face.counters)))
 }
 
 pub(super) fn query(forwarder: &Forwarder, _: Time, name: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
     let filter = require(name.component(super::PREFIX_COMPONENTS), "FaceQueryFilter")?;
     let filter = FaceQueryFilter::decode(filter.value).map_err(|error| (400, format!("malformed filter: {error}")))?;
     let faces = forwarder.face_stats_of_all();
-    let statuses = faces.iter().map(|face| status(face.id, &face.config, &face.counters));
+    let statuses = faces.iter().map(|face| forwarder.status_of(face.id, &face.config, &face.counters));
     statuses.filter(|status| matches(&filter, status)).try_for_each(|status| content.push(&status))
 }
 
@@ -173,27 +170,46 @@ pub(super) fn channels(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: 
     channels.into_iter().try_for_each(|uri| content.push(&ChannelStatus { local_uri: uri.clone() }))
 }
 
-fn status(id: FaceId, config: &FaceConfig, counters: &FaceCounters) -> FaceStatus {
-    FaceStatus {
-        face_id: id.0,
-        uri: config.uri.clone(),
-        local_uri: config.local_uri.clone(),
-        expiration: None,
-        scope: u64::from(config.scope == Scope::Local),
-        persistency: config.persistency.code(),
-        link_type: config.link_type as u64,
-        base_congestion_marking_interval: None,
-        default_congestion_threshold: Some(config.default_congestion_threshold),
-        mtu: config.mtu.map(|mtu| mtu as u64),
-        in_interests: counters.in_interests,
-        in_data: counters.in_data,
-        in_nacks: counters.in_nacks,
-        out_interests: counters.out_interests,
-        out_data: counters.out_data,
-        out_nacks: counters.out_nacks,
-        in_bytes: counters.in_bytes,
-        out_bytes: counters.out_bytes,
-        flags: config.flags(),
+impl Forwarder {
+    fn status_of(&self, id: FaceId, config: &FaceConfig, counters: &FaceCounters) -> FaceStatus {
+        FaceStatus {
+            face_id: id.0,
+            uri: config.uri.clone(),
+            local_uri: config.local_uri.clone(),
+            expiration: None,
+            scope: u64::from(config.scope == Scope::Local),
+            persistency: config.persistency.code(),
+            link_type: config.link_type as u64,
+            base_congestion_marking_interval: Some(config.base_congestion_marking_interval),
+            default_congestion_threshold: Some(config.default_congestion_threshold),
+            mtu: Some(config.stated_mtu(self.max_packet_bytes)),
+            in_interests: counters.in_interests,
+            in_data: counters.in_data,
+            in_nacks: counters.in_nacks,
+            out_interests: counters.out_interests,
+            out_data: counters.out_data,
+            out_nacks: counters.out_nacks,
+            in_bytes: counters.in_bytes,
+            out_bytes: counters.out_bytes,
+            flags: config.flags(),
+        }
+    }
+
+    /// Returns the properties of a face for a command's response. For a new face these are the URIs,
+    /// without interval, threshold and MTU: python-ndn cannot read a response in which the MTU stands
+    /// where NFD and NDNts expect it. `faces/query` has them all.
+    fn properties(&self, id: FaceId, config: &FaceConfig, is_new: bool) -> ControlParameters {
+        ControlParameters {
+            face_id: Some(id.0),
+            uri: is_new.then(|| config.uri.clone()),
+            local_uri: is_new.then(|| config.local_uri.clone()),
+            face_persistency: Some(config.persistency.code()),
+            base_congestion_marking_interval: (!is_new).then_some(config.base_congestion_marking_interval),
+            default_congestion_threshold: (!is_new).then_some(config.default_congestion_threshold),
+            mtu: (!is_new).then(|| config.stated_mtu(self.max_packet_bytes)),
+            flags: Some(config.flags()),
+            ..ControlParameters::default()
+        }
     }
 }
 
@@ -207,21 +223,6 @@ fn matches(filter: &FaceQueryFilter, face: &FaceStatus) -> bool {
         && filter.scope.is_none_or(|wanted| wanted == face.scope)
         && filter.persistency.is_none_or(|wanted| wanted == face.persistency)
         && filter.link_type.is_none_or(|wanted| wanted == face.link_type)
-}
-
-/// What a command's response says of a face. Of a new one it says the URIs, and neither threshold nor MTU: python-ndn cannot read a response in
-/// which the MTU stands where NFD and NDNts want it. `faces/query` tells them.
-fn properties(id: FaceId, config: &FaceConfig, is_new: bool) -> ControlParameters {
-    ControlParameters {
-        face_id: Some(id.0),
-        uri: is_new.then(|| config.uri.clone()),
-        local_uri: is_new.then(|| config.local_uri.clone()),
-        face_persistency: Some(config.persistency.code()),
-        default_congestion_threshold: Some(config.default_congestion_threshold).filter(|_| !is_new),
-        mtu: config.mtu.map(|mtu| mtu as u64).filter(|_| !is_new),
-        flags: Some(config.flags()),
-        ..ControlParameters::default()
-    }
 }
 
 /// Whether the host can keep a face so: a stream's end is its peer's to decide, a datagram face is nothing but memory.
@@ -243,8 +244,10 @@ fn persistency(parameters: &ControlParameters) -> Result<Option<Persistency>, Re
 
 fn mtu(parameters: &ControlParameters) -> Result<Option<usize>, Refusal> {
     let Some(bytes) = parameters.mtu else { return Ok(None) };
-    match (LEAST_MTU..=MAX_PACKET_BYTES as u64).contains(&bytes) {
-        true => Ok(Some(bytes as usize)),
-        false => Err((406, format!("an MTU is {LEAST_MTU} to {MAX_PACKET_BYTES} bytes"))),
-    }
+    usable_mtu(bytes).map(Some).ok_or_else(|| (406, format!("an MTU has at least {LEAST_MTU} bytes")))
+}
+
+/// The MTU that follows from a requested one: no frame is larger than the largest packet, as in NFD.
+fn usable_mtu(bytes: u64) -> Option<usize> {
+    (bytes >= LEAST_MTU).then_some(bytes.min(MAX_PACKET_BYTES as u64) as usize)
 }

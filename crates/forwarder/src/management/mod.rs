@@ -14,7 +14,7 @@
 //! Status codes are NFD's: 200, 400 malformed, 403 not authorized, 404 no such thing, 406 unsupported, 409 conflict, 410 no such face, 414 a
 //! name too long, 501 no such verb, 507 full.
 //!
-//! Missing: intervals of congestion marking (asking for them is refused), `/localhop` beyond the commands of `rib`.
+//! Missing: `/localhop` beyond the commands of `rib`.
 
 mod authority;
 mod cs;

@@ -10,11 +10,15 @@ use crate::rib::{CHILD_INHERIT, ORIGIN_FIB, Route, RouteError};
 use larder_packet::mgmt::{PrefixAnnouncement, RibEntry, RouteRecord};
 use larder_packet::{ControlParameters, Data, Name, NameRef};
 use larder_units::Time;
+use std::time::Duration;
 
 /// Origin of a route that a prefix announcement made.
 const ORIGIN_ANNOUNCEMENT: u64 = 129;
 /// Its cost, as in NFD: above that of ordinary routes.
 const ANNOUNCEMENT_COST: u64 = 2048;
+/// ExpirationPeriods from here on mean "never". NFD counts milliseconds in 63 bits, and its largest
+/// number stands for no expiry.
+const NEVER: Duration = Duration::from_millis(i64::MAX as u64);
 
 pub(super) fn register(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
     let (prefix, face) = whose(request)?;
@@ -24,7 +28,7 @@ pub(super) fn register(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut
         origin: origin_of(origin)?,
         cost: cost.unwrap_or(0),
         flags: flags.unwrap_or(CHILD_INHERIT),
-        expires: expiration.map(|period| request.now + period),
+        expires: expiration.and_then(|period| expiry(request.now, period)),
     };
     add(forwarder, request.now, prefix, route)
 }
@@ -53,9 +57,15 @@ pub(super) fn announce(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut
         origin: ORIGIN_ANNOUNCEMENT,
         cost: ANNOUNCEMENT_COST,
         flags: CHILD_INHERIT,
-        expires: Some(request.now + expiration),
+        expires: expiry(request.now, expiration),
     };
     add(forwarder, request.now, prefix, route)
+}
+
+/// The time at which a route with this ExpirationPeriod ends, if it ends.
+fn expiry(now: Time, period: Duration) -> Option<Time> {
+    // The clock has 584 years; a later end is none.
+    Some(now + period).filter(|end| period < NEVER && *end < Time::MAX)
 }
 
 fn add(forwarder: &mut Forwarder, now: Time, prefix: Name, route: Route) -> Result<Reply, Refusal> {

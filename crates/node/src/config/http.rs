@@ -4,6 +4,7 @@ use super::gateway::UpstreamTable;
 use super::values::{address, from_text, known_spec, loopback, parsed};
 use crate::disk::DiskConfig;
 use crate::http::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
+use crate::http::{HeaderLimits, Timeouts};
 use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
 use larder_units::ByteSize;
@@ -34,6 +35,10 @@ pub struct HttpTable {
     /// PEM file of the certificates that lead to those of `https://` origins; `None` for the system's.
     #[serde(deserialize_with = "optional_path")]
     pub origin_ca: Option<PathBuf>,
+    /// `[http.timeouts]`
+    pub timeouts: Timeouts,
+    /// `[http.limits]`
+    pub limits: HeaderLimits,
     /// Request threads; 0: one a core.
     #[serde(deserialize_with = "threads")]
     pub threads: usize,
@@ -150,6 +155,8 @@ impl Default for HttpTable {
             upstream: None,
             origins: Vec::new(),
             origin_ca: None,
+            timeouts: Timeouts::default(),
+            limits: HeaderLimits::default(),
             threads: 0,
             cache: ByteSize::from_mib(256),
             policy: known_spec("agd"),

@@ -218,6 +218,7 @@ mod tests {
         assert_eq!((file.http.cache, file.http.max_object), (code.http.cache, code.http.max_object));
         assert_eq!((file.http.slice, file.http.share_cookies), (code.http.slice, code.http.share_cookies));
         assert_eq!(file.http.targets, code.http.targets);
+        assert_eq!((file.http.timeouts, file.http.limits), (code.http.timeouts, code.http.limits));
         assert_eq!((file.http.origin_ca, file.http.threads), (code.http.origin_ca, code.http.threads));
         assert!(file.http.disk.is_none() && code.http.disk.is_none());
         assert!(file.ndn.disk.is_none() && code.ndn.disk.is_none());
@@ -290,6 +291,10 @@ mod tests {
             ),
             ("[[ndn.verify]]\nprefix = \"/a\"", &["larder.toml:1", "anchor"]),
             ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
+            ("[http.timeouts]\norigin_read = \"1ms\"", &["larder.toml:2", "1ms", "10ms to 30d"]),
+            ("[http.timeouts]\norigin_raed = \"1s\"", &["larder.toml:2", "did you mean `origin_read`?"]),
+            ("[http.limits]\nheader_fields = 5", &["larder.toml:2", "16 to 4096"]),
+            ("[http.limits]\nheader_size = \"1KiB\"", &["larder.toml:2", "1KiB", "8KiB to 1MiB"]),
             ("[http]\ntargets = [\"a b\"]", &["larder.toml:2", "a b", "field"]),
             ("[admin]\ntoken = \"secret\"", &["larder.toml:2", "16 or more", "openssl rand -hex 16"]),
             ("[http.upstream]\nndn = \"far\"", &["larder.toml:2", "far", "a name starts with"]),

@@ -4,6 +4,7 @@
 
 use super::body::Outgoing;
 use super::purge::{self, Purging};
+use super::timeouts::Timeouts;
 use super::{limits, listen};
 use ::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
 use ::http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -137,7 +138,13 @@ impl Admin {
         registry.register_collector(Box::new(Arc::clone(&sources)));
         let pages = Arc::new(Pages { sources, registry, purging });
         let (stop, stopped) = oneshot::channel();
-        let bounds = listen::Bounds::new(limits::ADMIN_CONNECTIONS, limits::ADMIN_HEADER_READ);
+        let timeouts = Timeouts {
+            client_header: limits::ADMIN_HEADER_READ,
+            keepalive: limits::ADMIN_HEADER_READ,
+            shutdown: limits::ADMIN_STOP_GRACE,
+            ..Timeouts::default()
+        };
+        let bounds = listen::Bounds::new(limits::ADMIN_CONNECTIONS, timeouts);
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {

@@ -16,6 +16,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::{Instant, Sleep};
 
@@ -104,7 +105,7 @@ impl Collecting {
         proxy: Arc<Proxy>,
         place: Option<OwnedSemaphorePermit>,
     ) -> Collecting {
-        Collecting { body: Timed::new(body), fill: Some(fill), proxy, _place: place }
+        Collecting { body: Timed::new(body, proxy.timeouts().origin_read), fill: Some(fill), proxy, _place: place }
     }
 
     /// Whether it has ended well.
@@ -220,11 +221,28 @@ pub(crate) struct Coming {
     asked: Arc<AtomicBool>,
     /// Until the origin asks for it, or has had its time.
     held: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Told when all of it has come.
+    end: Option<oneshot::Sender<()>>,
 }
 
 impl Upload {
-    pub(super) fn new(body: Incoming, expects: bool) -> Upload {
-        Upload::Coming(Coming { body: Timed::new(body), expects, asked: Arc::default(), held: None })
+    /// A body whose client may be silent for so long.
+    pub(super) fn new(body: Incoming, expects: bool, silence: Duration) -> Upload {
+        Upload::Coming(Coming {
+            body: Timed::new(body, silence),
+            expects,
+            asked: Arc::default(),
+            held: None,
+            end: None,
+        })
+    }
+
+    /// Hears when all of the body has come; an error where it is dropped before that. `None` where all of it is here.
+    pub(super) fn watch_end(&mut self) -> Option<oneshot::Receiver<()>> {
+        let Upload::Coming(coming) = self else { return None };
+        let (end, ended) = oneshot::channel();
+        coming.end = Some(end);
+        Some(ended)
     }
 
     /// Where the client waits until it is asked for its body: whether it has been.
@@ -297,7 +315,7 @@ impl Body for Upload {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
-            Upload::Coming(Coming { body, held, expects, asked }) => {
+            Upload::Coming(Coming { body, held, expects, asked, end }) => {
                 if let Some(wait) = held {
                     ready!(wait.as_mut().poll(cx));
                     *held = None;
@@ -305,7 +323,14 @@ impl Body for Upload {
                 if *expects {
                     asked.store(true, Ordering::Relaxed);
                 }
-                Pin::new(body).poll_frame(cx)
+                let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+                // hyper may drop it without a look behind its last frame.
+                let is_whole = frame.as_ref().is_none_or(|frame| frame.is_ok() && body.is_end_stream());
+                if is_whole && let Some(end) = end.take() {
+                    // The request may have been given up.
+                    let _ = end.send(());
+                }
+                Poll::Ready(frame)
             }
             Upload::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
         }
@@ -339,17 +364,18 @@ impl Gate {
     }
 }
 
-/// A body that fails after [`limits::BODY_STALL`] without a piece.
+/// A body that fails after so long without a piece.
 pub(crate) struct Timed<B> {
     body: B,
+    silence: Duration,
     /// Made at the first wait, and moved ahead by every piece.
     stalled: Option<Pin<Box<Sleep>>>,
     waiting: bool,
 }
 
 impl<B> Timed<B> {
-    pub(super) fn new(body: B) -> Timed<B> {
-        Timed { body, stalled: None, waiting: false }
+    pub(super) fn new(body: B, silence: Duration) -> Timed<B> {
+        Timed { body, silence, stalled: None, waiting: false }
     }
 }
 
@@ -363,14 +389,15 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> B
             this.waiting = false;
             return Poll::Ready(frame.map(|frame| frame.map_err(BodyError::new)));
         }
-        let deadline = || Instant::now() + limits::BODY_STALL;
+        let silence = this.silence;
+        let deadline = || Instant::now() + silence;
         let stalled = this.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline())));
         if !this.waiting {
             this.waiting = true;
             stalled.as_mut().reset(deadline());
         }
         ready!(stalled.as_mut().poll(cx));
-        Poll::Ready(Some(Err(BodyError::new("nothing more came in time"))))
+        Poll::Ready(Some(Err(BodyError::new(Silent))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -390,7 +417,24 @@ impl BodyError {
     pub(super) fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> BodyError {
         BodyError(error.into())
     }
+
+    /// Whether the body broke off because nothing more came in time.
+    pub(super) fn is_silence(&self) -> bool {
+        self.0.is::<Silent>()
+    }
 }
+
+/// Nothing more of a body came in time.
+#[derive(Debug)]
+struct Silent;
+
+impl fmt::Display for Silent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nothing more came in time")
+    }
+}
+
+impl Error for Silent {}
 
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -403,7 +447,6 @@ impl Error for BodyError {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     /// A body that brings a byte after each of these pauses, then nothing more.
     struct Drip(Vec<Duration>, Pin<Box<Sleep>>);
@@ -425,7 +468,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_silent_body_fails_and_a_slow_one_does_not() {
         let pauses = vec![limits::BODY_STALL * 9 / 10; 5];
-        let mut body = Timed::new(Drip(pauses, Box::pin(tokio::time::sleep(Duration::ZERO))));
+        let mut body = Timed::new(Drip(pauses, Box::pin(tokio::time::sleep(Duration::ZERO))), limits::BODY_STALL);
         let mut pieces = 0;
         let start = Instant::now();
         let error = loop {

@@ -18,6 +18,7 @@ use super::framing::Framing;
 use super::interim::Interims;
 use super::limits;
 use super::plain::PlainHits;
+use super::timeouts::Timeouts;
 use bytes::buf::Chain;
 use bytes::{Buf, Bytes};
 use std::cell::RefCell;
@@ -25,7 +26,6 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -33,8 +33,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub(super) struct Before {
     pub(super) interims: Interims,
     pub(super) plain: Option<PlainHits>,
-    /// Time for a header block, from the end of the response before.
-    pub(super) header_read: Duration,
+    pub(super) timeouts: Timeouts,
 }
 
 pub(super) struct ClientStream<S> {
@@ -50,6 +49,10 @@ pub(super) struct ClientStream<S> {
     owed: Option<Chain<Bytes, Bytes>>,
     /// Since when a head is waited for, where one is.
     since: Instant,
+    /// Since when a part of a head is here, where one is.
+    begun: Option<Instant>,
+    /// No request has been answered yet.
+    is_new: bool,
     /// Goes off when that was too long ago, or before.
     alarm: Option<Pin<Box<Sleep>>>,
 }
@@ -62,11 +65,30 @@ thread_local! {
 impl<S> ClientStream<S> {
     pub(super) fn new(stream: S, before: Before, exchanges: Exchanges) -> ClientStream<S> {
         let (framing, since) = (Framing::default(), Instant::now());
-        ClientStream { stream, before, framing, exchanges, settled: 0, missed: 0, owed: None, since, alarm: None }
+        let (settled, missed, owed, begun, is_new, alarm) = (0, 0, None, None, true, None);
+        ClientStream { stream, before, framing, exchanges, settled, missed, owed, since, begun, is_new, alarm }
     }
 
     fn awaits_head(&self) -> bool {
         self.settled == self.framing.heads() && self.framing.awaits_head()
+    }
+
+    /// When the whole head of a request has to be here.
+    fn deadline(&self) -> Instant {
+        let Timeouts { client_header, keepalive, .. } = self.before.timeouts;
+        match self.begun {
+            Some(begun) => begun + client_header,
+            None if self.is_new => self.since + client_header,
+            None => self.since + keepalive,
+        }
+    }
+
+    /// Bytes have gone up to hyper: notes when a part of a head came first.
+    fn note_begun(&mut self) {
+        let is_begun = self.framing.awaits_head() && !self.framing.is_between();
+        if is_begun != self.begun.is_some() {
+            self.begun = is_begun.then(Instant::now);
+        }
     }
 
     fn hyper_waits(&self) -> bool {
@@ -78,8 +100,11 @@ impl<S> ClientStream<S> {
         if !self.awaits_head() {
             return Poll::Pending;
         }
-        let deadline = self.since + self.before.header_read;
+        let deadline = self.deadline();
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if alarm.deadline() > deadline {
+            alarm.as_mut().reset(deadline);
+        }
         ready!(alarm.as_mut().poll(cx));
         if alarm.deadline() < deadline {
             alarm.as_mut().reset(deadline);
@@ -137,7 +162,7 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
         }
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
         self.owed = None;
-        self.since = Instant::now();
+        (self.since, self.is_new) = (Instant::now(), false);
         Poll::Ready(Ok(()))
     }
 }
@@ -159,6 +184,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<S> {
             let bytes = &mut buffer.filled_mut()[before..];
             if !this.answer(cx, bytes)? {
                 let passed = this.framing.pass(bytes);
+                this.note_begun();
                 buffer.set_filled(before + passed);
                 return Poll::Ready(Ok(()));
             }
@@ -195,7 +221,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
         let answered = self.exchanges.answered();
         if self.settled != answered {
-            (self.settled, self.since) = (answered, Instant::now());
+            (self.settled, self.since, self.is_new) = (answered, Instant::now(), false);
             // hyper does not read again before something comes; the alarm may have gone off meanwhile.
             let _ = self.poll_alarm(cx);
         }
@@ -210,6 +236,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
 #[cfg(test)]
 mod tests {
     use super::super::exchanges::Counted;
+    use super::super::header_limits::HeaderLimits;
     use super::super::listen::Client;
     use super::super::proxy::Proxy;
     use super::super::service::Service;
@@ -219,20 +246,29 @@ mod tests {
     use hyper_util::rt::TokioIo;
     use std::future::poll_fn;
     use std::sync::Arc;
+    use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
     use tokio::task::JoinHandle;
     use tokio::time::sleep;
 
     const HEADER_READ: Duration = Duration::from_secs(60);
 
+    fn timeouts() -> Timeouts {
+        Timeouts { client_header: HEADER_READ, keepalive: HEADER_READ, ..Timeouts::default() }
+    }
+
+    fn plain_hits(proxy: &Arc<Proxy>) -> PlainHits {
+        PlainHits::new(proxy, "http", HeaderLimits::default())
+    }
+
     /// A client's end, and the connection, which takes 256 bytes at once; `true` where what is plain is answered ahead of hyper.
     fn connection(proxy: &Arc<Proxy>, is_plain: bool) -> (DuplexStream, JoinHandle<()>) {
         let (near, far) = duplex(256);
         let (interims, exchanges) = (Interims::default(), Exchanges::default());
-        let plain = is_plain.then(|| PlainHits::new(proxy, "http"));
+        let plain = is_plain.then(|| plain_hits(proxy));
         let client = Client { address: ([127, 0, 0, 1], 1).into(), is_secure: false, interims: interims.clone() };
         let service = Counted::new(Service::new(proxy, client), &exchanges);
-        let before = Before { interims, plain, header_read: HEADER_READ };
+        let before = Before { interims, plain, timeouts: timeouts() };
         let connection =
             http1::Builder::new().serve_connection(TokioIo::new(ClientStream::new(near, before, exchanges)), service);
         (far, tokio::spawn(async { drop(connection.await) }))
@@ -268,7 +304,9 @@ mod tests {
                 far.write_all(begun.as_bytes()).await.unwrap();
                 connection.await.unwrap();
                 assert_eq!(far.read(&mut [0]).await.unwrap(), 0);
-                assert_eq!(start.elapsed().as_secs(), (HEADER_READ * 45 / 10 + HEADER_READ * 2).as_secs());
+                // A head has its time from its first byte.
+                let last = if begun.is_empty() { HEADER_READ } else { HEADER_READ * 19 / 10 };
+                assert_eq!(start.elapsed().as_secs(), (HEADER_READ * 45 / 10 + HEADER_READ + last).as_secs());
             }
         }
     }
@@ -305,11 +343,7 @@ mod tests {
         let (mut miss, _connection) = connection(&proxy, false);
         miss.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         read_response(&mut miss).await;
-        let before = Before {
-            interims: Interims::default(),
-            plain: Some(PlainHits::new(&proxy, "http")),
-            header_read: HEADER_READ,
-        };
+        let before = Before { interims: Interims::default(), plain: Some(plain_hits(&proxy)), timeouts: timeouts() };
         let mut stream = ClientStream::new(near, before, Exchanges::default());
         far.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         let mut bytes = [0; 100];
@@ -337,8 +371,8 @@ mod tests {
         let many = 2 * limits::PLAIN_MISSES;
         for (missed, is_looked_at) in [(0, true), (7, true), (many - 1, false), (many, true), (many + 1, false)] {
             let (near, mut far) = duplex(4096);
-            let (interims, plain) = (Interims::default(), Some(PlainHits::new(&proxy, "http")));
-            let before = Before { interims, plain, header_read: HEADER_READ };
+            let (interims, plain) = (Interims::default(), Some(plain_hits(&proxy)));
+            let before = Before { interims, plain, timeouts: timeouts() };
             let mut stream = ClientStream::new(near, before, Exchanges::default());
             stream.missed = missed;
             far.write_all(request).await.unwrap();
@@ -355,7 +389,7 @@ mod tests {
         const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
         let (near, mut far) = tokio::io::duplex(20);
         let interims = Interims::default();
-        let before = Before { interims: interims.clone(), plain: None, header_read: HEADER_READ };
+        let before = Before { interims: interims.clone(), plain: None, timeouts: timeouts() };
         let mut stream = ClientStream::new(near, before, Exchanges::default());
         interims.turn().send(StatusCode::EARLY_HINTS, Version::HTTP_11, &HeaderMap::new());
         assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_flush(cx).is_pending())).await);

@@ -5,23 +5,28 @@
 //! goes to a new connection once more where the method allows it (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 
 use super::body::{BodyError, OriginBody, Upload};
+use super::header_limits::HeaderLimits;
+use super::send_timeout::SendTimeout;
+use super::timeouts::Timeouts;
 use super::{limits, threads};
 use ::http::uri::{Authority, Scheme, Uri};
 use ::http::{Request, Response};
-use hyper::body::Body;
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use larder_http::UpstreamFailure;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::error::Error;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -33,6 +38,8 @@ pub(crate) struct Server {
     host: String,
     port: u16,
     tls: Option<(TlsConnector, ServerName<'static>)>,
+    timeouts: Timeouts,
+    headers: HeaderLimits,
     /// By thread; those given back last at the end.
     idle: Box<[Mutex<Vec<Idle>>]>,
 }
@@ -46,12 +53,43 @@ struct Idle {
 /// Places for idle connections to all servers together.
 static IDLE: Semaphore = Semaphore::const_new(limits::ORIGIN_IDLE_IN_ALL);
 
-/// Why a server gave no response, and in words.
-pub(crate) type Failed = (UpstreamFailure, String);
+/// Why a server gave no response.
+pub(crate) struct Failed {
+    pub(crate) failure: UpstreamFailure,
+    /// In words.
+    pub(crate) reason: String,
+    /// What it says of the server.
+    pub(crate) verdict: Verdict,
+}
+
+/// What a request without a response says of the server that it was sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The server has failed.
+    Failed,
+    /// It has answered with something that is not passed on.
+    Answered,
+    /// Nothing: the client may be the cause.
+    Nothing,
+}
+
+impl Failed {
+    pub(super) fn new(failure: UpstreamFailure, reason: impl Into<String>) -> Failed {
+        Failed { failure, reason: reason.into(), verdict: Verdict::Failed }
+    }
+}
+
+/// How hyper ends a request.
+type Sent = Result<Response<Incoming>, TrySendError<Request<Upload>>>;
 
 impl Server {
     /// Of `http://HOST[:PORT]`, or with `https`, whose certificate has to be one that `trust` leads to. `None` for what is neither.
-    pub(crate) fn new(uri: &Uri, trust: Option<&Arc<ClientConfig>>) -> Option<Server> {
+    pub(crate) fn new(
+        uri: &Uri,
+        trust: Option<&Arc<ClientConfig>>,
+        timeouts: Timeouts,
+        headers: HeaderLimits,
+    ) -> Option<Server> {
         let is_bare = matches!(uri.path(), "" | "/") && uri.query().is_none();
         let authority = uri.authority().filter(|authority| is_bare && !authority.as_str().contains('@'))?.clone();
         let host = authority.host();
@@ -64,7 +102,8 @@ impl Server {
         };
         let port = authority.port_u16().unwrap_or(port);
         let idle = (0..limits::THREADS).map(|_| Mutex::default()).collect();
-        (tls.is_some() || uri.scheme() == Some(&Scheme::HTTP)).then_some(Server { authority, host, port, tls, idle })
+        let server = Server { authority, host, port, tls, timeouts, headers, idle };
+        (server.tls.is_some() || uri.scheme() == Some(&Scheme::HTTP)).then_some(server)
     }
 
     /// Asks. The fields are complete, `Host` among them; the target is in origin form. `again` makes the same request where it may be sent twice, which
@@ -90,7 +129,9 @@ impl Server {
             };
             // Answered before it was asked for, a body may be read as one, or as the next request: nobody else shall get what comes then.
             let is_held = request.body().is_held();
-            match sender.try_send_request(request).await {
+            let body_end = request.body_mut().watch_end();
+            let (sent, has_ended) = self.within(sender.try_send_request(request), body_end).await?;
+            match sent {
                 Ok(response) => {
                     let lease = (!is_held).then(|| Lease { sender, server: Arc::clone(self) });
                     return Ok(response.map(|body| OriginBody::received(body, lease)));
@@ -98,13 +139,36 @@ impl Server {
                 // A fresh one fails for a reason; a kept one perhaps because the server closed it just now.
                 Err(mut error) => match error.take_message() {
                     Some(unsent) if !is_fresh => request = unsent,
-                    None if !is_fresh && may_repeat && classify(error.error()).0 == UpstreamFailure::Unreachable => {
+                    None if !is_fresh && may_repeat && is_unreachable(error.error()) => {
                         (request, kept_may_serve) = (again(), false);
                     }
-                    _ => return Err(classify(error.error())),
+                    _ => return Err(classify(error.error(), has_ended)),
                 },
             }
         }
+    }
+
+    /// Waits for the response: `origin_response` from the end of the request's body, however long that takes. Returns also
+    /// whether all of the body had come.
+    ///
+    /// # Errors
+    /// The server has had its time.
+    async fn within(
+        &self,
+        sent: impl Future<Output = Sent>,
+        body_end: Option<oneshot::Receiver<()>>,
+    ) -> Result<(Sent, bool), Failed> {
+        let mut sent = std::pin::pin!(sent);
+        if let Some(mut body_end) = body_end {
+            tokio::select! {
+                biased;
+                sent = sent.as_mut() => return Ok((sent, body_end.try_recv().is_ok())),
+                _ = &mut body_end => {}
+            }
+        }
+        let time = self.timeouts.origin_response;
+        let late = |_| Failed::new(UpstreamFailure::TimedOut, format!("no response within {time:?}"));
+        timeout(time, sent).await.map(|sent| (sent, true)).map_err(late)
     }
 
     /// Closes what nobody has needed for [`limits::ORIGIN_IDLE`].
@@ -132,29 +196,31 @@ impl Server {
     }
 
     async fn connect(&self) -> Result<SendRequest<Upload>, Failed> {
-        let late = || (UpstreamFailure::Unreachable, format!("no connection within {:?}", limits::CONNECT));
-        let unreachable = |error: io::Error| (UpstreamFailure::Unreachable, error.to_string());
+        let time = self.timeouts.origin_connect;
+        let late = |_| Failed::new(UpstreamFailure::Unreachable, format!("no connection within {time:?}"));
+        let unreachable = |error: io::Error| Failed::new(UpstreamFailure::Unreachable, error.to_string());
         let opened = async {
             let stream = self.open().await?;
             stream.set_nodelay(true)?;
+            let stream = SendTimeout::new(stream, self.timeouts.origin_send);
             match &self.tls {
-                None => speak(stream).await,
-                Some((connector, name)) => speak(connector.connect(name.clone(), stream).await?).await,
+                None => speak(stream, &self.headers).await,
+                Some((connector, name)) => speak(connector.connect(name.clone(), stream).await?, &self.headers).await,
             }
         };
-        timeout(limits::CONNECT, opened).await.map_err(|_| late())?.map_err(unreachable)
+        timeout(time, opened).await.map_err(late)?.map_err(unreachable)
     }
 
     async fn open(&self) -> io::Result<TcpStream> {
         let addresses: Vec<_> = tokio::net::lookup_host((self.host.as_str(), self.port)).await?.collect();
-        first_of(&addresses).await
+        first_of(&addresses, self.timeouts.origin_connect).await
     }
 }
 
 /// To whichever of the addresses answers first (RFC 8305, "happy eyeballs"): each is tried [`limits::CONNECT_STAGGER`] after the one before, or as
 /// soon as that has failed, and those before go on meanwhile. The system's order is kept, which RFC 6724 has sorted.
-async fn first_of(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-    let pause = limits::CONNECT / u32::try_from(addresses.len() + 1).unwrap_or(u32::MAX);
+async fn first_of(addresses: &[SocketAddr], time: Duration) -> io::Result<TcpStream> {
+    let pause = time / u32::try_from(addresses.len() + 1).unwrap_or(u32::MAX);
     let pause = pause.min(limits::CONNECT_STAGGER);
     let mut attempts = JoinSet::new();
     let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -165,7 +231,7 @@ async fn first_of(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
             attempts.spawn(TcpStream::connect(*address));
         }
         // The last have what is left of the whole, which the caller bounds.
-        let patience = if next.is_some() && left.len() > 0 { pause } else { limits::CONNECT };
+        let patience = if next.is_some() && left.len() > 0 { pause } else { time };
         match timeout(patience, attempts.join_next()).await {
             Ok(Some(Ok(Ok(stream)))) => return Ok(stream),
             Ok(Some(Ok(Err(error)))) => failed = error,
@@ -177,9 +243,16 @@ async fn first_of(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
 }
 
 /// The connection runs by itself until either side ends it.
-async fn speak(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> io::Result<SendRequest<Upload>> {
-    let shaken = http1::Builder::new().max_buf_size(limits::BUFFER_BYTES).handshake(TokioIo::new(stream)).await;
-    let (sender, connection) = shaken.map_err(io::Error::other)?;
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    headers: &HeaderLimits,
+) -> io::Result<SendRequest<Upload>> {
+    let mut http1 = http1::Builder::new();
+    http1.max_buf_size(headers.buffer()).max_header_size(headers.bytes());
+    if let Some(fields) = headers.fields_to_set() {
+        http1.max_headers(fields);
+    }
+    let (sender, connection) = http1.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     tokio::spawn(async move {
         // Whoever waits for a response hears of it.
         let _ = connection.await;
@@ -204,26 +277,35 @@ impl Lease {
     }
 }
 
-/// There was a connection. A client that breaks off its upload, before the head of the response, says nothing of the origin.
-fn classify(error: &hyper::Error) -> Failed {
-    let causes = || {
-        let first: &(dyn Error + 'static) = error;
-        std::iter::successors(Some(first), |error: &&(dyn Error + 'static)| (*error).source())
-    };
-    let text = causes().map(ToString::to_string).collect::<Vec<_>>().join(": ");
+/// There was a connection. What happens while the client still sends its body says nothing of the server: a server may
+/// end a connection on which a slow client sends nothing. `has_ended`: all of the body had come.
+fn classify(error: &hyper::Error, has_ended: bool) -> Failed {
+    let reason = causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ");
     let timed_out = |cause: &(dyn Error + 'static)| {
         cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
     };
-    let failure = if causes().any(|cause| cause.is::<BodyError>()) {
-        UpstreamFailure::Upload
-    } else if causes().any(timed_out) {
-        UpstreamFailure::TimedOut
+    let (failure, verdict) = if let Some(upload) = causes(error).find_map(|cause| cause.downcast_ref::<BodyError>()) {
+        let failure = if upload.is_silence() { UpstreamFailure::UploadTimedOut } else { UpstreamFailure::Upload };
+        (failure, Verdict::Nothing)
+    } else if causes(error).any(timed_out) {
+        (UpstreamFailure::TimedOut, Verdict::Failed)
+    } else if error.is_parse_too_large() {
+        (UpstreamFailure::HeadTooLarge, Verdict::Answered)
     } else if error.is_parse() {
-        UpstreamFailure::Malformed
+        (UpstreamFailure::Malformed, Verdict::Failed)
     } else {
-        UpstreamFailure::Unreachable
+        (UpstreamFailure::Unreachable, if has_ended { Verdict::Failed } else { Verdict::Nothing })
     };
-    (failure, text)
+    Failed { failure, reason, verdict }
+}
+
+fn is_unreachable(error: &hyper::Error) -> bool {
+    classify(error, true).failure == UpstreamFailure::Unreachable
+}
+
+fn causes(error: &hyper::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    let first: &(dyn Error + 'static) = error;
+    std::iter::successors(Some(first), |error: &&(dyn Error + 'static)| (*error).source())
 }
 
 #[cfg(test)]
@@ -239,7 +321,13 @@ mod tests {
     }
 
     fn server(address: SocketAddr) -> Arc<Server> {
-        Arc::new(Server::new(&format!("http://{address}").parse().unwrap(), None).unwrap())
+        let server = Server::new(
+            &format!("http://{address}").parse().unwrap(),
+            None,
+            Timeouts::default(),
+            HeaderLimits::default(),
+        );
+        Arc::new(server.unwrap())
     }
 
     /// The fear: a server whose host is off, so that nothing comes back at all, costs clients their answers, where one that refuses costs nothing.
@@ -257,8 +345,8 @@ mod tests {
             let _ = socket.connect(&address);
         }
         let asked = server(address.as_socket().unwrap()).ask(nothing(), nothing).await;
-        let (failure, text) = asked.err().unwrap();
-        assert_eq!(failure, UpstreamFailure::Unreachable, "{text}");
+        let failed = asked.err().unwrap();
+        assert_eq!(failed.failure, UpstreamFailure::Unreachable, "{}", failed.reason);
     }
 
     /// The fear: a server that has an address of each kind, of which one leads nowhere, costs every client its time-out.
@@ -277,12 +365,12 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let good = listener.local_addr().unwrap();
         for addresses in [&[nowhere, good][..], &[refusing, good], &[nowhere, refusing, good], &[good, nowhere]] {
-            let found = first_of(addresses).await.unwrap().peer_addr().unwrap();
+            let found = first_of(addresses, limits::CONNECT).await.unwrap().peer_addr().unwrap();
             assert_eq!(found, good, "{addresses:?}");
         }
-        let error = first_of(&[refusing, refusing]).await.unwrap_err();
+        let error = first_of(&[refusing, refusing], limits::CONNECT).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
-        assert_eq!(first_of(&[]).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(first_of(&[], limits::CONNECT).await.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     /// The fears: every request costs a handshake; one that the server has closed fails the next request; idle ones stay for ever.

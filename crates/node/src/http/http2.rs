@@ -1,9 +1,11 @@
 //! One connection of HTTP/2, with the deadlines that hyper does not have, and its frames gathered into few writes.
 
+use super::header_limits::HeaderLimits;
 use super::limits;
 use super::listen::said;
 use super::patience::Crowd;
 use super::streams::{Streams, Watched};
+use super::timeouts::Timeouts;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http2;
 use hyper::service::Service;
@@ -15,7 +17,6 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -25,7 +26,7 @@ use tokio::time::{Instant, timeout};
 pub(super) async fn http2<S, B>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     service: S,
-    (quiet, crowd): (Duration, &Crowd),
+    (timeouts, headers, crowd): (Timeouts, HeaderLimits, &Crowd),
     mut stop: watch::Receiver<()>,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>>,
@@ -40,7 +41,7 @@ pub(super) async fn http2<S, B>(
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits::STREAMS)
-        .max_header_list_size(limits::HEADER_BYTES as u32)
+        .max_header_list_size(u32::try_from(headers.bytes()).unwrap_or(u32::MAX))
         .initial_stream_window_size(limits::BUFFER_BYTES as u32)
         .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)
         .max_send_buf_size(limits::BUFFER_BYTES)
@@ -56,10 +57,10 @@ pub(super) async fn http2<S, B>(
             if refused > before {
                 crowded = Some(Instant::now());
             }
-            if streams.are_quiet(quiet) {
+            if streams.are_quiet(timeouts.keepalive) {
                 break Over::Quiet;
             }
-            if streams.are_stalled(limits::STREAM_STALL) {
+            if streams.are_stalled(timeouts.client_stream()) {
                 break Over::Stalled;
             }
             let is_crowded = crowd.is_short() && crowded.is_some_and(|at| at.elapsed() < limits::SLOW);
@@ -79,7 +80,8 @@ pub(super) async fn http2<S, B>(
         Over::Quiet | Over::Stopped => {
             connection.as_mut().graceful_shutdown();
             // It waits for the client's answer, which may not come.
-            if let Ok(ended) = timeout(limits::STOP_GRACE, gathered.drive(connection)).await {
+            let time = if matches!(over, Over::Quiet) { limits::GOODBYE } else { timeouts.shutdown };
+            if let Ok(ended) = timeout(time, gathered.drive(connection)).await {
                 said(ended);
             }
         }
@@ -176,6 +178,7 @@ mod tests {
     use hyper::service::service_fn;
     use std::convert::Infallible;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
     use tokio::io::{AsyncWriteExt, DuplexStream};
     use tokio::task::JoinHandle;
     use tokio::time::sleep;
@@ -193,7 +196,9 @@ mod tests {
             let body = Full::new(Bytes::from(vec![7; bytes]));
             Box::pin(async move { Ok::<_, Infallible>(Response::new(body)) })
         });
-        let serving = async move { http2(near, service, (QUIET, &Crowd::default()), stop).await };
+        let timeouts = Timeouts { keepalive: QUIET, ..Timeouts::default() };
+        let serving =
+            async move { http2(near, service, (timeouts, HeaderLimits::default(), &Crowd::default()), stop).await };
         (far, tokio::spawn(serving), asked, stopping)
     }
 
@@ -225,8 +230,8 @@ mod tests {
         }
         server.await.unwrap();
         let took = start.elapsed();
-        assert!(took >= limits::STREAM_STALL, "{took:?}");
-        assert!(took <= limits::STREAM_STALL + 2 * limits::STREAMS_LOOK, "{took:?}");
+        assert!(took >= Timeouts::default().client_stream(), "{took:?}");
+        assert!(took <= Timeouts::default().client_stream() + 2 * limits::STREAMS_LOOK, "{took:?}");
         drop(stuck);
     }
 
@@ -243,7 +248,7 @@ mod tests {
         assert_eq!(asked.load(Ordering::Relaxed), 5);
         let start = Instant::now();
         server.await.unwrap();
-        assert!(start.elapsed() <= QUIET / 10 + 2 * limits::STREAMS_LOOK + limits::STOP_GRACE);
+        assert!(start.elapsed() <= QUIET / 10 + 2 * limits::STREAMS_LOOK + limits::GOODBYE);
     }
 
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";

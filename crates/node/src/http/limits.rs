@@ -9,14 +9,32 @@ pub const CONNECTIONS: usize = 10_000;
 /// Request threads. They share one cache, which each of them holds for a twentieth of a hit: past this many, they would wait for it.
 pub const THREADS: usize = 16;
 
-/// A client has this long to send a whole header block, counted from the end of the response before: so it also ends idle connections.
+/// The shortest time that `[http.timeouts]` takes: timers count milliseconds.
+pub const TIMEOUT_LEAST: Duration = Duration::from_millis(10);
+
+/// The longest: more means no limit at all, and sums of times stay far from the end of the clock.
+pub const TIMEOUT_LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// A client has this long to send a whole header block (`client_header`; nginx's default).
 pub const HEADER_READ: Duration = Duration::from_secs(60);
 
-/// Bytes of one header block, request line included; the peer gets 431. Browsers stop at 8 to 16 KB of cookies, servers at 8 to 64. The
-/// number of fields is bounded by hyper's own default of 100: setting it explicitly costs 1.5 % of a hit.
-pub const HEADER_BYTES: usize = 64 * 1024;
+/// An idle connection of a client is closed after this (`keepalive`; nginx waits 75 s, Apache 5 s).
+pub const KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// Bytes that a connection reads ahead or holds back, each way. It also bounds the head of the origin's responses, at up to twice this. Larger
+/// Bytes of one header block, first line included (`header_size`); a client gets 431. Browsers stop at 8 to 16 KB of
+/// cookies, servers at 8 to 64.
+pub const HEADER_BYTES: u64 = 64 * 1024;
+
+/// What `header_size` takes: what every browser may send, and what ten thousand connections may hold at once.
+pub const HEADER_BYTES_RANGE: (u64, u64) = (8 * 1024, 1024 * 1024);
+
+/// Fields of one header block (`header_fields`): hyper's own default. Setting it explicitly costs 1.5 % of a hit.
+pub const HEADER_FIELDS: usize = 100;
+
+/// What `header_fields` takes. A stored response counts its fields in 16 bits.
+pub const HEADER_FIELDS_RANGE: (usize, usize) = (16, 4096);
+
+/// Bytes that a connection reads ahead or holds back, each way. Larger
 /// gains nothing that a benchmark shows, and ten thousand connections multiply it.
 pub const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -27,7 +45,7 @@ pub const JOINED_BYTES: usize = 2 * 1024;
 /// instructions, for what hyper does once more; a plain hit that is left to hyper costs a sixth more than it had to.
 pub const PLAIN_MISSES: u32 = 8;
 
-/// A client that takes nothing of its response for so long is given up: it holds the object, and perhaps a connection of the origin.
+/// A client that takes nothing of its response for so long is given up (`client_send`): it holds the object, and perhaps a connection of the origin.
 pub const WRITE_STALL: Duration = Duration::from_secs(30);
 
 /// While bodies find no room in the cache, since clients are still being sent others, a client must take [`SLOW_BYTES`] in each so long that is spent
@@ -56,20 +74,27 @@ pub const RECORD_BYTES: usize = 16 * 1024;
 /// Between two looks at what the streams of a connection of HTTP/2 do.
 pub const STREAMS_LOOK: Duration = Duration::from_secs(5);
 
-/// A client that takes nothing of one stream's response for so long, while it may well take others', loses its connection: the object stays in
-/// memory meanwhile. Twice [`WRITE_STALL`], since a stream has to wait for its turn among others.
-pub const STREAM_STALL: Duration = Duration::from_secs(60);
+/// An upload whose client sends nothing for so long gets 408 (`client_body`): a phone's line comes back within seconds.
+pub const UPLOAD_SILENCE: Duration = Duration::from_secs(30);
 
-/// A body, of a request or of the origin's response, that brings nothing for so long is given up.
-pub const BODY_STALL: Duration = Duration::from_secs(30);
+/// A response's body that brings nothing for so long is given up (`origin_read`; nginx's default). Other clients may wait
+/// for it, and it holds room in the cache.
+pub const BODY_STALL: Duration = Duration::from_secs(60);
 
-/// For a connection to the origin. On one network it takes milliseconds; three seconds survive two lost SYNs.
+/// A body that is only passed on may be silent for so many times as long: server-sent events and long polling are. It
+/// holds two connections and no memory, and a client that leaves ends it.
+pub const RELAY_SILENCE: u32 = 10;
+
+/// A server that takes nothing of a request for so long has failed (`origin_send`).
+pub const ORIGIN_SEND: Duration = Duration::from_secs(30);
+
+/// For a connection to the origin (`origin_connect`). On one network it takes milliseconds; three seconds survive two lost SYNs.
 pub const CONNECT: Duration = Duration::from_secs(4);
 
 /// Between two addresses of one server that are tried (RFC 8305 §5 recommends as much).
 pub const CONNECT_STAGGER: Duration = Duration::from_millis(250);
 
-/// From the request to the head of the origin's response (nginx's default).
+/// From the end of the request's body to the head of the origin's response (`origin_response`; nginx's default).
 pub const RESPONSE: Duration = Duration::from_secs(60);
 
 /// An origin that a client's body waits for (`Expect: 100-continue`) is given so long to ask for it, as curl does: older ones never ask.
@@ -135,8 +160,14 @@ pub const BACKGROUND: usize = 128;
 /// Pieces of a body of slices that are ahead of its client; each is at most a slice, shared with the store, or 64 KiB.
 pub const PIECES_AHEAD: usize = 2;
 
-/// At a clean stop, requests under way have this long.
-pub const STOP_GRACE: Duration = Duration::from_secs(5);
+/// At a clean stop, requests in progress have this long (`shutdown`): a page or a short download. systemd kills after 90 s.
+pub const STOP_GRACE: Duration = Duration::from_secs(30);
+
+/// A client of HTTP/2 whose quiet connection is closed has this long to agree.
+pub const GOODBYE: Duration = Duration::from_secs(5);
+
+/// At a clean stop of the admin server: its pages take milliseconds.
+pub const ADMIN_STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// What still runs so long after a clean stop was asked for is worth a line in the log. Idle connections close within milliseconds.
 pub const STOP_NOTICE: Duration = Duration::from_millis(500);

@@ -2,11 +2,13 @@
 
 use super::client_stream::{Before, ClientStream};
 use super::exchanges::{Counted, Exchanges};
+use super::header_limits::HeaderLimits;
 use super::http2::http2;
 use super::interim::Interims;
 use super::limits;
 use super::patience::{Crowd, Patient};
 use super::plain::PlainHits;
+use super::timeouts::Timeouts;
 use super::tls::{self, Identity};
 use crate::system_message::system_message;
 use hyper::body::{Body, Incoming};
@@ -19,7 +21,6 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -75,15 +76,20 @@ impl Door {
 pub(super) struct Bounds {
     /// Connections at once, through all doors and on all threads.
     places: Arc<Semaphore>,
-    /// Time for a header block, from the end of the response before.
-    header_read: Duration,
+    timeouts: Timeouts,
+    headers: HeaderLimits,
     /// For whom slow ones are left.
     crowd: Arc<Crowd>,
 }
 
 impl Bounds {
-    pub(super) fn new(connections: usize, header_read: Duration) -> Bounds {
-        Bounds { places: Arc::new(Semaphore::new(connections)), header_read, crowd: Arc::default() }
+    pub(super) fn new(connections: usize, timeouts: Timeouts) -> Bounds {
+        let (places, headers) = (Arc::new(Semaphore::new(connections)), HeaderLimits::default());
+        Bounds { places, timeouts, headers, crowd: Arc::default() }
+    }
+
+    pub(super) fn with_headers(self, headers: HeaderLimits) -> Bounds {
+        Bounds { headers, ..self }
     }
 
     pub(super) fn with_crowd(self, crowd: &Arc<Crowd>) -> Bounds {
@@ -101,7 +107,7 @@ pub(super) struct Client {
 }
 
 /// Serves every connection with a service of its own, on this thread, until `stopped` fires or its sender is gone. Then requests under way
-/// have [`limits::STOP_GRACE`]. The service is told who comes; `beside` runs on the same thread.
+/// have `shutdown` of [`Timeouts`]. The service is told who comes; `beside` runs on the same thread.
 pub(super) fn serve<S, B>(
     doors: Vec<Door>,
     bounds: Bounds,
@@ -141,6 +147,7 @@ async fn accept_all<S, B>(
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
+    let at_most = bounds.timeouts.shutdown;
     let (stopping, stop) = watch::channel(());
     let service = Arc::new(service);
     for door in doors {
@@ -150,10 +157,9 @@ async fn accept_all<S, B>(
     drop(stop);
     let _ = stopping.send(());
     // Every connection holds a receiver.
-    if timeout(limits::STOP_NOTICE, stopping.closed()).await.is_err() {
-        let at_most = limits::STOP_GRACE;
+    if timeout(limits::STOP_NOTICE.min(at_most), stopping.closed()).await.is_err() {
         tracing::info!(connections = stopping.receiver_count(), ?at_most, "stopping: waiting for requests under way");
-        let _ = timeout(at_most - limits::STOP_NOTICE, stopping.closed()).await;
+        let _ = timeout(at_most.saturating_sub(limits::STOP_NOTICE), stopping.closed()).await;
     }
 }
 
@@ -190,9 +196,9 @@ where
                 let is_secure = door.identity.is_some();
                 let service = service(Client { address, is_secure, interims: interims.clone() });
                 let identity = door.identity.as_ref().map(|identity| identity.current());
-                let before = Before { interims, plain: door.plain.clone(), header_read: bounds.header_read };
-                let stream = Patient::new(stream, &bounds.crowd);
-                let connection = connect((stream, before), identity, service, stop.clone());
+                let before = Before { interims, plain: door.plain.clone(), timeouts: bounds.timeouts };
+                let stream = Patient::new(stream, &bounds.crowd, bounds.timeouts.client_send);
+                let connection = connect((stream, before, bounds.headers), identity, service, stop.clone());
                 tokio::spawn(async move {
                     connection.await;
                     drop(place);
@@ -232,7 +238,7 @@ impl Failing {
 
 /// One connection, from its first to its last request.
 async fn connect<S, B>(
-    (stream, before): (Patient<TcpStream>, Before),
+    (stream, before, headers): (Patient<TcpStream>, Before, HeaderLimits),
     identity: Option<Arc<ServerConfig>>,
     service: S,
     mut stop: watch::Receiver<()>,
@@ -244,7 +250,7 @@ async fn connect<S, B>(
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let Some(identity) = identity else { return http1((stream, before), service, stop).await };
+    let Some(identity) = identity else { return http1((stream, before, headers), service, stop).await };
     let crowd = Arc::clone(stream.crowd());
     let handshake = timeout(limits::HANDSHAKE, TlsAcceptor::from(identity).accept(stream));
     let stream = tokio::select! {
@@ -256,13 +262,13 @@ async fn connect<S, B>(
         _ = stop.changed() => return,
     };
     match stream.get_ref().1.alpn_protocol() {
-        Some(tls::H2) => Box::pin(http2(stream, service, (before.header_read, &crowd), stop)).await,
-        _ => Box::pin(http1((stream, before), service, stop)).await,
+        Some(tls::H2) => Box::pin(http2(stream, service, (before.timeouts, headers, &crowd), stop)).await,
+        _ => Box::pin(http1((stream, before, headers), service, stop)).await,
     }
 }
 
 async fn http1<S, B>(
-    (stream, before): (impl AsyncRead + AsyncWrite + Unpin, Before),
+    (stream, before, headers): (impl AsyncRead + AsyncWrite + Unpin, Before, HeaderLimits),
     service: S,
     mut stop: watch::Receiver<()>,
 ) where
@@ -275,10 +281,12 @@ async fn http1<S, B>(
     // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not read.
     let exchanges = Exchanges::default();
     let service = Counted::new(service, &exchanges);
-    let connection = http1::Builder::new()
-        .max_header_size(limits::HEADER_BYTES)
-        .max_buf_size(limits::BUFFER_BYTES)
-        .serve_connection(TokioIo::new(ClientStream::new(stream, before, exchanges)), service);
+    let mut http1 = http1::Builder::new();
+    http1.max_header_size(headers.bytes()).max_buf_size(headers.buffer());
+    if let Some(fields) = headers.fields_to_set() {
+        http1.max_headers(fields);
+    }
+    let connection = http1.serve_connection(TokioIo::new(ClientStream::new(stream, before, exchanges)), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

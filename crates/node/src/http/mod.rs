@@ -35,6 +35,7 @@ mod disk;
 mod errand;
 mod exchanges;
 mod framing;
+mod header_limits;
 mod http2;
 mod interim;
 pub mod limits;
@@ -48,18 +49,22 @@ mod plain;
 mod proxy;
 mod purge;
 mod round_trip;
+mod send_timeout;
 mod servers;
 mod service;
 mod status;
 mod streams;
 mod threads;
+mod timeouts;
 mod tls;
 mod trust;
 mod upstream;
 
 pub use admin::{Admin, Metrics, StatusSource};
+pub use header_limits::HeaderLimits;
 pub use origin_server::OriginServer;
 pub use purge::Purging;
+pub use timeouts::Timeouts;
 pub use tls::TlsConfig;
 
 pub(crate) use body::{OriginBody, Upload};
@@ -92,6 +97,10 @@ pub struct HttpConfig {
     pub origins: Vec<OriginGroup>,
     /// PEM file of the certificates that lead to those of `https://` origins; `None` for the system's.
     pub origin_ca: Option<PathBuf>,
+    /// How long each step of a request may take.
+    pub timeouts: Timeouts,
+    /// How much a header block may hold.
+    pub header_limits: HeaderLimits,
     /// Request threads, up to [`limits::THREADS`]; 0: one a core.
     pub threads: usize,
     /// Capacity of the cache.
@@ -144,6 +153,8 @@ pub struct Http {
     source: Arc<status::CacheSource>,
     proxy: Arc<proxy::Proxy>,
     tls_identity: Option<Arc<Identity>>,
+    timeouts: Timeouts,
+    header_limits: HeaderLimits,
 }
 
 /// What [`Http::reload`] has read.
@@ -239,8 +250,8 @@ impl Http {
                 config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue),
             );
         }
-        let proxy = Arc::new(proxy::Proxy::new(cache, origins, disk));
-        let plain = |scheme| Some(plain::PlainHits::new(&proxy, scheme));
+        let proxy = Arc::new(proxy::Proxy::new(cache, origins, disk, config.timeouts));
+        let plain = |scheme| Some(plain::PlainHits::new(&proxy, scheme, config.header_limits));
         let (mut doors, mut local, mut local_tls, mut tls_identity) = (Vec::new(), None, None, None);
         if let Some((listener, address)) = listener {
             local = Some(address);
@@ -254,7 +265,9 @@ impl Http {
             tls_identity = identity;
         }
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local.or(local_tls)));
-        let bounds = listen::Bounds::new(limits::CONNECTIONS, limits::HEADER_READ).with_crowd(proxy.crowd());
+        let bounds = listen::Bounds::new(limits::CONNECTIONS, config.timeouts)
+            .with_crowd(proxy.crowd())
+            .with_headers(config.header_limits);
         let on_end = Arc::new(Mutex::new(Some(on_end)));
         let (mut stops, mut running) = (Vec::new(), Vec::new());
         for number in 0..request_threads(config.threads) {
@@ -273,7 +286,8 @@ impl Http {
             let thread = std::thread::Builder::new().name(format!("http{number}")).spawn(serve);
             running.push(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
         }
-        Ok(Http { local, local_tls, stops, threads: running, source, proxy, tls_identity })
+        let (timeouts, header_limits) = (config.timeouts, config.header_limits);
+        Ok(Http { local, local_tls, stops, threads: running, source, proxy, tls_identity, timeouts, header_limits })
     }
 
     /// Where it listens without TLS.
@@ -302,6 +316,9 @@ impl Http {
     /// # Errors
     /// One line that names the setting and what is wrong with it.
     pub fn reload(&self, config: &HttpConfig) -> Result<HttpReload, String> {
+        // These wait for a restart.
+        let (timeouts, header_limits) = (self.timeouts, self.header_limits);
+        let config = &HttpConfig { timeouts, header_limits, ..config.clone() };
         let origins = origins(config, self.local, Some(&self.proxy.origins()))?;
         let identity = match (&self.tls_identity, &config.tls) {
             (Some(_), Some(tls)) => Some(tls::read(tls)?),
@@ -318,7 +335,7 @@ impl Http {
         self.proxy.set_origins(reload.origins);
     }
 
-    /// Stops accepting, gives requests under way [`limits::STOP_GRACE`], and returns when the threads have ended.
+    /// Stops accepting, gives requests in progress `shutdown` of [`Timeouts`], and returns when the threads have ended.
     pub fn stop(mut self) {
         // Either fails only where the thread has ended before.
         for stop in self.stops.drain(..) {

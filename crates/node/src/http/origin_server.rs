@@ -1,6 +1,7 @@
 //! The generated origin as a server of its own, for testbeds: what stands in front of it is what is measured.
 
 use super::body::{BodyError, OriginBody};
+use super::timeouts::Timeouts;
 use super::{limits, listen, origin};
 use ::http::uri::PathAndQuery;
 use ::http::{Request, Response};
@@ -27,7 +28,7 @@ impl OriginServer {
         let thread = |_| {
             let listener = listener.try_clone().map_err(|error| format!("--listen: {error}"))?;
             let (stop, stopped) = oneshot::channel();
-            let bounds = listen::Bounds::new(limits::CONNECTIONS, limits::HEADER_READ);
+            let bounds = listen::Bounds::new(limits::CONNECTIONS, Timeouts::default());
             let thread = std::thread::Builder::new()
                 .name("origin".to_owned())
                 .spawn(move || {

@@ -1,6 +1,6 @@
 //! Clients that take their responses too slowly are left: they hold an object, and perhaps a connection of the origin.
 //!
-//! Who takes nothing for [`limits::WRITE_STALL`] is left in any case, and who takes a little now and then in none, as long as he is in nobody's way. But
+//! Who takes nothing for `client_send` is left in any case, and who takes a little now and then in none, as long as he is in nobody's way. But
 //! bodies that clients are still being sent have their room (`larder_http::limits::filling`), and where that is spent, nothing new is stored. So while
 //! somebody is refused there (the [`Crowd`]), a client must take [`limits::SLOW_BYTES`] in each [`limits::SLOW`] that is spent waiting for it. Small
 //! responses are through before that, however slowly they are taken.
@@ -62,6 +62,8 @@ impl Crowd {
 pub(super) struct Patient<S> {
     stream: S,
     crowd: Arc<Crowd>,
+    /// A write may wait so long.
+    stall: Duration,
     /// From the first write that had to wait.
     slow: Option<Box<Slow>>,
 }
@@ -105,14 +107,14 @@ impl Slow {
     }
 
     /// A write waits. Ready where the client is to be left: why.
-    fn poll_over(&mut self, crowd: &Crowd, cx: &mut Context<'_>) -> Poll<&'static str> {
+    fn poll_over(&mut self, crowd: &Crowd, stall: Duration, cx: &mut Context<'_>) -> Poll<&'static str> {
         if self.over.is_none() {
-            self.over = Some(ready!(self.poll_patience(crowd, cx)));
+            self.over = Some(ready!(self.poll_patience(crowd, stall, cx)));
         }
         self.over.map_or(Poll::Pending, Poll::Ready)
     }
 
-    fn poll_patience(&mut self, crowd: &Crowd, cx: &mut Context<'_>) -> Poll<&'static str> {
+    fn poll_patience(&mut self, crowd: &Crowd, stall: Duration, cx: &mut Context<'_>) -> Poll<&'static str> {
         loop {
             let now = Instant::now();
             if self.since.is_none() {
@@ -123,7 +125,7 @@ impl Slow {
                 self.counted = now;
             }
             let since = *self.since.get_or_insert(now);
-            if now >= since + limits::WRITE_STALL {
+            if now >= since + stall {
                 return Poll::Ready("the client takes nothing");
             }
             self.count(now);
@@ -135,7 +137,7 @@ impl Slow {
                 }
                 self.begin_anew(refused);
             }
-            let next = (since + limits::WRITE_STALL).min(now + (limits::SLOW - self.waited));
+            let next = (since + stall).min(now + (limits::SLOW - self.waited));
             if self.alarm.deadline() != next {
                 self.alarm.as_mut().reset(next);
             }
@@ -145,8 +147,8 @@ impl Slow {
 }
 
 impl<S> Patient<S> {
-    pub(super) fn new(stream: S, crowd: &Arc<Crowd>) -> Patient<S> {
-        Patient { stream, crowd: Arc::clone(crowd), slow: None }
+    pub(super) fn new(stream: S, crowd: &Arc<Crowd>, stall: Duration) -> Patient<S> {
+        Patient { stream, crowd: Arc::clone(crowd), stall, slow: None }
     }
 
     pub(super) fn crowd(&self) -> &Arc<Crowd> {
@@ -162,7 +164,7 @@ impl<S> Patient<S> {
         }
         let crowd = &self.crowd;
         let slow = self.slow.get_or_insert_with(|| Box::new(Slow::new(Instant::now(), crowd.refused())));
-        let why = ready!(slow.poll_over(crowd, cx));
+        let why = ready!(slow.poll_over(crowd, self.stall, cx));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
     }
 }
@@ -224,7 +226,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_write_that_stalls_fails_and_one_that_crawls_does_not() {
         let (near, mut far) = duplex(100);
-        let mut near = Patient::new(near, &Arc::default());
+        let mut near = Patient::new(near, &Arc::default(), limits::WRITE_STALL);
         let crawling = tokio::spawn(async move {
             let mut buffer = [0; 100];
             for _ in 0..20 {
@@ -266,7 +268,7 @@ mod tests {
             (true, a_second / 100, 40, false),
         ] {
             let (near, far) = duplex(pace);
-            let mut near = Patient::new(near, crowd);
+            let mut near = Patient::new(near, crowd, limits::WRITE_STALL);
             reading(far, pace);
             let (before, start) = (crowd.left(), Instant::now());
             let held: Vec<_> = std::iter::from_fn(|| is_crowded.then(|| budget.reserve(1 << 10)).flatten()).collect();

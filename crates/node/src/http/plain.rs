@@ -6,7 +6,7 @@
 //! less than what they take: HTTP/1.1, GET, a target in origin form of the letters of RFC 3986, one `Host` that is a name or an IPv4 address, no bare
 //! LF, nothing that announces a body or says something of the connection other than that it stays.
 
-use super::limits;
+use super::header_limits::HeaderLimits;
 use super::proxy::Proxy;
 use super::service::is_plain_host;
 use ::http::{HeaderMap, HeaderName, HeaderValue};
@@ -24,17 +24,18 @@ pub(super) struct PlainHits {
     proxy: Arc<Proxy>,
     /// `http` or `https`.
     scheme: &'static str,
+    headers: HeaderLimits,
 }
 
 impl PlainHits {
-    pub(super) fn new(proxy: &Arc<Proxy>, scheme: &'static str) -> PlainHits {
-        PlainHits { proxy: Arc::clone(proxy), scheme }
+    pub(super) fn new(proxy: &Arc<Proxy>, scheme: &'static str, headers: HeaderLimits) -> PlainHits {
+        PlainHits { proxy: Arc::clone(proxy), scheme, headers }
     }
 
     /// Appends the head of the answer to `head` and returns the body, where `bytes` are a plain request and the store has it.
     pub(super) fn answer(&self, bytes: &[u8], head: &mut Vec<u8>) -> Option<Bytes> {
         let mut fields = [EMPTY_HEADER; FIELDS];
-        let (authority, target, fields) = parse(bytes, &mut fields)?;
+        let (authority, target, fields) = parse(bytes, &mut fields, &self.headers)?;
         let request = PlainRequest { scheme: self.scheme, authority, target };
         self.proxy.plain_hit(request, || map(fields), head)
     }
@@ -44,15 +45,19 @@ impl PlainHits {
 fn parse<'a, 'b>(
     bytes: &'a [u8],
     fields: &'b mut [Header<'a>; FIELDS],
+    headers: &HeaderLimits,
 ) -> Option<(&'a str, &'a str, &'b [Header<'a>])> {
     // One read may bring more than hyper takes of a head.
-    if bytes.len() > limits::HEADER_BYTES || !bytes.starts_with(b"GET /") || !bytes.ends_with(b"\r\n\r\n") {
+    if bytes.len() > headers.bytes() || !bytes.starts_with(b"GET /") || !bytes.ends_with(b"\r\n\r\n") {
         return None;
     }
     let mut request = Request::new(fields);
     let is_alone = request.parse(bytes) == Ok(Status::Complete(bytes.len()));
     let is_bare = |at: usize| bytes.get(at.wrapping_sub(1)) != Some(&b'\r');
     if !is_alone || request.version != Some(1) || memchr::memchr_iter(b'\n', bytes).any(is_bare) {
+        return None;
+    }
+    if request.headers.len() > headers.header_fields {
         return None;
     }
     let target = request.path.filter(|target| target.bytes().all(is_of_a_target))?;
@@ -97,10 +102,11 @@ fn map(fields: &[Header<'_>]) -> HeaderMap {
 
 #[cfg(test)]
 mod tests {
+    use super::super::limits;
     use super::*;
 
     fn is_plain(request: &str) -> bool {
-        parse(request.as_bytes(), &mut [EMPTY_HEADER; FIELDS]).is_some()
+        parse(request.as_bytes(), &mut [EMPTY_HEADER; FIELDS], &HeaderLimits::default()).is_some()
     }
 
     /// What browsers, curl and caches ask; `tests/http_plain_hits.rs` has that nothing is taken that hyper would treat otherwise.
@@ -116,8 +122,11 @@ mod tests {
             assert!(!is_plain(&format!("{head}{fields}")) && !is_plain(&format!("{head}{fields}\r\nG")), "{fields}");
         }
         assert!(!is_plain(&format!("{head}{}\r\n", "x: y\r\n".repeat(FIELDS))), "hyper takes more");
-        assert!(is_plain(&format!("{head}x: {}\r\n\r\n", "y".repeat(limits::HEADER_BYTES / 2))));
-        assert!(!is_plain(&format!("{head}x: {}\r\n\r\n", "y".repeat(limits::HEADER_BYTES))), "hyper takes less");
+        assert!(is_plain(&format!("{head}x: {}\r\n\r\n", "y".repeat(limits::HEADER_BYTES as usize / 2))));
+        assert!(
+            !is_plain(&format!("{head}x: {}\r\n\r\n", "y".repeat(limits::HEADER_BYTES as usize))),
+            "hyper takes less"
+        );
     }
 
     proptest::proptest! {

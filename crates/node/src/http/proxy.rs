@@ -6,10 +6,11 @@ use super::disk::{self, HttpDisk};
 use super::errand::{Errand, introduce};
 use super::limits;
 use super::patience::Crowd;
+use super::timeouts::Timeouts;
 use super::upstream::Origins;
 use ::http::header::{CONNECTION, CONTENT_LENGTH};
 use ::http::request::Parts;
-use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{
@@ -34,6 +35,7 @@ pub(super) struct Proxy {
     disk: Option<HttpDisk>,
     /// For what is recalled from it.
     budget: Budget,
+    timeouts: Timeouts,
     /// Who needs room for a body.
     crowd: Arc<Crowd>,
     /// What this cache says of itself on requests to the origin.
@@ -56,7 +58,7 @@ struct State {
 }
 
 impl Proxy {
-    pub(super) fn new(cache: Cache, origins: Origins, disk: Option<HttpDisk>) -> Proxy {
+    pub(super) fn new(cache: Cache, origins: Origins, disk: Option<HttpDisk>, timeouts: Timeouts) -> Proxy {
         let (budget, passage) = (cache.budget(), cache.passage());
         let state = Mutex::new(State { cache, since_job_check: 0, job_running: false });
         Proxy {
@@ -65,6 +67,7 @@ impl Proxy {
             disk,
             crowd: Crowd::of(budget.clone()),
             budget,
+            timeouts,
             passage,
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
@@ -75,6 +78,10 @@ impl Proxy {
 
     pub(super) fn crowd(&self) -> &Arc<Crowd> {
         &self.crowd
+    }
+
+    pub(super) fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
     }
 
     pub(super) fn passage(&self) -> &Passage {
@@ -276,7 +283,10 @@ impl Proxy {
         errand: Errand,
         body: Incoming,
     ) -> GoesOn<Response<Outgoing>> {
-        let upload = if body.is_end_stream() { Upload::empty() } else { Upload::new(body, errand.expects) };
+        let upload = match body.is_end_stream() {
+            true => Upload::empty(),
+            false => Upload::new(body, errand.expects, self.timeouts.client_body),
+        };
         let is_shared = exchange.is_shared();
         match Arc::clone(&self.under_way).try_acquire_owned() {
             Ok(place) => GoesOn::new(is_shared, self.send(exchange, errand, upload, Some(place))),
@@ -356,13 +366,20 @@ impl Proxy {
             Err(answer) => return (*answer, None),
         };
         let way = errand.way();
-        let Parts { method, headers, .. } = errand.parts;
+        let Parts { method, headers, version, .. } = errand.parts;
         exchange.take_headers(headers);
         let mut asked = self.ask(method.clone(), &way, || exchange.upstream_headers(), upload).await;
         loop {
             let (head, body) = match asked {
                 Ok(response) => response.into_parts(),
-                Err(failure) => return (sent(self.lock().cache.on_failure(&exchange, failure, self.now())), None),
+                Err(failure) => {
+                    let mut answer = sent(self.lock().cache.on_failure(&exchange, failure, self.now()));
+                    // RFC 9110 §15.5.9: the rest of the body may still come.
+                    if failure == UpstreamFailure::UploadTimedOut && version <= Version::HTTP_11 {
+                        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                    }
+                    return (answer, None);
+                }
             };
             let head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
             let now = self.now();
@@ -378,7 +395,8 @@ impl Proxy {
                 Reply::Answer(answer) => return (sent(answer), None),
                 Reply::Relay { status, headers, fill } => {
                     let Some((fill, reader)) = fill.and_then(|fill| fill.reader().map(|reader| (fill, reader))) else {
-                        return (response(status, headers, Outgoing::Relay(Box::new(Timed::new(body)))), None);
+                        let body = Timed::new(body, self.timeouts.origin_relay());
+                        return (response(status, headers, Outgoing::Relay(Box::new(body))), None);
                     };
                     return (response(status, headers, Outgoing::Shared(reader)), Some((body, fill)));
                 }
@@ -475,7 +493,7 @@ impl Proxy {
             hash_key: [1; 16],
         };
         let cache = Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
-        Arc::new(Proxy::new(cache, Origins::generated(), None))
+        Arc::new(Proxy::new(cache, Origins::generated(), None, Timeouts::default()))
     }
 }
 

@@ -74,6 +74,7 @@ impl StatusSource for CacheSource {
                 "invalidated": counters.invalidated,
                 "purged": counters.purged,
                 "origin_failures": counters.upstream_failures,
+                "origin_heads_too_large": counters.heads_too_large,
                 "slow_clients": slow_clients,
                 "disk": disk,
             })
@@ -107,6 +108,11 @@ impl StatusSource for CacheSource {
             "larder_http_origin_failures",
             "Requests that the origin did not answer",
             counters.upstream_failures,
+        );
+        metrics.counter(
+            "larder_http_origin_heads_too_large",
+            "Responses of origins with more header fields, or larger ones, than [http.limits] lets in",
+            counters.heads_too_large,
         );
         let slow = self.proxy.crowd().left();
         metrics.counter("larder_http_slow_clients", "Connections ended so that bodies can be stored", slow);

@@ -3,7 +3,7 @@
 
 use super::assemble::Way;
 use super::body::{OriginBody, Upload};
-use super::connections::{Failed, Server};
+use super::connections::{Failed, Server, Verdict};
 use super::interim::Turn;
 use super::servers::{self, Servers, Tried};
 use super::trust::Trust;
@@ -81,7 +81,7 @@ impl Origins {
                 Some(known) => Arc::clone(known),
                 None => {
                     let setting = if std::ptr::eq(group, &rest) { "[http] origin" } else { "[[http.origins]] servers" };
-                    Arc::new(Group::new(group, setting, trust.as_ref())?)
+                    Arc::new(Group::read(group, setting, trust.as_ref(), config)?)
                 }
             });
         }
@@ -96,7 +96,7 @@ impl Origins {
     #[cfg(test)]
     pub(super) fn generated() -> Origins {
         let config = OriginGroup { host: None, path: "/".to_owned(), servers: Vec::new(), check: None };
-        let group = Arc::new(Group::new(&config, "[http] origin", None).unwrap());
+        let group = Arc::new(Group::new(&config, Vec::new()));
         Origins { groups: vec![group], authority: "localhost".to_owned(), named: None, trust: None }
     }
 
@@ -157,25 +157,28 @@ impl Origins {
 }
 
 impl Group {
-    fn new(config: &OriginGroup, setting: &str, trust: Option<&Trust>) -> Result<Group, String> {
-        if config.servers.len() > limits::SERVERS {
+    fn read(group: &OriginGroup, setting: &str, trust: Option<&Trust>, config: &HttpConfig) -> Result<Group, String> {
+        if group.servers.len() > limits::SERVERS {
             return Err(format!("[[http.origins]] servers: expected 1 to {}", limits::SERVERS));
         }
         let known = |uri: &Uri| {
-            let server = Server::new(uri, trust.map(|trust| &trust.config));
+            let server = Server::new(uri, trust.map(|trust| &trust.config), config.timeouts, config.header_limits);
             let server = server
                 .ok_or_else(|| format!("{setting}: expected http://HOST:PORT or https://HOST:PORT, not {uri}"))?;
             Ok::<_, String>(Known { server: Arc::new(server), failures: AtomicU64::new(0) })
         };
-        let servers = config.servers.iter().map(known).collect::<Result<Vec<_>, _>>()?;
+        Ok(Group::new(group, group.servers.iter().map(known).collect::<Result<_, _>>()?))
+    }
+
+    fn new(config: &OriginGroup, servers: Vec<Known>) -> Group {
         let state = Servers::new(servers.iter().map(|known| known.server.authority.as_str()));
-        Ok(Group {
+        Group {
             config: config.clone(),
             servers,
             state: Mutex::new(state),
             check_at: AtomicU64::new(0),
             started: Instant::now(),
-        })
+        }
     }
 
     fn now(&self) -> Time {
@@ -203,13 +206,10 @@ impl Group {
         while let Some(at) = self.next(key, &mut tried) {
             let body = body.take().unwrap_or_else(Upload::empty);
             let asked = ask_http(&self.servers[at].server, &method, target, fields, body, interims.as_ref()).await;
-            // A client that breaks off its upload says nothing of the origin.
-            if !matches!(&asked, Err((UpstreamFailure::Upload, _))) {
-                self.learn(at, asked.as_ref().err());
-            }
+            self.learn(at, asked.as_ref().err());
             failed = match asked {
                 Ok(response) => return Ok(response),
-                Err((failure, _)) => failure,
+                Err(failed) => failed.failure,
             };
             // After a time-out, nobody waits as long again.
             let repeatable = matches!(failed, UpstreamFailure::Unreachable | UpstreamFailure::Malformed);
@@ -227,10 +227,12 @@ impl Group {
 
     fn learn(&self, at: usize, failed: Option<&Failed>) {
         let now = self.now();
-        match failed {
-            Some(_) => self.state().on_failure(at, now),
-            None => self.state().on_answer(at),
+        match failed.map_or(Verdict::Answered, |failed| failed.verdict) {
+            Verdict::Failed => self.state().on_failure(at, now),
+            Verdict::Answered => self.state().on_answer(at),
+            Verdict::Nothing => return,
         }
+        let failed = failed.filter(|failed| failed.verdict == Verdict::Failed);
         report(&self.servers[at].server.authority, &self.servers[at].failures, failed);
     }
 
@@ -280,20 +282,18 @@ async fn ask_http(
         }
         request
     };
-    let late = || (UpstreamFailure::TimedOut, format!("no response within {:?}", limits::RESPONSE));
-    match tokio::time::timeout(limits::RESPONSE, server.ask(request(body), || request(Upload::empty()))).await {
-        // RFC 9110 §15.2.2: it MUST NOT, since `Upgrade` was not sent.
-        Ok(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-            Err((UpstreamFailure::Malformed, "it switches protocols, which nobody asked for".to_owned()))
-        }
-        answered => answered.unwrap_or_else(|_| Err(late())),
+    let response = server.ask(request(body), || request(Upload::empty())).await?;
+    // RFC 9110 §15.2.2: it MUST NOT, since `Upgrade` was not sent.
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(Failed::new(UpstreamFailure::Malformed, "it switches protocols, which nobody asked for"));
     }
+    Ok(response)
 }
 
 /// One line when the origin stops answering, one when it answers again: not one a request.
 fn report(authority: &Authority, failures: &AtomicU64, failed: Option<&Failed>) {
     match failed {
-        Some((_, reason)) => {
+        Some(Failed { reason, .. }) => {
             if failures.fetch_add(1, Ordering::Relaxed) == 0 {
                 tracing::warn!(origin = %authority, %reason, "an origin does not answer; what no other answers gets 502 or 504");
             }

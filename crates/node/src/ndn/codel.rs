@@ -13,7 +13,7 @@
 //!
 //! One decision takes a few comparisons, and a square root where it marks; 40 bytes a queue.
 
-use crate::limits::{CODEL_INTERVAL, CODEL_TARGET};
+use crate::limits::CODEL_TARGET;
 use larder_units::Time;
 use std::time::Duration;
 
@@ -33,25 +33,26 @@ pub(super) struct CoDel {
 
 impl CoDel {
     /// Whether the packet that comes now is to be marked; the oldest in the queue has waited for `wait`.
-    pub(super) fn mark(&mut self, now: Time, wait: Duration) -> bool {
-        if !self.is_standing(now, wait) {
+    /// `interval` is RFC 8289's INTERVAL.
+    pub(super) fn mark(&mut self, now: Time, wait: Duration, interval: Duration) -> bool {
+        if !self.is_standing(now, wait, interval) {
             self.marking = false;
             return false;
         }
         if !self.marking {
             self.marking = true;
             let done = self.count.saturating_sub(self.count_at_start);
-            let again_soon = now.since(self.next) < 16 * CODEL_INTERVAL;
+            let again_soon = now.since(self.next) < 16 * interval;
             self.count = if done > 1 && again_soon { done } else { 1 };
             self.count_at_start = self.count;
-            self.next = self.after(now);
+            self.next = self.after(now, interval);
             return true;
         }
         if now < self.next {
             return false;
         }
         self.count = self.count.saturating_add(1);
-        self.next = self.after(self.next);
+        self.next = self.after(self.next, interval);
         true
     }
 
@@ -61,34 +62,35 @@ impl CoDel {
         self.marking = false;
     }
 
-    fn is_standing(&mut self, now: Time, wait: Duration) -> bool {
+    fn is_standing(&mut self, now: Time, wait: Duration, interval: Duration) -> bool {
         if wait < CODEL_TARGET {
             self.long_at = None;
             return false;
         }
-        now >= *self.long_at.get_or_insert(now + CODEL_INTERVAL)
+        now >= *self.long_at.get_or_insert(now + interval)
     }
 
     /// The control law.
-    fn after(&self, at: Time) -> Time {
-        at + CODEL_INTERVAL.div_f64(f64::from(self.count).sqrt())
+    fn after(&self, at: Time, interval: Duration) -> Time {
+        at + interval.div_f64(f64::from(self.count).sqrt())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::CODEL_INTERVAL;
     use larder_units::Streams;
 
     #[test]
     fn a_burst_that_drains_within_an_interval_is_not_marked() {
         let mut codel = CoDel::default();
         for millis in 0..99 {
-            assert!(!codel.mark(Time::from_millis(millis), Duration::from_millis(50)));
+            assert!(!codel.mark(Time::from_millis(millis), Duration::from_millis(50), CODEL_INTERVAL));
         }
-        assert!(!codel.mark(Time::from_millis(99), Duration::from_millis(4)), "it drains");
-        assert!(!codel.mark(Time::from_millis(150), Duration::from_millis(50)), "a new interval");
-        assert!(codel.mark(Time::from_millis(250), Duration::from_millis(50)));
+        assert!(!codel.mark(Time::from_millis(99), Duration::from_millis(4), CODEL_INTERVAL), "it drains");
+        assert!(!codel.mark(Time::from_millis(150), Duration::from_millis(50), CODEL_INTERVAL), "a new interval");
+        assert!(codel.mark(Time::from_millis(250), Duration::from_millis(50), CODEL_INTERVAL));
     }
 
     #[test]
@@ -96,7 +98,7 @@ mod tests {
         let mut codel = CoDel::default();
         let long = Duration::from_millis(20);
         let marks = |codel: &mut CoDel, from: u64, to: u64| -> Vec<u64> {
-            (from..to).filter(|millis| codel.mark(Time::from_millis(*millis), long)).collect()
+            (from..to).filter(|millis| codel.mark(Time::from_millis(*millis), long, CODEL_INTERVAL)).collect()
         };
         // 100, then 100 + 100, + 100/√2, + 100/√3, + 100/√4.
         assert_eq!(marks(&mut codel, 0, 400), [100, 200, 271, 329, 379]);
@@ -143,7 +145,7 @@ mod tests {
                 while (in_flight as f64) < window {
                     let wait = queue.front().map(|(since, _)| now.since(*since));
                     let marked = match wait {
-                        Some(wait) => codel.mark(now, wait),
+                        Some(wait) => codel.mark(now, wait, CODEL_INTERVAL),
                         None => {
                             codel.on_empty();
                             false

@@ -1,4 +1,5 @@
-//! UDP: one socket for all peers, read and written in batches (`recvmmsg`, GRO, GSO through quinn-udp).
+//! UDP: one socket for all peers, read and written in batches (`recvmmsg`, GRO, GSO through
+//! quinn-udp). Where that socket listens on loopback, another one reaches peers on other machines.
 //!
 //! A peer is a face: one that sends first gets its own (on-demand, forgotten after [`crate::limits::UDP_IDLE`]), one that a route names has
 //! it for ever. Packets larger than a frame are fragmented (NDNLPv2). Frames carry "don't fragment": on a path with a smaller MTU than the
@@ -10,7 +11,7 @@ use super::frames::Frames;
 use super::link::SpareBuffers;
 use super::path_mtu::path_to;
 use crate::gso;
-use crate::limits::{LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
+use crate::limits::{CODEL_INTERVAL, LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
 use larder_forwarder::FaceId;
 use larder_units::Time;
 use mio::net::UdpSocket;
@@ -20,20 +21,35 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The socket, and the faces behind it.
+/// The sockets, and the faces behind them.
 pub(super) struct UdpListener {
-    pub(super) socket: UdpSocket,
-    state: UdpSocketState,
+    listening: Bound,
+    /// For peers on other machines, where `listening` has an address of loopback: nothing leaves the machine from there.
+    outgoing: Option<Bound>,
     pub(super) peers: HashMap<SocketAddr, FaceId>,
     /// One buffer for every datagram of a batch; with GRO each may hold many, 64 KiB together.
     buffers: Vec<Vec<u8>>,
-    ipv6: bool,
     /// Of the kernel's receive queue, in which datagrams wait for us.
     codel: CoDel,
 }
 
-impl UdpListener {
-    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
+/// One of the sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Via {
+    /// It has the configured address; whatever comes may be a new peer's.
+    Listening,
+    /// It has a port of the kernel's choice; only what peers send counts.
+    Outgoing,
+}
+
+struct Bound {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    ipv6: bool,
+}
+
+impl Bound {
+    fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
         if address.is_ipv6() {
             // One socket takes both families.
@@ -45,24 +61,86 @@ impl UdpListener {
         socket.bind(&address.into())?;
         socket.set_nonblocking(true)?;
         let state = UdpSocketState::new((&socket).into())?;
-        let buffers = vec![vec![0; 1 << 16]; BATCH_SIZE];
+        Ok(Bound { socket: UdpSocket::from_std(socket.into()), state, ipv6: address.is_ipv6() })
+    }
+
+    /// A dual-stack socket takes IPv4 addresses in their mapped form.
+    fn destination(&self, address: SocketAddr) -> SocketAddr {
+        match address {
+            SocketAddr::V4(v4) if self.ipv6 => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
+            other => other,
+        }
+    }
+}
+
+impl UdpListener {
+    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
         Ok(UdpListener {
-            socket: UdpSocket::from_std(socket.into()),
-            state,
+            listening: Bound::bind(address)?,
+            outgoing: None,
             peers: HashMap::new(),
-            buffers,
-            ipv6: address.is_ipv6(),
+            buffers: vec![vec![0; 1 << 16]; BATCH_SIZE],
             codel: CoDel::default(),
         })
     }
 
+    /// The socket that has the configured address.
+    pub(super) fn socket(&mut self) -> &mut UdpSocket {
+        &mut self.listening.socket
+    }
+
+    /// Makes the other socket if packets to this address need it, and hands it to `register`.
+    pub(super) fn reach(
+        &mut self,
+        address: SocketAddr,
+        register: impl FnOnce(&mut UdpSocket) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let local = self.listening.socket.local_addr()?;
+        if self.outgoing.is_some() || address.ip().is_loopback() || !canonical(local).ip().is_loopback() {
+            return Ok(());
+        }
+        let any = (std::net::Ipv6Addr::UNSPECIFIED, 0).into();
+        let mut outgoing = super::listen::with_ipv4_fallback(any, Bound::bind)?;
+        register(&mut outgoing.socket)?;
+        self.outgoing = Some(outgoing);
+        Ok(())
+    }
+
+    /// The socket by which packets to this address leave.
+    fn through(&self, address: SocketAddr) -> &Bound {
+        self.outgoing.as_ref().filter(|_| !address.ip().is_loopback()).unwrap_or(&self.listening)
+    }
+
+    /// The address and port that packets to `peer` come from.
+    ///
+    /// # Errors
+    /// Where the kernel has no way to send them.
+    pub(super) fn end_towards(&self, peer: SocketAddr) -> io::Result<SocketAddr> {
+        let bound = self.through(peer);
+        let local = canonical(bound.socket.local_addr()?);
+        let path = path_to(peer, None)?.local;
+        let other_family = match local.ip().is_unspecified() {
+            true => peer.is_ipv6() && !bound.ipv6,
+            false => peer.is_ipv6() != local.is_ipv6(),
+        };
+        match (other_family, local.ip().is_unspecified()) {
+            (true, _) => Err(io::Error::other(format!("[ndn] udp is {local}, which has no way to {peer}"))),
+            (false, true) => Ok(SocketAddr::new(path.ip(), local.port())),
+            (false, false) => Ok(local),
+        }
+    }
+
     /// Receives one batch, and calls `each` with the datagrams of one sender that came together, back to back.
-    pub(super) fn receive(&mut self, now: Time, mut each: impl FnMut(Origin, &mut [u8])) -> io::Result<Left> {
+    pub(super) fn receive(&mut self, now: Time, via: Via, mut each: impl FnMut(Origin, &mut [u8])) -> io::Result<Left> {
+        let bound = match via {
+            Via::Listening => &self.listening,
+            Via::Outgoing => self.outgoing.as_ref().unwrap_or(&self.listening),
+        };
         let mut meta = [RecvMeta::default(); BATCH_SIZE];
         let mut buffers = self.buffers.iter_mut();
         let mut slices: [_; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(buffers.next().map_or(&mut [], |buffer| buffer)));
-        let received = match self.state.recv((&self.socket).into(), &mut slices, &mut meta) {
+        let received = match bound.state.recv((&bound.socket).into(), &mut slices, &mut meta) {
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Left::Nothing),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Left::Perhaps),
@@ -72,7 +150,7 @@ impl UdpListener {
         for (meta, buffer) in meta.iter().zip(&mut self.buffers).take(received) {
             // A clock that was set back in between tells nothing: no wait, then.
             let wait = meta.timestamp.map_or(Duration::ZERO, |came| wall_clock.saturating_sub(came));
-            let congested = self.codel.mark(now, wait);
+            let congested = self.codel.mark(now, wait, CODEL_INTERVAL);
             let (from, length) = (canonical(meta.addr), meta.stride.max(1));
             each(Origin { from, to: meta.dst_ip, length, congested }, &mut buffer[..meta.len]);
         }
@@ -83,8 +161,9 @@ impl UdpListener {
     /// the number of lost frames is returned.
     pub(super) fn flush(&self, peer: &mut Peer, spare: &mut SpareBuffers) -> usize {
         let mut lost = 0;
-        let destination = self.destination(peer.address);
-        let most = self.state.max_gso_segments();
+        let bound = self.through(peer.address);
+        let destination = bound.destination(peer.address);
+        let most = bound.state.max_gso_segments();
         let (mut from, mut first) = (0, 0);
         while first < peer.frames.lengths.len() {
             let size = peer.frames.lengths[first];
@@ -93,7 +172,7 @@ impl UdpListener {
             let contents = &peer.frames.bytes[from..end];
             let segment_size = (count > 1).then_some(size);
             let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: peer.local };
-            match self.state.try_send((&self.socket).into(), &transmit) {
+            match bound.state.try_send((&bound.socket).into(), &transmit) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => lost += count,
@@ -102,14 +181,6 @@ impl UdpListener {
         }
         peer.frames.sent(first, from, spare);
         lost
-    }
-
-    /// A dual-stack socket takes IPv4 addresses in their mapped form.
-    fn destination(&self, address: SocketAddr) -> SocketAddr {
-        match address {
-            SocketAddr::V4(v4) if self.ipv6 => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
-            other => other,
-        }
     }
 }
 

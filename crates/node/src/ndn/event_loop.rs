@@ -1,7 +1,7 @@
 //! The event loop: sockets in, packets through the forwarder, queues out.
 
 use super::crossing::{Crossing, Seat};
-use super::datagram::UdpListener;
+use super::datagram::{UdpListener, Via};
 use super::disk::NdnDisk;
 use super::ethernet::{self, Port};
 use super::face_requests::Connecting;
@@ -22,6 +22,7 @@ use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Poll, Token};
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -32,6 +33,7 @@ pub(super) const UNIX: Token = Token(1);
 pub(super) const TCP: Token = Token(2);
 pub(super) const WEBSOCKET: Token = Token(3);
 pub(super) const UDP: Token = Token(4);
+pub(super) const UDP_OUTGOING: Token = Token(5);
 
 /// Faces' tokens are their numbers; those start at 256.
 pub(super) fn token(face: FaceId) -> Token {
@@ -70,8 +72,8 @@ pub(super) struct EventLoop {
     pub(super) origins: Arc<Origins>,
     /// What the configuration said last of what can change.
     pub(super) said: Settings,
-    /// Where the UDP socket is bound, as a FaceUri.
-    pub(super) udp_uri: String,
+    /// Where the UDP socket is bound.
+    pub(super) udp_address: SocketAddr,
     /// Interfaces with NDN on Ethernet.
     pub(super) ethernet: Vec<Port>,
     /// Faces whose frames, or whose Acks, wait: not all that are reliable, which anybody's may be.
@@ -160,7 +162,7 @@ impl EventLoop {
             partial_timeout: config.partial_timeout,
             origins: Arc::new(config.origins()),
             said: Settings::of(config),
-            udp_uri: String::new(),
+            udp_address: (Ipv6Addr::UNSPECIFIED, 0).into(),
             ethernet: Vec::new(),
             reliable: Vec::new(),
             path_looked_at: FaceId(0),
@@ -239,7 +241,7 @@ impl EventLoop {
     }
 
     fn writable(&mut self, now: Time, token: Token) {
-        if token == UDP || ethernet::port_of(token).is_some() {
+        if token == UDP || token == UDP_OUTGOING || ethernet::port_of(token).is_some() {
             for face in std::mem::take(&mut self.udp_blocked) {
                 self.unblock(face);
             }
@@ -270,7 +272,8 @@ impl EventLoop {
         match token {
             WAKER => self.obey(now),
             UNIX | TCP | WEBSOCKET => self.accept(now, token),
-            UDP => self.read_udp(now),
+            UDP => self.read_udp(now, Via::Listening),
+            UDP_OUTGOING => self.read_udp(now, Via::Outgoing),
             Token(face) => {
                 if let Some(port) = ethernet::port_of(token) {
                     return self.read_ethernet(now, port);

@@ -13,6 +13,7 @@ use super::listen;
 use super::packet_socket::Mac;
 use super::stream::Socket;
 use crate::limits;
+use crate::system_message::system_message;
 use larder_forwarder::{FaceAnswer, FaceConfig, FaceId, FaceRequest, HostRequest, Persistency};
 use larder_units::Time;
 use mio::net::TcpStream;
@@ -61,8 +62,8 @@ impl EventLoop {
         if request.local_fields && !is_local {
             return Err(refused(406, "local fields pass on faces to this machine only"));
         }
-        if request.link_reliability && matches!(remote, Remote::Tcp(_)) {
-            return Err(refused(406, "TCP is reliable by itself"));
+        if request.mtu.is_some() && matches!(remote, Remote::Tcp(_)) {
+            return Err(refused(406, "a TCP face has no MTU: it is a stream"));
         }
         let adapt = |config: FaceConfig| {
             let threshold = config.default_congestion_threshold;
@@ -72,6 +73,9 @@ impl EventLoop {
                 local_fields: request.local_fields,
                 link_reliability: request.link_reliability,
                 congestion_marking: request.congestion_marking,
+                base_congestion_marking_interval: request
+                    .base_congestion_marking_interval
+                    .unwrap_or(config.base_congestion_marking_interval),
                 default_congestion_threshold: request.default_congestion_threshold.unwrap_or(threshold),
                 ..config
             }
@@ -82,6 +86,9 @@ impl EventLoop {
                 if let Some(face) = udp.peers.get(&address) {
                     return Err(FaceAnswer::Exists(*face));
                 }
+                let unreachable = |why: String| FaceAnswer::Refused(504, format!("{address} cannot be reached: {why}"));
+                let end = self.udp_end_towards(address).map_err(unreachable)?;
+                end.map_err(|error| unreachable(system_message(&error)))?;
                 let made = self.add_udp(address, adapt).map_err(|why| FaceAnswer::Refused(507, why))?;
                 self.update_face(made);
                 Ok(Some(FaceAnswer::Created(made)))

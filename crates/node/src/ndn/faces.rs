@@ -2,7 +2,7 @@
 
 use super::Command;
 use super::datagram::{self, Peer};
-use super::event_loop::{EventLoop, TCP, UNIX, token};
+use super::event_loop::{EventLoop, TCP, UDP_OUTGOING, UNIX, token};
 use super::frames::Frames;
 use super::link::{Connection, Link};
 use super::listen;
@@ -14,7 +14,7 @@ use larder_units::Time;
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 pub(super) const TOO_MANY_FACES: &str = "too many faces";
@@ -152,11 +152,26 @@ impl EventLoop {
         address: SocketAddr,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Result<FaceId, String> {
-        let face = self.add_peer(self.now(), address, adapt).ok_or(TOO_MANY_FACES)?;
+        // A network that is down now may come up: until then the local address is not known.
+        let local = self.udp_end_towards(address)?.unwrap_or_else(|_| match address {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, self.udp_address.port()).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, self.udp_address.port()).into(),
+        });
+        let face = self.add_peer(self.now(), address, local, adapt).ok_or(TOO_MANY_FACES)?;
         if let Some(udp) = &mut self.udp {
             udp.peers.insert(address, face);
         }
         Ok(face)
+    }
+
+    /// The address and port that packets to a UDP peer come from, or why there is no way to it. Makes
+    /// the socket that it needs. `Err` where that fails.
+    pub(super) fn udp_end_towards(&mut self, peer: SocketAddr) -> Result<io::Result<SocketAddr>, String> {
+        let Some(udp) = &mut self.udp else { return Err("[ndn] udp is off in the configuration".to_owned()) };
+        let both = Interest::READABLE | Interest::WRITABLE;
+        let registry = self.poll.registry();
+        udp.reach(peer, |socket| registry.register(socket, UDP_OUTGOING, both)).map_err(|error| error.to_string())?;
+        Ok(udp.end_towards(peer))
     }
 
     /// A face for a UDP peer; the caller enters it among the listener's peers.
@@ -164,11 +179,12 @@ impl EventLoop {
         &mut self,
         now: Time,
         address: SocketAddr,
+        local: SocketAddr,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Option<FaceId> {
         let mtu = datagram::mtu_to(address, self.udp_mtu);
         let uri = listen::face_uri("udp", address);
-        let config = FaceConfig::remote(uri).with_local_uri(self.udp_uri.clone()).with_mtu(mtu);
+        let config = FaceConfig::remote(uri).with_local_uri(listen::face_uri("udp", local)).with_mtu(mtu);
         let config = adapt(config);
         let permanent = config.persistency != Persistency::OnDemand;
         let mtu = config.mtu.unwrap_or(mtu);

@@ -102,7 +102,9 @@ impl Link {
     pub(super) fn is_long(&mut self, now: Time, config: &FaceConfig) -> bool {
         let queued = self.queued();
         let wait = self.arrivals.wait(now, queued);
-        config.congestion_marking && (self.codel.mark(now, wait) || queued as u64 > config.default_congestion_threshold)
+        let interval = config.base_congestion_marking_interval;
+        config.congestion_marking
+            && (self.codel.mark(now, wait, interval) || queued as u64 > config.default_congestion_threshold)
     }
 
     /// Queues a packet.

@@ -34,11 +34,11 @@ impl EventLoop {
             let mut listener =
                 with_ipv4_fallback(address, UdpListener::bind).map_err(|error| occupied("udp", address, &error))?;
             let both = Interest::READABLE | Interest::WRITABLE;
-            registry.register(&mut listener.socket, UDP, both).map_err(|error| format!("[ndn]: {error}"))?;
-            let address = listener.socket.local_addr().unwrap_or(address);
+            registry.register(listener.socket(), UDP, both).map_err(|error| format!("[ndn]: {error}"))?;
+            let address = listener.socket().local_addr().unwrap_or(address);
             listening.push(format!("udp://{address}"));
-            self.udp_uri = face_uri("udp", address);
-            channels.push(self.udp_uri.clone());
+            self.udp_address = address;
+            channels.push(face_uri("udp", address));
             self.udp = Some(listener);
         }
         if let Some(address) = config.websocket {

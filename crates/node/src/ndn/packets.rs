@@ -1,8 +1,8 @@
 //! Packets in, packets out: what a readable socket brings goes through the forwarder into the send queues, which are written once a turn.
 
 use super::crossing::{Batch, Outgoing};
-use super::datagram::{Left, Origin};
-use super::event_loop::{EventLoop, UDP, token};
+use super::datagram::{Left, Origin, Via};
+use super::event_loop::{EventLoop, UDP, UDP_OUTGOING, token};
 use super::frames::Frames;
 use super::link::{Connection, Refused};
 use super::stream::{Framed, Reading};
@@ -78,14 +78,20 @@ impl EventLoop {
         self.close(face, Some("its web page is not in [ndn] websocket_origins".to_owned()));
     }
 
-    pub(super) fn read_udp(&mut self, now: Time) {
+    pub(super) fn read_udp(&mut self, now: Time, via: Via) {
+        let token = if via == Via::Listening { UDP } else { UDP_OUTGOING };
         let Some(mut udp) = self.udp.take() else { return };
         // Peers are looked up in the listener that is out of the way while its buffers are borrowed.
         let mut peers = std::mem::take(&mut udp.peers);
-        let received = udp.receive(now, |Origin { from, to, length, congested }, datagrams| {
+        let received = udp.receive(now, via, |Origin { from, to, length, congested }, datagrams| {
             let face = peers.get(&from).copied().or_else(|| {
                 let first = datagrams.chunks(length).next()?;
-                let face = self.new_peer(now, from, peers.len(), first)?;
+                if via == Via::Outgoing {
+                    self.forwarder.count_drop(NOBODY, DropReason::Stranger);
+                    return None;
+                }
+                let local = SocketAddr::new(to.unwrap_or(self.udp_address.ip()), self.udp_address.port());
+                let face = self.new_peer(now, from, local, peers.len(), first)?;
                 peers.insert(from, face);
                 Some(face)
             });
@@ -100,18 +106,25 @@ impl EventLoop {
         udp.peers = peers;
         self.udp = Some(udp);
         match received {
-            Ok(Left::Perhaps) => self.ready.push(UDP),
+            Ok(Left::Perhaps) => self.ready.push(token),
             Ok(Left::Nothing) => {}
             Err(error) => {
                 // An ICMP error of some peer, most likely: the others go on.
                 tracing::debug!(%error, "UDP receive");
-                self.ready.push(UDP);
+                self.ready.push(token);
             }
         }
     }
 
     /// A face for somebody who was not heard before, if what he sends is a packet and there is room.
-    fn new_peer(&mut self, now: Time, from: SocketAddr, peers: usize, datagram: &[u8]) -> Option<FaceId> {
+    fn new_peer(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        local: SocketAddr,
+        peers: usize,
+        datagram: &[u8],
+    ) -> Option<FaceId> {
         if let Err(error) = LpPacket::decode(datagram) {
             self.forwarder.count_drop(NOBODY, DropReason::Malformed);
             tracing::debug!(%from, %error, "a datagram of a stranger is no packet");
@@ -123,7 +136,7 @@ impl EventLoop {
             }
             return None;
         }
-        self.add_peer(now, from, |config| config.with_persistency(Persistency::OnDemand))
+        self.add_peer(now, from, local, |config| config.with_persistency(Persistency::OnDemand))
     }
 
     /// Hands frames of a face to the forwarder, or to other shards' threads.

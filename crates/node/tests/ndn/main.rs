@@ -8,6 +8,7 @@ mod foreign_pages;
 mod large_packets;
 mod lost_frames;
 mod neighbours_unheard;
+mod nfd_options_refused;
 mod partial_packets_fill_memory;
 mod shards_disagree;
 mod slow_reader;

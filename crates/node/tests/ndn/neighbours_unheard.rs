@@ -6,6 +6,7 @@ use larder_node::Node;
 use larder_packet::{ControlParameters, Data, Interest, LpPacket};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
+use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -69,6 +70,18 @@ impl Cable {
         };
         let node = std::thread::spawn(start).join().unwrap();
         Stage { node, directory }
+    }
+
+    /// A socket at one end.
+    fn udp(&self, end: usize) -> UdpSocket {
+        let namespace = File::open(format!("/run/netns/{}", self.names[end])).unwrap();
+        let bind = move || {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            UdpSocket::bind(("192.0.2.2", 0)).unwrap()
+        };
+        let socket = std::thread::spawn(bind).join().unwrap();
+        socket.set_read_timeout(Some(super::PATIENCE)).unwrap();
+        socket
     }
 }
 
@@ -198,4 +211,32 @@ fn a_narrow_path_makes_smaller_frames() {
         assert!(Instant::now() < deadline, "the path is not looked at again");
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+/// A socket on loopback reaches no other machine: routes to other machines failed with the default configuration.
+#[test]
+fn a_node_that_listens_on_loopback_reaches_a_udp_peer_on_another_machine() {
+    let Some(cable) = Cable::new("outgoing") else { return };
+    let left = cable.node(0, "");
+    let (peer, stranger) = (cable.udp(1), cable.udp(1));
+    let uri = format!("udp4://{}", peer.local_addr().unwrap());
+    let mut app = left.unix();
+    let created = app.obeyed("faces/create", &ControlParameters { uri: Some(uri.clone()), ..Default::default() });
+    let name = Some("/there".parse().unwrap());
+    app.obeyed("rib/register", &ControlParameters { name, face_id: created.face_id, ..Default::default() });
+    app.send(&interest("/there/a", 5));
+    let mut buffer = [0; 9000];
+    let (length, node) = peer.recv_from(&mut buffer).unwrap();
+    let asked = LpPacket::decode(&buffer[..length]).unwrap().fragment.unwrap().to_vec();
+    let answer = super::data(&Interest::decode(&asked).unwrap().name.to_name(), 500);
+    // What a stranger sends to that port neither becomes a face nor answers.
+    stranger.send_to(&answer, node).unwrap();
+    peer.send_to(&answer, node).unwrap();
+    let received = app.receive().unwrap();
+    let received = LpPacket::decode(&received).unwrap();
+    assert_eq!((received.header.nack, received.fragment.is_some()), (None, true));
+    let faces = app.faces();
+    let udp: Vec<_> = faces.iter().filter(|face| face.uri.starts_with("udp4://192.0.2.")).collect();
+    assert_eq!(udp.len(), 1, "{udp:?}");
+    assert_eq!((udp[0].uri.as_str(), udp[0].in_data), (uri.as_str(), 1));
 }

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)]
 
-use larder_node::http::{Http, HttpConfig, StatusSource, Upstream};
+use larder_node::http::{HeaderLimits, Http, HttpConfig, StatusSource, Timeouts, Upstream};
 use larder_units::ByteSize;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,6 +16,8 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         tls: None,
         origins: Vec::new(),
         origin_ca: None,
+        timeouts: Timeouts::default(),
+        header_limits: HeaderLimits::default(),
         // The fears are the same for every number, and more with several.
         threads: 3,
         upstream,

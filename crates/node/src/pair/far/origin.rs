@@ -2,7 +2,7 @@
 
 use super::{Order, OriginHead, Outcome};
 use crate::http::limits::{BODY_STALL, BUFFER_BYTES, ORIGIN_IDLE, RESPONSE};
-use crate::http::{OriginBody, Server, Trust, Upload};
+use crate::http::{HeaderLimits, OriginBody, Server, Timeouts, Trust, Upload};
 use crate::pair::limits;
 use ::http::header::{HOST, TRANSFER_ENCODING};
 use ::http::uri::{Authority, PathAndQuery, Scheme};
@@ -67,7 +67,12 @@ impl Requests {
         waker: Arc<mio::Waker>,
     ) -> Result<Requests, String> {
         let trust = trust_of(origin, ca)?;
-        let server = Server::new(origin, trust.as_ref().map(|trust| &trust.config));
+        let server = Server::new(
+            origin,
+            trust.as_ref().map(|trust| &trust.config),
+            Timeouts::default(),
+            HeaderLimits::default(),
+        );
         let server = Arc::new(server.ok_or_else(|| {
             format!("[ndn.gateway] origin: expected http://HOST:PORT or https://HOST:PORT, not {origin}")
         })?);
@@ -159,13 +164,12 @@ impl Asker {
             *request.headers_mut() = headers.clone();
             request
         };
-        let response = match timeout(RESPONSE, self.server.ask(request, again)).await {
-            Ok(Ok(response)) => response,
-            Ok(Err((failure, reason))) => {
-                tracing::debug!(reason, origin = %self.origin, "[ndn.gateway] origin does not answer");
-                return self.say(id, FromOrigin::Failed { timed_out: failure == UpstreamFailure::TimedOut });
+        let response = match self.server.ask(request, again).await {
+            Ok(response) => response,
+            Err(failed) => {
+                tracing::debug!(failed.reason, origin = %self.origin, "[ndn.gateway] origin does not answer");
+                return self.say(id, FromOrigin::Failed { timed_out: failed.failure == UpstreamFailure::TimedOut });
             }
-            Err(_) => return self.say(id, FromOrigin::Failed { timed_out: true }),
         };
         let (head, mut body) = response.into_parts();
         let length = body.size_hint().exact();

@@ -1,0 +1,80 @@
+//! `[http.timeouts]`: how long each step of a request may take.
+//!
+//! Each time limits one party. What a client is slow at never counts against a server: the time for a response runs from
+//! the end of the request's body.
+
+use super::limits;
+use larder_units::parse_duration;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use std::time::Duration;
+
+/// `[http.timeouts]`
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Timeouts {
+    /// From the first byte of a request to the end of its header block; on a new connection, from its start.
+    #[serde(deserialize_with = "time")]
+    pub client_header: Duration,
+    /// Between two reads of an upload.
+    #[serde(deserialize_with = "time")]
+    pub client_body: Duration,
+    /// A client takes nothing of its response for so long.
+    #[serde(deserialize_with = "time")]
+    pub client_send: Duration,
+    /// Between two requests of a connection.
+    #[serde(deserialize_with = "time")]
+    pub keepalive: Duration,
+    /// For a connection to a server, with its TLS handshake.
+    #[serde(deserialize_with = "time")]
+    pub origin_connect: Duration,
+    /// A server takes nothing of a request for so long.
+    #[serde(deserialize_with = "time")]
+    pub origin_send: Duration,
+    /// From the end of a request's body to the head of the response.
+    #[serde(deserialize_with = "time")]
+    pub origin_response: Duration,
+    /// Silence within a response's body; [`limits::RELAY_SILENCE`] times as long where the body is only passed on.
+    #[serde(deserialize_with = "time")]
+    pub origin_read: Duration,
+    /// For requests in progress at a clean stop.
+    #[serde(deserialize_with = "time")]
+    pub shutdown: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            client_header: limits::HEADER_READ,
+            client_body: limits::UPLOAD_SILENCE,
+            client_send: limits::WRITE_STALL,
+            keepalive: limits::KEEPALIVE,
+            origin_connect: limits::CONNECT,
+            origin_send: limits::ORIGIN_SEND,
+            origin_response: limits::RESPONSE,
+            origin_read: limits::BODY_STALL,
+            shutdown: limits::STOP_GRACE,
+        }
+    }
+}
+
+impl Timeouts {
+    /// Silence within a body that is only passed on.
+    pub(super) fn origin_relay(&self) -> Duration {
+        self.origin_read.saturating_mul(limits::RELAY_SILENCE)
+    }
+
+    /// A client takes nothing of one of several streams for so long: twice as long, since a stream waits for its turn.
+    pub(super) fn client_stream(&self) -> Duration {
+        self.client_send.saturating_mul(2)
+    }
+}
+
+fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let time = parse_duration(&text).map_err(D::Error::custom)?;
+    match (limits::TIMEOUT_LEAST..=limits::TIMEOUT_LONGEST).contains(&time) {
+        true => Ok(time),
+        false => Err(D::Error::custom(format!("{text:?}: expected a time from 10ms to 30d"))),
+    }
+}
