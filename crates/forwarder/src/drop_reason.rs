@@ -60,14 +60,14 @@ drop_reasons! {
     CannotFragment = "cannot_fragment",
     /// Another shard, whose packet it is, is slower than what is sent to it. Counted by the host.
     ShardFull = "shard_full",
+    /// A datagram of a sender that is no peer, where only peers are heard. Counted by the host.
+    Stranger = "stranger",
     /// An incomplete packet that was given up because partial input took all the memory that it may. Also counted by the host.
     PartialReclaimed = "partial_reclaimed",
     /// A packet whose rest did not come in time, so that its connection was closed. Counted by the host.
     PartialTimeout = "partial_timeout",
     /// A WebSocket handshake from a web page that may not connect. Counted by the host.
     ForeignOrigin = "foreign_origin",
-    /// A datagram of a sender that is no peer, where only peers are heard. Counted by the host.
-    Stranger = "stranger",
 }
 
 impl fmt::Display for DropReason {

@@ -2,7 +2,7 @@
 
 use crate::cache_status::CacheStatus;
 use crate::counters::Counters;
-use crate::directives::RequestDirectives;
+use crate::directives::{Reload, RequestDirectives};
 use crate::exchange::Ask;
 use crate::exchange::{Answer, Exchange, RequestHead, Step};
 use crate::fields::{self, Passage};
@@ -14,9 +14,9 @@ use crate::slices::Asker;
 use crate::store::{Found, Store};
 use crate::tier::SecondTier;
 use crate::{ForwardReason, Now, conditional, limits};
-use http::{HeaderName, Method, StatusCode};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
 use larder_policy::{Engine, Job, JobDone, Slot, Spec, SpecError};
-use larder_units::{ByteSize, Streams};
+use larder_units::{ByteSize, Streams, Time};
 
 /// How to make a [`Cache`].
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ pub struct Config {
     pub share_cookies: bool,
     /// Response fields that speak to this cache (RFC 9213), the most telling first: `CDN-Cache-Control`, or the operator's own.
     pub targets: Vec<HeaderName>,
+    /// A client's `no-cache` and `max-age=0` are ignored: what is fresh answers a reload too.
+    pub ignore_reloads: bool,
     /// The secret of the keys' hash, from the host's entropy: who does not know it cannot make keys collide.
     pub hash_key: [u8; 16],
 }
@@ -55,6 +57,7 @@ pub struct Cache {
     /// Sliced responses so far: what is stored of one is never taken for another's.
     pub(crate) generations: u64,
     pub(crate) share_cookies: bool,
+    pub(crate) ignores_reloads: bool,
     pub(crate) targets: Box<[HeaderName]>,
     pub(crate) budget: Budget,
     pub(crate) counters: Counters,
@@ -83,6 +86,7 @@ impl Cache {
             slice_bytes,
             generations: 0,
             share_cookies: config.share_cookies,
+            ignores_reloads: config.ignore_reloads,
             targets: config.targets.clone().into_boxed_slice(),
             budget,
             counters: Counters::default(),
@@ -94,18 +98,26 @@ impl Cache {
     /// A client asks.
     pub fn on_request(&mut self, request: &RequestHead<'_>, now: Now) -> Step {
         self.counters.requests += 1;
-        self.step(request, now)
+        self.step(request, None, now)
     }
 
     /// A client has waited in vain for the response to another request ([`crate::Boarding::Again`]): what now?
-    pub fn on_released(&mut self, request: &RequestHead<'_>, now: Now) -> Step {
-        self.step(request, now)
+    /// `joined`: when it began to wait ([`crate::Follower::joined`]); a reload is content with what has come since then.
+    pub fn on_released(&mut self, request: &RequestHead<'_>, joined: Time, now: Now) -> Step {
+        self.step(request, Some(joined), now)
     }
 
-    fn step(&mut self, request: &RequestHead<'_>, now: Now) -> Step {
+    /// What a client wishes, as far as it is obeyed.
+    pub(crate) fn wishes(&self, headers: &HeaderMap) -> RequestDirectives {
+        let wishes = RequestDirectives::of(headers);
+        if self.ignores_reloads { wishes.without_reload() } else { wishes }
+    }
+
+    /// `joined`: when the request began to wait for another one's response, which did not answer it.
+    fn step(&mut self, request: &RequestHead<'_>, joined: Option<Time>, now: Now) -> Step {
         let key = Key::new(request.scheme, request.authority, request.target);
         let hash = key.hash(&self.hash_key);
-        let wishes = RequestDirectives::of(request.headers);
+        let wishes = self.wishes(request.headers);
         match passes_by(request, &key) {
             // Nothing stored answers it, and the origin shall not be asked.
             Some(ForwardReason::Bypass) if wishes.only_if_cached => return self.unsatisfied(request, now),
@@ -120,6 +132,8 @@ impl Cache {
             Found::Match(slot) => {
                 let stored = self.store.get_mut(slot);
                 let freshness = stored.freshness;
+                let is_reloaded = joined.is_some_and(|joined| freshness.is_received_after(joined));
+                let wishes = if is_reloaded { wishes.without_reload() } else { wishes };
                 if freshness.satisfies(&wishes, now.time) {
                     if stored.sliced.is_some() {
                         let asker = Asker { key, head: request, only_if_cached: wishes.only_if_cached };
@@ -147,7 +161,7 @@ impl Cache {
         let opening = if may_store { self.opening(request, hash, held.as_ref(), now) } else { None };
         let mut lead = None;
         // Our own, come back in a circle, gets an error from the host: nobody shall follow it.
-        if may_store && reason != ForwardReason::Request && !self.passage.goes_round(request.headers) {
+        if may_store && may_share(&wishes, reason, joined) && !self.passage.goes_round(request.headers) {
             // A client's own condition or range may bring a 304 or a part, of which others have nothing.
             let may_lead = held.is_some() || opening.is_some() || !conditional::asks_for_less(request.headers);
             let passed = fields::times_passed(request.headers);
@@ -278,6 +292,12 @@ impl Cache {
         let (method, version) = (request.method.clone(), request.version);
         Box::new(Exchange::new(key.into_owned(), hash, method, version, &self.passage, reason, now.time))
     }
+}
+
+/// Whether a request may lead or follow others. A reload that could not share a response asks alone:
+/// else it would wait for one request after another.
+fn may_share(wishes: &RequestDirectives, reason: ForwardReason, joined: Option<Time>) -> bool {
+    if wishes.reload() > Reload::No { joined.is_none() } else { reason != ForwardReason::Request }
 }
 
 /// Requests that the cache has no part in.

@@ -77,7 +77,30 @@ pub(crate) struct RequestDirectives {
     pub min_fresh: Option<u64>,
 }
 
+/// How much of what is stored a client refuses, the least first: a reload of a browser, and a forced one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reload {
+    No,
+    /// `max-age=0`: an immutable response will do.
+    Aged,
+    /// `no-cache`: only what the origin says now.
+    Forced,
+}
+
 impl RequestDirectives {
+    pub(crate) fn reload(&self) -> Reload {
+        match (self.no_cache, self.max_age) {
+            (true, _) => Reload::Forced,
+            (false, Some(0)) => Reload::Aged,
+            _ => Reload::No,
+        }
+    }
+
+    /// The same wishes without the reload: it is being carried out, or is ignored.
+    pub(crate) fn without_reload(self) -> Self {
+        RequestDirectives { no_cache: false, max_age: self.max_age.filter(|seconds| *seconds > 0), ..self }
+    }
+
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut found = RequestDirectives::default();
         if !headers.keys().any(|name| [CACHE_CONTROL, PRAGMA].contains(name)) {

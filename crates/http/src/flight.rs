@@ -10,6 +10,10 @@
 //! response may show that it has changed. A 502, 503 or 504, and an origin that does not answer, are an answer to all who waited: a hundred
 //! more requests would not help it. They get our own words, since what an error page says may be one client's.
 //!
+//! A reload (`no-cache`, `max-age=0`) follows only a request that is as much of a reload, so that caches on the way to the origin hear of it, and whose
+//! response has not begun: what the origin says then is newer than the reload (RFC 9111 §5.2.1.4). Where another request is under way, a reload takes
+//! its place, and later requests follow the reload. So many reloads at once cost the origin one request, a second one where a plain one was under way.
+//!
 //! Caches of our name may stand in a row, and each may wait for the next. So that none waits for itself (two that are each other's origin, say), a
 //! request follows one that is still asking only where it has passed no more of them than that one has: along a chain of such waits the number grows,
 //! and no chain ends where it began. Who has passed more asks himself, and whoever comes then follows him.
@@ -17,7 +21,7 @@
 use crate::Answer;
 use crate::answer::Ready;
 use crate::cache_status::{CacheStatus, ForwardReason};
-use crate::directives::RequestDirectives;
+use crate::directives::{Reload, RequestDirectives};
 use crate::freshness::Freshness;
 use crate::key::Key;
 use crate::stored::Stored;
@@ -37,6 +41,8 @@ use std::task::{Context, Poll, Waker};
 pub(crate) struct Flight {
     /// Caches of our name that its request had passed ([`crate::times_passed`]).
     passed: usize,
+    /// How much of a reload its request is.
+    reload: Reload,
     state: Mutex<State>,
 }
 
@@ -119,16 +125,20 @@ impl Flight {
     fn can_carry(&self, asking: &Asking<'_>) -> bool {
         let Asking { headers, wishes, passed, now, .. } = asking;
         match &self.lock().phase {
-            // What was asked for before it is no validation of it (RFC 9111 §5.2.1.4).
-            Phase::Asking => !wishes.no_cache && *passed <= self.passed,
+            Phase::Asking => wishes.reload() <= self.reload && *passed <= self.passed,
             Phase::Airborne(head) => head.suits(headers, wishes, *now) && head.transit.reader(0, None).is_some(),
             Phase::Down(_) => false,
         }
     }
 
-    /// Whether a request that has passed so many caches takes its place.
-    fn yields_to(&self, passed: usize) -> bool {
-        matches!(self.lock().phase, Phase::Asking) && passed > self.passed
+    /// Whether a request that cannot follow takes its place.
+    fn yields_to(&self, asking: &Asking<'_>) -> bool {
+        let reload = asking.wishes.reload();
+        match self.lock().phase {
+            Phase::Asking => asking.passed > self.passed || reload > self.reload,
+            Phase::Airborne(_) => reload > Reload::No,
+            Phase::Down(_) => true,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -154,7 +164,9 @@ impl Drop for Lead {
 pub struct Follower {
     flight: Arc<Flight>,
     reason: ForwardReason,
+    /// Without the reload, which the flight carries out.
     wishes: RequestDirectives,
+    reload: Reload,
     /// When it came.
     now: Now,
     ticket: Option<usize>,
@@ -218,6 +230,11 @@ impl State {
 }
 
 impl Follower {
+    /// When it began to wait, for [`crate::Cache::on_released`].
+    pub fn joined(&self) -> Time {
+        self.now.time
+    }
+
     /// Waits for the head of the response; `request` are the fields of this follower's own request.
     pub fn poll_boarding(&mut self, request: &HeaderMap, cx: &mut Context<'_>) -> Poll<Boarding> {
         let mut state = self.flight.lock();
@@ -230,6 +247,8 @@ impl Follower {
                 Poll::Ready(self.board(head, request))
             }
             Phase::Airborne(_) | Phase::Down(Landing::Again) => Poll::Ready(Boarding::Again),
+            // A reload is refused what is stale; others may get it.
+            Phase::Down(Landing::Failed { .. }) if self.flight.reload > self.reload => Poll::Ready(Boarding::Again),
             Phase::Down(Landing::Stale { stored, status }) if stored.selector.matches(request) => {
                 let ttl_seconds = stored.freshness.ttl_seconds(self.now.time);
                 let cache_status = CacheStatus::Stale { reason: self.reason, status: *status, ttl_seconds };
@@ -237,9 +256,7 @@ impl Follower {
                 let answer = stored.ready(&headers).reply(&Method::GET, request).with(&stored.body);
                 Poll::Ready(Boarding::Answer(answer))
             }
-            Phase::Down(Landing::Recalled(stored))
-                if stored.selector.matches(request) && stored.freshness.satisfies(&self.wishes, self.now.time) =>
-            {
+            Phase::Down(Landing::Recalled(stored)) if self.suits(stored, request) => {
                 let ttl_seconds = stored.freshness.ttl_seconds(self.now.time);
                 let headers = stored.validated_headers(self.now.time, CacheStatus::Recalled { ttl_seconds });
                 let answer = stored.ready(&headers).reply(&Method::GET, request).with(&stored.body);
@@ -262,6 +279,10 @@ impl Follower {
                 Poll::Ready(Boarding::Answer(answer))
             }
         }
+    }
+
+    fn suits(&self, stored: &Stored, request: &HeaderMap) -> bool {
+        stored.selector.matches(request) && stored.freshness.satisfies(&self.wishes, self.now.time)
     }
 
     fn board(&self, head: &Head, request: &HeaderMap) -> Boarding {
@@ -341,20 +362,21 @@ impl Flights {
 
     /// A seat for a request. One that `may_lead` not follows or flies alone.
     pub(crate) fn seat(&mut self, key: &Key<'_>, hash: u64, asking: &Asking<'_>, may_lead: bool) -> Seat {
-        let Asking { wishes, reason, passed, now, .. } = *asking;
+        let Asking { wishes, reason, now, .. } = *asking;
         if self.is_alone(hash, now.time) {
             return Seat::Alone;
         }
         if let Some(entry) = self.table.find(hash, |entry| key.is(&entry.key)) {
             if entry.flight.can_carry(asking) {
                 let flight = Arc::clone(&entry.flight);
-                return Seat::Follow(Follower { flight, reason, wishes, now, ticket: None });
+                let (reload, wishes) = (wishes.reload(), wishes.without_reload());
+                return Seat::Follow(Follower { flight, reason, wishes, reload, now, ticket: None });
             }
-            if !entry.flight.is_down() && !entry.flight.yields_to(passed) {
+            if !entry.flight.yields_to(asking) {
                 return Seat::Alone;
             }
         }
-        if may_lead { Seat::Lead(self.lead(key, hash, passed)) } else { Seat::Alone }
+        if may_lead { Seat::Lead(self.lead_for(key, hash, asking.passed, wishes.reload())) } else { Seat::Alone }
     }
 
     /// Whether somebody flies for the key.
@@ -364,13 +386,17 @@ impl Flights {
 
     /// A flight for a request that has passed so many caches of our name.
     pub(crate) fn lead(&mut self, key: &Key<'_>, hash: u64, passed: usize) -> Lead {
+        self.lead_for(key, hash, passed, Reload::No)
+    }
+
+    fn lead_for(&mut self, key: &Key<'_>, hash: u64, passed: usize, reload: Reload) -> Lead {
         self.forget(key, hash);
         if self.table.len() >= self.sweep_at {
             self.table.retain(|entry| !entry.flight.is_down());
             self.sweep_at = limits::FLIGHTS_SWEPT.max(self.table.len() * 2);
         }
         let state = State { phase: Phase::Asking, waiting: Vec::new(), free: Vec::new() };
-        let flight = Arc::new(Flight { passed, state: Mutex::new(state) });
+        let flight = Arc::new(Flight { passed, reload, state: Mutex::new(state) });
         let entry = Entry { hash, key: key.to_bytes(), flight: Arc::clone(&flight) };
         self.table.insert_unique(hash, entry, |entry| entry.hash);
         Lead(flight)

@@ -54,6 +54,11 @@ impl Freshness {
         }
     }
 
+    /// Whether the response came after this moment.
+    pub(crate) fn is_received_after(&self, time: Time) -> bool {
+        self.received > time
+    }
+
     /// current_age (§4.2.3).
     pub(crate) fn age(&self, now: Time) -> Duration {
         self.initial_age.saturating_add(now.since(self.received))

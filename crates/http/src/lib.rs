@@ -65,6 +65,7 @@
 //!     max_object: ByteSize::from_mib(8),
 //!     slice: ByteSize::from_mib(1),
 //!     share_cookies: false,
+//!     ignore_reloads: false,
 //!     targets: vec!["cdn-cache-control".parse().unwrap()],
 //!     hash_key: [7; 16], // from the host's entropy
 //! };

@@ -2,7 +2,6 @@
 
 use crate::cache::Cache;
 use crate::cache_status::CacheStatus;
-use crate::directives::RequestDirectives;
 use crate::exchange::{Answer, Ask, Exchange, RequestHead, Step};
 use crate::flight::Landing;
 use crate::store::Found;
@@ -49,7 +48,7 @@ impl Cache {
         now: Now,
     ) -> Recall {
         let recalling = std::mem::replace(&mut exchange.recalling, Recalling::No);
-        let wishes = RequestDirectives::of(request.headers);
+        let wishes = self.wishes(request.headers);
         if let Some(stored) = self.believed(&exchange, recalled, request, now) {
             if !stored.selector.matches(request.headers) {
                 if recalling == Recalling::Any {

@@ -41,7 +41,7 @@ fn head(status: u16, fields: Fields<'_>) -> ResponseHead {
 }
 
 fn is_forwarded(stage: &mut Stage, request: &Request) -> bool {
-    matches!(stage.cache.on_released(&request.head(), stage.now), Step::Forward(_))
+    matches!(stage.cache.on_released(&request.head(), stage.now.time, stage.now), Step::Forward(_))
 }
 
 #[test]
@@ -291,4 +291,50 @@ fn a_reload_does_not_board_what_flew_before_it() {
         assert!(matches!(ready(&mut waits, &picky), Boarding::Again));
         assert!(is_forwarded(&mut stage, &get("/").with(wish.0, wish.1)));
     }
+}
+
+/// The fear: reloads wait for what does not carry out a reload, or each asks the origin by itself.
+#[test]
+fn a_reload_follows_only_what_is_as_much_of_a_reload() {
+    let plain = get("/");
+    let aged = get("/").with("cache-control", "max-age=0");
+    let forced = get("/").with("cache-control", "no-cache");
+    for (leads, comes, follows) in [
+        (&plain, &aged, false),
+        (&plain, &forced, false),
+        (&aged, &forced, false),
+        (&aged, &plain, true),
+        (&aged, &aged, true),
+        (&forced, &plain, true),
+        (&forced, &aged, true),
+        (&forced, &forced, true),
+    ] {
+        let mut stage = Stage::new();
+        let leader = stage.open(leads);
+        let step = stage.cache.on_request(&comes.head(), stage.now);
+        assert_eq!(matches!(step, Step::Follow(_)), follows, "{:?} {:?}", leads.headers, comes.headers);
+        if !follows {
+            // It has taken the lead: what comes now follows it.
+            let mut waits = follow(&mut stage, comes);
+            drop(leader);
+            assert!(board(&mut waits, comes).is_pending());
+        }
+    }
+}
+
+/// The fear: a reload that fails denies a page to those who would take it stale.
+#[test]
+fn a_request_that_follows_a_failed_reload_asks_for_itself() {
+    let mut stage = Stage::new();
+    stage.ask(&get("/"), 200, &[("cache-control", "max-age=1, stale-if-error=60")], "x");
+    stage.wait(2);
+    let forced = get("/").with("cache-control", "no-cache");
+    let leader = stage.open(&forced);
+    let (mut plain, mut same) = (follow(&mut stage, &get("/")), follow(&mut stage, &forced));
+    stage.cache.on_failure(&leader, UpstreamFailure::Unreachable, stage.now);
+    assert!(matches!(ready(&mut plain, &get("/")), Boarding::Again));
+    let Boarding::Answer(answer) = ready(&mut same, &forced) else { panic!() };
+    assert_eq!(answer.status, 502);
+    let alone = stage.open(&get("/"));
+    assert_eq!(stage.cache.on_failure(&alone, UpstreamFailure::Unreachable, stage.now).status, 200);
 }

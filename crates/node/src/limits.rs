@@ -20,6 +20,18 @@ pub const SEND_QUEUES_BYTES: usize = 256 << 20;
 /// The shortest queue: eight packets of the largest size.
 pub const SEND_QUEUE_LEAST_BYTES: usize = 64 << 10;
 
+/// The part of the longest queue from which on an application on this machine is not read until it has
+/// taken half of it: 256 KiB. What one batch of [`FRAMES_AT_ONCE`] adds then has room.
+pub const BACKPRESSURE_PART: usize = 8;
+
+/// An application that takes nothing for this long is read although its queue is long: it may be one
+/// that writes all its Interests before it reads.
+pub const BACKPRESSURE_STALL: Duration = Duration::from_millis(500);
+
+/// Bytes of frames that are held for all faces that are not read; with more, what comes to a long queue
+/// is handled at once, and may be dropped. Each face holds at most what one read brings.
+pub const HELD_INPUT_BYTES: usize = 16 << 20;
+
 /// Waiting bytes from which on they are written before the turn is over: what one system call may well carry, and UDP's GSO at most does.
 pub const WRITE_BYTES: usize = 64 << 10;
 

@@ -299,6 +299,7 @@ impl HttpConfig {
             max_object: table.max_object,
             slice: table.slice,
             share_cookies: table.share_cookies,
+            client_no_cache: table.client_no_cache,
             targets: table.targets.clone(),
             disk: table.disk.as_ref().map(|disk| disk.behind(table.cache)),
         })

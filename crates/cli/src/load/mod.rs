@@ -77,7 +77,7 @@ pub fn run(args: LoadArgs) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_node::http::{HeaderLimits, Http, HttpConfig, OriginServer, Timeouts, Upstream};
+    use larder_node::http::{ClientNoCache, HeaderLimits, Http, HttpConfig, OriginServer, Timeouts, Upstream};
     use larder_units::ByteSize;
     use serde_json::json;
 
@@ -100,6 +100,7 @@ mod tests {
             max_object: ByteSize::from_mib(1),
             slice: ByteSize::from_bytes(0),
             share_cookies: false,
+            client_no_cache: ClientNoCache::Obey,
             targets: Vec::new(),
             disk: None,
         };

@@ -95,6 +95,7 @@ pub fn config(capacity: u64, policy: &str) -> Config {
         max_object: ByteSize::from_bytes(capacity),
         slice: ByteSize::from_bytes(0),
         share_cookies: false,
+        ignore_reloads: false,
         targets: vec!["cdn-cache-control".parse().unwrap()],
         hash_key: [9; 16],
     }

@@ -4,7 +4,7 @@ use super::gateway::UpstreamTable;
 use super::values::{address, from_text, known_spec, loopback, parsed};
 use crate::disk::DiskConfig;
 use crate::http::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
-use crate::http::{HeaderLimits, Timeouts};
+use crate::http::{ClientNoCache, HeaderLimits, Timeouts};
 use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
 use larder_units::ByteSize;
@@ -56,6 +56,8 @@ pub struct HttpTable {
     pub slice: ByteSize,
     /// Store responses with `Set-Cookie` where their `Cache-Control` allows it.
     pub share_cookies: bool,
+    /// What a client's `no-cache` does.
+    pub client_no_cache: ClientNoCache,
     /// Response fields that speak to this cache, the most telling first.
     #[serde(deserialize_with = "field_names")]
     pub targets: Vec<http::HeaderName>,
@@ -163,6 +165,7 @@ impl Default for HttpTable {
             max_object: ByteSize::from_mib(64),
             slice: ByteSize::from_mib(1),
             share_cookies: false,
+            client_no_cache: ClientNoCache::Obey,
             targets: vec![http::HeaderName::from_static("cdn-cache-control")],
             disk: None,
         }

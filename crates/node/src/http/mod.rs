@@ -113,10 +113,23 @@ pub struct HttpConfig {
     pub slice: ByteSize,
     /// Responses with `Set-Cookie` are stored where their `Cache-Control` allows it.
     pub share_cookies: bool,
+    /// What a client's `no-cache` does.
+    pub client_no_cache: ClientNoCache,
     /// Response fields that speak to this cache (RFC 9213), the most telling first.
     pub targets: Vec<::http::HeaderName>,
     /// The disk tier, where there is one.
     pub disk: Option<DiskConfig>,
+}
+
+/// What a client's `Cache-Control: no-cache` or `max-age=0` (a reload) does.
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientNoCache {
+    /// The origin is asked (RFC 9111 §5.2.1).
+    #[default]
+    Obey,
+    /// What is fresh answers it.
+    Ignore,
 }
 
 /// Where responses come from.
@@ -238,6 +251,7 @@ impl Http {
             max_object: config.max_object,
             slice: config.slice,
             share_cookies: config.share_cookies,
+            ignore_reloads: config.client_no_cache == ClientNoCache::Ignore,
             targets: config.targets.clone(),
             // Variants on the disk are told apart by it.
             hash_key: disk.as_ref().map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),

@@ -261,7 +261,7 @@ impl Proxy {
             }
             let step = {
                 let now = self.now();
-                self.lock().cache.on_released(&errand.head(false), now)
+                self.lock().cache.on_released(&errand.head(false), follower.joined(), now)
             };
             match step {
                 Step::Answer(answer) => return sent(answer),
@@ -489,6 +489,7 @@ impl Proxy {
             max_object: larder_units::ByteSize::from_mib(1),
             slice: larder_units::ByteSize::from_bytes(0),
             share_cookies: false,
+            ignore_reloads: false,
             targets: vec!["cdn-cache-control".parse().unwrap()],
             hash_key: [1; 16],
         };

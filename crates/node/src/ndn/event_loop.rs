@@ -87,6 +87,9 @@ pub(super) struct EventLoop {
     pub(super) links: HashMap<FaceId, Link, FixedState>,
     /// Of queues that are empty.
     pub(super) spare: SpareBuffers,
+    /// Faces that are not read while their queues are long, and the bytes of frames that they sent before.
+    pub(super) paused: Vec<FaceId>,
+    pub(super) held_bytes: usize,
     /// Faces with something queued in this turn.
     pub(super) dirty: Vec<FaceId>,
     /// UDP and Ethernet faces that wait until the socket, which they share, can be written.
@@ -170,6 +173,8 @@ impl EventLoop {
             remote: HashSet::new(),
             links: HashMap::default(),
             spare: SpareBuffers::default(),
+            paused: Vec::new(),
+            held_bytes: 0,
             dirty: Vec::new(),
             udp_blocked: Vec::new(),
             mark_next_data: false,
@@ -237,7 +242,8 @@ impl EventLoop {
         let now = self.now();
         let next = [self.forwarder.next_timeout(), self.next_reliable()].into_iter().flatten().min();
         let next = next.map_or(limits::HOUSEKEEPING, |at| at.since(now));
-        next.min(limits::HOUSEKEEPING)
+        let longest = if self.paused.is_empty() { limits::HOUSEKEEPING } else { limits::BACKPRESSURE_STALL / 4 };
+        next.min(longest)
     }
 
     fn writable(&mut self, now: Time, token: Token) {
@@ -343,6 +349,9 @@ impl EventLoop {
         }
         if !self.reliable.is_empty() {
             self.keep_reliable(now);
+        }
+        if !self.paused.is_empty() {
+            self.watch_paused(now);
         }
         if let Some(job) = self.forwarder.job() {
             let ports = self.crossing.ports.clone();

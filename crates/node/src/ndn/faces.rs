@@ -200,6 +200,7 @@ impl EventLoop {
         self.flush_crossing();
         if let Some(mut link) = self.links.remove(&face) {
             self.forget_socket(&mut link.connection);
+            self.held_bytes -= link.pause.take().map_or(0, |pause| pause.held());
             if self.crossing.shard.number() != 0 {
                 // The first thread ends the face, at all.
                 return self.crossing.port(0).send(Command::Closed(face, why));

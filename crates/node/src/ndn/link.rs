@@ -4,6 +4,7 @@
 //! that comes to a long queue is marked (NDNLPv2, CongestionMark): long by time, as [`CoDel`] says, or by bytes, as the face's
 //! DefaultCongestionThreshold says, which catches the burst of a transfer's start before CoDel's first interval is over.
 
+use super::backpressure::Pause;
 use super::codel::CoDel;
 use super::datagram::{Peer, UdpListener};
 use super::ethernet::EthernetPeer;
@@ -25,6 +26,8 @@ pub(super) struct Link {
     codel: CoDel,
     /// Queued since the last write.
     packets: usize,
+    /// The face is not read while its queue is long.
+    pub(super) pause: Option<Pause>,
     /// The socket took no more; it is written again when it says that it can be.
     blocked: bool,
 }
@@ -84,7 +87,8 @@ pub(super) enum Refused {
 
 impl Link {
     pub(super) fn new(connection: Connection) -> Self {
-        Link { connection, arrivals: Arrivals::default(), codel: CoDel::default(), packets: 0, blocked: false }
+        let (arrivals, codel) = (Arrivals::default(), CoDel::default());
+        Link { connection, arrivals, codel, packets: 0, pause: None, blocked: false }
     }
 
     /// Bytes that wait to be sent.
@@ -96,6 +100,11 @@ impl Link {
             Connection::Multicast(multicast) => multicast.frames.bytes.len(),
             Connection::Ethernet(peer) => peer.frames.bytes.len(),
         }
+    }
+
+    /// Bytes that have left the queue since the face was made.
+    pub(super) fn taken(&self) -> u64 {
+        self.arrivals.total.saturating_sub(self.queued() as u64)
     }
 
     /// Whether a packet that comes now is to be marked.

@@ -13,6 +13,7 @@
 //! With `shards` above 1 there are as many such threads. The first has the listeners, UDP, Ethernet and WebSocket, the connections of routes and management; accepted
 //! connections are given to all in turn. What is another's passes between them ([`crossing`]).
 
+mod backpressure;
 mod codel;
 mod crossing;
 mod datagram;

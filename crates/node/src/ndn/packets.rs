@@ -18,6 +18,9 @@ const NOBODY: FaceId = FaceId(0);
 impl EventLoop {
     /// Reads once; what is left waits for the next turn, so that everybody has his.
     pub(super) fn read_stream(&mut self, now: Time, face: FaceId) {
+        if self.is_paused(now, face) {
+            return;
+        }
         let Some(link) = self.links.get_mut(&face) else { return };
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut frames = std::mem::take(&mut self.frames);
@@ -40,7 +43,7 @@ impl EventLoop {
             (rest, at) = (behind, range.end);
             Some(packet)
         });
-        self.handle(now, face, packets);
+        self.handle_with_backpressure(now, face, packets);
         for framed in frames.drain(..) {
             match framed {
                 Framed::Packet(_) => {}
@@ -162,6 +165,9 @@ impl EventLoop {
                 let (face, frame) = next.unwrap_or((NOBODY, &mut []));
                 Received { face, frame }
             });
+            if count == 0 {
+                return;
+            }
             let batch = &mut batch[..count];
             self.forwarder.on_packets(now, batch, &mut self.outbox);
             for index in 0..self.outbox.drops().len() {
@@ -244,7 +250,7 @@ impl EventLoop {
     }
 
     /// The bytes that may wait for one reader, and those that he may leave unacknowledged.
-    fn longest_queue(&self) -> usize {
+    pub(super) fn longest_queue(&self) -> usize {
         let share = limits::SEND_QUEUES_BYTES / self.crossing.shard.of() / self.links.len().max(1);
         share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES)
     }
@@ -302,6 +308,7 @@ impl EventLoop {
             if matches!(link.connection, Connection::Udp(_) | Connection::Ethernet(_)) && link.is_blocked() {
                 self.udp_blocked.push(face);
             }
+            self.read_again_if_short(face);
         }
         self.dirty = dirty;
     }

@@ -3,6 +3,7 @@
 use super::{Stage, interest};
 use larder_node::limits::SEND_QUEUE_BYTES;
 use larder_packet::{Interest, LpPacket};
+use std::io::Write;
 
 #[test]
 fn a_reader_that_does_not_read_loses_its_own_packets_only() {
@@ -36,6 +37,40 @@ fn a_reader_that_does_not_read_loses_its_own_packets_only() {
         assert!(larder_packet::Data::decode(packet.fragment.unwrap()).is_ok());
     }
     assert!(marked > 0);
+}
+
+/// A consumer with a large window, as ndncatchunks has it after its slow start: its Interests come in
+/// reads of 64 KiB, and each read asks for several times what its queue takes.
+#[test]
+fn a_consumer_that_reads_loses_what_it_asked_for_at_once() {
+    if super::shards() > 1 {
+        // What another thread answers is queued after the face was read: it has no backpressure.
+        return;
+    }
+    let stage = Stage::new();
+    let mut producer = stage.unix();
+    producer.register("/a");
+    let mut consumer = stage.unix();
+    consumer.send(&interest("/a/large", 1));
+    producer.produce(8000);
+    assert!(consumer.receive().is_some());
+    let copies = 3500;
+    let mut writer = consumer.stream.try_clone().unwrap();
+    let burst: Vec<u8> = (0..copies).flat_map(|nonce| interest("/a/large", nonce + 2)).collect();
+    assert!(burst.len() > 65_536, "more than one read");
+    let written = std::thread::spawn(move || writer.write_all(&burst).unwrap());
+    let mut marked = 0;
+    for number in 0..copies {
+        let frame = consumer.receive().expect("all that was asked for");
+        if number < 400 {
+            // It reads all the time, and at first more slowly than the node answers.
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        marked += u64::from(LpPacket::decode(&frame).unwrap().header.congestion_mark == Some(1));
+    }
+    written.join().unwrap();
+    assert_eq!(stage.figure("/ndn/content_store/hits"), u64::from(copies));
+    assert!(marked > 0, "the consumer learns that it asks for too much at once");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)]
 
-use larder_node::http::{HeaderLimits, Http, HttpConfig, StatusSource, Timeouts, Upstream};
+use larder_node::http::{ClientNoCache, HeaderLimits, Http, HttpConfig, StatusSource, Timeouts, Upstream};
 use larder_units::ByteSize;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -26,6 +26,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         max_object: ByteSize::from_mib(8),
         slice: ByteSize::from_mib(1),
         share_cookies: false,
+        client_no_cache: ClientNoCache::Obey,
         targets: vec!["cdn-cache-control".parse().unwrap()],
         disk: None,
     }
