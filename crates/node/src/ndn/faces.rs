@@ -7,6 +7,7 @@ use super::frames::Frames;
 use super::link::{Connection, Link};
 use super::listen;
 use super::stream::{Socket, StreamConnection};
+use super::udp_places::Standing;
 use super::websocket::WebSocketConnection;
 use crate::limits;
 use larder_forwarder::{FaceConfig, FaceId, Persistency, Scope};
@@ -122,16 +123,29 @@ impl EventLoop {
         config: FaceConfig,
         register: impl FnOnce(&mio::Registry, Token) -> io::Result<()>,
     ) -> Option<FaceId> {
-        let uri = config.uri.clone();
-        let is_remote = config.scope == Scope::NonLocal;
-        if self.links.len() + self.away.len() >= limits::FACES
-            || (is_remote && self.remote.len() >= limits::REMOTE_FACES)
-        {
+        if !self.has_room(config.scope == Scope::NonLocal) {
             if self.may_warn() {
-                tracing::warn!(uri, limit = limits::FACES, "too many faces; the connection is refused");
+                tracing::warn!(uri = config.uri, limit = limits::FACES, "too many faces; the connection is refused");
             }
             return None;
         }
+        self.enter_face(config, register)
+    }
+
+    /// Whether there may be another face, besides UDP peers that were heard first: those have places of their own.
+    fn has_room(&self, is_remote: bool) -> bool {
+        let udp = self.udp_places.taken();
+        (self.links.len() + self.away.len()).saturating_sub(udp) < limits::FACES
+            && (!is_remote || self.remote.len().saturating_sub(udp) < limits::REMOTE_FACES)
+    }
+
+    fn enter_face(
+        &mut self,
+        config: FaceConfig,
+        register: impl FnOnce(&mio::Registry, Token) -> io::Result<()>,
+    ) -> Option<FaceId> {
+        let uri = config.uri.clone();
+        let is_remote = config.scope == Scope::NonLocal;
         let face = self.forwarder.add_face(config);
         if let Err(error) = register(self.poll.registry(), token(face)) {
             tracing::warn!(uri, %error, "cannot watch a connection");
@@ -142,7 +156,11 @@ impl EventLoop {
             self.remote.insert(face);
         }
         self.tell_others();
-        tracing::info!(face = face.0, uri, "face created");
+        match self.udp_places.are_scarce() {
+            // A flood must not fill the log.
+            true => tracing::debug!(face = face.0, uri, "face created"),
+            false => tracing::info!(face = face.0, uri, "face created"),
+        }
         Some(face)
     }
 
@@ -157,10 +175,14 @@ impl EventLoop {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, self.udp_address.port()).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, self.udp_address.port()).into(),
         });
-        let face = self.add_peer(self.now(), address, local, adapt).ok_or(TOO_MANY_FACES)?;
-        if let Some(udp) = &mut self.udp {
-            udp.peers.insert(address, face);
+        if !self.has_room(true) {
+            return Err(TOO_MANY_FACES.to_owned());
         }
+        let now = self.now();
+        let face = self.add_peer(now, address, local, adapt).ok_or(TOO_MANY_FACES)?;
+        let on_demand = self.forwarder.face(face).is_some_and(|made| made.persistency == Persistency::OnDemand);
+        self.udp_places.insert(now, address, face, Standing::of_made(!on_demand));
+        self.make_room_for_udp();
         Ok(face)
     }
 
@@ -174,7 +196,7 @@ impl EventLoop {
         Ok(udp.end_towards(peer))
     }
 
-    /// A face for a UDP peer; the caller enters it among the listener's peers.
+    /// A face for a UDP peer; the caller gives it a place, and sees to it that there is one.
     pub(super) fn add_peer(
         &mut self,
         now: Time,
@@ -188,7 +210,7 @@ impl EventLoop {
         let config = adapt(config);
         let permanent = config.persistency != Persistency::OnDemand;
         let mtu = config.mtu.unwrap_or(mtu);
-        let face = self.add_face(config, |_, _| Ok(()))?;
+        let face = self.enter_face(config, |_, _| Ok(()))?;
         let frames = Frames::new(mtu, limits::UDP_MOST_BYTES, self.largest_packet);
         let peer = Peer::new(address, permanent, now, frames);
         self.links.insert(face, Link::new(Connection::Udp(peer)));
@@ -199,7 +221,7 @@ impl EventLoop {
         // What it has sent goes before the word of its end.
         self.flush_crossing();
         if let Some(mut link) = self.links.remove(&face) {
-            self.forget_socket(&mut link.connection);
+            self.forget_socket(face, &mut link.connection);
             self.held_bytes -= link.pause.take().map_or(0, |pause| pause.held());
             if self.crossing.shard.number() != 0 {
                 // The first thread ends the face, at all.
@@ -217,10 +239,14 @@ impl EventLoop {
             .filter(|upstream| upstream.face == Some(face))
             .for_each(|upstream| upstream.lost(now));
         self.on_not_connected(now, face, why.as_deref());
-        tracing::info!(face = face.0, why = why.as_deref().unwrap_or("closed by the peer"), "face destroyed");
+        let why = why.as_deref().unwrap_or("closed by the peer");
+        match self.udp_places.are_scarce() {
+            true => tracing::debug!(face = face.0, why, "face destroyed"),
+            false => tracing::info!(face = face.0, why, "face destroyed"),
+        }
     }
 
-    pub(super) fn forget_socket(&mut self, connection: &mut Connection) {
+    pub(super) fn forget_socket(&mut self, face: FaceId, connection: &mut Connection) {
         self.partial.connection_changed(connection.partial_bytes(), 0);
         match connection {
             Connection::Stream(stream) => {
@@ -230,9 +256,7 @@ impl EventLoop {
                 let _ = self.poll.registry().deregister(websocket.socket.source());
             }
             Connection::Udp(peer) => {
-                if let Some(udp) = &mut self.udp {
-                    udp.peers.remove(&peer.address);
-                }
+                self.udp_places.remove(peer.address, face);
             }
             Connection::Multicast(multicast) => {
                 let _ = self.poll.registry().deregister(&mut multicast.socket);

@@ -36,6 +36,8 @@ mod reload;
 mod sharing;
 mod status;
 mod stream;
+mod udp_peers;
+mod udp_places;
 mod upstream;
 pub(crate) mod websocket;
 
@@ -73,6 +75,8 @@ pub struct Snapshot {
     pub by_prefix: Vec<PrefixFigures>,
     /// Bytes of packets whose end has not come yet.
     pub partial_bytes: usize,
+    /// UDP peers that were heard first: the new ones, the known ones and those that hold their address.
+    pub udp_peers: [usize; 3],
 }
 
 impl Snapshot {
@@ -83,6 +87,7 @@ impl Snapshot {
         add_face_counters(&mut self.faces, &counters);
         self.by_prefix.extend(other.by_prefix);
         self.partial_bytes += other.partial_bytes;
+        self.udp_peers.iter_mut().zip(other.udp_peers).for_each(|(sum, count)| *sum += count);
     }
 }
 

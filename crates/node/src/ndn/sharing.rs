@@ -28,7 +28,7 @@ impl EventLoop {
         if let Change::FaceGone(face) = &change {
             self.away.remove(face);
             if let Some(mut link) = self.links.remove(face) {
-                self.forget_socket(&mut link.connection);
+                self.forget_socket(*face, &mut link.connection);
             }
         }
         self.forwarder.apply(now, change);

@@ -5,6 +5,7 @@ mod bad_starts;
 mod connections_leak;
 mod disk_tier;
 mod foreign_pages;
+mod forged_senders;
 mod large_packets;
 mod lost_frames;
 mod neighbours_unheard;
@@ -119,13 +120,24 @@ impl Stage {
 
     /// A counter or level of `/status`, by its path.
     pub(crate) fn figure(&self, pointer: &str) -> u64 {
+        let status = self.status();
+        status
+            .pointer(pointer)
+            .and_then(serde_json::Value::as_u64)
+            .unwrap_or_else(|| panic!("no {pointer} in {status}"))
+    }
+
+    fn status(&self) -> serde_json::Value {
         let mut stream = TcpStream::connect(self.node.admin_address().unwrap()).unwrap();
         stream.write_all(b"GET /status HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
         let mut page = String::new();
         stream.read_to_string(&mut page).unwrap();
-        let body = page.split_once("\r\n\r\n").unwrap().1;
-        let status: serde_json::Value = serde_json::from_str(body).unwrap();
-        status.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {body}"))
+        serde_json::from_str(page.split_once("\r\n\r\n").unwrap().1).unwrap()
+    }
+
+    /// Its faces, as `/status` lists them.
+    pub(crate) fn all_faces(&self) -> Vec<serde_json::Value> {
+        self.status().pointer("/ndn/faces").and_then(serde_json::Value::as_array).unwrap().clone()
     }
 }
 
