@@ -174,6 +174,7 @@ impl ContentStore {
         }
         let (name, digest) = interest.name.strip_implicit_digest();
         let fits = |entry: &Entry| {
+            // Unlike other deadlines, the end of freshness is not fresh: Data without FreshnessPeriod never is.
             (!interest.must_be_fresh || now < entry.fresh_until)
                 && digest
                     .is_none_or(|digest| Data::decode(&entry.wire).is_ok_and(|data| data.implicit_digest() == digest))

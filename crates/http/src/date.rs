@@ -13,8 +13,19 @@ pub(crate) fn parse(value: &HeaderValue) -> Option<u64> {
     if let Some(seconds) = value.as_bytes().try_into().ok().and_then(imf_fixdate) {
         return Some(seconds);
     }
-    let date = httpdate::parse_http_date(value.to_str().ok()?.trim()).ok()?;
+    let text = value.to_str().ok()?.trim();
+    let date = httpdate::parse_http_date(text).or_else(|_| httpdate::parse_http_date(&in_usual_letters(text))).ok()?;
     Some(date.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+}
+
+/// RFC 9111 §4.2: a date in other letters than those of RFC 9110 is to be understood all the same.
+fn in_usual_letters(text: &str) -> String {
+    let mut usual = String::with_capacity(text.len());
+    for letter in text.chars() {
+        let is_within = usual.ends_with(|before: char| before.is_ascii_alphabetic());
+        usual.push(if is_within { letter.to_ascii_lowercase() } else { letter.to_ascii_uppercase() });
+    }
+    usual.replace("Gmt", "GMT")
 }
 
 /// The form that everybody sends, read several times of each response: at an eighth of the library's cost. `None` where it is anything else, for
@@ -67,6 +78,9 @@ mod tests {
     #[test]
     fn the_three_forms_of_rfc_9110() {
         for text in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"] {
+            assert_eq!(parse(&HeaderValue::from_static(text)), Some(784_111_777), "{text}");
+        }
+        for text in ["sun, 06 nov 1994 08:49:37 gmt", "SUNDAY, 06-NOV-94 08:49:37 GMT", "sUN nOV  6 08:49:37 1994"] {
             assert_eq!(parse(&HeaderValue::from_static(text)), Some(784_111_777), "{text}");
         }
         assert_eq!(format(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");

@@ -5,10 +5,13 @@ use crate::stored::Stored;
 use crate::transit::{Reader, Transit};
 use crate::{Refusal, limits};
 use bytes::Bytes;
+use http::header::CONTENT_TYPE;
 use larder_units::Time;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::task::{Context, Poll};
+
+const EVENTS: &[u8] = b"text/event-stream";
 
 /// Collects the body of one response for the store, and hands it to its readers as it comes. Give it every piece with [`Fill::push`], then
 /// hand it to [`crate::Cache::on_complete`] when the body has ended well, or drop it when it has not: what is dropped is never stored, and
@@ -111,6 +114,17 @@ impl Fill {
         let (body, lent) = transit.finish();
         stored.set_body(body);
         (stored, lent)
+    }
+
+    /// Whether silence within the body is in nobody's way: its length is unknown, so that little room is reserved, and either
+    /// no other request waits for it, or it is a stream of events (server-sent events).
+    pub fn may_be_silent(&self) -> bool {
+        let is_of_events = || {
+            let kind = self.stored.headers().get(CONTENT_TYPE);
+            kind.and_then(|kind| kind.as_bytes().get(..EVENTS.len()))
+                .is_some_and(|kind| kind.eq_ignore_ascii_case(EVENTS))
+        };
+        self.declared.is_none() && (self.lead.is_none() || is_of_events())
     }
 
     pub(crate) fn len(&self) -> u64 {

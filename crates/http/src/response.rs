@@ -27,7 +27,7 @@ impl Cache {
             let stored = exchange.held.take().expect("it is being validated");
             return self.on_not_modified(exchange, stored, &headers, now);
         }
-        if is_trouble(status)
+        if is_error(status)
             && let Some(answer) = self.stale_answer(&exchange, Some(status), now)
         {
             return Reply::Answer(answer);
@@ -184,7 +184,12 @@ impl Cache {
     }
 }
 
-/// The origin's health, rather than an answer: RFC 5861 §4 counts these as errors, less 500, which may be one request's own.
+/// RFC 5861 §4: something stale may answer in the place of these.
+fn is_error(status: StatusCode) -> bool {
+    status == StatusCode::INTERNAL_SERVER_ERROR || is_trouble(status)
+}
+
+/// The origin's health, rather than an answer: what all who wait for it get. Not 500, which may be one request's own.
 fn is_trouble(status: StatusCode) -> bool {
     matches!(status.as_u16(), 502..=504)
 }

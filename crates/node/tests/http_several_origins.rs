@@ -45,11 +45,41 @@ fn host_and_path_choose_the_origin_and_the_first_that_fits_is_asked() {
     for (host, target, who) in [
         ("img.example.test", "/a", "images"),
         ("IMG.example.test:80", "/files/a", "images"),
-        ("img.example.test:81", "/a", "rest"),
+        ("img.example.test:81", "/a", "images"),
         ("example.test", "/files/a", "files"),
         ("example.test", "/files", "rest"),
         ("example.test", "/a/files/", "rest"),
         ("example.test", "/?/files/", "rest"),
+    ] {
+        client.host = host.to_owned();
+        assert_eq!(client.get(target).text(), who, "{host}{target}");
+    }
+}
+
+/// The fear: a browser that names a port is sent to another origin; or a `*` that `--check` takes never fits.
+#[test]
+fn a_port_is_ignored_and_the_closest_host_wins() {
+    let origins = ["below", "deep", "exact", "port", "files", "rest"].map(named);
+    let [below, deep, exact, port, files, rest] = origins.each_ref().map(|origin| origin.address);
+    let groups = vec![
+        group(Some("*.example.test"), "/", &[below]),
+        group(Some("*.img.example.test"), "/", &[deep]),
+        group(Some("a.img.example.test"), "/", &[exact]),
+        group(Some("a.img.example.test:8443"), "/", &[port]),
+        group(None, "/files/", &[files]),
+    ];
+    let node = Node::with(&config(rest, groups));
+    let mut client = Client::new(&node);
+    for (host, target, who) in [
+        ("www.example.test:8080", "/a", "below"),
+        ("a.b.example.test", "/files/a", "below"),
+        ("b.img.example.test:8080", "/a", "deep"),
+        ("A.img.example.test:8080", "/a", "exact"),
+        ("a.img.example.test", "/a", "exact"),
+        ("a.img.example.test:8443", "/a", "port"),
+        ("example.test:8080", "/files/a", "files"),
+        ("example.test:8080", "/a", "rest"),
+        ("other.test", "/a", "rest"),
     ] {
         client.host = host.to_owned();
         assert_eq!(client.get(target).text(), who, "{host}{target}");

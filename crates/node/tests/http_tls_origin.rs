@@ -12,11 +12,12 @@ fn data(name: &str) -> PathBuf {
 
 /// A node that makes its objects, with HTTPS for `localhost` by our own authority.
 fn origin() -> Node {
-    let tls = TlsConfig {
-        listen: ([127, 0, 0, 1], 0).into(),
-        certificate: data("localhost.pem"),
-        key: data("localhost.key"),
-    };
+    origin_with("localhost.pem", "localhost.key")
+}
+
+fn origin_with(certificate: &str, key: &str) -> Node {
+    let listen = ([127, 0, 0, 1], 0).into();
+    let tls = TlsConfig { listen, certificate: data(certificate), key: data(key) };
     Node::with(&HttpConfig { tls: Some(tls), ..wire::config(Upstream::Generated) })
 }
 
@@ -48,7 +49,7 @@ fn a_certificate_of_nobody_or_for_another_name_is_a_502_and_a_reload_brings_trus
     // Its certificate names localhost and no address.
     let node = Node::with(&edge(&origin, "127.0.0.2", Some("authority.pem")));
     assert_eq!(Client::new(&node).get("/10/a").status, 502);
-    let node = Node::with(&edge(&origin, "localhost", Some("localhost.pem")));
+    let node = Node::with(&edge(&origin, "localhost", Some("self_signed.pem")));
     let mut client = Client::new(&node);
     assert_eq!(client.get("/10/a").status, 502);
     assert_eq!(origin.status()["requests"], 0, "nothing was said to whom nobody believes");
@@ -63,5 +64,26 @@ fn a_file_of_certificates_that_cannot_be_read_is_one_line_with_the_file() {
     for file in ["missing.pem", "README.md"] {
         let said = Http::start(&edge(&origin, "localhost", Some(file)), || ()).err().expect("a refusal");
         assert!(said.starts_with("[http] origin_ca") && said.contains(file) && !said.contains('\n'), "{said}");
+    }
+}
+
+/// The fear: a certificate that its operator has named is refused, or one is believed that is not in the file, is for another name, or has expired.
+#[test]
+fn a_self_signed_certificate_in_the_file_is_refused() {
+    let signs_itself = origin_with("self_signed.pem", "self_signed.key");
+    let expired = origin_with("expired.pem", "self_signed.key");
+    let of_authority = origin();
+    for (origin, host, file, status) in [
+        (&signs_itself, "localhost", "self_signed.pem", 200),
+        (&signs_itself, "127.0.0.2", "self_signed.pem", 502),
+        (&signs_itself, "localhost", "authority.pem", 502),
+        (&expired, "localhost", "expired.pem", 502),
+        (&expired, "localhost", "self_signed.pem", 502),
+        // Of an authority, but itself in the file.
+        (&of_authority, "localhost", "localhost.pem", 200),
+        (&of_authority, "127.0.0.2", "localhost.pem", 502),
+    ] {
+        let node = Node::with(&edge(origin, host, Some(file)));
+        assert_eq!(Client::new(&node).get("/10/a").status, status, "{host} {file}");
     }
 }

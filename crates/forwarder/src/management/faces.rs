@@ -232,7 +232,8 @@ fn may_be(config: &FaceConfig, wanted: Persistency) -> bool {
         || match scheme {
             _ if !config.is_point_to_point() => false,
             "udp4" | "udp6" | "ether" => true,
-            "tcp4" | "tcp6" => wanted != Persistency::Permanent,
+            // An accepted connection cannot be made again from this end.
+            "tcp4" | "tcp6" => config.persistency != Persistency::OnDemand || wanted != Persistency::Permanent,
             _ => false,
         }
 }

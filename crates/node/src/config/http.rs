@@ -4,7 +4,7 @@ use super::gateway::UpstreamTable;
 use super::values::{address, from_text, known_spec, loopback, parsed};
 use crate::disk::DiskConfig;
 use crate::http::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
-use crate::http::{ClientNoCache, HeaderLimits, Timeouts};
+use crate::http::{ClientNoCache, HeaderLimits, HostPattern, Timeouts};
 use http::uri::{Authority, PathAndQuery};
 use larder_policy::Spec;
 use larder_units::ByteSize;
@@ -231,11 +231,14 @@ fn servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::Uri>,
 }
 
 fn host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    from_text(deserializer, |text| match text.parse::<Authority>() {
-        Ok(authority) if !text.contains('@') => {
-            Ok(Some(larder_http::keyed_authority("http", authority.as_str()).into_owned()))
-        }
-        _ => Err("expected a host as clients name it, such as \"img.example.com\"".to_owned()),
+    from_text(deserializer, |text| {
+        let authority = text.parse::<Authority>().ok().filter(|_| !text.contains('@'));
+        let keyed = authority
+            .map(|authority| larder_http::keyed_authority("http", authority.as_str()).into_owned())
+            .filter(|host| HostPattern::parse(host).is_some());
+        let expected =
+            "expected a host as clients name it, such as \"img.example.com\", or all below a domain, \"*.example.com\"";
+        keyed.map(Some).ok_or_else(|| expected.to_owned())
     })
 }
 

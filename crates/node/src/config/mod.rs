@@ -265,6 +265,10 @@ mod tests {
                 "[[http.origins]]\nhost = \"a/b\"\nservers = [\"http://a\"]",
                 &["larder.toml:2", "a/b", "img.example.com"],
             ),
+            (
+                "[[http.origins]]\nhost = \"a.*.b\"\nservers = [\"http://a\"]",
+                &["larder.toml:2", "a.*.b", "*.example.com"],
+            ),
             ("[[http.origins]]\npath = \"b\"\nservers = [\"http://a\"]", &["larder.toml:2", "starts with /"]),
             (
                 "[[http.origins]]\ncheck_every = \"1ms\"\nservers = [\"http://a\"]",

@@ -105,7 +105,9 @@ impl Collecting {
         proxy: Arc<Proxy>,
         place: Option<OwnedSemaphorePermit>,
     ) -> Collecting {
-        Collecting { body: Timed::new(body, proxy.timeouts().origin_read), fill: Some(fill), proxy, _place: place }
+        let timeouts = proxy.timeouts();
+        let silence = if fill.may_be_silent() { timeouts.origin_relay() } else { timeouts.origin_read };
+        Collecting { body: Timed::new(body, silence), fill: Some(fill), proxy, _place: place }
     }
 
     /// Whether it has ended well.

@@ -36,6 +36,7 @@ mod errand;
 mod exchanges;
 mod framing;
 mod header_limits;
+mod host_pattern;
 mod http2;
 mod interim;
 pub mod limits;
@@ -69,6 +70,7 @@ pub use tls::TlsConfig;
 
 pub(crate) use body::{OriginBody, Upload};
 pub(crate) use connections::Server;
+pub(crate) use host_pattern::HostPattern;
 pub(crate) use trust::Trust;
 
 use crate::disk::DiskConfig;
@@ -93,7 +95,7 @@ pub struct HttpConfig {
     pub tls: Option<TlsConfig>,
     /// Where responses come from that none of `origins` is for.
     pub upstream: Upstream,
-    /// Origins for some hosts and paths; the first that fits is asked.
+    /// Origins for some hosts and paths; the first that fits is asked, or where that has a `*`, the one that fits best.
     pub origins: Vec<OriginGroup>,
     /// PEM file of the certificates that lead to those of `https://` origins; `None` for the system's.
     pub origin_ca: Option<PathBuf>,
@@ -146,7 +148,8 @@ pub enum Upstream {
 /// `[[http.origins]]`: servers that have the same, for a host and the paths under a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginGroup {
-    /// As it is keyed: in small letters, without the scheme's own port; `None` for all.
+    /// As it is keyed: in small letters, without the scheme's own port. Without a port it is for every port; `*.` and a
+    /// domain is for all hosts below. `None` for all.
     pub host: Option<String>,
     /// Paths begin so, as they are sent: nothing is decoded.
     pub path: String,

@@ -34,7 +34,7 @@ pub struct Timeouts {
     /// From the end of a request's body to the head of the response.
     #[serde(deserialize_with = "time")]
     pub origin_response: Duration,
-    /// Silence within a response's body; [`limits::RELAY_SILENCE`] times as long where the body is only passed on.
+    /// Silence within a response's body; [`limits::RELAY_SILENCE`] times as long where nobody else waits for the body.
     #[serde(deserialize_with = "time")]
     pub origin_read: Duration,
     /// For requests in progress at a clean stop.
@@ -59,7 +59,7 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// Silence within a body that is only passed on.
+    /// Silence within a body that nobody else waits for.
     pub(super) fn origin_relay(&self) -> Duration {
         self.origin_read.saturating_mul(limits::RELAY_SILENCE)
     }

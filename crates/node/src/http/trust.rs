@@ -1,9 +1,13 @@
 //! Whom to believe that it is an origin: TLS towards `https://` servers, by the system's certificates or by those of a file.
 
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
 use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,7 +51,13 @@ impl Trust {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder =
             builder.with_safe_default_protocol_versions().map_err(|error| format!("[http] origin_ca: {error}"))?;
-        let mut config = builder.with_root_certificates(store).with_no_client_auth();
+        let mut config = match ca {
+            None => builder.with_root_certificates(store).with_no_client_auth(),
+            Some(_) => {
+                let verifier = Listed::new(roots.clone(), store)?;
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth()
+            }
+        };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Trust { roots, config: Arc::new(config) })
     }
@@ -55,5 +65,65 @@ impl Trust {
     /// Whether both believe the same.
     pub(super) fn is_same(&self, other: &Trust) -> bool {
         self.roots == other.roots
+    }
+}
+
+/// Believes what the certificates of a file lead to, and a server's certificate that stands in the file itself: one that
+/// signs itself is often marked as an authority's, and webpki takes no such certificate for a server's.
+#[derive(Debug)]
+struct Listed {
+    certificates: Vec<CertificateDer<'static>>,
+    chains: Arc<WebPkiServerVerifier>,
+}
+
+impl Listed {
+    fn new(certificates: Vec<CertificateDer<'static>>, roots: RootCertStore) -> Result<Listed, String> {
+        let provider = Arc::new(ring::default_provider());
+        let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        Ok(Listed { certificates, chains: chains.map_err(|error| format!("[http] origin_ca: {error}"))? })
+    }
+}
+
+impl ServerCertVerifier for Listed {
+    fn verify_server_cert(
+        &self,
+        server: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match self.chains.verify_server_cert(server, between, name, ocsp, now) {
+            // webpki looks at the period first: what comes to these is valid now.
+            Err(Error::InvalidCertificate(CertificateError::Other(_) | CertificateError::UnknownIssuer))
+                if self.certificates.contains(server) =>
+            {
+                verify_server_name(&ParsedCertificate::try_from(server)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        server: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chains.verify_tls12_signature(message, server, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        server: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chains.verify_tls13_signature(message, server, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chains.supported_verify_schemes()
     }
 }

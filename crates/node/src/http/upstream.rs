@@ -4,6 +4,7 @@
 use super::assemble::Way;
 use super::body::{OriginBody, Upload};
 use super::connections::{Failed, Server, Verdict};
+use super::host_pattern::HostPattern;
 use super::interim::Turn;
 use super::servers::{self, Servers, Tried};
 use super::trust::Trust;
@@ -22,7 +23,7 @@ use std::time::Instant;
 
 /// Everything that can be asked.
 pub(super) struct Origins {
-    /// The first that fits is asked.
+    /// The first that fits is asked, or where that has a `*`, the one that fits best.
     groups: Vec<Arc<Group>>,
     /// Whom a request without `Host` (HTTP/1.0) is for.
     authority: String,
@@ -38,6 +39,7 @@ pub(super) type Fields<'a> = &'a (dyn Fn() -> HeaderMap + Send + Sync);
 /// One origin and its servers. Without servers, it is the generated one.
 struct Group {
     config: OriginGroup,
+    host: HostPattern,
     servers: Vec<Known>,
     state: Mutex<Servers>,
     /// When the next probes are due.
@@ -96,7 +98,7 @@ impl Origins {
     #[cfg(test)]
     pub(super) fn generated() -> Origins {
         let config = OriginGroup { host: None, path: "/".to_owned(), servers: Vec::new(), check: None };
-        let group = Arc::new(Group::new(&config, Vec::new()));
+        let group = Arc::new(Group::new(&config, HostPattern::Any, Vec::new()));
         Origins { groups: vec![group], authority: "localhost".to_owned(), named: None, trust: None }
     }
 
@@ -114,16 +116,21 @@ impl Origins {
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
         let Way { host, target, .. } = way;
-        let fits = |group: &&Arc<Group>| {
-            group.config.host.as_ref().is_none_or(|wanted| wanted.as_bytes() == host.as_bytes())
-                // All else begins with it, but for the `*` of OPTIONS.
-                && (group.config.path == "/" || target.path().starts_with(&group.config.path))
-        };
-        match self.groups.iter().find(fits) {
+        match self.group(host.to_str().unwrap_or_default(), target.path()) {
             Some(group) if !group.servers.is_empty() => group.ask(method, way, fields, body).await,
             _ if let Some(edge) = &self.named => named::ask(edge, method, host, target.clone(), fields(), body).await,
             _ => Ok(origin::respond(&method, target, &fields()).await.map(OriginBody::Generated)),
         }
+    }
+
+    fn group(&self, host: &str, path: &str) -> Option<&Arc<Group>> {
+        let fit = |group: &Group| group.fit(host, path);
+        let first = self.groups.iter().find(|group| fit(group).is_some())?;
+        if !matches!(first.host, HostPattern::Below(_)) {
+            return Some(first);
+        }
+        // The first of those that fit equally well.
+        self.groups.iter().rev().max_by_key(|group| fit(group))
     }
 
     /// Starts the probes that are due, and closes connections that nobody needs.
@@ -167,18 +174,29 @@ impl Group {
                 .ok_or_else(|| format!("{setting}: expected http://HOST:PORT or https://HOST:PORT, not {uri}"))?;
             Ok::<_, String>(Known { server: Arc::new(server), failures: AtomicU64::new(0) })
         };
-        Ok(Group::new(group, group.servers.iter().map(known).collect::<Result<_, _>>()?))
+        let servers = group.servers.iter().map(known).collect::<Result<_, _>>()?;
+        let host = group.host.as_deref().map_or(Some(HostPattern::Any), HostPattern::parse);
+        let host = host.ok_or_else(|| "[[http.origins]] host: a * stands only before a domain".to_owned())?;
+        Ok(Group::new(group, host, servers))
     }
 
-    fn new(config: &OriginGroup, servers: Vec<Known>) -> Group {
+    fn new(config: &OriginGroup, host: HostPattern, servers: Vec<Known>) -> Group {
         let state = Servers::new(servers.iter().map(|known| known.server.authority.as_str()));
         Group {
             config: config.clone(),
+            host,
             servers,
             state: Mutex::new(state),
             check_at: AtomicU64::new(0),
             started: Instant::now(),
         }
+    }
+
+    /// How closely it fits a request; `None` where it does not.
+    fn fit(&self, host: &str, path: &str) -> Option<usize> {
+        // All else begins with it, but for the `*` of OPTIONS.
+        let is_path = self.config.path == "/" || path.starts_with(&self.config.path);
+        self.host.fit(host).filter(|_| is_path)
     }
 
     fn now(&self) -> Time {

@@ -7,6 +7,7 @@ use super::ethernet::{self, Port};
 use super::face_requests::Connecting;
 use super::link::{Connection, Link, SpareBuffers};
 use super::partial_input::PartialInput;
+use super::permanent::Permanent;
 use super::reload::Settings;
 use super::stream::Framed;
 use super::udp_places::UdpPlaces;
@@ -84,6 +85,7 @@ pub(super) struct EventLoop {
     /// The UDP peer whose path's MTU was looked at last.
     pub(super) path_looked_at: FaceId,
     pub(super) upstreams: Vec<Upstream>,
+    pub(super) permanent: Vec<Permanent>,
     /// Faces to other machines.
     pub(super) remote: HashSet<FaceId>,
     /// By face; the numbers are our own, so an unkeyed hash does.
@@ -174,6 +176,7 @@ impl EventLoop {
             reliable: Vec::new(),
             path_looked_at: FaceId(0),
             upstreams: Vec::new(),
+            permanent: Vec::new(),
             remote: HashSet::new(),
             links: HashMap::default(),
             spare: SpareBuffers::default(),
@@ -378,6 +381,7 @@ impl EventLoop {
 
     fn keep_house(&mut self, now: Time) {
         self.connect_upstreams(now);
+        self.connect_permanent(now);
         self.look_at_paths();
         for token in std::mem::take(&mut self.accept_again) {
             self.accept(now, token);

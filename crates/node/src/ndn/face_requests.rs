@@ -11,7 +11,7 @@ use super::faces::TOO_MANY_FACES;
 use super::link::{Connection, Link};
 use super::listen;
 use super::packet_socket::Mac;
-use super::stream::Socket;
+use super::stream::{Socket, StreamConnection};
 use super::udp_places::Standing;
 use crate::limits;
 use crate::system_message::system_message;
@@ -111,9 +111,6 @@ impl EventLoop {
                 Ok(Some(FaceAnswer::Created(made)))
             }
             Remote::Tcp(address) => {
-                if persistency == Persistency::Permanent {
-                    return Err(refused(406, "a permanent TCP face is made by a [[ndn.route]] of the configuration"));
-                }
                 if let Some(face) = self.tcp_face_to(address) {
                     return Err(FaceAnswer::Exists(face));
                 }
@@ -121,6 +118,9 @@ impl EventLoop {
                 let socket = TcpStream::connect(address).map_err(failed)?;
                 let face = self.add_tcp(socket, address, 0, adapt).ok_or(refused(507, TOO_MANY_FACES))?;
                 self.connecting.insert(face, Connecting { ticket: request.ticket, since: now });
+                if persistency == Persistency::Permanent {
+                    self.make_permanent(face, address);
+                }
                 Ok(None)
             }
         }
@@ -139,7 +139,8 @@ impl EventLoop {
         let away = || {
             self.away.keys().copied().find(|face| self.forwarder.face(*face).is_some_and(|config| config.uri == uri))
         };
-        self.links.iter().find(|(_, link)| same(link)).map(|(face, _)| *face).or_else(away)
+        let connected = self.links.iter().find(|(_, link)| same(link)).map(|(face, _)| *face);
+        connected.or_else(|| self.permanent_face_to(address)).or_else(away)
     }
 
     /// The face's socket can be written: if management waited for it, it is connected.
@@ -176,6 +177,16 @@ impl EventLoop {
         let Some(config) = self.forwarder.face(face) else { return };
         let permanent = config.persistency != Persistency::OnDemand;
         let (mtu, reliable) = (config.mtu, config.link_reliability);
+        let stays = config.persistency == Persistency::Permanent;
+        match self.links.get(&face).map(|link| &link.connection) {
+            Some(Connection::Stream(StreamConnection { socket: Socket::Tcp(socket), .. })) if stays => {
+                if let Ok(address) = socket.peer_addr() {
+                    self.make_permanent(face, address);
+                }
+            }
+            _ if !stays => self.end_permanence(face),
+            _ => {}
+        }
         let Some(link) = self.links.get_mut(&face) else { return };
         match &mut link.connection {
             Connection::Udp(peer) => {

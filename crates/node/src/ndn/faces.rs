@@ -81,11 +81,7 @@ impl EventLoop {
         home: usize,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Option<FaceId> {
-        let _ = socket.set_nodelay(true);
-        // A peer that vanished without a word is found out in the end.
-        let _ = socket2::SockRef::from(&socket).set_keepalive(true);
-        #[cfg(target_os = "linux")]
-        let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(limits::TCP_UNSENT_BYTES);
+        prepare(&socket);
         let config = adapt(tcp_face("tcp", from, &socket));
         self.add_stream(config, Socket::Tcp(socket), home)
     }
@@ -220,16 +216,15 @@ impl EventLoop {
     pub(super) fn close(&mut self, face: FaceId, why: Option<String>) {
         // What it has sent goes before the word of its end.
         self.flush_crossing();
-        if let Some(mut link) = self.links.remove(&face) {
-            self.forget_socket(face, &mut link.connection);
-            self.held_bytes -= link.pause.take().map_or(0, |pause| pause.held());
+        if self.drop_link(face) {
             if self.crossing.shard.number() != 0 {
                 // The first thread ends the face, at all.
                 return self.crossing.port(0).send(Command::Closed(face, why));
             }
-        } else if self.away.remove(&face).is_none() {
+        } else if self.away.remove(&face).is_none() && !self.permanent.iter().any(|one| one.is(face)) {
             return;
         }
+        self.permanent.retain(|one| !one.is(face));
         self.forwarder.remove_face(face);
         self.tell_others();
         self.remote.remove(&face);
@@ -244,6 +239,14 @@ impl EventLoop {
             true => tracing::debug!(face = face.0, why, "face destroyed"),
             false => tracing::info!(face = face.0, why, "face destroyed"),
         }
+    }
+
+    /// Ends the connection of a face. False where it has none here.
+    pub(super) fn drop_link(&mut self, face: FaceId) -> bool {
+        let Some(mut link) = self.links.remove(&face) else { return false };
+        self.forget_socket(face, &mut link.connection);
+        self.held_bytes -= link.pause.take().map_or(0, |pause| pause.held());
+        true
     }
 
     pub(super) fn forget_socket(&mut self, face: FaceId, connection: &mut Connection) {
@@ -264,6 +267,15 @@ impl EventLoop {
             Connection::Ethernet(peer) => self.forget_ethernet(peer),
         }
     }
+}
+
+/// Sets the options of a TCP face's socket.
+pub(super) fn prepare(socket: &TcpStream) {
+    let _ = socket.set_nodelay(true);
+    // A peer that vanished without a word is found out in the end.
+    let _ = socket2::SockRef::from(socket).set_keepalive(true);
+    #[cfg(target_os = "linux")]
+    let _ = socket2::SockRef::from(socket).set_tcp_notsent_lowat(limits::TCP_UNSENT_BYTES);
 }
 
 /// A TCP or WebSocket face: local on loopback.

@@ -31,6 +31,7 @@ mod packet_socket;
 mod packets;
 mod partial_input;
 mod path_mtu;
+mod permanent;
 mod reliable;
 mod reload;
 mod sharing;

@@ -58,12 +58,13 @@ impl EventLoop {
                 if let Some(upstream) = self.upstreams.iter_mut().find(|upstream| upstream.face == Some(face)) {
                     upstream.heard();
                 }
+                self.heard_permanent(face);
                 if more {
                     self.ready.push(token(face));
                 }
             }
             Reading::Drained => {}
-            Reading::Closed(why) => self.close(face, why),
+            Reading::Closed(why) => self.disconnected(now, face, why),
             Reading::Foreign(origin) => self.refuse_origin(face, &origin),
         }
     }
@@ -265,7 +266,7 @@ impl EventLoop {
             match link.flush(self.udp.as_ref(), &mut self.spare) {
                 Ok(lost) => (0..lost).for_each(|_| self.forwarder.count_drop(face, DropReason::QueueFull)),
                 Err(error) => {
-                    self.close(face, Some(error.to_string()));
+                    self.disconnected(self.now(), face, Some(error.to_string()));
                     continue;
                 }
             }

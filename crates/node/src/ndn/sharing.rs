@@ -27,9 +27,7 @@ impl EventLoop {
     pub(super) fn change(&mut self, now: Time, change: Change) {
         if let Change::FaceGone(face) = &change {
             self.away.remove(face);
-            if let Some(mut link) = self.links.remove(face) {
-                self.forget_socket(*face, &mut link.connection);
-            }
+            self.drop_link(*face);
         }
         self.forwarder.apply(now, change);
     }

@@ -1,14 +1,14 @@
 //! What NFD's management accepts is refused, and what NFD states of faces and routes is not stated.
 
-use super::{App, Stage, shards};
+use super::{App, PATIENCE, Stage, shards};
 use larder_node::{Config, Node};
 use larder_packet::mgmt::{Element, FaceStatus, RibEntry};
 use larder_packet::tlv::TlvReader;
 use larder_packet::types::nfd::FLAG_LP_RELIABILITY;
 use larder_packet::{ControlParameters, Data, InterestBuilder, Name};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn to(uri: impl Into<String>) -> ControlParameters {
     ControlParameters { uri: Some(uri.into()), ..ControlParameters::default() }
@@ -138,4 +138,45 @@ fn the_largest_expiration_period_ends() {
         .collect();
     ends.sort();
     assert_eq!(ends, [("/a/0".to_owned(), false), ("/a/1".to_owned(), false), ("/a/2".to_owned(), true)]);
+}
+
+/// The next connection; nothing else tells when the node makes it.
+fn accepted(listener: &TcpListener) -> App<TcpStream> {
+    listener.set_nonblocking(true).unwrap();
+    let begun = Instant::now();
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false).unwrap();
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                return App { stream, received: Vec::new() };
+            }
+            Err(_) => assert!(begun.elapsed() < PATIENCE, "no connection"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_permanent_tcp_face_ends_with_its_connection() {
+    let stage = Stage::new();
+    let mut app = stage.unix();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("tcp4://{}", listener.local_addr().unwrap());
+    let wanted = ControlParameters { face_persistency: Some(2), ..to(&uri) };
+    let made = app.obeyed("faces/create", &wanted);
+    assert_eq!(made.face_persistency, Some(2));
+    let name = Some("/far".parse().unwrap());
+    app.obeyed("rib/register", &ControlParameters { name, face_id: made.face_id, ..ControlParameters::default() });
+    drop(accepted(&listener));
+    // It is connected again, and the route is still there.
+    let mut far = accepted(&listener);
+    app.send(&super::interest("/far/a", 5));
+    far.produce(10);
+    assert_eq!(app.receive().unwrap()[0], 6);
+    assert_eq!(face(&mut app, &uri).map(|face| face.face_id), made.face_id);
+    assert_eq!(app.command("faces/create", &to(&uri)).status_code, 409, "it is there");
+    app.obeyed("faces/destroy", &ControlParameters { face_id: made.face_id, ..ControlParameters::default() });
+    assert!(far.receive().is_none(), "destroyed, its connection is closed");
+    assert!(face(&mut app, &uri).is_none());
 }
