@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Fetch what is served under a name
 ///
 /// Asks for the current version (RDR), then for its segments, checks every one of them, and writes them in order: the protocol of `larder put`,
-/// ndnputchunks, `ndnd put`, ndn6-file-server and NDNts. Where a name has no version, a single Data of that name is fetched.
+/// ndnputchunks, `ndnd put`, ndn6-file-server and NDNts. A single Data of that very name is fetched too.
 #[derive(Args, Debug)]
 pub struct GetArgs {
     /// Name of the object; with a version at its end, that version

@@ -359,6 +359,8 @@ fn a_data_that_is_no_segmented_object_is_bad_metadata() {
         }
         // Data that ndnpoke has, and no metadata.
         "/plain/one" => Some(("/plain/one".parse().unwrap(), b"of one")),
+        // As a certificate.
+        "/plain/v=5" => Some(("/plain/v=5".parse().unwrap(), b"of five")),
         _ if asked.starts_with("/plain/longer/32=") => None,
         _ if asked.starts_with("/plain/longer") => Some(("/plain/longer/x".parse().unwrap(), b"of x")),
         _ => None,
@@ -380,6 +382,7 @@ fn a_data_that_is_no_segmented_object_is_bad_metadata() {
     std::thread::scope(|scope| {
         scope.spawn(|| fetched("/plain/all", "of all"));
         scope.spawn(|| fetched("/plain/one", "of one"));
+        scope.spawn(|| fetched("/plain/v=5", "of five"));
         scope.spawn(|| refused("/plain/longer", "15", &["there is /plain/longer/x"]));
         let both = ["no answer to /plain/none/32=metadata:", "no answer to /plain/none:"];
         scope.spawn(move || refused("/plain/none", "0", &both));

@@ -6,7 +6,8 @@
 //! asked for, names a [manifest](crate::manifest), that is fetched first, and its digests take the place of the segments' signatures.
 //!
 //! With [`Naming::DiscoverOrPlain`], one Data of the name itself will do: it is asked for once the metadata has timed out, is none, or
-//! has no route. The metadata wins if it comes first.
+//! has no route. The metadata wins if it comes first. Of a name that ends in a version, such as a certificate's, the first segment takes
+//! the place of the metadata.
 //!
 //! The rules for FinalBlockId: it may come with any segment, or only with the last; it may move while the end is still ahead (a producer that
 //! learns its length late), but never before a segment that arrived, and never once a segment has called itself the last.
@@ -161,7 +162,7 @@ enum Target {
     Failed(FetchError),
 }
 
-/// The number of the metadata in the window of a discovery.
+/// The number of the metadata, or the first segment, in the window of a discovery.
 const METADATA: u64 = 0;
 /// The number of the Data of the object's own name there.
 const PLAIN: u64 = 1;
@@ -170,6 +171,8 @@ const PLAIN: u64 = 1;
 struct Discovery {
     object: Name,
     metadata: Name,
+    /// Whether the first segment is asked for in place of the metadata: the name has a version.
+    is_segment: bool,
     /// Whether Data of the object's name is asked for.
     asks_plain: bool,
     /// Why there is no metadata.
@@ -189,12 +192,23 @@ impl Fetcher {
         nonces: Stream,
     ) -> Self {
         let versioned = name.as_name().last().is_some_and(|last| last.typ == types::VERSION);
-        let target = if versioned || options.naming == Naming::Exact {
+        let is_segment = versioned && options.naming == Naming::DiscoverOrPlain;
+        let target = if (versioned && !is_segment) || options.naming == Naming::Exact {
             Target::Segments(Object::new(name, None))
         } else {
             let mut metadata = name.clone();
-            metadata.push_keyword(METADATA_KEYWORD);
-            Target::Metadata(Discovery { object: name, metadata, asks_plain: false, failure: None, found: None })
+            match is_segment {
+                true => metadata.push_segment(0),
+                false => metadata.push_keyword(METADATA_KEYWORD),
+            };
+            Target::Metadata(Discovery {
+                object: name,
+                metadata,
+                is_segment,
+                asks_plain: false,
+                failure: None,
+                found: None,
+            })
         };
         Fetcher {
             options,
@@ -279,6 +293,12 @@ impl Fetcher {
         }
         let outcome = match self.target {
             Target::Metadata(_) if sent.segment == PLAIN => self.on_plain(data, &mut sink),
+            Target::Metadata(Discovery { is_segment: true, ref object, .. }) => {
+                let object = Object::new(object.clone(), None);
+                self.window.truncate(METADATA);
+                self.target = Target::Segments(object);
+                self.on_segment(sent.segment, data, &mut sink)
+            }
             Target::Metadata(_) => self.on_metadata(data),
             Target::Segments(ref mut object) if object.reads_manifest() => {
                 self.stats.manifest_packets += 1;
@@ -652,6 +672,7 @@ impl Fetcher {
                 (&discovery.object, &[types::CAN_BE_PREFIX as u8, 0], None)
             }
             Target::Metadata(discovery) if segment == PLAIN => (&discovery.object, &[], None),
+            Target::Metadata(discovery) if discovery.is_segment => (&discovery.metadata, &[], None),
             Target::Metadata(discovery) => {
                 (&discovery.metadata, &[types::CAN_BE_PREFIX as u8, 0, types::MUST_BE_FRESH as u8, 0], None)
             }

@@ -80,7 +80,7 @@ fn an_origin_by_https_is_asked_where_its_certificate_is_believed() {
     let origin = Node::with(&HttpConfig { tls: Some(tls), ..wire::config(Upstream::Generated) });
     let port = origin.http.as_ref().unwrap().local_tls_addr().unwrap().port();
     let gateway = format!("[ndn.gateway]\nprefix = \"/far\"\norigin = \"https://localhost:{port}\"");
-    for (ca, statuses) in [("authority.pem", [200, 200]), ("localhost.pem", [502, 502])] {
+    for (ca, statuses) in [("authority.pem", [200, 200]), ("self_signed.pem", [502, 502])] {
         let far = Place::new(&gateway, &format!("listen = \"\"\norigin_ca = {:?}", data(ca)));
         let edge = Place::edge(&far.tcp(), "");
         let seen = ["/100/a", "/100000/b"].map(|target| edge.client().get(target));
