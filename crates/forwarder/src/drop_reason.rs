@@ -60,7 +60,7 @@ drop_reasons! {
     CannotFragment = "cannot_fragment",
     /// Another shard, whose packet it is, is slower than what is sent to it. Counted by the host.
     ShardFull = "shard_full",
-    /// A UDP peer lost its face to others, which needed its place more. Counted by the host.
+    /// A UDP peer or a connection lost its face to others, which needed its place more. Counted by the host.
     PeerDisplaced = "peer_displaced",
     /// A datagram of a sender that is no peer, where only peers are heard. Counted by the host.
     Stranger = "stranger",

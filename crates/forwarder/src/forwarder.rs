@@ -248,6 +248,11 @@ impl Forwarder {
         self.faces.get(id).map(|face| &face.config)
     }
 
+    /// Whether a route leads to the face.
+    pub fn has_routes(&self, id: FaceId) -> bool {
+        self.rib.has_routes_to(id)
+    }
+
     /// Whether the face has sent Data or a Nack that it was asked for. A packet that nobody waited for counts as
     /// dropped, so more of them than drops means that one was awaited.
     pub fn has_answered(&self, id: FaceId) -> bool {

@@ -2,12 +2,19 @@
 
 use std::time::Duration;
 
-/// Faces at once, besides UDP peers that were heard first, which have [`UDP_NEW_PEERS`] and the like.
-/// Each takes a file descriptor and a share of [`SEND_QUEUES_BYTES`].
-pub const FACES: usize = 4096;
+/// Faces to other machines at once, unless the configuration says otherwise. UDP peers that were heard
+/// first come on top: they have [`UDP_NEW_PEERS`] and the like. Each face takes a file descriptor and a
+/// share of [`SEND_QUEUES_BYTES`].
+pub const REMOTE_FACES: usize = 3072;
 
-/// Faces to other machines at once, so that a crowd out there leaves room for the applications here.
-pub const REMOTE_FACES: usize = FACES / 4 * 3;
+/// The most that the configuration may say: each takes a descriptor, 8 KB in the kernel and 1 KB here.
+pub const MOST_REMOTE_FACES: usize = 60_000;
+
+/// Faces of this machine for which faces to other machines leave room.
+pub const LOCAL_FACES: usize = 1024;
+
+/// The order in which connections are closed for others holds for so long: sorting 3,000 takes a millisecond.
+pub const ENTITLEMENT: Duration = Duration::from_secs(1);
 
 /// UDP peers that were heard within [`UDP_KNOWN_AFTER`] only. Their addresses may be forged: with
 /// 3,000 forged senders a second a genuine one has its place for 0.3 s on average, which is longer

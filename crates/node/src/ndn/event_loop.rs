@@ -10,6 +10,7 @@ use super::partial_input::PartialInput;
 use super::permanent::Permanent;
 use super::reload::Settings;
 use super::stream::Framed;
+use super::stream_places::StreamPlaces;
 use super::udp_places::UdpPlaces;
 use super::upstream::Upstream;
 use super::websocket::Origins;
@@ -64,6 +65,10 @@ pub(super) struct EventLoop {
     pub(super) udp: Option<UdpListener>,
     /// The peers behind it.
     pub(super) udp_places: UdpPlaces,
+    /// Connections from other machines that were accepted, on all threads.
+    pub(super) stream_places: StreamPlaces,
+    /// Faces to other machines at once, besides UDP peers that were heard first.
+    pub(super) remote_faces: usize,
     pub(super) udp_mtu: Option<usize>,
     pub(super) largest_packet: usize,
     /// Bytes of the largest packet with its NDNLPv2 header.
@@ -164,6 +169,8 @@ impl EventLoop {
             websocket: None,
             udp: None,
             udp_places: UdpPlaces::new([key2, key3]),
+            stream_places: StreamPlaces::default(),
+            remote_faces: config.remote_faces,
             udp_mtu: config.udp_mtu,
             largest_packet: config.largest_packet,
             largest_frame,
@@ -312,7 +319,7 @@ impl EventLoop {
                 Command::Sends(batch) => self.send_batch(now, batch),
                 Command::Changes(changes) => changes.into_iter().for_each(|change| self.change(now, change)),
                 Command::FaceAt(face, shard) => drop(self.away.insert(face, shard)),
-                Command::Adopt(face, socket) => self.adopt(face, *socket),
+                Command::Adopt(face, socket, activity) => self.adopt(face, *socket, activity),
                 Command::Closed(face, why) => self.close(face, why),
                 Command::Ask(ticket, question) => {
                     let report = self.forwarder.report(now, question);

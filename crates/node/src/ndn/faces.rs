@@ -7,6 +7,7 @@ use super::frames::Frames;
 use super::link::{Connection, Link};
 use super::listen;
 use super::stream::{Socket, StreamConnection};
+use super::stream_places::Activity;
 use super::udp_places::Standing;
 use super::websocket::WebSocketConnection;
 use crate::limits;
@@ -15,7 +16,7 @@ use larder_units::Time;
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 pub(super) const TOO_MANY_FACES: &str = "too many faces";
@@ -88,15 +89,19 @@ impl EventLoop {
 
     /// A face over a stream, at the thread `home`.
     pub(super) fn add_stream(&mut self, config: FaceConfig, mut socket: Socket, home: usize) -> Option<FaceId> {
+        let source = source_of(&config, &socket);
         if home != 0 {
             let face = self.add_face(config, |_, _| Ok(()))?;
-            self.give_away(face, socket, home);
+            let activity = self.place_of(face, source);
+            self.give_away(face, socket, activity, home);
             return Some(face);
         }
         let face = self.add_face(config, |registry, token| {
             registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
         })?;
-        self.links.insert(face, Link::new(Connection::Stream(StreamConnection::new(socket, self.largest_frame))));
+        let stream = Connection::Stream(StreamConnection::new(socket, self.largest_frame));
+        let activity = self.place_of(face, source);
+        self.links.insert(face, Link::new(stream).watched_by(activity));
         Some(face)
     }
 
@@ -105,13 +110,21 @@ impl EventLoop {
         let local = socket.local_addr().ok()?.ip();
         let config = tcp_face("ws", from, &socket).with_persistency(Persistency::OnDemand);
         let mut socket = Socket::Tcp(socket);
+        let source = source_of(&config, &socket);
         let face = self.add_face(config, |registry, token| {
             registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
         })?;
         let origins = self.origins.clone();
         let websocket = WebSocketConnection::new(socket, local, origins, self.largest_frame, now);
-        self.links.insert(face, Link::new(Connection::WebSocket(Box::new(websocket))));
+        let activity = self.place_of(face, source);
+        self.links.insert(face, Link::new(Connection::WebSocket(Box::new(websocket))).watched_by(activity));
         Some(face)
+    }
+
+    /// A place among the connections from other machines, for one of these.
+    fn place_of(&mut self, face: FaceId, source: Option<IpAddr>) -> Option<Activity> {
+        let now = self.now();
+        source.map(|address| self.stream_places.insert(now, face, address))
     }
 
     pub(super) fn add_face(
@@ -119,20 +132,13 @@ impl EventLoop {
         config: FaceConfig,
         register: impl FnOnce(&mio::Registry, Token) -> io::Result<()>,
     ) -> Option<FaceId> {
-        if !self.has_room(config.scope == Scope::NonLocal) {
+        if !self.make_room(config.scope == Scope::NonLocal) {
             if self.may_warn() {
-                tracing::warn!(uri = config.uri, limit = limits::FACES, "too many faces; the connection is refused");
+                tracing::warn!(uri = config.uri, "too many faces; the connection is refused");
             }
             return None;
         }
         self.enter_face(config, register)
-    }
-
-    /// Whether there may be another face, besides UDP peers that were heard first: those have places of their own.
-    fn has_room(&self, is_remote: bool) -> bool {
-        let udp = self.udp_places.taken();
-        (self.links.len() + self.away.len()).saturating_sub(udp) < limits::FACES
-            && (!is_remote || self.remote.len().saturating_sub(udp) < limits::REMOTE_FACES)
     }
 
     fn enter_face(
@@ -152,7 +158,7 @@ impl EventLoop {
             self.remote.insert(face);
         }
         self.tell_others();
-        match self.udp_places.are_scarce() {
+        match self.is_crowded() {
             // A flood must not fill the log.
             true => tracing::debug!(face = face.0, uri, "face created"),
             false => tracing::info!(face = face.0, uri, "face created"),
@@ -171,7 +177,7 @@ impl EventLoop {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, self.udp_address.port()).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, self.udp_address.port()).into(),
         });
-        if !self.has_room(true) {
+        if !self.make_room(true) {
             return Err(TOO_MANY_FACES.to_owned());
         }
         let now = self.now();
@@ -228,6 +234,7 @@ impl EventLoop {
         self.forwarder.remove_face(face);
         self.tell_others();
         self.remote.remove(&face);
+        self.stream_places.remove(face);
         let now = self.now();
         self.upstreams
             .iter_mut()
@@ -235,7 +242,7 @@ impl EventLoop {
             .for_each(|upstream| upstream.lost(now));
         self.on_not_connected(now, face, why.as_deref());
         let why = why.as_deref().unwrap_or("closed by the peer");
-        match self.udp_places.are_scarce() {
+        match self.is_crowded() {
             true => tracing::debug!(face = face.0, why, "face destroyed"),
             false => tracing::info!(face = face.0, why, "face destroyed"),
         }
@@ -266,6 +273,15 @@ impl EventLoop {
             }
             Connection::Ethernet(peer) => self.forget_ethernet(peer),
         }
+    }
+}
+
+/// The address of another machine that has made this connection, if one has.
+fn source_of(config: &FaceConfig, socket: &Socket) -> Option<IpAddr> {
+    let is_accepted = config.scope == Scope::NonLocal && config.persistency == Persistency::OnDemand;
+    match socket {
+        Socket::Tcp(socket) if is_accepted => socket.peer_addr().ok().map(|from| from.ip()),
+        _ => None,
     }
 }
 

@@ -22,6 +22,7 @@ mod ethernet;
 mod event_loop;
 mod face_requests;
 mod faces;
+mod fair_share;
 mod frames;
 mod interfaces;
 mod link;
@@ -37,6 +38,7 @@ mod reload;
 mod sharing;
 mod status;
 mod stream;
+mod stream_places;
 mod udp_peers;
 mod udp_places;
 mod upstream;
@@ -57,6 +59,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use stream::Socket;
+use stream_places::Activity;
 
 pub(crate) use listen::check;
 pub use reload::Reload;
@@ -107,7 +110,7 @@ enum Command {
     /// A new face is the thread's with this number.
     FaceAt(FaceId, usize),
     /// A new face is this thread's.
-    Adopt(FaceId, Box<Socket>),
+    Adopt(FaceId, Box<Socket>, Option<Activity>),
     /// To the first: a face has closed.
     Closed(FaceId, Option<String>),
     /// From the first: what its management asks.

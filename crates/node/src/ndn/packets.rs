@@ -30,6 +30,11 @@ impl EventLoop {
             Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => Reading::Drained,
         };
         let verdict = self.partial.connection_changed(before, link.connection.partial_bytes());
+        if let Some(activity) = &link.activity
+            && frames.iter().any(|framed| matches!(framed, Framed::Packet(_)))
+        {
+            activity.packet_at(now);
+        }
         if link.queued() > 0 {
             // A WebSocket answers by itself.
             self.dirty.push(face);

@@ -11,22 +11,20 @@
 //! A flood of forged senders fills the places of `New` and touches no other peer. A peer that was promoted to a
 //! standing without room displaces one that goes down to the standing below.
 //!
-//! Within a standing, source prefixes share the places fairly: at each of four prefix lengths, the prefix with the
-//! most places loses first, and within a prefix the peer that was silent longest. So senders in one network, or
-//! in one /8, displace each other and leave peers of other networks alone. A limit per prefix is a result of this:
-//! a prefix may have more than its share only while nobody else needs the places.
+//! Within a standing, source prefixes share the places fairly (`fair_share.rs`), and the peer of a prefix that
+//! was silent longest loses first.
 //!
 //! The table reads no clock and no socket. Room is made for many at once, so the sort is seldom: it costs some
 //! 100 ns a new peer.
 
+use super::fair_share::{Claim, sort_by_entitlement};
 use crate::limits::{UDP_KNOWN_AFTER, UDP_KNOWN_PEERS, UDP_NEW_PEERS, UDP_PROVEN_PEERS};
 use larder_forwarder::FaceId;
 use larder_units::Time;
 use siphasher::sip::SipHasher13;
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 /// How much a peer has shown of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -201,57 +199,11 @@ impl UdpPlaces {
             return Vec::new();
         }
         let of_standing = self.places.iter().filter(|(_, place)| place.standing == standing);
-        let mut ranked: Vec<Ranked> = of_standing.map(|(address, place)| Ranked::new(*address, place)).collect();
-        rank(&mut ranked);
-        ranked.drain(most - most / 8..).map(|ranked| ranked.address).collect()
+        let claim = |(address, place): (&SocketAddr, &Place)| Claim::new(*address, address.ip(), place.last_heard);
+        let mut claims: Vec<_> = of_standing.map(claim).collect();
+        sort_by_entitlement(&mut claims);
+        claims.drain(most - most / 8..).map(|claim| claim.of).collect()
     }
-}
-
-/// A peer, and its turn among those of its prefix.
-struct Ranked {
-    address: SocketAddr,
-    /// Its IPv4 address in the upper bits, or its IPv6 address.
-    bits: u128,
-    is_ipv6: bool,
-    last_heard: Time,
-    rank: usize,
-}
-
-/// Bits of the prefixes that share fairly, the longest first: a host, a network, and those that assign networks.
-const IPV4_PREFIXES: [u32; 4] = [32, 24, 16, 8];
-
-/// A customer has a /64 at least, and often a /56 or a /48.
-const IPV6_PREFIXES: [u32; 4] = [64, 56, 48, 32];
-
-impl Ranked {
-    fn new(address: SocketAddr, place: &Place) -> Self {
-        let (bits, is_ipv6) = match address.ip() {
-            IpAddr::V4(v4) => (u128::from(v4.to_bits()) << 96, false),
-            IpAddr::V6(v6) => (v6.to_bits(), true),
-        };
-        Ranked { address, bits, is_ipv6, last_heard: place.last_heard, rank: 0 }
-    }
-
-    fn prefix(&self, level: usize) -> (bool, u128) {
-        let length = if self.is_ipv6 { IPV6_PREFIXES[level] } else { IPV4_PREFIXES[level] };
-        (self.is_ipv6, self.bits >> (128 - length))
-    }
-
-    fn turn(&self) -> (usize, Reverse<Time>) {
-        (self.rank, Reverse(self.last_heard))
-    }
-}
-
-/// Sorts the peers so that the first N are those that a fair share of N places would keep: the prefixes of each
-/// length take turns, and the peers of a prefix that were heard last go first.
-fn rank(peers: &mut [Ranked]) {
-    for level in 0..IPV4_PREFIXES.len() {
-        peers.sort_unstable_by_key(|peer| (peer.prefix(level), peer.turn()));
-        for of_prefix in peers.chunk_by_mut(|one, next| one.prefix(level) == next.prefix(level)) {
-            of_prefix.iter_mut().enumerate().for_each(|(turn, peer)| peer.rank = turn);
-        }
-    }
-    peers.sort_unstable_by_key(Ranked::turn);
 }
 
 #[cfg(test)]
@@ -259,7 +211,7 @@ mod tests {
     use super::*;
     use larder_units::{Stream, Streams};
     use std::collections::HashSet;
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr};
 
     /// The addresses that forged senders claim.
     #[derive(Clone, Copy, Debug)]

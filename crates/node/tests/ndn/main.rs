@@ -3,6 +3,7 @@
 mod bad_peers;
 mod bad_starts;
 mod connections_leak;
+mod crowds_shut_out_newcomers;
 mod disk_tier;
 mod foreign_pages;
 mod forged_senders;
@@ -76,15 +77,16 @@ impl Stage {
     }
 
     pub(crate) fn tcp(&self) -> App<TcpStream> {
-        let stream = TcpStream::connect(self.address("tcp")).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        App { stream, received: Vec::new() }
+        App::on(TcpStream::connect(self.address("tcp")).unwrap())
     }
 
     /// A WebSocket; `more` are further lines of its handshake.
     pub(crate) fn websocket(&self, more: &str) -> WebSocket {
+        self.websocket_on(TcpStream::connect(self.address("ws")).unwrap(), more)
+    }
+
+    fn websocket_on(&self, mut stream: TcpStream, more: &str) -> WebSocket {
         let address = self.address("ws");
-        let mut stream = TcpStream::connect(&address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let handshake = format!(
             "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -190,6 +192,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct App<S> {
     pub(crate) stream: S,
     received: Vec<u8>,
+}
+
+impl App<TcpStream> {
+    fn on(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        App { stream, received: Vec::new() }
+    }
 }
 
 impl<S: Read + Write> App<S> {
