@@ -254,12 +254,14 @@ pub(crate) fn says_it_changed(status: StatusCode) -> bool {
     status.is_success() || status.is_redirection() || matches!(status.as_u16(), 404 | 410)
 }
 
-/// Whether the end of the body can be told from a broken connection. In HTTP/1 a body without Content-Length and chunked coding ends with
-/// its connection (RFC 9112 §6.3): the cache does not store those.
+/// Whether the end of the body is known. In HTTP/1 a body without Content-Length and Transfer-Encoding ends with its connection, and is
+/// complete unless the connection reports an error (RFC 9112 §8). With another coding than chunked as the last one, or with lengths that
+/// contradict each other, nobody knows what was sent.
 pub(crate) fn is_framed(status: StatusCode, version: Version, headers: &HeaderMap) -> bool {
     version > Version::HTTP_11
         || status == StatusCode::NO_CONTENT
         || content_length(headers).is_some()
+        || !(headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING))
         || fields::list(headers, &TRANSFER_ENCODING).last().is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"))
 }
 
