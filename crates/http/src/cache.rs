@@ -54,7 +54,7 @@ pub struct Cache {
     pub(crate) max_object: u64,
     /// 0 where there are none.
     pub(crate) slice_bytes: u64,
-    /// Sliced responses so far: what is stored of one is never taken for another's.
+    /// Counts sliced responses from a random start: what is stored of one, also by an earlier process, is never taken for another's.
     pub(crate) generations: u64,
     pub(crate) share_cookies: bool,
     pub(crate) ignores_reloads: bool,
@@ -84,7 +84,7 @@ impl Cache {
             passage: Passage::of(&config.hash_key),
             max_object,
             slice_bytes,
-            generations: 0,
+            generations: streams.stream("slices").bits(),
             share_cookies: config.share_cookies,
             ignores_reloads: config.ignore_reloads,
             targets: config.targets.clone().into_boxed_slice(),

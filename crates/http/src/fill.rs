@@ -25,6 +25,8 @@ pub struct Fill {
     pub(crate) declared: Option<u64>,
     /// The policy does not want it; it is collected for those who read it now.
     pub(crate) unwanted: bool,
+    /// HTTP lets it be stored.
+    pub(crate) is_storable: bool,
     /// The flight that it ends.
     pub(crate) lead: Option<Lead>,
     pub(crate) transit: Writing,
@@ -58,14 +60,16 @@ impl Fill {
         let limit = declared.unwrap_or(limit);
         let (unwanted, lead, is_passing, abandoned) = (false, None, false, None);
         let part = (0, None);
-        Ok(Fill { stored, asked, declared, unwanted, lead, transit, part, limit, is_passing, abandoned })
+        let is_storable = true;
+        Ok(Fill { stored, asked, declared, unwanted, is_storable, lead, transit, part, limit, is_passing, abandoned })
     }
 
     /// One that only passes, to those who read it from the start.
     pub(crate) fn passing(stored: Stored, asked: Time, budget: &Budget) -> Fill {
         let (declared, lead, part, limit, abandoned) = (None, None, (0, None), 0, None);
-        let (unwanted, is_passing, transit) = (true, false, Writing::new(budget));
-        Fill { stored, asked, declared, unwanted, lead, transit, part, limit, is_passing, abandoned }
+        let (unwanted, is_storable, is_passing) = (true, false, false);
+        let transit = Writing::new(budget);
+        Fill { stored, asked, declared, unwanted, is_storable, lead, transit, part, limit, is_passing, abandoned }
     }
 
     /// A piece of the body. Past the limit, it is collected no longer, and what its readers have passed is let go.

@@ -141,7 +141,7 @@ mod tier;
 mod transit;
 mod vary;
 
-pub use assembly::{Assembled, Assembly, Piece};
+pub use assembly::{Assembled, Assembly, Piece, RecalledSlice};
 pub use cache::{Cache, Config};
 pub use cache_status::ForwardReason;
 pub use counters::Counters;

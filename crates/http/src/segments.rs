@@ -37,6 +37,12 @@ impl Segments {
         Segments { queue, left }
     }
 
+    /// A part of the body.
+    pub(crate) fn of(part: Range<u64>) -> Segments {
+        let left = part.end - part.start;
+        Segments { queue: VecDeque::from([Segment::Content(part)]), left }
+    }
+
     /// Bytes still to come.
     pub(crate) fn left(&self) -> u64 {
         self.left

@@ -188,8 +188,11 @@ impl Cache {
         // Of what had no length, the policy is asked now.
         let is_wanted = |engine: &mut Engine| engine.admit_or_fill(hash, fill.stored.size(fill.len()), now.time);
         let is_admitted = !unwanted && (fill.declared.is_some() || is_wanted(&mut self.store.engine));
+        let is_storable = fill.is_storable;
         let (mut stored, body) = fill.into_stored();
-        self.put_in_tier(&stored, now);
+        if is_storable {
+            self.put_in_tier(&stored, now);
+        }
         stored.body = body;
         if !is_admitted {
             if !unwanted {

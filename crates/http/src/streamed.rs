@@ -5,6 +5,7 @@ use crate::answer::Response;
 use crate::segments::{Segment, Segments};
 use bytes::Bytes;
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What the host knows a record of its second tier by.
@@ -47,6 +48,11 @@ impl Streamed {
     pub(crate) fn new(body: InTier, response: &mut Response) -> Streamed {
         let segments = Segments::new(response, body.length);
         Streamed { body, segments }
+    }
+
+    /// A part of a body.
+    pub(crate) fn part(body: InTier, part: Range<u64>) -> Streamed {
+        Streamed { body, segments: Segments::of(part) }
     }
 
     /// The record that it is read from.

@@ -4,7 +4,7 @@
 //! served, and the tier's own policy decides what stays. A request that the store cannot answer, and the tier may, is recalled
 //! (`recall.rs`) before the origin is asked. Whatever is invalidated, purged or found outdated is removed there too.
 //!
-//! What stands there is written in `record.rs`. Slices of large bodies are not put there, nor their heads.
+//! What stands there is written in `record.rs`.
 
 use crate::cache::Cache;
 use crate::key::Key;
@@ -33,6 +33,9 @@ pub trait SecondTier: Send {
 
     /// Carries out a purge of more than one key, or a soft one.
     fn purge(&mut self, purge: &Purge);
+
+    /// Whether something may be recalled. Nothing is counted.
+    fn has(&self, key: &[u8]) -> bool;
 
     /// Whether what was recalled is still there.
     fn is_current(&self, key: &[u8], position: u64) -> bool;
@@ -105,10 +108,6 @@ impl Cache {
     }
 
     pub(crate) fn put_in_tier(&mut self, stored: &Stored, now: Now) {
-        // What slices are made of is known by a number that the next start gives to others.
-        if stored.sliced().is_some() || stored.is_slice() {
-            return;
-        }
         let variant = stored.selector.variant(&self.hash_key);
         if let Some(tier) = &mut self.tier {
             tier.put(&stored.key, variant, [record::encode(stored, now).into(), stored.body.clone()]);

@@ -38,6 +38,10 @@ impl SecondTier for Disk {
 
     fn purge(&mut self, _purge: &Purge) {}
 
+    fn has(&self, key: &[u8]) -> bool {
+        self.0.lock().unwrap().contains_key(key)
+    }
+
     fn is_current(&self, key: &[u8], _position: u64) -> bool {
         self.0.lock().unwrap().contains_key(key)
     }
@@ -84,6 +88,10 @@ impl SecondTier for Queue {
     }
 
     fn purge(&mut self, _purge: &Purge) {}
+
+    fn has(&self, _key: &[u8]) -> bool {
+        false
+    }
 
     fn is_current(&self, _key: &[u8], _position: u64) -> bool {
         false

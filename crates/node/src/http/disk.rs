@@ -72,6 +72,10 @@ impl SecondTier for Tier {
         });
     }
 
+    fn has(&self, key: &[u8]) -> bool {
+        self.0.with(|log, _| log.look_up(key, None).is_some())
+    }
+
     fn is_current(&self, key: &[u8], position: u64) -> bool {
         self.0.with(|log, _| log.is_current(key, position))
     }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{
     Answer, Assembled, Assembly, Boarding, Budget, Cache, Completion, Exchange, Fill, Follower, Now, Passage, Piece,
-    PlainRequest, Purge, Recall, Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
+    PlainRequest, Purge, Recall, RecalledSlice, Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
 };
 use larder_units::Time;
 use std::future::{Future, poll_fn};
@@ -116,6 +116,11 @@ impl Proxy {
         }
     }
 
+    /// The room for bodies in progress.
+    pub(super) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     /// Its disk tier.
     pub(super) fn disk(&self) -> Option<&HttpDisk> {
         self.disk.as_ref()
@@ -147,6 +152,13 @@ impl Proxy {
     pub(super) fn next_piece(&self, assembly: &mut Assembly) -> Piece {
         let now = self.now();
         self.lock().cache.next_piece(assembly, now)
+    }
+
+    /// Asks the disk for a slice.
+    pub(super) async fn recall_slice(&self, key: &[u8], assembly: &mut Assembly) -> Option<RecalledSlice> {
+        let recalled = disk::recall(self.disk.as_ref()?, key, None, &self.budget).await?;
+        let now = self.now();
+        self.lock().cache.on_slice_recalled(assembly, recalled, now)
     }
 
     pub(super) fn slice(&self, exchange: Box<Exchange>, head: ResponseHead) -> Option<Box<Fill>> {
@@ -183,7 +195,7 @@ impl Proxy {
     pub(super) fn sent(&self, answer: Answer) -> Response<Outgoing> {
         let Answer { status, headers, body, mut more, streamed } = answer;
         if let (Some(streamed), Some(disk)) = (streamed, &self.disk) {
-            return response(status, headers, stream(disk.clone(), self.budget.clone(), *streamed));
+            return response(status, headers, stream(disk, &self.budget, *streamed));
         }
         if more.is_empty() {
             return response(status, headers, Outgoing::whole(body));
@@ -351,7 +363,7 @@ impl Proxy {
 
     /// Asks the disk, where it may know the answer; `Err` is the answer.
     async fn recall(
-        &self,
+        self: &Arc<Self>,
         mut exchange: Box<Exchange>,
         errand: &Errand,
     ) -> Result<Box<Exchange>, Box<Response<Outgoing>>> {
@@ -361,6 +373,7 @@ impl Proxy {
             let now = self.now();
             match self.lock().cache.on_recalled(exchange, recalled, &errand.head(false), now) {
                 Recall::Answer(answer) => return Err(Box::new(self.sent(answer))),
+                Recall::Assemble(assembled) => return Err(Box::new(self.assembled(assembled, errand.way()))),
                 Recall::Forward(exchange) => return Ok(exchange),
                 Recall::Variant(again, other) => (exchange, variant) = (again, Some(other)),
             }

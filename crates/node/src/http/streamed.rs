@@ -3,7 +3,7 @@
 //! A part is read where the record stands, which may move. Where the log needs the region and the record is not wanted any more,
 //! the rest of the body is read into memory, if there is room; else it is read from the disk for as long as it stands there.
 
-use super::assemble::Pieces;
+use super::assemble::{Pieces, Sender};
 use super::body::{BodyError, Outgoing};
 use super::disk::HttpDisk;
 use bytes::Bytes;
@@ -13,16 +13,13 @@ use std::collections::VecDeque;
 use tokio::sync::mpsc;
 
 /// Starts to send a body from the disk.
-pub(super) fn stream(disk: HttpDisk, budget: Budget, body: Streamed) -> Outgoing {
+pub(super) fn stream(disk: &HttpDisk, budget: &Budget, body: Streamed) -> Outgoing {
     let left = body.left();
     let (sender, receiver) = mpsc::channel(1);
-    // What `disk::recall` gave to the cache.
-    if let Some(parts) = body.record().downcast_ref::<Parts>() {
-        let parts = parts.clone();
-        let reading = Reading { disk, budget, parts, body, rescued: None };
+    if let Some(reading) = Reading::new(disk, budget, body) {
         tokio::spawn(async move {
             tokio::select! {
-                () = reading.deliver(&sender) => {}
+                _ = reading.deliver(&sender) => {}
                 () = sender.closed() => {}
             }
         });
@@ -30,9 +27,7 @@ pub(super) fn stream(disk: HttpDisk, budget: Budget, body: Streamed) -> Outgoing
     Outgoing::Assembled(Pieces::new(receiver, left))
 }
 
-type Sender = mpsc::Sender<Result<Bytes, BodyError>>;
-
-struct Reading {
+pub(super) struct Reading {
     disk: HttpDisk,
     budget: Budget,
     parts: Parts,
@@ -42,7 +37,14 @@ struct Reading {
 }
 
 impl Reading {
-    async fn deliver(mut self, sender: &Sender) {
+    /// `None` where the body is not one that `disk::recall` has given to the cache.
+    pub(super) fn new(disk: &HttpDisk, budget: &Budget, body: Streamed) -> Option<Reading> {
+        let parts = body.record().downcast_ref::<Parts>()?.clone();
+        Some(Reading { disk: disk.clone(), budget: budget.clone(), parts, body, rescued: None })
+    }
+
+    /// `None` where it broke off: the client has been told, or has gone.
+    pub(super) async fn deliver(mut self, sender: &Sender) -> Option<()> {
         let mut reclaimed = self.disk.reclaimed();
         let mut may_leave = true;
         loop {
@@ -57,11 +59,14 @@ impl Reading {
                 }
             };
             // The client has gone.
-            let Ok(permit) = permit else { return };
+            let permit = permit.ok()?;
             match self.next_piece().await {
                 Ok(Some(bytes)) => permit.send(Ok(bytes)),
-                Ok(None) => return,
-                Err(error) => return permit.send(Err(error)),
+                Ok(None) => return Some(()),
+                Err(error) => {
+                    permit.send(Err(error));
+                    return None;
+                }
             }
         }
     }
