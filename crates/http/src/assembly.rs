@@ -1,14 +1,14 @@
-//! A body that is put together from slices (and, for several ranges, the lines between them): what it is made of, and how far it has come.
+//! A body that is put together from slices: what it is made of, and how far it has come.
 
 use crate::answer::Response;
 use crate::key::Key;
+use crate::segments::Segments;
 use crate::slices::Sliced;
 use crate::stored::Stored;
 use crate::transit::Reader;
 use crate::{Exchange, SliceFollower};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, Version};
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,17 +27,9 @@ pub struct Assembled {
 #[derive(Debug)]
 pub struct Assembly {
     pub(crate) source: Arc<Source>,
-    pub(crate) segments: VecDeque<Segment>,
+    pub(crate) segments: Segments,
     /// What the first of the segments can be read from already.
     pub(crate) reader: Option<Reader>,
-    left: u64,
-}
-
-#[derive(Debug)]
-pub(crate) enum Segment {
-    Lines(Bytes),
-    /// Of the whole body.
-    Content(Range<u64>),
 }
 
 /// What comes next of an [`Assembly`].
@@ -71,58 +63,29 @@ pub(crate) struct Source {
 
 impl Source {
     pub(crate) fn sliced(&self) -> &Sliced {
-        self.stored.sliced.as_ref().expect("a source is sliced")
+        self.stored.sliced().expect("a source is sliced")
     }
 }
 
 impl Assembly {
     /// Of the body that `response` tells of.
     pub(crate) fn new(source: Arc<Source>, response: &mut Response) -> Assembly {
-        let whole = response.first..response.end.unwrap_or(source.sliced().length);
-        let segments = match response.parts.take() {
-            _ if !response.has_body => VecDeque::new(),
-            None => VecDeque::from([Segment::Content(whole)]),
-            Some(parts) => {
-                let both = |(lines, range)| [Segment::Lines(lines), Segment::Content(range)];
-                let closing = Segment::Lines(parts.closing);
-                parts.parts.into_iter().flat_map(both).chain([closing]).collect()
-            }
-        };
-        let left = segments.iter().map(Segment::length).sum();
-        Assembly { source, segments, reader: None, left }
+        let segments = Segments::new(response, source.sliced().length);
+        Assembly { source, segments, reader: None }
     }
 
     /// Bytes still to come.
     pub fn left(&self) -> u64 {
-        self.left
+        self.segments.left()
     }
 
     /// So many bytes have been read by the reader that [`crate::Cache::next_piece`] named.
     pub fn took(&mut self, bytes: usize) {
-        let bytes = bytes as u64;
-        self.left = self.left.saturating_sub(bytes);
-        match self.segments.front_mut() {
-            Some(Segment::Content(range)) if range.end - range.start > bytes => range.start += bytes,
-            _ => {
-                self.segments.pop_front();
-            }
-        }
+        self.segments.took(bytes as u64);
     }
 
     /// The bytes of the whole body that are still needed.
     pub(crate) fn content(&self) -> impl Iterator<Item = &Range<u64>> {
-        self.segments.iter().filter_map(|segment| match segment {
-            Segment::Content(range) => Some(range),
-            Segment::Lines(_) => None,
-        })
-    }
-}
-
-impl Segment {
-    fn length(&self) -> u64 {
-        match self {
-            Segment::Lines(lines) => lines.len() as u64,
-            Segment::Content(range) => range.end - range.start,
-        }
+        self.segments.content()
     }
 }

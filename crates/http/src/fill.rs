@@ -257,6 +257,15 @@ impl Budget {
         reservation.grow(bytes).is_ok().then_some(reservation)
     }
 
+    /// A part of it for a response that is recalled whole from a second tier; `None` where it is to be streamed. Responses
+    /// that are not small leave half of it for what is received.
+    pub fn reserve_to_recall(&self, bytes: u64) -> Option<Reservation> {
+        let limit = if bytes <= self.limit / limits::SMALL_FILL { self.limit_for_large() } else { self.limit / 2 };
+        let mut reservation = self.reservation();
+        reservation.grow_within(bytes, limit).ok()?;
+        Some(reservation)
+    }
+
     fn reservation(&self) -> Reservation {
         Reservation { budget: self.clone(), bytes: 0 }
     }

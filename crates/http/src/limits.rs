@@ -69,6 +69,10 @@ pub const WINDOW_BYTES: usize = 256 * 1024;
 /// The largest piece that a reader of a body under way copies at once: what one write to a socket takes.
 pub const PIECE_BYTES: usize = 64 * 1024;
 
+/// Of a response that stays in the second tier, so much is read at first: its head. Those of [`STORED_HEADER_BYTES`] fit, with what selects
+/// them. One with a longer head is not streamed.
+pub const RECALLED_FIRST_BYTES: usize = 2 * STORED_HEADER_BYTES;
+
 /// Ranges in one request. Readers of PDF ask for a few dozen; each costs some lines in the answer. A request for more gets the whole body.
 pub const RANGES: usize = 64;
 

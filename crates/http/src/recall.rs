@@ -6,7 +6,8 @@ use crate::exchange::{Answer, Ask, Exchange, RequestHead, Step};
 use crate::flight::Landing;
 use crate::store::Found;
 use crate::stored::Stored;
-use crate::tier::Recalled;
+use crate::streamed::InTier;
+use crate::tier::{Recalled, RecalledResponse};
 use crate::{ForwardReason, Now, record};
 
 /// What to do after a recall.
@@ -83,7 +84,7 @@ impl Cache {
     ) -> Option<Stored> {
         if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, request.headers) {
             let stored = self.store.get_mut(slot);
-            return stored.sliced.is_none().then(|| stored.clone());
+            return stored.sliced().is_none().then(|| stored.clone());
         }
         let recalled = recalled?;
         let key = exchange.key.to_bytes();
@@ -91,9 +92,16 @@ impl Cache {
         if !is_current || self.store.was_invalidated_since(exchange.hash, exchange.asked) {
             return None;
         }
-        // The body is a part of it.
-        let response = recalled.room.lend(recalled.response);
-        let mut stored = record::decode(&response, key, exchange.hash, now)?;
+        let mut stored = match recalled.response {
+            // The body is a part of it.
+            RecalledResponse::Whole { bytes, room } => record::decode(&room.lend(bytes), key, exchange.hash, now)?,
+            RecalledResponse::First { bytes, length, record } => {
+                let (mut stored, start) = record::decode_head(&bytes, key, exchange.hash, now)?;
+                let start = start as u64;
+                stored.leave_in_tier(InTier { record, start, length: length.checked_sub(start)? });
+                stored
+            }
+        };
         if recalled.expired {
             stored.freshness.expire(now.time);
         }
@@ -110,7 +118,7 @@ impl Cache {
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
         self.promote(stored.clone(), now);
         let headers = stored.validated_headers(now.time, CacheStatus::Recalled { ttl_seconds });
-        let answer = stored.ready(&headers).reply(request.method, request.headers).with(&stored.body);
+        let answer = stored.ready(&headers).reply(request.method, request.headers).with_body_of(&stored);
         self.counters.hits += 1;
         self.counters.recalled += 1;
         self.counters.hit_bytes += answer.length();
@@ -121,10 +129,13 @@ impl Cache {
         answer
     }
 
-    /// What was recalled is in the store from now on, if its policy wants it there.
+    /// What was recalled is in the store from now on, if it was read whole and the policy wants it there.
     fn promote(&mut self, stored: Stored, now: Now) {
         let (hash, size) = (stored.hash, stored.size(stored.body.len() as u64));
         self.store.engine.miss(hash, now.time);
+        if stored.in_tier().is_some() {
+            return;
+        }
         let is_wanted = self.store.position(&stored).is_none() && self.store.engine.admit_or_fill(hash, size, now.time);
         if is_wanted {
             self.store.put(stored, now.time);

@@ -50,6 +50,13 @@ pub(crate) fn encode(stored: &Stored, now: Now) -> Vec<u8> {
 
 /// The response of a record with its body behind it; `None` for what is no record.
 pub(crate) fn decode(bytes: &Bytes, key: Box<[u8]>, hash: u64, now: Now) -> Option<Stored> {
+    let (mut stored, length) = decode_head(bytes, key, hash, now)?;
+    stored.set_body(bytes.slice(length..));
+    Some(stored)
+}
+
+/// The response of a record without its body, and where in the record the body begins.
+pub(crate) fn decode_head(bytes: &[u8], key: Box<[u8]>, hash: u64, now: Now) -> Option<(Stored, usize)> {
     let (mut record, length) = Reader::of(bytes)?;
     let status = StatusCode::from_u16(record.u16()?).ok()?;
     let freshness = Freshness::decode(&mut record, now)?;
@@ -62,9 +69,7 @@ pub(crate) fn decode(bytes: &Bytes, key: Box<[u8]>, hash: u64, now: Now) -> Opti
         value.set_sensitive(is_sensitive);
         headers.append(name, value);
     }
-    let mut stored = Stored::new(key, hash, selector, status, &headers, freshness);
-    stored.set_body(bytes.slice(length..));
-    Some(stored)
+    Some((Stored::new(key, hash, selector, status, &headers, freshness), length))
 }
 
 /// Calls `look` with each header field of a record, as far as it can be read.

@@ -117,7 +117,7 @@ impl Cache {
         headers: &HeaderMap,
         now: Now,
     ) -> Reply {
-        let same = stored.sliced.as_ref().is_none_or(|sliced| sliced.pin.agrees(headers));
+        let same = stored.sliced().is_none_or(|sliced| sliced.pin.agrees(headers));
         if !same || !conditional::selects(headers, stored.headers()) {
             self.discard(&stored);
             exchange.asked = now.time;
@@ -144,8 +144,8 @@ impl Cache {
             lead.0.land(Landing::Again);
         }
         self.counters.validated += 1;
-        if stored.sliced.is_none() {
-            let answer = response.with(&stored.body);
+        if stored.sliced().is_none() {
+            let answer = response.with_body_of(&stored);
             self.counters.hit_bytes += answer.length();
             return Reply::Answer(answer);
         }

@@ -16,7 +16,7 @@
 
 use crate::answer::Ready;
 use crate::answer::Response;
-use crate::assembly::{Assembled, Assembly, Piece, Segment, Source};
+use crate::assembly::{Assembled, Assembly, Piece, Source};
 use crate::cache::Cache;
 use crate::cache_status::CACHE_STATUS;
 use crate::cache_status::CacheStatus;
@@ -27,8 +27,9 @@ use crate::flight::{Asking, Head, Landing, Lead, Seat, SliceFollower};
 use crate::freshness::Freshness;
 use crate::key::Key;
 use crate::range::{self, Place};
+use crate::segments::Segment;
 use crate::store::Found;
-use crate::stored::Stored;
+use crate::stored::{Elsewhere, Stored};
 use crate::storing::{content_length, says_it_changed};
 use crate::vary::Selector;
 use crate::{
@@ -105,7 +106,7 @@ impl Cache {
         }
         let first = match held {
             Some(stored) => {
-                stored.sliced.as_ref()?;
+                stored.sliced()?;
                 let reply = stored.ready(stored.headers()).reply(request.method, request.headers);
                 reply.parts.map_or(reply.first, |parts| parts.parts[0].1.start)
             }
@@ -162,7 +163,7 @@ impl Cache {
             first.is_some() && content.next().is_none()
         };
         if one && let Some(bytes) = self.stored_piece(&mut body, now) {
-            return Served::AtOnce(Answer { status, headers, body: bytes, more: Vec::new() });
+            return Served::AtOnce(Answer::of(status, headers, bytes));
         }
         Served::Assembled(Assembled { status, headers, body })
     }
@@ -279,7 +280,7 @@ impl Cache {
             self.flights.end(exchange.hash, &lead.0);
             lead.0.land(Landing::Again);
         }
-        let (key, hash) = self.slice_key(&exchange.key, stored.sliced.as_ref().expect("it is"), part.start);
+        let (key, hash) = self.slice_key(&exchange.key, stored.sliced().expect("it is"), part.start);
         let request = std::mem::take(&mut exchange.headers);
         let passed = fields::times_passed(&request);
         let lead = self.flights.lead(&key, hash, passed);
@@ -360,7 +361,7 @@ impl Cache {
         let key = exchange.key.to_bytes();
         let mut stored = Stored::new(key, exchange.hash, selector, StatusCode::OK, headers, freshness);
         self.generations += 1;
-        stored.sliced = Some(Box::new(Sliced { generation: self.generations, length, pin }));
+        stored.elsewhere = Some(Box::new(Elsewhere::Slices(Sliced { generation: self.generations, length, pin })));
         Some(stored)
     }
 

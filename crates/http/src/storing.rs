@@ -222,6 +222,10 @@ impl Cache {
         if self.store.was_invalidated_since(stored.hash, exchange.asked) {
             return Err(Refusal::Invalidated);
         }
+        if stored.in_tier().is_some() {
+            // Its body would have to be read. So it is validated again, until it is recalled whole.
+            return Ok(());
+        }
         // Where each request is validated anew, as it was before, the tier does as well with what it has.
         if had_lifetime || stored.freshness.has_lifetime() {
             self.renew_in_tier(stored, now);

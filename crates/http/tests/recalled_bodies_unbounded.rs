@@ -3,7 +3,7 @@
 mod stage;
 use bytes::Bytes;
 use http::Method;
-use larder_http::{Answer, Completion, Exchange, Purge, Recall, Recalled, Scope, SecondTier, Step};
+use larder_http::{Answer, Completion, Exchange, Purge, Recall, Recalled, RecalledResponse, Scope, SecondTier, Step};
 use larder_units::ByteSize;
 use stage::{Stage, get, request};
 use std::collections::HashMap;
@@ -52,7 +52,8 @@ fn recall(stage: &mut Stage, disk: &Disk, target: &str) -> Option<Answer> {
     };
     let response = disk.0.lock().unwrap()[&exchange.recall_key().unwrap()].clone();
     let room = stage.cache.budget().reserve(response.len() as u64)?;
-    let recalled = Recalled { response, expired: false, position: 1, room };
+    let recalled =
+        Recalled { response: RecalledResponse::Whole { bytes: response, room }, expired: false, position: 1 };
     match stage.cache.on_recalled(exchange, Some(recalled), &asked.head(), stage.now) {
         Recall::Answer(answer) => Some(answer),
         other => panic!("{other:?}"),

@@ -167,7 +167,7 @@ pub const WARNINGS: Duration = Duration::from_secs(1);
 /// Threads that read from a disk tier. A disk in the page cache needs one; a solid one answers several at once.
 pub const DISK_READERS: usize = 4;
 
-/// Reads that wait for a disk tier, some 200 bytes each and the value's; past it, the origin is asked instead. What is read of responses is reserved before, and of Data the
+/// Reads that wait for a disk tier, some 200 bytes each and the value's; past it, the origin is asked instead. What is read whole of responses is reserved before, and of Data the
 /// forwarder has its own bound (`larder_forwarder::limits::RECALLS`); consumers with a window ask for hundreds of segments at once.
 pub const DISK_READS_WAITING: usize = 2048;
 
@@ -177,6 +177,9 @@ pub const DISK_IDLE: Duration = Duration::from_secs(5);
 /// A disk tier that has not read or synced for so long is not waited for: the origin is asked, and who removed something is told. A disk under load takes
 /// less than a second; one that repeats what it cannot do takes ten and more.
 pub const DISK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A part of a value, whose reader has begun to send it, is asked for again after this where the queue of reads is full.
+pub const DISK_RETRY: Duration = Duration::from_millis(10);
 
 /// How often a node that stops looks whether its disk tier has: nobody notices so much more.
 pub const DISK_STOP_LOOK: Duration = Duration::from_millis(5);

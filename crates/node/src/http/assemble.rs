@@ -34,6 +34,11 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
+    /// Of a body with so many bytes.
+    pub(super) fn new(receiver: mpsc::Receiver<Result<Bytes, BodyError>>, left: u64) -> Pieces {
+        Pieces { receiver, left }
+    }
+
     pub(super) fn poll(
         &mut self,
         cx: &mut std::task::Context<'_>,
@@ -44,7 +49,7 @@ impl Pieces {
                 Some(Ok(bytes))
             }
             // The task has ended before the body.
-            None if self.left > 0 => Some(Err(BodyError::new("the slices broke off"))),
+            None if self.left > 0 => Some(Err(BodyError::new("the body broke off"))),
             other => other,
         })
     }
@@ -60,7 +65,7 @@ pub(super) fn assemble(proxy: Arc<Proxy>, assembly: Assembly, way: Way) -> Outgo
             () = sender.closed() => {}
         }
     });
-    Outgoing::Assembled(Pieces { receiver, left })
+    Outgoing::Assembled(Pieces::new(receiver, left))
 }
 
 type Sender = mpsc::Sender<Result<Bytes, BodyError>>;
