@@ -130,6 +130,7 @@ mod record;
 mod response;
 mod segments;
 mod sharing;
+mod slicer;
 mod slices;
 mod storability;
 mod store;

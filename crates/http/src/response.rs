@@ -64,7 +64,13 @@ impl Cache {
             self.counters.refuse(refusal);
         }
         // Of unknown length: whether the policy admits it shows at its end.
-        let stored = fill.as_ref().is_some_and(|fill| fill.declared.is_some() && !fill.unwanted);
+        let is_sliced = fill.as_ref().is_some_and(|fill| fill.slicer.is_some());
+        let stored = is_sliced || fill.as_ref().is_some_and(|fill| fill.declared.is_some() && !fill.unwanted);
+        if let Some(lead) = exchange.lead.take_if(|_| is_sliced) {
+            // Its head is stored.
+            self.flights.end(exchange.hash, &lead.0);
+            lead.0.land(Landing::Again);
+        }
         if let Some(lead) = exchange.lead.take() {
             self.share(lead, &exchange, &mut fill, status, &headers, now);
         }

@@ -30,6 +30,7 @@ use crate::freshness::Freshness;
 use crate::key::Key;
 use crate::range::{self, Place};
 use crate::segments::Segment;
+use crate::slicer::Slicer;
 use crate::store::Found;
 use crate::stored::{Elsewhere, Stored};
 use crate::storing::{content_length, says_it_changed};
@@ -448,6 +449,47 @@ impl Cache {
             fill.lead = Some(lead);
         }
         Box::new(fill)
+    }
+
+    /// A body that is too large to be stored whole goes to the second tier in slices, as it passes. `None` where it must not, or where
+    /// it would take more than half of the tier.
+    pub(crate) fn start_slicing(
+        &mut self,
+        exchange: &Exchange,
+        status: StatusCode,
+        headers: &HeaderMap,
+        length: u64,
+        now: Now,
+    ) -> Option<Fill> {
+        let tier = self.tier.as_ref().filter(|_| self.slice_bytes > 0)?;
+        let is_whole = status == StatusCode::OK && matches!(exchange.ask, Ask::Whole | Ask::AsClient);
+        if exchange.method != Method::GET || !is_whole || length > tier.capacity() / 2 {
+            return None;
+        }
+        if self.store.was_invalidated_since(exchange.hash, exchange.asked) {
+            return None;
+        }
+        let head = self.head_of(exchange, headers, length, now)?;
+        let room = self.budget.reserve(self.slice_bytes)?;
+        self.put_in_tier(&head, now);
+        self.store.put(head.clone(), now.time);
+        let mut fill = Fill::passing(head.clone(), exchange.asked, &self.budget);
+        fill.part = (0, Some(length));
+        fill.slicer = Some(Box::new(Slicer::new(exchange.key.clone(), head, room)));
+        Some(fill)
+    }
+
+    /// A [`Fill::has_slices`]: puts them into the second tier.
+    pub fn on_slices_cut(&mut self, fill: &mut Fill, now: Now) {
+        let Some(slicer) = &mut fill.slicer else { return };
+        for (start, body) in slicer.take_slices() {
+            let (key, hash) = self.slice_key(&slicer.key, slicer.head.sliced().expect("it is"), start);
+            let freshness = slicer.head.freshness;
+            let (status, headers) = (StatusCode::PARTIAL_CONTENT, HeaderMap::new());
+            let mut slice = Stored::new(key.to_bytes(), hash, Selector::default(), status, &headers, freshness);
+            slice.set_body(body);
+            self.put_in_tier(&slice, now);
+        }
     }
 
     /// The next bytes, where they are stored.

@@ -122,8 +122,8 @@ impl Cache {
         }
         self.store.engine.miss(hash, now.time);
         let declared = if status == StatusCode::NO_CONTENT { Some(0) } else { content_length(headers) };
-        if declared.is_some_and(|length| length > self.max_object) {
-            return Err(Refusal::TooLarge);
+        if let Some(length) = declared.filter(|length| *length > self.max_object) {
+            return self.start_slicing(exchange, status, headers, length, now).ok_or(Refusal::TooLarge);
         }
         let selector = Selector::of(headers, &exchange.headers);
         let stored = Stored::new(exchange.key.to_bytes(), hash, selector, status, headers, freshness);
@@ -172,6 +172,12 @@ impl Cache {
 
     fn complete_fill(&mut self, fill: Fill, now: Now) -> Completion {
         let asked = fill.asked;
+        if fill.slicer.is_some() {
+            let mut fill = fill;
+            self.on_slices_cut(&mut fill, now);
+            let is_done = fill.slicer.is_some_and(|slicer| slicer.is_done());
+            return if is_done { Completion::Stored } else { Completion::Truncated };
+        }
         if fill.abandoned.is_some() && fill.declared.is_some() || !fill.is_whole() {
             return Completion::Truncated;
         }

@@ -22,6 +22,9 @@ pub trait SecondTier: Send {
     /// Stores a response, in two parts; it takes the place of the one with the same variant, also where it is not stored.
     fn put(&mut self, key: &[u8], variant: u32, response: [Bytes; 2]);
 
+    /// Bytes of responses that it may hold.
+    fn capacity(&self) -> u64;
+
     /// Bytes of responses that are still to be written.
     fn waiting(&self) -> u64;
 

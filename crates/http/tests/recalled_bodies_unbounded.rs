@@ -38,6 +38,10 @@ impl SecondTier for Disk {
 
     fn purge(&mut self, _purge: &Purge) {}
 
+    fn capacity(&self) -> u64 {
+        u64::MAX
+    }
+
     fn has(&self, key: &[u8]) -> bool {
         self.0.lock().unwrap().contains_key(key)
     }
@@ -88,6 +92,10 @@ impl SecondTier for Queue {
     }
 
     fn purge(&mut self, _purge: &Purge) {}
+
+    fn capacity(&self) -> u64 {
+        u64::MAX
+    }
 
     fn has(&self, _key: &[u8]) -> bool {
         false

@@ -121,6 +121,9 @@ impl Collecting {
                 Some(Ok(frame)) => {
                     if let Some(data) = frame.data_ref() {
                         fill.push(data);
+                        if fill.has_slices() {
+                            self.proxy.put_slices(fill);
+                        }
                     }
                 }
                 Some(Err(error)) => {

@@ -52,6 +52,10 @@ impl SecondTier for Tier {
         self.0.with(|log, now| log.put(key, variant, response, now));
     }
 
+    fn capacity(&self) -> u64 {
+        self.0.with(|log, _| log.engine().capacity().bytes())
+    }
+
     fn waiting(&self) -> u64 {
         self.0.with(|log, _| log.queued_bytes() as u64)
     }

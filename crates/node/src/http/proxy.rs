@@ -137,6 +137,11 @@ impl Proxy {
         }
     }
 
+    pub(super) fn put_slices(&self, fill: &mut Fill) {
+        let now = self.now();
+        self.lock().cache.on_slices_cut(fill, now);
+    }
+
     pub(super) fn complete(&self, mut fill: Box<Fill>) {
         fill.fit();
         let now = self.now();
