@@ -272,6 +272,41 @@ pub(crate) fn record_length(head: &[u8]) -> Option<u64> {
     Some(u64::from(RECORD) + u64::from(u32_at(head, 12)) + u64::from(u32_at(head, 16)))
 }
 
+/// A record whose bytes come in pieces.
+pub(crate) struct RecordCheck {
+    sum: u64,
+    checksum: Xxh3,
+}
+
+impl RecordCheck {
+    /// Of a record with this header, which stands at `offset` and has so many bytes of key and value; the value's length.
+    pub(crate) fn begin(
+        head: &[u8],
+        offset: u32,
+        length: u32,
+        key_bytes: usize,
+        seed: u64,
+    ) -> Option<(RecordCheck, u32)> {
+        let fits = record_length(head)? == u64::from(length)
+            && Kind::of(u32_at(head, 4)) == Some(Kind::Put)
+            && u32_at(head, 12) as usize == key_bytes
+            && u32_at(head, 20) == offset;
+        let mut checksum = Xxh3::with_seed(seed);
+        checksum.update(&head[..32]);
+        fits.then(|| (RecordCheck { sum: u64_at(head, 32), checksum }, u32_at(head, 16)))
+    }
+
+    /// The next bytes behind the header.
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.checksum.update(bytes);
+    }
+
+    /// Whether all of them are what was written.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.checksum.digest() == self.sum
+    }
+}
+
 /// The record at the start of `bytes`, if it is whole and stands where it was written, in this life of the region.
 pub(crate) fn read_record(bytes: &Bytes, offset: u32, seed: u64) -> Option<Record> {
     let length = usize::try_from(record_length(bytes)?).ok().filter(|length| *length <= bytes.len())?;

@@ -57,6 +57,7 @@ pub mod limits;
 mod log;
 mod marks;
 mod open;
+mod parts;
 mod queue;
 mod reclaim;
 mod schedule;
@@ -68,6 +69,7 @@ pub use layout::{Geometry, GeometryError, Identity};
 pub use log::{Config, Log, Lookup, Put, ReadError, Recalled};
 pub use marks::{Marks, Verdict};
 pub use open::{OpenError, Opened};
+pub use parts::Parts;
 pub use storage::{MemoryStorage, Storage};
 
 #[doc(hidden)]

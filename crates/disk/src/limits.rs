@@ -47,3 +47,7 @@ pub const KEY_BYTES: usize = 32 << 10;
 
 /// Longest mark in bytes: one names a URL.
 pub const MARK_BYTES: usize = 32 << 10;
+
+/// Bytes of a part of a value that is read in parts, each with a checksum of its own in memory: large enough that reading costs
+/// no more than in one go, small enough for thousands of slow readers.
+pub const PART_BYTES: u32 = 64 << 10;

@@ -97,16 +97,24 @@ pub enum Put {
 #[derive(Clone)]
 pub struct Lookup {
     pub(crate) key: Box<[u8]>,
-    hash: u64,
+    pub(crate) hash: u64,
     pub(crate) slot: Slot,
     pub(crate) position: u64,
-    source: Source,
+    pub(crate) place: Place,
+    /// It, as long as it waits to be written.
+    pub(crate) queued: Option<Arc<Piece>>,
 }
 
-#[derive(Clone)]
-enum Source {
-    Queue(Arc<Piece>),
-    Disk { at: u64, offset: u32, length: u32, seed: u64 },
+/// Where a record stands on the disk, or will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// In the file.
+    pub at: u64,
+    /// In its region.
+    pub offset: u32,
+    pub length: u32,
+    /// Of the checksums in its region.
+    pub seed: u64,
 }
 
 /// A value that was read.
@@ -143,23 +151,20 @@ impl std::error::Error for ReadError {}
 impl Lookup {
     /// Whether [`Lookup::run`] asks no disk: the value has not been written yet.
     pub fn is_in_memory(&self) -> bool {
-        matches!(self.source, Source::Queue(_))
+        self.queued.is_some()
     }
 
     /// Memory that reading it takes.
     pub fn bytes(&self) -> u64 {
-        match &self.source {
-            Source::Queue(piece) => piece.bytes() as u64,
-            Source::Disk { length, .. } => u64::from(*length),
-        }
+        u64::from(self.place.length)
     }
 
     /// Room for what [`Lookup::run`] reads. Who takes it on the thread where the value is used spares the allocator a share of memory for each thread
     /// that reads.
     pub fn room(&self) -> Vec<u8> {
-        match &self.source {
-            Source::Queue(_) => Vec::new(),
-            Source::Disk { length, .. } => Vec::with_capacity(*length as usize),
+        match &self.queued {
+            Some(_) => Vec::new(),
+            None => Vec::with_capacity(self.place.length as usize),
         }
     }
 
@@ -174,19 +179,18 @@ impl Lookup {
 
     /// The record's key and value.
     pub(crate) fn read(&self, storage: &impl Storage, room: Vec<u8>) -> Result<(Bytes, Bytes), ReadError> {
-        match &self.source {
-            Source::Queue(piece) => match &piece.content {
+        if let Some(piece) = &self.queued {
+            return match &piece.content {
                 Content::Record { key, value, .. } => Ok((Bytes::copy_from_slice(key), value.concat().into())),
                 Content::Header | Content::Footer(_) => Err(ReadError::Corrupt),
-            },
-            Source::Disk { at, offset, length, seed } => {
-                let mut bytes = room;
-                bytes.resize(*length as usize, 0);
-                storage.read(*at, &mut bytes).map_err(ReadError::Io)?;
-                let record = read_record(&bytes.into(), *offset, *seed).ok_or(ReadError::Corrupt)?;
-                Ok((record.key, record.value))
-            }
+            };
         }
+        let Place { at, offset, length, seed } = self.place;
+        let mut bytes = room;
+        bytes.resize(length as usize, 0);
+        storage.read(at, &mut bytes).map_err(ReadError::Io)?;
+        let record = read_record(&bytes.into(), offset, seed).ok_or(ReadError::Corrupt)?;
+        Ok((record.key, record.value))
     }
 }
 
@@ -501,16 +505,14 @@ impl<M: Marks> Log<M> {
     pub(crate) fn lookup(&self, slot: Slot, key: Box<[u8]>) -> Lookup {
         let Entry { hash, region, offset, length, .. } = *self.index.get(slot);
         let sequence = self.regions[region as usize].sequence;
-        let source = match self.queue.find(sequence, offset) {
-            Some(piece) => Source::Queue(Arc::clone(piece)),
-            None => Source::Disk {
-                at: self.geometry.region_at(region) + u64::from(offset),
-                offset,
-                length,
-                seed: self.identity.seed(sequence),
-            },
+        let place = Place {
+            at: self.geometry.region_at(region) + u64::from(offset),
+            offset,
+            length,
+            seed: self.identity.seed(sequence),
         };
-        Lookup { key, hash, slot, position: position(sequence, offset), source }
+        let queued = self.queue.find(sequence, offset).map(Arc::clone);
+        Lookup { key, hash, slot, position: position(sequence, offset), place, queued }
     }
 
     pub(crate) fn position_of(&self, slot: Slot) -> u64 {
