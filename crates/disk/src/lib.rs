@@ -60,6 +60,7 @@ mod open;
 mod parts;
 mod queue;
 mod reclaim;
+mod recovery;
 mod schedule;
 mod storage;
 
