@@ -46,6 +46,8 @@ pub struct History {
     events: Vec<Event>,
     /// So many of them must have survived.
     durable: usize,
+    /// A crash has left it unknown which of so many have survived.
+    unknown: usize,
 }
 
 pub struct World {
@@ -152,7 +154,9 @@ impl World {
     }
 
     fn everything_lasts(&mut self) {
-        self.histories.values_mut().for_each(|history| history.durable = history.events.len());
+        for history in self.histories.values_mut().filter(|history| history.events.len() > history.unknown) {
+            history.durable = history.events.len();
+        }
     }
 
     pub fn work(&mut self, jobs: u32) {
@@ -178,13 +182,18 @@ impl World {
         let Some(history) = self.histories.get_mut(&(number, tag)) else {
             return assert_eq!(found, None);
         };
-        let Some(version) = found else { return };
+        let Some(version) = found else {
+            if after_crash {
+                history.unknown = history.events.len();
+            }
+            return;
+        };
         let at = history.events.iter().rposition(|event| *event == Event::Put(version)).expect("it was never put");
         let first = if after_crash { history.durable.saturating_sub(1) } else { history.events.len() - 1 };
         assert!(at >= first, "version {version} of {number} {tag} is out of date: {history:?}");
         if after_crash {
             history.events.truncate(at + 1);
-            history.durable = at + 1;
+            (history.durable, history.unknown) = (at + 1, 0);
         }
     }
 
