@@ -27,6 +27,8 @@ RATES = {
     "ndn-websocket": 50,
     "ndn-newcomer": 4,
     "ndn-returning": 2,
+    "ndn-new-tcp": 4,
+    "ndn-new-websocket": 4,
 }
 
 #: Objects that the disk tier holds and memory does not.
@@ -265,6 +267,27 @@ async def _ndn(node, counters):
     async def returns(number):
         return await returning[number % len(returning)].ask(fresh(), tries=2)
 
+    def new_connection(websocket):
+        """A client from a network that was never heard connects, asks once and leaves."""
+        async def ask(number):
+            source = f"10.97.{number % 250}.{101 + number // 250 % 100}"
+
+            async def connect():
+                port = node["websocket" if websocket else "tcp"]
+                reader, writer = await asyncio.open_connection(node["address"], port, local_addr=(source, 0))
+                if websocket:
+                    writer.write(wire.websocket_request(f"{node['address']}:{port}"))
+                    await reader.readuntil(b"\r\n\r\n")
+                return reader, writer
+
+            stream = Stream(connect, websocket)
+            try:
+                return await stream.ask(fresh())
+            finally:
+                if stream.writer:
+                    stream.writer.close()
+        return ask
+
     def over(stream):
         async def ask(_):
             return await stream.ask(fresh())
@@ -280,6 +303,8 @@ async def _ndn(node, counters):
         _paced("ndn-udp", counters, over_udp),
         _paced("ndn-newcomer", counters, newcomer),
         _paced("ndn-returning", counters, returns),
+        _paced("ndn-new-tcp", counters, new_connection(False)),
+        _paced("ndn-new-websocket", counters, new_connection(True)),
     )
 
 

@@ -60,6 +60,8 @@ drop_reasons! {
     CannotFragment = "cannot_fragment",
     /// Another shard, whose packet it is, is slower than what is sent to it. Counted by the host.
     ShardFull = "shard_full",
+    /// A UDP peer or a connection lost its face to others, which needed its place more. Counted by the host.
+    PeerDisplaced = "peer_displaced",
     /// A datagram of a sender that is no peer, where only peers are heard. Counted by the host.
     Stranger = "stranger",
     /// An incomplete packet that was given up because partial input took all the memory that it may. Also counted by the host.

@@ -248,6 +248,18 @@ impl Forwarder {
         self.faces.get(id).map(|face| &face.config)
     }
 
+    /// Whether a route leads to the face.
+    pub fn has_routes(&self, id: FaceId) -> bool {
+        self.rib.has_routes_to(id)
+    }
+
+    /// Whether the face has sent Data or a Nack that it was asked for. A packet that nobody waited for counts as
+    /// dropped, so more of them than drops means that one was awaited.
+    pub fn has_answered(&self, id: FaceId) -> bool {
+        let counters = self.faces.get(id).map(|face| &face.counters);
+        counters.is_some_and(|counters| counters.in_data + counters.in_nacks > counters.dropped)
+    }
+
     /// The largest frame that the face's link takes has changed.
     pub fn set_mtu(&mut self, id: FaceId, mtu: usize) {
         if let Some(face) = self.faces.get_mut(id) {

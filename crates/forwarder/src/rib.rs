@@ -94,6 +94,11 @@ impl Rib {
         self.routes
     }
 
+    /// Whether a route leads to this face.
+    pub(crate) fn has_routes_to(&self, face: FaceId) -> bool {
+        self.of_face.contains_key(&face)
+    }
+
     pub(crate) fn of(&self, prefix: &Name) -> &[Route] {
         self.prefixes.get(prefix).map_or(&[], Vec::as_slice)
     }

@@ -3,6 +3,8 @@
 use crate::cache_status::{CACHE_STATUS, CacheStatus};
 use crate::multipart::Multipart;
 use crate::range::{self, Selection};
+use crate::stored::Stored;
+use crate::streamed::Streamed;
 use crate::{Answer, Now, conditional, date};
 use bytes::Bytes;
 use http::header::{
@@ -36,16 +38,25 @@ pub(crate) struct Response {
 
 impl Response {
     pub(crate) fn without_body(self) -> Answer {
-        Answer { status: self.status, headers: self.headers, body: Bytes::new(), more: Vec::new() }
+        Answer::of(self.status, self.headers, Bytes::new())
     }
 
-    pub(crate) fn with(self, body: &Bytes) -> Answer {
+    /// With what it needs of the body that is stored.
+    pub(crate) fn with_body_of(mut self, stored: &Stored) -> Answer {
+        if !self.has_body {
+            return self.without_body();
+        }
+        if let Some(in_tier) = stored.in_tier() {
+            let streamed = Streamed::new(in_tier.clone(), &mut self);
+            return Answer { streamed: Some(Box::new(streamed)), ..self.without_body() };
+        }
+        let body = &stored.body;
         if let Some(parts) = self.parts {
-            return Answer { status: self.status, headers: self.headers, body: Bytes::new(), more: parts.over(body) };
+            let more = parts.over(body);
+            return Answer { more, ..Answer::of(self.status, self.headers, Bytes::new()) };
         }
         let end = self.end.map_or(body.len(), |end| end as usize);
-        let body = if self.has_body { body.slice(self.first as usize..end) } else { Bytes::new() };
-        Answer { status: self.status, headers: self.headers, body, more: Vec::new() }
+        Answer::of(self.status, self.headers, body.slice(self.first as usize..end))
     }
 }
 
@@ -135,7 +146,12 @@ impl Ready<'_> {
 impl Answer {
     /// Bytes of body.
     pub fn length(&self) -> u64 {
-        (self.body.len() + self.more.iter().map(Bytes::len).sum::<usize>()) as u64
+        let in_memory = self.body.len() + self.more.iter().map(Bytes::len).sum::<usize>();
+        in_memory as u64 + self.streamed.as_ref().map_or(0, |streamed| streamed.left())
+    }
+
+    pub(crate) fn of(status: StatusCode, headers: HeaderMap, body: Bytes) -> Answer {
+        Answer { status, headers, body, more: Vec::new(), streamed: None }
     }
 
     /// An error of the cache's own, in one line of text. `no-store`: other caches shall not keep it.
@@ -153,6 +169,6 @@ impl Answer {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(line.len()));
         cache_status.set(&mut headers);
         let body = if method == Method::HEAD { Bytes::new() } else { Bytes::from_static(line.as_bytes()) };
-        Answer { status, headers, body, more: Vec::new() }
+        Answer::of(status, headers, body)
     }
 }

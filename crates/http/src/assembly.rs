@@ -1,14 +1,15 @@
-//! A body that is put together from slices (and, for several ranges, the lines between them): what it is made of, and how far it has come.
+//! A body that is put together from slices: what it is made of, and how far it has come.
 
 use crate::answer::Response;
 use crate::key::Key;
+use crate::segments::Segments;
 use crate::slices::Sliced;
 use crate::stored::Stored;
+use crate::streamed::Streamed;
 use crate::transit::Reader;
 use crate::{Exchange, SliceFollower};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, Version};
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,17 +28,11 @@ pub struct Assembled {
 #[derive(Debug)]
 pub struct Assembly {
     pub(crate) source: Arc<Source>,
-    pub(crate) segments: VecDeque<Segment>,
+    pub(crate) segments: Segments,
     /// What the first of the segments can be read from already.
     pub(crate) reader: Option<Reader>,
-    left: u64,
-}
-
-#[derive(Debug)]
-pub(crate) enum Segment {
-    Lines(Bytes),
-    /// Of the whole body.
-    Content(Range<u64>),
+    /// Where the slice begins that the second tier was last asked for.
+    pub(crate) recalled: Option<u64>,
 }
 
 /// What comes next of an [`Assembly`].
@@ -49,11 +44,23 @@ pub enum Piece {
     Read(Reader),
     /// Somebody else is asking for the slice: wait for its reader, and proceed as with [`Piece::Read`].
     Wait(SliceFollower),
+    /// Recall this key from the second tier; then [`crate::Cache::on_slice_recalled`] if something was there, and ask for the next piece
+    /// if not.
+    Recall(Box<[u8]>),
     /// Ask the origin, with [`Exchange::retry_headers`]; then [`crate::Cache::on_slice`], whose fill's reader is to be read, or
     /// [`crate::Cache::on_slice_failure`].
     Ask(Box<Exchange>),
     /// That was all.
     End,
+}
+
+/// A slice that was recalled, or the part of it that is needed.
+#[derive(Debug)]
+pub enum RecalledSlice {
+    /// Send this.
+    Bytes(Bytes),
+    /// Send this from the second tier, and tell [`Assembly::took`] how long it was when it has been sent.
+    Streamed(Box<Streamed>),
 }
 
 /// What the slices are slices of, and who asks for them.
@@ -71,58 +78,29 @@ pub(crate) struct Source {
 
 impl Source {
     pub(crate) fn sliced(&self) -> &Sliced {
-        self.stored.sliced.as_ref().expect("a source is sliced")
+        self.stored.sliced().expect("a source is sliced")
     }
 }
 
 impl Assembly {
     /// Of the body that `response` tells of.
     pub(crate) fn new(source: Arc<Source>, response: &mut Response) -> Assembly {
-        let whole = response.first..response.end.unwrap_or(source.sliced().length);
-        let segments = match response.parts.take() {
-            _ if !response.has_body => VecDeque::new(),
-            None => VecDeque::from([Segment::Content(whole)]),
-            Some(parts) => {
-                let both = |(lines, range)| [Segment::Lines(lines), Segment::Content(range)];
-                let closing = Segment::Lines(parts.closing);
-                parts.parts.into_iter().flat_map(both).chain([closing]).collect()
-            }
-        };
-        let left = segments.iter().map(Segment::length).sum();
-        Assembly { source, segments, reader: None, left }
+        let segments = Segments::new(response, source.sliced().length);
+        Assembly { source, segments, reader: None, recalled: None }
     }
 
     /// Bytes still to come.
     pub fn left(&self) -> u64 {
-        self.left
+        self.segments.left()
     }
 
     /// So many bytes have been read by the reader that [`crate::Cache::next_piece`] named.
     pub fn took(&mut self, bytes: usize) {
-        let bytes = bytes as u64;
-        self.left = self.left.saturating_sub(bytes);
-        match self.segments.front_mut() {
-            Some(Segment::Content(range)) if range.end - range.start > bytes => range.start += bytes,
-            _ => {
-                self.segments.pop_front();
-            }
-        }
+        self.segments.took(bytes as u64);
     }
 
     /// The bytes of the whole body that are still needed.
     pub(crate) fn content(&self) -> impl Iterator<Item = &Range<u64>> {
-        self.segments.iter().filter_map(|segment| match segment {
-            Segment::Content(range) => Some(range),
-            Segment::Lines(_) => None,
-        })
-    }
-}
-
-impl Segment {
-    fn length(&self) -> u64 {
-        match self {
-            Segment::Lines(lines) => lines.len() as u64,
-            Segment::Content(range) => range.end - range.start,
-        }
+        self.segments.content()
     }
 }

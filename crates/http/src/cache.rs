@@ -54,7 +54,7 @@ pub struct Cache {
     pub(crate) max_object: u64,
     /// 0 where there are none.
     pub(crate) slice_bytes: u64,
-    /// Sliced responses so far: what is stored of one is never taken for another's.
+    /// Counts sliced responses from a random start: what is stored of one, also by an earlier process, is never taken for another's.
     pub(crate) generations: u64,
     pub(crate) share_cookies: bool,
     pub(crate) ignores_reloads: bool,
@@ -84,7 +84,7 @@ impl Cache {
             passage: Passage::of(&config.hash_key),
             max_object,
             slice_bytes,
-            generations: 0,
+            generations: streams.stream("slices").bits(),
             share_cookies: config.share_cookies,
             ignores_reloads: config.ignore_reloads,
             targets: config.targets.clone().into_boxed_slice(),
@@ -135,14 +135,14 @@ impl Cache {
                 let is_reloaded = joined.is_some_and(|joined| freshness.is_received_after(joined));
                 let wishes = if is_reloaded { wishes.without_reload() } else { wishes };
                 if freshness.satisfies(&wishes, now.time) {
-                    if stored.sliced.is_some() {
+                    if stored.sliced().is_some() {
                         let asker = Asker { key, head: request, only_if_cached: wishes.only_if_cached };
                         return self.hit_slices(slot, hash, asker, now);
                     }
                     return Step::Answer(self.hit(slot, hash, request, now));
                 }
                 // What is sliced is validated first: else each slice that is missing would be asked for as one of what may be gone.
-                if stored.sliced.is_none() && freshness.may_be_stale_once_more(&wishes, now.time) {
+                if stored.sliced().is_none() && freshness.may_be_stale_once_more(&wishes, now.time) {
                     return self.hit_and_refresh(slot, key, hash, request, now);
                 }
                 let reason =
@@ -255,7 +255,7 @@ impl Cache {
         self.store.engine.hit(slot, hash, now.time);
         let stored = self.store.get_mut(slot);
         stored.hit_headers(now.time);
-        let answer = stored.ready(stored.headers()).reply(request.method, request.headers).with(&stored.body);
+        let answer = stored.ready(stored.headers()).reply(request.method, request.headers).with_body_of(stored);
         self.counters.hits += 1;
         self.counters.hit_bytes += answer.length();
         answer

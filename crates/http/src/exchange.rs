@@ -7,6 +7,7 @@ use crate::flight::{Follower, Lead};
 use crate::key::Key;
 use crate::recall::Recalling;
 use crate::stored::Stored;
+use crate::streamed::Streamed;
 use crate::{Fill, conditional, fields};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, IF_RANGE, RANGE};
@@ -72,6 +73,8 @@ pub struct Answer {
     pub body: Bytes,
     /// What follows it: the parts of an answer with several ranges.
     pub more: Vec<Bytes>,
+    /// The body instead, where it is to be read from the second tier.
+    pub streamed: Option<Box<Streamed>>,
 }
 
 /// What to do with the origin's response.

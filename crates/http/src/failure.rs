@@ -28,7 +28,7 @@ impl Cache {
         let cache_status = CacheStatus::Stale { reason: exchange.reason, status, ttl_seconds };
         let headers = stored.validated_headers(now.time, cache_status);
         let response = stored.ready(&headers).reply(&exchange.method, &exchange.headers);
-        if stored.sliced.is_some() {
+        if stored.sliced().is_some() {
             // Only what one stored slice holds: the others would have to be asked for. Who waits asks for himself.
             let (key, stored, request) = (exchange.key.clone(), stored.clone(), exchange.headers.clone());
             let source = Source { key, version: exchange.version, stored, request, passed: 0 };
@@ -36,7 +36,7 @@ impl Cache {
             self.counters.stale += 1;
             return Some(answer);
         }
-        let answer = response.with(&stored.body);
+        let answer = response.with_body_of(stored);
         self.counters.stale += 1;
         self.counters.hit_bytes += answer.length();
         if let Some(lead) = &exchange.lead {

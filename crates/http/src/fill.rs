@@ -1,6 +1,7 @@
 //! A body on its way into the store, beside its way to the clients.
 
 use crate::flight::Lead;
+use crate::slicer::Slicer;
 use crate::stored::Stored;
 use crate::transit::{Reader, Transit};
 use crate::{Refusal, limits};
@@ -25,9 +26,13 @@ pub struct Fill {
     pub(crate) declared: Option<u64>,
     /// The policy does not want it; it is collected for those who read it now.
     pub(crate) unwanted: bool,
+    /// HTTP lets it be stored.
+    pub(crate) is_storable: bool,
     /// The flight that it ends.
     pub(crate) lead: Option<Lead>,
     pub(crate) transit: Writing,
+    /// Cuts the body, which is too large to be stored whole.
+    pub(crate) slicer: Option<Box<Slicer>>,
     /// What of the body its first reader, the client, gets.
     pub(crate) part: (u64, Option<u64>),
     /// Most bytes of body that may be stored.
@@ -58,18 +63,49 @@ impl Fill {
         let limit = declared.unwrap_or(limit);
         let (unwanted, lead, is_passing, abandoned) = (false, None, false, None);
         let part = (0, None);
-        Ok(Fill { stored, asked, declared, unwanted, lead, transit, part, limit, is_passing, abandoned })
+        let is_storable = true;
+        Ok(Fill {
+            stored,
+            asked,
+            declared,
+            unwanted,
+            is_storable,
+            lead,
+            transit,
+            slicer: None,
+            part,
+            limit,
+            is_passing,
+            abandoned,
+        })
     }
 
     /// One that only passes, to those who read it from the start.
     pub(crate) fn passing(stored: Stored, asked: Time, budget: &Budget) -> Fill {
         let (declared, lead, part, limit, abandoned) = (None, None, (0, None), 0, None);
-        let (unwanted, is_passing, transit) = (true, false, Writing::new(budget));
-        Fill { stored, asked, declared, unwanted, lead, transit, part, limit, is_passing, abandoned }
+        let (unwanted, is_storable, is_passing) = (true, false, false);
+        let transit = Writing::new(budget);
+        Fill {
+            stored,
+            asked,
+            declared,
+            unwanted,
+            is_storable,
+            lead,
+            transit,
+            slicer: None,
+            part,
+            limit,
+            is_passing,
+            abandoned,
+        }
     }
 
     /// A piece of the body. Past the limit, it is collected no longer, and what its readers have passed is let go.
     pub fn push(&mut self, piece: &[u8]) {
+        if let Some(slicer) = &mut self.slicer {
+            slicer.push(piece);
+        }
         if self.abandoned.is_none()
             && let Err(refusal) = self.make_room(piece.len())
         {
@@ -84,6 +120,11 @@ impl Fill {
             self.transit.body.become_window(bytes as usize);
         }
         self.transit.body.push(piece);
+    }
+
+    /// Whether [`crate::Cache::on_slices_cut`] is to be called.
+    pub fn has_slices(&self) -> bool {
+        self.slicer.as_ref().is_some_and(|slicer| slicer.has_slices())
     }
 
     /// The last piece has come: gives back what room was made for more. Where the end comes as a surprise, that copies the body, which is better done
@@ -255,6 +296,15 @@ impl Budget {
     pub fn reserve(&self, bytes: u64) -> Option<Reservation> {
         let mut reservation = self.reservation();
         reservation.grow(bytes).is_ok().then_some(reservation)
+    }
+
+    /// A part of it for a response that is recalled whole from a second tier; `None` where it is to be streamed. Responses
+    /// that are not small leave half of it for what is received.
+    pub fn reserve_to_recall(&self, bytes: u64) -> Option<Reservation> {
+        let limit = if bytes <= self.limit / limits::SMALL_FILL { self.limit_for_large() } else { self.limit / 2 };
+        let mut reservation = self.reservation();
+        reservation.grow_within(bytes, limit).ok()?;
+        Some(reservation)
     }
 
     fn reservation(&self) -> Reservation {

@@ -253,13 +253,13 @@ impl Follower {
                 let ttl_seconds = stored.freshness.ttl_seconds(self.now.time);
                 let cache_status = CacheStatus::Stale { reason: self.reason, status: *status, ttl_seconds };
                 let headers = stored.validated_headers(self.now.time, cache_status);
-                let answer = stored.ready(&headers).reply(&Method::GET, request).with(&stored.body);
+                let answer = stored.ready(&headers).reply(&Method::GET, request).with_body_of(stored);
                 Poll::Ready(Boarding::Answer(answer))
             }
             Phase::Down(Landing::Recalled(stored)) if self.suits(stored, request) => {
                 let ttl_seconds = stored.freshness.ttl_seconds(self.now.time);
                 let headers = stored.validated_headers(self.now.time, CacheStatus::Recalled { ttl_seconds });
-                let answer = stored.ready(&headers).reply(&Method::GET, request).with(&stored.body);
+                let answer = stored.ready(&headers).reply(&Method::GET, request).with_body_of(stored);
                 Poll::Ready(Boarding::Answer(answer))
             }
             Phase::Down(Landing::Stale { .. } | Landing::Recalled(_)) => Poll::Ready(Boarding::Again),

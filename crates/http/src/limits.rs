@@ -69,6 +69,10 @@ pub const WINDOW_BYTES: usize = 256 * 1024;
 /// The largest piece that a reader of a body under way copies at once: what one write to a socket takes.
 pub const PIECE_BYTES: usize = 64 * 1024;
 
+/// Of a response that stays in the second tier, so much is read at first: its head. Those of [`STORED_HEADER_BYTES`] fit, with what selects
+/// them. One with a longer head is not streamed.
+pub const RECALLED_FIRST_BYTES: usize = 2 * STORED_HEADER_BYTES;
+
 /// Ranges in one request. Readers of PDF ask for a few dozen; each costs some lines in the answer. A request for more gets the whole body.
 pub const RANGES: usize = 64;
 
@@ -77,6 +81,10 @@ pub const RANGE_GAP_BYTES: u64 = 80;
 
 /// Slices of one body. With slices of 1 MiB that is 64 GiB; a longer body passes by the cache, which would not hold a useful part of it.
 pub const SLICES: u64 = 1 << 16;
+
+/// Of a body in slices, so many are looked for before its head is sent, to tell a hit from a miss: some 100 microseconds under the
+/// cache's lock.
+pub const SLICES_LOOKED_AT: usize = 256;
 
 /// The smallest slice: below, the structures around it and the request for each cost more than the bytes.
 pub const SLICE_BYTES_LEAST: u64 = 4096;

@@ -58,7 +58,7 @@ impl Cache {
             },
         };
         let stored = self.store.get_mut(slot);
-        let is_whole = stored.status == StatusCode::OK && stored.sliced.is_none();
+        let is_whole = stored.status == StatusCode::OK && stored.sliced().is_none();
         if !is_whole || !stored.freshness.satisfies(&RequestDirectives::default(), now.time) {
             return None;
         }

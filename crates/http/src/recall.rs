@@ -1,19 +1,24 @@
 //! What the second tier gives back: the answer, or something to validate, or nothing.
 
+use crate::assembly::{Assembled, Source};
 use crate::cache::Cache;
-use crate::cache_status::CacheStatus;
+use crate::cache_status::{CACHE_STATUS, CacheStatus};
 use crate::exchange::{Answer, Ask, Exchange, RequestHead, Step};
 use crate::flight::Landing;
+use crate::slices::{Served, partial};
 use crate::store::Found;
 use crate::stored::Stored;
-use crate::tier::Recalled;
-use crate::{ForwardReason, Now, record};
+use crate::streamed::InTier;
+use crate::tier::{Recalled, RecalledResponse};
+use crate::{ForwardReason, Now, fields, record};
 
 /// What to do after a recall.
 #[derive(Debug)]
 pub enum Recall {
     /// Send this.
     Answer(Answer),
+    /// Send this; its body is put together from slices.
+    Assemble(Assembled),
     /// It was another variant: recall this one, and call [`Cache::on_recalled`] again.
     Variant(Box<Exchange>, u32),
     /// Go to the origin, as with [`Step::Forward`].
@@ -57,11 +62,18 @@ impl Cache {
                     return Recall::Variant(exchange, variant);
                 }
             } else if stored.freshness.satisfies(&wishes, now.time) {
-                return Recall::Answer(self.hit_recalled(exchange, stored, request, now));
+                if stored.sliced().is_none() {
+                    return Recall::Answer(self.hit_recalled(exchange, stored, request, now));
+                }
+                match self.hit_recalled_slices(exchange, stored, request, wishes.only_if_cached, now) {
+                    Ok(recall) => return recall,
+                    Err(same) => exchange = same,
+                }
             } else {
                 let reusable = stored.freshness.is_reusable(now.time);
                 exchange.reason = if reusable { ForwardReason::Request } else { ForwardReason::Stale };
-                exchange.ask = Ask::Whole;
+                let opening = self.opening(request, exchange.hash, Some(&stored), now);
+                exchange.ask = opening.filter(|_| exchange.may_store).map_or(Ask::Whole, Ask::Slice);
                 exchange.held = Some(stored);
             }
         }
@@ -82,18 +94,37 @@ impl Cache {
         now: Now,
     ) -> Option<Stored> {
         if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, request.headers) {
-            let stored = self.store.get_mut(slot);
-            return stored.sliced.is_none().then(|| stored.clone());
+            return Some(self.store.get_mut(slot).clone());
         }
-        let recalled = recalled?;
-        let key = exchange.key.to_bytes();
-        let is_current = self.tier.as_ref().is_some_and(|tier| tier.is_current(&key, recalled.position));
-        if !is_current || self.store.was_invalidated_since(exchange.hash, exchange.asked) {
+        if self.store.was_invalidated_since(exchange.hash, exchange.asked) {
             return None;
         }
-        // The body is a part of it.
-        let response = recalled.room.lend(recalled.response);
-        let mut stored = record::decode(&response, key, exchange.hash, now)?;
+        let mut stored = self.decode_recalled(recalled?, exchange.key.to_bytes(), exchange.hash, now)?;
+        // With slices of another size, as they were configured before a restart, none would be found.
+        if stored.sliced().is_some_and(|sliced| sliced.slice_bytes != self.slice_bytes) {
+            return None;
+        }
+        stored.hit_headers(now.time);
+        Some(stored)
+    }
+
+    /// What was recalled, if it is still in the tier.
+    pub(crate) fn decode_recalled(&self, recalled: Recalled, key: Box<[u8]>, hash: u64, now: Now) -> Option<Stored> {
+        if !self.tier.as_ref().is_some_and(|tier| tier.is_current(&key, recalled.position)) {
+            return None;
+        }
+        let mut stored = match recalled.response {
+            // The body is a part of it.
+            RecalledResponse::Whole { bytes, room } => record::decode(&room.lend(bytes), key, hash, now)?,
+            RecalledResponse::First { bytes, length, record } => {
+                let (mut stored, start) = record::decode_head(&bytes, key, hash, now)?;
+                let start = start as u64;
+                if stored.sliced().is_none() {
+                    stored.leave_in_tier(InTier { record, start, length: length.checked_sub(start)? });
+                }
+                stored
+            }
+        };
         if recalled.expired {
             stored.freshness.expire(now.time);
         }
@@ -110,7 +141,7 @@ impl Cache {
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
         self.promote(stored.clone(), now);
         let headers = stored.validated_headers(now.time, CacheStatus::Recalled { ttl_seconds });
-        let answer = stored.ready(&headers).reply(request.method, request.headers).with(&stored.body);
+        let answer = stored.ready(&headers).reply(request.method, request.headers).with_body_of(&stored);
         self.counters.hits += 1;
         self.counters.recalled += 1;
         self.counters.hit_bytes += answer.length();
@@ -121,10 +152,54 @@ impl Cache {
         answer
     }
 
-    /// What was recalled is in the store from now on, if its policy wants it there.
-    fn promote(&mut self, stored: Stored, now: Now) {
+    /// Its head is in the store from now on, where its slices and those who wait for it find it. `Err` where something is missing
+    /// and nothing may be asked of the origin.
+    fn hit_recalled_slices(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        stored: Stored,
+        request: &RequestHead<'_>,
+        only_if_cached: bool,
+        now: Now,
+    ) -> Result<Recall, Box<Exchange>> {
+        if self.store.position(&stored).is_none() {
+            self.store.put(stored.clone(), now.time);
+        }
+        if let Some(lead) = exchange.lead.take() {
+            self.flights.end(exchange.hash, &lead.0);
+            lead.0.land(Landing::Again);
+        }
+        let ttl_seconds = stored.freshness.ttl_seconds(now.time);
+        let headers = stored.validated_headers(now.time, CacheStatus::Recalled { ttl_seconds });
+        let response = stored.ready(&headers).reply(request.method, request.headers);
+        let mut fields = request.headers.clone();
+        fields::strip_hop_by_hop(&mut fields);
+        let (key, version, passed) = (exchange.key.clone(), request.version, fields::times_passed(request.headers));
+        let source = Source { key, version, stored, request: fields, passed };
+        let mut assembled = match self.serve(source, response, now) {
+            Served::AtOnce(answer) => {
+                self.counters.hits += 1;
+                return Ok(Recall::Answer(answer));
+            }
+            Served::Assembled(assembled) => assembled,
+        };
+        if self.is_stored(&assembled.body) {
+            self.counters.hits += 1;
+        } else if only_if_cached {
+            return Err(exchange);
+        } else {
+            assembled.headers.insert(CACHE_STATUS, partial(&assembled.body.source.stored));
+        }
+        Ok(Recall::Assemble(assembled))
+    }
+
+    /// What was recalled is in the store from now on, if it was read whole and the policy wants it there.
+    pub(crate) fn promote(&mut self, stored: Stored, now: Now) {
         let (hash, size) = (stored.hash, stored.size(stored.body.len() as u64));
         self.store.engine.miss(hash, now.time);
+        if stored.in_tier().is_some() {
+            return;
+        }
         let is_wanted = self.store.position(&stored).is_none() && self.store.engine.admit_or_fill(hash, size, now.time);
         if is_wanted {
             self.store.put(stored, now.time);

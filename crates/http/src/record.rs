@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! length of all but the body u32 │ version u8 │ status u16 │ freshness │ fields that select: count u16, each name, 0 or 1 and a value
-//! │ header fields: count u16, each flags u8, name, value │ body
+//! │ header fields: count u16, each flags u8, name, value
+//! │ 0, or 1 and, of a body in slices: generation u64, length u64, bytes of a slice u64, name and value of its validator │ body
 //! ```
 //!
 //! A name has its length before it as u16, a value as u32. Freshness is told by the wall clock, since the monotonic one begins anew: where that
@@ -12,14 +13,15 @@
 use crate::Now;
 use crate::cache_status::CACHE_STATUS;
 use crate::freshness::Freshness;
-use crate::stored::Stored;
+use crate::slices::{Pin, Sliced};
+use crate::stored::{Elsewhere, Stored};
 use crate::vary::Selector;
 use bytes::Bytes;
 use http::header::AGE;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 /// Records of other versions are not read.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// All but the body.
 pub(crate) fn encode(stored: &Stored, now: Now) -> Vec<u8> {
@@ -42,6 +44,15 @@ pub(crate) fn encode(stored: &Stored, now: Now) -> Vec<u8> {
         record.name(CACHE_STATUS.as_str());
         record.value(earlier.as_bytes());
     }
+    record.byte(u8::from(stored.sliced().is_some()));
+    if let Some(sliced) = stored.sliced() {
+        let (name, value) = sliced.pin.parts();
+        record.u64(sliced.generation);
+        record.u64(sliced.length);
+        record.u64(sliced.slice_bytes);
+        record.name(name.as_str());
+        record.value(value.as_bytes());
+    }
     let Writer(mut bytes) = record;
     let length = bytes.len() as u32;
     bytes[..4].copy_from_slice(&length.to_le_bytes());
@@ -50,6 +61,15 @@ pub(crate) fn encode(stored: &Stored, now: Now) -> Vec<u8> {
 
 /// The response of a record with its body behind it; `None` for what is no record.
 pub(crate) fn decode(bytes: &Bytes, key: Box<[u8]>, hash: u64, now: Now) -> Option<Stored> {
+    let (mut stored, length) = decode_head(bytes, key, hash, now)?;
+    if stored.sliced().is_none() {
+        stored.set_body(bytes.slice(length..));
+    }
+    Some(stored)
+}
+
+/// The response of a record without its body, and where in the record the body begins.
+pub(crate) fn decode_head(bytes: &[u8], key: Box<[u8]>, hash: u64, now: Now) -> Option<(Stored, usize)> {
     let (mut record, length) = Reader::of(bytes)?;
     let status = StatusCode::from_u16(record.u16()?).ok()?;
     let freshness = Freshness::decode(&mut record, now)?;
@@ -63,8 +83,16 @@ pub(crate) fn decode(bytes: &Bytes, key: Box<[u8]>, hash: u64, now: Now) -> Opti
         headers.append(name, value);
     }
     let mut stored = Stored::new(key, hash, selector, status, &headers, freshness);
-    stored.set_body(bytes.slice(length..));
-    Some(stored)
+    if record.byte()? != 0 {
+        stored.elsewhere = Some(Box::new(Elsewhere::Slices(sliced(&mut record)?)));
+    }
+    Some((stored, length))
+}
+
+fn sliced(record: &mut Reader<'_>) -> Option<Sliced> {
+    let [generation, length, slice_bytes] = [record.u64()?, record.u64()?, record.u64()?];
+    let pin = Pin::from_parts(record.name()?, HeaderValue::from_bytes(record.value()?).ok()?);
+    Some(Sliced { generation, length, pin, slice_bytes })
 }
 
 /// Calls `look` with each header field of a record, as far as it can be read.

@@ -64,7 +64,13 @@ impl Cache {
             self.counters.refuse(refusal);
         }
         // Of unknown length: whether the policy admits it shows at its end.
-        let stored = fill.as_ref().is_some_and(|fill| fill.declared.is_some() && !fill.unwanted);
+        let is_sliced = fill.as_ref().is_some_and(|fill| fill.slicer.is_some());
+        let stored = is_sliced || fill.as_ref().is_some_and(|fill| fill.declared.is_some() && !fill.unwanted);
+        if let Some(lead) = exchange.lead.take_if(|_| is_sliced) {
+            // Its head is stored.
+            self.flights.end(exchange.hash, &lead.0);
+            lead.0.land(Landing::Again);
+        }
         if let Some(lead) = exchange.lead.take() {
             self.share(lead, &exchange, &mut fill, status, &headers, now);
         }
@@ -117,7 +123,7 @@ impl Cache {
         headers: &HeaderMap,
         now: Now,
     ) -> Reply {
-        let same = stored.sliced.as_ref().is_none_or(|sliced| sliced.pin.agrees(headers));
+        let same = stored.sliced().is_none_or(|sliced| sliced.pin.agrees(headers));
         if !same || !conditional::selects(headers, stored.headers()) {
             self.discard(&stored);
             exchange.asked = now.time;
@@ -144,8 +150,8 @@ impl Cache {
             lead.0.land(Landing::Again);
         }
         self.counters.validated += 1;
-        if stored.sliced.is_none() {
-            let answer = response.with(&stored.body);
+        if stored.sliced().is_none() {
+            let answer = response.with_body_of(&stored);
             self.counters.hit_bytes += answer.length();
             return Reply::Answer(answer);
         }

@@ -11,12 +11,14 @@
 //! evicted, no slice of it is ever found again, and the policy lets them go. A missing slice is asked for with `If-Range`; anything but exactly
 //! that part of that representation ends the answer under way and removes the head.
 //!
+//! Heads and slices go to the second tier too, and what memory has lost of them is recalled from there before the origin is asked.
+//!
 //! A part that is the whole is stored as a whole. Where an origin does not send the slice that it was asked for, it is asked again as the
 //! client did, and for [`limits::ALONE`] not for slices.
 
 use crate::answer::Ready;
 use crate::answer::Response;
-use crate::assembly::{Assembled, Assembly, Piece, Segment, Source};
+use crate::assembly::{Assembled, Assembly, Piece, RecalledSlice, Source};
 use crate::cache::Cache;
 use crate::cache_status::CACHE_STATUS;
 use crate::cache_status::CacheStatus;
@@ -27,9 +29,13 @@ use crate::flight::{Asking, Head, Landing, Lead, Seat, SliceFollower};
 use crate::freshness::Freshness;
 use crate::key::Key;
 use crate::range::{self, Place};
+use crate::segments::Segment;
+use crate::slicer::Slicer;
 use crate::store::Found;
-use crate::stored::Stored;
+use crate::stored::{Elsewhere, Stored};
 use crate::storing::{content_length, says_it_changed};
+use crate::streamed::Streamed;
+use crate::tier::Recalled;
 use crate::vary::Selector;
 use crate::{
     Answer, Exchange, ForwardReason, Now, Refusal, Reply, RequestHead, ResponseHead, Step, conditional, fields, limits,
@@ -51,6 +57,8 @@ pub(crate) struct Sliced {
     /// Bytes of the whole.
     pub length: u64,
     pub pin: Pin,
+    /// Bytes of each slice but the last.
+    pub slice_bytes: u64,
 }
 
 /// The strong validator of a representation.
@@ -65,6 +73,15 @@ impl Pin {
         let (name, value) = conditional::strong_validator(headers)?;
         // A copy: the value may be a slice of a connection's buffer.
         Some(Pin { name, value: HeaderValue::from_bytes(value.as_bytes()).ok()? })
+    }
+
+    /// As [`Pin::parts`] gave it.
+    pub(crate) fn from_parts(name: HeaderName, value: HeaderValue) -> Pin {
+        Pin { name, value }
+    }
+
+    pub(crate) fn parts(&self) -> (&HeaderName, &HeaderValue) {
+        (&self.name, &self.value)
     }
 
     fn is_of(&self, headers: &HeaderMap) -> bool {
@@ -105,7 +122,7 @@ impl Cache {
         }
         let first = match held {
             Some(stored) => {
-                stored.sliced.as_ref()?;
+                stored.sliced()?;
                 let reply = stored.ready(stored.headers()).reply(request.method, request.headers);
                 reply.parts.map_or(reply.first, |parts| parts.parts[0].1.start)
             }
@@ -162,7 +179,7 @@ impl Cache {
             first.is_some() && content.next().is_none()
         };
         if one && let Some(bytes) = self.stored_piece(&mut body, now) {
-            return Served::AtOnce(Answer { status, headers, body: bytes, more: Vec::new() });
+            return Served::AtOnce(Answer::of(status, headers, bytes));
         }
         Served::Assembled(Assembled { status, headers, body })
     }
@@ -187,6 +204,10 @@ impl Cache {
         let slice = self.slice_within(range.start, &assembly.source);
         let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
         let (key, hash) = self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
+        if assembly.recalled != Some(slice.start) && self.may_be_recalled(&key) {
+            assembly.recalled = Some(slice.start);
+            return Piece::Recall(key.to_bytes());
+        }
         let (headers, wishes) = (&HeaderMap::new(), RequestDirectives::default());
         let asking = Asking { headers, wishes, reason: ForwardReason::Partial, passed: assembly.source.passed, now };
         let lead = match self.flights.seat(&key, hash, &asking, true) {
@@ -213,6 +234,34 @@ impl Cache {
         exchange.lead = lead;
         exchange.part = (part.start, Some(part.end));
         Piece::Ask(Box::new(exchange))
+    }
+
+    /// What the second tier has given back for a [`Piece::Recall`]. `None` where that is not the slice: [`Cache::next_piece`] says
+    /// how it goes on.
+    pub fn on_slice_recalled(
+        &mut self,
+        assembly: &mut Assembly,
+        recalled: Recalled,
+        now: Now,
+    ) -> Option<RecalledSlice> {
+        let Some(Segment::Content(range)) = assembly.segments.front() else { return None };
+        let source = Arc::clone(&assembly.source);
+        let slice = self.slice_within(range.start, &source);
+        let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
+        let (key, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
+        let stored = self.decode_recalled(recalled, key.to_bytes(), hash, now)?;
+        if !stored.is_slice() || stored.length() != slice.end - slice.start {
+            return None;
+        }
+        self.counters.recalled += 1;
+        self.counters.hit_bytes += part.end - part.start;
+        if let Some(body) = stored.in_tier() {
+            return Some(RecalledSlice::Streamed(Box::new(Streamed::part(body.clone(), part))));
+        }
+        let bytes = stored.body.slice(part.start as usize..part.end as usize);
+        self.promote(stored, now);
+        assembly.took(bytes.len());
+        Some(RecalledSlice::Bytes(bytes))
     }
 
     /// The origin's answer to a [`Piece::Ask`]. `None` where it is not the slice: the body breaks off here.
@@ -273,13 +322,14 @@ impl Cache {
             return Ok(self.ask_as_client(exchange, now));
         };
         if !self.store.was_invalidated_since(exchange.hash, exchange.asked) {
+            self.put_in_tier(&stored, now);
             self.store.put(stored.clone(), now.time);
         }
         if let Some(lead) = exchange.lead.take() {
             self.flights.end(exchange.hash, &lead.0);
             lead.0.land(Landing::Again);
         }
-        let (key, hash) = self.slice_key(&exchange.key, stored.sliced.as_ref().expect("it is"), part.start);
+        let (key, hash) = self.slice_key(&exchange.key, stored.sliced().expect("it is"), part.start);
         let request = std::mem::take(&mut exchange.headers);
         let passed = fields::times_passed(&request);
         let lead = self.flights.lead(&key, hash, passed);
@@ -324,6 +374,7 @@ impl Cache {
             (found, self.head_of(exchange, &headers, length, now))
             && !self.store.was_invalidated_since(exchange.hash, exchange.asked)
         {
+            self.put_in_tier(&stored, now);
             self.store.put(stored, now.time);
         }
     }
@@ -359,8 +410,9 @@ impl Cache {
         let selector = Selector::of(headers, &exchange.headers);
         let key = exchange.key.to_bytes();
         let mut stored = Stored::new(key, exchange.hash, selector, StatusCode::OK, headers, freshness);
-        self.generations += 1;
-        stored.sliced = Some(Box::new(Sliced { generation: self.generations, length, pin }));
+        self.generations = self.generations.wrapping_add(1);
+        let (generation, slice_bytes) = (self.generations, self.slice_bytes);
+        stored.elsewhere = Some(Box::new(Elsewhere::Slices(Sliced { generation, length, pin, slice_bytes })));
         Some(stored)
     }
 
@@ -389,6 +441,7 @@ impl Cache {
             Err(_) => Fill::passing(stored, asked, &self.budget),
         };
         fill.unwanted |= !admitted;
+        fill.is_storable = stores;
         if let Some(lead) = lead {
             let (headers, selector) = (HeaderMap::new(), Selector::default());
             let transit = Arc::clone(&fill.transit.body);
@@ -396,6 +449,47 @@ impl Cache {
             fill.lead = Some(lead);
         }
         Box::new(fill)
+    }
+
+    /// A body that is too large to be stored whole goes to the second tier in slices, as it passes. `None` where it must not, or where
+    /// it would take more than half of the tier.
+    pub(crate) fn start_slicing(
+        &mut self,
+        exchange: &Exchange,
+        status: StatusCode,
+        headers: &HeaderMap,
+        length: u64,
+        now: Now,
+    ) -> Option<Fill> {
+        let tier = self.tier.as_ref().filter(|_| self.slice_bytes > 0)?;
+        let is_whole = status == StatusCode::OK && matches!(exchange.ask, Ask::Whole | Ask::AsClient);
+        if exchange.method != Method::GET || !is_whole || length > tier.capacity() / 2 {
+            return None;
+        }
+        if self.store.was_invalidated_since(exchange.hash, exchange.asked) {
+            return None;
+        }
+        let head = self.head_of(exchange, headers, length, now)?;
+        let room = self.budget.reserve(self.slice_bytes)?;
+        self.put_in_tier(&head, now);
+        self.store.put(head.clone(), now.time);
+        let mut fill = Fill::passing(head.clone(), exchange.asked, &self.budget);
+        fill.part = (0, Some(length));
+        fill.slicer = Some(Box::new(Slicer::new(exchange.key.clone(), head, room)));
+        Some(fill)
+    }
+
+    /// A [`Fill::has_slices`]: puts them into the second tier.
+    pub fn on_slices_cut(&mut self, fill: &mut Fill, now: Now) {
+        let Some(slicer) = &mut fill.slicer else { return };
+        for (start, body) in slicer.take_slices() {
+            let (key, hash) = self.slice_key(&slicer.key, slicer.head.sliced().expect("it is"), start);
+            let freshness = slicer.head.freshness;
+            let (status, headers) = (StatusCode::PARTIAL_CONTENT, HeaderMap::new());
+            let mut slice = Stored::new(key.to_bytes(), hash, Selector::default(), status, &headers, freshness);
+            slice.set_body(body);
+            self.put_in_tier(&slice, now);
+        }
     }
 
     /// The next bytes, where they are stored.
@@ -412,19 +506,18 @@ impl Cache {
         Some(bytes)
     }
 
-    /// Whether all that a body still needs is stored. It looks no farther than to the first slice that is not.
-    fn is_stored(&self, assembly: &Assembly) -> bool {
+    /// Whether all that a body still needs is stored, here or in the second tier. It looks no farther than to the first slice that is
+    /// not, and at [`limits::SLICES_LOOKED_AT`] of each range at most.
+    pub(crate) fn is_stored(&self, assembly: &Assembly) -> bool {
         let source = &assembly.source;
+        let is_stored = |at: u64| {
+            let (key, hash) = self.slice_key(&source.key, source.sliced(), at);
+            matches!(self.store.find(&key, hash, &HeaderMap::new()), Found::Match(_))
+                || self.tier.as_ref().is_some_and(|tier| tier.has(&key.to_bytes()))
+        };
         assembly.content().all(|range| {
-            let mut at = range.start;
-            while at < range.end {
-                let (key, hash) = self.slice_key(&source.key, source.sliced(), at);
-                if !matches!(self.store.find(&key, hash, &HeaderMap::new()), Found::Match(_)) {
-                    return false;
-                }
-                at = self.slice(at).end;
-            }
-            true
+            let starts = std::iter::successors(Some(range.start), |at| Some(self.slice(*at).end));
+            starts.take_while(|at| *at < range.end).take(limits::SLICES_LOOKED_AT).all(is_stored)
         })
     }
 
@@ -467,7 +560,7 @@ fn is_part(headers: &HeaderMap, expected: &Place) -> bool {
     framed && range::place(headers).as_ref() == Some(expected)
 }
 
-fn partial(stored: &Stored) -> HeaderValue {
+pub(crate) fn partial(stored: &Stored) -> HeaderValue {
     let (reason, status, refusal) = (ForwardReason::Partial, None, None);
     stored.cache_status(CacheStatus::Forwarded { reason, status, stored: false, collapsed: false, refusal })
 }

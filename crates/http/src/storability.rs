@@ -28,7 +28,7 @@ pub enum Refusal {
     TooLarge,
     /// The room for bodies under way is used up.
     Busy,
-    /// The end of the body cannot be told from a broken connection.
+    /// Its length fields contradict each other, or its transfer coding is not known.
     Unframed,
     /// The policy did not admit it.
     NotAdmitted,

@@ -5,6 +5,7 @@ use crate::cache_status::{self, CACHE_STATUS, CacheStatus};
 use crate::directives::ResponseDirectives;
 use crate::freshness::Freshness;
 use crate::slices::Sliced;
+use crate::streamed::InTier;
 use crate::vary::Selector;
 use crate::{Now, fields, limits, targeted};
 use bytes::Bytes;
@@ -23,8 +24,8 @@ pub(crate) struct Stored {
     pub status: StatusCode,
     pub freshness: Freshness,
     pub body: Bytes,
-    /// The body is not here but in slices, each stored on its own.
-    pub sliced: Option<Box<Sliced>>,
+    /// Where the body is, if not here.
+    pub elsewhere: Option<Box<Elsewhere>>,
     /// Complete but for `Age` and `Cache-Status`, which stand in it with the values of the second [`Stored::rendered`]. So a hit within
     /// that second copies the block and formats nothing.
     headers: HeaderMap,
@@ -32,6 +33,15 @@ pub(crate) struct Stored {
     earlier: Box<str>,
     /// The age in seconds that `headers` tells.
     rendered: u64,
+}
+
+/// Where the body of a [`Stored`] is.
+#[derive(Clone, Debug)]
+pub(crate) enum Elsewhere {
+    /// In slices, each stored on its own.
+    Slices(Sliced),
+    /// Left in the second tier. Such a response is in no store.
+    Tier(InTier),
 }
 
 impl Stored {
@@ -53,7 +63,7 @@ impl Stored {
             status,
             freshness,
             body: Bytes::new(),
-            sliced: None,
+            elsewhere: None,
             headers,
             earlier,
             rendered: 0,
@@ -75,7 +85,7 @@ impl Stored {
         &self.earlier
     }
 
-    /// Whether it is a part of a larger one ([`Stored::sliced`]): nothing else is stored with this status.
+    /// Whether it is a part of a larger one ([`Elsewhere::Slices`]): nothing else is stored with this status.
     pub(crate) fn is_slice(&self) -> bool {
         self.status == StatusCode::PARTIAL_CONTENT
     }
@@ -87,7 +97,27 @@ impl Stored {
 
     /// Bytes of the whole body, wherever it is.
     pub(crate) fn length(&self) -> u64 {
-        self.sliced.as_ref().map_or(self.body.len() as u64, |sliced| sliced.length)
+        match self.elsewhere.as_deref() {
+            Some(Elsewhere::Slices(sliced)) => sliced.length,
+            Some(Elsewhere::Tier(body)) => body.length,
+            None => self.body.len() as u64,
+        }
+    }
+
+    /// What its body is stored as, where it is stored in slices.
+    pub(crate) fn sliced(&self) -> Option<&Sliced> {
+        match self.elsewhere.as_deref() {
+            Some(Elsewhere::Slices(sliced)) => Some(sliced),
+            _ => None,
+        }
+    }
+
+    /// Where its body is, where it was left in the second tier.
+    pub(crate) fn in_tier(&self) -> Option<&InTier> {
+        match self.elsewhere.as_deref() {
+            Some(Elsewhere::Tier(body)) => Some(body),
+            _ => None,
+        }
     }
 
     pub(crate) fn has_validator(&self) -> bool {
@@ -117,11 +147,21 @@ impl Stored {
     }
 
     pub(crate) fn set_body(&mut self, body: Bytes) {
+        self.set_length(body.len() as u64);
+        self.body = body;
+    }
+
+    /// The body stays in the second tier.
+    pub(crate) fn leave_in_tier(&mut self, body: InTier) {
+        self.set_length(body.length);
+        self.elsewhere = Some(Box::new(Elsewhere::Tier(body)));
+    }
+
+    fn set_length(&mut self, length: u64) {
         // RFC 9110 §8.6: no Content-Length in a 204.
         if self.status != StatusCode::NO_CONTENT {
-            self.headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+            self.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
-        self.body = body;
     }
 
     /// A 304 renews the header fields and the freshness (RFC 9111 §4.3.4). §3.2: every field that it brings, but those that say how the stored

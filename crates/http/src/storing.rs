@@ -122,8 +122,8 @@ impl Cache {
         }
         self.store.engine.miss(hash, now.time);
         let declared = if status == StatusCode::NO_CONTENT { Some(0) } else { content_length(headers) };
-        if declared.is_some_and(|length| length > self.max_object) {
-            return Err(Refusal::TooLarge);
+        if let Some(length) = declared.filter(|length| *length > self.max_object) {
+            return self.start_slicing(exchange, status, headers, length, now).ok_or(Refusal::TooLarge);
         }
         let selector = Selector::of(headers, &exchange.headers);
         let stored = Stored::new(exchange.key.to_bytes(), hash, selector, status, headers, freshness);
@@ -172,6 +172,12 @@ impl Cache {
 
     fn complete_fill(&mut self, fill: Fill, now: Now) -> Completion {
         let asked = fill.asked;
+        if fill.slicer.is_some() {
+            let mut fill = fill;
+            self.on_slices_cut(&mut fill, now);
+            let is_done = fill.slicer.is_some_and(|slicer| slicer.is_done());
+            return if is_done { Completion::Stored } else { Completion::Truncated };
+        }
         if fill.abandoned.is_some() && fill.declared.is_some() || !fill.is_whole() {
             return Completion::Truncated;
         }
@@ -188,8 +194,11 @@ impl Cache {
         // Of what had no length, the policy is asked now.
         let is_wanted = |engine: &mut Engine| engine.admit_or_fill(hash, fill.stored.size(fill.len()), now.time);
         let is_admitted = !unwanted && (fill.declared.is_some() || is_wanted(&mut self.store.engine));
+        let is_storable = fill.is_storable;
         let (mut stored, body) = fill.into_stored();
-        self.put_in_tier(&stored, now);
+        if is_storable {
+            self.put_in_tier(&stored, now);
+        }
         stored.body = body;
         if !is_admitted {
             if !unwanted {
@@ -222,6 +231,10 @@ impl Cache {
         if self.store.was_invalidated_since(stored.hash, exchange.asked) {
             return Err(Refusal::Invalidated);
         }
+        if stored.in_tier().is_some() {
+            // Its body would have to be read. So it is validated again, until it is recalled whole.
+            return Ok(());
+        }
         // Where each request is validated anew, as it was before, the tier does as well with what it has.
         if had_lifetime || stored.freshness.has_lifetime() {
             self.renew_in_tier(stored, now);
@@ -250,12 +263,14 @@ pub(crate) fn says_it_changed(status: StatusCode) -> bool {
     status.is_success() || status.is_redirection() || matches!(status.as_u16(), 404 | 410)
 }
 
-/// Whether the end of the body can be told from a broken connection. In HTTP/1 a body without Content-Length and chunked coding ends with
-/// its connection (RFC 9112 §6.3): the cache does not store those.
+/// Whether the end of the body is known. In HTTP/1 a body without Content-Length and Transfer-Encoding ends with its connection, and is
+/// complete unless the connection reports an error (RFC 9112 §8). With another coding than chunked as the last one, or with lengths that
+/// contradict each other, nobody knows what was sent.
 pub(crate) fn is_framed(status: StatusCode, version: Version, headers: &HeaderMap) -> bool {
     version > Version::HTTP_11
         || status == StatusCode::NO_CONTENT
         || content_length(headers).is_some()
+        || !(headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING))
         || fields::list(headers, &TRANSFER_ENCODING).last().is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"))
 }
 

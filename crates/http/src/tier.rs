@@ -4,13 +4,13 @@
 //! served, and the tier's own policy decides what stays. A request that the store cannot answer, and the tier may, is recalled
 //! (`recall.rs`) before the origin is asked. Whatever is invalidated, purged or found outdated is removed there too.
 //!
-//! What stands there is written in `record.rs`. Slices of large bodies are not put there, nor their heads.
+//! What stands there is written in `record.rs`.
 
 use crate::cache::Cache;
 use crate::key::Key;
 use crate::purge::Purge;
 use crate::stored::Stored;
-use crate::{Now, Reservation, record};
+use crate::{Now, RecordHandle, Reservation, record};
 use bytes::Bytes;
 use larder_units::ByteSize;
 
@@ -21,6 +21,9 @@ pub trait SecondTier: Send {
 
     /// Stores a response, in two parts; it takes the place of the one with the same variant, also where it is not stored.
     fn put(&mut self, key: &[u8], variant: u32, response: [Bytes; 2]);
+
+    /// Bytes of responses that it may hold.
+    fn capacity(&self) -> u64;
 
     /// Bytes of responses that are still to be written.
     fn waiting(&self) -> u64;
@@ -34,21 +37,45 @@ pub trait SecondTier: Send {
     /// Carries out a purge of more than one key, or a soft one.
     fn purge(&mut self, purge: &Purge);
 
+    /// Whether something may be recalled. Nothing is counted.
+    fn has(&self, key: &[u8]) -> bool;
+
     /// Whether what was recalled is still there.
     fn is_current(&self, key: &[u8], position: u64) -> bool;
 }
 
-/// A response as the second tier gives it back.
+/// A response as the second tier gives it back. It is read whole where [`Budget::reserve_to_recall`](crate::Budget::reserve_to_recall)
+/// has room for it; else its body is streamed.
 #[derive(Debug)]
 pub struct Recalled {
-    /// The two parts, one after the other.
-    pub response: Bytes,
+    /// The two parts, one after the other, or where they are.
+    pub response: RecalledResponse,
     /// It was softly purged.
     pub expired: bool,
     /// What [`SecondTier::is_current`] knows it by.
     pub position: u64,
-    /// The memory that it takes, of [`Cache::budget`]: reserved before it was read.
-    pub room: Reservation,
+}
+
+/// How much of a response the second tier gives back.
+#[derive(Debug)]
+pub enum RecalledResponse {
+    /// All of it.
+    Whole {
+        /// The bytes.
+        bytes: Bytes,
+        /// The memory that it takes, of [`Cache::budget`]: reserved before it was read.
+        room: Reservation,
+    },
+    /// Its first bytes, [`crate::limits::RECALLED_FIRST_BYTES`] if it has as many. The rest stays where it is until a client
+    /// takes it.
+    First {
+        /// The bytes.
+        bytes: Bytes,
+        /// Bytes of all of it.
+        length: u64,
+        /// Comes back in [`Streamed::record`](crate::Streamed::record).
+        record: RecordHandle,
+    },
 }
 
 impl Cache {
@@ -84,10 +111,6 @@ impl Cache {
     }
 
     pub(crate) fn put_in_tier(&mut self, stored: &Stored, now: Now) {
-        // What slices are made of is known by a number that the next start gives to others.
-        if stored.sliced.is_some() || stored.is_slice() {
-            return;
-        }
         let variant = stored.selector.variant(&self.hash_key);
         if let Some(tier) = &mut self.tier {
             tier.put(&stored.key, variant, [record::encode(stored, now).into(), stored.body.clone()]);

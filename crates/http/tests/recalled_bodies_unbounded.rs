@@ -3,7 +3,7 @@
 mod stage;
 use bytes::Bytes;
 use http::Method;
-use larder_http::{Answer, Completion, Exchange, Purge, Recall, Recalled, Scope, SecondTier, Step};
+use larder_http::{Answer, Completion, Exchange, Purge, Recall, Recalled, RecalledResponse, Scope, SecondTier, Step};
 use larder_units::ByteSize;
 use stage::{Stage, get, request};
 use std::collections::HashMap;
@@ -38,6 +38,14 @@ impl SecondTier for Disk {
 
     fn purge(&mut self, _purge: &Purge) {}
 
+    fn capacity(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn has(&self, key: &[u8]) -> bool {
+        self.0.lock().unwrap().contains_key(key)
+    }
+
     fn is_current(&self, key: &[u8], _position: u64) -> bool {
         self.0.lock().unwrap().contains_key(key)
     }
@@ -52,7 +60,8 @@ fn recall(stage: &mut Stage, disk: &Disk, target: &str) -> Option<Answer> {
     };
     let response = disk.0.lock().unwrap()[&exchange.recall_key().unwrap()].clone();
     let room = stage.cache.budget().reserve(response.len() as u64)?;
-    let recalled = Recalled { response, expired: false, position: 1, room };
+    let recalled =
+        Recalled { response: RecalledResponse::Whole { bytes: response, room }, expired: false, position: 1 };
     match stage.cache.on_recalled(exchange, Some(recalled), &asked.head(), stage.now) {
         Recall::Answer(answer) => Some(answer),
         other => panic!("{other:?}"),
@@ -83,6 +92,14 @@ impl SecondTier for Queue {
     }
 
     fn purge(&mut self, _purge: &Purge) {}
+
+    fn capacity(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn has(&self, _key: &[u8]) -> bool {
+        false
+    }
 
     fn is_current(&self, _key: &[u8], _position: u64) -> bool {
         false

@@ -9,7 +9,7 @@
 //! threads wake each other) and 247 k by 64 (3.9), index 65 B an object.
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
 
-use larder_node::disk::{Disk, DiskConfig};
+use larder_node::disk::{Disk, DiskConfig, Found};
 use larder_units::{ByteSize, Streams};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
@@ -67,8 +67,8 @@ fn main() {
                 let (disk, mut stream) = (disk.clone(), streams.stream(&format!("task {task}")));
                 async move {
                     for _ in 0..recalls {
-                        let recalled = disk.recall(&key(stream.below(objects)), None, Some).await;
-                        assert!(recalled.is_some_and(|(recalled, _)| recalled.value.len() == 60 + BODY));
+                        let recalled = disk.recall(&key(stream.below(objects)), None, 0, Some).await;
+                        assert!(matches!(recalled, Some(Found::Whole(found, _)) if found.value.len() == 60 + BODY));
                     }
                 }
             };

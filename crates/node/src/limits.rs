@@ -2,14 +2,36 @@
 
 use std::time::Duration;
 
-/// Faces at once. Each takes a file descriptor and a share of [`SEND_QUEUES_BYTES`].
-pub const FACES: usize = 4096;
+/// Faces to other machines at once, unless the configuration says otherwise. UDP peers that were heard
+/// first come on top: they have [`UDP_NEW_PEERS`] and the like. Each face takes a file descriptor and a
+/// share of [`SEND_QUEUES_BYTES`].
+pub const REMOTE_FACES: usize = 3072;
 
-/// Faces to other machines at once, so that a crowd out there leaves room for the applications here.
-pub const REMOTE_FACES: usize = FACES / 4 * 3;
+/// The most that the configuration may say: each takes a descriptor, 8 KB in the kernel and 1 KB here.
+pub const MOST_REMOTE_FACES: usize = 60_000;
 
-/// UDP peers at once: their addresses may be forged, so they never take all [`REMOTE_FACES`].
-pub const UDP_PEERS: usize = 1024;
+/// Faces of this machine for which faces to other machines leave room.
+pub const LOCAL_FACES: usize = 1024;
+
+/// The order in which connections are closed for others holds for so long: sorting 3,000 takes a millisecond.
+pub const ENTITLEMENT: Duration = Duration::from_secs(1);
+
+/// UDP peers that were heard within [`UDP_KNOWN_AFTER`] only. Their addresses may be forged: with
+/// 3,000 forged senders a second a genuine one has its place for 0.3 s on average, which is longer
+/// than most round trips, and for longer in a network that no forged sender claims. About 1 KB each.
+pub const UDP_NEW_PEERS: usize = 1024;
+
+/// UDP peers that were heard again later, and have not shown that they hold their address.
+pub const UDP_KNOWN_PEERS: usize = 512;
+
+/// UDP peers that have shown it.
+pub const UDP_PROVEN_PEERS: usize = 512;
+
+/// A UDP peer that is heard again after this is no new one: longer than a burst of an application's first Interests.
+pub const UDP_KNOWN_AFTER: Duration = Duration::from_secs(1);
+
+/// The lifetime of a probe. A forwarder without a route for it refuses at once, so a longer one gains nothing.
+pub const PROBE_LIFETIME: Duration = Duration::from_millis(100);
 
 /// Bytes that wait for one slow reader; what comes on top is dropped and counted. Two windows of 64 Interests' 8 KB Data, twice over.
 pub const SEND_QUEUE_BYTES: usize = 2 << 20;
@@ -106,7 +128,7 @@ pub const UDP_LEAST_MTU: usize = 1280 - 40 - 8;
 /// Paths whose MTU is looked at in one second: four system calls each.
 pub const PATHS_AT_ONCE: usize = 32;
 
-/// Neighbours of one Ethernet at once: as [`UDP_PEERS`].
+/// Neighbours of one Ethernet at once: as [`UDP_NEW_PEERS`].
 pub const ETHERNET_PEERS: usize = 1024;
 
 /// Bytes of the shortest Ethernet frame without its checksum (IEEE 802.3).
@@ -117,9 +139,6 @@ pub const FRAMES_PER_TURN: usize = 64;
 
 /// A UDP peer that sends nothing for this long is forgotten (NFD's default).
 pub const UDP_IDLE: Duration = Duration::from_secs(600);
-
-/// And after this while there are [`UDP_PEERS`]: forged senders do not come again, real ones do.
-pub const UDP_IDLE_WHEN_FULL: Duration = Duration::from_secs(10);
 
 /// Bytes of receive buffer asked of the kernel for UDP sockets; it may give less.
 pub const UDP_RECEIVE_BYTES: usize = 4 << 20;
@@ -148,7 +167,7 @@ pub const WARNINGS: Duration = Duration::from_secs(1);
 /// Threads that read from a disk tier. A disk in the page cache needs one; a solid one answers several at once.
 pub const DISK_READERS: usize = 4;
 
-/// Reads that wait for a disk tier, some 200 bytes each and the value's; past it, the origin is asked instead. What is read of responses is reserved before, and of Data the
+/// Reads that wait for a disk tier, some 200 bytes each and the value's; past it, the origin is asked instead. What is read whole of responses is reserved before, and of Data the
 /// forwarder has its own bound (`larder_forwarder::limits::RECALLS`); consumers with a window ask for hundreds of segments at once.
 pub const DISK_READS_WAITING: usize = 2048;
 
@@ -158,6 +177,9 @@ pub const DISK_IDLE: Duration = Duration::from_secs(5);
 /// A disk tier that has not read or synced for so long is not waited for: the origin is asked, and who removed something is told. A disk under load takes
 /// less than a second; one that repeats what it cannot do takes ten and more.
 pub const DISK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A part of a value, whose reader has begun to send it, is asked for again after this where the queue of reads is full.
+pub const DISK_RETRY: Duration = Duration::from_millis(10);
 
 /// How often a node that stops looks whether its disk tier has: nobody notices so much more.
 pub const DISK_STOP_LOOK: Duration = Duration::from_millis(5);

@@ -1,8 +1,12 @@
 //! The fear: a range of ten gigabytes fetches ten gigabytes; or what arrives is put together wrongly.
 
 mod wire;
+use larder_node::disk::DiskConfig;
+use larder_node::http::{HttpConfig, Upstream};
+use larder_units::ByteSize;
 use std::io::Write;
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -196,4 +200,108 @@ fn who_leaves_takes_the_rest_with_him() {
     assert!(asked < 20, "{asked}");
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(large.origin.requests(), asked);
+}
+
+/// With a disk tier.
+fn with_disk(large: &Large, folder: &Path, memory: u64) -> HttpConfig {
+    let upstream = Upstream::Http(format!("http://{}", large.origin.address).parse().unwrap());
+    let disk = DiskConfig {
+        path: folder.join("tier"),
+        capacity: ByteSize::from_mib(256),
+        policy: "fifo".parse().unwrap(),
+        queue: ByteSize::from_mib(16),
+    };
+    HttpConfig { capacity: ByteSize::from_mib(memory), disk: Some(disk), ..wire::config(upstream) }
+}
+
+/// What was fetched in slices is there after a restart, also where memory is short.
+#[test]
+fn slices_are_lost_at_a_restart() {
+    let (large, folder) = (Large::new(), tempfile::tempdir().unwrap());
+    let target = "/10000000000";
+    let (first, last) = (5 * SLICE - 100, 9 * SLICE + 99);
+    let node = Node::with(&with_disk(&large, folder.path(), 64));
+    assert_eq!(range(&mut Client::new(&node), target, first, last).body, bytes(1, first, last + 1));
+    let fetched = large.origin.requests();
+    assert!(fetched >= 6, "{fetched}");
+    drop(node);
+    // Of 16 MiB, bodies in progress have two slices: half of that is less than one, so they are streamed.
+    for memory in [64, 16] {
+        let node = Node::with(&with_disk(&large, folder.path(), memory));
+        let mut client = Client::new(&node);
+        for (first, last) in [(first, last), (7 * SLICE + 5, 7 * SLICE + 9)] {
+            let seen = range(&mut client, target, first, last);
+            assert_eq!((seen.status, seen.is_hit()), (206, true), "{memory}: {:?}", seen.head);
+            assert!(seen.body == bytes(1, first, last + 1));
+        }
+        assert_eq!(large.origin.requests(), fetched);
+    }
+    // What is missing is fetched, and only that.
+    let node = Node::with(&with_disk(&large, folder.path(), 64));
+    let seen = range(&mut Client::new(&node), target, 9 * SLICE, 11 * SLICE);
+    assert!(!seen.is_hit() && seen.body == bytes(1, 9 * SLICE, 11 * SLICE + 1));
+    assert_eq!(large.origin.requests(), fetched + 2);
+}
+
+/// What is on the disk of an object that was removed is not a part of its successor, though it has the same tag.
+#[test]
+fn slices_on_disk_outlive_their_object() {
+    let (large, folder) = (Large::new(), tempfile::tempdir().unwrap());
+    let ask = |node: &Node| {
+        let seen = range(&mut Client::new(node), "/10000000000", 10, 2 * SLICE);
+        assert!(seen.body == bytes(1, 10, 2 * SLICE + 1));
+        seen.is_hit()
+    };
+    let node = Node::with(&with_disk(&large, folder.path(), 64));
+    // The rest of the last slice may still come.
+    let hits_at_last = || assert!((0..100).any(|_| ask(&node)));
+    assert!(!ask(&node));
+    hits_at_last();
+    Client::new(&node).send("POST", "/10000000000", &[("range", "bytes=0-9")], b"");
+    assert!(!ask(&node));
+    hits_at_last();
+    drop(node);
+    let before = large.origin.requests();
+    assert!(ask(&Node::with(&with_disk(&large, folder.path(), 64))));
+    assert_eq!(large.origin.requests(), before);
+}
+
+/// What is larger than any object that memory takes is stored on the disk as it passes.
+#[test]
+fn large_objects_are_not_stored_on_disk() {
+    const LENGTH: u64 = 20_000_000;
+    let (large, folder) = (Large::new(), tempfile::tempdir().unwrap());
+    let target = format!("/{LENGTH}");
+    let is_whole = |node: &Node| {
+        let seen = Client::new(node).get(&target);
+        assert!(seen.status == 200 && seen.body == bytes(1, 0, LENGTH), "{:?}", seen.head);
+        seen.is_hit()
+    };
+    // Of 16 MiB, an object has two at most.
+    let node = Node::with(&with_disk(&large, folder.path(), 16));
+    assert!(!is_whole(&node));
+    assert!(is_whole(&node));
+    assert_eq!(large.origin.requests(), 1);
+    drop(node);
+    assert!(is_whole(&Node::with(&with_disk(&large, folder.path(), 16))));
+    assert_eq!(large.origin.requests(), 1);
+}
+
+/// A client that leaves in the middle: the next one gets what has come from the disk, and only the rest from the origin.
+#[test]
+fn half_a_large_object_is_fetched_twice() {
+    const LENGTH: u64 = 20_000_000;
+    let (large, folder) = (Large::new(), tempfile::tempdir().unwrap());
+    let node = Node::with(&with_disk(&large, folder.path(), 16));
+    let request = format!("GET /{LENGTH} HTTP/1.1\r\nhost: example.test\r\n\r\n");
+    assert_eq!(wire::raw_bytes(node.address, request.as_bytes(), 10_000_000).len(), 10_000_000);
+    let disk = |figure: &str| node.status()["disk"][figure].as_u64().unwrap();
+    while disk("stored") < 9 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let before = large.sent.load(Ordering::SeqCst);
+    let seen = Client::new(&node).get(&format!("/{LENGTH}"));
+    assert!(seen.body == bytes(1, 0, LENGTH));
+    let again = large.sent.load(Ordering::SeqCst) - before;
+    assert!(again <= LENGTH - 8 * SLICE, "{again}");
 }

@@ -191,7 +191,7 @@ impl Stage {
 }
 
 fn seen(answer: Answer, asked: Option<HeaderMap>) -> Seen {
-    let Answer { status, headers, body, more } = answer;
+    let Answer { status, headers, body, more, .. } = answer;
     let body = [&[body], &more[..]].concat().concat();
     Seen { status: status.as_u16(), headers, body, asked, completion: None }
 }

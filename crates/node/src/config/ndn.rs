@@ -3,7 +3,7 @@
 use super::gateway::GatewayTable;
 use super::http::DiskTable;
 use super::values::{address, from_text, known_spec, loopback, parsed};
-use crate::limits::PARTIAL_INPUT_LEAST_BYTES;
+use crate::limits::{MOST_REMOTE_FACES, PARTIAL_INPUT_LEAST_BYTES, REMOTE_FACES};
 use crate::ndn::websocket::{Origins, check_listed};
 use crate::system_message::system_message;
 use larder_forwarder::limits::SHARDS;
@@ -50,6 +50,9 @@ pub struct NdnConfig {
     /// A connection whose packet takes longer is closed.
     #[serde(deserialize_with = "partial_timeout")]
     pub partial_timeout: Duration,
+    /// Faces to other machines at once.
+    #[serde(deserialize_with = "remote_faces")]
+    pub remote_faces: usize,
     /// Interfaces with UDP multicast faces.
     pub udp_multicast: Vec<String>,
     /// Their groups.
@@ -331,6 +334,7 @@ impl Default for NdnConfig {
             websocket_origins: Vec::new(),
             partial_input: ByteSize::from_mib(64),
             partial_timeout: Duration::from_secs(30),
+            remote_faces: REMOTE_FACES,
             udp_multicast: Vec::new(),
             udp_multicast_groups: nfd_groups(),
             ethernet: Vec::new(),
@@ -392,6 +396,14 @@ fn partial_timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duratio
         timeout if timeout >= Duration::from_secs(1) => Ok(timeout),
         _ => Err("less than 1s".to_owned()),
     })
+}
+
+fn remote_faces<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    let faces = usize::deserialize(deserializer)?;
+    match (4..=MOST_REMOTE_FACES).contains(&faces) {
+        true => Ok(faces),
+        false => Err(serde::de::Error::custom(format!("{faces}: from 4 to {MOST_REMOTE_FACES}"))),
+    }
 }
 
 fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {

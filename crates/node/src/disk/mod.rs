@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  cache ── put, remove, mark ──► Log (a mutex, held for no IO) ◄── job, complete ── thread "disk": write, fdatasync, reclaim
-//!        ── recall ── bounded queue ──► threads "disk-read": pread, checksum ──────► the one who waits
+//!        ── recall, read_part ── bounded queue ──► threads "disk-read": pread, checksum ──► the one who waits
 //! ```
 //!
 //! A million objects of 1 KB are back 0.3 s after the start, from the page cache; what the threads cost is measured by `benches/disk.rs`.
@@ -11,21 +11,24 @@
 //! truncated, since it does not know what was removed meanwhile.
 
 mod file;
+mod reads;
 mod status;
 
 use crate::limits;
 use crate::system_message::system_message;
 use file::DiskFile;
-use larder_disk::{Config, Geometry, Identity, Log, Lookup, Marks, OpenError, Opened, Recalled};
+use larder_disk::{Config, Geometry, Identity, Log, Marks, OpenError, Opened};
 use larder_policy::Spec;
 use larder_units::{ByteSize, Streams, Time};
+use reads::Read;
+pub use reads::{Asked, Found};
 pub(crate) use status::{metrics, status};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 /// Where a tier is, and what it keeps.
@@ -67,6 +70,8 @@ impl<M> Clone for Disk<M> {
 struct Shared<M> {
     state: Mutex<State<M>>,
     wake: Condvar,
+    /// How many regions have been reclaimed.
+    reclaimed: watch::Sender<u64>,
     file: DiskFile,
     path: PathBuf,
     started: Instant,
@@ -77,8 +82,10 @@ struct State<M> {
     /// Who waits for what to be synced.
     settling: Vec<(u64, oneshot::Sender<()>)>,
     reads: Option<SyncSender<Read>>,
-    /// Reads that found the queue or the memory full, or were not answered in time.
+    /// Reads that found the queue full, or were not answered in time.
     reads_refused: u64,
+    /// Values that were overwritten before their slow reader had all of them.
+    cut_short: u64,
     /// How often it has had to remove everything, as far as the log says; and when it may say so again.
     emptied: u64,
     next_warning: Time,
@@ -86,25 +93,6 @@ struct State<M> {
     retired: Option<bool>,
     stopping: bool,
     threads: Vec<JoinHandle<()>>,
-}
-
-struct Read {
-    lookup: Lookup,
-    /// Of the thread that asks.
-    room: Vec<u8>,
-    /// It holds what the reading takes of the budget: until it has ended, also where nobody waits for it any more.
-    answer: Box<dyn FnOnce(Option<Recalled>) + Send>,
-}
-
-/// What becomes of a [`Disk::recall_then`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// There is nothing of this key.
-    Absent,
-    /// The disk has more to do than it can, or has stopped.
-    Refused,
-    /// It is being read, or was.
-    Reading,
 }
 
 /// A tier's figures.
@@ -119,6 +107,7 @@ pub struct DiskFigures {
     pub queued_bytes: usize,
     pub state_bytes: usize,
     pub reads_refused: u64,
+    pub cut_short: u64,
     /// Why it has failed.
     pub failure: Option<String>,
 }
@@ -153,6 +142,7 @@ impl<M: Marks + Send + 'static> Disk<M> {
             settling: Vec::new(),
             reads: Some(reads),
             reads_refused: 0,
+            cut_short: 0,
             emptied: 0,
             next_warning: Time::ZERO,
             retired: None,
@@ -160,7 +150,8 @@ impl<M: Marks + Send + 'static> Disk<M> {
             threads: Vec::new(),
         };
         let path = config.path.clone();
-        let shared = Shared { state: Mutex::new(state), wake: Condvar::new(), file, path, started: begun };
+        let (wake, reclaimed) = (Condvar::new(), watch::Sender::new(0));
+        let shared = Shared { state: Mutex::new(state), wake, reclaimed, file, path, started: begun };
         let disk = Disk(Arc::new(shared));
         let threads = disk.spawn(waiting).map_err(|error| format!("cannot start a thread: {error}"))?;
         disk.lock().threads = threads;
@@ -175,7 +166,7 @@ impl<M: Marks + Send + 'static> Disk<M> {
         for _ in 0..limits::DISK_READERS {
             let (reader, waiting) = (self.clone(), Arc::clone(&waiting));
             let thread = std::thread::Builder::new().name("disk-read".to_owned());
-            threads.push(thread.spawn(move || reader.read(&waiting))?);
+            threads.push(thread.spawn(move || reader.run_reads(&waiting))?);
         }
         Ok(threads)
     }
@@ -207,73 +198,6 @@ impl<M: Marks + Send + 'static> Disk<M> {
             "more removals wait for the disk than may, and it has been emptied: it is too slow for what is stored there; \
              give it a policy that stores less, or a faster disk"
         );
-    }
-
-    /// Reads the value with this tag, or else the newest one; nothing where the disk has more to do than it can, or hangs, or where `hold` has no room for
-    /// so many bytes.
-    pub async fn recall<R: Send + 'static>(
-        &self,
-        key: &[u8],
-        tag: Option<u32>,
-        hold: impl FnOnce(u64) -> Option<R>,
-    ) -> Option<(Recalled, R)> {
-        let answered = {
-            let mut state = self.lock();
-            let lookup = state.log.look_up(key, tag)?;
-            let Some(held) = hold(lookup.bytes()) else {
-                state.reads_refused += 1;
-                return None;
-            };
-            if lookup.is_in_memory() {
-                drop(state);
-                let found = lookup.run(&self.0.file, lookup.room());
-                return Some((self.lock().log.finish(&lookup, found)?, held));
-            }
-            let (sender, answered) = oneshot::channel();
-            let queue = state.reads.as_ref()?;
-            let room = lookup.room();
-            let answer = Box::new(move |found: Option<Recalled>| {
-                // Who asked may have gone.
-                let _ = sender.send(found.map(|found| (found, held)));
-            });
-            if queue.try_send(Read { lookup, room, answer }).is_err() {
-                state.reads_refused += 1;
-                return None;
-            }
-            answered
-        };
-        match timeout(limits::DISK_PATIENCE, answered).await {
-            Ok(answer) => answer.ok().flatten(),
-            Err(_) => {
-                self.lock().reads_refused += 1;
-                None
-            }
-        }
-    }
-
-    /// Counts a request for `key`, and reads its newest value, for who cannot wait: `answer` is called by a thread that reads, or at once where the value has
-    /// not been written yet. It is not called where nothing is read. A disk that hangs calls it when it hangs no more.
-    pub fn recall_then(&self, key: &[u8], answer: impl FnOnce(Option<Recalled>) + Send + 'static) -> Asked {
-        let mut state = self.lock();
-        let now = self.now();
-        if !state.log.request(key, now) {
-            return Asked::Absent;
-        }
-        let Some(lookup) = state.log.look_up(key, None) else { return Asked::Absent };
-        if lookup.is_in_memory() {
-            drop(state);
-            let found = lookup.run(&self.0.file, lookup.room());
-            let recalled = self.lock().log.finish(&lookup, found);
-            answer(recalled);
-            return Asked::Reading;
-        }
-        let read = Read { room: lookup.room(), lookup, answer: Box::new(answer) };
-        let is_taken = state.reads.as_ref().is_some_and(|reads| reads.try_send(read).is_ok());
-        if !is_taken {
-            state.reads_refused += 1;
-            return Asked::Refused;
-        }
-        Asked::Reading
     }
 
     /// Returns when everything before is on the disk.
@@ -345,6 +269,7 @@ impl<M: Marks + Send + 'static> Disk<M> {
             queued_bytes: state.log.queued_bytes(),
             state_bytes: state.log.state_bytes(),
             reads_refused: state.reads_refused,
+            cut_short: state.cut_short,
             failure: state.log.failure().map(system_message),
         }
     }
@@ -359,6 +284,8 @@ impl<M: Marks + Send + 'static> Disk<M> {
                 state = self.lock();
                 state.log.complete(done, self.now());
                 self.answer_settled(&mut state);
+                let reclaimed = state.log.counters().regions_reclaimed;
+                self.0.reclaimed.send_if_modified(|known| std::mem::replace(known, reclaimed) != reclaimed);
                 continue;
             }
             if state.log.has_failed() {
@@ -390,17 +317,6 @@ impl<M: Marks + Send + 'static> Disk<M> {
         };
         state.retired = Some(emptied);
         self.answer_settled(&mut state);
-    }
-
-    /// A thread that reads.
-    fn read(&self, waiting: &Mutex<Receiver<Read>>) {
-        loop {
-            let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(Read { lookup, room, answer }) = next else { return };
-            let found = lookup.run(&self.0.file, room);
-            let recalled = self.lock().log.finish(&lookup, found);
-            answer(recalled);
-        }
     }
 
     fn answer_settled(&self, state: &mut State<M>) {
@@ -465,7 +381,7 @@ mod tests {
         disk.lock().reads = Some(reads);
         let room = Arc::new(());
         let hold = |_| Some(Arc::clone(&room));
-        assert!(disk.recall(b"key", None, hold).await.is_none());
+        assert!(disk.recall(b"key", None, 0, hold).await.is_none());
         assert_eq!(Arc::strong_count(&room), 2, "what is still to be read takes its room");
         disk.lock().reads = None;
         drop(nobody);

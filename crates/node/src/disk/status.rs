@@ -25,6 +25,7 @@ pub(crate) fn status(figures: &DiskFigures) -> Value {
         "reclaimed": counters.reclaimed,
         "recalled": counters.recalled,
         "reads_refused": figures.reads_refused,
+        "cut_short": figures.cut_short,
         "unreadable": counters.unreadable,
         "corrupt": counters.corrupt,
         "written_bytes": counters.written_bytes,
@@ -50,8 +51,12 @@ pub(crate) fn metrics(prefix: &str, things: &str, metrics: &mut Metrics<'_, '_>,
     metrics.counter(&name("recalled"), &say("read from the disk tier"), counters.recalled);
     let emptied = "Times that everything was removed from the disk tier, which was too slow for what was to be removed";
     metrics.counter(&name("emptied"), emptied, counters.emptied);
-    let failed =
-        [("unreadable", counters.unreadable), ("corrupt", counters.corrupt), ("not-in-time", figures.reads_refused)];
+    let failed = [
+        ("unreadable", counters.unreadable),
+        ("corrupt", counters.corrupt),
+        ("not-in-time", figures.reads_refused),
+        ("cut-short", figures.cut_short),
+    ];
     metrics.counters(&name("read_failures"), "Reads in vain", "reason", failed.into_iter());
     metrics.counter(&name("written_bytes"), "Bytes written to the disk tier", counters.written_bytes);
     metrics.counter(&name("rewritten_bytes"), "Of these, while reclaiming", counters.rewritten_bytes);

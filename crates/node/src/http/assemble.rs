@@ -1,14 +1,15 @@
-//! Bodies that are put together from slices: one task a body asks the cache for the next piece and, for what is not stored, the origin. The
+//! Bodies that are put together from slices: one task a body asks the cache for the next piece and, for what is not in memory, the disk and the origin. The
 //! client's pace is its own: no more than [`limits::PIECES_AHEAD`] pieces are ahead of it.
 
 use super::body::{BodyError, Collecting, Outgoing, Upload};
 use super::interim::Turn;
 use super::limits;
 use super::proxy::Proxy;
+use super::streamed::Reading;
 use ::http::uri::PathAndQuery;
 use ::http::{HeaderValue, Method};
 use bytes::Bytes;
-use larder_http::{Assembly, BrokenOff, Exchange, Piece, Reader, ResponseHead};
+use larder_http::{Assembly, BrokenOff, Exchange, Piece, Reader, RecalledSlice, ResponseHead};
 use std::future::poll_fn;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -34,6 +35,11 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
+    /// Of a body with so many bytes.
+    pub(super) fn new(receiver: mpsc::Receiver<Result<Bytes, BodyError>>, left: u64) -> Pieces {
+        Pieces { receiver, left }
+    }
+
     pub(super) fn poll(
         &mut self,
         cx: &mut std::task::Context<'_>,
@@ -44,7 +50,7 @@ impl Pieces {
                 Some(Ok(bytes))
             }
             // The task has ended before the body.
-            None if self.left > 0 => Some(Err(BodyError::new("the slices broke off"))),
+            None if self.left > 0 => Some(Err(BodyError::new("the body broke off"))),
             other => other,
         })
     }
@@ -60,10 +66,10 @@ pub(super) fn assemble(proxy: Arc<Proxy>, assembly: Assembly, way: Way) -> Outgo
             () = sender.closed() => {}
         }
     });
-    Outgoing::Assembled(Pieces { receiver, left })
+    Outgoing::Assembled(Pieces::new(receiver, left))
 }
 
-type Sender = mpsc::Sender<Result<Bytes, BodyError>>;
+pub(super) type Sender = mpsc::Sender<Result<Bytes, BodyError>>;
 
 /// `None` where it broke off: the client has been told, or has gone.
 async fn deliver(proxy: Arc<Proxy>, mut assembly: Assembly, way: &Way, sender: &Sender) -> Option<()> {
@@ -73,6 +79,18 @@ async fn deliver(proxy: Arc<Proxy>, mut assembly: Assembly, way: &Way, sender: &
             Piece::End => return Some(()),
             Piece::Bytes(bytes) => {
                 sender.send(Ok(bytes)).await.ok()?;
+                continue;
+            }
+            Piece::Recall(key) => {
+                match proxy.recall_slice(&key, &mut assembly).await {
+                    None => {}
+                    Some(RecalledSlice::Bytes(bytes)) => sender.send(Ok(bytes)).await.ok()?,
+                    Some(RecalledSlice::Streamed(part)) => {
+                        let length = usize::try_from(part.left()).ok()?;
+                        Reading::new(proxy.disk()?, proxy.budget(), *part)?.deliver(sender).await?;
+                        assembly.took(length);
+                    }
+                }
                 continue;
             }
             Piece::Read(reader) => Ok(reader),

@@ -26,7 +26,7 @@ pub(super) enum Outgoing {
     Whole(Option<Bytes>),
     /// The same in several pieces, the last first.
     Parts(Vec<Bytes>),
-    /// Put together from slices.
+    /// Put together from slices, or read from the disk.
     Assembled(Pieces),
     /// On its way into the store, read by whoever asked for it meanwhile.
     Shared(Reader),
@@ -121,6 +121,9 @@ impl Collecting {
                 Some(Ok(frame)) => {
                     if let Some(data) = frame.data_ref() {
                         fill.push(data);
+                        if fill.has_slices() {
+                            self.proxy.put_slices(fill);
+                        }
                     }
                 }
                 Some(Err(error)) => {

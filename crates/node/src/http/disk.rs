@@ -1,10 +1,12 @@
 //! The HTTP cache's second tier: responses in a log on disk.
 
-use crate::disk::{Disk, DiskConfig};
+use crate::disk::{Disk, DiskConfig, Found};
 use bytes::Bytes;
 use larder_disk::Verdict;
-use larder_http::{Budget, Judgement, Purge, PurgeMarks, Recalled, Scope, SecondTier};
+use larder_http::limits::RECALLED_FIRST_BYTES;
+use larder_http::{Budget, Judgement, Purge, PurgeMarks, Recalled, RecalledResponse, Scope, SecondTier};
 use larder_units::Streams;
+use std::sync::Arc;
 
 pub(super) type HttpDisk = Disk<Marks>;
 
@@ -50,6 +52,10 @@ impl SecondTier for Tier {
         self.0.with(|log, now| log.put(key, variant, response, now));
     }
 
+    fn capacity(&self) -> u64 {
+        self.0.with(|log, _| log.engine().capacity().bytes())
+    }
+
     fn waiting(&self) -> u64 {
         self.0.with(|log, _| log.queued_bytes() as u64)
     }
@@ -70,14 +76,27 @@ impl SecondTier for Tier {
         });
     }
 
+    fn has(&self, key: &[u8]) -> bool {
+        self.0.with(|log, _| log.look_up(key, None).is_some())
+    }
+
     fn is_current(&self, key: &[u8], position: u64) -> bool {
         self.0.with(|log, _| log.is_current(key, position))
     }
 }
 
-/// What the disk tier found.
+/// What the disk tier found: all of it where the budget has room, else its head.
 pub(super) async fn recall(disk: &HttpDisk, key: &[u8], variant: Option<u32>, budget: &Budget) -> Option<Recalled> {
-    let (found, room) = disk.recall(key, variant, |bytes| budget.reserve(bytes)).await?;
-    let larder_disk::Recalled { value, expired, position } = found;
-    Some(Recalled { response: value, expired, position, room })
+    let hold = |bytes| budget.reserve_to_recall(bytes);
+    let (found, response) = match disk.recall(key, variant, RECALLED_FIRST_BYTES, hold).await? {
+        Found::Whole(found, room) => {
+            let bytes = found.value.clone();
+            (found, RecalledResponse::Whole { bytes, room })
+        }
+        Found::First(found, parts) => {
+            let (bytes, length) = (found.value.clone(), parts.length());
+            (found, RecalledResponse::First { bytes, length, record: Arc::new(parts) })
+        }
+    };
+    Some(Recalled { response, expired: found.expired, position: found.position })
 }

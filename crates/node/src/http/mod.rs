@@ -54,6 +54,7 @@ mod send_timeout;
 mod servers;
 mod service;
 mod status;
+mod streamed;
 mod streams;
 mod threads;
 mod timeouts;

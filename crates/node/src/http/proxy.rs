@@ -6,6 +6,7 @@ use super::disk::{self, HttpDisk};
 use super::errand::{Errand, introduce};
 use super::limits;
 use super::patience::Crowd;
+use super::streamed::stream;
 use super::timeouts::Timeouts;
 use super::upstream::Origins;
 use ::http::header::{CONNECTION, CONTENT_LENGTH};
@@ -15,7 +16,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{
     Answer, Assembled, Assembly, Boarding, Budget, Cache, Completion, Exchange, Fill, Follower, Now, Passage, Piece,
-    PlainRequest, Purge, Recall, Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
+    PlainRequest, Purge, Recall, RecalledSlice, Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
 };
 use larder_units::Time;
 use std::future::{Future, poll_fn};
@@ -115,6 +116,11 @@ impl Proxy {
         }
     }
 
+    /// The room for bodies in progress.
+    pub(super) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     /// Its disk tier.
     pub(super) fn disk(&self) -> Option<&HttpDisk> {
         self.disk.as_ref()
@@ -129,6 +135,11 @@ impl Proxy {
             Some(disk) => disk.settle().await,
             None => Ok(()),
         }
+    }
+
+    pub(super) fn put_slices(&self, fill: &mut Fill) {
+        let now = self.now();
+        self.lock().cache.on_slices_cut(fill, now);
     }
 
     pub(super) fn complete(&self, mut fill: Box<Fill>) {
@@ -146,6 +157,13 @@ impl Proxy {
     pub(super) fn next_piece(&self, assembly: &mut Assembly) -> Piece {
         let now = self.now();
         self.lock().cache.next_piece(assembly, now)
+    }
+
+    /// Asks the disk for a slice.
+    pub(super) async fn recall_slice(&self, key: &[u8], assembly: &mut Assembly) -> Option<RecalledSlice> {
+        let recalled = disk::recall(self.disk.as_ref()?, key, None, &self.budget).await?;
+        let now = self.now();
+        self.lock().cache.on_slice_recalled(assembly, recalled, now)
     }
 
     pub(super) fn slice(&self, exchange: Box<Exchange>, head: ResponseHead) -> Option<Box<Fill>> {
@@ -176,6 +194,19 @@ impl Proxy {
             headers
         };
         self.origins().ask(method, way, &introduced, body).await
+    }
+
+    /// The cache's answer.
+    pub(super) fn sent(&self, answer: Answer) -> Response<Outgoing> {
+        let Answer { status, headers, body, mut more, streamed } = answer;
+        if let (Some(streamed), Some(disk)) = (streamed, &self.disk) {
+            return response(status, headers, stream(disk, &self.budget, *streamed));
+        }
+        if more.is_empty() {
+            return response(status, headers, Outgoing::whole(body));
+        }
+        more.insert(0, body);
+        response(status, headers, Outgoing::parts(more))
     }
 
     /// A response whose body is put together from slices.
@@ -242,7 +273,7 @@ impl Proxy {
             let host = exchange.authority();
             tracing::warn!(host, "[http] origin leads back to this cache: requests that go round in a circle get 508");
         }
-        sent(self.lock().cache.on_failure(exchange, UpstreamFailure::Circle, self.now()))
+        self.sent(self.lock().cache.on_failure(exchange, UpstreamFailure::Circle, self.now()))
     }
 
     /// A request that somebody else asks the origin already.
@@ -255,7 +286,7 @@ impl Proxy {
         loop {
             let boarding = poll_fn(|cx| follower.poll_boarding(&errand.parts.headers, cx)).await;
             match boarding {
-                Boarding::Answer(answer) => return sent(answer),
+                Boarding::Answer(answer) => return self.sent(answer),
                 Boarding::Stream { status, headers, body } => return response(status, headers, Outgoing::Shared(body)),
                 Boarding::Again => {}
             }
@@ -264,13 +295,13 @@ impl Proxy {
                 self.lock().cache.on_released(&errand.head(false), follower.joined(), now)
             };
             match step {
-                Step::Answer(answer) => return sent(answer),
+                Step::Answer(answer) => return self.sent(answer),
                 Step::Assemble(assembled) => return self.assembled(assembled, errand.way()),
                 Step::Follow(other) => follower = other,
                 Step::Forward(exchange) => return self.send_forward(exchange, errand, body).await,
                 Step::Refresh(answer, exchange) => {
                     self.refresh(exchange, errand);
-                    return sent(answer);
+                    return self.sent(answer);
                 }
             }
         }
@@ -337,7 +368,7 @@ impl Proxy {
 
     /// Asks the disk, where it may know the answer; `Err` is the answer.
     async fn recall(
-        &self,
+        self: &Arc<Self>,
         mut exchange: Box<Exchange>,
         errand: &Errand,
     ) -> Result<Box<Exchange>, Box<Response<Outgoing>>> {
@@ -346,7 +377,8 @@ impl Proxy {
             let recalled = disk::recall(disk, &key, variant, &self.budget).await;
             let now = self.now();
             match self.lock().cache.on_recalled(exchange, recalled, &errand.head(false), now) {
-                Recall::Answer(answer) => return Err(Box::new(sent(answer))),
+                Recall::Answer(answer) => return Err(Box::new(self.sent(answer))),
+                Recall::Assemble(assembled) => return Err(Box::new(self.assembled(assembled, errand.way()))),
                 Recall::Forward(exchange) => return Ok(exchange),
                 Recall::Variant(again, other) => (exchange, variant) = (again, Some(other)),
             }
@@ -373,7 +405,7 @@ impl Proxy {
             let (head, body) = match asked {
                 Ok(response) => response.into_parts(),
                 Err(failure) => {
-                    let mut answer = sent(self.lock().cache.on_failure(&exchange, failure, self.now()));
+                    let mut answer = self.sent(self.lock().cache.on_failure(&exchange, failure, self.now()));
                     // RFC 9110 §15.5.9: the rest of the body may still come.
                     if failure == UpstreamFailure::UploadTimedOut && version <= Version::HTTP_11 {
                         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -392,7 +424,7 @@ impl Proxy {
                 tracing::warn!(error, "an unsafe request's invalidation may be undone by a restart");
             }
             match reply {
-                Reply::Answer(answer) => return (sent(answer), None),
+                Reply::Answer(answer) => return (self.sent(answer), None),
                 Reply::Relay { status, headers, fill } => {
                     let Some((fill, reader)) = fill.and_then(|fill| fill.reader().map(|reader| (fill, reader))) else {
                         let body = Timed::new(body, self.timeouts.origin_relay());
@@ -453,15 +485,6 @@ impl Drop for JobRunning {
     fn drop(&mut self) {
         self.0.lock().job_running = false;
     }
-}
-
-pub(super) fn sent(answer: Answer) -> Response<Outgoing> {
-    let Answer { status, headers, body, mut more } = answer;
-    if more.is_empty() {
-        return response(status, headers, Outgoing::whole(body));
-    }
-    more.insert(0, body);
-    response(status, headers, Outgoing::parts(more))
 }
 
 fn response(status: StatusCode, headers: HeaderMap, body: Outgoing) -> Response<Outgoing> {

@@ -5,7 +5,7 @@ use super::errand::{Errand, head};
 use super::interim::{Interims, Last};
 use super::listen::Client;
 use super::max_forwards;
-use super::proxy::{GoesOn, Proxy, plain_error, sent};
+use super::proxy::{GoesOn, Proxy, plain_error};
 use ::http::header::{CONNECTION, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use ::http::request::Parts;
 use ::http::uri::Authority;
@@ -72,7 +72,7 @@ impl Service {
             Ok(authority) => authority,
         };
         let step = match self.proxy.step(&head(&parts, scheme, authority, !body.is_end_stream())) {
-            Step::Answer(answer) => return Responding::Now(Some(sent(answer))),
+            Step::Answer(answer) => return Responding::Now(Some(self.proxy.sent(answer))),
             other => other,
         };
         // As it is keyed: an authority is visible ASCII.
@@ -87,7 +87,7 @@ impl Service {
         let (proxy, interims) = (Arc::clone(&self.proxy), turn.clone());
         let errand = Errand { parts, peer: self.peer.clone(), scheme, host, expects: is_current && expects, interims };
         match step {
-            Step::Answer(answer) => Responding::Now(Some(sent(answer))),
+            Step::Answer(answer) => Responding::Now(Some(proxy.sent(answer))),
             Step::Assemble(_) | Step::Follow(_) if goes_round => {
                 let text = "larder: the request goes round in a circle\n";
                 Responding::Now(Some(plain_error(StatusCode::LOOP_DETECTED, text)))
@@ -102,7 +102,7 @@ impl Service {
                 if !goes_round {
                     proxy.refresh(exchange, errand);
                 }
-                Responding::Now(Some(sent(answer)))
+                Responding::Now(Some(proxy.sent(answer)))
             }
         }
     }

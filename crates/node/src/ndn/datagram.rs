@@ -12,11 +12,9 @@ use super::link::SpareBuffers;
 use super::path_mtu::path_to;
 use crate::gso;
 use crate::limits::{CODEL_INTERVAL, LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES};
-use larder_forwarder::FaceId;
 use larder_units::Time;
 use mio::net::UdpSocket;
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
-use std::collections::HashMap;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,7 +24,6 @@ pub(super) struct UdpListener {
     listening: Bound,
     /// For peers on other machines, where `listening` has an address of loopback: nothing leaves the machine from there.
     outgoing: Option<Bound>,
-    pub(super) peers: HashMap<SocketAddr, FaceId>,
     /// One buffer for every datagram of a batch; with GRO each may hold many, 64 KiB together.
     buffers: Vec<Vec<u8>>,
     /// Of the kernel's receive queue, in which datagrams wait for us.
@@ -78,7 +75,6 @@ impl UdpListener {
         Ok(UdpListener {
             listening: Bound::bind(address)?,
             outgoing: None,
-            peers: HashMap::new(),
             buffers: vec![vec![0; 1 << 16]; BATCH_SIZE],
             codel: CoDel::default(),
         })

@@ -10,6 +10,8 @@ use super::partial_input::PartialInput;
 use super::permanent::Permanent;
 use super::reload::Settings;
 use super::stream::Framed;
+use super::stream_places::StreamPlaces;
+use super::udp_places::UdpPlaces;
 use super::upstream::Upstream;
 use super::websocket::Origins;
 use super::{Command, Snapshot, disk};
@@ -61,6 +63,12 @@ pub(super) struct EventLoop {
     pub(super) tcp: Option<TcpListener>,
     pub(super) websocket: Option<TcpListener>,
     pub(super) udp: Option<UdpListener>,
+    /// The peers behind it.
+    pub(super) udp_places: UdpPlaces,
+    /// Connections from other machines that were accepted, on all threads.
+    pub(super) stream_places: StreamPlaces,
+    /// Faces to other machines at once, besides UDP peers that were heard first.
+    pub(super) remote_faces: usize,
     pub(super) udp_mtu: Option<usize>,
     pub(super) largest_packet: usize,
     /// Bytes of the largest packet with its NDNLPv2 header.
@@ -118,7 +126,7 @@ impl EventLoop {
     pub(super) fn new(config: &NdnConfig, seat: Seat, disk: Option<NdnDisk>) -> Result<Self, String> {
         let Seat { poll, commands, crossing, start, partial } = seat;
         let shard = crossing.shard;
-        let [seed, key0, key1] = crate::entropy::words();
+        let [seed, key0, key1, key2, key3] = crate::entropy::words();
         let streams = Streams::new(seed);
         let engine = Engine::new(&config.policy, shard.part_of(config.content_store), &streams)
             .map_err(|error| format!("policy: {error}"))?;
@@ -160,6 +168,9 @@ impl EventLoop {
             tcp: None,
             websocket: None,
             udp: None,
+            udp_places: UdpPlaces::new([key2, key3]),
+            stream_places: StreamPlaces::default(),
+            remote_faces: config.remote_faces,
             udp_mtu: config.udp_mtu,
             largest_packet: config.largest_packet,
             largest_frame,
@@ -308,7 +319,7 @@ impl EventLoop {
                 Command::Sends(batch) => self.send_batch(now, batch),
                 Command::Changes(changes) => changes.into_iter().for_each(|change| self.change(now, change)),
                 Command::FaceAt(face, shard) => drop(self.away.insert(face, shard)),
-                Command::Adopt(face, socket) => self.adopt(face, *socket),
+                Command::Adopt(face, socket, activity) => self.adopt(face, *socket, activity),
                 Command::Closed(face, why) => self.close(face, why),
                 Command::Ask(ticket, question) => {
                     let report = self.forwarder.report(now, question);
@@ -336,6 +347,7 @@ impl EventLoop {
                         gauges: self.forwarder.gauges(),
                         by_prefix: self.forwarder.figures_by_prefix(limits::PREFIXES_SHOWN),
                         partial_bytes: self.partial.held(),
+                        udp_peers: self.udp_places.counts(),
                     };
                     let _ = reply.send(snapshot);
                 }
@@ -381,10 +393,8 @@ impl EventLoop {
         for token in std::mem::take(&mut self.accept_again) {
             self.accept(now, token);
         }
-        let full = self.udp.as_ref().is_some_and(|udp| udp.peers.len() >= limits::UDP_PEERS);
-        let udp_idle = if full { limits::UDP_IDLE_WHEN_FULL } else { limits::UDP_IDLE };
         let idle = |link: &Link| match &link.connection {
-            Connection::Udp(peer) => !peer.permanent && now.since(peer.last_heard) >= udp_idle,
+            Connection::Udp(peer) => !peer.permanent && now.since(peer.last_heard) >= limits::UDP_IDLE,
             Connection::WebSocket(socket) => !socket.is_open() && now.since(socket.accepted) >= limits::HANDSHAKE,
             Connection::Ethernet(peer) => !peer.permanent && now.since(peer.last_heard) >= limits::UDP_IDLE,
             Connection::Stream(_) | Connection::Multicast(_) => false,

@@ -12,6 +12,7 @@ use super::link::{Connection, Link};
 use super::listen;
 use super::packet_socket::Mac;
 use super::stream::{Socket, StreamConnection};
+use super::udp_places::Standing;
 use crate::limits;
 use crate::system_message::system_message;
 use larder_forwarder::{FaceAnswer, FaceConfig, FaceId, FaceRequest, HostRequest, Persistency};
@@ -82,9 +83,11 @@ impl EventLoop {
         };
         match remote {
             Remote::Udp(address) => {
-                let Some(udp) = &self.udp else { return Err(refused(406, "[ndn] udp is off in the configuration")) };
-                if let Some(face) = udp.peers.get(&address) {
-                    return Err(FaceAnswer::Exists(*face));
+                if self.udp.is_none() {
+                    return Err(refused(406, "[ndn] udp is off in the configuration"));
+                }
+                if let Some(face) = self.udp_places.get(address) {
+                    return Err(FaceAnswer::Exists(face));
                 }
                 let unreachable = |why: String| FaceAnswer::Refused(504, format!("{address} cannot be reached: {why}"));
                 let end = self.udp_end_towards(address).map_err(unreachable)?;
@@ -186,7 +189,10 @@ impl EventLoop {
         }
         let Some(link) = self.links.get_mut(&face) else { return };
         match &mut link.connection {
-            Connection::Udp(peer) => peer.permanent = permanent,
+            Connection::Udp(peer) => {
+                peer.permanent = permanent;
+                self.udp_places.set_standing(peer.address, Standing::of_made(permanent));
+            }
             Connection::Ethernet(peer) => peer.permanent = permanent,
             _ => {}
         }

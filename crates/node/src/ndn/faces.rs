@@ -7,6 +7,8 @@ use super::frames::Frames;
 use super::link::{Connection, Link};
 use super::listen;
 use super::stream::{Socket, StreamConnection};
+use super::stream_places::Activity;
+use super::udp_places::Standing;
 use super::websocket::WebSocketConnection;
 use crate::limits;
 use larder_forwarder::{FaceConfig, FaceId, Persistency, Scope};
@@ -14,7 +16,7 @@ use larder_units::Time;
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 pub(super) const TOO_MANY_FACES: &str = "too many faces";
@@ -87,15 +89,19 @@ impl EventLoop {
 
     /// A face over a stream, at the thread `home`.
     pub(super) fn add_stream(&mut self, config: FaceConfig, mut socket: Socket, home: usize) -> Option<FaceId> {
+        let source = source_of(&config, &socket);
         if home != 0 {
             let face = self.add_face(config, |_, _| Ok(()))?;
-            self.give_away(face, socket, home);
+            let activity = self.place_of(face, source);
+            self.give_away(face, socket, activity, home);
             return Some(face);
         }
         let face = self.add_face(config, |registry, token| {
             registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
         })?;
-        self.links.insert(face, Link::new(Connection::Stream(StreamConnection::new(socket, self.largest_frame))));
+        let stream = Connection::Stream(StreamConnection::new(socket, self.largest_frame));
+        let activity = self.place_of(face, source);
+        self.links.insert(face, Link::new(stream).watched_by(activity));
         Some(face)
     }
 
@@ -104,13 +110,21 @@ impl EventLoop {
         let local = socket.local_addr().ok()?.ip();
         let config = tcp_face("ws", from, &socket).with_persistency(Persistency::OnDemand);
         let mut socket = Socket::Tcp(socket);
+        let source = source_of(&config, &socket);
         let face = self.add_face(config, |registry, token| {
             registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
         })?;
         let origins = self.origins.clone();
         let websocket = WebSocketConnection::new(socket, local, origins, self.largest_frame, now);
-        self.links.insert(face, Link::new(Connection::WebSocket(Box::new(websocket))));
+        let activity = self.place_of(face, source);
+        self.links.insert(face, Link::new(Connection::WebSocket(Box::new(websocket))).watched_by(activity));
         Some(face)
+    }
+
+    /// A place among the connections from other machines, for one of these.
+    fn place_of(&mut self, face: FaceId, source: Option<IpAddr>) -> Option<Activity> {
+        let now = self.now();
+        source.map(|address| self.stream_places.insert(now, face, address))
     }
 
     pub(super) fn add_face(
@@ -118,16 +132,22 @@ impl EventLoop {
         config: FaceConfig,
         register: impl FnOnce(&mio::Registry, Token) -> io::Result<()>,
     ) -> Option<FaceId> {
-        let uri = config.uri.clone();
-        let is_remote = config.scope == Scope::NonLocal;
-        if self.links.len() + self.away.len() >= limits::FACES
-            || (is_remote && self.remote.len() >= limits::REMOTE_FACES)
-        {
+        if !self.make_room(config.scope == Scope::NonLocal) {
             if self.may_warn() {
-                tracing::warn!(uri, limit = limits::FACES, "too many faces; the connection is refused");
+                tracing::warn!(uri = config.uri, "too many faces; the connection is refused");
             }
             return None;
         }
+        self.enter_face(config, register)
+    }
+
+    fn enter_face(
+        &mut self,
+        config: FaceConfig,
+        register: impl FnOnce(&mio::Registry, Token) -> io::Result<()>,
+    ) -> Option<FaceId> {
+        let uri = config.uri.clone();
+        let is_remote = config.scope == Scope::NonLocal;
         let face = self.forwarder.add_face(config);
         if let Err(error) = register(self.poll.registry(), token(face)) {
             tracing::warn!(uri, %error, "cannot watch a connection");
@@ -138,7 +158,11 @@ impl EventLoop {
             self.remote.insert(face);
         }
         self.tell_others();
-        tracing::info!(face = face.0, uri, "face created");
+        match self.is_crowded() {
+            // A flood must not fill the log.
+            true => tracing::debug!(face = face.0, uri, "face created"),
+            false => tracing::info!(face = face.0, uri, "face created"),
+        }
         Some(face)
     }
 
@@ -153,10 +177,14 @@ impl EventLoop {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, self.udp_address.port()).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, self.udp_address.port()).into(),
         });
-        let face = self.add_peer(self.now(), address, local, adapt).ok_or(TOO_MANY_FACES)?;
-        if let Some(udp) = &mut self.udp {
-            udp.peers.insert(address, face);
+        if !self.make_room(true) {
+            return Err(TOO_MANY_FACES.to_owned());
         }
+        let now = self.now();
+        let face = self.add_peer(now, address, local, adapt).ok_or(TOO_MANY_FACES)?;
+        let on_demand = self.forwarder.face(face).is_some_and(|made| made.persistency == Persistency::OnDemand);
+        self.udp_places.insert(now, address, face, Standing::of_made(!on_demand));
+        self.make_room_for_udp();
         Ok(face)
     }
 
@@ -170,7 +198,7 @@ impl EventLoop {
         Ok(udp.end_towards(peer))
     }
 
-    /// A face for a UDP peer; the caller enters it among the listener's peers.
+    /// A face for a UDP peer; the caller gives it a place, and sees to it that there is one.
     pub(super) fn add_peer(
         &mut self,
         now: Time,
@@ -184,7 +212,7 @@ impl EventLoop {
         let config = adapt(config);
         let permanent = config.persistency != Persistency::OnDemand;
         let mtu = config.mtu.unwrap_or(mtu);
-        let face = self.add_face(config, |_, _| Ok(()))?;
+        let face = self.enter_face(config, |_, _| Ok(()))?;
         let frames = Frames::new(mtu, limits::UDP_MOST_BYTES, self.largest_packet);
         let peer = Peer::new(address, permanent, now, frames);
         self.links.insert(face, Link::new(Connection::Udp(peer)));
@@ -206,24 +234,29 @@ impl EventLoop {
         self.forwarder.remove_face(face);
         self.tell_others();
         self.remote.remove(&face);
+        self.stream_places.remove(face);
         let now = self.now();
         self.upstreams
             .iter_mut()
             .filter(|upstream| upstream.face == Some(face))
             .for_each(|upstream| upstream.lost(now));
         self.on_not_connected(now, face, why.as_deref());
-        tracing::info!(face = face.0, why = why.as_deref().unwrap_or("closed by the peer"), "face destroyed");
+        let why = why.as_deref().unwrap_or("closed by the peer");
+        match self.is_crowded() {
+            true => tracing::debug!(face = face.0, why, "face destroyed"),
+            false => tracing::info!(face = face.0, why, "face destroyed"),
+        }
     }
 
     /// Ends the connection of a face. False where it has none here.
     pub(super) fn drop_link(&mut self, face: FaceId) -> bool {
         let Some(mut link) = self.links.remove(&face) else { return false };
-        self.forget_socket(&mut link.connection);
+        self.forget_socket(face, &mut link.connection);
         self.held_bytes -= link.pause.take().map_or(0, |pause| pause.held());
         true
     }
 
-    pub(super) fn forget_socket(&mut self, connection: &mut Connection) {
+    pub(super) fn forget_socket(&mut self, face: FaceId, connection: &mut Connection) {
         self.partial.connection_changed(connection.partial_bytes(), 0);
         match connection {
             Connection::Stream(stream) => {
@@ -233,15 +266,22 @@ impl EventLoop {
                 let _ = self.poll.registry().deregister(websocket.socket.source());
             }
             Connection::Udp(peer) => {
-                if let Some(udp) = &mut self.udp {
-                    udp.peers.remove(&peer.address);
-                }
+                self.udp_places.remove(peer.address, face);
             }
             Connection::Multicast(multicast) => {
                 let _ = self.poll.registry().deregister(&mut multicast.socket);
             }
             Connection::Ethernet(peer) => self.forget_ethernet(peer),
         }
+    }
+}
+
+/// The address of another machine that has made this connection, if one has.
+fn source_of(config: &FaceConfig, socket: &Socket) -> Option<IpAddr> {
+    let is_accepted = config.scope == Scope::NonLocal && config.persistency == Persistency::OnDemand;
+    match socket {
+        Socket::Tcp(socket) if is_accepted => socket.peer_addr().ok().map(|from| from.ip()),
+        _ => None,
     }
 }
 

@@ -11,6 +11,7 @@ use super::ethernet::EthernetPeer;
 use super::frames::Frames;
 use super::multicast::Multicast;
 use super::stream::{Partial, StreamConnection};
+use super::stream_places::Activity;
 use super::websocket::WebSocketConnection;
 use crate::limits::{ARRIVALS_APART, SPARE_BUFFER_BYTES, SPARE_BUFFERS, WRITE_BYTES, WRITE_PACKETS};
 use larder_forwarder::{FaceConfig, Send};
@@ -30,6 +31,8 @@ pub(super) struct Link {
     pub(super) pause: Option<Pause>,
     /// The socket took no more; it is written again when it says that it can be.
     blocked: bool,
+    /// Of a connection that another machine has made.
+    pub(super) activity: Option<Activity>,
 }
 
 /// A face's socket.
@@ -88,7 +91,12 @@ pub(super) enum Refused {
 impl Link {
     pub(super) fn new(connection: Connection) -> Self {
         let (arrivals, codel) = (Arrivals::default(), CoDel::default());
-        Link { connection, arrivals, codel, packets: 0, pause: None, blocked: false }
+        Link { connection, arrivals, codel, packets: 0, pause: None, blocked: false, activity: None }
+    }
+
+    /// Says there when packets come.
+    pub(super) fn watched_by(self, activity: Option<Activity>) -> Self {
+        Link { activity, ..self }
     }
 
     /// Bytes that wait to be sent.

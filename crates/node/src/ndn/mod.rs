@@ -22,6 +22,7 @@ mod ethernet;
 mod event_loop;
 mod face_requests;
 mod faces;
+mod fair_share;
 mod frames;
 mod interfaces;
 mod link;
@@ -37,6 +38,9 @@ mod reload;
 mod sharing;
 mod status;
 mod stream;
+mod stream_places;
+mod udp_peers;
+mod udp_places;
 mod upstream;
 pub(crate) mod websocket;
 
@@ -55,6 +59,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use stream::Socket;
+use stream_places::Activity;
 
 pub(crate) use listen::check;
 pub use reload::Reload;
@@ -74,6 +79,8 @@ pub struct Snapshot {
     pub by_prefix: Vec<PrefixFigures>,
     /// Bytes of packets whose end has not come yet.
     pub partial_bytes: usize,
+    /// UDP peers that were heard first: the new ones, the known ones and those that hold their address.
+    pub udp_peers: [usize; 3],
 }
 
 impl Snapshot {
@@ -84,6 +91,7 @@ impl Snapshot {
         add_face_counters(&mut self.faces, &counters);
         self.by_prefix.extend(other.by_prefix);
         self.partial_bytes += other.partial_bytes;
+        self.udp_peers.iter_mut().zip(other.udp_peers).for_each(|(sum, count)| *sum += count);
     }
 }
 
@@ -102,7 +110,7 @@ enum Command {
     /// A new face is the thread's with this number.
     FaceAt(FaceId, usize),
     /// A new face is this thread's.
-    Adopt(FaceId, Box<Socket>),
+    Adopt(FaceId, Box<Socket>, Option<Activity>),
     /// To the first: a face has closed.
     Closed(FaceId, Option<String>),
     /// From the first: what its management asks.

@@ -7,13 +7,12 @@ use super::frames::Frames;
 use super::link::{Connection, Refused};
 use super::stream::{Framed, Reading};
 use crate::limits;
-use larder_forwarder::{Body, Detail, DropReason, Dropped, FaceId, Persistency, Received, Send};
-use larder_packet::{LpPacket, types};
+use larder_forwarder::{Body, Detail, DropReason, Dropped, FaceId, Received, Send};
+use larder_packet::types;
 use larder_units::Time;
-use std::net::SocketAddr;
 
 /// No face has this number.
-const NOBODY: FaceId = FaceId(0);
+pub(super) const NOBODY: FaceId = FaceId(0);
 
 impl EventLoop {
     /// Reads once; what is left waits for the next turn, so that everybody has his.
@@ -31,6 +30,11 @@ impl EventLoop {
             Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => Reading::Drained,
         };
         let verdict = self.partial.connection_changed(before, link.connection.partial_bytes());
+        if let Some(activity) = &link.activity
+            && frames.iter().any(|framed| matches!(framed, Framed::Packet(_)))
+        {
+            activity.packet_at(now);
+        }
         if link.queued() > 0 {
             // A WebSocket answers by itself.
             self.dirty.push(face);
@@ -84,22 +88,11 @@ impl EventLoop {
 
     pub(super) fn read_udp(&mut self, now: Time, via: Via) {
         let token = if via == Via::Listening { UDP } else { UDP_OUTGOING };
+        // It is out of the way while its buffers are borrowed.
         let Some(mut udp) = self.udp.take() else { return };
-        // Peers are looked up in the listener that is out of the way while its buffers are borrowed.
-        let mut peers = std::mem::take(&mut udp.peers);
-        let received = udp.receive(now, via, |Origin { from, to, length, congested }, datagrams| {
-            let face = peers.get(&from).copied().or_else(|| {
-                let first = datagrams.chunks(length).next()?;
-                if via == Via::Outgoing {
-                    self.forwarder.count_drop(NOBODY, DropReason::Stranger);
-                    return None;
-                }
-                let local = SocketAddr::new(to.unwrap_or(self.udp_address.ip()), self.udp_address.port());
-                let face = self.new_peer(now, from, local, peers.len(), first)?;
-                peers.insert(from, face);
-                Some(face)
-            });
-            let Some(face) = face else { return };
+        let received = udp.receive(now, via, |origin, datagrams| {
+            let Some(face) = self.udp_face(now, via, &origin, datagrams) else { return };
+            let Origin { to, length, congested, .. } = origin;
             if let Some(Connection::Udp(peer)) = self.links.get_mut(&face).map(|link| &mut link.connection) {
                 peer.last_heard = now;
                 peer.local = to;
@@ -107,7 +100,6 @@ impl EventLoop {
             self.mark_next_data |= congested;
             self.handle_frames(now, face, datagrams.chunks_mut(length));
         });
-        udp.peers = peers;
         self.udp = Some(udp);
         match received {
             Ok(Left::Perhaps) => self.ready.push(token),
@@ -118,29 +110,6 @@ impl EventLoop {
                 self.ready.push(token);
             }
         }
-    }
-
-    /// A face for somebody who was not heard before, if what he sends is a packet and there is room.
-    fn new_peer(
-        &mut self,
-        now: Time,
-        from: SocketAddr,
-        local: SocketAddr,
-        peers: usize,
-        datagram: &[u8],
-    ) -> Option<FaceId> {
-        if let Err(error) = LpPacket::decode(datagram) {
-            self.forwarder.count_drop(NOBODY, DropReason::Malformed);
-            tracing::debug!(%from, %error, "a datagram of a stranger is no packet");
-            return None;
-        }
-        if peers >= limits::UDP_PEERS {
-            if self.may_warn() {
-                tracing::warn!(%from, limit = limits::UDP_PEERS, "too many UDP peers; a new one is not heard");
-            }
-            return None;
-        }
-        self.add_peer(now, from, local, |config| config.with_persistency(Persistency::OnDemand))
     }
 
     /// Hands frames of a face to the forwarder, or to other shards' threads.
@@ -258,7 +227,7 @@ impl EventLoop {
 
     /// Queues a packet, and may mark it; false where its face's socket is not here.
     #[inline]
-    fn queue(&mut self, now: Time, most: usize, send: &mut Send, input: &[u8]) -> bool {
+    pub(super) fn queue(&mut self, now: Time, most: usize, send: &mut Send, input: &[u8]) -> bool {
         let Some(link) = self.links.get_mut(&send.face) else { return false };
         let queued = link.queued();
         if queued == 0 {

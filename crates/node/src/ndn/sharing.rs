@@ -4,6 +4,7 @@ use super::Command;
 use super::event_loop::{EventLoop, token};
 use super::link::{Connection, Link};
 use super::stream::{Socket, StreamConnection};
+use super::stream_places::Activity;
 use larder_forwarder::{Change, FaceId, Send};
 use larder_units::Time;
 use mio::Interest;
@@ -27,9 +28,7 @@ impl EventLoop {
     pub(super) fn change(&mut self, now: Time, change: Change) {
         if let Change::FaceGone(face) = &change {
             self.away.remove(face);
-            if let Some(mut link) = self.links.remove(face) {
-                self.forget_socket(&mut link.connection);
-            }
+            self.drop_link(*face);
         }
         self.forwarder.apply(now, change);
     }
@@ -41,23 +40,23 @@ impl EventLoop {
     }
 
     /// Gives a new face's socket to another thread. Who does not get it must know where it is before it sends, so that one is told last.
-    pub(super) fn give_away(&mut self, face: FaceId, socket: Socket, shard: usize) {
+    pub(super) fn give_away(&mut self, face: FaceId, socket: Socket, activity: Option<Activity>, shard: usize) {
         self.away.insert(face, shard);
         for other in self.crossing.others().filter(|other| *other != shard) {
             self.crossing.port(other).send(Command::FaceAt(face, shard));
         }
-        self.crossing.port(shard).send(Command::Adopt(face, Box::new(socket)));
+        self.crossing.port(shard).send(Command::Adopt(face, Box::new(socket), activity));
     }
 
     /// A face's socket is this thread's from now on.
-    pub(super) fn adopt(&mut self, face: FaceId, mut socket: Socket) {
+    pub(super) fn adopt(&mut self, face: FaceId, mut socket: Socket, activity: Option<Activity>) {
         let both = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().register(socket.source(), token(face), both) {
             tracing::warn!(face = face.0, %error, "cannot watch a connection");
             return self.crossing.port(0).send(Command::Closed(face, Some(error.to_string())));
         }
         let stream = StreamConnection::new(socket, self.largest_frame);
-        self.links.insert(face, Link::new(Connection::Stream(stream)));
+        self.links.insert(face, Link::new(Connection::Stream(stream)).watched_by(activity));
         // What came with the connection may have raised no event of its own yet.
         self.ready.push(token(face));
     }

@@ -6,6 +6,10 @@ use crate::http::{Metrics, StatusSource};
 use larder_forwarder::{FaceCounters, FaceStats, PrefixFigures, Scope, TierCounters};
 use larder_units::Ratio;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Of UDP peers, as in [`Snapshot::udp_peers`].
+const UDP_STANDINGS: [&str; 3] = ["new", "known", "proven"];
 
 impl StatusSource for Handle {
     fn name(&self) -> &'static str {
@@ -14,7 +18,7 @@ impl StatusSource for Handle {
 
     fn status(&self) -> Value {
         let Some(snapshot) = self.snapshot() else { return json!({ "error": "the NDN thread does not answer" }) };
-        let Snapshot { stats, faces, policy, gauges, by_prefix, partial_bytes } = &snapshot;
+        let Snapshot { stats, faces, policy, gauges, by_prefix, partial_bytes, udp_peers } = &snapshot;
         let store = &stats.content_store;
         let figures: Map<String, Value> =
             gauges.iter().map(|(stage, gauge)| (format!("{stage}.{}", gauge.name), json!(gauge.value))).collect();
@@ -36,6 +40,7 @@ impl StatusSource for Handle {
                 "disk": self.disk.as_ref().map(|disk| disk_status(&stats.tier, disk::status(&disk.figures()))),
             },
             "partial_input_bytes": partial_bytes,
+            "udp_peers": UDP_STANDINGS.iter().zip(udp_peers).map(|(name, count)| (*name, *count)).collect::<BTreeMap<_, _>>(),
             "pit_entries": stats.pit_entries,
             "fib_entries": stats.fib_entries,
             "rib_routes": stats.rib_routes,
@@ -48,7 +53,7 @@ impl StatusSource for Handle {
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
-        let Some(Snapshot { stats, gauges, by_prefix, partial_bytes, .. }) = self.snapshot() else { return };
+        let Some(Snapshot { stats, gauges, by_prefix, partial_bytes, udp_peers, .. }) = self.snapshot() else { return };
         let store = &stats.content_store;
         metrics.counter("larder_ndn_content_store_hits", "Interests answered by the Content Store", store.hits);
         metrics.counter("larder_ndn_content_store_misses", "Interests looked up there in vain", store.misses);
@@ -82,6 +87,8 @@ impl StatusSource for Handle {
         metrics.gauge("larder_ndn_partial_input_bytes", "Bytes of incomplete packets", partial_bytes as f64);
         metrics.gauge("larder_ndn_fib_entries", "Prefixes with next hops", stats.fib_entries as f64);
         metrics.gauge("larder_ndn_rib_routes", "Routes", stats.rib_routes as f64);
+        let udp_peers = UDP_STANDINGS.into_iter().zip(udp_peers.map(|count| count as f64));
+        metrics.gauges("larder_ndn_udp_peers", "UDP peers that were heard first", "standing", udp_peers);
         metrics.gauge("larder_ndn_faces", "Faces", stats.faces as f64);
         metrics.counter("larder_ndn_satisfied_interests", "Interests that Data answered", stats.satisfied);
         metrics.counter("larder_ndn_unsatisfied_interests", "Interests that nobody answered", stats.unsatisfied);

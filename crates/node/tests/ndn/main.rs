@@ -3,8 +3,10 @@
 mod bad_peers;
 mod bad_starts;
 mod connections_leak;
+mod crowds_shut_out_newcomers;
 mod disk_tier;
 mod foreign_pages;
+mod forged_senders;
 mod large_packets;
 mod lost_frames;
 mod neighbours_unheard;
@@ -75,15 +77,16 @@ impl Stage {
     }
 
     pub(crate) fn tcp(&self) -> App<TcpStream> {
-        let stream = TcpStream::connect(self.address("tcp")).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        App { stream, received: Vec::new() }
+        App::on(TcpStream::connect(self.address("tcp")).unwrap())
     }
 
     /// A WebSocket; `more` are further lines of its handshake.
     pub(crate) fn websocket(&self, more: &str) -> WebSocket {
+        self.websocket_on(TcpStream::connect(self.address("ws")).unwrap(), more)
+    }
+
+    fn websocket_on(&self, mut stream: TcpStream, more: &str) -> WebSocket {
         let address = self.address("ws");
-        let mut stream = TcpStream::connect(&address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let handshake = format!(
             "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -119,13 +122,24 @@ impl Stage {
 
     /// A counter or level of `/status`, by its path.
     pub(crate) fn figure(&self, pointer: &str) -> u64 {
+        let status = self.status();
+        status
+            .pointer(pointer)
+            .and_then(serde_json::Value::as_u64)
+            .unwrap_or_else(|| panic!("no {pointer} in {status}"))
+    }
+
+    fn status(&self) -> serde_json::Value {
         let mut stream = TcpStream::connect(self.node.admin_address().unwrap()).unwrap();
         stream.write_all(b"GET /status HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
         let mut page = String::new();
         stream.read_to_string(&mut page).unwrap();
-        let body = page.split_once("\r\n\r\n").unwrap().1;
-        let status: serde_json::Value = serde_json::from_str(body).unwrap();
-        status.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {body}"))
+        serde_json::from_str(page.split_once("\r\n\r\n").unwrap().1).unwrap()
+    }
+
+    /// Its faces, as `/status` lists them.
+    pub(crate) fn all_faces(&self) -> Vec<serde_json::Value> {
+        self.status().pointer("/ndn/faces").and_then(serde_json::Value::as_array).unwrap().clone()
     }
 }
 
@@ -178,6 +192,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct App<S> {
     pub(crate) stream: S,
     received: Vec<u8>,
+}
+
+impl App<TcpStream> {
+    fn on(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        App { stream, received: Vec::new() }
+    }
 }
 
 impl<S: Read + Write> App<S> {

@@ -1,0 +1,175 @@
+//! Detects what connections that come and go by the thousand leave behind: faces, routes, descriptors or
+//! memory. The real program, so that its descriptors and its memory are nobody else's.
+
+use larder_packet::{ControlParameters, DigestSigner, InterestBuilder, Name};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Nothing here takes that long; a test that waits for it has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A node that ends with the test.
+struct Running {
+    child: Child,
+    directory: TempDir,
+    /// Where it listens, by scheme.
+    tcp: String,
+    websocket: String,
+    admin: String,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a node holds.
+#[derive(Debug, PartialEq)]
+struct Held {
+    faces: u64,
+    routes: u64,
+    partial_bytes: u64,
+    descriptors: usize,
+}
+
+impl Running {
+    fn start() -> Running {
+        let directory = tempfile::tempdir().unwrap();
+        let config = directory.path().join("larder.toml");
+        let socket = directory.path().join("nfd.sock");
+        let text = format!(
+            "[ndn]\nunix = {socket:?}\ntcp = \"127.0.0.1:0\"\nudp = \"\"\nwebsocket = \"127.0.0.1:0\"\n\
+             [http]\nlisten = \"\"\n[admin]\nlisten = \"127.0.0.1:0\"\n[log]\nlevel = \"error\"\n"
+        );
+        fs::write(&config, text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+        let command = command.arg("run").arg(&config).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut greeting = String::new();
+        while !greeting.contains("admin ") {
+            greeting += &(lines.next().expect("the node has ended").unwrap() + "\n");
+        }
+        let address = |before: &str| {
+            let rest = greeting.split_once(before).unwrap_or_else(|| panic!("no {before} in {greeting}")).1;
+            let is_part = |letter: char| letter.is_ascii_digit() || ".:".contains(letter);
+            rest.split(|letter| !is_part(letter)).next().unwrap().to_owned()
+        };
+        let (tcp, websocket) = (address("tcp://"), address("ws://"));
+        let admin = address("admin  http://");
+        Running { child, directory, tcp, websocket, admin }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.directory.path().join("nfd.sock")
+    }
+
+    fn unix(&self) -> UnixStream {
+        let stream = UnixStream::connect(self.socket()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    fn status(&self) -> Value {
+        let mut stream = TcpStream::connect(&self.admin).unwrap();
+        stream.write_all(b"GET /status HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        serde_json::from_str(page.split_once("\r\n\r\n").unwrap().1).unwrap()
+    }
+
+    fn held(&self) -> Held {
+        let status = self.status();
+        let descriptors = fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count();
+        Held {
+            faces: status["ndn"]["faces"].as_array().unwrap().len() as u64,
+            routes: status["ndn"]["rib_routes"].as_u64().unwrap(),
+            partial_bytes: status["ndn"]["partial_input_bytes"].as_u64().unwrap(),
+            descriptors,
+        }
+    }
+
+    /// Waits until it holds this: the ends of connections are seen a little later.
+    fn await_held(&self, expected: &Held) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.held() != *expected {
+            assert!(Instant::now() < deadline, "{:?} is held, and was {expected:?} before", self.held());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn resident_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+}
+
+fn interest(name: &str, nonce: u32) -> Vec<u8> {
+    InterestBuilder::new(name.parse::<Name>().unwrap()).nonce(nonce).lifetime(Duration::from_millis(50)).build()
+}
+
+/// Whether the node answers here: a name without a route is refused.
+fn is_answered(client: &mut UnixStream, nonce: u32) -> bool {
+    client.write_all(&interest("/no/route", nonce)).unwrap();
+    client.read(&mut [0; 9000]).unwrap() > 0
+}
+
+/// Registers a prefix.
+fn register(client: &mut UnixStream, prefix: &str) {
+    let parameters = ControlParameters { name: Some(prefix.parse().unwrap()), ..Default::default() };
+    let mut name: Name = "/localhost/nfd/rib/register".parse().unwrap();
+    name.push_generic(&parameters.encode());
+    client.write_all(&InterestBuilder::new(name).nonce(1).sign(&DigestSigner, Default::default()).unwrap()).unwrap();
+    assert!(client.read(&mut [0; 9000]).unwrap() > 0);
+}
+
+/// A connection that ends: with an Interest pending, within a packet, within a handshake, with a route.
+fn come_and_go(node: &Running, number: u32) {
+    let cut = number as usize % 40;
+    let packet = interest(&format!("/route/{}/{number}", number % 7), number);
+    match number % 5 {
+        0 => node.unix().write_all(&packet[..cut % packet.len()]).unwrap(),
+        1 => TcpStream::connect(&node.tcp).unwrap().write_all(&packet).unwrap(),
+        2 => TcpStream::connect(&node.tcp).unwrap().write_all(&packet[..cut % packet.len()]).unwrap(),
+        3 => {
+            let handshake = b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n";
+            TcpStream::connect(&node.websocket).unwrap().write_all(&handshake[..cut]).unwrap();
+        }
+        _ => {
+            let mut producer = node.unix();
+            register(&mut producer, &format!("/route/{}", number % 7));
+            register(&mut producer, &format!("/other/{number}"));
+        }
+    }
+}
+
+#[test]
+fn connections_that_come_and_go_leave_faces_routes_descriptors_or_memory() {
+    let node = Running::start();
+    let mut bystander = node.unix();
+    assert!(is_answered(&mut bystander, 1));
+    let before = node.held();
+    let mut resident = Vec::new();
+    for round in 0..4 {
+        for number in 0..5000 {
+            come_and_go(&node, round * 5000 + number);
+            if number % 100 == 0 {
+                assert!(is_answered(&mut bystander, 10 + round * 5000 + number), "another client is not served");
+            }
+        }
+        node.await_held(&before);
+        resident.push(node.resident_kib());
+    }
+    // The first two rounds fill tables and buffers that are used again; 300 bytes a connection would show.
+    assert!(resident[3] < resident[1] + 3000, "KiB, round by round: {resident:?}");
+}

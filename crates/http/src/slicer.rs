@@ -1,0 +1,115 @@
+//! A body that is too large to be stored whole, cut into slices for the second tier while it passes to its client.
+
+use crate::fill::Reservation;
+use crate::key::Key;
+use crate::stored::Stored;
+use bytes::Bytes;
+
+/// The slice that is being collected, and those that are whole.
+#[derive(Debug)]
+pub(crate) struct Slicer {
+    pub key: Key<'static>,
+    /// What is stored of the whole. It is sliced.
+    pub head: Stored,
+    /// Where the slice begins that is being collected.
+    start: u64,
+    collected: Vec<u8>,
+    whole: Vec<(u64, Bytes)>,
+    /// For one slice.
+    _room: Reservation,
+}
+
+impl Slicer {
+    pub(crate) fn new(key: Key<'static>, head: Stored, room: Reservation) -> Slicer {
+        Slicer { key, head, start: 0, collected: Vec::new(), whole: Vec::new(), _room: room }
+    }
+
+    /// The next piece of the body.
+    pub(crate) fn push(&mut self, mut piece: &[u8]) {
+        while !piece.is_empty() {
+            let length = self.slice_length();
+            let missing = length - self.collected.len();
+            if missing == 0 {
+                // More than was declared.
+                return;
+            }
+            if self.collected.is_empty() {
+                self.collected.reserve_exact(length);
+            }
+            let (taken, rest) = piece.split_at(missing.min(piece.len()));
+            self.collected.extend_from_slice(taken);
+            piece = rest;
+            if self.collected.len() == length {
+                self.whole.push((self.start, std::mem::take(&mut self.collected).into()));
+                self.start += length as u64;
+            }
+        }
+    }
+
+    pub(crate) fn has_slices(&self) -> bool {
+        !self.whole.is_empty()
+    }
+
+    /// Takes the slices that are whole: where each begins, and its bytes.
+    pub(crate) fn take_slices(&mut self) -> Vec<(u64, Bytes)> {
+        std::mem::take(&mut self.whole)
+    }
+
+    /// Whether all of the body has come.
+    pub(crate) fn is_done(&self) -> bool {
+        self.slice_length() == 0
+    }
+
+    fn slice_length(&self) -> usize {
+        let sliced = self.head.sliced().expect("the head is sliced");
+        let end = sliced.length.min(self.start.saturating_add(sliced.slice_bytes));
+        (end - self.start) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::freshness::Freshness;
+    use crate::slices::{Pin, Sliced};
+    use crate::stored::Elsewhere;
+    use crate::{Budget, Now};
+    use http::{HeaderMap, HeaderValue, StatusCode, header};
+    use larder_units::{Streams, Time};
+
+    fn slicer(length: u64, slice_bytes: u64) -> Slicer {
+        let now = Now { time: Time::ZERO, unix_seconds: 0 };
+        let freshness = Freshness::of(StatusCode::OK, &HeaderMap::new(), &Default::default(), now.time, now);
+        let key = Key::new("http", "a", "/").into_owned();
+        let mut head = Stored::new(key.to_bytes(), 0, Default::default(), StatusCode::OK, &HeaderMap::new(), freshness);
+        let pin = Pin::from_parts(header::ETAG, HeaderValue::from_static("x"));
+        head.elsewhere = Some(Box::new(Elsewhere::Slices(Sliced { generation: 1, length, pin, slice_bytes })));
+        Slicer::new(key, head, Budget::new(1 << 20).reserve(1).unwrap())
+    }
+
+    #[test]
+    fn slices_are_not_the_body() {
+        for seed in 0..200 {
+            let mut stream = Streams::new(seed).stream("slicer");
+            let (length, slice) = (1 + stream.below(1000), 1 + stream.below(300));
+            let body: Vec<u8> = (0..length).map(|_| stream.below(256) as u8).collect();
+            let mut slicer = slicer(length, slice);
+            let (mut at, mut slices) = (0, Vec::new());
+            while at < body.len() {
+                assert!(!slicer.is_done());
+                let end = body.len().min(at + 1 + stream.below(400) as usize);
+                slicer.push(&body[at..end]);
+                at = end;
+                assert_eq!(slicer.has_slices(), end as u64 / slice > slices.len() as u64 || at == body.len());
+                slices.extend(slicer.take_slices());
+            }
+            assert!(slicer.is_done());
+            slicer.push(b"more");
+            assert!(!slicer.has_slices());
+            for (number, (start, _)) in slices.iter().enumerate() {
+                assert_eq!(*start, number as u64 * slice, "seed {seed}");
+            }
+            assert_eq!(slices.iter().map(|(_, bytes)| &bytes[..]).collect::<Vec<_>>().concat(), body);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Reading: values that are read whole, and values that are read in parts at their reader's pace.
+
+use super::Disk;
+use crate::limits;
+use bytes::Bytes;
+use larder_disk::{Log, Lookup, Marks, Parts, ReadError, Recalled};
+use std::sync::mpsc::Receiver;
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep, timeout};
+
+/// What a thread that reads has to do.
+pub(super) type Read = Box<dyn FnOnce() + Send>;
+
+/// What becomes of a [`Disk::recall_then`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// There is nothing of this key.
+    Absent,
+    /// The disk has more to do than it can, or has stopped.
+    Refused,
+    /// It is being read, or was.
+    Reading,
+}
+
+/// What [`Disk::recall`] has found.
+pub enum Found<R> {
+    /// All of it, and what was reserved for it.
+    Whole(Recalled, R),
+    /// Its first bytes; the rest comes with [`Disk::read_part`].
+    First(Recalled, Parts),
+}
+
+impl<M: Marks + Send + 'static> Disk<M> {
+    /// Reads the value with this tag, or else the newest one: all of it where `hold` reserves memory for so many bytes, else at least
+    /// its first `first` bytes. Nothing where the disk has more to do than it can, or hangs.
+    pub async fn recall<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        tag: Option<u32>,
+        first: usize,
+        hold: impl FnOnce(u64) -> Option<R>,
+    ) -> Option<Found<R>> {
+        let lookup = self.lock().log.look_up(key, tag)?;
+        let held = hold(lookup.bytes());
+        if lookup.is_in_memory() {
+            return self.look(&lookup, Vec::new(), held, first);
+        }
+        let (sender, answered) = oneshot::channel();
+        let disk = self.clone();
+        // The thread that uses the value allocates its memory: else each thread that reads would keep some.
+        let room = if held.is_some() { lookup.room() } else { Vec::new() };
+        // It holds what was reserved until it has read, also where nobody waits for it any more.
+        let read = Box::new(move || _ = sender.send(disk.look(&lookup, room, held, first)));
+        match self.submit(read) {
+            true => self.await_answer(answered).await?,
+            false => None,
+        }
+    }
+
+    fn look<R>(&self, lookup: &Lookup, room: Vec<u8>, held: Option<R>, first: usize) -> Option<Found<R>> {
+        let file = &self.0.file;
+        match held {
+            Some(held) => {
+                let found = lookup.run(file, room);
+                Some(Found::Whole(self.lock().log.finish(lookup, found)?, held))
+            }
+            None => {
+                let opened = lookup.open(file, first);
+                let (parts, recalled) = self.lock().log.finish_open(lookup, opened)?;
+                Some(Found::First(recalled, parts))
+            }
+        }
+    }
+
+    /// Counts a request for `key`, and reads its newest value, for who cannot wait: `answer` is called by a thread that reads, or at once where the value has
+    /// not been written yet. It is not called where nothing is read. A disk that hangs calls it when it hangs no more.
+    pub fn recall_then(&self, key: &[u8], answer: impl FnOnce(Option<Recalled>) + Send + 'static) -> Asked {
+        let lookup = {
+            let mut state = self.lock();
+            let now = self.now();
+            let is_there = state.log.request(key, now);
+            is_there.then(|| state.log.look_up(key, None)).flatten()
+        };
+        let Some(lookup) = lookup else { return Asked::Absent };
+        let (disk, room) = (self.clone(), lookup.room());
+        let in_memory = lookup.is_in_memory();
+        let read: Read = Box::new(move || {
+            let found = lookup.run(&disk.0.file, room);
+            let recalled = disk.lock().log.finish(&lookup, found);
+            answer(recalled);
+        });
+        if in_memory {
+            read();
+            return Asked::Reading;
+        }
+        if self.submit(read) { Asked::Reading } else { Asked::Refused }
+    }
+
+    /// The part of a value with the byte `at`, from there on. `parts` goes where the value goes.
+    ///
+    /// # Errors
+    /// The value has left the disk, or the disk does not give it back.
+    pub async fn read_part(&self, parts: &mut Parts, at: u64) -> Result<Bytes, ReadError> {
+        let begun = Instant::now();
+        loop {
+            let (sender, answered) = oneshot::channel();
+            let (disk, of) = (self.clone(), parts.clone());
+            let is_taken = self.submit(Box::new(move || _ = sender.send(of.read(&disk.0.file, at))));
+            let answer = if is_taken { self.await_answer(answered).await } else { None };
+            match answer {
+                Some(Ok(bytes)) => return Ok(bytes),
+                Some(Err(error)) => {
+                    let mut state = self.lock();
+                    let Some(moved) = state.log.follow(parts) else {
+                        state.cut_short += 1;
+                        return Err(error);
+                    };
+                    *parts = moved;
+                }
+                None if begun.elapsed() < limits::DISK_PATIENCE => sleep(limits::DISK_RETRY).await,
+                None => {
+                    self.lock().cut_short += 1;
+                    return Err(ReadError::Io(std::io::ErrorKind::TimedOut.into()));
+                }
+            }
+        }
+    }
+
+    /// Whether the value stays where it is, or goes where `parts` has followed it. If not, its region is overwritten soon.
+    pub fn stays(&self, parts: &mut Parts) -> bool {
+        let state = self.lock();
+        if state.log.holds(parts) {
+            return true;
+        }
+        let moved = Log::follow(&state.log, parts);
+        let has_moved = moved.is_some();
+        *parts = moved.unwrap_or_else(|| parts.clone());
+        has_moved
+    }
+
+    /// Changes when a region has been reclaimed.
+    pub fn reclaimed(&self) -> watch::Receiver<u64> {
+        self.0.reclaimed.subscribe()
+    }
+
+    /// False where the queue is full, or the disk has stopped.
+    fn submit(&self, read: Read) -> bool {
+        let mut state = self.lock();
+        let is_taken = state.reads.as_ref().is_some_and(|reads| reads.try_send(read).is_ok());
+        state.reads_refused += u64::from(!is_taken);
+        is_taken
+    }
+
+    /// `None` where the disk hangs, or has stopped.
+    async fn await_answer<T>(&self, answered: oneshot::Receiver<T>) -> Option<T> {
+        match timeout(limits::DISK_PATIENCE, answered).await {
+            Ok(answer) => answer.ok(),
+            Err(_) => {
+                self.lock().reads_refused += 1;
+                None
+            }
+        }
+    }
+
+    /// A thread that reads.
+    pub(super) fn run_reads(&self, waiting: &Mutex<Receiver<Read>>) {
+        loop {
+            let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(read) = next else { return };
+            read();
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Bodies that stay on the disk tier until their clients take them: one task a body reads one part ahead of its client.
+//!
+//! A part is read where the record stands, which may move. Where the log needs the region and the record is not wanted any more,
+//! the rest of the body is read into memory, if there is room; else it is read from the disk for as long as it stands there.
+
+use super::assemble::{Pieces, Sender};
+use super::body::{BodyError, Outgoing};
+use super::disk::HttpDisk;
+use bytes::Bytes;
+use larder_disk::Parts;
+use larder_http::{Budget, Reservation, Streamed, StreamedPiece};
+use std::collections::VecDeque;
+use tokio::sync::mpsc;
+
+/// Starts to send a body from the disk.
+pub(super) fn stream(disk: &HttpDisk, budget: &Budget, body: Streamed) -> Outgoing {
+    let left = body.left();
+    let (sender, receiver) = mpsc::channel(1);
+    if let Some(reading) = Reading::new(disk, budget, body) {
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = reading.deliver(&sender) => {}
+                () = sender.closed() => {}
+            }
+        });
+    }
+    Outgoing::Assembled(Pieces::new(receiver, left))
+}
+
+pub(super) struct Reading {
+    disk: HttpDisk,
+    budget: Budget,
+    parts: Parts,
+    body: Streamed,
+    /// The rest of it, once its place on the disk is needed.
+    rescued: Option<(VecDeque<Bytes>, Reservation)>,
+}
+
+impl Reading {
+    /// `None` where the body is not one that `disk::recall` has given to the cache.
+    pub(super) fn new(disk: &HttpDisk, budget: &Budget, body: Streamed) -> Option<Reading> {
+        let parts = body.record().downcast_ref::<Parts>()?.clone();
+        Some(Reading { disk: disk.clone(), budget: budget.clone(), parts, body, rescued: None })
+    }
+
+    /// `None` where it broke off: the client has been told, or has gone.
+    pub(super) async fn deliver(mut self, sender: &Sender) -> Option<()> {
+        let mut reclaimed = self.disk.reclaimed();
+        let mut may_leave = true;
+        loop {
+            let permit = tokio::select! {
+                permit = sender.reserve() => permit,
+                Ok(()) = reclaimed.changed(), if may_leave => {
+                    may_leave = self.disk.stays(&mut self.parts);
+                    if !may_leave {
+                        self.rescue().await;
+                    }
+                    continue;
+                }
+            };
+            // The client has gone.
+            let permit = permit.ok()?;
+            match self.next_piece().await {
+                Ok(Some(bytes)) => permit.send(Ok(bytes)),
+                Ok(None) => return Some(()),
+                Err(error) => {
+                    permit.send(Err(error));
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Reads the rest into memory.
+    async fn rescue(&mut self) {
+        let Some(room) = self.budget.reserve_to_recall(self.body.left()) else { return };
+        let mut rest = VecDeque::new();
+        // What cannot be read ends the body where it stands.
+        while let Ok(Some(bytes)) = self.read().await {
+            rest.push_back(bytes);
+        }
+        self.rescued = Some((rest, room));
+    }
+
+    async fn next_piece(&mut self) -> Result<Option<Bytes>, BodyError> {
+        if let Some((rest, _)) = &mut self.rescued
+            && let Some(bytes) = rest.pop_front()
+        {
+            return Ok(Some(bytes));
+        }
+        self.read().await
+    }
+
+    async fn read(&mut self) -> Result<Option<Bytes>, BodyError> {
+        let bytes = match self.body.next_piece() {
+            StreamedPiece::End => return Ok(None),
+            StreamedPiece::Lines(lines) => lines,
+            StreamedPiece::Record { at, most } => {
+                let mut bytes = self.disk.read_part(&mut self.parts, at).await.map_err(|error| {
+                    tracing::debug!(%error, "a body from the disk tier broke off");
+                    BodyError::new("the disk tier did not give back the rest of the body")
+                })?;
+                bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+                bytes
+            }
+        };
+        self.body.took(bytes.len());
+        Ok(Some(bytes))
+    }
+}

@@ -1,0 +1,262 @@
+//! The places of connections from other machines: which one is closed when there are too many.
+//!
+//! Anybody can open connections by the thousand, most cheaply from one address. So a new connection always
+//! gets a place, and while there are too many, the least entitled one is closed for it. A connection that has
+//! sent no whole packet is less entitled than others, except that a quarter of the places is for such
+//! ones: every connection is one at first. Among equals, source prefixes share the places fairly
+//! (`fair_share.rs`), and the connection of a prefix that was silent longest is closed first.
+//!
+//! A connection to which a route leads, or which management or the configuration has made, is never closed
+//! for another. If only such ones are left, new connections are refused.
+//!
+//! The order is computed for many at once, so it costs some 10 µs a new connection.
+
+use super::event_loop::EventLoop;
+use super::fair_share::{Claim, sort_by_entitlement};
+use crate::limits;
+use foldhash::fast::FixedState;
+use larder_forwarder::{DropReason, FaceId, Persistency};
+use larder_units::Time;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// When a connection sent its last whole packet: the thread that reads it says so, and the first thread,
+/// which has the places, asks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Activity(Arc<AtomicU64>);
+
+impl Activity {
+    /// A whole packet came.
+    pub(super) fn packet_at(&self, now: Time) {
+        self.0.store(now.nanos().max(1), Ordering::Relaxed);
+    }
+
+    /// When the last one came, if there was one.
+    fn last_packet(&self) -> Option<Time> {
+        let nanos = self.0.load(Ordering::Relaxed);
+        (nanos > 0).then_some(Time::from_nanos(nanos))
+    }
+}
+
+#[derive(Debug)]
+struct Place {
+    address: IpAddr,
+    accepted: Time,
+    activity: Activity,
+}
+
+/// The connections from other machines that were accepted.
+#[derive(Debug, Default)]
+pub(super) struct StreamPlaces {
+    places: HashMap<FaceId, Place, FixedState>,
+    /// The least entitled ones, the very least last, with what was known of their activity.
+    next: Vec<(FaceId, Option<Time>)>,
+    ranked: Time,
+}
+
+impl StreamPlaces {
+    /// Enters an accepted connection.
+    pub(super) fn insert(&mut self, now: Time, face: FaceId, address: IpAddr) -> Activity {
+        let activity = Activity::default();
+        self.places.insert(face, Place { address, accepted: now, activity: activity.clone() });
+        activity
+    }
+
+    pub(super) fn remove(&mut self, face: FaceId) {
+        self.places.remove(&face);
+    }
+
+    /// The least entitled connection, where there are `most` places; `may_go` says which may be closed.
+    fn least_entitled(&mut self, now: Time, most: usize, may_go: impl Fn(FaceId) -> bool) -> Option<FaceId> {
+        // An older order may be wrong by now.
+        if now.since(self.ranked) < limits::ENTITLEMENT
+            && let Some(face) = self.next_unchanged(&may_go)
+        {
+            return Some(face);
+        }
+        self.ranked = now;
+        self.rank(most, &may_go);
+        self.next_unchanged(may_go)
+    }
+
+    fn next_unchanged(&mut self, may_go: impl Fn(FaceId) -> bool) -> Option<FaceId> {
+        while let Some((face, last_packet)) = self.next.pop() {
+            let unchanged = |place: &Place| place.activity.last_packet() == last_packet;
+            if self.places.get(&face).is_some_and(unchanged) && may_go(face) {
+                return Some(face);
+            }
+        }
+        None
+    }
+
+    fn rank(&mut self, most: usize, may_go: impl Fn(FaceId) -> bool) {
+        let (mut silent, mut active) = (Vec::new(), Vec::new());
+        for (face, place) in self.places.iter().filter(|(face, _)| may_go(**face)) {
+            let last_packet = place.activity.last_packet();
+            let claims = if last_packet.is_none() { &mut silent } else { &mut active };
+            claims.push(Claim::new((*face, last_packet), place.address, last_packet.unwrap_or(place.accepted)));
+        }
+        let too_many_silent = silent.len() > most / 4 || active.is_empty();
+        let mut claims = if too_many_silent { silent } else { active };
+        sort_by_entitlement(&mut claims);
+        let kept = claims.len().saturating_sub((most / 32).max(1));
+        self.next = claims.into_iter().skip(kept).map(|claim| claim.of).collect();
+    }
+}
+
+impl EventLoop {
+    /// Whether there may be another face, besides UDP peers that were heard first: those have places of their own.
+    fn has_room(&self, is_remote: bool) -> bool {
+        let udp = self.udp_places.taken();
+        (self.links.len() + self.away.len()).saturating_sub(udp) < self.remote_faces + limits::LOCAL_FACES
+            && (!is_remote || self.remote.len().saturating_sub(udp) < self.remote_faces)
+    }
+
+    /// Sees to it that there may be another face. False where there may not.
+    pub(super) fn make_room(&mut self, is_remote: bool) -> bool {
+        if self.has_room(is_remote) {
+            return true;
+        }
+        if !is_remote {
+            return false;
+        }
+        let (now, most) = (self.now(), self.remote_faces);
+        let EventLoop { stream_places, forwarder, .. } = self;
+        let on_demand = |face| forwarder.face(face).is_some_and(|face| face.persistency == Persistency::OnDemand);
+        let may_go = |face| on_demand(face) && !forwarder.has_routes(face);
+        let Some(face) = stream_places.least_entitled(now, most, may_go) else { return false };
+        if self.may_warn() {
+            tracing::warn!(
+                remote_faces = most,
+                "too many connections from other machines: the least entitled are closed for new ones"
+            );
+        }
+        self.forwarder.count_drop(face, DropReason::PeerDisplaced);
+        self.close(face, Some("other connections needed its place".to_owned()));
+        self.has_room(is_remote)
+    }
+
+    /// Whether so many peers come that a line for each would fill the log.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.udp_places.are_scarce() || self.stream_places.places.len() >= self.remote_faces / 4 * 3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_units::Streams;
+    use std::time::Duration;
+
+    const MOST: usize = 400;
+
+    struct World {
+        now: Time,
+        places: StreamPlaces,
+        activities: HashMap<FaceId, Activity>,
+        with_routes: Vec<FaceId>,
+        accepted: u64,
+        closed: Vec<FaceId>,
+    }
+
+    impl World {
+        fn new() -> World {
+            World {
+                now: Time::from_secs(1),
+                places: StreamPlaces::default(),
+                activities: HashMap::new(),
+                with_routes: Vec::new(),
+                accepted: 0,
+                closed: Vec::new(),
+            }
+        }
+
+        fn accept(&mut self, address: [u8; 4]) -> FaceId {
+            self.now += Duration::from_micros(200);
+            let World { places, with_routes, now, .. } = self;
+            if places.places.len() == MOST {
+                let least = places.least_entitled(*now, MOST, |face| !with_routes.contains(&face)).unwrap();
+                assert!(!with_routes.contains(&least), "a route loses its face");
+                places.remove(least);
+                self.closed.push(least);
+            }
+            self.accepted += 1;
+            let face = FaceId(256 + self.accepted);
+            let activity = self.places.insert(self.now, face, address.into());
+            self.activities.insert(face, activity);
+            face
+        }
+
+        /// A packet on a connection; false where it is closed.
+        fn packet(&mut self, face: FaceId) -> bool {
+            self.activities[&face].packet_at(self.now);
+            self.places.places.contains_key(&face)
+        }
+    }
+
+    /// What a hostile connection does.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Crowd {
+        /// Nothing, or a part of a packet, from one address.
+        Silent,
+        /// One packet, from one address.
+        Active,
+        /// Nothing, from many networks.
+        Wide,
+    }
+
+    #[test]
+    fn a_crowd_shuts_out_newcomers_or_closes_those_with_history() {
+        for (seed, crowd) in [(1, Crowd::Silent), (2, Crowd::Active), (3, Crowd::Wide)] {
+            let mut random = Streams::new(seed).stream("crowd");
+            let mut world = World::new();
+            // A producer that is silent, and some clients with history in the crowd's own network.
+            let producer = world.accept([192, 0, 2, 1]);
+            world.with_routes.push(producer);
+            let old: Vec<FaceId> = (0..20).map(|host| world.accept([10, 98, 7, host])).collect();
+            old.iter().for_each(|face| assert!(world.packet(*face)));
+            let mut newcomers = Vec::new();
+            for number in 0..10_000 {
+                let [_, b, c, d] = (random.below(1 << 24) as u32).to_be_bytes();
+                let face = world.accept(if crowd == Crowd::Wide { [b | 1, c, d, 9] } else { [10, 98, 7, 200] });
+                if crowd == Crowd::Active {
+                    world.packet(face);
+                }
+                if number % 100 == 0 {
+                    newcomers.push(world.accept([203, 0, (number / 100) as u8, 1]));
+                }
+                // Its first packet comes 10 ms later.
+                if number % 100 == 50 {
+                    let newest = newcomers[newcomers.len() - 1];
+                    assert!(world.packet(newest), "{crowd:?}: a newcomer had no time for a packet");
+                    assert!(old.iter().all(|face| world.packet(*face)), "{crowd:?}: a client was displaced");
+                }
+            }
+            assert!(newcomers.iter().all(|face| world.packet(*face)), "{crowd:?}: a newcomer was displaced");
+            assert!(world.packet(producer));
+            assert_eq!(world.places.places.len(), MOST);
+            assert_eq!(world.closed.len() as u64, world.accepted - MOST as u64, "one is closed for one");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_has_just_become_active_is_closed_as_a_silent_one() {
+        let mut world = World::new();
+        let faces: Vec<FaceId> = (0..MOST).map(|_| world.accept([10, 0, 0, 1])).collect();
+        world.accept([10, 0, 0, 1]);
+        assert_eq!(world.closed, [faces[0]], "the oldest of the silent goes first");
+        assert!(world.packet(faces[1]));
+        world.accept([10, 0, 0, 1]);
+        assert_eq!(world.closed, [faces[0], faces[2]]);
+    }
+
+    #[test]
+    fn a_connection_is_closed_though_all_have_routes() {
+        let mut world = World::new();
+        let faces: Vec<FaceId> = (0..MOST).map(|_| world.accept([10, 0, 0, 1])).collect();
+        assert_eq!(world.places.least_entitled(world.now, MOST, |_| false), None);
+        assert_eq!(world.places.least_entitled(world.now, MOST, |face| face == faces[7]), Some(faces[7]));
+    }
+}
