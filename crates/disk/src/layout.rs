@@ -1,16 +1,27 @@
 //! What stands where on the disk, byte by byte; all numbers little-endian.
 //!
 //! ```text
-//! superblock  0 "LARDERD1" │ 8 region bytes u64 │ 16 regions u32 │ 20 0 │ 24 id u64 │ 32 hash key │ 48 checksum u64, padded to 4 KiB
+//! superblock  0 "LARDERD2" │ 8 region bytes u64 │ 16 regions u32 │ 20 0 │ 24 id u64 │ 32 hash key
+//!             48 checksum u64, padded to 4 KiB
 //! header      0 "LDRG" │ 4 0 │ 8 id u64 │ 16 sequence u64 │ 24 checksum u64
-//! record      0 "LDRC" │ 4 kind u32 │ 8 tag u32 │ 12 key bytes u32 │ 16 value bytes u32 │ 20 offset u32 │ 24 hash u64 │ 32 checksum u64 │ key │ value
-//! footer      entries: 0 hash u64 │ 8 tag u32 │ 12 offset u32 │ 16 length u32 │ 20 kind u32
-//!             trailer: 0 "LDFT" │ 4 entries u32 │ 8 id u64 │ 16 sequence u64 │ 24 checksum u64 (over the entries and this)
+//! record      0 "LDRC" │ 4 kind u32 │ 8 tag u32 │ 12 key bytes u32 │ 16 value bytes u32
+//!             20 offset u32 │ 24 hash u64 │ 32 checksum u64 │ key │ value
+//! entry       0 hash u64 │ 8 tag u32 │ 12 offset u32 │ 16 length u32 │ 20 kind u32
+//!             24 checksum u64 (over its number, too)
+//! trailer     0 "LDFT" │ 4 entries u32 │ 8 id u64 │ 16 sequence u64 │ 24 checksum u64
 //! ```
 //!
-//! Checksums are XXH3 (Collet, 64 bits), seeded with the log's id and the region's sequence number: what an earlier life of the region, or an
-//! earlier log in the file, has left behind is never taken for this one's. A record's checksum also covers its offset, so that a write
-//! that went astray does not count.
+//! Every fact stands twice, in different blocks, and either copy is enough. The superblock stands at
+//! both ends of the file. A region's header stands at both ends of the region; the trailer takes the
+//! place of the second one when the region is sealed. Each record has an entry: the first below the
+//! trailer, the next below that one, and so on. A mark has its value in no entry, so a second record
+//! holds it, too.
+//!
+//! Checksums are XXH3 (Collet, 64 bits), seeded with the log's id and the region's sequence number:
+//! bytes of an earlier life of the region, or of an earlier log in the file, never pass for this
+//! one's. A record's checksum also covers its offset, against a write in the wrong place. It covers
+//! key and value only where the kind has any ([`Kind::has_content`]): of other records the value only
+//! takes room.
 
 use crate::limits;
 use bytes::Bytes;
@@ -23,10 +34,12 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 pub(crate) const SUPERBLOCK: usize = 4096;
 pub(crate) const HEADER: u32 = 32;
 pub(crate) const RECORD: u32 = 40;
-pub(crate) const ENTRY: u32 = 24;
+pub(crate) const ENTRY: u32 = 32;
 pub(crate) const TRAILER: u32 = 32;
+/// Bytes that a disk reads or loses together.
+pub(crate) const BLOCK: u32 = 4096;
 
-const SUPERBLOCK_MAGIC: &[u8; 8] = b"LARDERD1";
+const SUPERBLOCK_MAGIC: &[u8; 8] = b"LARDERD2";
 const HEADER_MAGIC: &[u8; 4] = b"LDRG";
 const RECORD_MAGIC: &[u8; 4] = b"LDRC";
 const TRAILER_MAGIC: &[u8; 4] = b"LDFT";
@@ -77,6 +90,11 @@ impl Geometry {
 
     /// Bytes of the whole file.
     pub fn file_bytes(&self) -> u64 {
+        self.copy_at() + SUPERBLOCK as u64
+    }
+
+    /// Where the superblock's copy stands: behind the last region.
+    pub(crate) fn copy_at(&self) -> u64 {
         self.region_at(self.regions)
     }
 
@@ -88,7 +106,17 @@ impl Geometry {
 
     /// The longest record, with its header and key.
     pub fn record_bytes(&self) -> u32 {
-        self.region_bytes - HEADER - ENTRY - TRAILER
+        self.region_bytes - HEADER - ENTRY - TRAILER - self.gap()
+    }
+
+    /// The longest value of a mark, which is written twice.
+    pub(crate) fn mark_bytes(&self) -> u32 {
+        (self.region_bytes - HEADER - 3 * ENTRY - TRAILER - 2 * self.gap()) / 2 - RECORD
+    }
+
+    /// Bytes that keep two copies out of one block. Only tests have regions that are too small for it.
+    pub(crate) fn gap(&self) -> u32 {
+        if self.region_bytes >= 4 * BLOCK { BLOCK } else { 0 }
     }
 
     /// How many regions.
@@ -105,9 +133,18 @@ impl Geometry {
         SUPERBLOCK as u64 + u64::from(region) * u64::from(self.region_bytes)
     }
 
-    /// Where in a region a footer of so many entries begins.
-    pub(crate) fn footer_at(&self, entries: usize) -> u32 {
-        self.region_bytes - TRAILER - entries as u32 * ENTRY
+    /// Where in a region the entries begin if there are so many. The trailer stands at `footer_at(0)`.
+    pub(crate) fn footer_at(&self, entries: u32) -> u32 {
+        self.region_bytes - TRAILER - entries * ENTRY
+    }
+
+    /// Whether a region that is written up to `end`, with so many records, has room for `count` more
+    /// of `length` bytes together.
+    pub(crate) fn fits(&self, end: u32, records: u32, length: u32, count: u32) -> bool {
+        let records = u64::from(records) + u64::from(count);
+        let footer = records * u64::from(ENTRY) + u64::from(TRAILER + self.gap());
+        let needed = u64::from(end) + u64::from(length) + footer;
+        needed <= u64::from(self.region_bytes) && records <= limits::REGION_RECORDS as u64
     }
 }
 
@@ -147,17 +184,29 @@ pub(crate) enum Kind {
     Mark = 4,
     /// Everything before is removed.
     Clear = 5,
+    /// A put that reclaiming has written again: until this is synced, the former one is still there.
+    Moved = 6,
+    /// The value of the mark before it once more.
+    MarkCopy = 7,
+    /// Says nothing.
+    Padding = 8,
 }
 
 impl Kind {
     fn of(number: u32) -> Option<Kind> {
-        [Kind::Put, Kind::RemoveKey, Kind::RemoveVariant, Kind::Mark, Kind::Clear]
+        use Kind::{Clear, Mark, MarkCopy, Moved, Padding, Put, RemoveKey, RemoveVariant};
+        [Put, RemoveKey, RemoveVariant, Mark, Clear, Moved, MarkCopy, Padding]
             .into_iter()
             .find(|kind| *kind as u32 == number)
     }
+
+    /// Whether key and value mean anything.
+    pub(crate) fn has_content(self) -> bool {
+        matches!(self, Kind::Put | Kind::Moved | Kind::Mark | Kind::MarkCopy)
+    }
 }
 
-/// A record in a footer.
+/// All of a record but its key and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FooterEntry {
     pub hash: u64,
@@ -179,6 +228,27 @@ pub(crate) fn superblock(geometry: Geometry, identity: Identity) -> Vec<u8> {
     bytes.extend_from_slice(&checksum.to_le_bytes());
     bytes.resize(SUPERBLOCK, 0);
     bytes
+}
+
+/// Whether a superblock is one of another version, and not one that has rotted.
+fn is_of_another_version(bytes: &[u8]) -> bool {
+    bytes.len() >= 56 && !bytes.starts_with(SUPERBLOCK_MAGIC) && u64_at(bytes, 48) == xxh3_64_with_seed(&bytes[..48], 0)
+}
+
+/// Which of two superblocks counts. The second does where the first has rotted; but a file that
+/// somebody else has written since is not this log's, though its end still is.
+pub(crate) fn choose_superblock(first: &[u8], second: &[u8]) -> Superblock {
+    let found = Superblock::read(first);
+    let may_have_rotted = match found {
+        Superblock::Ours(..) => false,
+        Superblock::Blank => true,
+        Superblock::Unusable => !is_of_another_version(first),
+        Superblock::Foreign => first.get(8..) == second.get(8..),
+    };
+    match Superblock::read(second) {
+        copy @ Superblock::Ours(..) if may_have_rotted => copy,
+        _ => found,
+    }
 }
 
 /// What a file's first bytes are.
@@ -210,20 +280,35 @@ impl Superblock {
     }
 }
 
-pub(crate) fn region_header(identity: &Identity, sequence: u64) -> [u8; HEADER as usize] {
-    let mut bytes = [0; HEADER as usize];
-    bytes[..4].copy_from_slice(HEADER_MAGIC);
-    bytes[8..16].copy_from_slice(&identity.id.to_le_bytes());
-    bytes[16..24].copy_from_slice(&sequence.to_le_bytes());
-    let checksum = xxh3_64_with_seed(&bytes[..24], identity.seed(sequence));
-    bytes[24..].copy_from_slice(&checksum.to_le_bytes());
-    bytes
+/// What stands at the ends of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RegionEnd {
+    pub sequence: u64,
+    /// In the trailer: how many the region has.
+    pub entries: Option<u32>,
 }
 
-/// The sequence number of a region in this log; `None` where it has none, or another log's.
-pub(crate) fn read_region_header(bytes: &[u8], identity: &Identity) -> Option<u64> {
-    let sequence = u64_at(bytes.get(..HEADER as usize)?, 16);
-    (bytes[..HEADER as usize] == region_header(identity, sequence)).then_some(sequence)
+impl RegionEnd {
+    pub(crate) fn encode(&self, identity: &Identity) -> [u8; HEADER as usize] {
+        let mut bytes = [0; HEADER as usize];
+        bytes[..4].copy_from_slice(if self.entries.is_some() { TRAILER_MAGIC } else { HEADER_MAGIC });
+        bytes[4..8].copy_from_slice(&self.entries.unwrap_or(0).to_le_bytes());
+        bytes[8..16].copy_from_slice(&identity.id.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.sequence.to_le_bytes());
+        let checksum = xxh3_64_with_seed(&bytes[..24], identity.seed(self.sequence));
+        bytes[24..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// `None` where there is none of this log.
+    pub(crate) fn read(bytes: &[u8], identity: &Identity) -> Option<RegionEnd> {
+        let bytes = bytes.get(..HEADER as usize)?;
+        let entries = bytes.starts_with(TRAILER_MAGIC).then(|| u32_at(bytes, 4));
+        let end = RegionEnd { sequence: u64_at(bytes, 16), entries };
+        // The index has 32 bits of it, which last for longer than any disk.
+        let is_whole = end.encode(identity) == bytes && (1..1 << 32).contains(&end.sequence);
+        is_whole.then_some(end)
+    }
 }
 
 /// A record's header, its checksum included.
@@ -234,6 +319,8 @@ pub(crate) struct RecordHead<'a> {
     pub hash: u64,
     pub key: &'a [u8],
     pub value: &'a [Bytes],
+    /// Bytes without a meaning behind these.
+    pub filler: u32,
 }
 
 impl RecordHead<'_> {
@@ -244,13 +331,15 @@ impl RecordHead<'_> {
         head[8..12].copy_from_slice(&self.tag.to_le_bytes());
         head[12..16].copy_from_slice(&(self.key.len() as u32).to_le_bytes());
         let value_bytes: usize = self.value.iter().map(Bytes::len).sum();
-        head[16..20].copy_from_slice(&(value_bytes as u32).to_le_bytes());
+        head[16..20].copy_from_slice(&(value_bytes as u32 + self.filler).to_le_bytes());
         head[20..24].copy_from_slice(&self.offset.to_le_bytes());
         head[24..32].copy_from_slice(&self.hash.to_le_bytes());
         let mut checksum = Xxh3::with_seed(seed);
         checksum.update(&head[..32]);
-        checksum.update(self.key);
-        self.value.iter().for_each(|piece| checksum.update(piece));
+        if self.kind.has_content() {
+            checksum.update(self.key);
+            self.value.iter().for_each(|piece| checksum.update(piece));
+        }
         head[32..].copy_from_slice(&checksum.digest().to_le_bytes());
         head
     }
@@ -288,7 +377,7 @@ impl RecordCheck {
         seed: u64,
     ) -> Option<(RecordCheck, u32)> {
         let fits = record_length(head)? == u64::from(length)
-            && Kind::of(u32_at(head, 4)) == Some(Kind::Put)
+            && matches!(Kind::of(u32_at(head, 4)), Some(Kind::Put | Kind::Moved))
             && u32_at(head, 12) as usize == key_bytes
             && u32_at(head, 20) == offset;
         let mut checksum = Xxh3::with_seed(seed);
@@ -313,7 +402,9 @@ pub(crate) fn read_record(bytes: &Bytes, offset: u32, seed: u64) -> Option<Recor
     let kind = Kind::of(u32_at(bytes, 4))?;
     let mut checksum = Xxh3::with_seed(seed);
     checksum.update(&bytes[..32]);
-    checksum.update(&bytes[RECORD as usize..length]);
+    if kind.has_content() {
+        checksum.update(&bytes[RECORD as usize..length]);
+    }
     if u32_at(bytes, 20) != offset || u64_at(bytes, 32) != checksum.digest() {
         return None;
     }
@@ -328,69 +419,53 @@ pub(crate) fn read_record(bytes: &Bytes, offset: u32, seed: u64) -> Option<Recor
     })
 }
 
-/// The footer, which ends with the region.
-pub(crate) fn footer(entries: &[FooterEntry], identity: &Identity, sequence: u64) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(entries.len() * ENTRY as usize + TRAILER as usize);
-    for entry in entries {
-        bytes.extend_from_slice(&entry.hash.to_le_bytes());
-        for number in [entry.tag, entry.offset, entry.length, entry.kind as u32] {
-            bytes.extend_from_slice(&number.to_le_bytes());
+impl FooterEntry {
+    /// Where the next record begins.
+    pub(crate) fn end(&self) -> u32 {
+        self.offset + self.length
+    }
+
+    /// As entry `number` of a region with this seed.
+    pub(crate) fn encode(&self, number: u32, seed: u64) -> [u8; ENTRY as usize] {
+        let mut bytes = [0; ENTRY as usize];
+        bytes[..8].copy_from_slice(&self.hash.to_le_bytes());
+        for (at, field) in [self.tag, self.offset, self.length, self.kind as u32].into_iter().enumerate() {
+            bytes[8 + 4 * at..12 + 4 * at].copy_from_slice(&field.to_le_bytes());
         }
+        let checksum = entry_checksum(&bytes, number, seed);
+        bytes[24..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
     }
-    bytes.extend_from_slice(TRAILER_MAGIC);
-    bytes.extend_from_slice(&(entries.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(&identity.id.to_le_bytes());
-    bytes.extend_from_slice(&sequence.to_le_bytes());
-    let checksum = xxh3_64_with_seed(&bytes, identity.seed(sequence));
-    bytes.extend_from_slice(&checksum.to_le_bytes());
-    bytes
-}
 
-/// How many entries the trailer announces, where it may be one of this region's life.
-pub(crate) fn trailer_entries(trailer: &[u8], identity: &Identity, sequence: u64, geometry: Geometry) -> Option<usize> {
-    let trailer = trailer.get(..TRAILER as usize).filter(|trailer| trailer.starts_with(TRAILER_MAGIC))?;
-    let entries = u32_at(trailer, 4);
-    let own = u64_at(trailer, 8) == identity.id && u64_at(trailer, 16) == sequence;
-    let most = (geometry.region_bytes - HEADER - TRAILER) / ENTRY;
-    (own && entries <= most).then_some(entries as usize)
-}
-
-/// The entries of a footer, entries and trailer together, if it is whole and each lies within the region.
-pub(crate) fn read_footer(
-    bytes: &[u8],
-    identity: &Identity,
-    sequence: u64,
-    geometry: Geometry,
-) -> Option<Vec<FooterEntry>> {
-    let checksum_at = bytes.len().checked_sub(8)?;
-    if u64_at(bytes, checksum_at) != xxh3_64_with_seed(&bytes[..checksum_at], identity.seed(sequence)) {
-        return None;
-    }
-    let entries = bytes[..bytes.len().checked_sub(TRAILER as usize)?].chunks_exact(ENTRY as usize);
-    let end = u64::from(geometry.footer_at(entries.len()));
-    let entry = |bytes: &[u8]| {
+    /// Entry `number`, if it is whole.
+    pub(crate) fn read(bytes: &[u8], number: u32, seed: u64) -> Option<FooterEntry> {
+        let bytes = bytes.get(..ENTRY as usize)?;
+        if u64_at(bytes, 24) != entry_checksum(bytes, number, seed) {
+            return None;
+        }
         let (offset, length) = (u32_at(bytes, 12), u32_at(bytes, 16));
-        let sound = offset >= HEADER && length >= RECORD && u64::from(offset) + u64::from(length) <= end;
-        let kind = Kind::of(u32_at(bytes, 20)).filter(|_| sound)?;
+        let kind = Kind::of(u32_at(bytes, 20))?;
         Some(FooterEntry { hash: u64_at(bytes, 0), tag: u32_at(bytes, 8), offset, length, kind })
-    };
-    entries.map(entry).collect()
+    }
+}
+
+fn entry_checksum(bytes: &[u8], number: u32, seed: u64) -> u64 {
+    let mut checked = [0; 28];
+    checked[..24].copy_from_slice(&bytes[..24]);
+    checked[24..].copy_from_slice(&number.to_le_bytes());
+    xxh3_64_with_seed(&checked, seed)
 }
 
 /// Reads arbitrary bytes as everything that may stand on a disk. For the fuzz target: nothing panics.
 pub fn parse_anything(bytes: &[u8]) -> bool {
     let identity = Identity { id: 1, hash_key: [0; 16] };
-    let Ok(geometry) = Geometry::new(4096, limits::MIN_REGIONS) else { return false };
-    let superblock = Superblock::read(bytes);
-    let header = read_region_header(bytes, &identity);
+    let (first, second) = bytes.split_at(bytes.len() / 2);
     let record = read_record(&Bytes::copy_from_slice(bytes), HEADER, identity.seed(1));
-    let trailer = trailer_entries(bytes, &identity, 1, geometry);
-    let footer = read_footer(bytes, &identity, 1, geometry);
-    matches!(superblock, Superblock::Ours(..))
-        || header.is_some()
+    matches!(Superblock::read(bytes), Superblock::Ours(..))
+        || matches!(choose_superblock(first, second), Superblock::Ours(..))
+        || RegionEnd::read(bytes, &identity).is_some()
         || record.is_some()
-        || trailer.is_some()
-        || footer.is_some()
+        || FooterEntry::read(bytes, 0, identity.seed(1)).is_some()
 }
 
 /// The callers have checked the length.
@@ -425,7 +500,7 @@ mod tests {
     #[test]
     fn every_changed_bit_is_seen() {
         let value = [Bytes::from_static(b"head"), Bytes::from_static(b"body")];
-        let head = RecordHead { kind: Kind::Put, tag: 5, offset: 32, hash: 9, key: b"key", value: &value };
+        let head = RecordHead { kind: Kind::Put, tag: 5, offset: 32, hash: 9, key: b"key", value: &value, filler: 0 };
         let seed = IDENTITY.seed(4);
         let bytes = [&head.encode(seed)[..], b"key", b"headbody"].concat();
         let read = |bytes: &[u8], offset, seed| read_record(&Bytes::copy_from_slice(bytes), offset, seed);
@@ -438,13 +513,24 @@ mod tests {
             changed[bit / 8] ^= 1 << (bit % 8);
             assert!(read(&changed, 32, seed).is_none(), "bit {bit}");
         }
-        let entries = [FooterEntry { hash: 9, tag: 5, offset: 32, length: 51, kind: Kind::Put }];
-        let bytes = footer(&entries, &IDENTITY, 4);
-        assert_eq!(read_footer(&bytes, &IDENTITY, 4, geometry()).unwrap(), entries);
+        let entry = FooterEntry { hash: 9, tag: 5, offset: 32, length: 51, kind: Kind::Put };
+        let bytes = entry.encode(3, seed);
+        assert_eq!(FooterEntry::read(&bytes, 3, seed).unwrap(), entry);
+        assert!(FooterEntry::read(&bytes, 4, seed).is_none() && FooterEntry::read(&bytes, 3, seed + 1).is_none());
         for bit in 0..bytes.len() * 8 {
-            let mut changed = bytes.clone();
+            let mut changed = bytes;
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert!(read_footer(&changed, &IDENTITY, 4, geometry()).is_none(), "bit {bit}");
+            assert!(FooterEntry::read(&changed, 3, seed).is_none(), "bit {bit}");
+        }
+        for entries in [None, Some(7)] {
+            let end = RegionEnd { sequence: 4, entries };
+            let bytes = end.encode(&IDENTITY);
+            assert_eq!(RegionEnd::read(&bytes, &IDENTITY), Some(end));
+            for bit in 0..bytes.len() * 8 {
+                let mut changed = bytes;
+                changed[bit / 8] ^= 1 << (bit % 8);
+                assert!(RegionEnd::read(&changed, &IDENTITY).is_none(), "bit {bit}");
+            }
         }
         let bytes = superblock(geometry(), IDENTITY);
         assert_eq!(Superblock::read(&bytes), Superblock::Ours(geometry(), IDENTITY));

@@ -8,19 +8,24 @@
 //!  owner ── put, remove, mark ──► Log ── job ──► Job::run(&Storage) ── complete ──► Log       (one thread, one job at a time)
 //!        ── look_up ────────────► Lookup::run(&Storage) ── finish ──► Recalled                (any thread, any number)
 //!
-//!  file:  superblock │ region │ region │ region …
-//!  region: header │ record record record …  ··· │ entries of the footer │ trailer
+//!  file:   superblock │ region │ region │ region … │ copy of the superblock
+//!  region: header │ record record record …  ··· entry entry entry │ trailer, or copy of the header
 //! ```
 //!
 //! # What it promises
 //! * Nothing torn is served: a record bears a checksum over itself, its place and the life of its region, and its whole key is compared.
 //! * Nothing removed comes back: removals are records too. What was synced before a crash is there after it, what came later may be lost: at
 //!   most what was appended in the last [`limits::SYNC_AFTER`] and the time that the disk took for it. [`Log::settle`] waits for less.
+//! * One fault of the disk, a block that rots or cannot be read, costs the values that stand there and
+//!   nothing else: every fact but a value stands twice, in different blocks. Nothing removed comes back
+//!   by it. After a crash, a value that was about to be replaced may be gone, too.
 //! * A write or sync that fails ends the log: after a failed sync nobody knows what is on the disk. The cache above goes on without it.
 //!
 //! # What is missing
-//! A log of another size than the file has begins empty. A header of the *newest* region that rots on the disk looks like one that was never
-//! written: what that region removed would come back. Everywhere else, what cannot be read drops all that is older.
+//! A log of another size than the file has begins empty. Two faults that concern the same fact cost
+//! more: a region whose records or headers are lost is dropped with all that is older, since it may
+//! have held removals, and of the *newest* region both headers look like ones that were never
+//! written: what that region removed would come back.
 //!
 //! ```
 //! use larder_disk::{Config, Geometry, Identity, Log, MemoryStorage};
@@ -60,6 +65,7 @@ mod open;
 mod parts;
 mod queue;
 mod reclaim;
+mod recovery;
 mod schedule;
 mod storage;
 

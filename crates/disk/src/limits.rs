@@ -8,10 +8,10 @@ pub const MIN_REGIONS: u32 = 8;
 /// A region's number has 32 bits in the index; far below, so that the table of regions (56 bytes each) stays small.
 pub const MAX_REGIONS: u32 = 1 << 20;
 
-/// The smallest region: a header, a footer and some records. Hosts take at least a MiB; tests take this.
+/// The smallest region: a header, a trailer and some records. Hosts take at least a MiB; tests take this.
 pub const MIN_REGION_BYTES: u32 = 1 << 10;
 
-/// The largest region: offsets have 32 bits, and a footer of small records is still read in one piece.
+/// The largest region: offsets have 32 bits, and the entries of small records still fit into memory.
 pub const MAX_REGION_BYTES: u32 = 1 << 30;
 
 /// Of a log's room, objects take three quarters. The rest is for what is dead but not yet reclaimed: with all of it in use, reclaiming a region
@@ -25,8 +25,8 @@ pub const REWRITE_SHARE: u32 = 2;
 /// Reclaiming begins when fewer regions are free: one for rewriting, one for new records meanwhile.
 pub const FREE_REGIONS: usize = 2;
 
-/// Records of a region. Their entries, 32 bytes each, are in memory until the footer is written; only a large region of almost nothing but removals
-/// comes to so many, and ends there.
+/// Records of a region. A restart holds their entries, 32 bytes each, in memory until the region is
+/// read; only a large region of almost nothing but removals comes to so many, and ends there.
 pub const REGION_RECORDS: usize = 1 << 20;
 
 /// What is appended is on the disk after this, and the time that the disk needs: with a second promised, half of it is the disk's.
@@ -45,7 +45,7 @@ pub const VARIANTS: usize = 32;
 /// Longest key in bytes: above the HTTP cache's and above any NDN name.
 pub const KEY_BYTES: usize = 32 << 10;
 
-/// Longest mark in bytes: one names a URL.
+/// Longest mark in bytes: one names a URL. It is written twice.
 pub const MARK_BYTES: usize = 32 << 10;
 
 /// Bytes of a part of a value that is read in parts, each with a checksum of its own in memory: large enough that reading costs

@@ -4,7 +4,7 @@
 use crate::counters::Counters;
 use crate::departed::Departed;
 use crate::index::{Entry, Index};
-use crate::layout::{ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, TRAILER, read_record};
+use crate::layout::{BLOCK, Geometry, HEADER, Identity, Kind, RECORD, read_record};
 use crate::limits;
 use crate::marks::{Marks, Verdict};
 use crate::queue::{Content, Piece, Queue};
@@ -68,7 +68,7 @@ pub(crate) struct Region {
 pub(crate) struct OpenRegion {
     pub region: u32,
     pub end: u32,
-    pub footer: Vec<FooterEntry>,
+    pub records: u32,
 }
 
 struct Note {
@@ -78,6 +78,20 @@ struct Note {
     value: Bytes,
     /// Pieces that would have stood before it, had it not removed all that they did.
     instead_of: u64,
+}
+
+static ZEROS: [u8; BLOCK as usize] = [0; BLOCK as usize];
+
+impl Note {
+    /// Bytes that it takes in a region, and in how many records.
+    fn room(&self, geometry: Geometry) -> (u32, u32) {
+        let length = RECORD + self.value.len() as u32;
+        let gap = geometry.gap();
+        match self.kind {
+            Kind::Mark => (2 * length + gap, 2 + u32::from(gap > 0)),
+            _ => (length, 1),
+        }
+    }
 }
 
 /// What became of a value.
@@ -182,7 +196,7 @@ impl Lookup {
         if let Some(piece) = &self.queued {
             return match &piece.content {
                 Content::Record { key, value, .. } => Ok((Bytes::copy_from_slice(key), value.concat().into())),
-                Content::Header | Content::Footer(_) => Err(ReadError::Corrupt),
+                _ => Err(ReadError::Corrupt),
             };
         }
         let Place { at, offset, length, seed } = self.place;
@@ -295,7 +309,7 @@ impl<M: Marks> Log<M> {
             Some(old) => self.index.remove(old),
             None => self.bound_variants(hash),
         }
-        let (region, offset) = self.append(Kind::Put, hash, tag, key.into(), value, length, now);
+        let (region, offset) = self.append(Kind::Put, hash, tag, key.into(), value, now);
         let inserted = self.index.insert(Entry { hash, tag, region, offset, length }, now);
         self.note_departed();
         let Some((slot, evicted)) = inserted else { return Put::TooLarge };
@@ -324,7 +338,7 @@ impl<M: Marks> Log<M> {
 
     /// Appends a mark: it concerns every record so far. One that is longer than [`limits::MARK_BYTES`] removes everything.
     pub fn mark(&mut self, mark: Bytes, now: Time) {
-        if mark.len() > limits::MARK_BYTES.min(self.geometry.record_bytes() as usize - RECORD as usize) {
+        if mark.len() > limits::MARK_BYTES.min(self.geometry.mark_bytes() as usize) {
             return self.clear(now);
         }
         let position = match &self.open {
@@ -367,51 +381,55 @@ impl<M: Marks> Log<M> {
     /// Appends what waits for room.
     pub(crate) fn place_notes(&mut self, now: Time) {
         while let Some(note) = self.notes.front() {
-            let length = RECORD + note.value.len() as u32;
-            if !self.make_room_for_note(length) {
+            let (length, records) = note.room(self.geometry);
+            if !self.make_room_keeping(length, records, 0) {
                 return;
             }
             let Some(Note { kind, hash, tag, value, instead_of }) = self.notes.pop_front() else { return };
             self.schedule.appended += instead_of;
-            self.append(kind, hash, tag, Box::default(), [value, Bytes::new()], length, now);
+            self.append(kind, hash, tag, Box::default(), [value.clone(), Bytes::new()], now);
+            if kind == Kind::Mark {
+                self.append_copy(value, now);
+            }
         }
+    }
+
+    /// The mark's value again, in other blocks than the first.
+    fn append_copy(&mut self, value: Bytes, now: Time) {
+        if let Some(zeros) = self.geometry.gap().checked_sub(RECORD) {
+            let zeros = Bytes::from_static(&ZEROS).slice(..zeros as usize);
+            self.append(Kind::Padding, 0, 0, Box::default(), [zeros, Bytes::new()], now);
+        }
+        self.append(Kind::MarkCopy, 0, 0, Box::default(), [value, Bytes::new()], now);
     }
 
     /// Pieces that stand between the queue's end and that of the removals and marks that wait for room: these, and the ends and beginnings of the regions
     /// that they will stand in.
     pub(crate) fn waiting_pieces(&self) -> u64 {
         let mut pieces = 0;
-        let mut open = self.open.as_ref().map(|open| (open.end, open.footer.len()));
+        let mut open = self.open.as_ref().map(|open| (open.end, open.records));
         for note in &self.notes {
-            let length = RECORD + note.value.len() as u32;
-            let (end, records) = open.filter(|(end, records)| self.fits(*end, *records, length)).unwrap_or_else(|| {
+            let (length, added) = note.room(self.geometry);
+            let has_room = |(end, records): &(u32, u32)| self.geometry.fits(*end, *records, length, added);
+            let (end, records) = open.filter(has_room).unwrap_or_else(|| {
                 pieces += 1 + u64::from(open.is_some());
                 (HEADER, 0)
             });
-            open = Some((end + length, records + 1));
-            pieces += note.instead_of + 1;
+            open = Some((end + length, records + added));
+            pieces += note.instead_of + u64::from(added);
         }
         pieces
     }
 
-    /// Whether a region that is written up to `end`, with so many records, has room for another.
-    fn fits(&self, end: u32, records: usize, length: u32) -> bool {
-        let footer = (records as u32 + 1) * ENTRY + TRAILER;
-        let needed = u64::from(end) + u64::from(length) + u64::from(footer);
-        needed <= u64::from(self.geometry.region_bytes()) && records < limits::REGION_RECORDS
-    }
-
-    /// Whether `length` bytes can be appended, if need be in a new region; `kept` free ones are left alone.
+    /// Whether a record of `length` bytes can be appended, if need be in a new region; `kept` free ones
+    /// are left alone.
     pub(crate) fn make_room(&mut self, length: u32, kept: usize) -> bool {
-        self.notes.is_empty() && self.make_room_keeping(length, kept)
+        self.notes.is_empty() && self.make_room_keeping(length, 1, kept)
     }
 
-    fn make_room_for_note(&mut self, length: u32) -> bool {
-        self.make_room_keeping(length, 0)
-    }
-
-    fn make_room_keeping(&mut self, length: u32, kept: usize) -> bool {
-        if self.open.as_ref().is_some_and(|open| self.fits(open.end, open.footer.len(), length)) {
+    fn make_room_keeping(&mut self, length: u32, records: u32, kept: usize) -> bool {
+        let has_room = |open: &OpenRegion| self.geometry.fits(open.end, open.records, length, records);
+        if self.open.as_ref().is_some_and(has_room) {
             return true;
         }
         if self.free.len() <= kept {
@@ -422,21 +440,21 @@ impl<M: Marks> Log<M> {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.regions[region as usize] = Region { sequence, slots: Vec::new() };
-        self.open = Some(OpenRegion { region, end: HEADER, footer: Vec::new() });
+        self.open = Some(OpenRegion { region, end: HEADER, records: 0 });
         self.push(region, sequence, 0, Content::Header);
         true
     }
 
     fn seal(&mut self) {
-        let Some(OpenRegion { region, footer, .. }) = self.open.take() else { return };
+        let Some(OpenRegion { region, records, .. }) = self.open.take() else { return };
         let sequence = self.regions[region as usize].sequence;
-        self.push_footer(region, sequence, footer);
+        self.push_at_end(region, sequence, Content::Trailer(records));
         self.sealed.push_back(region);
     }
 
-    pub(crate) fn push_footer(&mut self, region: u32, sequence: u64, footer: Vec<FooterEntry>) {
-        let offset = self.geometry.footer_at(footer.len());
-        self.push(region, sequence, offset, Content::Footer(footer));
+    /// Behind all records of the region.
+    pub(crate) fn push_at_end(&mut self, region: u32, sequence: u64, content: Content) {
+        self.push(region, sequence, self.geometry.footer_at(0), content);
     }
 
     fn push(&mut self, region: u32, sequence: u64, offset: u32, content: Content) {
@@ -445,7 +463,6 @@ impl<M: Marks> Log<M> {
     }
 
     /// After [`Log::make_room`]. Returns where it stands.
-    #[expect(clippy::too_many_arguments, reason = "the fields of a record")]
     pub(crate) fn append(
         &mut self,
         kind: Kind,
@@ -453,15 +470,14 @@ impl<M: Marks> Log<M> {
         tag: u32,
         key: Box<[u8]>,
         value: [Bytes; 2],
-        length: u32,
         now: Time,
     ) -> (u32, u32) {
         let open = self.open.as_mut().expect("room was made");
-        let (region, offset) = (open.region, open.end);
-        open.end += length;
-        open.footer.push(FooterEntry { hash, tag, offset, length, kind });
+        let (region, offset, number) = (open.region, open.end, open.records);
+        open.end += RECORD + (key.len() + value[0].len() + value[1].len()) as u32;
+        open.records += 1;
         let sequence = self.regions[region as usize].sequence;
-        let content = Content::Record { kind, tag, hash, key, value };
+        let content = Content::Record { number, kind, tag, hash, key, value };
         self.push(region, sequence, offset, content);
         self.schedule.note_append(now);
         (region, offset)

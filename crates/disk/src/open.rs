@@ -1,19 +1,17 @@
 //! A log from what is on the disk.
 //!
-//! Sealed regions are read by their footers, the newest one, if it has none, record by record up to the first that is not whole: what comes
-//! behind it was never synced. Sequence numbers have no holes, and only the newest region may lack its footer; where that is not so,
-//! something has rotted that may have held removals, and all that is older is dropped.
+//! Regions are found by the headers at their ends, and read by `recovery.rs`. Sequence numbers have no
+//! holes, and a region with a trailer has as many records as that says. If this is not so, two copies
+//! of something have rotted that may have held removals, and all that is older is dropped.
 
 use crate::Counters;
 use crate::index::Entry;
-use crate::layout::{
-    ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, SUPERBLOCK, Superblock, TRAILER, read_footer,
-    read_record, read_region_header, record_length, superblock, trailer_entries,
-};
+use crate::layout::{FooterEntry, Identity, Kind, SUPERBLOCK, Superblock, choose_superblock, superblock};
 use crate::log::{Config, Log, Region, position};
 use crate::marks::Marks;
+use crate::queue;
+use crate::recovery::{Content, Reader, Repair};
 use crate::storage::Storage;
-use bytes::Bytes;
 use larder_policy::{Engine, SpecError};
 use larder_units::{ByteSize, Streams, Time};
 use std::fmt;
@@ -69,20 +67,24 @@ impl<M: Marks> Log<M> {
         let capacity = ByteSize::from_bytes(geometry.live_bytes());
         let engine = Engine::new(&config.policy, capacity, streams).map_err(OpenError::Policy)?;
         let mut log = Log::empty(config, fresh, engine, marks);
-        let mut bytes = vec![0; SUPERBLOCK];
-        let result = match storage.read(0, &mut bytes).map(|()| Superblock::read(&bytes)) {
+        let copies = [0, geometry.copy_at()].map(|at| {
+            let mut bytes = vec![0; SUPERBLOCK];
+            storage.read(at, &mut bytes).map(|()| bytes)
+        });
+        let result = match find_superblock(&copies) {
             Ok(Superblock::Foreign) => return Err(OpenError::Foreign),
             Ok(Superblock::Ours(found, identity)) if found == geometry => {
                 log.identity = identity;
-                log.restore(storage, now).map(|()| Opened::Found).or_else(|_| {
+                let restored = log.restore(storage, now).map(|()| Opened::Found).or_else(|_| {
                     // Which region it is that cannot be read is not known, and it may hold removals.
                     log.identity = fresh;
                     log.begin(storage).map(|()| Opened::Replaced)
-                })
+                });
+                restored.and_then(|opened| log.mend_superblocks(storage, &copies).map(|()| opened))
             }
             Ok(Superblock::Blank) => log.begin(storage).map(|()| Opened::New),
             Ok(Superblock::Ours(..) | Superblock::Unusable) => log.begin(storage).map(|()| Opened::Replaced),
-            Err(error) => Err(error),
+            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         };
         let opened = result.unwrap_or_else(|error| {
             log.fail(error);
@@ -92,12 +94,29 @@ impl<M: Marks> Log<M> {
     }
 
     fn begin(&mut self, storage: &impl Storage) -> io::Result<()> {
-        storage.write(0, &superblock(self.geometry, self.identity))?;
+        let bytes = superblock(self.geometry, self.identity);
         self.free = (0..self.geometry.regions()).collect();
-        storage.sync()
+        // The first one has to be there before the file is longer: see the host's check of files that begin with zeros.
+        for at in [0, self.geometry.copy_at()] {
+            storage.write(at, &bytes)?;
+            storage.sync()?;
+        }
+        Ok(())
     }
 
-    /// An error is that of a region's header; nothing has been restored then.
+    /// Writes the superblock where a copy of it has rotted.
+    fn mend_superblocks(&self, storage: &impl Storage, copies: &[io::Result<Vec<u8>>; 2]) -> io::Result<()> {
+        let bytes = superblock(self.geometry, self.identity);
+        for (at, copy) in [0, self.geometry.copy_at()].into_iter().zip(copies) {
+            // A block that cannot be written costs nothing as long as the other one can be read.
+            if copy.as_ref().ok() != Some(&bytes) && storage.write(at, &bytes).is_ok() {
+                storage.sync()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An error is that of both headers of a region; nothing has been restored then.
     fn restore(&mut self, storage: &impl Storage, now: Time) -> io::Result<()> {
         let reader = Reader { storage, geometry: self.geometry, identity: self.identity };
         let mut found = Vec::new();
@@ -124,12 +143,12 @@ impl<M: Marks> Log<M> {
     }
 
     fn replay(&mut self, content: Content, now: Time) {
-        let Content { region, sequence, entries, marks, is_sealed } = content;
+        let Content { region, sequence, entries, marks, repair } = content;
         self.regions[region as usize] = Region { sequence, slots: Vec::with_capacity(entries.len()) };
         let mut marks = marks.into_iter();
         for FooterEntry { hash, tag, offset, length, kind } in &entries {
             match kind {
-                Kind::Put => {
+                Kind::Put | Kind::Moved => {
                     if let Some(old) = self.index.find(*hash, *tag) {
                         self.index.remove(old);
                     }
@@ -156,13 +175,25 @@ impl<M: Marks> Log<M> {
                     self.departed.clear();
                     self.marks.clear();
                 }
+                Kind::MarkCopy | Kind::Padding => {}
             }
         }
         self.sealed.push_back(region);
-        if !is_sealed {
-            self.push_footer(region, sequence, entries);
+        if let Some(repair) = repair {
+            self.seal_found(region, sequence, repair, entries.len() as u32);
             self.schedule.note_append(now);
         }
+    }
+
+    /// What a crash has left becomes a region like the others: each step lasts before the next one.
+    fn seal_found(&mut self, region: u32, sequence: u64, repair: Repair, records: u32) {
+        if !repair.records.is_empty() {
+            self.push_at_end(region, sequence, queue::Content::Repairs(repair.records));
+        }
+        if !repair.entries.is_empty() {
+            self.push_at_end(region, sequence, queue::Content::Entries(repair.entries));
+        }
+        self.push_at_end(region, sequence, queue::Content::Trailer(records));
     }
 
     /// A region is needed now, and there is no time to rewrite what it holds.
@@ -177,110 +208,15 @@ impl<M: Marks> Log<M> {
     }
 }
 
-/// What a region holds.
-struct Content {
-    region: u32,
-    sequence: u64,
-    entries: Vec<FooterEntry>,
-    /// Of its marks, in order.
-    marks: Vec<Bytes>,
-    is_sealed: bool,
-}
-
-struct Reader<'a, S> {
-    storage: &'a S,
-    geometry: Geometry,
-    identity: Identity,
-}
-
-/// Read at once where a region is gone through record by record.
-const WINDOW_BYTES: u32 = 1 << 20;
-
-impl<S: Storage> Reader<'_, S> {
-    /// The longest unbroken sequence of regions up to the newest, oldest first; what is older stays in `found`. What the disk does not give back is
-    /// as good as rotten.
-    fn unbroken(&self, found: &mut Vec<(u64, u32)>) -> Vec<Content> {
-        let mut contents: Vec<Content> = Vec::new();
-        while let Some((sequence, region)) = found.last().copied() {
-            let follows = contents.last().is_none_or(|newer| newer.sequence == sequence + 1);
-            if !follows {
-                break;
-            }
-            let Ok(Some(content)) = self.content(region, sequence, contents.is_empty()) else { break };
-            contents.push(content);
-            found.pop();
-        }
-        contents.reverse();
-        contents
-    }
-
-    fn sequence(&self, region: u32) -> io::Result<Option<u64>> {
-        let header = self.read(region, 0, HEADER)?;
-        // The index has 32 bits of it, which last for longer than any disk.
-        Ok(read_region_header(&header, &self.identity).filter(|sequence| (1..1 << 32).contains(sequence)))
-    }
-
-    /// `None` where it cannot be read and should be readable.
-    fn content(&self, region: u32, sequence: u64, is_newest: bool) -> io::Result<Option<Content>> {
-        let footer = self.footer(region, sequence)?;
-        let is_sealed = footer.is_some();
-        let entries = match footer {
-            Some(entries) => entries,
-            None if is_newest => self.scan(region, sequence)?,
-            None => return Ok(None),
-        };
-        let mut marks = Vec::new();
-        for entry in entries.iter().filter(|entry| entry.kind == Kind::Mark) {
-            let bytes = self.read(region, entry.offset, entry.length)?;
-            let Some(record) = read_record(&bytes, entry.offset, self.identity.seed(sequence)) else { return Ok(None) };
-            marks.push(record.value);
-        }
-        Ok(Some(Content { region, sequence, entries, marks, is_sealed }))
-    }
-
-    fn footer(&self, region: u32, sequence: u64) -> io::Result<Option<Vec<FooterEntry>>> {
-        let trailer = self.read(region, self.geometry.footer_at(0), TRAILER)?;
-        let Some(entries) = trailer_entries(&trailer, &self.identity, sequence, self.geometry) else { return Ok(None) };
-        let bytes = self.read(region, self.geometry.footer_at(entries), entries as u32 * ENTRY + TRAILER)?;
-        Ok(read_footer(&bytes, &self.identity, sequence, self.geometry))
-    }
-
-    fn scan(&self, region: u32, sequence: u64) -> io::Result<Vec<FooterEntry>> {
-        let seed = self.identity.seed(sequence);
-        let mut entries = Vec::new();
-        let (mut window, mut window_at) = (Bytes::new(), 0);
-        let mut offset = HEADER;
-        loop {
-            let end = self.geometry.footer_at(entries.len() + 1);
-            let in_window = |window: &Bytes, window_at: u32, length: u64| {
-                u64::from(offset) + length <= u64::from(window_at) + window.len() as u64
-            };
-            let mut wanted = u64::from(RECORD);
-            let record = loop {
-                if u64::from(offset) + wanted > u64::from(end) {
-                    break None;
-                }
-                if !in_window(&window, window_at, wanted) {
-                    let length = (wanted as u32).max(WINDOW_BYTES).min(self.geometry.region_bytes() - offset);
-                    (window, window_at) = (self.read(region, offset, length)?, offset);
-                }
-                let bytes = window.slice((offset - window_at) as usize..);
-                match record_length(&bytes) {
-                    Some(length) if length > wanted => wanted = length,
-                    Some(_) => break read_record(&bytes, offset, seed),
-                    None => break None,
-                }
-            };
-            let Some(record) = record else { return Ok(entries) };
-            let (hash, tag, length, kind) = (record.hash, record.tag, record.length, record.kind);
-            entries.push(FooterEntry { hash, tag, offset, length, kind });
-            offset += length;
-        }
-    }
-
-    fn read(&self, region: u32, offset: u32, length: u32) -> io::Result<Bytes> {
-        let mut bytes = vec![0; length as usize];
-        self.storage.read(self.geometry.region_at(region) + u64::from(offset), &mut bytes)?;
-        Ok(bytes.into())
+/// The superblock, from either end of the file.
+fn find_superblock(copies: &[io::Result<Vec<u8>>; 2]) -> Result<Superblock, &io::Error> {
+    match copies {
+        [Ok(first), Ok(second)] => Ok(choose_superblock(first, second)),
+        [Ok(first), Err(_)] => Ok(Superblock::read(first)),
+        [Err(error), Ok(second)] => match Superblock::read(second) {
+            copy @ Superblock::Ours(..) => Ok(copy),
+            _ => Err(error),
+        },
+        [Err(error), Err(_)] => Err(error),
     }
 }

@@ -1,6 +1,6 @@
 //! What has been appended and is not yet on the disk. It can be read from here meanwhile.
 
-use crate::layout::{FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, RecordHead, footer, region_header};
+use crate::layout::{ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, RecordHead, RegionEnd, TRAILER};
 use crate::storage::Storage;
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -24,23 +24,34 @@ pub(crate) struct Piece {
 }
 
 pub(crate) enum Content {
+    /// At both ends of the region.
     Header,
-    Record { kind: Kind, tag: u32, hash: u64, key: Box<[u8]>, value: [Bytes; 2] },
-    Footer(Vec<FooterEntry>),
+    /// With its entry. `number` is among the region's records.
+    Record { number: u32, kind: Kind, tag: u32, hash: u64, key: Box<[u8]>, value: [Bytes; 2] },
+    /// Records that a restart has found damaged, with what stands in their places now. Only a mark has a value.
+    Repairs(Vec<(FooterEntry, Bytes)>),
+    /// Entries that a restart has found damaged or that have changed, with their numbers.
+    Entries(Vec<(u32, FooterEntry)>),
+    /// The region has so many records, and no more.
+    Trailer(u32),
 }
 
 impl Piece {
     pub(crate) fn bytes(&self) -> usize {
         match &self.content {
-            Content::Header => HEADER as usize,
-            Content::Record { key, value, .. } => RECORD as usize + key.len() + value[0].len() + value[1].len(),
-            Content::Footer(entries) => size_of_val(&entries[..]),
+            Content::Header => 2 * HEADER as usize,
+            Content::Record { key, value, .. } => {
+                (RECORD + ENTRY) as usize + key.len() + value[0].len() + value[1].len()
+            }
+            Content::Repairs(records) => records.iter().map(|(_, value)| RECORD as usize + value.len()).sum(),
+            Content::Entries(entries) => entries.len() * ENTRY as usize,
+            Content::Trailer(_) => TRAILER as usize,
         }
     }
 
-    /// A region begins or ends with it: it is synced before anything else is written.
+    /// It is synced before anything else is written.
     pub(crate) fn is_boundary(&self) -> bool {
-        matches!(self.content, Content::Header | Content::Footer(_))
+        !matches!(self.content, Content::Record { .. })
     }
 }
 
@@ -62,11 +73,20 @@ impl Queue {
         *self = Queue::default();
     }
 
+    /// Whether a trailer comes next: all that it speaks of is synced first, so a trailer that can be
+    /// read says what was there.
+    pub(crate) fn begins_with_trailer(&self) -> bool {
+        self.pieces.front().is_some_and(|piece| matches!(piece.content, Content::Trailer(_)))
+    }
+
     /// The first pieces: so many bytes, or up to a boundary of a region, since a sync has to come before anything else is written.
     pub(crate) fn batch(&self, bytes: usize) -> Vec<Arc<Piece>> {
         let mut taken = 0;
         let mut batch = Vec::new();
         for piece in &self.pieces {
+            if !batch.is_empty() && matches!(piece.content, Content::Trailer(_)) {
+                break;
+            }
             batch.push(Arc::clone(piece));
             taken += piece.bytes();
             if taken >= bytes || piece.is_boundary() {
@@ -93,7 +113,7 @@ impl Queue {
 /// Bytes that are gathered into one write. Longer values are written from where they are.
 const GATHERED_BYTES: usize = 1 << 20;
 
-/// Writes pieces where they belong, neighbours in one go.
+/// Writes pieces where they belong, neighbours in one go; entries behind the records.
 pub(crate) fn write(
     pieces: &[Arc<Piece>],
     geometry: Geometry,
@@ -101,20 +121,54 @@ pub(crate) fn write(
     storage: &impl Storage,
 ) -> io::Result<u64> {
     let mut run = Run { storage, at: 0, bytes: Vec::new(), written: 0 };
+    let mut entries = Vec::new();
     for piece in pieces {
-        let at = geometry.region_at(piece.region) + u64::from(piece.offset);
+        let Piece { region, sequence, .. } = **piece;
+        let at = |offset: u32| geometry.region_at(region) + u64::from(offset);
+        let seed = identity.seed(sequence);
         match &piece.content {
-            Content::Header => run.push(at, &region_header(identity, piece.sequence))?,
-            Content::Footer(entries) => run.push(at, &footer(entries, identity, piece.sequence))?,
-            Content::Record { kind, tag, hash, key, value } => {
-                let head = RecordHead { kind: *kind, tag: *tag, offset: piece.offset, hash: *hash, key, value };
-                let mut at = at;
-                for bytes in [&head.encode(identity.seed(piece.sequence)), &key[..], &value[0], &value[1]] {
-                    run.push(at, bytes)?;
-                    at += bytes.len() as u64;
+            Content::Header => {
+                let header = RegionEnd { sequence, entries: None }.encode(identity);
+                run.push(at(0), &header)?;
+                run.push(at(geometry.footer_at(0)), &header)?;
+            }
+            Content::Record { number, kind, tag, hash, key, value } => {
+                let (kind, tag, hash, offset) = (*kind, *tag, *hash, piece.offset);
+                let head = RecordHead { kind, tag, offset, hash, key, value, filler: 0 };
+                let mut next = at(offset);
+                for bytes in [&head.encode(seed), &key[..], &value[0], &value[1]] {
+                    run.push(next, bytes)?;
+                    next += bytes.len() as u64;
+                }
+                let length = (next - at(offset)) as u32;
+                let entry = FooterEntry { hash, tag, offset, length, kind };
+                entries.push((at(geometry.footer_at(number + 1)), entry.encode(*number, seed)));
+            }
+            Content::Repairs(records) => {
+                for (FooterEntry { hash, tag, offset, length, kind }, value) in records {
+                    let (kind, tag, hash, offset) = (*kind, *tag, *hash, *offset);
+                    let filler = length - RECORD - value.len() as u32;
+                    let value = [value.clone()];
+                    let head = RecordHead { kind, tag, offset, hash, key: &[], value: &value, filler };
+                    run.push(at(offset), &head.encode(seed))?;
+                    run.push(at(offset + RECORD), &value[0])?;
                 }
             }
+            Content::Entries(changed) => {
+                let encode = |(number, entry): &(u32, FooterEntry)| {
+                    (at(geometry.footer_at(number + 1)), entry.encode(*number, seed))
+                };
+                entries.extend(changed.iter().map(encode));
+            }
+            Content::Trailer(records) => {
+                let trailer = RegionEnd { sequence, entries: Some(*records) }.encode(identity);
+                run.push(at(geometry.footer_at(0)), &trailer)?;
+            }
         }
+    }
+    // Each stands below the one before it.
+    for (at, bytes) in entries.into_iter().rev() {
+        run.push(at, &bytes)?;
     }
     run.flush()?;
     Ok(run.written)

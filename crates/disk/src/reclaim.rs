@@ -74,7 +74,7 @@ impl<M: Marks> Log<M> {
             return self.drop_reclaimed(lookup.slot);
         }
         let value = [Bytes::new(), value];
-        let (region, offset) = self.append(Kind::Put, entry.hash, entry.tag, key[..].into(), value, entry.length, now);
+        let (region, offset) = self.append(Kind::Moved, entry.hash, entry.tag, key[..].into(), value, now);
         self.index.relocate(lookup.slot, region, offset);
         self.regions[region as usize].slots.push(lookup.slot);
         self.counters.rewritten += 1;

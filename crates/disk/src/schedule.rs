@@ -3,6 +3,7 @@
 //! Pieces are numbered as they are appended; three numbers say how far the disk has come. Between two regions there is always a sync: when a
 //! region begins, everything before it lasts. And before its first record its header does: else a crash could leave records without it, and
 //! the next start would use the region and its sequence number again, in front of what it never wrote.
+//! And before a trailer everything that it speaks of: a sealed region is whole, or it has rotted.
 
 use crate::job::{Done, Job, Outcome, Work};
 use crate::limits;
@@ -23,7 +24,7 @@ pub(crate) struct Schedule {
     target_at: Time,
     /// No later than the oldest piece that is not synced.
     unsynced_since: Option<Time>,
-    /// A footer or a header has been written: nothing else before a sync.
+    /// A trailer, a header or a repair has been written: nothing else before a sync.
     must_sync: bool,
     /// A job is under way.
     busy: bool,
@@ -82,6 +83,10 @@ impl<M: Marks> Log<M> {
                 return Some(Work::Sync);
             }
             if !self.queue.is_empty() && self.schedule.wants_write(self.queue.bytes()) {
+                if self.queue.begins_with_trailer() && self.schedule.synced < self.schedule.written {
+                    self.schedule.syncing = self.schedule.written;
+                    return Some(Work::Sync);
+                }
                 let pieces = self.queue.batch(limits::WRITE_BYTES);
                 return Some(Work::Write { pieces, geometry: self.geometry, identity: self.identity });
             }

@@ -71,10 +71,10 @@ impl Disk {
 
 impl Disk {
     /// Power fails: everything has reached the disk, but what was not synced of these bytes.
-    pub fn crash_but(&self, lost: Range<usize>) {
+    pub fn crash_but(&self, lost: Range<usize>, and: Range<usize>) {
         let state = &mut *self.0.borrow_mut();
         for (at, bytes) in std::mem::take(&mut state.unsynced) {
-            let written = (at..).zip(bytes).filter(|(at, _)| !lost.contains(at));
+            let written = (at..).zip(bytes).filter(|(at, _)| !lost.contains(at) && !and.contains(at));
             written.for_each(|(at, byte)| state.durable[at] = byte);
         }
         state.view = state.durable.clone();

@@ -3,7 +3,7 @@
 
 use crate::disk::Disk;
 use bytes::Bytes;
-use larder_disk::{Config, Geometry, Identity, Log, Marks, Opened, Put, Storage, Verdict};
+use larder_disk::{Config, Geometry, Identity, Log, Marks, Opened, Put, Verdict};
 use larder_units::{Stream, Streams, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -46,6 +46,8 @@ pub struct History {
     events: Vec<Event>,
     /// So many of them must have survived.
     durable: usize,
+    /// A crash has left it unknown which of so many have survived.
+    unknown: usize,
 }
 
 pub struct World {
@@ -152,7 +154,9 @@ impl World {
     }
 
     fn everything_lasts(&mut self) {
-        self.histories.values_mut().for_each(|history| history.durable = history.events.len());
+        for history in self.histories.values_mut().filter(|history| history.events.len() > history.unknown) {
+            history.durable = history.events.len();
+        }
     }
 
     pub fn work(&mut self, jobs: u32) {
@@ -178,13 +182,18 @@ impl World {
         let Some(history) = self.histories.get_mut(&(number, tag)) else {
             return assert_eq!(found, None);
         };
-        let Some(version) = found else { return };
+        let Some(version) = found else {
+            if after_crash {
+                history.unknown = history.events.len();
+            }
+            return;
+        };
         let at = history.events.iter().rposition(|event| *event == Event::Put(version)).expect("it was never put");
         let first = if after_crash { history.durable.saturating_sub(1) } else { history.events.len() - 1 };
         assert!(at >= first, "version {version} of {number} {tag} is out of date: {history:?}");
         if after_crash {
             history.events.truncate(at + 1);
-            history.durable = at + 1;
+            (history.durable, history.unknown) = (at + 1, 0);
         }
     }
 
@@ -208,26 +217,16 @@ impl World {
         self.look_at_all();
     }
 
-    /// Flips a bit anywhere but in the newest region, whose end nobody knows without it.
-    pub fn rot_a_sealed_region(&mut self) {
-        let region_bytes = (self.config.geometry.file_bytes() - 4096) / u64::from(self.config.geometry.regions());
-        let newest = self.newest_region(region_bytes);
-        loop {
-            let at = 4096 + self.stream.below(self.config.geometry.file_bytes() - 4096);
-            if (at - 4096) / region_bytes != newest {
-                return self.disk.rot(at as usize);
-            }
-        }
+    /// Flips a bit anywhere.
+    pub fn rot(&mut self) {
+        let at = self.stream.below(self.config.geometry.file_bytes());
+        self.disk.rot(at as usize);
     }
 
-    /// By the sequence number in each header (see `layout.rs`).
-    fn newest_region(&self, region_bytes: u64) -> u64 {
-        let sequence = |region: &u64| {
-            let mut header = [0; 32];
-            self.disk.read(4096 + region * region_bytes, &mut header).unwrap();
-            u64::from_le_bytes(header[16..24].try_into().unwrap())
-        };
-        (0..u64::from(self.config.geometry.regions())).max_by_key(sequence).unwrap()
+    /// How many values can be read.
+    pub fn readable(&mut self) -> usize {
+        let names: Vec<_> = self.histories.keys().copied().collect();
+        names.iter().filter(|(number, tag)| self.read(*number, *tag).is_some()).count()
     }
 
     fn reopen(&mut self) {

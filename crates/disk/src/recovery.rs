@@ -1,0 +1,310 @@
+//! What a region holds, from what the disk gives back of it.
+//!
+//! A block that cannot be read is as good as a rotten one. The walk through a region takes each fact
+//! from its entry or from its record, whichever is whole, and ends before the first fact of which
+//! neither is. Sealed regions are walked by their entries; records are read only where an entry is not
+//! whole. Of the newest region, unless it has a trailer, every record is read: a crash may have left
+//! entries whose records never reached the disk. These are repaired, so that both copies say the same
+//! from then on.
+
+use crate::layout::{
+    BLOCK, ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, Record, RegionEnd, TRAILER, read_record,
+    record_length,
+};
+use crate::storage::Storage;
+use bytes::Bytes;
+use std::io;
+
+/// What a region holds.
+pub(crate) struct Content {
+    pub region: u32,
+    pub sequence: u64,
+    pub entries: Vec<FooterEntry>,
+    /// Of its marks, in order.
+    pub marks: Vec<Bytes>,
+    /// Of a region that has not been sealed.
+    pub repair: Option<Repair>,
+}
+
+/// What is written before a region is sealed that a restart has found open.
+#[derive(Default)]
+pub(crate) struct Repair {
+    pub records: Vec<(FooterEntry, Bytes)>,
+    pub entries: Vec<(u32, FooterEntry)>,
+}
+
+pub(crate) struct Reader<'a, S> {
+    pub storage: &'a S,
+    pub geometry: Geometry,
+    pub identity: Identity,
+}
+
+/// Bytes of records that are read at once.
+const RECORD_WINDOW: u32 = 1 << 20;
+
+/// Entries that are read at once: 256 KiB.
+const ENTRY_WINDOW: u32 = 1 << 13;
+
+impl<S: Storage> Reader<'_, S> {
+    /// The longest unbroken sequence of regions up to the newest, oldest first; what is older stays in `found`.
+    pub(crate) fn unbroken(&self, found: &mut Vec<(u64, u32)>) -> Vec<Content> {
+        let mut contents: Vec<Content> = Vec::new();
+        while let Some((sequence, region)) = found.last().copied() {
+            let follows = contents.last().is_none_or(|newer| newer.sequence == sequence + 1);
+            if !follows {
+                break;
+            }
+            let Some(content) = self.content(region, sequence, contents.is_empty()) else { break };
+            contents.push(content);
+            found.pop();
+        }
+        contents.reverse();
+        contents
+    }
+
+    /// The region's sequence number, from either end. The higher one counts: a crash may have left the
+    /// other in an earlier life.
+    ///
+    /// # Errors
+    /// The disk gives back neither.
+    pub(crate) fn sequence(&self, region: u32) -> io::Result<Option<u64>> {
+        let ends = [(0, HEADER), (self.geometry.footer_at(0), TRAILER)]
+            .map(|(offset, length)| self.try_read(region, offset, length));
+        let sequence = |bytes: &Bytes| RegionEnd::read(bytes, &self.identity).map(|end| end.sequence);
+        let found = ends.iter().flatten().filter_map(sequence).max();
+        match ends {
+            [Err(error), Err(_)] => Err(error),
+            _ => Ok(found),
+        }
+    }
+
+    /// `None` where it cannot be read and should be readable.
+    fn content(&self, region: u32, sequence: u64, is_newest: bool) -> Option<Content> {
+        let mut walk = Walk::new(self, region, sequence);
+        match self.trailer(region, sequence) {
+            Some(records) => {
+                walk.most = walk.most.min(records);
+                walk.by_entries();
+                if walk.entries.len() != records as usize {
+                    return None;
+                }
+            }
+            None if is_newest => walk.by_records(),
+            // It was sealed before the next one began: only its trailer has rotted.
+            None => walk.by_entries(),
+        }
+        let Walk { entries, marks, repair, .. } = walk;
+        Some(Content { region, sequence, entries, marks, repair })
+    }
+
+    fn trailer(&self, region: u32, sequence: u64) -> Option<u32> {
+        let bytes = self.read(region, self.geometry.footer_at(0), TRAILER);
+        RegionEnd::read(&bytes, &self.identity).filter(|end| end.sequence == sequence)?.entries
+    }
+
+    /// What cannot be read is zeros, which are nothing's checksum.
+    fn read(&self, region: u32, offset: u32, length: u32) -> Bytes {
+        if let Ok(bytes) = self.try_read(region, offset, length) {
+            return bytes;
+        }
+        let start = self.geometry.region_at(region) + u64::from(offset);
+        let mut bytes = vec![0; length as usize];
+        let (mut at, mut rest) = (start, &mut bytes[..]);
+        while !rest.is_empty() {
+            let to_boundary = (u64::from(BLOCK) - at % u64::from(BLOCK)) as usize;
+            let (block, behind) = rest.split_at_mut(to_boundary.min(rest.len()));
+            if self.storage.read(at, block).is_err() {
+                block.fill(0);
+            }
+            at += block.len() as u64;
+            rest = behind;
+        }
+        bytes.into()
+    }
+
+    fn try_read(&self, region: u32, offset: u32, length: u32) -> io::Result<Bytes> {
+        let mut bytes = vec![0; length as usize];
+        self.storage.read(self.geometry.region_at(region) + u64::from(offset), &mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+/// A way through a region, record by record.
+struct Walk<'a, S> {
+    reader: &'a Reader<'a, S>,
+    region: u32,
+    /// Of the checksums.
+    seed: u64,
+    /// There are no more entries than this.
+    most: u32,
+    /// The entries in `entry_window` begin with this number.
+    first: u32,
+    entry_window: Bytes,
+    /// Where `record_window` begins.
+    window_at: u32,
+    record_window: Bytes,
+    /// Where the next record begins.
+    end: u32,
+    entries: Vec<FooterEntry>,
+    marks: Vec<Bytes>,
+    repair: Option<Repair>,
+}
+
+impl<'a, S: Storage> Walk<'a, S> {
+    fn new(reader: &'a Reader<'a, S>, region: u32, sequence: u64) -> Walk<'a, S> {
+        Walk {
+            reader,
+            region,
+            seed: reader.identity.seed(sequence),
+            most: (reader.geometry.region_bytes() - HEADER - TRAILER) / ENTRY,
+            first: 0,
+            entry_window: Bytes::new(),
+            window_at: 0,
+            record_window: Bytes::new(),
+            end: HEADER,
+            entries: Vec::new(),
+            marks: Vec::new(),
+            repair: None,
+        }
+    }
+
+    /// Takes what the entries say, and records only where they do not.
+    fn by_entries(&mut self) {
+        while let Some((number, limit)) = self.next() {
+            let entry = self.written(number, limit).or_else(|| {
+                let record = self.record(limit)?;
+                Some(self.entry_of(&record))
+            });
+            let Some(mut entry) = entry else { return };
+            if entry.kind == Kind::Mark {
+                match self.mark(&entry).or_else(|| self.copy_of(&entry)) {
+                    Some(value) => self.marks.push(value),
+                    // Nobody knows what it has removed.
+                    None => entry.kind = Kind::Clear,
+                }
+            }
+            self.pass(entry);
+        }
+    }
+
+    /// Takes what the records say, and entries only where they do not.
+    fn by_records(&mut self) {
+        let mut repair = Repair::default();
+        while let Some((number, limit)) = self.next() {
+            let written = self.written(number, limit);
+            let entry = match (self.record(limit), written) {
+                (Some(record), _) => {
+                    if record.kind == Kind::Mark {
+                        self.marks.push(record.value.clone());
+                    }
+                    self.entry_of(&record)
+                }
+                (None, Some(written)) => {
+                    let (entry, value) = self.instead_of(written);
+                    if entry.kind == Kind::Mark {
+                        self.marks.push(value.clone());
+                    }
+                    repair.records.push((entry, value));
+                    entry
+                }
+                (None, None) => break,
+            };
+            if written != Some(entry) {
+                repair.entries.push((number, entry));
+            }
+            self.pass(entry);
+        }
+        self.repair = Some(repair);
+    }
+
+    /// What is to stand where a record has rotted, or has never reached the disk.
+    fn instead_of(&self, written: FooterEntry) -> (FooterEntry, Bytes) {
+        let of_kind = |kind| (FooterEntry { kind, ..written }, Bytes::new());
+        let value = match written.kind {
+            // What it took the place of has been replaced.
+            Kind::Put => return of_kind(Kind::RemoveVariant),
+            // What it was made of is still there: the region before this one was not overwritten yet.
+            Kind::Moved => None,
+            Kind::Mark => self.copy_of(&written),
+            Kind::MarkCopy => self.mark_before(&written),
+            _ => return of_kind(written.kind),
+        };
+        // Of a mark neither copy was synced.
+        value.map_or_else(|| of_kind(Kind::Padding), |value| (written, value))
+    }
+
+    fn pass(&mut self, entry: FooterEntry) {
+        self.end = entry.end();
+        self.entries.push(entry);
+    }
+
+    /// The next record's number, and where it has to end.
+    fn next(&self) -> Option<(u32, u32)> {
+        let number = self.entries.len() as u32;
+        (number < self.most).then(|| (number, self.reader.geometry.footer_at(number + 1)))
+    }
+
+    fn entry_of(&self, record: &Record) -> FooterEntry {
+        let Record { hash, tag, length, kind, .. } = *record;
+        FooterEntry { hash, tag, offset: self.end, length, kind }
+    }
+
+    /// The entry with this number, if it is whole and that of a record that begins here.
+    fn written(&mut self, number: u32, limit: u32) -> Option<FooterEntry> {
+        let geometry = self.reader.geometry;
+        if number >= self.first + self.entry_window.len() as u32 / ENTRY {
+            let count = ENTRY_WINDOW.min(self.most - number);
+            self.entry_window = self.reader.read(self.region, geometry.footer_at(number + count), count * ENTRY);
+            self.first = number;
+        }
+        let behind = (number - self.first + 1) * ENTRY;
+        let entry =
+            FooterEntry::read(&self.entry_window[self.entry_window.len() - behind as usize..], number, self.seed)?;
+        let ends = u64::from(entry.offset) + u64::from(entry.length);
+        (entry.offset == self.end && entry.length >= RECORD && ends <= u64::from(limit)).then_some(entry)
+    }
+
+    /// The record that begins here, if it is whole.
+    fn record(&mut self, limit: u32) -> Option<Record> {
+        let mut wanted = u64::from(RECORD);
+        loop {
+            if u64::from(self.end) + wanted > u64::from(limit) {
+                return None;
+            }
+            let window_end = u64::from(self.window_at) + self.record_window.len() as u64;
+            if u64::from(self.end) + wanted > window_end {
+                let length = (wanted as u32).max(RECORD_WINDOW).min(self.reader.geometry.region_bytes() - self.end);
+                self.record_window = self.reader.read(self.region, self.end, length);
+                self.window_at = self.end;
+            }
+            let bytes = self.record_window.slice((self.end - self.window_at) as usize..);
+            match record_length(&bytes)? {
+                length if length > wanted => wanted = length,
+                _ => return read_record(&bytes, self.end, self.seed),
+            }
+        }
+    }
+
+    fn mark(&self, entry: &FooterEntry) -> Option<Bytes> {
+        self.value_at(Kind::Mark, Some(entry.offset), entry.length)
+    }
+
+    /// The second copy of a mark, by its place.
+    fn copy_of(&self, mark: &FooterEntry) -> Option<Bytes> {
+        let offset = mark.end().checked_add(self.reader.geometry.gap());
+        self.value_at(Kind::MarkCopy, offset, mark.length)
+    }
+
+    /// The first copy of a mark, by its place.
+    fn mark_before(&self, copy: &FooterEntry) -> Option<Bytes> {
+        let offset = copy.offset.checked_sub(self.reader.geometry.gap() + copy.length);
+        self.value_at(Kind::Mark, offset, copy.length)
+    }
+
+    fn value_at(&self, kind: Kind, offset: Option<u32>, length: u32) -> Option<Bytes> {
+        let offset =
+            offset.filter(|at| u64::from(*at) + u64::from(length) <= self.reader.geometry.region_bytes().into())?;
+        let record = read_record(&self.reader.read(self.region, offset, length), offset, self.seed)?;
+        (record.kind == kind && record.length == length).then_some(record.value)
+    }
+}
