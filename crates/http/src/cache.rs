@@ -62,6 +62,8 @@ pub struct Cache {
     pub(crate) budget: Budget,
     pub(crate) counters: Counters,
     pub(crate) tier: Option<Box<dyn SecondTier>>,
+    /// Bytes that may wait to be written there.
+    pub(crate) tier_queue: u64,
     /// See [`Cache::take_unsettled`].
     pub(crate) unsettled: bool,
 }
@@ -91,6 +93,7 @@ impl Cache {
             budget,
             counters: Counters::default(),
             tier: None,
+            tier_queue: 0,
             unsettled: false,
         })
     }

@@ -127,6 +127,13 @@ impl Fill {
         self.slicer.as_ref().is_some_and(|slicer| slicer.has_slices())
     }
 
+    /// What is still to come of the body is not stored.
+    pub fn stop_slicing(&mut self) {
+        if let Some(slicer) = &mut self.slicer {
+            slicer.stop();
+        }
+    }
+
     /// The last piece has come: gives back what room was made for more. Where the end comes as a surprise, that copies the body, which is better done
     /// before [`crate::Cache::on_complete`] than under the lock that this needs.
     pub fn fit(&mut self) {
@@ -299,9 +306,11 @@ impl Budget {
     }
 
     /// A part of it for a response that is recalled whole from a second tier; `None` where it is to be streamed. Responses
-    /// that are not small leave half of it for what is received.
+    /// that are not small leave half of it for what is received, unless nearly all of it is free.
     pub fn reserve_to_recall(&self, bytes: u64) -> Option<Reservation> {
-        let limit = if bytes <= self.limit / limits::SMALL_FILL { self.limit_for_large() } else { self.limit / 2 };
+        let is_small = bytes <= self.limit / limits::SMALL_FILL;
+        let is_idle = self.used() <= self.limit / limits::SMALL_FILLS_SHARE;
+        let limit = if is_small || is_idle { self.limit_for_large() } else { self.limit / 2 };
         let mut reservation = self.reservation();
         reservation.grow_within(bytes, limit).ok()?;
         Some(reservation)

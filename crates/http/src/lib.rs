@@ -29,7 +29,7 @@
 //! * Statuses that speak of one request's fields, body or moment (412, 416, 429, 431 and their like) are not stored, whatever else they say: the
 //!   key holds nothing of that.
 //! * A response that varies by `X-Forwarded-For` is not stored: the host writes that field, and it differs with every client.
-//! * Bodies that end with the connection are not stored: a broken connection looks the same.
+//! * A body that ends with its connection is stored where the connection reports no error (RFC 9112 §8).
 //! * Reload and `max-age` of clients are followed; `max-stale` too, unless the origin forbids it.
 //! * A client's own conditions go to the origin where nothing is stored, and a 304 is relayed; where something is stored, ours take their
 //!   place, and the client's are judged against the confirmed response.
@@ -43,7 +43,8 @@
 //! # A second tier
 //! [`SecondTier`] is a host's disk, say. What is stored is put there too, and what the store's policy refuses; what the store cannot answer is recalled
 //! ([`Recall`]) before the origin is asked. What is stale there is validated before it is served: stale-while-revalidate is the store's alone.
-//! Sliced bodies stay in the store. A body is collected in memory first, so `max_object` holds for the tier too. A purge's count is of the store.
+//! Slices and their heads go there too, and a body above `max_object` is cut into slices for it as it passes. A response that finds no
+//! room in memory is streamed from there ([`Streamed`]). A purge's count is of the store.
 //!
 //! # What is missing
 //! * A body that broke off is not kept as a part (§3.3 allows it); nor is a part kept that is not a slice, or has no strong validator.

@@ -82,9 +82,13 @@ pub const RANGE_GAP_BYTES: u64 = 80;
 /// Slices of one body. With slices of 1 MiB that is 64 GiB; a longer body passes by the cache, which would not hold a useful part of it.
 pub const SLICES: u64 = 1 << 16;
 
-/// Of a body in slices, so many are looked for before its head is sent, to tell a hit from a miss: some 100 microseconds under the
-/// cache's lock.
+/// Of each range of a body in slices, so many are looked for before its head is sent, to tell a hit from a miss: some 100 microseconds
+/// under the cache's lock. Of what lies behind them the head may promise a hit, and the origin be asked.
 pub const SLICES_LOOKED_AT: usize = 256;
+
+/// An object that is stored in slices as it passes takes an eighth of the second tier at most: some of them must not displace
+/// everything else.
+pub const OBJECT_SHARE_OF_TIER: u64 = 8;
 
 /// The smallest slice: below, the structures around it and the request for each cost more than the bytes.
 pub const SLICE_BYTES_LEAST: u64 = 4096;

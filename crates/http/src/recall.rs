@@ -5,7 +5,7 @@ use crate::cache::Cache;
 use crate::cache_status::{CACHE_STATUS, CacheStatus};
 use crate::exchange::{Answer, Ask, Exchange, RequestHead, Step};
 use crate::flight::Landing;
-use crate::slices::{Served, partial};
+use crate::slices::{Served, most_looked_at, partial};
 use crate::store::Found;
 use crate::stored::Stored;
 use crate::streamed::InTier;
@@ -183,7 +183,7 @@ impl Cache {
             }
             Served::Assembled(assembled) => assembled,
         };
-        if self.is_stored(&assembled.body) {
+        if self.is_stored(&assembled.body, most_looked_at(only_if_cached)) {
             self.counters.hits += 1;
         } else if only_if_cached {
             return Err(exchange);

@@ -146,8 +146,13 @@ impl Cache {
         if let Some(lead) = exchange.lead.take() {
             // Followers find it renewed; where it has to be validated for each request, they need not wait for each other.
             self.flights.end(exchange.hash, &lead.0);
-            self.flights.set_alone(exchange.hash, !stored.freshness.is_reusable(now.time), now.time);
-            lead.0.land(Landing::Again);
+            let is_reusable = stored.freshness.is_reusable(now.time);
+            self.flights.set_alone(exchange.hash, !is_reusable, now.time);
+            // Left in the second tier, it is renewed nowhere but here.
+            lead.0.land(match stored.in_tier().is_some() && is_reusable {
+                true => Landing::Recalled(Box::new(stored.clone())),
+                false => Landing::Again,
+            });
         }
         self.counters.validated += 1;
         if stored.sliced().is_none() {

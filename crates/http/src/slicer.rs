@@ -4,6 +4,7 @@ use crate::fill::Reservation;
 use crate::key::Key;
 use crate::stored::Stored;
 use bytes::Bytes;
+use std::collections::VecDeque;
 
 /// The slice that is being collected, and those that are whole.
 #[derive(Debug)]
@@ -14,19 +15,21 @@ pub(crate) struct Slicer {
     /// Where the slice begins that is being collected.
     start: u64,
     collected: Vec<u8>,
-    whole: Vec<(u64, Bytes)>,
+    whole: VecDeque<(u64, Bytes)>,
+    /// The second tier did not take a slice.
+    is_stopped: bool,
     /// For one slice.
     _room: Reservation,
 }
 
 impl Slicer {
     pub(crate) fn new(key: Key<'static>, head: Stored, room: Reservation) -> Slicer {
-        Slicer { key, head, start: 0, collected: Vec::new(), whole: Vec::new(), _room: room }
+        Slicer { key, head, start: 0, collected: Vec::new(), whole: VecDeque::new(), is_stopped: false, _room: room }
     }
 
     /// The next piece of the body.
     pub(crate) fn push(&mut self, mut piece: &[u8]) {
-        while !piece.is_empty() {
+        while !piece.is_empty() && !self.is_stopped {
             let length = self.slice_length();
             let missing = length - self.collected.len();
             if missing == 0 {
@@ -40,7 +43,7 @@ impl Slicer {
             self.collected.extend_from_slice(taken);
             piece = rest;
             if self.collected.len() == length {
-                self.whole.push((self.start, std::mem::take(&mut self.collected).into()));
+                self.whole.push_back((self.start, std::mem::take(&mut self.collected).into()));
                 self.start += length as u64;
             }
         }
@@ -50,14 +53,30 @@ impl Slicer {
         !self.whole.is_empty()
     }
 
-    /// Takes the slices that are whole: where each begins, and its bytes.
-    pub(crate) fn take_slices(&mut self) -> Vec<(u64, Bytes)> {
-        std::mem::take(&mut self.whole)
+    /// Takes the next slice that is whole: where it begins, and its bytes.
+    pub(crate) fn next_slice(&mut self) -> Option<(u64, Bytes)> {
+        self.whole.pop_front()
     }
 
-    /// Whether all of the body has come.
+    /// It could not be stored yet.
+    pub(crate) fn put_back(&mut self, start: u64, bytes: Bytes) {
+        self.whole.push_front((start, bytes));
+    }
+
+    /// The rest only passes.
+    pub(crate) fn stop(&mut self) {
+        self.is_stopped = true;
+        self.collected = Vec::new();
+        self.whole.clear();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// Whether all of the body has been stored.
     pub(crate) fn is_done(&self) -> bool {
-        self.slice_length() == 0
+        self.slice_length() == 0 && self.whole.is_empty() && !self.is_stopped
     }
 
     fn slice_length(&self) -> usize {
@@ -101,7 +120,7 @@ mod tests {
                 slicer.push(&body[at..end]);
                 at = end;
                 assert_eq!(slicer.has_slices(), end as u64 / slice > slices.len() as u64 || at == body.len());
-                slices.extend(slicer.take_slices());
+                slices.extend(std::iter::from_fn(|| slicer.next_slice()));
             }
             assert!(slicer.is_done());
             slicer.push(b"more");

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The head tells the length and the *pin*: the strong validator that all slices share. RFC 9111 §3.4 lets parts be combined only then; a
-//! response without one is not sliced. The slices of one head carry its generation in their key: when the head is purged, replaced or
-//! evicted, no slice of it is ever found again, and the policy lets them go. A missing slice is asked for with `If-Range`; anything but exactly
+//! response without one is not sliced. The slices of one head carry its generation in their key: when the head is purged or replaced, or
+//! is gone from both tiers, no slice of it is ever found again, and the policies let them go. A missing slice is asked for with `If-Range`; anything but exactly
 //! that part of that representation ends the answer under way and removes the head.
 //!
 //! Heads and slices go to the second tier too, and what memory has lost of them is recalled from there before the origin is asked.
@@ -42,7 +42,7 @@ use crate::{
     targeted,
 };
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_RANGE, IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use larder_policy::Slot;
 use larder_units::Time;
@@ -154,7 +154,7 @@ impl Cache {
                 Step::Answer(answer)
             }
             Served::Assembled(mut assembled) => {
-                if self.is_stored(&assembled.body) {
+                if self.is_stored(&assembled.body, most_looked_at(only_if_cached)) {
                     self.counters.hits += 1;
                 } else if only_if_cached {
                     return self.unsatisfied(head, now);
@@ -451,8 +451,9 @@ impl Cache {
         Box::new(fill)
     }
 
-    /// A body that is too large to be stored whole goes to the second tier in slices, as it passes. `None` where it must not, or where
-    /// it would take more than half of the tier.
+    /// A body that is too large to be stored whole goes to the second tier in slices, as it passes. `None` where it must not, where
+    /// it would take too much of the tier, or where the origin does not say that it answers ranges: a slice that is lost could not be
+    /// fetched.
     pub(crate) fn start_slicing(
         &mut self,
         exchange: &Exchange,
@@ -463,14 +464,18 @@ impl Cache {
     ) -> Option<Fill> {
         let tier = self.tier.as_ref().filter(|_| self.slice_bytes > 0)?;
         let is_whole = status == StatusCode::OK && matches!(exchange.ask, Ask::Whole | Ask::AsClient);
-        if exchange.method != Method::GET || !is_whole || length > tier.capacity() / 2 {
+        let is_too_long = length > tier.capacity() / limits::OBJECT_SHARE_OF_TIER;
+        let has_ranges = fields::list(headers, &ACCEPT_RANGES).any(|unit| unit.eq_ignore_ascii_case(b"bytes"));
+        if exchange.method != Method::GET || !is_whole || is_too_long || !has_ranges {
             return None;
         }
-        if self.store.was_invalidated_since(exchange.hash, exchange.asked) {
+        let is_barred = self.store.was_invalidated_since(exchange.hash, exchange.asked)
+            || self.flights.is_alone(unsliced(exchange.hash), now.time);
+        if is_barred {
             return None;
         }
         let head = self.head_of(exchange, headers, length, now)?;
-        let room = self.budget.reserve(self.slice_bytes)?;
+        let room = self.budget.reserve_to_recall(self.slice_bytes)?;
         self.put_in_tier(&head, now);
         self.store.put(head.clone(), now.time);
         let mut fill = Fill::passing(head.clone(), exchange.asked, &self.budget);
@@ -479,17 +484,26 @@ impl Cache {
         Some(fill)
     }
 
-    /// A [`Fill::has_slices`]: puts them into the second tier.
-    pub fn on_slices_cut(&mut self, fill: &mut Fill, now: Now) {
-        let Some(slicer) = &mut fill.slicer else { return };
-        for (start, body) in slicer.take_slices() {
+    /// A [`Fill::has_slices`]: puts them into the second tier. False where half of its queue is full; call it again in a moment, or
+    /// [`Fill::stop_slicing`].
+    pub fn on_slices_cut(&mut self, fill: &mut Fill, now: Now) -> bool {
+        let Some(slicer) = &mut fill.slicer else { return true };
+        while let Some((start, body)) = slicer.next_slice() {
+            let waiting = self.tier.as_ref().map_or(0, |tier| tier.waiting());
+            if waiting > 0 && waiting + body.len() as u64 > self.tier_queue / 2 {
+                slicer.put_back(start, body);
+                return false;
+            }
             let (key, hash) = self.slice_key(&slicer.key, slicer.head.sliced().expect("it is"), start);
             let freshness = slicer.head.freshness;
             let (status, headers) = (StatusCode::PARTIAL_CONTENT, HeaderMap::new());
             let mut slice = Stored::new(key.to_bytes(), hash, Selector::default(), status, &headers, freshness);
             slice.set_body(body);
-            self.put_in_tier(&slice, now);
+            if !self.put_in_tier(&slice, now) {
+                slicer.stop();
+            }
         }
+        true
     }
 
     /// The next bytes, where they are stored.
@@ -507,8 +521,8 @@ impl Cache {
     }
 
     /// Whether all that a body still needs is stored, here or in the second tier. It looks no farther than to the first slice that is
-    /// not, and at [`limits::SLICES_LOOKED_AT`] of each range at most.
-    pub(crate) fn is_stored(&self, assembly: &Assembly) -> bool {
+    /// not, and at `most` of each range.
+    pub(crate) fn is_stored(&self, assembly: &Assembly, most: usize) -> bool {
         let source = &assembly.source;
         let is_stored = |at: u64| {
             let (key, hash) = self.slice_key(&source.key, source.sliced(), at);
@@ -517,7 +531,7 @@ impl Cache {
         };
         assembly.content().all(|range| {
             let starts = std::iter::successors(Some(range.start), |at| Some(self.slice(*at).end));
-            starts.take_while(|at| *at < range.end).take(limits::SLICES_LOOKED_AT).all(is_stored)
+            starts.take_while(|at| *at < range.end).take(most).all(is_stored)
         })
     }
 
@@ -563,6 +577,11 @@ fn is_part(headers: &HeaderMap, expected: &Place) -> bool {
 pub(crate) fn partial(stored: &Stored) -> HeaderValue {
     let (reason, status, refusal) = (ForwardReason::Partial, None, None);
     stored.cache_status(CacheStatus::Forwarded { reason, status, stored: false, collapsed: false, refusal })
+}
+
+/// How many slices are looked for before an answer begins: all, where none may be fetched.
+pub(crate) fn most_looked_at(only_if_cached: bool) -> usize {
+    if only_if_cached { usize::MAX } else { limits::SLICES_LOOKED_AT }
 }
 
 /// Under this hash it is remembered that a key is not to be asked for in slices.

@@ -175,8 +175,11 @@ impl Cache {
         if fill.slicer.is_some() {
             let mut fill = fill;
             self.on_slices_cut(&mut fill, now);
-            let is_done = fill.slicer.is_some_and(|slicer| slicer.is_done());
-            return if is_done { Completion::Stored } else { Completion::Truncated };
+            return match fill.slicer {
+                Some(slicer) if slicer.is_done() => Completion::Stored,
+                Some(slicer) if slicer.is_stopped() => Completion::Refused(Refusal::Busy),
+                _ => Completion::Truncated,
+            };
         }
         if fill.abandoned.is_some() && fill.declared.is_some() || !fill.is_whole() {
             return Completion::Truncated;

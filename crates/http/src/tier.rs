@@ -19,8 +19,9 @@ pub trait SecondTier: Send {
     /// A request for this key: whether something may be recalled. The tier's policy counts it either way.
     fn request(&mut self, key: &[u8]) -> bool;
 
-    /// Stores a response, in two parts; it takes the place of the one with the same variant, also where it is not stored.
-    fn put(&mut self, key: &[u8], variant: u32, response: [Bytes; 2]);
+    /// Stores a response, in two parts; it takes the place of the one with the same variant, also where it is not stored. Whether it
+    /// is.
+    fn put(&mut self, key: &[u8], variant: u32, response: [Bytes; 2]) -> bool;
 
     /// Bytes of responses that it may hold.
     fn capacity(&self) -> u64;
@@ -83,6 +84,7 @@ impl Cache {
     /// written there takes up to `queue` of memory, of the room for bodies under way.
     pub fn set_tier(&mut self, tier: Box<dyn SecondTier>, queue: ByteSize) {
         self.tier = Some(tier);
+        self.tier_queue = queue.bytes();
         self.budget.cede(queue.bytes());
         self.max_object = self.max_object.min(self.budget.limit_for_large());
         self.slice_bytes = self.slice_bytes.min(self.max_object);
@@ -110,11 +112,11 @@ impl Cache {
         }
     }
 
-    pub(crate) fn put_in_tier(&mut self, stored: &Stored, now: Now) {
+    /// Whether it is stored there.
+    pub(crate) fn put_in_tier(&mut self, stored: &Stored, now: Now) -> bool {
         let variant = stored.selector.variant(&self.hash_key);
-        if let Some(tier) = &mut self.tier {
-            tier.put(&stored.key, variant, [record::encode(stored, now).into(), stored.body.clone()]);
-        }
+        let Some(tier) = &mut self.tier else { return false };
+        tier.put(&stored.key, variant, [record::encode(stored, now).into(), stored.body.clone()])
     }
 
     pub(crate) fn remove_from_tier(&mut self, key: &Key<'_>) {

@@ -20,8 +20,9 @@ impl SecondTier for Disk {
         self.0.lock().unwrap().contains_key(key)
     }
 
-    fn put(&mut self, key: &[u8], _variant: u32, response: [Bytes; 2]) {
+    fn put(&mut self, key: &[u8], _variant: u32, response: [Bytes; 2]) -> bool {
         self.0.lock().unwrap().insert(key.into(), response.concat().into());
+        true
     }
 
     fn waiting(&self) -> u64 {
@@ -77,8 +78,9 @@ impl SecondTier for Queue {
         false
     }
 
-    fn put(&mut self, _key: &[u8], _variant: u32, response: [Bytes; 2]) {
+    fn put(&mut self, _key: &[u8], _variant: u32, response: [Bytes; 2]) -> bool {
         self.0.lock().unwrap().push(response);
+        true
     }
 
     fn waiting(&self) -> u64 {

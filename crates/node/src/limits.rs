@@ -167,6 +167,16 @@ pub const WARNINGS: Duration = Duration::from_secs(1);
 /// Threads that read from a disk tier. A disk in the page cache needs one; a solid one answers several at once.
 pub const DISK_READERS: usize = 4;
 
+/// Threads that read parts of values whose readers have begun to send them: they wait for no other reads.
+pub const DISK_PART_READERS: usize = 2;
+
+/// Values that are gone through at once before they are read in parts. Each may be as long as a region, up to 256 MiB, so one that
+/// comes behind so many of them still begins within [`DISK_PATIENCE`] on a disk of a GB/s, if they are not all so long.
+pub const DISK_OPENS: usize = 16;
+
+/// A part that a disk tier has not read for so long ends the body that it is a part of: a client waits for it as long.
+pub const DISK_PART_PATIENCE: Duration = Duration::from_secs(60);
+
 /// Reads that wait for a disk tier, some 200 bytes each and the value's; past it, the origin is asked instead. What is read whole of responses is reserved before, and of Data the
 /// forwarder has its own bound (`larder_forwarder::limits::RECALLS`); consumers with a window ask for hundreds of segments at once.
 pub const DISK_READS_WAITING: usize = 2048;

@@ -23,7 +23,7 @@ fn number_of(target: &str) -> usize {
     target.rsplit('/').next().unwrap().parse().unwrap()
 }
 
-/// `/fresh/N`, and `/stale/N`, which has to be validated each time.
+/// `/fresh/N`; `/stale/N`, which has to be validated each time; and `/brief/N`, which is stale after a second.
 fn origin(is_down: &Arc<AtomicBool>) -> Origin {
     let is_down = Arc::clone(is_down);
     Origin::new(move |asked, stream| {
@@ -31,7 +31,11 @@ fn origin(is_down: &Arc<AtomicBool>) -> Origin {
             return false;
         }
         let target = asked.line.split(' ').nth(1).unwrap();
-        let age = if target.starts_with("/fresh") { 600 } else { 0 };
+        let age = match &target[..6] {
+            "/fresh" => 600,
+            "/brief" => 1,
+            _ => 0,
+        };
         let head = format!("cache-control: max-age={age}, stale-if-error=600\r\netag: \"{target}\"\r\n");
         if asked.header("if-none-match").is_some() {
             return say(stream, &format!("HTTP/1.1 304 Not Modified\r\n{head}\r\n"));
@@ -155,4 +159,23 @@ fn slow_readers_get_what_has_been_overwritten() {
     store(&node, (100..140).map(|number| format!("/fresh/{number}")));
     assert!(!Client::new(&node).get("/fresh/0").is_hit(), "nothing was overwritten");
     assert!(slow.finish().body == body(1));
+}
+
+/// One validation answers all that wait for it.
+#[test]
+fn each_of_many_validates_what_stays_on_disk() {
+    let (origin, folder) = (origin(&Arc::default()), tempfile::tempdir().unwrap());
+    store(&Node::with(&config(origin.address, folder.path(), 4, 32)), ["/brief/1".to_owned()].into_iter());
+    std::thread::sleep(Duration::from_millis(2100));
+    let node = Node::with(&config(origin.address, folder.path(), 4, 32));
+    // A slow reader of another object leaves no room to read this one whole.
+    let before = origin.requests();
+    std::thread::scope(|scope| {
+        for _ in 0..20 {
+            let address = node.address;
+            scope.spawn(move || assert!(Client::to(address).get("/brief/1").body == body(1)));
+        }
+    });
+    let validations = origin.requests() - before;
+    assert!(validations <= 10, "{validations}");
 }

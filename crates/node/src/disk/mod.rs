@@ -20,15 +20,15 @@ use file::DiskFile;
 use larder_disk::{Config, Geometry, Identity, Log, Marks, OpenError, Opened};
 use larder_policy::Spec;
 use larder_units::{ByteSize, Streams, Time};
-use reads::Read;
 pub use reads::{Asked, Found};
+use reads::{Read, run_reads};
 pub(crate) use status::{metrics, status};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::timeout;
 
 /// Where a tier is, and what it keeps.
@@ -70,6 +70,8 @@ impl<M> Clone for Disk<M> {
 struct Shared<M> {
     state: Mutex<State<M>>,
     wake: Condvar,
+    /// Places for values that are gone through before they are read in parts.
+    opens: Semaphore,
     /// How many regions have been reclaimed.
     reclaimed: watch::Sender<u64>,
     file: DiskFile,
@@ -82,6 +84,8 @@ struct State<M> {
     /// Who waits for what to be synced.
     settling: Vec<(u64, oneshot::Sender<()>)>,
     reads: Option<SyncSender<Read>>,
+    /// The same of parts: whoever is being sent a body waits for nobody's beginning.
+    part_reads: Option<SyncSender<Read>>,
     /// Reads that found the queue full, or were not answered in time.
     reads_refused: u64,
     /// Values that were overwritten before their slow reader had all of them.
@@ -137,10 +141,12 @@ impl<M: Marks + Send + 'static> Disk<M> {
         }
         report(&config.path, opened, &log, begun.elapsed());
         let (reads, waiting) = sync_channel(limits::DISK_READS_WAITING);
+        let (part_reads, waiting_parts) = sync_channel(limits::DISK_READS_WAITING);
         let state = State {
             log,
             settling: Vec::new(),
             reads: Some(reads),
+            part_reads: Some(part_reads),
             reads_refused: 0,
             cut_short: 0,
             emptied: 0,
@@ -151,22 +157,26 @@ impl<M: Marks + Send + 'static> Disk<M> {
         };
         let path = config.path.clone();
         let (wake, reclaimed) = (Condvar::new(), watch::Sender::new(0));
-        let shared = Shared { state: Mutex::new(state), wake, reclaimed, file, path, started: begun };
+        let (state, opens) = (Mutex::new(state), Semaphore::new(limits::DISK_OPENS));
+        let shared = Shared { state, wake, opens, reclaimed, file, path, started: begun };
         let disk = Disk(Arc::new(shared));
-        let threads = disk.spawn(waiting).map_err(|error| format!("cannot start a thread: {error}"))?;
+        let threads =
+            disk.spawn([waiting, waiting_parts]).map_err(|error| format!("cannot start a thread: {error}"))?;
         disk.lock().threads = threads;
         Ok(disk)
     }
 
-    fn spawn(&self, waiting: Receiver<Read>) -> std::io::Result<Vec<JoinHandle<()>>> {
+    fn spawn(&self, waiting: [Receiver<Read>; 2]) -> std::io::Result<Vec<JoinHandle<()>>> {
         let mut threads = Vec::new();
         let writer = self.clone();
         threads.push(std::thread::Builder::new().name("disk".to_owned()).spawn(move || writer.write())?);
-        let waiting = Arc::new(Mutex::new(waiting));
-        for _ in 0..limits::DISK_READERS {
-            let (reader, waiting) = (self.clone(), Arc::clone(&waiting));
-            let thread = std::thread::Builder::new().name("disk-read".to_owned());
-            threads.push(thread.spawn(move || reader.run_reads(&waiting))?);
+        for (waiting, count) in waiting.into_iter().zip([limits::DISK_READERS, limits::DISK_PART_READERS]) {
+            let waiting = Arc::new(Mutex::new(waiting));
+            for _ in 0..count {
+                let waiting = Arc::clone(&waiting);
+                let thread = std::thread::Builder::new().name("disk-read".to_owned());
+                threads.push(thread.spawn(move || run_reads(&waiting))?);
+            }
         }
         Ok(threads)
     }
@@ -236,7 +246,7 @@ impl<M: Marks + Send + 'static> Disk<M> {
         let threads = {
             let mut state = self.lock();
             state.stopping = true;
-            state.reads = None;
+            (state.reads, state.part_reads) = (None, None);
             state.log.settle(self.now());
             std::mem::take(&mut state.threads)
         };

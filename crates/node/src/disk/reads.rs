@@ -6,6 +6,7 @@ use bytes::Bytes;
 use larder_disk::{Log, Lookup, Marks, Parts, ReadError, Recalled};
 use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -43,6 +44,10 @@ impl<M: Marks + Send + 'static> Disk<M> {
     ) -> Option<Found<R>> {
         let lookup = self.lock().log.look_up(key, tag)?;
         let held = hold(lookup.bytes());
+        let _place = match held {
+            Some(_) => None,
+            None => Some(timeout(limits::DISK_PATIENCE, self.0.opens.acquire()).await.ok()?.ok()?),
+        };
         if lookup.is_in_memory() {
             return self.look(&lookup, Vec::new(), held, first);
         }
@@ -51,9 +56,13 @@ impl<M: Marks + Send + 'static> Disk<M> {
         // The thread that uses the value allocates its memory: else each thread that reads would keep some.
         let room = if held.is_some() { lookup.room() } else { Vec::new() };
         // It holds what was reserved until it has read, also where nobody waits for it any more.
-        let read = Box::new(move || _ = sender.send(disk.look(&lookup, room, held, first)));
+        let read = Box::new(move || {
+            if !sender.is_closed() {
+                _ = sender.send(disk.look(&lookup, room, held, first));
+            }
+        });
         match self.submit(read) {
-            true => self.await_answer(answered).await?,
+            true => self.await_answer(answered, limits::DISK_PATIENCE).await?,
             false => None,
         }
     }
@@ -73,7 +82,7 @@ impl<M: Marks + Send + 'static> Disk<M> {
         }
     }
 
-    /// Counts a request for `key`, and reads its newest value, for who cannot wait: `answer` is called by a thread that reads, or at once where the value has
+    /// Counts a request for `key`, and reads its newest value, without waiting for it: `answer` is called by a thread that reads, or at once where the value has
     /// not been written yet. It is not called where nothing is read. A disk that hangs calls it when it hangs no more.
     pub fn recall_then(&self, key: &[u8], answer: impl FnOnce(Option<Recalled>) + Send + 'static) -> Asked {
         let lookup = {
@@ -106,8 +115,13 @@ impl<M: Marks + Send + 'static> Disk<M> {
         loop {
             let (sender, answered) = oneshot::channel();
             let (disk, of) = (self.clone(), parts.clone());
-            let is_taken = self.submit(Box::new(move || _ = sender.send(of.read(&disk.0.file, at))));
-            let answer = if is_taken { self.await_answer(answered).await } else { None };
+            let is_taken = self.submit_part(Box::new(move || {
+                if !sender.is_closed() {
+                    _ = sender.send(of.read(&disk.0.file, at));
+                }
+            }));
+            let left = limits::DISK_PART_PATIENCE.saturating_sub(begun.elapsed());
+            let answer = if is_taken { self.await_answer(answered, left).await } else { None };
             match answer {
                 Some(Ok(bytes)) => return Ok(bytes),
                 Some(Err(error)) => {
@@ -118,7 +132,7 @@ impl<M: Marks + Send + 'static> Disk<M> {
                     };
                     *parts = moved;
                 }
-                None if begun.elapsed() < limits::DISK_PATIENCE => sleep(limits::DISK_RETRY).await,
+                None if begun.elapsed() < limits::DISK_PART_PATIENCE => sleep(limits::DISK_RETRY).await,
                 None => {
                     self.lock().cut_short += 1;
                     return Err(ReadError::Io(std::io::ErrorKind::TimedOut.into()));
@@ -152,9 +166,13 @@ impl<M: Marks + Send + 'static> Disk<M> {
         is_taken
     }
 
-    /// `None` where the disk hangs, or has stopped.
-    async fn await_answer<T>(&self, answered: oneshot::Receiver<T>) -> Option<T> {
-        match timeout(limits::DISK_PATIENCE, answered).await {
+    fn submit_part(&self, read: Read) -> bool {
+        self.lock().part_reads.as_ref().is_some_and(|reads| reads.try_send(read).is_ok())
+    }
+
+    /// `None` where the disk takes longer, or has stopped.
+    async fn await_answer<T>(&self, answered: oneshot::Receiver<T>, patience: Duration) -> Option<T> {
+        match timeout(patience, answered).await {
             Ok(answer) => answer.ok(),
             Err(_) => {
                 self.lock().reads_refused += 1;
@@ -162,13 +180,13 @@ impl<M: Marks + Send + 'static> Disk<M> {
             }
         }
     }
+}
 
-    /// A thread that reads.
-    pub(super) fn run_reads(&self, waiting: &Mutex<Receiver<Read>>) {
-        loop {
-            let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(read) = next else { return };
-            read();
-        }
+/// What a thread that reads does.
+pub(super) fn run_reads(waiting: &Mutex<Receiver<Read>>) {
+    loop {
+        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(read) = next else { return };
+        read();
     }
 }

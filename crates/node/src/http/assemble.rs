@@ -86,9 +86,14 @@ async fn deliver(proxy: Arc<Proxy>, mut assembly: Assembly, way: &Way, sender: &
                     None => {}
                     Some(RecalledSlice::Bytes(bytes)) => sender.send(Ok(bytes)).await.ok()?,
                     Some(RecalledSlice::Streamed(part)) => {
-                        let length = usize::try_from(part.left()).ok()?;
-                        Reading::new(proxy.disk()?, proxy.budget(), *part)?.deliver(sender).await?;
-                        assembly.took(length);
+                        let length = part.left();
+                        let mut reading = Reading::new(proxy.disk()?, proxy.budget(), *part)?;
+                        let delivered = reading.deliver(sender).await;
+                        if let Err(None) = delivered {
+                            return None;
+                        }
+                        // Where the disk fails, the origin is asked for the rest.
+                        assembly.took(usize::try_from(length - reading.left()).ok()?);
                     }
                 }
                 continue;

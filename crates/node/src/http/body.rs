@@ -94,6 +94,10 @@ pub(super) struct Collecting {
     /// `None` where it is done.
     fill: Option<Box<Fill>>,
     proxy: Arc<Proxy>,
+    /// While slices wait for the disk: since when, and until when.
+    slices_wait: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// All of the body has come.
+    has_ended: bool,
     /// Among the requests under way.
     _place: Option<OwnedSemaphorePermit>,
 }
@@ -107,13 +111,38 @@ impl Collecting {
     ) -> Collecting {
         let timeouts = proxy.timeouts();
         let silence = if fill.may_be_silent() { timeouts.origin_relay() } else { timeouts.origin_read };
-        Collecting { body: Timed::new(body, silence), fill: Some(fill), proxy, _place: place }
+        let body = Timed::new(body, silence);
+        Collecting { body, fill: Some(fill), proxy, slices_wait: None, has_ended: false, _place: place }
+    }
+
+    /// Hands slices to the disk, and waits a moment for one that is slower than the origin.
+    fn poll_slices(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while let Some(fill) = self.fill.as_mut().filter(|fill| fill.has_slices()) {
+            if self.proxy.put_slices(fill) {
+                self.slices_wait = None;
+                continue;
+            }
+            let pause = || Instant::now() + limits::SLICES_PAUSE;
+            let new = || (Instant::now(), Box::pin(tokio::time::sleep_until(pause())));
+            let (since, sleep) = self.slices_wait.get_or_insert_with(new);
+            if since.elapsed() >= limits::SLICES_WAIT {
+                fill.stop_slicing();
+                continue;
+            }
+            ready!(sleep.as_mut().poll(cx));
+            sleep.as_mut().reset(pause());
+        }
+        Poll::Ready(())
     }
 
     /// Whether it has ended well.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        let Some(fill) = &mut self.fill else { return Poll::Ready(false) };
         loop {
+            ready!(self.poll_slices(cx));
+            let Some(fill) = &mut self.fill else { return Poll::Ready(false) };
+            if self.has_ended {
+                return Poll::Ready(true);
+            }
             if !ready!(fill.poll_room(cx)) {
                 return Poll::Ready(false);
             }
@@ -121,21 +150,16 @@ impl Collecting {
                 Some(Ok(frame)) => {
                     if let Some(data) = frame.data_ref() {
                         fill.push(data);
-                        if fill.has_slices() {
-                            self.proxy.put_slices(fill);
-                        }
                     }
                 }
                 Some(Err(error)) => {
                     tracing::debug!(%error, "the origin's body broke off");
                     return Poll::Ready(false);
                 }
-                None => return Poll::Ready(true),
+                None => self.has_ended = true,
             }
-            // The store has it before any reader sees the end: who then asks again, hits.
-            if self.body.is_end_stream() {
-                return Poll::Ready(true);
-            }
+            // The store has it before any reader sees the end: a request that comes then hits.
+            self.has_ended |= self.body.is_end_stream();
         }
     }
 }

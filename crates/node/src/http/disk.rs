@@ -48,8 +48,8 @@ impl SecondTier for Tier {
         self.0.with(|log, now| log.request(key, now))
     }
 
-    fn put(&mut self, key: &[u8], variant: u32, response: [Bytes; 2]) {
-        self.0.with(|log, now| log.put(key, variant, response, now));
+    fn put(&mut self, key: &[u8], variant: u32, response: [Bytes; 2]) -> bool {
+        self.0.with(|log, now| log.put(key, variant, response, now)) == larder_disk::Put::Stored
     }
 
     fn capacity(&self) -> u64 {

@@ -153,12 +153,22 @@ pub const ORIGIN_IDLE: Duration = Duration::from_secs(4);
 /// clients is none on them: past this, new ones wait, and leave with their client.
 pub const UNDER_WAY: usize = CONNECTIONS;
 
+/// Requests with a body under way, beside [`UNDER_WAY`]: a client may take all day to send one, and must not keep others from asking.
+pub const UPLOADS: usize = CONNECTIONS / 2;
+
 /// Validations in the background at once. Nobody waits for them, so nothing else slows down who asks for one stale page after another; past
 /// it, the stale response is served and the next request for it tries again.
 pub const BACKGROUND: usize = 128;
 
 /// Pieces of a body of slices that are ahead of its client; each is at most a slice, shared with the store, or 64 KiB.
 pub const PIECES_AHEAD: usize = 2;
+
+/// A body that is stored in slices as it passes waits so long for a disk that is slower than its origin. After that the rest of
+/// it is not stored.
+pub const SLICES_WAIT: Duration = Duration::from_secs(1);
+
+/// How often such a body looks whether the disk has room.
+pub const SLICES_PAUSE: Duration = Duration::from_millis(5);
 
 /// At a clean stop, requests in progress have this long (`shutdown`): a page or a short download. systemd kills after 90 s.
 pub const STOP_GRACE: Duration = Duration::from_secs(30);

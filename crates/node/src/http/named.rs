@@ -71,8 +71,7 @@ pub(super) async fn ask(
     let mut response = Response::new(OriginBody::Named(Box::new(body)));
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers;
-    // The cache asks the version whether the end of a body can be told from a broken connection: as in HTTP/2, here it can, unless the far node
-    // itself could not.
+    // As the far node had it: in HTTP/1.1 a body without a length ends with its connection.
     *response.version_mut() = if head.unframed { Version::HTTP_11 } else { Version::HTTP_2 };
     Ok(response)
 }

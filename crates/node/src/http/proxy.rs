@@ -43,6 +43,8 @@ pub(super) struct Proxy {
     passage: Passage,
     /// Places for [`limits::UNDER_WAY`].
     under_way: Arc<Semaphore>,
+    /// Places for [`limits::UPLOADS`].
+    uploads: Arc<Semaphore>,
     /// Places for [`limits::BACKGROUND`].
     background: Arc<Semaphore>,
     started: Instant,
@@ -71,6 +73,7 @@ impl Proxy {
             timeouts,
             passage,
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
+            uploads: Arc::new(Semaphore::new(limits::UPLOADS)),
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
             started: Instant::now(),
             circle_logged: AtomicBool::new(false),
@@ -137,9 +140,10 @@ impl Proxy {
         }
     }
 
-    pub(super) fn put_slices(&self, fill: &mut Fill) {
+    /// As [`Cache::on_slices_cut`].
+    pub(super) fn put_slices(&self, fill: &mut Fill) -> bool {
         let now = self.now();
-        self.lock().cache.on_slices_cut(fill, now);
+        self.lock().cache.on_slices_cut(fill, now)
     }
 
     pub(super) fn complete(&self, mut fill: Box<Fill>) {
@@ -314,16 +318,16 @@ impl Proxy {
         errand: Errand,
         body: Incoming,
     ) -> GoesOn<Response<Outgoing>> {
-        let upload = match body.is_end_stream() {
-            true => Upload::empty(),
-            false => Upload::new(body, errand.expects, self.timeouts.client_body),
+        let (upload, places) = match body.is_end_stream() {
+            true => (Upload::empty(), &self.under_way),
+            false => (Upload::new(body, errand.expects, self.timeouts.client_body), &self.uploads),
         };
-        let is_shared = exchange.is_shared();
-        match Arc::clone(&self.under_way).try_acquire_owned() {
+        let (is_shared, places) = (exchange.is_shared(), Arc::clone(places));
+        match Arc::clone(&places).try_acquire_owned() {
             Ok(place) => GoesOn::new(is_shared, self.send(exchange, errand, upload, Some(place))),
-            // Who waits for a place leaves with his client.
+            // A request that waits for a place ends with its client.
             Err(_) => GoesOn::new(false, async move {
-                let place = self.place().await;
+                let place = places.acquire_owned().await.ok();
                 GoesOn::new(is_shared, self.send(exchange, errand, upload, place)).await
             }),
         }

@@ -19,7 +19,7 @@ pub(super) fn stream(disk: &HttpDisk, budget: &Budget, body: Streamed) -> Outgoi
     if let Some(reading) = Reading::new(disk, budget, body) {
         tokio::spawn(async move {
             tokio::select! {
-                _ = reading.deliver(&sender) => {}
+                () = send(reading, &sender) => {}
                 () = sender.closed() => {}
             }
         });
@@ -27,6 +27,13 @@ pub(super) fn stream(disk: &HttpDisk, budget: &Budget, body: Streamed) -> Outgoi
     Outgoing::Assembled(Pieces::new(receiver, left))
 }
 
+async fn send(mut reading: Reading, sender: &Sender) {
+    if let Err(Some(error)) = reading.deliver(sender).await {
+        let _ = sender.send(Err(error)).await;
+    }
+}
+
+/// A body that is being read.
 pub(super) struct Reading {
     disk: HttpDisk,
     budget: Budget,
@@ -43,8 +50,14 @@ impl Reading {
         Some(Reading { disk: disk.clone(), budget: budget.clone(), parts, body, rescued: None })
     }
 
-    /// `None` where it broke off: the client has been told, or has gone.
-    pub(super) async fn deliver(mut self, sender: &Sender) -> Option<()> {
+    /// Bytes that have not been sent.
+    pub(super) fn left(&self) -> u64 {
+        self.body.left()
+            + self.rescued.as_ref().map_or(0, |(rest, _)| rest.iter().map(|bytes| bytes.len() as u64).sum())
+    }
+
+    /// Sends it to its end. `Err(None)` where the client has gone.
+    pub(super) async fn deliver(&mut self, sender: &Sender) -> Result<(), Option<BodyError>> {
         let mut reclaimed = self.disk.reclaimed();
         let mut may_leave = true;
         loop {
@@ -59,14 +72,10 @@ impl Reading {
                 }
             };
             // The client has gone.
-            let permit = permit.ok()?;
-            match self.next_piece().await {
-                Ok(Some(bytes)) => permit.send(Ok(bytes)),
-                Ok(None) => return Some(()),
-                Err(error) => {
-                    permit.send(Err(error));
-                    return None;
-                }
+            let Ok(permit) = permit else { return Err(None) };
+            match self.next_piece().await? {
+                Some(bytes) => permit.send(Ok(bytes)),
+                None => return Ok(()),
             }
         }
     }
