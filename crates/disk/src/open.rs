@@ -96,7 +96,8 @@ impl<M: Marks> Log<M> {
     fn begin(&mut self, storage: &impl Storage) -> io::Result<()> {
         let bytes = superblock(self.geometry, self.identity);
         self.free = (0..self.geometry.regions()).collect();
-        // The first one has to be there before the file is longer: see the host's check of files that begin with zeros.
+        // The first one lasts before the file is longer: to the host, a long file that begins with
+        // zeros is somebody else's.
         for at in [0, self.geometry.copy_at()] {
             storage.write(at, &bytes)?;
             storage.sync()?;

@@ -28,7 +28,7 @@ pub(crate) enum Content {
     Header,
     /// With its entry. `number` is among the region's records.
     Record { number: u32, kind: Kind, tag: u32, hash: u64, key: Box<[u8]>, value: [Bytes; 2] },
-    /// Records that a restart has found damaged, with what stands in their places now. Only a mark has a value.
+    /// What a restart writes in the places of damaged records. Only a mark has a value.
     Repairs(Vec<(FooterEntry, Bytes)>),
     /// Entries that a restart has found damaged or that have changed, with their numbers.
     Entries(Vec<(u32, FooterEntry)>),

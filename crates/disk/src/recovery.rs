@@ -46,7 +46,8 @@ const RECORD_WINDOW: u32 = 1 << 20;
 const ENTRY_WINDOW: u32 = 1 << 13;
 
 impl<S: Storage> Reader<'_, S> {
-    /// The longest unbroken sequence of regions up to the newest, oldest first; what is older stays in `found`.
+    /// The longest unbroken sequence of regions up to the newest, oldest first; what is older stays in
+    /// `found`.
     pub(crate) fn unbroken(&self, found: &mut Vec<(u64, u32)>) -> Vec<Content> {
         let mut contents: Vec<Content> = Vec::new();
         while let Some((sequence, region)) = found.last().copied() {
@@ -179,7 +180,7 @@ impl<'a, S: Storage> Walk<'a, S> {
             if entry.kind == Kind::Mark {
                 match self.mark(&entry).or_else(|| self.copy_of(&entry)) {
                     Some(value) => self.marks.push(value),
-                    // Nobody knows what it has removed.
+                    // It may have concerned anything.
                     None => entry.kind = Kind::Clear,
                 }
             }
@@ -223,7 +224,7 @@ impl<'a, S: Storage> Walk<'a, S> {
         let value = match written.kind {
             // What it took the place of has been replaced.
             Kind::Put => return of_kind(Kind::RemoveVariant),
-            // What it was made of is still there: the region before this one was not overwritten yet.
+            // Its former place is overwritten only after this region is sealed.
             Kind::Moved => None,
             Kind::Mark => self.copy_of(&written),
             Kind::MarkCopy => self.mark_before(&written),
