@@ -251,6 +251,11 @@ pub(crate) fn choose_superblock(first: &[u8], second: &[u8]) -> Superblock {
     }
 }
 
+/// Whether a block of 4,096 bytes is the superblock of a log, as it stands at both ends of its file.
+pub fn is_superblock(block: &[u8]) -> bool {
+    matches!(Superblock::read(block), Superblock::Ours(..))
+}
+
 /// What a file's first bytes are.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Superblock {

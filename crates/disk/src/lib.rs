@@ -71,7 +71,7 @@ mod storage;
 
 pub use counters::Counters;
 pub use job::{Done, Job};
-pub use layout::{Geometry, GeometryError, Identity};
+pub use layout::{Geometry, GeometryError, Identity, is_superblock};
 pub use log::{Config, Log, Lookup, Put, ReadError, Recalled};
 pub use marks::{Marks, Verdict};
 pub use open::{OpenError, Opened};

@@ -1,6 +1,6 @@
 //! One file as a log's storage.
 
-use larder_disk::Storage;
+use larder_disk::{Storage, is_superblock};
 use larder_units::ByteSize;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -73,14 +73,25 @@ pub(super) fn check(path: &Path, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Whether it is longer than a log's first write and begins with zeros: a disk image, say. Ours gets its length only after that write is synced.
+/// Whether it is longer than a log's first write and begins with zeros: a disk image, say. A log
+/// gets its length only after that write is synced. If its first block has rotted since, or cannot
+/// be read, the copy at its end shows whose it is.
 fn is_foreign(file: &File) -> io::Result<bool> {
-    let mut first = [0; FIRST_WRITE_BYTES];
-    if file.metadata()?.len() <= first.len() as u64 {
+    let bytes = file.metadata()?.len();
+    let Some(end_at) = bytes.checked_sub(FIRST_WRITE_BYTES as u64).filter(|at| *at > 0) else {
+        return Ok(false);
+    };
+    let mut block = [0; FIRST_WRITE_BYTES];
+    match file.read_exact_at(&mut block, 0) {
+        // The log reports the error, unless the copy is enough.
+        Err(error) if error.raw_os_error().is_some() => return Ok(false),
+        result => result?,
+    }
+    if block.iter().any(|byte| *byte != 0) {
         return Ok(false);
     }
-    file.read_exact_at(&mut first, 0)?;
-    Ok(first.iter().all(|byte| *byte == 0))
+    file.read_exact_at(&mut block, end_at)?;
+    Ok(!is_superblock(&block))
 }
 
 impl Storage for DiskFile {

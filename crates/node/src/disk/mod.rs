@@ -401,4 +401,25 @@ mod tests {
         assert!(error.contains("tier") && error.contains("not synced"), "{error}");
         assert_eq!(disk.figures().reads_refused, 1);
     }
+
+    /// The fault: one lost block at the start of the file makes the node refuse all of it.
+    #[tokio::test]
+    async fn a_lost_first_block_costs_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, policy) = (folder.path().join("tier"), "fifo".parse().unwrap());
+        let config = DiskConfig { path, capacity: ByteSize::from_mib(8), policy, queue: ByteSize::from_mib(1) };
+        let disk = Disk::start("[http.disk]", &config, (), &Streams::new(1)).unwrap();
+        disk.with(|log, now| log.put(b"key", 0, [b"value".as_slice().into(), b"".as_slice().into()], now));
+        disk.settle().await.unwrap();
+        disk.stop();
+        drop(disk);
+        let mut bytes = std::fs::read(&config.path).unwrap();
+        assert!(bytes[..4096].iter().any(|byte| *byte != 0));
+        bytes[..4096].fill(0);
+        std::fs::write(&config.path, &bytes).unwrap();
+        let disk = Disk::start("[http.disk]", &config, (), &Streams::new(1)).unwrap();
+        assert!(disk.recall(b"key", None, 0, |_| Some(())).await.is_some());
+        assert_ne!(std::fs::read(&config.path).unwrap()[..4096], [0; 4096], "it is written again");
+        disk.stop();
+    }
 }
