@@ -2,6 +2,7 @@
 
 mod wire;
 use std::net::TcpListener;
+use std::time::Duration;
 use wire::{Client, Node, Origin, say, say_last};
 
 #[test]
@@ -55,6 +56,22 @@ fn cut_bodies_are_neither_hidden_nor_stored() {
         let seen = Client::new(&node).get("/close");
         assert_eq!((&seen.body[..], seen.cut, seen.is_hit()), (&b"hello"[..], false, is_hit));
     }
+}
+
+/// The fear: a body that ends with its connection is stored although the connection was reset.
+#[test]
+fn a_reset_is_taken_for_the_end_of_a_body() {
+    let origin = Origin::new(|_, stream| {
+        socket2::SockRef::from(&*stream).set_linger(Some(Duration::ZERO)).unwrap();
+        say_last(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\nconnection: close\r\n\r\nhello")
+    });
+    let node = Node::of(origin.address);
+    for attempt in 0..2 {
+        let seen = Client::new(&node).get("/");
+        // The reset may overtake the head.
+        assert!((seen.cut || seen.status == 502) && !seen.is_hit(), "{attempt}: {seen:?}");
+    }
+    assert_eq!(node.status()["objects"], 0);
 }
 
 /// The generated origin can be cut, too.

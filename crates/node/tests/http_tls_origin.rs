@@ -3,7 +3,10 @@
 mod wire;
 
 use larder_node::http::{Http, HttpConfig, TlsConfig, Upstream};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::Arc;
 use wire::{Client, Node};
 
 fn data(name: &str) -> PathBuf {
@@ -85,5 +88,52 @@ fn a_self_signed_certificate_in_the_file_is_refused() {
     ] {
         let node = Node::with(&edge(origin, host, Some(file)));
         assert_eq!(Client::new(&node).get("/10/a").status, status, "{host} {file}");
+    }
+}
+
+/// The fear: a body that ends with its connection is stored although somebody else ended it, and not
+/// the origin with its close_notify (RFC 9112, section 9.8).
+#[test]
+fn a_truncation_attack_is_taken_for_the_end_of_a_body() {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+    let chain = vec![CertificateDer::from_pem_file(data("self_signed.pem")).unwrap()];
+    let key = PrivateKeyDer::from_pem_file(data("self_signed.key")).unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = rustls::StreamOwned::new(connection, stream.unwrap());
+            let mut line = String::new();
+            for read in BufReader::new(&mut stream).lines() {
+                match read {
+                    Ok(field) if !field.is_empty() => line += &field,
+                    _ => break,
+                }
+            }
+            let head = "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\nconnection: close\r\n\r\nhello";
+            if stream.write_all(head.as_bytes()).is_ok() && line.contains("/whole") {
+                stream.conn.send_close_notify();
+            }
+            let _ = stream.flush();
+        }
+    });
+    let upstream = Upstream::Http(format!("https://localhost:{port}").parse().unwrap());
+    let config = HttpConfig { origin_ca: Some(data("self_signed.pem")), ..wire::config(upstream) };
+    let node = Node::with(&config);
+    for (target, is_cut, is_hit) in
+        [("/cut", true, false), ("/cut", true, false), ("/whole", false, false), ("/whole", false, true)]
+    {
+        let seen = Client::new(&node).get(target);
+        assert_eq!((&seen.body[..], seen.cut, seen.is_hit()), (&b"hello"[..], is_cut, is_hit), "{target}");
     }
 }
