@@ -11,8 +11,8 @@
 
 use bytes::Bytes;
 use larder_forwarder::{
-    Authorized, Config, FaceConfig, FaceId, Forwarder, Outbox, Recall, Recalled, Received, Route, Rule, SecondTier,
-    TierFigures,
+    Authorized, Config, FaceConfig, FaceId, Forwarder, Outbox, Received, Route, Rule, SecondTier, TierFigures,
+    TierLookup, TierRecord,
 };
 use larder_packet::{Data, Interest, NameRef, tlv};
 use larder_policy::Engine;
@@ -128,10 +128,10 @@ impl Node {
                 _ => Some(Bytes::copy_from_slice(bytes)),
             };
             let is_there = shelf.records.get(&name).is_some_and(|(known, _)| *known == position);
-            (ticket, record.map(|record| Recalled { record, position }), is_there && how % 4 % 3 == 0)
+            (ticket, record.map(|record| TierRecord { record, position }), is_there && how % 4 % 3 == 0)
         };
         self.on_time();
-        self.forwarder.on_recalled(self.now, ticket, found, &mut self.outbox);
+        self.forwarder.on_tier_lookup(self.now, ticket, found, &mut self.outbox);
         let is_data = self.check_sends(&[]);
         assert!(may_be_served || !is_data, "another name's record was served, or one that is there no more");
     }
@@ -188,15 +188,15 @@ struct Shelf {
 struct Tier(Arc<Mutex<Shelf>>);
 
 impl SecondTier for Tier {
-    fn recall(&mut self, name: NameRef<'_>, ticket: u64) -> Recall {
+    fn tier_lookup(&mut self, name: NameRef<'_>, ticket: u64) -> TierLookup {
         let mut shelf = self.0.lock().expect("nobody panicked");
-        let Some((position, _)) = shelf.records.get(name.as_bytes()) else { return Recall::Absent };
+        let Some((position, _)) = shelf.records.get(name.as_bytes()) else { return TierLookup::Absent };
         let read = (ticket, name.as_bytes().to_vec(), *position);
         if shelf.reads.len() == READS {
-            return Recall::Busy;
+            return TierLookup::Busy;
         }
         shelf.reads.push(read);
-        Recall::Reading
+        TierLookup::Reading
     }
 
     fn put(&mut self, name: NameRef<'_>, record: Bytes) {

@@ -35,9 +35,11 @@ fuzz_target!(|bytes: &[u8]| {
             headers: &headers,
             has_body: false,
         };
-        let is_plain = method == Method::GET && !headers.keys().any(|name| larder_http::is_wish(name.as_str()));
+        let is_plain =
+            method == Method::GET && !headers.keys().any(|name| larder_http::prevents_plain_hit(name.as_str()));
         let plain = PlainRequest { scheme: "http", authority: "example.com", target };
-        let short = is_plain.then(|| cache.plain_hit(plain, || headers.clone(), at(seconds), &mut Vec::new())).flatten();
+        let short =
+            is_plain.then(|| cache.plain_hit(plain, || headers.clone(), at(seconds), &mut Vec::new())).flatten();
         let step = cache.on_request(&request, at(seconds));
         if let Some(body) = short {
             assert!(matches!(&step, Step::Answer(answer) if answer.body == body), "the long way says {step:?}");
@@ -90,7 +92,7 @@ fn assemble(cache: &mut Cache, mut assembly: Assembly, response: Option<&str>, s
                 }
                 assembly.took(usize::from(body));
             }
-            Piece::Read(_) | Piece::Wait(_) | Piece::End => return,
+            Piece::Read(_) | Piece::Wait(_) | Piece::TierLookup(_) | Piece::End => return,
         }
     }
 }
@@ -118,6 +120,7 @@ fn cache() -> Cache {
         max_object: ByteSize::from_bytes(CAPACITY_BYTES),
         slice: ByteSize::from_bytes(4096),
         share_cookies: false,
+        ignore_reloads: false,
         targets: vec!["cdn-cache-control".parse().unwrap()],
         hash_key: [7; 16],
     };

@@ -2,8 +2,8 @@
 //! fragmenter cuts comes back whole. And a reliable link that hears anything: Acks, Sequences and garbage.
 #![no_main]
 
-use larder_packet::limits::{MAX_LP_PACKET_BYTES, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS};
 use larder_packet::limits::UNACKNOWLEDGED_BYTES;
+use larder_packet::limits::{MAX_LP_PACKET_BYTES, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS};
 use larder_packet::{Fragmenter, LpHeader, LpPacket, Reassembled, Reassembler, Reliability, tlv};
 use larder_units::Time;
 use libfuzzer_sys::fuzz_target;

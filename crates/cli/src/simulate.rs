@@ -12,7 +12,7 @@ use crate::output::line;
 use crate::progress::Bar;
 use crate::seeds::Seeds;
 use clap::Args;
-use larder_netsim::scenario::{Course, Figure, Scenario, ScenarioError, Watch};
+use larder_netsim::scenario::{Figure, Scenario, ScenarioError, Timeline, Watch};
 use larder_reproduce::on_all_cores;
 use larder_units::parse_duration;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ struct Watched {
 }
 
 impl Watched {
-    fn run(&self, scenario: &Scenario, seed: u64) -> Result<(Vec<Figure>, Option<Course>), ScenarioError> {
+    fn run(&self, scenario: &Scenario, seed: u64) -> Result<(Vec<Figure>, Option<Timeline>), ScenarioError> {
         match self.watch.filter(|_| seed == self.seed) {
             Some(watch) => scenario.watch(seed, watch).map(|(figures, course)| (figures, Some(course))),
             None => scenario.run(seed).map(|figures| (figures, None)),
@@ -145,7 +145,7 @@ impl SimulateArgs {
         is_wanted.then(|| Watch { step: self.step.unwrap_or(usual), closely })
     }
 
-    fn write_course(&self, source: &str, course: &Course) -> Result<(), Failure> {
+    fn write_course(&self, source: &str, course: &Timeline) -> Result<(), Failure> {
         if let Some(path) = &self.html {
             replay::write(course, source, path)?;
         }

@@ -110,7 +110,7 @@ impl Geometry {
     }
 
     /// The longest value of a mark, which is written twice.
-    pub(crate) fn mark_bytes(&self) -> u32 {
+    pub(crate) fn ban_bytes(&self) -> u32 {
         (self.region_bytes - HEADER - 3 * ENTRY - TRAILER - 2 * self.gap()) / 2 - RECORD
     }
 
@@ -181,28 +181,28 @@ pub(crate) enum Kind {
     /// The value with this tag is removed.
     RemoveVariant = 3,
     /// The owner's mark is the value.
-    Mark = 4,
+    Ban = 4,
     /// Everything before is removed.
     Clear = 5,
     /// A put that reclaiming has written again: until this is synced, the former one is still there.
     Moved = 6,
     /// The value of the mark before it once more.
-    MarkCopy = 7,
+    BanCopy = 7,
     /// Says nothing.
     Padding = 8,
 }
 
 impl Kind {
     fn of(number: u32) -> Option<Kind> {
-        use Kind::{Clear, Mark, MarkCopy, Moved, Padding, Put, RemoveKey, RemoveVariant};
-        [Put, RemoveKey, RemoveVariant, Mark, Clear, Moved, MarkCopy, Padding]
+        use Kind::{Ban, BanCopy, Clear, Moved, Padding, Put, RemoveKey, RemoveVariant};
+        [Put, RemoveKey, RemoveVariant, Ban, Clear, Moved, BanCopy, Padding]
             .into_iter()
             .find(|kind| *kind as u32 == number)
     }
 
     /// Whether key and value mean anything.
     pub(crate) fn has_content(self) -> bool {
-        matches!(self, Kind::Put | Kind::Moved | Kind::Mark | Kind::MarkCopy)
+        matches!(self, Kind::Put | Kind::Moved | Kind::Ban | Kind::BanCopy)
     }
 }
 

@@ -53,14 +53,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod bans;
 mod counters;
-mod departed;
 mod index;
 mod job;
 mod layout;
 pub mod limits;
 mod log;
-mod marks;
 mod open;
 mod parts;
 mod queue;
@@ -68,12 +67,13 @@ mod reclaim;
 mod recovery;
 mod schedule;
 mod storage;
+mod superseded;
 
+pub use bans::{BanVerdict, Bans};
 pub use counters::Counters;
 pub use job::{Done, Job};
 pub use layout::{Geometry, GeometryError, Identity, is_superblock};
-pub use log::{Config, Log, Lookup, Put, ReadError, Recalled};
-pub use marks::{Marks, Verdict};
+pub use log::{Config, FoundRecord, Log, Lookup, Put, ReadError};
 pub use open::{OpenError, Opened};
 pub use parts::Parts;
 pub use storage::{MemoryStorage, Storage};

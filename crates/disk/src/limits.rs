@@ -37,7 +37,7 @@ pub const WRITE_BYTES: usize = 1 << 20;
 
 /// Removals and marks that find no room wait for it, at most so many: a MiB or two. They cannot be dropped, so past it one takes the place of all
 /// that removes everything.
-pub const NOTES: usize = 1 << 14;
+pub const TOMBSTONES: usize = 1 << 14;
 
 /// Records of one key: the variants of an HTTP response. The oldest makes room.
 pub const VARIANTS: usize = 32;

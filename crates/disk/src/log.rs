@@ -1,16 +1,16 @@
 //! The log: what its owner asks of it. `schedule.rs` says what the disk does when, `reclaim.rs` how regions are used again, `open.rs` how a
 //! restart finds everything.
 
+use crate::bans::{BanVerdict, Bans};
 use crate::counters::Counters;
-use crate::departed::Departed;
 use crate::index::{Entry, Index};
 use crate::layout::{BLOCK, Geometry, HEADER, Identity, Kind, RECORD, read_record};
 use crate::limits;
-use crate::marks::{Marks, Verdict};
 use crate::queue::{Content, Piece, Queue};
 use crate::reclaim::Reclaim;
 use crate::schedule::Schedule;
 use crate::storage::Storage;
+use crate::superseded::Superseded;
 use bytes::Bytes;
 use larder_policy::{Engine, Slot, Spec};
 use larder_units::Time;
@@ -38,8 +38,8 @@ pub struct Log<M> {
     pub(crate) geometry: Geometry,
     pub(crate) identity: Identity,
     pub(crate) index: Index,
-    pub(crate) departed: Departed,
-    pub(crate) marks: M,
+    pub(crate) superseded: Superseded,
+    pub(crate) bans: M,
     pub(crate) regions: Vec<Region>,
     /// May be written, the one that was free first in front.
     pub(crate) free: VecDeque<u32>,
@@ -50,7 +50,7 @@ pub struct Log<M> {
     pub(crate) queue: Queue,
     pub(crate) queue_bytes: usize,
     /// Removals and marks that wait for room. Nothing else is appended before them.
-    notes: VecDeque<Note>,
+    tombstones: VecDeque<Tombstone>,
     pub(crate) reclaim: Option<Reclaim>,
     pub(crate) schedule: Schedule,
     pub(crate) failure: Option<io::Error>,
@@ -71,7 +71,7 @@ pub(crate) struct OpenRegion {
     pub records: u32,
 }
 
-struct Note {
+struct Tombstone {
     kind: Kind,
     hash: u64,
     tag: u32,
@@ -82,13 +82,13 @@ struct Note {
 
 static ZEROS: [u8; BLOCK as usize] = [0; BLOCK as usize];
 
-impl Note {
+impl Tombstone {
     /// Bytes that it takes in a region, and in how many records.
     fn room(&self, geometry: Geometry) -> (u32, u32) {
         let length = RECORD + self.value.len() as u32;
         let gap = geometry.gap();
         match self.kind {
-            Kind::Mark => (2 * length + gap, 2 + u32::from(gap > 0)),
+            Kind::Ban => (2 * length + gap, 2 + u32::from(gap > 0)),
             _ => (length, 1),
         }
     }
@@ -133,7 +133,7 @@ pub(crate) struct Place {
 
 /// A value that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recalled {
+pub struct FoundRecord {
     /// The two parts that were put, one after the other.
     pub value: Bytes,
     /// A mark says that it may be used with care only.
@@ -208,15 +208,15 @@ impl Lookup {
     }
 }
 
-impl<M: Marks> Log<M> {
-    pub(crate) fn empty(config: &Config, identity: Identity, engine: Engine, marks: M) -> Log<M> {
+impl<M: Bans> Log<M> {
+    pub(crate) fn empty(config: &Config, identity: Identity, engine: Engine, bans: M) -> Log<M> {
         let geometry = config.geometry;
         Log {
             geometry,
             identity,
             index: Index::new(engine),
-            departed: Departed::default(),
-            marks,
+            superseded: Superseded::default(),
+            bans,
             regions: vec![Region::default(); geometry.regions() as usize],
             free: VecDeque::new(),
             sealed: VecDeque::new(),
@@ -224,7 +224,7 @@ impl<M: Marks> Log<M> {
             next_sequence: 1,
             queue: Queue::default(),
             queue_bytes: config.queue_bytes,
-            notes: VecDeque::new(),
+            tombstones: VecDeque::new(),
             reclaim: None,
             schedule: Schedule::default(),
             failure: None,
@@ -254,16 +254,16 @@ impl<M: Marks> Log<M> {
     }
 
     /// What a look-up has found, if that is still what is to be found; a [`ReadError`] takes the record out of the index.
-    pub fn finish(&mut self, lookup: &Lookup, found: Result<Bytes, ReadError>) -> Option<Recalled> {
+    pub fn finish(&mut self, lookup: &Lookup, found: Result<Bytes, ReadError>) -> Option<FoundRecord> {
         let value = self.check(lookup, found)?;
-        let verdict = self.marks.verdict(lookup.position, &lookup.key, &value);
-        if verdict == Verdict::Gone {
+        let verdict = self.bans.verdict(lookup.position, &lookup.key, &value);
+        if verdict == BanVerdict::Gone {
             self.index.remove(lookup.slot);
             self.counters.removed += 1;
             return None;
         }
         self.counters.recalled += 1;
-        Some(Recalled { value, expired: verdict == Verdict::Expired, position: lookup.position })
+        Some(FoundRecord { value, expired: verdict == BanVerdict::Expired, position: lookup.position })
     }
 
     /// Whether the value at `position` is still one of the key's.
@@ -281,7 +281,7 @@ impl<M: Marks> Log<M> {
             Put::TooLarge => self.counters.too_large += 1,
             Put::Dropped => self.counters.dropped += 1,
         }
-        let may_come_back = self.departed.take(hash, tag) || self.index.find(hash, tag).is_some();
+        let may_come_back = self.superseded.take(hash, tag) || self.index.find(hash, tag).is_some();
         if put != Put::Stored && may_come_back {
             self.remove_variant(key, tag, now);
         }
@@ -311,7 +311,7 @@ impl<M: Marks> Log<M> {
         }
         let (region, offset) = self.append(Kind::Put, hash, tag, key.into(), value, now);
         let inserted = self.index.insert(Entry { hash, tag, region, offset, length }, now);
-        self.note_departed();
+        self.note_superseded();
         let Some((slot, evicted)) = inserted else { return Put::TooLarge };
         self.regions[region as usize].slots.push(slot);
         self.counters.evicted += evicted;
@@ -323,7 +323,7 @@ impl<M: Marks> Log<M> {
     pub fn remove(&mut self, key: &[u8], now: Time) {
         let hash = self.identity.hash(key);
         self.counters.removed += self.index.remove_key(hash);
-        self.note(Kind::RemoveKey, hash, 0, Bytes::new(), now);
+        self.tombstone(Kind::RemoveKey, hash, 0, Bytes::new(), now);
     }
 
     /// Removes the value with this tag, also where the policy has let it go and a restart might find it.
@@ -333,62 +333,62 @@ impl<M: Marks> Log<M> {
             self.index.remove(slot);
             self.counters.removed += 1;
         }
-        self.note(Kind::RemoveVariant, hash, tag, Bytes::new(), now);
+        self.tombstone(Kind::RemoveVariant, hash, tag, Bytes::new(), now);
     }
 
     /// Appends a mark: it concerns every record so far. One that is longer than [`limits::MARK_BYTES`] removes everything.
-    pub fn mark(&mut self, mark: Bytes, now: Time) {
-        if mark.len() > limits::MARK_BYTES.min(self.geometry.mark_bytes() as usize) {
+    pub fn ban(&mut self, ban: Bytes, now: Time) {
+        if ban.len() > limits::MARK_BYTES.min(self.geometry.ban_bytes() as usize) {
             return self.clear(now);
         }
         let position = match &self.open {
             Some(open) => position(self.regions[open.region as usize].sequence, open.end),
             None => position(self.next_sequence, 0),
         };
-        self.marks.add(position, &mark);
-        self.note(Kind::Mark, 0, 0, mark, now);
+        self.bans.add(position, &ban);
+        self.tombstone(Kind::Ban, 0, 0, ban, now);
     }
 
     /// Removes everything.
     pub fn clear(&mut self, now: Time) {
         self.counters.removed += self.index.engine.len() as u64;
         self.index.clear();
-        self.departed.clear();
-        self.marks.clear();
+        self.superseded.clear();
+        self.bans.clear();
         // What waits for room removes less than this.
         let instead_of = self.waiting_pieces();
-        self.notes.clear();
-        self.push_note(Note { kind: Kind::Clear, hash: 0, tag: 0, value: Bytes::new(), instead_of }, now);
+        self.tombstones.clear();
+        self.push_tombstone(Tombstone { kind: Kind::Clear, hash: 0, tag: 0, value: Bytes::new(), instead_of }, now);
     }
 
-    fn note(&mut self, kind: Kind, hash: u64, tag: u32, value: Bytes, now: Time) {
-        match self.notes.len() >= limits::NOTES {
+    fn tombstone(&mut self, kind: Kind, hash: u64, tag: u32, value: Bytes, now: Time) {
+        match self.tombstones.len() >= limits::TOMBSTONES {
             true => {
                 self.counters.emptied += 1;
                 self.clear(now);
             }
-            false => self.push_note(Note { kind, hash, tag, value, instead_of: 0 }, now),
+            false => self.push_tombstone(Tombstone { kind, hash, tag, value, instead_of: 0 }, now),
         }
     }
 
-    fn push_note(&mut self, note: Note, now: Time) {
+    fn push_tombstone(&mut self, tombstone: Tombstone, now: Time) {
         if !self.has_failed() {
-            self.notes.push_back(note);
-            self.place_notes(now);
+            self.tombstones.push_back(tombstone);
+            self.place_tombstones(now);
         }
     }
 
     /// Appends what waits for room.
-    pub(crate) fn place_notes(&mut self, now: Time) {
-        while let Some(note) = self.notes.front() {
-            let (length, records) = note.room(self.geometry);
+    pub(crate) fn place_tombstones(&mut self, now: Time) {
+        while let Some(tombstone) = self.tombstones.front() {
+            let (length, records) = tombstone.room(self.geometry);
             if !self.make_room_keeping(length, records, 0) {
                 return;
             }
-            let Some(Note { kind, hash, tag, value, instead_of }) = self.notes.pop_front() else { return };
+            let Some(Tombstone { kind, hash, tag, value, instead_of }) = self.tombstones.pop_front() else { return };
             self.schedule.appended += instead_of;
             self.append(kind, hash, tag, Box::default(), [value.clone(), Bytes::new()], now);
-            if kind == Kind::Mark {
+            if kind == Kind::Ban {
                 self.append_copy(value, now);
             }
         }
@@ -400,7 +400,7 @@ impl<M: Marks> Log<M> {
             let zeros = Bytes::from_static(&ZEROS).slice(..zeros as usize);
             self.append(Kind::Padding, 0, 0, Box::default(), [zeros, Bytes::new()], now);
         }
-        self.append(Kind::MarkCopy, 0, 0, Box::default(), [value, Bytes::new()], now);
+        self.append(Kind::BanCopy, 0, 0, Box::default(), [value, Bytes::new()], now);
     }
 
     /// Pieces that stand between the queue's end and that of the removals and marks that wait for room: these, and the ends and beginnings of the regions
@@ -408,15 +408,15 @@ impl<M: Marks> Log<M> {
     pub(crate) fn waiting_pieces(&self) -> u64 {
         let mut pieces = 0;
         let mut open = self.open.as_ref().map(|open| (open.end, open.records));
-        for note in &self.notes {
-            let (length, added) = note.room(self.geometry);
+        for tombstone in &self.tombstones {
+            let (length, added) = tombstone.room(self.geometry);
             let has_room = |(end, records): &(u32, u32)| self.geometry.fits(*end, *records, length, added);
             let (end, records) = open.filter(has_room).unwrap_or_else(|| {
                 pieces += 1 + u64::from(open.is_some());
                 (HEADER, 0)
             });
             open = Some((end + length, records + added));
-            pieces += note.instead_of + u64::from(added);
+            pieces += tombstone.instead_of + u64::from(added);
         }
         pieces
     }
@@ -424,7 +424,7 @@ impl<M: Marks> Log<M> {
     /// Whether a record of `length` bytes can be appended, if need be in a new region; `kept` free ones
     /// are left alone.
     pub(crate) fn make_room(&mut self, length: u32, kept: usize) -> bool {
-        self.notes.is_empty() && self.make_room_keeping(length, 1, kept)
+        self.tombstones.is_empty() && self.make_room_keeping(length, 1, kept)
     }
 
     fn make_room_keeping(&mut self, length: u32, records: u32, kept: usize) -> bool {
@@ -506,15 +506,15 @@ impl<M: Marks> Log<M> {
     pub(crate) fn let_go(&mut self, slot: Slot) {
         self.index.left.push(*self.index.get(slot));
         self.index.remove(slot);
-        self.note_departed();
+        self.note_superseded();
     }
 
     /// What the index has let go may come back at a restart.
-    pub(crate) fn note_departed(&mut self) {
+    pub(crate) fn note_superseded(&mut self) {
         // A region is begun in the place of the oldest.
         let oldest = self.next_sequence.saturating_sub(u64::from(self.geometry.regions()));
         for Entry { hash, tag, region, .. } in self.index.left.drain(..) {
-            self.departed.note(hash, tag, self.regions[region as usize].sequence, oldest);
+            self.superseded.tombstone(hash, tag, self.regions[region as usize].sequence, oldest);
         }
     }
 
@@ -553,10 +553,10 @@ impl<M: Marks> Log<M> {
     pub fn fail(&mut self, error: io::Error) {
         self.failure = Some(error);
         self.index.clear();
-        self.departed.clear();
-        self.marks.clear();
+        self.superseded.clear();
+        self.bans.clear();
         self.queue.clear();
-        self.notes.clear();
+        self.tombstones.clear();
         self.reclaim = None;
     }
 
@@ -581,8 +581,8 @@ impl<M: Marks> Log<M> {
     }
 
     /// The owner's marks.
-    pub fn marks(&self) -> &M {
-        &self.marks
+    pub fn bans(&self) -> &M {
+        &self.bans
     }
 
     /// Bytes that wait for the disk.
@@ -598,7 +598,7 @@ impl<M: Marks> Log<M> {
     /// Bytes of heap of the index and the policies, beside what waits for the disk.
     pub fn state_bytes(&self) -> usize {
         let slots = self.regions.iter().map(|region| region.slots.capacity() * size_of::<Slot>()).sum::<usize>();
-        self.index.state_bytes() + self.departed.state_bytes() + slots + self.regions.capacity() * size_of::<Region>()
+        self.index.state_bytes() + self.superseded.state_bytes() + slots + self.regions.capacity() * size_of::<Region>()
     }
 }
 

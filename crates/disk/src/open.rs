@@ -5,10 +5,10 @@
 //! of something have rotted that may have held removals, and all that is older is dropped.
 
 use crate::Counters;
+use crate::bans::Bans;
 use crate::index::Entry;
 use crate::layout::{FooterEntry, Identity, Kind, SUPERBLOCK, Superblock, choose_superblock, superblock};
 use crate::log::{Config, Log, Region, position};
-use crate::marks::Marks;
 use crate::queue;
 use crate::recovery::{Content, Reader, Repair};
 use crate::storage::Storage;
@@ -50,7 +50,7 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-impl<M: Marks> Log<M> {
+impl<M: Bans> Log<M> {
     /// The log in `storage`, or a new one with `fresh` for its identity where there is none.
     ///
     /// # Errors
@@ -59,14 +59,14 @@ impl<M: Marks> Log<M> {
         storage: &impl Storage,
         config: &Config,
         fresh: Identity,
-        marks: M,
+        bans: M,
         streams: &Streams,
         now: Time,
     ) -> Result<(Log<M>, Opened), OpenError> {
         let geometry = config.geometry;
         let capacity = ByteSize::from_bytes(geometry.live_bytes());
         let engine = Engine::new(&config.policy, capacity, streams).map_err(OpenError::Policy)?;
-        let mut log = Log::empty(config, fresh, engine, marks);
+        let mut log = Log::empty(config, fresh, engine, bans);
         let copies = [0, geometry.copy_at()].map(|at| {
             let mut bytes = vec![0; SUPERBLOCK];
             storage.read(at, &mut bytes).map(|()| bytes)
@@ -144,9 +144,9 @@ impl<M: Marks> Log<M> {
     }
 
     fn replay(&mut self, content: Content, now: Time) {
-        let Content { region, sequence, entries, marks, repair } = content;
+        let Content { region, sequence, entries, bans, repair } = content;
         self.regions[region as usize] = Region { sequence, slots: Vec::with_capacity(entries.len()) };
-        let mut marks = marks.into_iter();
+        let mut bans = bans.into_iter();
         for FooterEntry { hash, tag, offset, length, kind } in &entries {
             match kind {
                 Kind::Put | Kind::Moved => {
@@ -154,11 +154,11 @@ impl<M: Marks> Log<M> {
                         self.index.remove(old);
                     }
                     let entry = Entry { hash: *hash, tag: *tag, region, offset: *offset, length: *length };
-                    self.departed.take(*hash, *tag);
+                    self.superseded.take(*hash, *tag);
                     if let Some((slot, _)) = self.index.insert(entry, now) {
                         self.regions[region as usize].slots.push(slot);
                     }
-                    self.note_departed();
+                    self.note_superseded();
                 }
                 Kind::RemoveKey => _ = self.index.remove_key(*hash),
                 Kind::RemoveVariant => {
@@ -166,17 +166,17 @@ impl<M: Marks> Log<M> {
                         self.index.remove(slot);
                     }
                 }
-                Kind::Mark => {
-                    if let Some(mark) = marks.next() {
-                        self.marks.add(position(sequence, *offset), &mark);
+                Kind::Ban => {
+                    if let Some(ban) = bans.next() {
+                        self.bans.add(position(sequence, *offset), &ban);
                     }
                 }
                 Kind::Clear => {
                     self.index.clear();
-                    self.departed.clear();
-                    self.marks.clear();
+                    self.superseded.clear();
+                    self.bans.clear();
                 }
-                Kind::MarkCopy | Kind::Padding => {}
+                Kind::BanCopy | Kind::Padding => {}
             }
         }
         self.sealed.push_back(region);

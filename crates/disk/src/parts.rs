@@ -5,10 +5,10 @@
 //! moved is found again by [`Log::follow`], and one that has left the index stays readable until its region is overwritten.
 //! [`Log::holds`] tells when that is near.
 
+use crate::bans::Bans;
 use crate::layout::{RECORD, RecordCheck};
 use crate::limits::PART_BYTES;
 use crate::log::{Log, Lookup, ReadError};
-use crate::marks::Marks;
 use crate::queue::{Content, Piece};
 use crate::storage::Storage;
 use bytes::Bytes;
@@ -129,14 +129,14 @@ impl Parts {
     }
 }
 
-impl<M: Marks> Log<M> {
+impl<M: Bans> Log<M> {
     /// Finishes the opening of a value as [`Log::finish`] does: `first` is what is looked at for the marks. `None` where it is
     /// gone or could not be read.
     pub fn finish_open(
         &mut self,
         lookup: &Lookup,
         opened: Result<(Parts, Bytes), ReadError>,
-    ) -> Option<(Parts, crate::Recalled)> {
+    ) -> Option<(Parts, crate::FoundRecord)> {
         let (parts, first) = match opened {
             Ok((parts, first)) => (Some(parts), Ok(first)),
             Err(error) => (None, Err(error)),

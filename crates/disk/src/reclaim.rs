@@ -8,10 +8,10 @@
 //! been sealed and synced. And nothing removed comes back: a removal is younger than what it removes, so its region is reclaimed later, and
 //! regions are overwritten in the order in which they were freed.
 
+use crate::bans::{BanVerdict, Bans};
 use crate::layout::Kind;
 use crate::limits;
 use crate::log::{Log, Lookup, ReadError, position};
-use crate::marks::{Marks, Verdict};
 use bytes::Bytes;
 use larder_policy::Slot;
 use larder_units::Time;
@@ -24,7 +24,7 @@ pub(crate) struct Reclaim {
     budget: u32,
 }
 
-impl<M: Marks> Log<M> {
+impl<M: Bans> Log<M> {
     /// The next record to read, of the region that is being reclaimed or of the next one.
     pub(crate) fn next_to_rewrite(&mut self) -> Option<Lookup> {
         loop {
@@ -64,7 +64,7 @@ impl<M: Marks> Log<M> {
             Err(error) => (Bytes::new(), Err(error)),
         };
         let Some(value) = self.check(lookup, found) else { return };
-        if self.marks.verdict(lookup.position, &key, &value) != Verdict::Untouched {
+        if self.bans.verdict(lookup.position, &key, &value) != BanVerdict::Untouched {
             self.index.remove(lookup.slot);
             self.counters.removed += 1;
             return;
@@ -92,6 +92,6 @@ impl<M: Marks> Log<M> {
         self.free.push_back(region);
         let oldest = self.sealed.front().copied().or(self.open.as_ref().map(|open| open.region));
         let sequence = oldest.map_or(self.next_sequence, |oldest| self.regions[oldest as usize].sequence);
-        self.marks.retire(position(sequence, 0));
+        self.bans.retire(position(sequence, 0));
     }
 }

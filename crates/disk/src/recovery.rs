@@ -21,7 +21,7 @@ pub(crate) struct Content {
     pub sequence: u64,
     pub entries: Vec<FooterEntry>,
     /// Of its marks, in order.
-    pub marks: Vec<Bytes>,
+    pub bans: Vec<Bytes>,
     /// Of a region that has not been sealed.
     pub repair: Option<Repair>,
 }
@@ -94,8 +94,8 @@ impl<S: Storage> Reader<'_, S> {
             // It was sealed before the next one began: only its trailer has rotted.
             None => walk.by_entries(),
         }
-        let Walk { entries, marks, repair, .. } = walk;
-        Some(Content { region, sequence, entries, marks, repair })
+        let Walk { entries, bans, repair, .. } = walk;
+        Some(Content { region, sequence, entries, bans, repair })
     }
 
     fn trailer(&self, region: u32, sequence: u64) -> Option<u32> {
@@ -147,7 +147,7 @@ struct Walk<'a, S> {
     /// Where the next record begins.
     end: u32,
     entries: Vec<FooterEntry>,
-    marks: Vec<Bytes>,
+    bans: Vec<Bytes>,
     repair: Option<Repair>,
 }
 
@@ -164,7 +164,7 @@ impl<'a, S: Storage> Walk<'a, S> {
             record_window: Bytes::new(),
             end: HEADER,
             entries: Vec::new(),
-            marks: Vec::new(),
+            bans: Vec::new(),
             repair: None,
         }
     }
@@ -177,9 +177,9 @@ impl<'a, S: Storage> Walk<'a, S> {
                 Some(self.entry_of(&record))
             });
             let Some(mut entry) = entry else { return };
-            if entry.kind == Kind::Mark {
-                match self.mark(&entry).or_else(|| self.copy_of(&entry)) {
-                    Some(value) => self.marks.push(value),
+            if entry.kind == Kind::Ban {
+                match self.ban(&entry).or_else(|| self.copy_of(&entry)) {
+                    Some(value) => self.bans.push(value),
                     // It may have concerned anything.
                     None => entry.kind = Kind::Clear,
                 }
@@ -195,15 +195,15 @@ impl<'a, S: Storage> Walk<'a, S> {
             let written = self.written(number, limit);
             let entry = match (self.record(limit), written) {
                 (Some(record), _) => {
-                    if record.kind == Kind::Mark {
-                        self.marks.push(record.value.clone());
+                    if record.kind == Kind::Ban {
+                        self.bans.push(record.value.clone());
                     }
                     self.entry_of(&record)
                 }
                 (None, Some(written)) => {
                     let (entry, value) = self.instead_of(written);
-                    if entry.kind == Kind::Mark {
-                        self.marks.push(value.clone());
+                    if entry.kind == Kind::Ban {
+                        self.bans.push(value.clone());
                     }
                     repair.records.push((entry, value));
                     entry
@@ -226,8 +226,8 @@ impl<'a, S: Storage> Walk<'a, S> {
             Kind::Put => return of_kind(Kind::RemoveVariant),
             // Its former place is overwritten only after this region is sealed.
             Kind::Moved => None,
-            Kind::Mark => self.copy_of(&written),
-            Kind::MarkCopy => self.mark_before(&written),
+            Kind::Ban => self.copy_of(&written),
+            Kind::BanCopy => self.ban_before(&written),
             _ => return of_kind(written.kind),
         };
         // Of a mark neither copy was synced.
@@ -286,20 +286,20 @@ impl<'a, S: Storage> Walk<'a, S> {
         }
     }
 
-    fn mark(&self, entry: &FooterEntry) -> Option<Bytes> {
-        self.value_at(Kind::Mark, Some(entry.offset), entry.length)
+    fn ban(&self, entry: &FooterEntry) -> Option<Bytes> {
+        self.value_at(Kind::Ban, Some(entry.offset), entry.length)
     }
 
     /// The second copy of a mark, by its place.
-    fn copy_of(&self, mark: &FooterEntry) -> Option<Bytes> {
-        let offset = mark.end().checked_add(self.reader.geometry.gap());
-        self.value_at(Kind::MarkCopy, offset, mark.length)
+    fn copy_of(&self, ban: &FooterEntry) -> Option<Bytes> {
+        let offset = ban.end().checked_add(self.reader.geometry.gap());
+        self.value_at(Kind::BanCopy, offset, ban.length)
     }
 
     /// The first copy of a mark, by its place.
-    fn mark_before(&self, copy: &FooterEntry) -> Option<Bytes> {
+    fn ban_before(&self, copy: &FooterEntry) -> Option<Bytes> {
         let offset = copy.offset.checked_sub(self.reader.geometry.gap() + copy.length);
-        self.value_at(Kind::Mark, offset, copy.length)
+        self.value_at(Kind::Ban, offset, copy.length)
     }
 
     fn value_at(&self, kind: Kind, offset: Option<u32>, length: u32) -> Option<Bytes> {

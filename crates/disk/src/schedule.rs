@@ -5,10 +5,10 @@
 //! the next start would use the region and its sequence number again, in front of what it never wrote.
 //! And before a trailer everything that it speaks of: a sealed region is whole, or it has rotted.
 
+use crate::bans::Bans;
 use crate::job::{Done, Job, Outcome, Work};
 use crate::limits;
 use crate::log::Log;
-use crate::marks::Marks;
 use larder_units::Time;
 
 /// How far the disk has come, as numbers of pieces. Numbers that nothing has got stand for removals that another took the place of while they waited.
@@ -61,7 +61,7 @@ impl Schedule {
     }
 }
 
-impl<M: Marks> Log<M> {
+impl<M: Bans> Log<M> {
     /// What the disk shall do now. `None` where nothing is due, or a job is under way.
     pub fn job(&mut self, now: Time) -> Option<Job> {
         if self.schedule.busy || self.has_failed() {
@@ -74,7 +74,7 @@ impl<M: Marks> Log<M> {
 
     fn next_work(&mut self, now: Time) -> Option<Work> {
         loop {
-            self.place_notes(now);
+            self.place_tombstones(now);
             if self.schedule.unsynced_since.is_some_and(|since| now >= since + limits::SYNC_AFTER) {
                 self.schedule.aim(self.schedule.appended, now);
             }

@@ -11,7 +11,7 @@
 use bytes::Bytes;
 use larder_disk::{Geometry, Identity, Log, MemoryStorage};
 use larder_forwarder::{
-    Config, FaceConfig, FaceId, Forwarder, Outbox, Recall, Recalled, Route, SecondTier, TierFigures,
+    Config, FaceConfig, FaceId, Forwarder, Outbox, Route, SecondTier, TierFigures, TierLookup, TierRecord,
 };
 use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, Name, NameRef};
 use larder_policy::Engine;
@@ -29,14 +29,14 @@ type Shelf = Arc<Mutex<(Log<()>, Vec<(u64, larder_disk::Lookup)>)>>;
 struct Side(Shelf);
 
 impl SecondTier for Side {
-    fn recall(&mut self, name: NameRef<'_>, ticket: u64) -> Recall {
+    fn tier_lookup(&mut self, name: NameRef<'_>, ticket: u64) -> TierLookup {
         let mut shelf = self.0.lock().expect("a lock");
         if !shelf.0.request(name.as_bytes(), Time::ZERO) {
-            return Recall::Absent;
+            return TierLookup::Absent;
         }
         let lookup = shelf.0.look_up(name.as_bytes(), None).expect("a record");
         shelf.1.push((ticket, lookup));
-        Recall::Reading
+        TierLookup::Reading
     }
 
     fn put(&mut self, name: NameRef<'_>, record: Bytes) {
@@ -116,7 +116,7 @@ impl Place {
     }
 
     /// The first ones are not; as many at a time as may wait.
-    fn recall(&mut self, interests: &mut [Vec<u8>]) -> Duration {
+    fn tier_lookup(&mut self, interests: &mut [Vec<u8>]) -> Duration {
         let mut took = Duration::ZERO;
         for interests in interests[..1000].chunks_mut(500) {
             let begun = cpu();
@@ -125,8 +125,8 @@ impl Place {
             let read = self.read();
             assert_eq!(read.len(), interests.len());
             let begun = cpu();
-            for (ticket, recalled) in read {
-                self.forwarder.on_recalled(Time::ZERO, ticket, recalled, &mut self.outbox);
+            for (ticket, tier_record) in read {
+                self.forwarder.on_tier_lookup(Time::ZERO, ticket, tier_record, &mut self.outbox);
                 assert_eq!(self.outbox.sends().len(), 1);
             }
             took += cpu() - begun;
@@ -134,14 +134,14 @@ impl Place {
         took
     }
 
-    fn read(&mut self) -> Vec<(u64, Option<Recalled>)> {
+    fn read(&mut self) -> Vec<(u64, Option<TierRecord>)> {
         let Some(shelf) = &self.shelf else { return Vec::new() };
         let mut shelf = shelf.lock().expect("a lock");
         let lookups = std::mem::take(&mut shelf.1);
         let read = lookups.into_iter().map(|(ticket, lookup)| {
             let found = lookup.run(&self.storage, lookup.room());
             let found = shelf.0.finish(&lookup, found);
-            (ticket, found.map(|found| Recalled { record: found.value, position: found.position }))
+            (ticket, found.map(|found| TierRecord { record: found.value, position: found.position }))
         });
         read.collect()
     }
@@ -188,15 +188,15 @@ fn main() {
             // Behind what is measured: another thread would do it, and with other caches.
             place.write();
         }
-        times[4].push(places[1].recall(&mut third) / 1000);
+        times[4].push(places[1].tier_lookup(&mut third) / 1000);
     }
     let median = |times: &mut Vec<Duration>| {
         times.sort();
         times[times.len() / 2].as_nanos()
     };
     println!("{:<44}{:>8}{:>8}", "ns of processor time", "without", "with");
-    let [miss, miss_with, hit, hit_with, recall] = times.each_mut().map(median);
+    let [miss, miss_with, hit, hit_with, tier_lookup] = times.each_mut().map(median);
     println!("{:<44}{miss:>8}{miss_with:>8}", "Interest and Data, the name is nowhere");
     println!("{:<44}{hit:>8}{hit_with:>8}", "Interest, answered from memory");
-    println!("{:<44}{:>8}{recall:>8}", "Interest, answered from the tier", "");
+    println!("{:<44}{:>8}{tier_lookup:>8}", "Interest, answered from the tier", "");
 }

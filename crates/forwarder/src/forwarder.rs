@@ -12,15 +12,15 @@ mod decision;
 mod interest;
 mod partial;
 mod path;
-mod recall;
 mod reception;
 mod replica;
+mod tier_lookup;
 
 pub use batch::Received;
 use path::Paths;
-pub(crate) use recall::Tier;
 pub(crate) use reception::{Arrival, is_localhop, is_localhost, received_hop_limit};
 pub use replica::Change;
+pub(crate) use tier_lookup::Tier;
 
 use crate::content_store::ContentStore;
 use crate::dead_nonces::DeadNonces;

@@ -194,4 +194,4 @@ pub const RECALL_PATIENCE: Duration = Duration::from_millis(100);
 pub const ERASE_MARKS: usize = 1 << 10;
 
 /// Management commands and datasets that wait at once for what the other shards say, or for the second tier.
-pub const INQUIRIES: usize = 64;
+pub const SHARD_QUERIES: usize = 64;

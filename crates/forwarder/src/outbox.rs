@@ -2,7 +2,7 @@
 
 use crate::drop_reason::Dropped;
 use crate::face::{FaceId, Persistency};
-use crate::management::Question;
+use crate::management::ShardQuery;
 use crate::stored_packet::StoredPacket;
 use bytes::Bytes;
 use larder_packet::{FragmentError, Fragmenter, LpHeader, encode_lp};
@@ -68,7 +68,7 @@ pub enum HostRequest {
         /// The number of the shard.
         shard: usize,
         /// What is asked.
-        question: Question,
+        question: ShardQuery,
     },
 }
 

@@ -7,9 +7,9 @@
 //! digest is computed only where somebody waits for its name with one.
 
 use crate::face::FaceId;
-use crate::holders::Holders;
 use crate::limits;
 use crate::name_hash::{Lengths, NameHasher, Prefix};
+use crate::pit_quota::PitQuota;
 use crate::timer_wheel::TimerWheel;
 use larder_packet::{Data, Interest, NackReason, NameRef, PitToken, types};
 use larder_policy::{KeyedHashes, Slot, SlotIndex, prefetch};
@@ -149,7 +149,7 @@ pub(crate) struct Pit {
     entries: Vec<PitEntry>,
     free: Vec<u32>,
     wheel: TimerWheel,
-    holders: Holders,
+    holders: PitQuota,
     /// Pending CanBePrefix Interests by their number of components.
     prefix_counts: Box<[u32; limits::CAN_BE_PREFIX_COMPONENTS + 1]>,
     /// Those lengths of which there are some.
@@ -168,7 +168,7 @@ impl Pit {
             entries: Vec::new(),
             free: Vec::new(),
             wheel: TimerWheel::new(),
-            holders: Holders::default(),
+            holders: PitQuota::default(),
             prefix_counts: Box::new([0; limits::CAN_BE_PREFIX_COMPONENTS + 1]),
             prefix_lengths: Lengths::default(),
             limit,

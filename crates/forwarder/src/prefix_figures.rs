@@ -85,7 +85,7 @@ impl FiguresByPrefix {
     }
 
     /// What memory did not have, and was noted as a miss, the second tier had.
-    pub(crate) fn note_recalled(&mut self, hasher: &NameHasher, name: NameRef<'_>) {
+    pub(crate) fn note_tier_hit(&mut self, hasher: &NameHasher, name: NameRef<'_>) {
         let prefix = self.prefix_of(name);
         let found = self.find(hasher.hash(prefix.as_bytes()), prefix.as_bytes());
         // Another may have taken its place meanwhile, and it that one's.

@@ -8,7 +8,7 @@
 //! A record says when its Data came and how long it is fresh, by the calendar, since the tier outlives the forwarder's clock. Where the calendar stands
 //! before the day on which the Data came, somebody has turned it back: then it is fresh no more. It is never fresh for longer than at first.
 //!
-//! The walk of an Interest through it is in `forwarder/recall.rs`.
+//! The walk of an Interest through it is in `forwarder/tier_lookup.rs`.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use larder_packet::{Data, NameRef};
@@ -17,9 +17,9 @@ use std::time::Duration;
 
 /// The host's side: it keeps records by name. None of these calls may wait for a disk.
 pub trait SecondTier: Send {
-    /// An Interest for this name: begins to read the record, if there is one. What comes of it is told by [`crate::Forwarder::on_recalled`],
+    /// An Interest for this name: begins to read the record, if there is one. What comes of it is told by [`crate::Forwarder::on_tier_lookup`],
     /// once, with this ticket. The tier's policy counts the request.
-    fn recall(&mut self, name: NameRef<'_>, ticket: u64) -> Recall;
+    fn tier_lookup(&mut self, name: NameRef<'_>, ticket: u64) -> TierLookup;
 
     /// Stores a record in the place of the one of this name.
     fn put(&mut self, name: NameRef<'_>, record: Bytes);
@@ -36,7 +36,7 @@ pub trait SecondTier: Send {
 
 /// What becomes of a request to a [`SecondTier`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recall {
+pub enum TierLookup {
     /// There is nothing of this name.
     Absent,
     /// It has more to read than it can.
@@ -47,7 +47,7 @@ pub enum Recall {
 
 /// A record that was read.
 #[derive(Clone, Debug)]
-pub struct Recalled {
+pub struct TierRecord {
     /// As it was put.
     pub record: Bytes,
     /// What [`SecondTier::holds`] knows it by.

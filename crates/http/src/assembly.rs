@@ -3,10 +3,10 @@
 use crate::answer::Response;
 use crate::key::Key;
 use crate::segments::Segments;
+use crate::shared_body::Reader;
 use crate::slices::Sliced;
 use crate::stored::Stored;
 use crate::streamed::Streamed;
-use crate::transit::Reader;
 use crate::{Exchange, SliceFollower};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, Version};
@@ -32,7 +32,7 @@ pub struct Assembly {
     /// What the first of the segments can be read from already.
     pub(crate) reader: Option<Reader>,
     /// Where the slice begins that the second tier was last asked for.
-    pub(crate) recalled: Option<u64>,
+    pub(crate) looked_up: Option<u64>,
 }
 
 /// What comes next of an [`Assembly`].
@@ -44,9 +44,9 @@ pub enum Piece {
     Read(Reader),
     /// Somebody else is asking for the slice: wait for its reader, and proceed as with [`Piece::Read`].
     Wait(SliceFollower),
-    /// Recall this key from the second tier; then [`crate::Cache::on_slice_recalled`] if something was there, and ask for the next piece
+    /// Recall this key from the second tier; then [`crate::Cache::on_tier_slice`] if something was there, and ask for the next piece
     /// if not.
-    Recall(Box<[u8]>),
+    TierLookup(Box<[u8]>),
     /// Ask the origin, with [`Exchange::retry_headers`]; then [`crate::Cache::on_slice`], whose fill's reader is to be read, or
     /// [`crate::Cache::on_slice_failure`].
     Ask(Box<Exchange>),
@@ -56,7 +56,7 @@ pub enum Piece {
 
 /// A slice that was recalled, or the part of it that is needed.
 #[derive(Debug)]
-pub enum RecalledSlice {
+pub enum TierSlice {
     /// Send this.
     Bytes(Bytes),
     /// Send this from the second tier, and tell [`Assembly::took`] how long it was when it has been sent.
@@ -86,7 +86,7 @@ impl Assembly {
     /// Of the body that `response` tells of.
     pub(crate) fn new(source: Arc<Source>, response: &mut Response) -> Assembly {
         let segments = Segments::new(response, source.sliced().length);
-        Assembly { source, segments, reader: None, recalled: None }
+        Assembly { source, segments, reader: None, looked_up: None }
     }
 
     /// Bytes still to come.

@@ -1,18 +1,18 @@
 //! The cache: a request in, what to do out; a response in, what to do out. No socket, no clock.
 
 use crate::cache_status::CacheStatus;
+use crate::collapse::{Asking, InFlightTable, Join};
 use crate::counters::Counters;
 use crate::directives::{Reload, RequestDirectives};
 use crate::exchange::Ask;
 use crate::exchange::{Answer, Exchange, RequestHead, Step};
-use crate::fields::{self, Passage};
+use crate::fields::{self, CdnLoop};
 use crate::fill::Budget;
-use crate::flight::{Asking, Flights, Seat};
 use crate::key::Key;
-use crate::recall::Recalling;
-use crate::slices::Asker;
+use crate::slices::Requester;
 use crate::store::{Found, Store};
 use crate::tier::SecondTier;
+use crate::tier_lookup::TierLookup;
 use crate::{ForwardReason, Now, conditional, limits};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use larder_policy::{Engine, Job, JobDone, Slot, Spec, SpecError};
@@ -48,9 +48,9 @@ pub struct Config {
 /// [`Cache::on_failure`], and [`Cache::on_complete`] when a body that it was asked to collect has ended.
 pub struct Cache {
     pub(crate) store: Store,
-    pub(crate) flights: Flights,
+    pub(crate) in_flight_table: InFlightTable,
     pub(crate) hash_key: [u8; 16],
-    pub(crate) passage: Passage,
+    pub(crate) cdn_loop: CdnLoop,
     pub(crate) max_object: u64,
     /// 0 where there are none.
     pub(crate) slice_bytes: u64,
@@ -81,9 +81,9 @@ impl Cache {
         let slice_bytes = if slice == 0 { 0 } else { slice.max(limits::SLICE_BYTES_LEAST).min(max_object) };
         Ok(Cache {
             store: Store::new(engine, budget.clone()),
-            flights: Flights::new(),
+            in_flight_table: InFlightTable::new(),
             hash_key: config.hash_key,
-            passage: Passage::of(&config.hash_key),
+            cdn_loop: CdnLoop::of(&config.hash_key),
             max_object,
             slice_bytes,
             generations: streams.stream("slices").bits(),
@@ -104,29 +104,29 @@ impl Cache {
         self.step(request, None, now)
     }
 
-    /// A client has waited in vain for the response to another request ([`crate::Boarding::Again`]): what now?
+    /// A client has waited in vain for the response to another request ([`crate::JoinResult::Again`]): what now?
     /// `joined`: when it began to wait ([`crate::Follower::joined`]); a reload is content with what has come since then.
     pub fn on_released(&mut self, request: &RequestHead<'_>, joined: Time, now: Now) -> Step {
         self.step(request, Some(joined), now)
     }
 
     /// What a client wishes, as far as it is obeyed.
-    pub(crate) fn wishes(&self, headers: &HeaderMap) -> RequestDirectives {
-        let wishes = RequestDirectives::of(headers);
-        if self.ignores_reloads { wishes.without_reload() } else { wishes }
+    pub(crate) fn directives(&self, headers: &HeaderMap) -> RequestDirectives {
+        let directives = RequestDirectives::of(headers);
+        if self.ignores_reloads { directives.without_reload() } else { directives }
     }
 
     /// `joined`: when the request began to wait for another one's response, which did not answer it.
     fn step(&mut self, request: &RequestHead<'_>, joined: Option<Time>, now: Now) -> Step {
         let key = Key::new(request.scheme, request.authority, request.target);
         let hash = key.hash(&self.hash_key);
-        let wishes = self.wishes(request.headers);
+        let directives = self.directives(request.headers);
         match passes_by(request, &key) {
             // Nothing stored answers it, and the origin shall not be asked.
-            Some(ForwardReason::Bypass) if wishes.only_if_cached => return self.unsatisfied(request, now),
+            Some(ForwardReason::Bypass) if directives.only_if_cached => return self.unsatisfied(request, now),
             Some(reason) => {
                 let mut exchange = self.forward(request, key, hash, reason, now);
-                exchange.forbids_storing = wishes.no_store;
+                exchange.forbids_storing = directives.no_store;
                 return Step::Forward(exchange);
             }
             None => {}
@@ -136,16 +136,16 @@ impl Cache {
                 let stored = self.store.get_mut(slot);
                 let freshness = stored.freshness;
                 let is_reloaded = joined.is_some_and(|joined| freshness.is_received_after(joined));
-                let wishes = if is_reloaded { wishes.without_reload() } else { wishes };
-                if freshness.satisfies(&wishes, now.time) {
+                let directives = if is_reloaded { directives.without_reload() } else { directives };
+                if freshness.satisfies(&directives, now.time) {
                     if stored.sliced().is_some() {
-                        let asker = Asker { key, head: request, only_if_cached: wishes.only_if_cached };
-                        return self.hit_slices(slot, hash, asker, now);
+                        let requester = Requester { key, head: request, only_if_cached: directives.only_if_cached };
+                        return self.hit_slices(slot, hash, requester, now);
                     }
                     return Step::Answer(self.hit(slot, hash, request, now));
                 }
                 // What is sliced is validated first: else each slice that is missing would be asked for as one of what may be gone.
-                if stored.sliced().is_none() && freshness.may_be_stale_once_more(&wishes, now.time) {
+                if stored.sliced().is_none() && freshness.may_be_stale_once_more(&directives, now.time) {
                     return self.hit_and_refresh(slot, key, hash, request, now);
                 }
                 let reason =
@@ -155,27 +155,27 @@ impl Cache {
             Found::OtherVariants => (ForwardReason::VaryMiss, None),
             Found::Nothing => (ForwardReason::UriMiss, None),
         };
-        let recalls = held.is_none() && self.may_be_recalled(&key);
-        if wishes.only_if_cached && !recalls {
+        let recalls = held.is_none() && self.may_be_in_tier(&key);
+        if directives.only_if_cached && !recalls {
             return self.unsatisfied(request, now);
         }
-        let may_store = request.method == Method::GET && !wishes.no_store && !wishes.only_if_cached;
+        let may_store = request.method == Method::GET && !directives.no_store && !directives.only_if_cached;
         let held = held.map(|slot| self.store.get_mut(slot).clone());
         let opening = if may_store { self.opening(request, hash, held.as_ref(), now) } else { None };
         let mut lead = None;
         // Our own, come back in a circle, gets an error from the host: nobody shall follow it.
-        if may_store && may_share(&wishes, reason, joined) && !self.passage.goes_round(request.headers) {
+        if may_store && may_share(&directives, reason, joined) && !self.cdn_loop.goes_round(request.headers) {
             // A client's own condition or range may bring a 304 or a part, of which others have nothing.
             let may_lead = held.is_some() || opening.is_some() || !conditional::asks_for_less(request.headers);
-            let passed = fields::times_passed(request.headers);
-            let asking = Asking { headers: request.headers, wishes, reason, passed, now };
-            match self.flights.seat(&key, hash, &asking, may_lead) {
-                Seat::Lead(own) => lead = Some(own),
-                Seat::Follow(follower) => {
+            let passed = fields::cdn_loop_count(request.headers);
+            let asking = Asking { headers: request.headers, directives, reason, passed, now };
+            match self.in_flight_table.join(&key, hash, &asking, may_lead) {
+                Join::Lead(own) => lead = Some(own),
+                Join::Follow(follower) => {
                     self.counters.collapsed += 1;
                     return Step::Follow(follower);
                 }
-                Seat::Alone => {}
+                Join::Bypass => {}
             }
         }
         let mut exchange = match recalls {
@@ -183,11 +183,11 @@ impl Cache {
             true => self.exchange(request, key, hash, reason, now),
             false => self.forward(request, key, hash, reason, now),
         };
-        exchange.recalling = if recalls { Recalling::Any } else { Recalling::No };
+        exchange.tier_lookup = if recalls { TierLookup::Any } else { TierLookup::No };
         exchange.ask = opening.map_or(Ask::Whole, Ask::Slice);
-        exchange.insists = wishes.no_cache;
+        exchange.insists = directives.no_cache;
         exchange.may_store = may_store;
-        exchange.forbids_storing = wishes.no_store;
+        exchange.forbids_storing = directives.no_store;
         exchange.held = held;
         exchange.lead = lead;
         Step::Forward(exchange)
@@ -198,10 +198,10 @@ impl Cache {
         let stored = self.store.get_mut(slot).clone();
         let answer = self.hit(slot, hash, request, now);
         self.counters.stale += 1;
-        if self.flights.is_under_way(&key, hash) {
+        if self.in_flight_table.is_under_way(&key, hash) {
             return Step::Answer(answer);
         }
-        let lead = self.flights.lead(&key, hash, fields::times_passed(request.headers));
+        let lead = self.in_flight_table.lead(&key, hash, fields::cdn_loop_count(request.headers));
         let mut exchange = self.forward(request, key, hash, ForwardReason::Stale, now);
         // Also where the client asked with HEAD: what is renewed is what answers GET.
         exchange.method = Method::GET;
@@ -240,8 +240,8 @@ impl Cache {
 
     /// What it says of itself on requests to the origin. The host refuses a request that brings it back, unless the store answers it
     /// ([`crate::UpstreamFailure::Circle`]).
-    pub fn passage(&self) -> Passage {
-        self.passage.clone()
+    pub fn cdn_loop(&self) -> CdnLoop {
+        self.cdn_loop.clone()
     }
 
     /// The room for bodies under way, to reserve a part of it for what is recalled.
@@ -293,14 +293,14 @@ impl Cache {
         now: Now,
     ) -> Box<Exchange> {
         let (method, version) = (request.method.clone(), request.version);
-        Box::new(Exchange::new(key.into_owned(), hash, method, version, &self.passage, reason, now.time))
+        Box::new(Exchange::new(key.into_owned(), hash, method, version, &self.cdn_loop, reason, now.time))
     }
 }
 
 /// Whether a request may lead or follow others. A reload that could not share a response asks alone:
 /// else it would wait for one request after another.
-fn may_share(wishes: &RequestDirectives, reason: ForwardReason, joined: Option<Time>) -> bool {
-    if wishes.reload() > Reload::No { joined.is_none() } else { reason != ForwardReason::Request }
+fn may_share(directives: &RequestDirectives, reason: ForwardReason, joined: Option<Time>) -> bool {
+    if directives.reload() > Reload::No { joined.is_none() } else { reason != ForwardReason::Request }
 }
 
 /// Requests that the cache has no part in.

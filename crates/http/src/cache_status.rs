@@ -58,7 +58,7 @@ pub(crate) enum CacheStatus {
     /// Answered from the store.
     Hit { ttl_seconds: i64 },
     /// Answered from the second tier.
-    Recalled { ttl_seconds: i64 },
+    TierHit { ttl_seconds: i64 },
     /// Answered with what came, or did not come, from the origin.
     Forwarded {
         reason: ForwardReason,
@@ -81,7 +81,7 @@ impl CacheStatus {
         // Writing into a String cannot fail.
         let _ = match self {
             CacheStatus::Hit { ttl_seconds } => write!(text, "; hit; ttl={ttl_seconds}"),
-            CacheStatus::Recalled { ttl_seconds } => write!(text, "; hit; ttl={ttl_seconds}; detail=recalled"),
+            CacheStatus::TierHit { ttl_seconds } => write!(text, "; hit; ttl={ttl_seconds}; detail=recalled"),
             CacheStatus::Validated { reason, ttl_seconds } => {
                 write!(text, "; fwd={}; fwd-status=304; ttl={ttl_seconds}", reason.name())
             }

@@ -10,7 +10,7 @@ pub struct Counters {
     /// Answered from the store without the origin.
     pub hits: u64,
     /// Of these, from the second tier.
-    pub recalled: u64,
+    pub tier_hits: u64,
     /// Answered from the store after the origin's 304.
     pub validated: u64,
     /// Body bytes of these two.

@@ -286,18 +286,18 @@ mod tests {
 
     #[test]
     fn wishes_of_clients() {
-        let wishes = |name: &'static str, text: &'static str| {
+        let directives = |name: &'static str, text: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(name, HeaderValue::from_static(text));
             RequestDirectives::of(&headers)
         };
-        assert!(wishes("pragma", "no-cache").no_cache);
-        assert!(!wishes("pragma", "no-cached").no_cache);
-        assert_eq!(wishes("cache-control", "max-stale").max_stale, Some(u64::MAX));
-        assert_eq!(wishes("cache-control", "max-stale=7").max_stale, Some(7));
-        assert_eq!(wishes("cache-control", "max-stale=x").max_stale, Some(0));
-        assert_eq!(wishes("cache-control", "min-fresh=x").min_fresh, Some(1 << 31));
-        assert_eq!(wishes("cache-control", "max-age=0, only-if-cached").max_age, Some(0));
+        assert!(directives("pragma", "no-cache").no_cache);
+        assert!(!directives("pragma", "no-cached").no_cache);
+        assert_eq!(directives("cache-control", "max-stale").max_stale, Some(u64::MAX));
+        assert_eq!(directives("cache-control", "max-stale=7").max_stale, Some(7));
+        assert_eq!(directives("cache-control", "max-stale=x").max_stale, Some(0));
+        assert_eq!(directives("cache-control", "min-fresh=x").min_fresh, Some(1 << 31));
+        assert_eq!(directives("cache-control", "max-age=0, only-if-cached").max_age, Some(0));
     }
 
     proptest! {

@@ -2,12 +2,12 @@
 
 use crate::assembly::{Assembled, Source};
 use crate::cache_status::ForwardReason;
-use crate::fields::Passage;
-use crate::flight::{Follower, Lead};
+use crate::collapse::{Follower, Lead};
+use crate::fields::CdnLoop;
 use crate::key::Key;
-use crate::recall::Recalling;
 use crate::stored::Stored;
 use crate::streamed::Streamed;
+use crate::tier_lookup::TierLookup;
 use crate::{Fill, conditional, fields};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, IF_RANGE, RANGE};
@@ -58,7 +58,7 @@ pub enum Step {
     /// Somebody is asking the origin the same: wait for what comes.
     Follow(Follower),
     /// Ask the origin, then call [`crate::Cache::on_response`] or [`crate::Cache::on_failure`]; before that the second tier, if there is one and
-    /// the exchange has a [`Exchange::recall_key`].
+    /// the exchange has a [`Exchange::tier_key`].
     Forward(Box<Exchange>),
 }
 
@@ -124,7 +124,7 @@ pub struct Exchange {
     pub(crate) hash: u64,
     pub(crate) method: Method,
     pub(crate) version: Version,
-    pub(crate) passage: Passage,
+    pub(crate) cdn_loop: CdnLoop,
     pub(crate) reason: ForwardReason,
     /// When the request was sent: request_time of RFC 9111 §4.2.3.
     pub(crate) asked: Time,
@@ -147,7 +147,7 @@ pub struct Exchange {
     /// Of the slice that is asked for, what is read first.
     pub(crate) part: (u64, Option<u64>),
     /// The second tier is asked first.
-    pub(crate) recalling: Recalling,
+    pub(crate) tier_lookup: TierLookup,
 }
 
 /// Which part of the body a request to the origin asks for.
@@ -182,7 +182,7 @@ impl Exchange {
         hash: u64,
         method: Method,
         version: Version,
-        passage: &Passage,
+        cdn_loop: &CdnLoop,
         reason: ForwardReason,
         asked: Time,
     ) -> Exchange {
@@ -191,7 +191,7 @@ impl Exchange {
             hash,
             method,
             version,
-            passage: passage.clone(),
+            cdn_loop: cdn_loop.clone(),
             reason,
             asked,
             may_store: false,
@@ -203,7 +203,7 @@ impl Exchange {
             lead: None,
             headers: HeaderMap::new(),
             part: (0, None),
-            recalling: Recalling::No,
+            tier_lookup: TierLookup::No,
         }
     }
 
@@ -225,7 +225,7 @@ impl Exchange {
             conditional::clear(&mut headers);
         }
         self.ask.set_range(&mut headers);
-        self.passage.append(&mut headers, self.version);
+        self.cdn_loop.append(&mut headers, self.version);
         headers
     }
 
@@ -245,7 +245,7 @@ impl Exchange {
             conditional::clear(&mut headers);
         }
         self.ask.set_range(&mut headers);
-        self.passage.append(&mut headers, self.version);
+        self.cdn_loop.append(&mut headers, self.version);
         headers
     }
 

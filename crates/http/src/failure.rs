@@ -3,8 +3,8 @@
 use crate::assembly::Source;
 use crate::cache::Cache;
 use crate::cache_status::CacheStatus;
+use crate::collapse::Outcome;
 use crate::exchange::{Answer, Exchange, UpstreamFailure};
-use crate::flight::Landing;
 use crate::slices::Served;
 use crate::{ForwardReason, Now};
 use http::StatusCode;
@@ -40,8 +40,8 @@ impl Cache {
         self.counters.stale += 1;
         self.counters.hit_bytes += answer.length();
         if let Some(lead) = &exchange.lead {
-            self.flights.end(exchange.hash, &lead.0);
-            lead.0.land(Landing::Stale { stored: Box::new(stored.clone()), status });
+            self.in_flight_table.end(exchange.hash, &lead.0);
+            lead.0.finish(Outcome::Stale { stored: Box::new(stored.clone()), status });
         }
         Some(answer)
     }
@@ -88,8 +88,8 @@ impl Cache {
             refusal: None,
         };
         if let Some(lead) = &exchange.lead {
-            self.flights.end(exchange.hash, &lead.0);
-            lead.0.land(Landing::Failed { status, retry_after: None });
+            self.in_flight_table.end(exchange.hash, &lead.0);
+            lead.0.finish(Outcome::Failed { status, retry_after: None });
         }
         Answer::error(status, &exchange.method, line, forwarded, now)
     }

@@ -14,7 +14,7 @@ const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 
 /// How often our own name stands in `Via` (RFC 9110 §7.6.3), or in `CDN-Loop` (RFC 8586), which others must not remove: caches of the same name that
 /// the request has passed, this one perhaps among them.
-pub fn times_passed(headers: &HeaderMap) -> usize {
+pub fn cdn_loop_count(headers: &HeaderMap) -> usize {
     // As most clients' requests.
     if !headers.contains_key(VIA) && !headers.contains_key(CDN_LOOP) {
         return 0;
@@ -78,22 +78,22 @@ pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &[u8]) ->
 }
 
 /// Says on a request to the origin that it has passed a part of Larder that waits for no other request: in `Via`, and in `CDN-Loop` (RFC 8586 §2).
-pub fn append_passage(headers: &mut HeaderMap, version: Version) {
-    Passage(HeaderValue::from_static(NAME)).append(headers, version);
+pub fn append_cdn_loop(headers: &mut HeaderMap, version: Version) {
+    CdnLoop(HeaderValue::from_static(NAME)).append(headers, version);
 }
 
 /// What a cache adds to `CDN-Loop` (RFC 8586 §2): its name, and which of that name it is. A request that brings that back has gone round in a circle;
 /// with the name alone, no two caches could stand in a row.
 #[derive(Clone, Debug)]
-pub struct Passage(HeaderValue);
+pub struct CdnLoop(HeaderValue);
 
-impl Passage {
+impl CdnLoop {
     /// Of the cache with this secret, of which it tells nothing.
-    pub(crate) fn of(secret: &[u8; 16]) -> Passage {
+    pub(crate) fn of(secret: &[u8; 16]) -> CdnLoop {
         let mut hasher = SipHasher13::new_with_key(secret);
         hasher.write(CDN_LOOP.as_str().as_bytes());
         let member = format!("{NAME}{ID}{:016x}", hasher.finish());
-        Passage(HeaderValue::try_from(member).expect("a token and digits"))
+        CdnLoop(HeaderValue::try_from(member).expect("a token and digits"))
     }
 
     /// Says on a request to the origin that it has passed here.
@@ -105,7 +105,7 @@ impl Passage {
     /// Whether the request has passed this very cache before (RFC 8586 §2), or our name stands in `Via` (RFC 9110 §7.6.3) or `CDN-Loop` too often, where
     /// somebody takes away which of that name it was. The name once is no circle: caches may stand in a row.
     pub fn goes_round(&self, headers: &HeaderMap) -> bool {
-        let passed = times_passed(headers);
+        let passed = cdn_loop_count(headers);
         passed >= limits::OWN_VIA || passed > 0 && self.is_in(headers)
     }
 
@@ -234,15 +234,15 @@ mod tests {
     /// The fears: a request goes round and nobody sees it; or a cache behind another of its name refuses all that comes from there.
     #[test]
     fn a_request_of_another_cache_of_our_name_is_not_taken_for_our_own() {
-        let (own, other) = (Passage::of(&[1; 16]), Passage::of(&[2; 16]));
+        let (own, other) = (CdnLoop::of(&[1; 16]), CdnLoop::of(&[2; 16]));
         let mut request = headers(&[("via", "1.1 proxy"), ("cdn-loop", "other;id=0000000000000000")]);
         assert!(!own.is_in(&request));
         other.append(&mut request, Version::HTTP_11);
-        append_passage(&mut request, Version::HTTP_11);
+        append_cdn_loop(&mut request, Version::HTTP_11);
         assert!(!own.is_in(&request) && other.is_in(&request));
         own.append(&mut request, Version::HTTP_11);
         assert!(own.is_in(&request) && other.is_in(&request));
-        assert_eq!(times_passed(&request), 3);
+        assert_eq!(cdn_loop_count(&request), 3);
     }
 
     /// The fear: a circle over hosts that take `Via` away, or a client that has it taken away.
@@ -250,16 +250,16 @@ mod tests {
     fn a_request_tells_how_often_it_has_passed() {
         let mut request = headers(&[("connection", "cdn-loop"), ("cdn-loop", "other; a=b, larder2"), ("via", "1.1 x")]);
         strip_hop_by_hop(&mut request);
-        assert_eq!(times_passed(&request), 0);
-        append_passage(&mut request, Version::HTTP_11);
-        append_passage(&mut request, Version::HTTP_11);
+        assert_eq!(cdn_loop_count(&request), 0);
+        append_cdn_loop(&mut request, Version::HTTP_11);
+        append_cdn_loop(&mut request, Version::HTTP_11);
         assert_eq!(request.get_all("cdn-loop").iter().count(), 3);
         for gone in ["via", "cdn-loop"] {
-            assert_eq!(times_passed(&request), 2);
+            assert_eq!(cdn_loop_count(&request), 2);
             request.remove(gone);
         }
-        assert_eq!(times_passed(&request), 0);
-        assert_eq!(times_passed(&headers(&[("cdn-loop", "larder ; v=1, a,larder;x")])), 2);
+        assert_eq!(cdn_loop_count(&request), 0);
+        assert_eq!(cdn_loop_count(&headers(&[("cdn-loop", "larder ; v=1, a,larder;x")])), 2);
     }
 
     #[test]

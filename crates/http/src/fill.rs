@@ -1,9 +1,9 @@
 //! A body on its way into the store, beside its way to the clients.
 
-use crate::flight::Lead;
+use crate::collapse::Lead;
+use crate::shared_body::{Reader, SharedBody};
 use crate::slicer::Slicer;
 use crate::stored::Stored;
-use crate::transit::{Reader, Transit};
 use crate::{Refusal, limits};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -30,7 +30,7 @@ pub struct Fill {
     pub(crate) is_storable: bool,
     /// The flight that it ends.
     pub(crate) lead: Option<Lead>,
-    pub(crate) transit: Writing,
+    pub(crate) shared_body: Writing,
     /// Cuts the body, which is too large to be stored whole.
     pub(crate) slicer: Option<Box<Slicer>>,
     /// What of the body its first reader, the client, gets.
@@ -55,10 +55,10 @@ impl Fill {
         limit: u64,
         budget: &Budget,
     ) -> Result<Fill, Refusal> {
-        let mut transit = Writing::new(budget);
+        let mut shared_body = Writing::new(budget);
         if let Some(length) = declared {
-            transit.room().grow(length)?;
-            transit.body.reserve(usize::try_from(length).map_err(|_| Refusal::TooLarge)?);
+            shared_body.room().grow(length)?;
+            shared_body.body.reserve(usize::try_from(length).map_err(|_| Refusal::TooLarge)?);
         }
         let limit = declared.unwrap_or(limit);
         let (unwanted, lead, is_passing, abandoned) = (false, None, false, None);
@@ -71,7 +71,7 @@ impl Fill {
             unwanted,
             is_storable,
             lead,
-            transit,
+            shared_body,
             slicer: None,
             part,
             limit,
@@ -84,7 +84,7 @@ impl Fill {
     pub(crate) fn passing(stored: Stored, asked: Time, budget: &Budget) -> Fill {
         let (declared, lead, part, limit, abandoned) = (None, None, (0, None), 0, None);
         let (unwanted, is_storable, is_passing) = (true, false, false);
-        let transit = Writing::new(budget);
+        let shared_body = Writing::new(budget);
         Fill {
             stored,
             asked,
@@ -92,7 +92,7 @@ impl Fill {
             unwanted,
             is_storable,
             lead,
-            transit,
+            shared_body,
             slicer: None,
             part,
             limit,
@@ -110,16 +110,16 @@ impl Fill {
             && let Err(refusal) = self.make_room(piece.len())
         {
             self.abandoned = Some(refusal);
-            self.transit.body.become_window(0);
+            self.shared_body.body.become_window(0);
         }
-        if self.abandoned.is_some() && !self.is_passing && self.transit.body.held().1 == 0 {
+        if self.abandoned.is_some() && !self.is_passing && self.shared_body.body.held().1 == 0 {
             // An endless body shall not hold the room of what was collected of it for ever.
             self.is_passing = true;
-            self.transit.room().become_window();
-            let bytes = self.transit.room().bytes;
-            self.transit.body.become_window(bytes as usize);
+            self.shared_body.room().become_window();
+            let bytes = self.shared_body.room().bytes;
+            self.shared_body.body.become_window(bytes as usize);
         }
-        self.transit.body.push(piece);
+        self.shared_body.body.push(piece);
     }
 
     /// Whether [`crate::Cache::on_slices_cut`] is to be called.
@@ -137,18 +137,18 @@ impl Fill {
     /// The last piece has come: gives back what room was made for more. Where the end comes as a surprise, that copies the body, which is better done
     /// before [`crate::Cache::on_complete`] than under the lock that this needs.
     pub fn fit(&mut self) {
-        self.transit.body.fit();
+        self.shared_body.body.fit();
     }
 
     /// Whether there is room for the next piece; false where nobody needs the rest. There always is while it is collected.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        self.transit.body.poll_room(cx)
+        self.shared_body.body.poll_room(cx)
     }
 
     /// Reads what the client asked for of the body. `None` where it is too late for that.
     pub fn reader(&self) -> Option<Reader> {
         let (first, end) = self.part;
-        let mut reader = self.transit.body.reader(first, end)?;
+        let mut reader = self.shared_body.body.reader(first, end)?;
         if end.is_none() {
             reader.expect(self.declared.map(|length| length - first));
         }
@@ -158,8 +158,8 @@ impl Fill {
     /// The body is whole: its readers see its end. The response with it, and the body as the store and its readers hold it: with its room, which is
     /// given back when the last of them has let go; a slow one may take hours.
     pub(crate) fn into_stored(self) -> (Stored, Bytes) {
-        let Fill { mut stored, transit, .. } = self;
-        let (body, lent) = transit.finish();
+        let Fill { mut stored, shared_body, .. } = self;
+        let (body, lent) = shared_body.finish();
         stored.set_body(body);
         (stored, lent)
     }
@@ -176,7 +176,7 @@ impl Fill {
     }
 
     pub(crate) fn len(&self) -> u64 {
-        self.transit.body.len()
+        self.shared_body.body.len()
     }
 
     /// Whether the body has the length that was declared, if one was.
@@ -185,7 +185,7 @@ impl Fill {
     }
 
     fn make_room(&mut self, more: usize) -> Result<(), Refusal> {
-        let (held, capacity) = self.transit.body.held();
+        let (held, capacity) = self.shared_body.body.held();
         let needed = held.saturating_add(more);
         if needed as u64 > self.limit {
             // One that only passes does so for want of room.
@@ -194,8 +194,8 @@ impl Fill {
         if needed > capacity {
             let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
             let wanted = needed.max(capacity * 2).max(limits::FILL_START_BYTES).min(limit);
-            self.transit.room().grow((wanted - capacity) as u64)?;
-            self.transit.body.reserve(wanted);
+            self.shared_body.room().grow((wanted - capacity) as u64)?;
+            self.shared_body.body.reserve(wanted);
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Fill {
 /// The writer's side of a body under way: dropped before its end, the body has broken off.
 #[derive(Debug)]
 pub(crate) struct Writing {
-    pub body: Arc<Transit>,
+    pub body: Arc<SharedBody>,
     /// What it takes of the budget, until it has ended.
     room: Option<Reservation>,
 }
@@ -218,7 +218,7 @@ impl Writing {
         self.room.as_mut().expect("only the end takes it")
     }
 
-    /// As [`Transit::finish`].
+    /// As [`SharedBody::finish`].
     fn finish(mut self) -> (Bytes, Bytes) {
         self.body.finish(self.room.take().expect("only the end takes it"))
     }
@@ -307,7 +307,7 @@ impl Budget {
 
     /// A part of it for a response that is recalled whole from a second tier; `None` where it is to be streamed. Responses
     /// that are not small leave half of it for what is received, unless nearly all of it is free.
-    pub fn reserve_to_recall(&self, bytes: u64) -> Option<Reservation> {
+    pub fn reserve_for_tier_hit(&self, bytes: u64) -> Option<Reservation> {
         let is_small = bytes <= self.limit / limits::SMALL_FILL;
         let is_idle = self.used() <= self.limit / limits::SMALL_FILLS_SHARE;
         let limit = if is_small || is_idle { self.limit_for_large() } else { self.limit / 2 };
@@ -364,16 +364,16 @@ impl Reservation {
 
     /// The same bytes; the room is given back when the last who holds them, or a part of them, has let go.
     pub(crate) fn lend(self, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Lent { bytes, _room: self })
+        Bytes::from_owner(BorrowedBytes { bytes, _room: self })
     }
 }
 
-pub(crate) struct Lent {
+pub(crate) struct BorrowedBytes {
     bytes: Bytes,
     _room: Reservation,
 }
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for BorrowedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -81,19 +81,19 @@ impl Freshness {
     }
 
     /// Whether it may answer a client with these wishes without validation (§4, §5.2.1).
-    pub(crate) fn satisfies(&self, wishes: &RequestDirectives, now: Time) -> bool {
-        if self.always_validate || wishes.no_cache {
+    pub(crate) fn satisfies(&self, directives: &RequestDirectives, now: Time) -> bool {
+        if self.always_validate || directives.no_cache {
             return false;
         }
         let age = self.age(now);
         // RFC 8246 §2: a reload gains nothing where the response cannot have changed.
-        let reload = wishes.max_age.is_some_and(|seconds| age > Duration::from_secs(seconds));
+        let reload = directives.max_age.is_some_and(|seconds| age > Duration::from_secs(seconds));
         if reload && !(self.immutable && self.lifetime > age) {
             return false;
         }
         // §5.2.1.3: no less than min-fresh left, and that overrules max-stale.
         let needed = |seconds| age.saturating_add(Duration::from_secs(seconds));
-        if wishes.min_fresh.is_some_and(|seconds| self.lifetime < needed(seconds)) {
+        if directives.min_fresh.is_some_and(|seconds| self.lifetime < needed(seconds)) {
             return false;
         }
         if self.lifetime > age {
@@ -101,19 +101,19 @@ impl Freshness {
         }
         // §5.2.1.2: stale by no more than max-stale.
         let staleness = age.saturating_sub(self.lifetime);
-        !self.never_stale && wishes.max_stale.is_some_and(|seconds| staleness <= Duration::from_secs(seconds))
+        !self.never_stale && directives.max_stale.is_some_and(|seconds| staleness <= Duration::from_secs(seconds))
     }
 
     /// RFC 5861 §3: stale, but not for long, and the client has no wishes of its own.
-    pub(crate) fn may_be_stale_once_more(&self, wishes: &RequestDirectives, now: Time) -> bool {
+    pub(crate) fn may_be_stale_once_more(&self, directives: &RequestDirectives, now: Time) -> bool {
         // no-store too: what comes in the background is stored, and would be an answer to that request (RFC 9111 §5.2.1.5).
-        let wishes = wishes.no_store
-            || wishes.no_cache
-            || wishes.max_age.is_some()
-            || wishes.min_fresh.is_some()
-            || wishes.max_stale.is_some();
+        let directives = directives.no_store
+            || directives.no_cache
+            || directives.max_age.is_some()
+            || directives.min_fresh.is_some()
+            || directives.max_stale.is_some();
         // §4 of RFC 9111: must-revalidate, and s-maxage with its meaning, forbid it.
-        !wishes && !self.always_validate && !self.never_stale && self.staleness(now) < self.while_revalidating
+        !directives && !self.always_validate && !self.never_stale && self.staleness(now) < self.while_revalidating
     }
 
     /// Whether it may be served where the origin failed: as long as the response says (RFC 5861 §4), and where it does not, and the origin

@@ -16,7 +16,7 @@ impl Cache {
             Scope::Exact(url) => {
                 let key = url.key();
                 let hash = key.hash(&self.hash_key);
-                self.flights.forget(&key, hash);
+                self.in_flight_table.forget(&key, hash);
                 let objects = match purge.soft {
                     true => {
                         self.purge_tier(purge);
@@ -37,7 +37,7 @@ impl Cache {
         if from == 0 {
             self.purge_tier(purge);
             self.store.begin_walk();
-            self.flights.forget_all();
+            self.in_flight_table.forget_all();
         }
         let purged = self.store.purge(from, purge.soft, now.time, |stored| test.takes(stored));
         if purged.next.is_none() {
@@ -68,6 +68,6 @@ impl Cache {
         self.remove_from_tier(key);
         self.counters.invalidated += self.store.invalidate(key, hash, now.time);
         // Who asks from now on shall not get what was asked for before.
-        self.flights.forget(key, hash);
+        self.in_flight_table.forget(key, hash);
     }
 }

@@ -19,7 +19,7 @@
 //!
 //! # What it implements
 //! RFC 9111: storing (§3, §3.1, §3.2, §3.5), parts and their combination (§3.3, §3.4; `slices.rs`), keys and Vary (§4, §4.1), freshness, heuristics and Age
-//! (§4.2), collapsed requests (§4; `flight.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD), invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: responses to POST that are their target's page (§9.3.3), conditional requests
+//! (§4.2), collapsed requests (§4; `collapse.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD), invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: responses to POST that are their target's page (§9.3.3), conditional requests
 //! and ranges, one or several, of what is stored whole or in slices (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8586: `CDN-Loop`. RFC 8246:
 //! `immutable`.
 //!
@@ -42,7 +42,7 @@
 //!
 //! # A second tier
 //! [`SecondTier`] is a host's disk, say. What is stored is put there too, and what the store's policy refuses; what the store cannot answer is recalled
-//! ([`Recall`]) before the origin is asked. What is stale there is validated before it is served: stale-while-revalidate is the store's alone.
+//! ([`TierStep`]) before the origin is asked. What is stale there is validated before it is served: stale-while-revalidate is the store's alone.
 //! Slices and their heads go there too, and a body above `max_object` is cut into slices for it as it passes. A response that finds no
 //! room in memory is streamed from there ([`Streamed`]). A purge's count is of the store.
 //!
@@ -105,8 +105,10 @@
 
 mod answer;
 mod assembly;
+mod bans;
 mod cache;
 mod cache_status;
+mod collapse;
 mod conditional;
 mod counters;
 mod date;
@@ -115,21 +117,19 @@ mod exchange;
 mod failure;
 mod fields;
 mod fill;
-mod flight;
 mod freshness;
 mod invalidation;
 mod key;
 pub mod limits;
-mod marks;
 mod multipart;
 mod now;
 mod plain;
 mod purge;
 mod range;
-mod recall;
 mod record;
 mod response;
 mod segments;
+mod shared_body;
 mod sharing;
 mod slicer;
 mod slices;
@@ -140,26 +140,26 @@ mod storing;
 mod streamed;
 mod targeted;
 mod tier;
-mod transit;
+mod tier_lookup;
 mod vary;
 
-pub use assembly::{Assembled, Assembly, Piece, RecalledSlice};
+pub use assembly::{Assembled, Assembly, Piece, TierSlice};
+pub use bans::{PurgeBans, PurgeVerdict};
 pub use cache::{Cache, Config};
 pub use cache_status::ForwardReason;
+pub use collapse::{Follower, JoinResult, SliceFollower};
 pub use counters::Counters;
 pub use exchange::{Answer, Exchange, Reply, RequestHead, ResponseHead, Step, UpstreamFailure};
-pub use fields::{NAME, Passage, append_passage, interim_fields, strip_hop_by_hop, times_passed};
+pub use fields::{CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop};
 pub use fill::{Budget, Fill, Reservation};
-pub use flight::{Boarding, Follower, SliceFollower};
 pub use key::keyed_authority;
-pub use marks::{Judgement, PurgeMarks};
 pub use now::Now;
-pub use plain::{PlainRequest, is_wish};
+pub use plain::{PlainRequest, prevents_plain_hit};
 pub use purge::{Purge, Purged, Scope, Url, UrlError};
-pub use recall::Recall;
+pub use shared_body::{BrokenOff, Reader};
 pub use sharing::{Sharing, sharing};
 pub use storability::Refusal;
 pub use storing::Completion;
 pub use streamed::{RecordHandle, Streamed, StreamedPiece};
-pub use tier::{Recalled, RecalledResponse, SecondTier};
-pub use transit::{BrokenOff, Reader};
+pub use tier::{SecondTier, TierHit, TierResponse};
+pub use tier_lookup::TierStep;

@@ -58,8 +58,8 @@ pub const ALONE: Duration = Duration::from_secs(120);
 /// Keys of which that is remembered (16 bytes each). Two of them may take one place; the older is forgotten and costs one burst a wait.
 pub const ALONE_PLACES: usize = 4096;
 
-/// Flights that were given up are swept out of the table when it has grown to this, or to twice what is in use.
-pub const FLIGHTS_SWEPT: usize = 1024;
+/// InFlightTable that were given up are swept out of the table when it has grown to this, or to twice what is in use.
+pub const IN_FLIGHT_SWEPT: usize = 1024;
 
 /// A body under way that is no longer collected waits for its slowest reader when so much is ahead of him: a socket buffer's worth. It takes this of the room
 /// for bodies under way, where half of that is free: what is not stored shall not keep what may be from being. Else a piece is ahead of him, as of one
@@ -71,7 +71,7 @@ pub const PIECE_BYTES: usize = 64 * 1024;
 
 /// Of a response that stays in the second tier, so much is read at first: its head. Those of [`STORED_HEADER_BYTES`] fit, with what selects
 /// them. One with a longer head is not streamed.
-pub const RECALLED_FIRST_BYTES: usize = 2 * STORED_HEADER_BYTES;
+pub const TIER_FIRST_BYTES: usize = 2 * STORED_HEADER_BYTES;
 
 /// Ranges in one request. Readers of PDF ask for a few dozen; each costs some lines in the answer. A request for more gets the whole body.
 pub const RANGES: usize = 64;

@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode};
 
 /// Request fields by which a client asks for something else than what is stored, or that the origin has to judge. All that [`Cache::on_request`]
 /// looks at, but for those that a stored `Vary` names.
-const WISHES: [&str; 8] = [
+const PREVENT_PLAIN_HIT: [&str; 8] = [
     "cache-control",
     "if-match",
     "if-modified-since",
@@ -22,8 +22,8 @@ const WISHES: [&str; 8] = [
 ];
 
 /// Whether a request with a field of this name wants more than a plain hit.
-pub fn is_wish(name: &str) -> bool {
-    WISHES.iter().any(|wish| wish.eq_ignore_ascii_case(name))
+pub fn prevents_plain_hit(name: &str) -> bool {
+    PREVENT_PLAIN_HIT.iter().any(|wish| wish.eq_ignore_ascii_case(name))
 }
 
 /// A GET without a body and without fields that are a [wish](is_wish).

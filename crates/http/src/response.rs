@@ -4,9 +4,9 @@ use crate::answer::Ready;
 use crate::assembly::Source;
 use crate::cache::Cache;
 use crate::cache_status::CacheStatus;
+use crate::collapse::{Head, Lead, Outcome};
 use crate::exchange::{Ask, Exchange, Reply, ResponseHead};
 use crate::fill::Fill;
-use crate::flight::{Head, Landing, Lead};
 use crate::slices::{Served, Whole};
 use crate::stored::Stored;
 use crate::storing::is_framed;
@@ -68,8 +68,8 @@ impl Cache {
         let stored = is_sliced || fill.as_ref().is_some_and(|fill| fill.declared.is_some() && !fill.unwanted);
         if let Some(lead) = exchange.lead.take_if(|_| is_sliced) {
             // Its head is stored.
-            self.flights.end(exchange.hash, &lead.0);
-            lead.0.land(Landing::Again);
+            self.in_flight_table.end(exchange.hash, &lead.0);
+            lead.0.finish(Outcome::Again);
         }
         if let Some(lead) = exchange.lead.take() {
             self.share(lead, &exchange, &mut fill, status, &headers, now);
@@ -94,25 +94,25 @@ impl Cache {
     ) {
         let reusable = fill.as_mut().filter(|fill| fill.stored.freshness.is_reusable(now.time));
         if let Some(fill) = reusable {
-            self.flights.set_alone(exchange.hash, false, now.time);
-            lead.0.take_off(Head {
+            self.in_flight_table.set_alone(exchange.hash, false, now.time);
+            lead.0.start(Head {
                 status,
                 headers: headers.clone(),
                 selector: fill.stored.selector.clone(),
                 freshness: fill.stored.freshness,
                 length: fill.declared,
-                transit: Arc::clone(&fill.transit.body),
+                shared_body: Arc::clone(&fill.shared_body.body),
             });
             fill.lead = Some(lead);
             return;
         }
-        self.flights.end(exchange.hash, &lead.0);
+        self.in_flight_table.end(exchange.hash, &lead.0);
         if is_trouble(status) {
             let retry_after = headers.get(RETRY_AFTER).cloned();
-            return lead.0.land(Landing::Failed { status, retry_after });
+            return lead.0.finish(Outcome::Failed { status, retry_after });
         }
-        self.flights.set_alone(exchange.hash, true, now.time);
-        lead.0.land(Landing::Again);
+        self.in_flight_table.set_alone(exchange.hash, true, now.time);
+        lead.0.finish(Outcome::Again);
     }
 
     /// RFC 9111 §4.3.4: a 304 makes the stored response usable again.
@@ -145,13 +145,13 @@ impl Cache {
         let response = stored.ready(&headers).reply(&exchange.method, &exchange.headers);
         if let Some(lead) = exchange.lead.take() {
             // Followers find it renewed; where it has to be validated for each request, they need not wait for each other.
-            self.flights.end(exchange.hash, &lead.0);
+            self.in_flight_table.end(exchange.hash, &lead.0);
             let is_reusable = stored.freshness.is_reusable(now.time);
-            self.flights.set_alone(exchange.hash, !is_reusable, now.time);
+            self.in_flight_table.set_alone(exchange.hash, !is_reusable, now.time);
             // Left in the second tier, it is renewed nowhere but here.
-            lead.0.land(match stored.in_tier().is_some() && is_reusable {
-                true => Landing::Recalled(Box::new(stored.clone())),
-                false => Landing::Again,
+            lead.0.finish(match stored.in_tier().is_some() && is_reusable {
+                true => Outcome::TierHit(Box::new(stored.clone())),
+                false => Outcome::Again,
             });
         }
         self.counters.validated += 1;
@@ -161,7 +161,7 @@ impl Cache {
             return Reply::Answer(answer);
         }
         let Exchange { key, version, headers: request, .. } = *exchange;
-        let passed = fields::times_passed(&request);
+        let passed = fields::cdn_loop_count(&request);
         match self.serve(Source { key, version, stored, request, passed }, response, now) {
             Served::AtOnce(answer) => Reply::Answer(answer),
             Served::Assembled(assembled) => Reply::Assemble(assembled, None),

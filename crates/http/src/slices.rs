@@ -18,14 +18,14 @@
 
 use crate::answer::Ready;
 use crate::answer::Response;
-use crate::assembly::{Assembled, Assembly, Piece, RecalledSlice, Source};
+use crate::assembly::{Assembled, Assembly, Piece, Source, TierSlice};
 use crate::cache::Cache;
 use crate::cache_status::CACHE_STATUS;
 use crate::cache_status::CacheStatus;
+use crate::collapse::{Asking, Head, Join, Lead, Outcome, SliceFollower};
 use crate::directives::RequestDirectives;
 use crate::exchange::Ask;
 use crate::fill::Fill;
-use crate::flight::{Asking, Head, Landing, Lead, Seat, SliceFollower};
 use crate::freshness::Freshness;
 use crate::key::Key;
 use crate::range::{self, Place};
@@ -35,7 +35,7 @@ use crate::store::Found;
 use crate::stored::{Elsewhere, Stored};
 use crate::storing::{content_length, says_it_changed};
 use crate::streamed::Streamed;
-use crate::tier::Recalled;
+use crate::tier::TierHit;
 use crate::vary::Selector;
 use crate::{
     Answer, Exchange, ForwardReason, Now, Refusal, Reply, RequestHead, ResponseHead, Step, conditional, fields, limits,
@@ -95,7 +95,7 @@ impl Pin {
 }
 
 /// A request that slices answer.
-pub(crate) struct Asker<'a> {
+pub(crate) struct Requester<'a> {
     pub key: Key<'a>,
     pub head: &'a RequestHead<'a>,
     pub only_if_cached: bool,
@@ -130,23 +130,24 @@ impl Cache {
             None if [IF_NONE_MATCH, IF_MODIFIED_SINCE].iter().any(|name| request.headers.contains_key(name)) => {
                 return None;
             }
-            None => range::first_byte(request.headers).filter(|_| !self.flights.is_alone(unsliced(hash), now.time))?,
+            None => range::first_byte(request.headers)
+                .filter(|_| !self.in_flight_table.is_alone(unsliced(hash), now.time))?,
         };
         let start = first - first % self.slice_bytes;
         Some(start..start.checked_add(self.slice_bytes)?)
     }
 
     /// A fresh sliced response is stored.
-    pub(crate) fn hit_slices(&mut self, slot: Slot, hash: u64, asker: Asker<'_>, now: Now) -> Step {
+    pub(crate) fn hit_slices(&mut self, slot: Slot, hash: u64, requester: Requester<'_>, now: Now) -> Step {
         self.store.engine.hit(slot, hash, now.time);
         let stored = self.store.get_mut(slot);
         stored.hit_headers(now.time);
         let stored = stored.clone();
-        let Asker { key, head, only_if_cached } = asker;
+        let Requester { key, head, only_if_cached } = requester;
         let response = stored.ready(stored.headers()).reply(head.method, head.headers);
         let mut request = head.headers.clone();
         fields::strip_hop_by_hop(&mut request);
-        let passed = fields::times_passed(head.headers);
+        let passed = fields::cdn_loop_count(head.headers);
         let source = Source { key: key.into_owned(), version: head.version, stored, request, passed };
         match self.serve(source, response, now) {
             Served::AtOnce(answer) => {
@@ -204,19 +205,20 @@ impl Cache {
         let slice = self.slice_within(range.start, &assembly.source);
         let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
         let (key, hash) = self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
-        if assembly.recalled != Some(slice.start) && self.may_be_recalled(&key) {
-            assembly.recalled = Some(slice.start);
-            return Piece::Recall(key.to_bytes());
+        if assembly.looked_up != Some(slice.start) && self.may_be_in_tier(&key) {
+            assembly.looked_up = Some(slice.start);
+            return Piece::TierLookup(key.to_bytes());
         }
-        let (headers, wishes) = (&HeaderMap::new(), RequestDirectives::default());
-        let asking = Asking { headers, wishes, reason: ForwardReason::Partial, passed: assembly.source.passed, now };
-        let lead = match self.flights.seat(&key, hash, &asking, true) {
-            Seat::Lead(own) => Some(own),
-            Seat::Follow(follower) => {
+        let (headers, directives) = (&HeaderMap::new(), RequestDirectives::default());
+        let asking =
+            Asking { headers, directives, reason: ForwardReason::Partial, passed: assembly.source.passed, now };
+        let lead = match self.in_flight_table.join(&key, hash, &asking, true) {
+            Join::Lead(own) => Some(own),
+            Join::Follow(follower) => {
                 self.counters.collapsed += 1;
                 return Piece::Wait(SliceFollower { follower, part });
             }
-            Seat::Alone => None,
+            Join::Bypass => None,
         };
         self.counters.forward(ForwardReason::Partial);
         let source = &assembly.source;
@@ -225,7 +227,7 @@ impl Cache {
             source.stored.hash,
             Method::GET,
             source.version,
-            &self.passage,
+            &self.cdn_loop,
             ForwardReason::Partial,
             now.time,
         );
@@ -236,32 +238,27 @@ impl Cache {
         Piece::Ask(Box::new(exchange))
     }
 
-    /// What the second tier has given back for a [`Piece::Recall`]. `None` where that is not the slice: [`Cache::next_piece`] says
+    /// What the second tier has given back for a [`Piece::TierLookup`]. `None` where that is not the slice: [`Cache::next_piece`] says
     /// how it goes on.
-    pub fn on_slice_recalled(
-        &mut self,
-        assembly: &mut Assembly,
-        recalled: Recalled,
-        now: Now,
-    ) -> Option<RecalledSlice> {
+    pub fn on_tier_slice(&mut self, assembly: &mut Assembly, tier_hit: TierHit, now: Now) -> Option<TierSlice> {
         let Some(Segment::Content(range)) = assembly.segments.front() else { return None };
         let source = Arc::clone(&assembly.source);
         let slice = self.slice_within(range.start, &source);
         let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
         let (key, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
-        let stored = self.decode_recalled(recalled, key.to_bytes(), hash, now)?;
+        let stored = self.decode_tier_hit(tier_hit, key.to_bytes(), hash, now)?;
         if !stored.is_slice() || stored.length() != slice.end - slice.start {
             return None;
         }
-        self.counters.recalled += 1;
+        self.counters.tier_hits += 1;
         self.counters.hit_bytes += part.end - part.start;
         if let Some(body) = stored.in_tier() {
-            return Some(RecalledSlice::Streamed(Box::new(Streamed::part(body.clone(), part))));
+            return Some(TierSlice::Streamed(Box::new(Streamed::part(body.clone(), part))));
         }
         let bytes = stored.body.slice(part.start as usize..part.end as usize);
         self.promote(stored, now);
         assembly.took(bytes.len());
-        Some(RecalledSlice::Bytes(bytes))
+        Some(TierSlice::Bytes(bytes))
     }
 
     /// The origin's answer to a [`Piece::Ask`]. `None` where it is not the slice: the body breaks off here.
@@ -276,9 +273,9 @@ impl Cache {
             if says_it_changed(status) || matches!(status.as_u16(), 412 | 416) {
                 self.discard(&source.stored);
                 // Where it has not changed, it is an origin that does not keep to what it was asked for.
-                self.flights.set_alone(unsliced(source.stored.hash), true, now.time);
+                self.in_flight_table.set_alone(unsliced(source.stored.hash), true, now.time);
             }
-            self.land(&exchange, lead);
+            self.finish(&exchange, lead);
             return None;
         }
         let says = targeted::directives(&headers, &self.targets);
@@ -296,7 +293,7 @@ impl Cache {
     pub fn on_slice_failure(&mut self, mut exchange: Box<Exchange>) {
         self.counters.upstream_failures += 1;
         let lead = exchange.lead.take();
-        self.land(&exchange, lead);
+        self.finish(&exchange, lead);
     }
 
     /// The origin has answered with a part. It is the slice that was asked for, and all of the body, as whole as any; or one of several; or
@@ -326,13 +323,13 @@ impl Cache {
             self.store.put(stored.clone(), now.time);
         }
         if let Some(lead) = exchange.lead.take() {
-            self.flights.end(exchange.hash, &lead.0);
-            lead.0.land(Landing::Again);
+            self.in_flight_table.end(exchange.hash, &lead.0);
+            lead.0.finish(Outcome::Again);
         }
         let (key, hash) = self.slice_key(&exchange.key, stored.sliced().expect("it is"), part.start);
         let request = std::mem::take(&mut exchange.headers);
-        let passed = fields::times_passed(&request);
-        let lead = self.flights.lead(&key, hash, passed);
+        let passed = fields::cdn_loop_count(&request);
+        let lead = self.in_flight_table.lead(&key, hash, passed);
         let response = {
             let status = StatusCode::PARTIAL_CONTENT;
             let reason = exchange.reason;
@@ -354,7 +351,7 @@ impl Cache {
         let first = body.content().next().filter(|range| part.contains(&range.start)).cloned();
         if let (Some(range), Some(Segment::Content(_))) = (first, body.segments.front()) {
             body.reader =
-                fill.transit.body.reader(range.start - part.start, Some(range.end.min(part.end) - part.start));
+                fill.shared_body.body.reader(range.start - part.start, Some(range.end.min(part.end) - part.start));
         }
         let Response { status, headers, .. } = response;
         Ok(Reply::Assemble(Assembled { status, headers, body }, Some(fill)))
@@ -381,11 +378,11 @@ impl Cache {
 
     /// The origin is asked again, as the client asked.
     pub(crate) fn ask_as_client(&mut self, mut exchange: Box<Exchange>, now: Now) -> Reply {
-        self.flights.set_alone(unsliced(exchange.hash), true, now.time);
+        self.in_flight_table.set_alone(unsliced(exchange.hash), true, now.time);
         if let Some(lead) = exchange.lead.take() {
             // What comes may be a part, of which others have nothing.
-            self.flights.end(exchange.hash, &lead.0);
-            lead.0.land(Landing::Again);
+            self.in_flight_table.end(exchange.hash, &lead.0);
+            lead.0.finish(Outcome::Again);
         }
         if let Some(held) = exchange.held.take() {
             // The answer was not a confirmation.
@@ -444,8 +441,8 @@ impl Cache {
         fill.is_storable = stores;
         if let Some(lead) = lead {
             let (headers, selector) = (HeaderMap::new(), Selector::default());
-            let transit = Arc::clone(&fill.transit.body);
-            lead.0.take_off(Head { status, headers, selector, freshness, length: Some(length), transit });
+            let shared_body = Arc::clone(&fill.shared_body.body);
+            lead.0.start(Head { status, headers, selector, freshness, length: Some(length), shared_body });
             fill.lead = Some(lead);
         }
         Box::new(fill)
@@ -470,12 +467,12 @@ impl Cache {
             return None;
         }
         let is_barred = self.store.was_invalidated_since(exchange.hash, exchange.asked)
-            || self.flights.is_alone(unsliced(exchange.hash), now.time);
+            || self.in_flight_table.is_alone(unsliced(exchange.hash), now.time);
         if is_barred {
             return None;
         }
         let head = self.head_of(exchange, headers, length, now)?;
-        let room = self.budget.reserve_to_recall(self.slice_bytes)?;
+        let room = self.budget.reserve_for_tier_hit(self.slice_bytes)?;
         self.put_in_tier(&head, now);
         self.store.put(head.clone(), now.time);
         let mut fill = Fill::passing(head.clone(), exchange.asked, &self.budget);
@@ -536,11 +533,11 @@ impl Cache {
     }
 
     /// Nobody waits for this slice any more.
-    fn land(&mut self, exchange: &Exchange, lead: Option<Lead>) {
+    fn finish(&mut self, exchange: &Exchange, lead: Option<Lead>) {
         let (Some(lead), Ask::Next(slice, source)) = (lead, &exchange.ask) else { return };
         let (_, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
-        self.flights.end(hash, &lead.0);
-        lead.0.land(Landing::Failed { status: StatusCode::BAD_GATEWAY, retry_after: None });
+        self.in_flight_table.end(hash, &lead.0);
+        lead.0.finish(Outcome::Failed { status: StatusCode::BAD_GATEWAY, retry_after: None });
     }
 
     fn slice_key(&self, key: &Key<'_>, sliced: &Sliced, at: u64) -> (Key<'static>, u64) {

@@ -227,7 +227,7 @@ mod tests {
         assert!(limits::FIELD_OVERHEAD_BYTES as usize >= bucket, "{bucket}");
         // The record in the slots (with its link), the index entry, the engine's object and list nodes, the body's
         // owner with its count, four allocations' headers.
-        let object = size_of::<Stored>() + 8 + 2 * 8 + 64 + size_of::<crate::fill::Lent>() + 16 + 4 * 16;
+        let object = size_of::<Stored>() + 8 + 2 * 8 + 64 + size_of::<crate::fill::BorrowedBytes>() + 16 + 4 * 16;
         assert!(limits::OBJECT_OVERHEAD_BYTES as usize >= object, "{object}");
     }
 }

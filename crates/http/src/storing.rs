@@ -1,10 +1,10 @@
 //! Storing: whether the body of a response is collected, what becomes of it at its end, and what leaves the store for it.
 
 use crate::cache::Cache;
+use crate::collapse::Outcome;
 use crate::directives::ResponseDirectives;
 use crate::exchange::{Ask, Exchange};
 use crate::fill::Fill;
-use crate::flight::Landing;
 use crate::freshness::Freshness;
 use crate::store::Found;
 use crate::stored::Stored;
@@ -148,9 +148,9 @@ impl Cache {
         let (hash, lead) = (fill.stored.hash, fill.lead.take());
         let completion = self.complete_fill(*fill, now);
         if let Some(lead) = lead {
-            self.flights.end(hash, &lead.0);
+            self.in_flight_table.end(hash, &lead.0);
             // Who has not boarded yet finds it stored, or flies himself.
-            lead.0.land(Landing::Again);
+            lead.0.finish(Outcome::Again);
         }
         match completion {
             Completion::Stored => self.counters.stored += 1,
@@ -163,8 +163,8 @@ impl Cache {
     /// A collected body has ended with an error: RFC 9111 §3.3 forbids to store it as complete, and partial ones are not stored.
     pub fn on_abort(&mut self, mut fill: Box<Fill>) {
         if let Some(lead) = fill.lead.take() {
-            self.flights.end(fill.stored.hash, &lead.0);
-            lead.0.land(Landing::Again);
+            self.in_flight_table.end(fill.stored.hash, &lead.0);
+            lead.0.finish(Outcome::Again);
         }
         drop(fill);
         self.counters.truncated += 1;

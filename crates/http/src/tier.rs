@@ -2,7 +2,7 @@
 //!
 //! Everything that may be stored is put there as it is stored, or where the store's own policy does not want it; so a restart finds what was
 //! served, and the tier's own policy decides what stays. A request that the store cannot answer, and the tier may, is recalled
-//! (`recall.rs`) before the origin is asked. Whatever is invalidated, purged or found outdated is removed there too.
+//! (`tier_lookup.rs`) before the origin is asked. Whatever is invalidated, purged or found outdated is removed there too.
 //!
 //! What stands there is written in `record.rs`.
 
@@ -45,12 +45,12 @@ pub trait SecondTier: Send {
     fn is_current(&self, key: &[u8], position: u64) -> bool;
 }
 
-/// A response as the second tier gives it back. It is read whole where [`Budget::reserve_to_recall`](crate::Budget::reserve_to_recall)
+/// A response as the second tier gives it back. It is read whole where [`Budget::reserve_for_tier_hit`](crate::Budget::reserve_to_recall)
 /// has room for it; else its body is streamed.
 #[derive(Debug)]
-pub struct Recalled {
+pub struct TierHit {
     /// The two parts, one after the other, or where they are.
-    pub response: RecalledResponse,
+    pub response: TierResponse,
     /// It was softly purged.
     pub expired: bool,
     /// What [`SecondTier::is_current`] knows it by.
@@ -59,7 +59,7 @@ pub struct Recalled {
 
 /// How much of a response the second tier gives back.
 #[derive(Debug)]
-pub enum RecalledResponse {
+pub enum TierResponse {
     /// All of it.
     Whole {
         /// The bytes.
@@ -67,7 +67,7 @@ pub enum RecalledResponse {
         /// The memory that it takes, of [`Cache::budget`]: reserved before it was read.
         room: Reservation,
     },
-    /// Its first bytes, [`crate::limits::RECALLED_FIRST_BYTES`] if it has as many. The rest stays where it is until a client
+    /// Its first bytes, [`crate::limits::TIER_FIRST_BYTES`] if it has as many. The rest stays where it is until a client
     /// takes it.
     First {
         /// The bytes.
@@ -96,7 +96,7 @@ impl Cache {
         std::mem::take(&mut self.unsettled)
     }
 
-    pub(crate) fn may_be_recalled(&mut self, key: &Key<'_>) -> bool {
+    pub(crate) fn may_be_in_tier(&mut self, key: &Key<'_>) -> bool {
         self.tier.as_mut().is_some_and(|tier| tier.request(&key.to_bytes()))
     }
 

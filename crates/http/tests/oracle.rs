@@ -31,7 +31,7 @@ struct Case {
     last_modified_days: Option<u64>,
     etag: bool,
     authorized: bool,
-    wishes: Vec<String>,
+    directives: Vec<String>,
     wait: u64,
 }
 
@@ -58,7 +58,7 @@ fn directives() -> impl Strategy<Value = Vec<String>> {
     })
 }
 
-fn wishes() -> impl Strategy<Value = Vec<String>> {
+fn request_directives() -> impl Strategy<Value = Vec<String>> {
     let five =
         |name: &'static str| prop::option::weighted(0.2, tens(20).prop_map(move |n| format!("{name}={}", n + 5)));
     (five("max-age"), five("min-fresh"), five("max-stale"), maybe("no-cache"))
@@ -76,13 +76,13 @@ fn case() -> impl Strategy<Value = Case> {
         ],
     );
     let response = (status, directives(), prop::option::of(tens(10)), expires, prop::option::of(0u64..10));
-    let request = (any::<bool>(), prop::bool::weighted(0.2), wishes(), tens(25));
-    (response, request).prop_map(|(response, (etag, authorized, mut wishes, wait))| {
+    let request = (any::<bool>(), prop::bool::weighted(0.2), request_directives(), tens(25));
+    (response, request).prop_map(|(response, (etag, authorized, mut directives, wait))| {
         let (status, cache_control, age, expires, last_modified_days) = response;
         if cache_control.iter().any(|directive| directive.starts_with("s-maxage") || directive == "no-cache") {
-            wishes.retain(|wish| !wish.starts_with("max-stale"));
+            directives.retain(|directive| !directive.starts_with("max-stale"));
         }
-        Case { status, cache_control, age, expires, last_modified_days, etag, authorized, wishes, wait }
+        Case { status, cache_control, age, expires, last_modified_days, etag, authorized, directives, wait }
     })
 }
 
@@ -104,8 +104,8 @@ impl Case {
         if self.authorized && first {
             request = request.with("authorization", "Basic dTpw");
         }
-        if !first && !self.wishes.is_empty() {
-            request = request.with("cache-control", &self.wishes.join(", "));
+        if !first && !self.directives.is_empty() {
+            request = request.with("cache-control", &self.directives.join(", "));
         }
         request
     }

@@ -160,7 +160,7 @@ fn assemble(stage: &mut Stage, mut assembly: Assembly, status: u16, answered: &H
         match stage.cache.next_piece(&mut assembly, stage.now) {
             Piece::End => return,
             Piece::Bytes(_) => {}
-            Piece::Read(_) | Piece::Wait(_) | Piece::Recall(_) => return,
+            Piece::Read(_) | Piece::Wait(_) | Piece::TierLookup(_) => return,
             Piece::Ask(exchange) => {
                 let _ = exchange.retry_headers();
                 let status = StatusCode::from_u16(status).unwrap();

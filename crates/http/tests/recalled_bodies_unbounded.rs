@@ -3,7 +3,7 @@
 mod stage;
 use bytes::Bytes;
 use http::Method;
-use larder_http::{Answer, Completion, Exchange, Purge, Recall, Recalled, RecalledResponse, Scope, SecondTier, Step};
+use larder_http::{Answer, Completion, Exchange, Purge, Scope, SecondTier, Step, TierHit, TierResponse, TierStep};
 use larder_units::ByteSize;
 use stage::{Stage, get, request};
 use std::collections::HashMap;
@@ -53,18 +53,17 @@ impl SecondTier for Disk {
 }
 
 /// As a host does it; `None` where there is no room.
-fn recall(stage: &mut Stage, disk: &Disk, target: &str) -> Option<Answer> {
+fn tier_lookup(stage: &mut Stage, disk: &Disk, target: &str) -> Option<Answer> {
     let asked = request(Method::GET, target);
     let exchange: Box<Exchange> = match stage.cache.on_request(&asked.head(), stage.now) {
         Step::Forward(exchange) => exchange,
         step => panic!("{step:?}"),
     };
-    let response = disk.0.lock().unwrap()[&exchange.recall_key().unwrap()].clone();
+    let response = disk.0.lock().unwrap()[&exchange.tier_key().unwrap()].clone();
     let room = stage.cache.budget().reserve(response.len() as u64)?;
-    let recalled =
-        Recalled { response: RecalledResponse::Whole { bytes: response, room }, expired: false, position: 1 };
-    match stage.cache.on_recalled(exchange, Some(recalled), &asked.head(), stage.now) {
-        Recall::Answer(answer) => Some(answer),
+    let tier_hit = TierHit { response: TierResponse::Whole { bytes: response, room }, expired: false, position: 1 };
+    match stage.cache.on_tier_lookup(exchange, Some(tier_hit), &asked.head(), stage.now) {
+        TierStep::Answer(answer) => Some(answer),
         other => panic!("{other:?}"),
     }
 }
@@ -158,7 +157,7 @@ fn what_was_recalled_is_counted_until_its_last_reader_has_it() {
     }
     let mut reading: Vec<Answer> = Vec::new();
     for number in 0..10 {
-        match recall(&mut stage, &disk, &format!("/large/{number}")) {
+        match tier_lookup(&mut stage, &disk, &format!("/large/{number}")) {
             Some(answer) => {
                 assert_eq!(answer.body, large.as_bytes());
                 reading.push(answer);
@@ -176,7 +175,7 @@ fn what_was_recalled_is_counted_until_its_last_reader_has_it() {
     assert_eq!(stage.cache.filling().bytes(), 0);
     // What the store takes is counted there, but for the head that was read with it.
     let used = stage.cache.engine().used().bytes();
-    let answer = recall(&mut stage, &disk, "/small/0").unwrap();
+    let answer = tier_lookup(&mut stage, &disk, "/small/0").unwrap();
     assert_eq!(answer.body.len(), 45_000);
     assert!(stage.cache.filling().bytes() < 1000);
     assert!(stage.cache.engine().used().bytes().abs_diff(used) < 100_000);

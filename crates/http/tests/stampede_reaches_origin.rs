@@ -3,7 +3,7 @@
 mod stage;
 use http::{StatusCode, Version};
 use larder_http::{
-    Boarding, Cache, Completion, Exchange, Follower, Reader, Refusal, Reply, ResponseHead, Step, UpstreamFailure,
+    Cache, Completion, Exchange, Follower, JoinResult, Reader, Refusal, Reply, ResponseHead, Step, UpstreamFailure,
 };
 use larder_units::Streams;
 use stage::{Fields, Request, Stage, get, headers};
@@ -18,12 +18,12 @@ fn follow(stage: &mut Stage, request: &Request) -> Follower {
     }
 }
 
-fn board(follower: &mut Follower, request: &Request) -> Poll<Boarding> {
-    follower.poll_boarding(&request.headers, &mut Context::from_waker(Waker::noop()))
+fn join_streaming(follower: &mut Follower, request: &Request) -> Poll<JoinResult> {
+    follower.poll_join(&request.headers, &mut Context::from_waker(Waker::noop()))
 }
 
-fn ready(follower: &mut Follower, request: &Request) -> Boarding {
-    match board(follower, request) {
+fn ready(follower: &mut Follower, request: &Request) -> JoinResult {
+    match join_streaming(follower, request) {
         Poll::Ready(boarding) => boarding,
         Poll::Pending => panic!("it waits"),
     }
@@ -52,21 +52,21 @@ fn followers_stream_what_the_leader_gets() {
     let known = get("/").with("if-none-match", "\"1\"");
     let (mut whole, mut of_part, mut of_known) =
         (follow(&mut stage, &get("/")), follow(&mut stage, &part), follow(&mut stage, &known));
-    assert!(board(&mut whole, &get("/")).is_pending());
+    assert!(join_streaming(&mut whole, &get("/")).is_pending());
     let fields: Fields<'_> = &[PAGE, ("etag", "\"1\""), ("content-length", "10"), ("date", stage::THEN_TEXT)];
     let Reply::Relay { fill: Some(mut fill), .. } = stage.cache.on_response(leader, head(200, fields), stage.now)
     else {
         panic!()
     };
     fill.push(b"01234");
-    let Boarding::Stream { status, headers, mut body } = ready(&mut whole, &get("/")) else { panic!() };
+    let JoinResult::Stream { status, headers, mut body } = ready(&mut whole, &get("/")) else { panic!() };
     assert_eq!((status.as_u16(), &headers["content-length"]), (200, &"10".parse().unwrap()));
     assert_eq!(headers["cache-status"], "larder; fwd=uri-miss; fwd-status=200; collapsed");
     assert_eq!(read(&mut body).unwrap(), b"01234");
-    let Boarding::Stream { status, headers, body: mut range } = ready(&mut of_part, &part) else { panic!() };
+    let JoinResult::Stream { status, headers, body: mut range } = ready(&mut of_part, &part) else { panic!() };
     assert_eq!((status.as_u16(), &headers["content-range"]), (206, &"bytes 3-7/10".parse().unwrap()));
     assert_eq!(read(&mut range).unwrap(), b"34");
-    let Boarding::Answer(answer) = ready(&mut of_known, &known) else { panic!() };
+    let JoinResult::Answer(answer) = ready(&mut of_known, &known) else { panic!() };
     assert_eq!(answer.status, 304);
     // Who comes while the body is under way boards as well.
     let mut late = follow(&mut stage, &get("/"));
@@ -74,7 +74,7 @@ fn followers_stream_what_the_leader_gets() {
     assert_eq!((read(&mut range).unwrap(), read(&mut range)), (b"567".to_vec(), None));
     assert_eq!(stage.cache.on_complete(fill, stage.now), Completion::Stored);
     assert_eq!((read(&mut body).unwrap(), read(&mut body)), (b"56789".to_vec(), None));
-    assert!(matches!(ready(&mut late, &get("/")), Boarding::Again));
+    assert!(matches!(ready(&mut late, &get("/")), JoinResult::Again));
     assert_eq!(stage.ask_store(&get("/")).body, b"0123456789");
     let counters = stage.cache.counters();
     assert_eq!((counters.collapsed, counters.forwarded.iter().sum::<u64>()), (4, 1));
@@ -94,7 +94,7 @@ fn what_may_not_be_shared_keeps_nobody_waiting() {
         let leader = stage.open(&get("/"));
         let mut follower = follow(&mut stage, &get("/"));
         let reply = stage.cache.on_response(leader, head(200, fields), stage.now);
-        assert!(matches!(ready(&mut follower, &get("/")), Boarding::Again), "{fields:?}");
+        assert!(matches!(ready(&mut follower, &get("/")), JoinResult::Again), "{fields:?}");
         for _ in 0..3 {
             assert!(is_forwarded(&mut stage, &get("/")), "{fields:?}");
         }
@@ -118,7 +118,7 @@ fn other_variants_and_other_wishes_go_alone() {
     assert!(is_forwarded(&mut stage, &stage::request(http::Method::HEAD, "/")));
     let fields: Fields<'_> = &[PAGE, ("vary", "accept-language"), ("content-length", "1")];
     let _reply = stage.cache.on_response(leader, head(200, fields), stage.now);
-    assert!(matches!(ready(&mut follower, &german), Boarding::Again));
+    assert!(matches!(ready(&mut follower, &german), JoinResult::Again));
     assert!(is_forwarded(&mut stage, &german), "it does not wait for what is not its variant");
     follow(&mut stage, &get("/"));
 }
@@ -140,19 +140,19 @@ fn an_origin_in_trouble_is_asked_once() {
     let mut follower = follow(&mut stage, &get("/"));
     let fields: Fields<'_> = &[("retry-after", "5"), ("set-cookie", "secret=1"), ("content-length", "0")];
     stage.cache.on_response(leader, head(503, fields), stage.now);
-    let Boarding::Answer(answer) = ready(&mut follower, &get("/")) else { panic!() };
+    let JoinResult::Answer(answer) = ready(&mut follower, &get("/")) else { panic!() };
     assert_eq!((answer.status.as_u16(), &answer.headers["retry-after"]), (503, &"5".parse().unwrap()));
     assert!(!answer.headers.contains_key("set-cookie"), "the leader's alone");
     let leader = stage.open(&get("/"));
     let mut follower = follow(&mut stage, &get("/"));
     stage.cache.on_failure(&leader, UpstreamFailure::TimedOut, stage.now);
-    let Boarding::Answer(answer) = ready(&mut follower, &get("/")) else { panic!() };
+    let JoinResult::Answer(answer) = ready(&mut follower, &get("/")) else { panic!() };
     assert_eq!(answer.status, 504);
     // A 500 may be one request's own.
     let leader = stage.open(&get("/"));
     let mut follower = follow(&mut stage, &get("/"));
     stage.cache.on_response(leader, head(500, &[("content-length", "0")]), stage.now);
-    assert!(matches!(ready(&mut follower, &get("/")), Boarding::Again));
+    assert!(matches!(ready(&mut follower, &get("/")), JoinResult::Again));
 }
 
 #[test]
@@ -161,12 +161,12 @@ fn a_leader_that_is_given_up_strands_nobody() {
     let leader = stage.open(&get("/"));
     let mut follower = follow(&mut stage, &get("/"));
     drop(leader);
-    assert!(matches!(ready(&mut follower, &get("/")), Boarding::Again));
+    assert!(matches!(ready(&mut follower, &get("/")), JoinResult::Again));
     let leader = stage.open(&get("/"));
     let mut follower = follow(&mut stage, &get("/"));
     let fields: Fields<'_> = &[PAGE, ("content-length", "10")];
     let reply = stage.cache.on_response(leader, head(200, fields), stage.now);
-    let Boarding::Stream { mut body, .. } = ready(&mut follower, &get("/")) else { panic!() };
+    let JoinResult::Stream { mut body, .. } = ready(&mut follower, &get("/")) else { panic!() };
     drop(reply);
     let broken = body.poll_piece(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(broken, Poll::Ready(Some(Err(larder_http::BrokenOff)))), "{broken:?}");
@@ -191,7 +191,7 @@ fn what_is_not_admitted_is_shared_all_the_same() {
     }
     let leader = stage.open(&get("/"));
     let mut follower = follow(&mut stage, &get("/"));
-    assert!(board(&mut follower, &get("/")).is_pending());
+    assert!(join_streaming(&mut follower, &get("/")).is_pending());
     let fields: Fields<'_> = &[PAGE, ("content-length", "1")];
     let Reply::Relay { fill: Some(mut fill), headers, .. } =
         stage.cache.on_response(leader, head(200, fields), stage.now)
@@ -199,7 +199,7 @@ fn what_is_not_admitted_is_shared_all_the_same() {
         panic!()
     };
     assert_eq!(headers["cache-status"], "larder; fwd=uri-miss; fwd-status=200");
-    let Boarding::Stream { mut body, .. } = ready(&mut follower, &get("/")) else { panic!() };
+    let JoinResult::Stream { mut body, .. } = ready(&mut follower, &get("/")) else { panic!() };
     fill.push(b"x");
     assert_eq!(stage.cache.on_complete(fill, stage.now), Completion::Refused(Refusal::NotAdmitted));
     assert_eq!(stage.cache.filling().bytes(), 1, "who reads it slowly holds it");
@@ -218,7 +218,7 @@ fn who_boards_late_gets_nothing_stale_and_the_true_age() {
         let _reply = stage.cache.on_response(leader, head(200, fields), stage.now);
         stage.wait(9);
         let mut late = follow(&mut stage, &get("/"));
-        let Boarding::Stream { headers, .. } = ready(&mut late, &get("/")) else { panic!("{control}") };
+        let JoinResult::Stream { headers, .. } = ready(&mut late, &get("/")) else { panic!("{control}") };
         assert_eq!(headers["age"], "9", "{control}");
         assert!(is_forwarded(&mut stage, &get("/").with("cache-control", "max-age=5")), "{control}");
         stage.wait(1);
@@ -249,7 +249,7 @@ fn requests_of_other_caches_of_our_name_follow_each_other() {
     let _followers = [follow(&mut stage, &second), follow(&mut stage, &get("/").with("via", "1.1 larder"))];
     let mut client = follow(&mut stage, &get("/"));
     let _reply = stage.cache.on_response(foremost, head(200, &[PAGE, ("content-length", "1")]), stage.now);
-    assert!(matches!(ready(&mut client, &get("/")), Boarding::Stream { .. }));
+    assert!(matches!(ready(&mut client, &get("/")), JoinResult::Stream { .. }));
     // What is coming can be shared with everybody.
     let _further = follow(&mut stage, &second.with("cdn-loop", "larder").with("cdn-loop", "larder"));
 }
@@ -259,7 +259,7 @@ fn requests_of_other_caches_of_our_name_follow_each_other() {
 fn nobody_waits_in_a_circle() {
     for caches in 2..5 {
         let mut row: Vec<Stage> = (0..caches).map(cache_number).collect();
-        let own: Vec<_> = row.iter().map(|stage| stage.cache.passage()).collect();
+        let own: Vec<_> = row.iter().map(|stage| stage.cache.cdn_loop()).collect();
         let mut under_way: Vec<_> = row.iter_mut().map(|stage| stage.open(&get("/"))).collect();
         let mut asked: Vec<Request> = under_way.iter().map(|exchange| passed(exchange)).collect();
         for round in 0..caches {
@@ -288,7 +288,7 @@ fn a_reload_does_not_board_what_flew_before_it() {
         let picky = get("/").with("cache-control", "min-fresh=61");
         let mut waits = follow(&mut stage, &picky);
         let _reply = stage.cache.on_response(leader, head(200, &[PAGE, ("content-length", "1")]), stage.now);
-        assert!(matches!(ready(&mut waits, &picky), Boarding::Again));
+        assert!(matches!(ready(&mut waits, &picky), JoinResult::Again));
         assert!(is_forwarded(&mut stage, &get("/").with(wish.0, wish.1)));
     }
 }
@@ -317,7 +317,7 @@ fn a_reload_follows_only_what_is_as_much_of_a_reload() {
             // It has taken the lead: what comes now follows it.
             let mut waits = follow(&mut stage, comes);
             drop(leader);
-            assert!(board(&mut waits, comes).is_pending());
+            assert!(join_streaming(&mut waits, comes).is_pending());
         }
     }
 }
@@ -332,8 +332,8 @@ fn a_request_that_follows_a_failed_reload_asks_for_itself() {
     let leader = stage.open(&forced);
     let (mut plain, mut same) = (follow(&mut stage, &get("/")), follow(&mut stage, &forced));
     stage.cache.on_failure(&leader, UpstreamFailure::Unreachable, stage.now);
-    assert!(matches!(ready(&mut plain, &get("/")), Boarding::Again));
-    let Boarding::Answer(answer) = ready(&mut same, &forced) else { panic!() };
+    assert!(matches!(ready(&mut plain, &get("/")), JoinResult::Again));
+    let JoinResult::Answer(answer) = ready(&mut same, &forced) else { panic!() };
     assert_eq!(answer.status, 502);
     let alone = stage.open(&get("/"));
     assert_eq!(stage.cache.on_failure(&alone, UpstreamFailure::Unreachable, stage.now).status, 200);

@@ -56,5 +56,5 @@ pub use links::Links;
 pub use loss::Loss;
 pub use node::{Capacity, NodeConfig, NodeId};
 pub use queue::{CoDel, Depth, Queueing, Red};
-pub use simulation::{ConfigError, Fault, Simulation, Stuck};
+pub use simulation::{ConfigError, Fault, RunError, Simulation};
 pub use topology::{Edge, FileFormat, Topology, TopologyError};

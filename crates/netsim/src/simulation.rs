@@ -9,7 +9,7 @@ use crate::link::{Channel, ChannelId, LinkConfig, LinkId};
 use crate::node::{Node, NodeConfig, NodeId, Port};
 use crate::routes;
 use crate::tcp::{
-    CacheConfig, ClientConfig, HostId, HttpCounters, Internet, OriginConfig, TcpConfig, Wires, is_segment,
+    CacheConfig, ClientConfig, HostId, HttpCounters, NetworkContext, OriginConfig, TcpConfig, TcpHosts, is_segment,
 };
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
@@ -40,7 +40,7 @@ impl std::error::Error for ConfigError {}
 
 /// A simulation that would not end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stuck {
+pub enum RunError {
     /// [`limits::EVENTS_AN_INSTANT`] events happened at one instant.
     StandsStill {
         /// When.
@@ -58,24 +58,24 @@ pub enum Stuck {
     },
 }
 
-impl fmt::Display for Stuck {
+impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stuck::StandsStill { at } => {
+            RunError::StandsStill { at } => {
                 let most = limits::EVENTS_AN_INSTANT;
                 write!(
                     f,
                     "time stands still at {at}: {most} events at one instant; look for an application whose next timer has always passed"
                 )
             }
-            Stuck::Grows { at } => {
+            RunError::Grows { at } => {
                 let most = limits::EVENTS_PLANNED;
                 write!(
                     f,
                     "the network only grows: more than {most} events are planned at {at}; look for a consumer that sends more than its link has room for"
                 )
             }
-            Stuck::Fills { at } => {
+            RunError::Fills { at } => {
                 let most = ByteSize::from_bytes(limits::BYTES_HELD);
                 write!(
                     f,
@@ -86,7 +86,7 @@ impl fmt::Display for Stuck {
     }
 }
 
-impl std::error::Error for Stuck {}
+impl std::error::Error for RunError {}
 
 /// What breaks, or is mended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub struct Simulation {
     /// Links from one node to another so far.
     parallel: HashMap<[u32; 2], u32, FixedState>,
     apps: Vec<AppSlot>,
-    internet: Internet,
+    tcp_hosts: TcpHosts,
     faults: Vec<Fault>,
     outbox: Outbox,
     sends: Sends,
@@ -150,7 +150,7 @@ impl Simulation {
             channels: Vec::new(),
             parallel: HashMap::default(),
             apps: Vec::new(),
-            internet: Internet::new(),
+            tcp_hosts: TcpHosts::new(),
             faults: Vec::new(),
             outbox: Outbox::new(),
             sends: Sends::default(),
@@ -342,7 +342,7 @@ impl Simulation {
             return Err(ConfigError::new(format!("objects of {}: expected {most} at most", config.body)));
         }
         let streams = self.host_streams(at);
-        Ok(self.internet.add_origin(at, config, tcp, streams))
+        Ok(self.tcp_hosts.add_origin(at, config, tcp, streams))
     }
 
     /// A cache at this node.
@@ -351,7 +351,7 @@ impl Simulation {
     /// [`ConfigError`] where the policy cannot be built, or no links lead to whom it asks.
     pub fn add_http_cache(&mut self, at: NodeId, config: CacheConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
         let (upstream, streams) = (config.upstream, self.host_streams(at));
-        let host = self.internet.add_cache(at, config, tcp, streams)?;
+        let host = self.tcp_hosts.add_cache(at, config, tcp, streams)?;
         self.check_way(at, host, upstream)
     }
 
@@ -361,19 +361,19 @@ impl Simulation {
     /// [`ConfigError`] where no links lead to whom it asks.
     pub fn add_http_client(&mut self, at: NodeId, config: ClientConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
         let (server, streams) = (config.server, self.host_streams(at));
-        let host = self.internet.add_client(at, config, tcp, streams);
-        self.online(|internet, wires| internet.plan(wires, host));
+        let host = self.tcp_hosts.add_client(at, config, tcp, streams);
+        self.online(|tcp_hosts, context| tcp_hosts.plan(context, host));
         self.check_way(at, host, server)
     }
 
     /// Named after the node, and the host's number among its own: another node's hosts draw the same.
     fn host_streams(&self, at: NodeId) -> Streams {
-        let label = format!("http {} {}", self.node_name(at), self.internet.hosts_at(at));
+        let label = format!("http {} {}", self.node_name(at), self.tcp_hosts.hosts_at(at));
         Streams::new(self.streams.stream(&label).bits())
     }
 
     fn check_way(&mut self, at: NodeId, host: HostId, to: HostId) -> Result<HostId, ConfigError> {
-        match self.online(|internet, wires| internet.reaches(wires, host, to)) {
+        match self.online(|tcp_hosts, context| tcp_hosts.reaches(context, host, to)) {
             true => Ok(host),
             false => Err(ConfigError::new(format!("no links lead from {} to whom it asks", self.node_name(at)))),
         }
@@ -390,8 +390,8 @@ impl Simulation {
     /// Lets everything happen that happens up to `end`, `end` included.
     ///
     /// # Errors
-    /// [`Stuck`] where time does not pass, or what is planned only grows.
-    pub fn run_until(&mut self, end: Time) -> Result<(), Stuck> {
+    /// [`RunError`] where time does not pass, or what is planned only grows.
+    pub fn run_until(&mut self, end: Time) -> Result<(), RunError> {
         while let Some((at, event)) = self.events.next(end) {
             if at > self.now {
                 self.now = at;
@@ -400,24 +400,24 @@ impl Simulation {
             self.events_at_once += 1;
             self.events_done += 1;
             if self.events_at_once > self.most_at_once {
-                return Err(Stuck::StandsStill { at });
+                return Err(RunError::StandsStill { at });
             }
             if self.events.len() > self.most_planned {
-                return Err(Stuck::Grows { at });
+                return Err(RunError::Grows { at });
             }
             if self.events_done >= self.next_look {
                 // All channels and connections are looked at: with very many of them, more seldom.
-                let looks = self.channels.len() + 2 * self.internet.connections();
+                let looks = self.channels.len() + 2 * self.tcp_hosts.connections();
                 self.next_look = self.events_done + limits::EVENTS_BETWEEN_LOOKS.max(looks as u64);
                 if self.bytes_held() > self.most_bytes {
                     let (frames, twice) = self.bytes_counted_twice();
                     self.next_look += frames;
                     if self.bytes_held() - twice > self.most_bytes {
-                        return Err(Stuck::Fills { at });
+                        return Err(RunError::Fills { at });
                     }
                 }
             }
-            self.happen(event);
+            self.dispatch(event);
         }
         self.now = self.now.max(end);
         Ok(())
@@ -427,7 +427,7 @@ impl Simulation {
     fn bytes_held(&self) -> u64 {
         let waiting: u64 = self.channels.iter().map(|channel| channel.waiting().1).sum();
         let kept: u64 = self.apps.iter().map(|slot| slot.app.kept_bytes()).sum();
-        self.frames.bytes() + waiting + kept + self.internet.held_bytes()
+        self.frames.bytes() + waiting + kept + self.tcp_hosts.held_bytes()
     }
 
     /// The frames under way and in queues, and what [`Simulation::bytes_held`] counts too much for those of them that share their bytes.
@@ -442,7 +442,7 @@ impl Simulation {
         (count, twice)
     }
 
-    fn happen(&mut self, event: Event) {
+    fn dispatch(&mut self, event: Event) {
         match event {
             Event::Arrive { channel, frame, epoch } => {
                 let frame = self.frames.take(frame);
@@ -487,8 +487,8 @@ impl Simulation {
                 let frame = self.frames.take(frame);
                 self.hand_segment(NodeId(node), frame);
             }
-            Event::Tcp { end } => self.online(|internet, wires| internet.on_tcp_timer(wires, end)),
-            Event::Http { host } => self.online(|internet, wires| internet.on_host_timer(wires, host)),
+            Event::Tcp { end } => self.online(|tcp_hosts, context| tcp_hosts.on_tcp_timer(context, end)),
+            Event::Http { host } => self.online(|tcp_hosts, context| tcp_hosts.on_host_timer(context, host)),
             Event::Fault { index } => self.strike(self.faults[index as usize]),
         }
     }
@@ -538,12 +538,12 @@ impl Simulation {
             node.missed += 1;
             return;
         }
-        self.online(|internet, wires| internet.on_segment(wires, at, frame));
+        self.online(|tcp_hosts, context| tcp_hosts.on_segment(context, at, frame));
     }
 
-    fn online<T>(&mut self, act: impl FnOnce(&mut Internet, &mut Wires<'_>) -> T) -> T {
-        let Simulation { now, events, frames, channels, nodes, internet, .. } = self;
-        act(internet, &mut Wires { now: *now, events, frames, channels, nodes })
+    fn online<T>(&mut self, act: impl FnOnce(&mut TcpHosts, &mut NetworkContext<'_>) -> T) -> T {
+        let Simulation { now, events, frames, channels, nodes, tcp_hosts, .. } = self;
+        act(tcp_hosts, &mut NetworkContext { now: *now, events, frames, channels, nodes })
     }
 
     fn wake(&mut self, id: usize) {
@@ -659,17 +659,17 @@ impl Simulation {
 
     /// What an HTTP host has counted.
     pub fn http(&self, host: HostId) -> HttpCounters {
-        self.internet.counters(host)
+        self.tcp_hosts.counters(host)
     }
 
     /// Objects that an HTTP cache holds, and their bytes.
     pub fn http_stored(&self, host: HostId) -> (usize, ByteSize) {
-        self.internet.stored(host)
+        self.tcp_hosts.stored(host)
     }
 
     /// TCP connections that stand.
     pub fn tcp_connections(&self) -> usize {
-        self.internet.connections()
+        self.tcp_hosts.connections()
     }
 
     /// The node of this name.
@@ -800,7 +800,7 @@ mod tests {
         let node = network.add_node("a", NodeConfig::default()).unwrap();
         network.add_app(node, Box::new(Restless)).unwrap();
         let stuck = network.run_until(Time::from_secs(1)).unwrap_err();
-        assert_eq!(stuck, Stuck::StandsStill { at: Time::ZERO });
+        assert_eq!(stuck, RunError::StandsStill { at: Time::ZERO });
         assert!(stuck.to_string().contains("time stands still"));
     }
 
@@ -818,11 +818,11 @@ mod tests {
         let nobody = network.add_app(b, Box::new(Silent)).unwrap();
         network.serve(&prefix, nobody).unwrap();
         let stuck = network.run_until(Time::from_secs(1)).unwrap_err();
-        assert!(matches!(stuck, Stuck::Grows { .. }) && stuck.to_string().contains("only grows"), "{stuck}");
+        assert!(matches!(stuck, RunError::Grows { .. }) && stuck.to_string().contains("only grows"), "{stuck}");
     }
 
     /// Two nodes, and a consumer of large Data that a producer sends, or nobody.
-    fn filling(queue: usize, answers: bool) -> Stuck {
+    fn filling(queue: usize, answers: bool) -> RunError {
         let mut network = Simulation::new(1);
         network.most_bytes = 2_000_000;
         let [a, b] = ["a", "b"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
@@ -868,7 +868,7 @@ mod tests {
     #[test]
     fn a_queue_without_end_or_a_consumer_whom_nobody_answers_takes_all_memory() {
         for stuck in [filling(usize::MAX, true), filling(10, false)] {
-            assert!(matches!(stuck, Stuck::Fills { .. }), "{stuck:?}");
+            assert!(matches!(stuck, RunError::Fills { .. }), "{stuck:?}");
             assert!(stuck.to_string().contains("takes more than 8GiB at"), "{stuck}");
         }
     }

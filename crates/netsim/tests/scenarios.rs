@@ -209,14 +209,14 @@ fn watching_changes_nothing_and_misses_nothing() {
     let scenario = Scenario::parse(text.split("[[fault]]").next().unwrap(), "d.toml").unwrap();
     let shown = |figures: &[Figure]| format!("{figures:?}");
     let figures = scenario.run(1).unwrap();
-    let (watched, course) = scenario.watch(1, Watch { step: Duration::from_millis(70), closely: true }).unwrap();
+    let (watched, timeline) = scenario.watch(1, Watch { step: Duration::from_millis(70), closely: true }).unwrap();
     assert!(shown(&figures) == shown(&watched));
-    assert_eq!((course.steps.len(), course.steps[14].at.as_secs_f64()), (15, 1.0));
+    assert_eq!((timeline.steps.len(), timeline.steps[14].at.as_secs_f64()), (15, 1.0));
     // The steps have the warm-up too.
-    let data: u64 = course.steps.iter().map(|step| step.consumers[0].data).sum();
-    assert_eq!(data, course.delays[0].len() as u64);
+    let data: u64 = timeline.steps.iter().map(|step| step.consumers[0].data).sum();
+    assert_eq!(data, timeline.delays[0].len() as u64);
     assert!(data as f64 > value(&figures, "cbr c0 /p0", "data"));
-    let last = &course.steps[14].faces[0];
+    let last = &timeline.steps[14].faces[0];
     let bytes: u64 = last.iter().map(|face| face.counters.in_data_bytes).sum();
     let packets: u64 = last.iter().map(|face| face.counters.in_data).sum();
     assert!(packets > 100 && bytes > 5000 * packets && bytes < 5200 * packets, "{bytes} in {packets}");
@@ -372,8 +372,8 @@ fn two_links_between_the_same_nodes_have_one_name() {
         frequency = 10
     "#;
     let watch = Watch { step: Duration::from_millis(500), closely: false };
-    let (figures, course) = Scenario::parse(text, "two.toml").unwrap().watch(1, watch).unwrap();
-    let names: Vec<&str> = course.channels.iter().map(|channel| channel.name.as_str()).collect();
+    let (figures, timeline) = Scenario::parse(text, "two.toml").unwrap().watch(1, watch).unwrap();
+    let names: Vec<&str> = timeline.channels.iter().map(|channel| channel.name.as_str()).collect();
     assert_eq!(names, ["a b", "b a", "b a (2)", "a b (2)"]);
     assert!(value(&figures, "channel b a", "frames") > 5.0);
     assert_eq!(value(&figures, "channel b a (2)", "frames"), 0.0);

@@ -67,7 +67,7 @@ fn main() {
                 let (disk, mut stream) = (disk.clone(), streams.stream(&format!("task {task}")));
                 async move {
                     for _ in 0..recalls {
-                        let recalled = disk.recall(&key(stream.below(objects)), None, 0, Some).await;
+                        let recalled = disk.tier_lookup(&key(stream.below(objects)), None, 0, Some).await;
                         assert!(matches!(recalled, Some(Found::Whole(found, _)) if found.value.len() == 60 + BODY));
                     }
                 }

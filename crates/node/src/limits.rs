@@ -88,7 +88,7 @@ pub const FRAMES_AT_ONCE: usize = 32;
 
 /// Bytes of packets that wait for a shard's thread, from all others: what all their readers' windows of 64 large packets hold, as in [`SEND_QUEUE_BYTES`]; a
 /// thread that is behind by more gets no further by a longer queue.
-pub const CROSSING_BYTES: usize = 4 << 20;
+pub const SHARD_CHANNEL_BYTES: usize = 4 << 20;
 
 /// Batches and commands from other threads that are obeyed in one turn, and then the sockets have theirs.
 pub const COMMANDS_PER_TURN: usize = 64;

@@ -1,10 +1,10 @@
 //! Starting and stopping the whole node.
 
 use crate::config::{Config, HttpTable, Origin, OriginTable};
+use crate::gateway::egress::{Egress, EgressConfig};
+use crate::gateway::ingress::{Ingress, IngressConfig};
 use crate::http::{Admin, Http, HttpConfig, Metrics, OriginGroup, Purging, StatusSource, TlsConfig, Upstream};
 use crate::ndn::{Ndn, Reload};
-use crate::pair::edge::{Edge, EdgeConfig};
-use crate::pair::far::{Far, FarConfig};
 use crate::reload::{Changes, ConfigFile};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -16,8 +16,8 @@ use std::sync::{Arc, mpsc};
 /// A running node.
 pub struct Node {
     ndn: Option<Ndn>,
-    far: Option<Far>,
-    edge: Option<Edge>,
+    egress: Option<Egress>,
+    ingress: Option<Ingress>,
     http: Option<Http>,
     admin: Option<Admin>,
     purging: Option<Arc<Purging>>,
@@ -49,8 +49,8 @@ impl Node {
         let ndn = config.ndn.enabled.then(start_ndn).transpose()?;
         let mut node = Node {
             ndn,
-            far: None,
-            edge: None,
+            egress: None,
+            ingress: None,
             http: None,
             admin: None,
             purging: None,
@@ -71,7 +71,7 @@ impl Node {
         let Some(ndn) = &self.ndn else { return Ok(()) };
         let forwarder = || ndn.unix.clone().unwrap_or_default();
         if let Some(table) = &config.ndn.gateway {
-            let config = FarConfig {
+            let config = EgressConfig {
                 prefix: table.prefix.clone(),
                 origin: table.origin.clone(),
                 origin_ca: config.http.origin_ca.clone(),
@@ -81,25 +81,25 @@ impl Node {
                 forwarder: forwarder(),
             };
             let end = end.clone();
-            self.far = Some(Far::start(&config, move || drop(end.send(End::Thread("gateway"))))?);
+            self.egress = Some(Egress::start(&config, move || drop(end.send(End::Thread("gateway"))))?);
         }
         if let Some(table) = config.http.upstream.as_ref().filter(|_| HttpConfig::of(&config.http, None).is_some()) {
-            let config = EdgeConfig { prefix: table.ndn.clone(), trust: table.trust(), forwarder: forwarder() };
+            let config = IngressConfig { prefix: table.ndn.clone(), trust: table.trust(), forwarder: forwarder() };
             let end = end.clone();
-            self.edge = Some(Edge::start(&config, move || drop(end.send(End::Thread("edge"))))?);
+            self.ingress = Some(Ingress::start(&config, move || drop(end.send(End::Thread("edge"))))?);
         }
         Ok(())
     }
 
     fn start_http(&mut self, config: &Config, end: mpsc::Sender<End>) -> Result<(), String> {
-        if let Some(http) = HttpConfig::of(&config.http, self.edge.as_ref()) {
+        if let Some(http) = HttpConfig::of(&config.http, self.ingress.as_ref()) {
             self.http = Some(Http::start(&http, move || drop(end.send(End::Thread("http"))))?);
         }
         if let Some(listen) = config.admin.listen {
             let mut sources: Vec<Arc<dyn StatusSource>> = vec![Arc::new(Identity(config.source.clone()))];
             sources.extend(self.ndn.as_ref().map(|ndn| Arc::new(ndn.handle.clone()) as Arc<dyn StatusSource>));
-            sources.extend(self.far.as_ref().map(Far::source));
-            sources.extend(self.edge.as_ref().map(Edge::source));
+            sources.extend(self.egress.as_ref().map(Egress::source));
+            sources.extend(self.ingress.as_ref().map(Ingress::source));
             sources.extend(self.http.as_ref().map(Http::source));
             let token = config.admin.token.as_deref();
             self.purging = self.http.as_ref().map(|http| http.purging(token));
@@ -126,8 +126,8 @@ impl Node {
         }
         if let Some(address) = self.http.as_ref().and_then(Http::local_addr) {
             let _ = match &self.origin {
-                Origin::Generated if let Some(edge) = &self.edge => {
-                    writeln!(text, "HTTP   http://{address}/  in front of ndn:{}", edge.handle().prefix())
+                Origin::Generated if let Some(ingress) = &self.ingress => {
+                    writeln!(text, "HTTP   http://{address}/  in front of ndn:{}", ingress.handle().prefix())
                 }
                 Origin::Generated => {
                     writeln!(text, "HTTP   http://{address}/  try: curl -sv -o /dev/null http://{address}/10KiB/hello")
@@ -142,8 +142,8 @@ impl Node {
         if let Some(address) = self.http.as_ref().and_then(Http::local_tls_addr) {
             let _ = writeln!(text, "HTTPS  https://{address}/  HTTP/2 and HTTP/1.1");
         }
-        if let Some(far) = &self.far {
-            let _ = writeln!(text, "HTTP   under ndn:{}  try: larder get {0}/HOST/PATH", far.prefix());
+        if let Some(egress) = &self.egress {
+            let _ = writeln!(text, "HTTP   under ndn:{}  try: larder get {0}/HOST/PATH", egress.prefix());
         }
         if let Some(admin) = &self.admin {
             let _ = writeln!(text, "admin  http://{}/status  and /metrics", admin.local_addr());
@@ -184,7 +184,7 @@ impl Node {
         let applied = file.reread(|config| {
             let ndn = self.ndn.as_ref().map(|ndn| Ok::<_, String>((ndn, Reload::new(&config.ndn)?))).transpose()?;
             // Both are read before either is taken over.
-            let http = match (&self.http, HttpConfig::of(&config.http, self.edge.as_ref())) {
+            let http = match (&self.http, HttpConfig::of(&config.http, self.ingress.as_ref())) {
                 (Some(http), Some(config)) => Some((http, http.reload(&config)?)),
                 _ => None,
             };
@@ -224,11 +224,11 @@ impl Node {
         if let Some(http) = self.http {
             http.stop();
         }
-        if let Some(edge) = self.edge {
-            edge.stop();
+        if let Some(ingress) = self.ingress {
+            ingress.stop();
         }
-        if let Some(far) = self.far {
-            far.stop();
+        if let Some(egress) = self.egress {
+            egress.stop();
         }
         if let Some(ndn) = self.ndn {
             ndn.stop();
@@ -273,8 +273,8 @@ impl StatusSource for Identity {
 }
 
 impl HttpConfig {
-    /// What the table says; `None` where nothing is served by HTTP. `edge` is the way to an origin over NDN.
-    pub(crate) fn of(table: &HttpTable, edge: Option<&Edge>) -> Option<HttpConfig> {
+    /// What the table says; `None` where nothing is served by HTTP. `ingress` is the way to an origin over NDN.
+    pub(crate) fn of(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpConfig> {
         let tls = table.tls.as_ref().and_then(|tls| {
             let (certificate, key) = (tls.certificate.clone(), tls.key.clone());
             Some(TlsConfig { listen: tls.listen?, certificate, key })
@@ -286,7 +286,7 @@ impl HttpConfig {
             listen: table.listen,
             tls,
             upstream: match &table.origin {
-                Origin::Generated => edge.map_or(Upstream::Generated, |edge| Upstream::Named(edge.handle())),
+                Origin::Generated => ingress.map_or(Upstream::Generated, |ingress| Upstream::Named(ingress.handle())),
                 Origin::Http(uri) => Upstream::Http(uri.clone()),
             },
             origins: table.origins.iter().map(origin_group).collect(),

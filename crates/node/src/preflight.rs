@@ -6,7 +6,7 @@
 use crate::config::Config;
 use crate::disk;
 use crate::http::{self, HttpConfig};
-use crate::{ndn, pair};
+use crate::{gateway, ndn};
 use serde_json::Value;
 use std::any::Any;
 use std::io::{self, Read, Write};
@@ -22,7 +22,7 @@ pub fn problems(config: &Config) -> Vec<String> {
         Preflight { is_running: running_node(config).is_some(), held: Vec::new(), problems: Vec::new() };
     if config.ndn.enabled {
         ndn::check(&config.ndn, &mut preflight);
-        pair::check(config, &mut preflight);
+        gateway::check(config, &mut preflight);
         let tier = config.ndn.disk.as_ref().map(|table| table.behind(config.ndn.content_store));
         preflight.disk("[ndn.disk]", tier.as_ref());
     }

@@ -36,7 +36,7 @@ mod zipf;
 pub use access::Access;
 pub use curve::{Curve, LruCurve, Miniature, Misses, Point, Sample, Sampled, Simulated};
 pub use generate::{
-    Cdn, CdnRequests, Class, Crowd, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix, MixRequests,
+    Cdn, CdnRequests, Class, CrowdShape, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix, MixRequests,
     ParameterError, TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests, Web, WebRequests, gather,
 };
 pub use replay::{Replay, replay};

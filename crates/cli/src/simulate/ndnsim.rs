@@ -6,7 +6,7 @@
 use crate::destination::write_whole;
 use crate::failure::Failure;
 use larder_forwarder::FaceStats;
-use larder_netsim::scenario::{Course, Step};
+use larder_netsim::scenario::{Step, Timeline};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -22,7 +22,7 @@ const LAST: f64 = 0.8;
 ///
 /// # Errors
 /// Where they cannot be written.
-pub fn write(course: &Course, directory: &Path) -> Result<(), Failure> {
+pub fn write(course: &Timeline, directory: &Path) -> Result<(), Failure> {
     super::pictures::make(directory)?;
     write_whole(&directory.join("rate-trace.txt"), &rates(course))?;
     write_whole(&directory.join("cs-trace.txt"), &content_stores(course))?;
@@ -32,7 +32,7 @@ pub fn write(course: &Course, directory: &Path) -> Result<(), Failure> {
 /// By node, face and type: the counts so far, and the averages of packets and kilobytes a second.
 type Averages = HashMap<(usize, i64, &'static str), ([u64; 2], [f64; 2])>;
 
-fn rates(course: &Course) -> String {
+fn rates(course: &Timeline) -> String {
     let mut out = "Time\tNode\tFaceId\tFaceDescr\tType\tPackets\tKilobytes\tPacketRaw\tKilobytesRaw\n".to_owned();
     let mut averages = Averages::new();
     let mut before = 0.0;
@@ -111,7 +111,7 @@ fn short(value: f64) -> String {
     }
 }
 
-fn content_stores(course: &Course) -> String {
+fn content_stores(course: &Timeline) -> String {
     let mut out = "Time\tNode\tType\tPackets\t\n".to_owned();
     for Step { at, nodes, .. } in &course.steps {
         for (node, step) in course.nodes.iter().zip(nodes) {
@@ -123,7 +123,7 @@ fn content_stores(course: &Course) -> String {
     out
 }
 
-fn delays(course: &Course) -> String {
+fn delays(course: &Timeline) -> String {
     let mut out = "Time\tNode\tAppId\tSeqNo\tType\tDelayS\tDelayUS\tRetxCount\tHopCount\n".to_owned();
     let consumers = course.consumers.iter().zip(&course.delays).enumerate();
     let mut rows: Vec<_> =

@@ -3,7 +3,7 @@
 use crate::destination::write_whole;
 use crate::failure::Failure;
 use larder_figure::{Axis, Figure, Series};
-use larder_netsim::scenario::{Course, Step};
+use larder_netsim::scenario::{Step, Timeline};
 use std::path::Path;
 
 /// Steps of a run where nobody says otherwise: a step is a few pixels.
@@ -16,7 +16,7 @@ const MOST_LINES: usize = 12;
 ///
 /// # Errors
 /// Where they cannot be written.
-pub fn write(course: &Course, directory: &Path) -> Result<(), Failure> {
+pub fn write(course: &Timeline, directory: &Path) -> Result<(), Failure> {
     make(directory)?;
     let consumers: Vec<String> = course.consumers.iter().map(|(label, _)| label.clone()).collect();
     let nodes: Vec<String> = course.nodes.iter().map(|node| node.name.clone()).collect();
@@ -47,7 +47,7 @@ pub fn make(directory: &Path) -> Result<(), Failure> {
     })
 }
 
-fn over(course: &Course, names: &[String], value: impl Fn(&Step, usize) -> f64) -> Vec<Series> {
+fn over(course: &Timeline, names: &[String], value: impl Fn(&Step, usize) -> f64) -> Vec<Series> {
     let line = |at: usize| -> Vec<(f64, f64)> {
         course.steps.iter().map(|step| (step.at.as_secs_f64(), value(step, at))).collect()
     };

@@ -2,7 +2,7 @@
 
 use crate::destination::write_whole;
 use crate::failure::Failure;
-use larder_netsim::scenario::{Course, Step};
+use larder_netsim::scenario::{Step, Timeline};
 use serde::Serialize;
 use std::path::Path;
 
@@ -48,13 +48,13 @@ struct Moment {
 ///
 /// # Errors
 /// Where it cannot be written.
-pub fn write(course: &Course, title: &str, path: &Path) -> Result<(), Failure> {
+pub fn write(course: &Timeline, title: &str, path: &Path) -> Result<(), Failure> {
     // `<` could end the script.
     let data = serde_json::to_string(&data(course, title)).unwrap_or_default().replace('<', "\\u003c");
     write_whole(path, &PAGE.replacen("DATA", &data, 1))
 }
 
-fn data<'a>(course: &'a Course, title: &'a str) -> Data<'a> {
+fn data<'a>(course: &'a Timeline, title: &'a str) -> Data<'a> {
     let numbers = 2 * course.nodes.len() + 3 * course.channels.len() + 2 * course.consumers.len();
     let most = (NUMBERS / numbers.max(1)).clamp(2, MOMENTS);
     let every = course.steps.len().div_ceil(most).max(1);
@@ -69,7 +69,7 @@ fn data<'a>(course: &'a Course, title: &'a str) -> Data<'a> {
 }
 
 /// Several steps as one: means of rates, sums of counts, and what was so at the end.
-fn moment(course: &Course, steps: &[Step]) -> Moment {
+fn moment(course: &Timeline, steps: &[Step]) -> Moment {
     let last = &steps[steps.len() - 1];
     let nodes = 0..course.nodes.len();
     let hits = |node: usize| {

@@ -2,7 +2,7 @@
 
 use crate::destination::write_whole;
 use crate::failure::Failure;
-use larder_netsim::scenario::{Course, Step};
+use larder_netsim::scenario::{Step, Timeline};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -14,11 +14,11 @@ type Value = (&'static str, &'static str, f64);
 ///
 /// # Errors
 /// Where it cannot be written.
-pub fn write(course: &Course, path: &Path) -> Result<(), Failure> {
+pub fn write(course: &Timeline, path: &Path) -> Result<(), Failure> {
     write_whole(path, &table(course))
 }
 
-fn table(course: &Course) -> String {
+fn table(course: &Timeline) -> String {
     let consumers = course.consumers.iter().map(|(label, _)| label.clone());
     let nodes = course.nodes.iter().map(|each| format!("node {}", each.name));
     let channels = course.channels.iter().map(|channel| format!("channel {}", channel.name));

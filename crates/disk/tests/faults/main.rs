@@ -335,7 +335,7 @@ fn a_burst_of_removals_costs_the_disk() {
     (0..50).for_each(|_| log.remove(b"nobody", now));
     log.remove(&[last - 1], now);
     let mut tickets = vec![log.settle(now)];
-    for _ in 0..=2 * limits::NOTES / 500 {
+    for _ in 0..=2 * limits::TOMBSTONES / 500 {
         (0..500).for_each(|_| log.remove(b"nobody", now));
         tickets.push(log.settle(now));
     }

@@ -104,7 +104,7 @@ impl Case {
                 }
                 16..20 => {
                     let last = *key(number).last().unwrap();
-                    log.mark(vec![last; 20].into(), Time::ZERO);
+                    log.ban(vec![last; 20].into(), Time::ZERO);
                     current.retain(|number, _| key(*number).last() != Some(&last));
                 }
                 _ if version == steps / 4 => {

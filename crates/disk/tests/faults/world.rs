@@ -3,7 +3,7 @@
 
 use crate::disk::Disk;
 use bytes::Bytes;
-use larder_disk::{Config, Geometry, Identity, Log, Marks, Opened, Put, Verdict};
+use larder_disk::{BanVerdict, Bans, Config, Geometry, Identity, Log, Opened, Put};
 use larder_units::{Stream, Streams, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use std::time::Duration;
 pub const KEYS: u64 = 8;
 pub const TAGS: u64 = 2;
 
-/// Marks name the last byte of keys.
+/// Bans name the last byte of keys.
 #[derive(Default)]
 pub struct LastBytes(Vec<(u64, u8)>);
 
-impl Marks for LastBytes {
-    fn add(&mut self, position: u64, mark: &[u8]) {
-        self.0.push((position, mark[0]));
+impl Bans for LastBytes {
+    fn add(&mut self, position: u64, ban: &[u8]) {
+        self.0.push((position, ban[0]));
     }
 
-    fn verdict(&self, position: u64, key: &[u8], _: &[u8]) -> Verdict {
-        let concerns = |mark: &&(u64, u8)| mark.0 > position && key.last() == Some(&mark.1);
-        if self.0.iter().any(|mark| concerns(&mark)) { Verdict::Gone } else { Verdict::Untouched }
+    fn verdict(&self, position: u64, key: &[u8], _: &[u8]) -> BanVerdict {
+        let concerns = |ban: &&(u64, u8)| ban.0 > position && key.last() == Some(&ban.1);
+        if self.0.iter().any(|ban| concerns(&ban)) { BanVerdict::Gone } else { BanVerdict::Untouched }
     }
 
     fn retire(&mut self, before: u64) {
-        self.0.retain(|mark| mark.0 >= before);
+        self.0.retain(|ban| ban.0 >= before);
     }
 
     fn clear(&mut self) {
@@ -114,7 +114,7 @@ impl World {
                 self.happened(|name| *name == (number, tag));
             }
             52..55 => {
-                self.log.mark(Bytes::copy_from_slice(key(number).last_chunk::<1>().unwrap()), self.now);
+                self.log.ban(Bytes::copy_from_slice(key(number).last_chunk::<1>().unwrap()), self.now);
                 self.happened(|(key, _)| *key == number);
             }
             55 if self.stream.chance(0.2) => {

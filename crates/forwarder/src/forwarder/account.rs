@@ -57,7 +57,7 @@ pub const STAGES: usize = Stage::DataSend as usize + 1;
 
 /// What a batch took.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ledger {
+pub struct StageProfile {
     /// Ticks of the clock in each stage.
     pub ticks: [u64; STAGES],
     /// Packets that passed each stage.
@@ -98,9 +98,9 @@ pub fn run(
     batch: &mut [Exchange],
     out: &mut Outbox,
     mut clock: impl FnMut() -> u64,
-) -> Ledger {
+) -> StageProfile {
     out.sends.clear();
-    let mut ledger = Ledger::default();
+    let mut ledger = StageProfile::default();
     let mut time = |stage: Stage, work: &mut dyn FnMut() -> usize| {
         let begun = clock();
         let packets = work();

@@ -78,7 +78,7 @@ impl Forwarder {
             paths.remember(slot, header.path);
         }
         let asked = Asked { slot, interest, hashed, nonce, lifetime };
-        if self.tier.is_some() && self.recall(arrival, &asked) {
+        if self.tier.is_some() && self.tier_lookup(arrival, &asked) {
             return Ok(());
         }
         match arrival.next_hop {

@@ -7,7 +7,7 @@
 //! A `cs/erase` erases everything under the prefix in the second tier, whatever its Count, which is of memory: the tier does not know how much it has there.
 //! The answer comes when no restart brings it back.
 
-use super::{Content, Question, Refusal, Reply, Request, require};
+use super::{Content, Refusal, Reply, Request, ShardQuery, require};
 use crate::content_store::Entry;
 use crate::forwarder::Forwarder;
 use crate::limits::{DATASET_BYTES, ERASE_AT_ONCE, NOMINAL_PACKET_BYTES};
@@ -120,8 +120,8 @@ pub(super) fn query(forwarder: &Forwarder, now: Time, name: NameRef<'_>, content
 }
 
 /// What the other shards are asked for it.
-pub(super) fn stored(name: NameRef<'_>) -> Option<Question> {
-    queried(name).ok().map(Question::Stored)
+pub(super) fn stored(name: NameRef<'_>) -> Option<ShardQuery> {
+    queried(name).ok().map(ShardQuery::Stored)
 }
 
 fn queried(name: NameRef<'_>) -> Result<Name, DecodeError> {

@@ -22,8 +22,8 @@ mod datasets;
 pub(crate) mod events;
 mod faces;
 mod fib;
-mod inquiry;
 mod rib;
+mod shard_query;
 mod status;
 mod strategy_choice;
 
@@ -32,8 +32,8 @@ pub use authority::{Authorized, Rule};
 pub(crate) use datasets::{Content, Datasets};
 pub(crate) use events::Events;
 pub(crate) use faces::PendingFaces;
-use inquiry::Inquiries;
-pub use inquiry::{Question, Report};
+use shard_query::ShardQueries;
+pub use shard_query::{Report, ShardQuery};
 
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
@@ -52,7 +52,7 @@ pub(crate) struct Management {
     pub(crate) datasets: Datasets,
     pub(crate) events: Events,
     pub(crate) pending_faces: PendingFaces,
-    inquiries: Inquiries,
+    shard_queries: ShardQueries,
     /// FaceUris of the host's listeners.
     pub(crate) channels: Vec<String>,
     /// The host's configuration file.
@@ -67,7 +67,7 @@ impl Management {
             datasets: Datasets::default(),
             events: Events::default(),
             pending_faces: PendingFaces::default(),
-            inquiries: Inquiries::default(),
+            shard_queries: ShardQueries::default(),
             channels: Vec::new(),
             configuration: None,
         }
@@ -104,7 +104,7 @@ enum Kind {
     Command(CommandFn),
     Dataset(DatasetFn),
     /// One that is made of what all shards say to this; `None` where they need not be asked.
-    DatasetOfAll(DatasetFn, fn(NameRef<'_>) -> Option<Question>),
+    DatasetOfAll(DatasetFn, fn(NameRef<'_>) -> Option<ShardQuery>),
     /// The notification stream of face events.
     Events,
 }
@@ -125,7 +125,7 @@ const fn dataset(module: &'static str, verb: &'static str, function: DatasetFn) 
     Verb { module, verb, kind: Kind::Dataset(function), localhop: false }
 }
 
-const fn of_all(verb: Verb, question: fn(NameRef<'_>) -> Option<Question>) -> Verb {
+const fn of_all(verb: Verb, question: fn(NameRef<'_>) -> Option<ShardQuery>) -> Verb {
     match verb.kind {
         Kind::Dataset(function) => Verb { kind: Kind::DatasetOfAll(function, question), ..verb },
         _ => verb,
@@ -141,8 +141,8 @@ static VERBS: &[Verb] = &[
     command("faces", "create", faces::create),
     command("faces", "update", faces::update),
     command("faces", "destroy", faces::destroy),
-    of_all(dataset("faces", "list", faces::list), inquiry::figures),
-    of_all(dataset("faces", "query", faces::query), inquiry::figures),
+    of_all(dataset("faces", "list", faces::list), shard_query::figures),
+    of_all(dataset("faces", "query", faces::query), shard_query::figures),
     dataset("faces", "channels", faces::channels),
     Verb { module: "faces", verb: "events", kind: Kind::Events, localhop: false },
     command("fib", "add-nexthop", fib::add_next_hop),
@@ -154,13 +154,13 @@ static VERBS: &[Verb] = &[
     dataset("rib", "list", rib::list),
     command("cs", "config", cs::config),
     command("cs", "erase", cs::erase),
-    of_all(dataset("cs", "info", cs::info), inquiry::figures),
+    of_all(dataset("cs", "info", cs::info), shard_query::figures),
     of_all(dataset("cs", "query", cs::query), cs::stored),
-    of_all(dataset("cs", "prefixes", cs::prefixes), inquiry::figures),
+    of_all(dataset("cs", "prefixes", cs::prefixes), shard_query::figures),
     command("strategy-choice", "set", strategy_choice::set),
     command("strategy-choice", "unset", strategy_choice::unset),
     dataset("strategy-choice", "list", strategy_choice::list),
-    of_all(dataset("status", "general", status::general), inquiry::figures),
+    of_all(dataset("status", "general", status::general), shard_query::figures),
 ];
 
 /// Whether the name is one of the forwarder's own: `/localhost/nfd/…` or `/localhop/nfd/…`.
@@ -248,8 +248,8 @@ impl Forwarder {
         if let Some(response) = face.replay.answer(hash) {
             return Ok(Outcome::Answer(response));
         }
-        let Management { pending_faces, inquiries, .. } = &self.management;
-        if pending_faces.contains(from, interest.name) || inquiries.contains(from, interest.name) {
+        let Management { pending_faces, shard_queries, .. } = &self.management;
+        if pending_faces.contains(from, interest.name) || shard_queries.contains(from, interest.name) {
             return Ok(Outcome::Wait);
         }
         let unix_millis = self.unix_millis(now);

@@ -120,9 +120,9 @@ fn consumers_are_not_told_that_the_link_is_full() {
     world.route("/", link, 1);
     burst(&mut world, consumer, "/a", 50);
     let told = &world.data(link, "/a/0")[0];
-    assert_eq!((told.mark, told.rate), (Some(1), Some(970)));
+    assert_eq!((told.ban, told.rate), (Some(1), Some(970)));
     world.now = larder_units::Time::from_millis(40);
-    assert_eq!(world.data(link, "/a/1")[0].mark, None);
+    assert_eq!(world.data(link, "/a/1")[0].ban, None);
     // A tighter link upstream has said so.
     let mut frame = Vec::new();
     let header = LpHeader { interest_rate: Some(3), ..LpHeader::default() };

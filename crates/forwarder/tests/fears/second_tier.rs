@@ -5,10 +5,10 @@
 
 use crate::local_fields::{to_chosen, with_local_fields};
 use crate::world::{Packet, Sent, World, command, data, faces, interest, nack, response};
-use larder_disk::{Geometry, Identity, Log, Lookup, MemoryStorage, Verdict};
+use larder_disk::{BanVerdict, Geometry, Identity, Log, Lookup, MemoryStorage};
 use larder_forwarder::{
-    Config, EraseMarks, FaceId, Forwarder, HostRequest, Recall, Recalled, Report, SecondTier, TierCounters,
-    TierFigures, VerifyRule,
+    Config, EraseBans, FaceId, Forwarder, HostRequest, Report, SecondTier, TierCounters, TierFigures, TierLookup,
+    TierRecord, VerifyRule,
 };
 use larder_packet::{ControlParameters, ControlResponse, Data, LpHeader, NackReason, Name, NameRef, encode_lp};
 use larder_policy::Engine;
@@ -18,15 +18,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 #[derive(Default)]
-struct Marks(EraseMarks);
+struct TierBans(EraseBans);
 
-impl larder_disk::Marks for Marks {
-    fn add(&mut self, position: u64, mark: &[u8]) {
-        self.0.add(position, mark);
+impl larder_disk::Bans for TierBans {
+    fn add(&mut self, position: u64, ban: &[u8]) {
+        self.0.add(position, ban);
     }
 
-    fn verdict(&self, position: u64, key: &[u8], _: &[u8]) -> Verdict {
-        if self.0.erased(position, key) { Verdict::Gone } else { Verdict::Untouched }
+    fn verdict(&self, position: u64, key: &[u8], _: &[u8]) -> BanVerdict {
+        if self.0.erased(position, key) { BanVerdict::Gone } else { BanVerdict::Untouched }
     }
 
     fn retire(&mut self, before: u64) {
@@ -34,13 +34,13 @@ impl larder_disk::Marks for Marks {
     }
 
     fn clear(&mut self) {
-        self.0 = EraseMarks::default();
+        self.0 = EraseBans::default();
     }
 }
 
 /// The log, and what is being read of it.
 struct Shelf {
-    log: Log<Marks>,
+    log: Log<TierBans>,
     storage: Arc<MemoryStorage>,
     reads: VecDeque<(u64, Lookup)>,
     now: Time,
@@ -52,7 +52,7 @@ impl Shelf {
         let config = larder_disk::Config { geometry, policy: "fifo".parse().unwrap(), queue_bytes: 1 << 18 };
         let identity = Identity { id: 7, hash_key: [7; 16] };
         let (log, _) =
-            Log::open(&**storage, &config, identity, Marks::default(), &Streams::new(1), Time::ZERO).unwrap();
+            Log::open(&**storage, &config, identity, TierBans::default(), &Streams::new(1), Time::ZERO).unwrap();
         Arc::new(Mutex::new(Shelf { log, storage: storage.clone(), reads: VecDeque::new(), now: Time::ZERO }))
     }
 
@@ -66,10 +66,10 @@ impl Shelf {
         assert!(self.log.is_settled(ticket));
     }
 
-    fn read(&mut self, lookup: &Lookup) -> Option<Recalled> {
+    fn read(&mut self, lookup: &Lookup) -> Option<TierRecord> {
         let found = lookup.run(&*self.storage, lookup.room());
         let found = self.log.finish(lookup, found)?;
-        Some(Recalled { record: found.value, position: found.position })
+        Some(TierRecord { record: found.value, position: found.position })
     }
 }
 
@@ -77,15 +77,15 @@ impl Shelf {
 struct Side(Arc<Mutex<Shelf>>);
 
 impl SecondTier for Side {
-    fn recall(&mut self, name: NameRef<'_>, ticket: u64) -> Recall {
+    fn tier_lookup(&mut self, name: NameRef<'_>, ticket: u64) -> TierLookup {
         let mut shelf = lock(&self.0);
         let now = shelf.now;
         if !shelf.log.request(name.as_bytes(), now) {
-            return Recall::Absent;
+            return TierLookup::Absent;
         }
         let lookup = shelf.log.look_up(name.as_bytes(), None).unwrap();
         shelf.reads.push_back((ticket, lookup));
-        Recall::Reading
+        TierLookup::Reading
     }
 
     fn put(&mut self, name: NameRef<'_>, record: bytes::Bytes) {
@@ -99,14 +99,14 @@ impl SecondTier for Side {
         let now = shelf.now;
         match prefix.is_empty() {
             true => shelf.log.clear(now),
-            false => shelf.log.mark(prefix.as_bytes().to_vec().into(), now),
+            false => shelf.log.ban(prefix.as_bytes().to_vec().into(), now),
         }
     }
 
     fn holds(&self, name: NameRef<'_>, position: u64) -> bool {
         let shelf = lock(&self.0);
         let key = name.as_bytes();
-        shelf.log.is_current(key, position) && !shelf.log.marks().0.erased(position, key)
+        shelf.log.is_current(key, position) && !shelf.log.bans().0.erased(position, key)
     }
 
     fn figures(&self) -> TierFigures {
@@ -180,11 +180,11 @@ impl Place {
             let (ticket, lookup) = shelf.reads.pop_front().expect("a read");
             (ticket, shelf.read(&lookup))
         };
-        self.recalled(ticket, found)
+        self.tier_record(ticket, found)
     }
 
-    fn recalled(&mut self, ticket: u64, found: Option<Recalled>) -> Vec<Sent> {
-        self.world.forwarder.on_recalled(self.world.now, ticket, found, &mut self.world.outbox);
+    fn tier_record(&mut self, ticket: u64, found: Option<TierRecord>) -> Vec<Sent> {
+        self.world.forwarder.on_tier_lookup(self.world.now, ticket, found, &mut self.world.outbox);
         self.world.collect(&[])
     }
 
@@ -278,7 +278,7 @@ fn an_interest_with_a_next_hop_of_its_own_waits_for_a_read() {
             let (ticket, lookup) = shelf.reads.pop_front().unwrap();
             (ticket, shelf.read(&lookup).filter(|_| is_read))
         };
-        let sent = place.recalled(ticket, found);
+        let sent = place.tier_record(ticket, found);
         let sent = match is_read {
             true => sent,
             false => {
@@ -305,7 +305,7 @@ fn who_asked_first_decides_for_all() {
     };
     let failed = |place: &mut Place| {
         let (ticket, _) = lock(&place.shelf).reads.pop_front().unwrap();
-        place.recalled(ticket, None)
+        place.tier_record(ticket, None)
     };
     let nearly_there = |nonce| interest("/a/b", nonce).hop_limit(1).build();
     // One has come as far as he may, the others have not.
@@ -408,7 +408,7 @@ fn a_read_that_fails_is_the_end_of_it() {
     // The sector that it is in is bad from now on.
     assert!(place.world.interest(place.consumer, "/a/b", 1).is_empty());
     let (ticket, _) = lock(&place.shelf).reads.pop_front().unwrap();
-    let sent = place.recalled(ticket, None);
+    let sent = place.tier_record(ticket, None);
     assert_eq!(faces(&sent), [place.producer]);
     assert!(matches!(sent[0].packet, Packet::Interest { nonce: 1, .. }));
     assert_eq!(contents(&place.world.data(place.producer, "/a/b")), [(place.consumer, b"content".to_vec())]);
@@ -418,12 +418,12 @@ fn a_read_that_fails_is_the_end_of_it() {
     place.world.forwarder.remove_route(&"/a".parse().unwrap(), place.producer, 255);
     assert!(place.world.interest(place.consumer, "/a/b", 2).is_empty());
     let (ticket, _) = lock(&place.shelf).reads.pop_front().unwrap();
-    assert!(matches!(place.recalled(ticket, None)[..], [Sent { packet: Packet::Nack { nonce: 2, .. }, .. }]));
+    assert!(matches!(place.tier_record(ticket, None)[..], [Sent { packet: Packet::Nack { nonce: 2, .. }, .. }]));
     // Bytes that are none of what was put.
     let (rotten, position) = (vec![0xff; 40].into(), 0);
     assert!(place.world.interest(place.consumer, "/a/b", 4).is_empty());
     let (ticket, _) = lock(&place.shelf).reads.pop_front().unwrap();
-    let sent = place.recalled(ticket, Some(Recalled { record: rotten, position }));
+    let sent = place.tier_record(ticket, Some(TierRecord { record: rotten, position }));
     assert!(matches!(sent[..], [Sent { packet: Packet::Nack { nonce: 4, .. }, .. }]));
 }
 
@@ -570,7 +570,7 @@ fn an_erased_name_comes_back() {
         };
         assert!(found.is_some());
         assert_eq!(place.erase(prefix).status_code, 200);
-        assert_eq!(faces(&place.recalled(ticket, found)), [place.producer], "{prefix}");
+        assert_eq!(faces(&place.tier_record(ticket, found)), [place.producer], "{prefix}");
         let mut place = place.restarted(Duration::from_secs(1_000_060));
         // It is still in the index, and is judged when it is read; or is not there at all.
         assert_eq!(faces(&place.ask("/a/b")), [place.producer], "{prefix}");
@@ -711,7 +711,7 @@ impl Life {
             98 => {
                 let failing = lock(&self.place.shelf).reads.pop_front();
                 if let Some((ticket, _)) = failing {
-                    let sent = self.place.recalled(ticket, None);
+                    let sent = self.place.tier_record(ticket, None);
                     self.look(sent);
                 }
             }

@@ -3,8 +3,8 @@
 
 use super::world::{command, name};
 use larder_forwarder::{
-    Body, Change, Config, Dispatch, DropReason, FaceConfig, FaceId, Forwarder, HostRequest, Outbox, Question, Report,
-    Shard,
+    Body, Change, Config, Dispatch, DropReason, FaceConfig, FaceId, Forwarder, HostRequest, Outbox, Report, Shard,
+    ShardQuery,
 };
 use larder_packet::mgmt::{CsInfo, Element};
 use larder_packet::tlv::TlvReader;
@@ -22,7 +22,7 @@ enum Message {
     Frame(FaceId, Vec<u8>),
     Send(FaceId, Vec<u8>),
     Change(Change),
-    Ask(u64, Question),
+    Ask(u64, ShardQuery),
     Said(u64, Report),
 }
 

@@ -31,7 +31,7 @@ pub struct Sent {
     pub face: FaceId,
     pub packet: Packet,
     pub token: Option<Vec<u8>>,
-    pub mark: Option<u64>,
+    pub ban: Option<u64>,
     pub rate: Option<u64>,
     pub incoming_face: Option<u64>,
 }
@@ -154,8 +154,8 @@ impl World {
             send.write_stream(input, &mut wire);
             let (packet, header) = decode(&wire);
             let token = header.pit_token.map(|token| token.as_bytes().to_vec());
-            let LpHeader { congestion_mark: mark, interest_rate: rate, incoming_face, .. } = header;
-            Sent { face: send.face, packet, token, mark, rate, incoming_face }
+            let LpHeader { congestion_mark: ban, interest_rate: rate, incoming_face, .. } = header;
+            Sent { face: send.face, packet, token, ban, rate, incoming_face }
         };
         self.outbox.drain().map(decode).collect()
     }

@@ -131,7 +131,7 @@ fn data_marked_no_cache_is_forwarded_and_not_stored() {
     let header = LpHeader { no_cache: true, congestion_mark: Some(1), ..LpHeader::default() };
     encode_lp(&header, &data("/a", b"x", None), &mut frame);
     let sent = world.sent(producer, frame);
-    assert_eq!((faces(&sent), sent[0].mark), (vec![consumer], Some(1)), "the congestion mark goes on downstream");
+    assert_eq!((faces(&sent), sent[0].ban), (vec![consumer], Some(1)), "the congestion mark goes on downstream");
     assert_eq!(faces(&world.interest(consumer, "/a", 2)), [producer]);
 }
 

@@ -223,7 +223,7 @@ impl World {
                 }
                 Piece::Read(reader) => reader,
                 Piece::Wait(_) => panic!("nobody else asks"),
-                Piece::Recall(_) => panic!("there is no second tier"),
+                Piece::TierLookup(_) => panic!("there is no second tier"),
                 Piece::Ask(exchange) => match self.slice(exchange) {
                     Some(reader) => reader,
                     None => {

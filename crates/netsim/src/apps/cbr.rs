@@ -28,7 +28,7 @@ pub enum Randomize {
 pub struct CbrConfig {
     /// Before the sequence number. Of several, each number has one by its hash: contents of several producers.
     pub prefixes: Vec<Name>,
-    /// Where there are any, hash routing: before the whole name, the one of them that the number's hash says ([`super::Custodian`]).
+    /// Where there are any, hash routing: before the whole name, the one of them that the number's hash says ([`super::CacheHost`]).
     pub custodians: Vec<Name>,
     /// Interests a second, above 0.
     pub frequency: f64,
@@ -184,8 +184,8 @@ impl Cbr {
     fn name(&self, number: u64) -> Name {
         let prefix = spread(number, 0, &self.config.prefixes).cloned().unwrap_or_default();
         let mut name = match spread(number, 1, &self.config.custodians) {
-            Some(custodian) => {
-                let mut name = custodian.clone();
+            Some(cache_host) => {
+                let mut name = cache_host.clone();
                 name.append(prefix.as_name());
                 name
             }

@@ -66,7 +66,7 @@ pub(super) fn make_consumers(
     served: &[Served],
     custodians: &[Placed],
 ) -> Result<Vec<(String, AppId)>, ScenarioError> {
-    let custodians: Vec<Name> = custodians.iter().map(|custodian| custodian.name.clone()).collect();
+    let custodians: Vec<Name> = custodians.iter().map(|cache_host| cache_host.name.clone()).collect();
     let mut making = Making { scenario, network, served, custodians, consumers: Vec::new(), labels: HashSet::new() };
     for table in &scenario.tables.cbr {
         making.cbr(table)?;

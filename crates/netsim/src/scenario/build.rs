@@ -53,7 +53,7 @@ pub(super) fn build(scenario: &Scenario, seed: u64) -> Result<Built, ScenarioErr
         network,
         consumers,
         producers: producers.into_iter().map(|served| served.app).collect(),
-        custodians: custodians.into_iter().map(|custodian| (custodian.label, custodian.app)).collect(),
+        custodians: custodians.into_iter().map(|cache_host| (cache_host.label, cache_host.app)).collect(),
         hosts,
         positions: topology.positions,
     })

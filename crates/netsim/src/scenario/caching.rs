@@ -4,7 +4,7 @@ use super::apps::matches;
 use super::build::{no_node, node_config, own_tables};
 use super::tables::{CachesAt, CachingTable, RoutingTable, StoreTable};
 use super::{Scenario, ScenarioError};
-use crate::apps::Custodian;
+use crate::apps::CacheHost;
 use crate::{AppId, Capacity, Simulation, Topology};
 use larder_packet::Name;
 use larder_units::{ByteSize, Streams};
@@ -117,7 +117,7 @@ pub(super) fn make_custodians(
         let label = format!("custodian {own}");
         let streams = Streams::new(network.streams().stream(&label).bits());
         let refuse = |error: crate::ConfigError| ScenarioError(format!("{}: {error}", scenario.source));
-        let app = Custodian::new(&name, &config.policy, caches.each.unwrap_or(config.capacity), &streams);
+        let app = CacheHost::new(&name, &config.policy, caches.each.unwrap_or(config.capacity), &streams);
         let app = network.add_app(node, Box::new(app.map_err(refuse)?)).map_err(refuse)?;
         network.serve(&name, app).map_err(refuse)?;
         placed.push(Placed { label, name, app });

@@ -10,7 +10,7 @@ use crate::{Channel, ChannelCounters, NodeId, Simulation};
 /// One value of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// `network`, `cbr c0 /p0`, `fetch c0 /file`, `custodian r1`, `http-client c0`, `node r1`, `channel r1 r2`; of the
+    /// `network`, `cbr c0 /p0`, `fetch c0 /file`, `cache_host r1`, `http-client c0`, `node r1`, `channel r1 r2`; of the
     /// second of one kind `channel r1 r2 (2)`.
     pub component: String,
     /// What was measured, such as `data` or `hit ratio`.

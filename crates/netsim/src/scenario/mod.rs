@@ -29,15 +29,15 @@
 mod apps;
 mod build;
 mod caching;
-mod course;
 mod figures;
 mod http;
 mod record;
 mod tables;
+mod timeline;
 mod values;
 
-pub use course::{ChannelStep, ConsumerStep, Course, CourseChannel, CourseNode, NodeStep, Step, Watch};
 pub use figures::Figure;
+pub use timeline::{ChannelStep, ConsumerStep, NodeStep, Step, Timeline, TimelineChannel, TimelineNode, Watch};
 
 use crate::limits::TRACE_REQUESTS;
 use crate::topology::{FileFormat, Topology};
@@ -173,13 +173,13 @@ impl Scenario {
     ///
     /// # Errors
     /// [`ScenarioError`] where time stands still.
-    pub fn watch(&self, seed: u64, watch: Watch) -> Result<(Vec<Figure>, Course), ScenarioError> {
+    pub fn watch(&self, seed: u64, watch: Watch) -> Result<(Vec<Figure>, Timeline), ScenarioError> {
         let mut built = build::build(self, seed)?;
         if watch.closely {
             built.note_delays();
         }
-        let mut course = Course::new(&built);
-        let step = course.step(watch.step, self.tables.duration);
+        let mut timeline = Timeline::new(&built);
+        let step = timeline.step(watch.step, self.tables.duration);
         let mut before = Record::take(&built);
         let (mut counted_from, mut end) = (before.clone(), Duration::ZERO);
         while end < self.tables.duration {
@@ -191,11 +191,11 @@ impl Scenario {
                 counted_from = self.until(&mut built, self.warm_up())?;
             }
             let after = self.until(&mut built, next)?;
-            course.add(&built, &before, &after, watch.closely);
+            timeline.add(&built, &before, &after, watch.closely);
             (before, end) = (after, next);
         }
-        course.take_delays(&built);
-        Ok((figures::figures(&built, &counted_from, &before), course))
+        timeline.take_delays(&built);
+        Ok((figures::figures(&built, &counted_from, &before), timeline))
     }
 
     fn until(&self, built: &mut build::Built, after: Duration) -> Result<Record, ScenarioError> {

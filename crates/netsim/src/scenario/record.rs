@@ -1,7 +1,7 @@
 //! What every component has counted up to a moment: two of them make the figures of the span between, many of them a course.
 
 use super::build::Built;
-use crate::apps::{Cbr, ConsumerCounters, Custodian, CustodianCounters, Fetch, Producer};
+use crate::apps::{CacheHost, Cbr, ConsumerCounters, CustodianCounters, Fetch, Producer};
 use crate::tcp::HttpCounters;
 use crate::{AppId, ChannelCounters, Simulation};
 use larder_forwarder::ContentStoreCounters;
@@ -80,12 +80,12 @@ impl Record {
     /// Everything as it is now.
     pub(super) fn take(built: &Built) -> Record {
         let network = &built.network;
-        let custodians = built.custodians.iter().filter_map(|(_, app)| network.app::<Custodian>(*app));
+        let custodians = built.custodians.iter().filter_map(|(_, app)| network.app::<CacheHost>(*app));
         let produced = built.producers.iter().filter_map(|app| network.app::<Producer>(*app));
         Record {
             at: network.now(),
             consumers: built.consumers.iter().map(|(_, app)| consumer(network, *app)).collect(),
-            custodians: custodians.map(Custodian::counters).collect(),
+            custodians: custodians.map(CacheHost::counters).collect(),
             produced: produced.map(Producer::interests).sum(),
             nodes: network.nodes().map(|node| node_record(network, node)).collect(),
             channels: network.channels().map(|(_, channel)| channel.counters()).collect(),

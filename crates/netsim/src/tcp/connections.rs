@@ -34,7 +34,7 @@ pub(super) enum Message {
 
 /// What an end hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum TcpEvent {
     /// So many bytes more of a message, and whether that is all of it.
     Bytes { message: Message, bytes: u64, is_all: bool },
     /// The other end sends nothing more.
@@ -44,7 +44,7 @@ pub(super) enum Heard {
 }
 
 /// The network around the connections, for the length of a call.
-pub(crate) struct Wires<'a> {
+pub(crate) struct NetworkContext<'a> {
     pub(crate) now: Time,
     pub(crate) events: &'a mut EventQueue,
     pub(crate) frames: &'a mut Frames,
@@ -71,7 +71,7 @@ struct End {
     /// What it has begun to send, and the other has not heard whole: where each ends.
     messages: VecDeque<(u64, Message)>,
     /// Bytes that its host has heard.
-    heard: u64,
+    event: u64,
     /// Whether its host has heard that the other has closed.
     heard_close: bool,
     /// Of the endpoint's counters, what the host's have.
@@ -135,9 +135,9 @@ impl Connections {
     // ---- What hosts do ----
 
     /// A connection from one host to another: its end here. `None` where no links lead there, or there are too many.
-    pub(super) fn open(&mut self, wires: &mut Wires<'_>, from: HostId, to: HostId) -> Option<EndId> {
+    pub(super) fn open(&mut self, context: &mut NetworkContext<'_>, from: HostId, to: HostId) -> Option<EndId> {
         let [here, there] = [from, to].map(|host| self.places[host.0 as usize].node);
-        let mtu = self.path_mtu(wires, here, there)?.min(self.path_mtu(wires, there, here)?);
+        let mtu = self.path_mtu(context, here, there)?.min(self.path_mtu(context, there, here)?);
         if self.count() >= limits::TCP_CONNECTIONS {
             return None;
         }
@@ -156,15 +156,15 @@ impl Connections {
             tcp.segment_bytes = tcp.segment_bytes.min(mtu.saturating_sub(HEADER_BYTES).max(1) as u32);
             let stream = streams.stream(&format!("connection {opened} {side}"));
             let endpoint = match side {
-                0 => Endpoint::connect(wires.now, &tcp, stream),
-                _ => Endpoint::listen(wires.now, &tcp, stream),
+                0 => Endpoint::connect(context.now, &tcp, stream),
+                _ => Endpoint::listen(context.now, &tcp, stream),
             };
             let (wake, messages, counted) = (Time::MAX, VecDeque::new(), TcpCounters::default());
-            let end = End { endpoint, life, host, node, wake, messages, heard: 0, heard_close: false, counted };
+            let end = End { endpoint, life, host, node, wake, messages, event: 0, heard_close: false, counted };
             self.ends[number as usize] = Some(end);
         }
         let id = EndId { number: 2 * pair, life };
-        self.flush(wires, id);
+        self.flush(context, id);
         Some(id)
     }
 
@@ -178,18 +178,18 @@ impl Connections {
     }
 
     /// So many bytes of the message that was begun.
-    pub(super) fn write(&mut self, wires: &mut Wires<'_>, id: EndId, bytes: u64) {
+    pub(super) fn write(&mut self, context: &mut NetworkContext<'_>, id: EndId, bytes: u64) {
         if let Some(end) = self.end_mut(id) {
             end.endpoint.write(bytes);
-            self.flush(wires, id);
+            self.flush(context, id);
         }
     }
 
     /// This end sends nothing more.
-    pub(super) fn close(&mut self, wires: &mut Wires<'_>, id: EndId) {
+    pub(super) fn close(&mut self, context: &mut NetworkContext<'_>, id: EndId) {
         if let Some(end) = self.end_mut(id) {
             end.endpoint.close();
-            self.flush(wires, id);
+            self.flush(context, id);
         }
     }
 
@@ -202,20 +202,20 @@ impl Connections {
     }
 
     /// Passes a frame on from a node on its way.
-    pub(super) fn pass_on(&mut self, wires: &mut Wires<'_>, at: NodeId, to: NodeId, frame: Frame) {
+    pub(super) fn pass_on(&mut self, context: &mut NetworkContext<'_>, at: NodeId, to: NodeId, frame: Frame) {
         if at == to {
-            let frame = wires.frames.put(frame);
-            return wires.events.plan(wires.now, Event::Segment { node: to.0, frame });
+            let frame = context.frames.put(frame);
+            return context.events.plan(context.now, Event::Segment { node: to.0, frame });
         }
-        if let Some(channel) = self.ways_to(wires, to)[at.0 as usize] {
-            wires.channels[channel as usize].send_frame(wires.now, frame, wires.events, wires.frames);
+        if let Some(channel) = self.ways_to(context, to)[at.0 as usize] {
+            context.channels[channel as usize].send_frame(context.now, frame, context.events, context.frames);
         }
     }
 
     /// A frame has reached its end. [`Connections::hear`] tells what that means for its host.
-    pub(super) fn arrive(&mut self, wires: &Wires<'_>, id: EndId, frame: &[u8]) {
+    pub(super) fn arrive(&mut self, context: &NetworkContext<'_>, id: EndId, frame: &[u8]) {
         if let (Some(segment), Some(end)) = (Segment::read(frame), self.end_mut(id)) {
-            end.endpoint.on_segment(wires.now, &segment);
+            end.endpoint.on_segment(context.now, &segment);
         }
     }
 
@@ -230,44 +230,44 @@ impl Connections {
     }
 
     /// The next thing that an end's host has to hear; `None` where it has heard all.
-    pub(super) fn hear(&mut self, id: EndId) -> Option<Heard> {
-        let (received, heard) = self.end(id).map(|end| (end.endpoint.received(), end.heard))?;
-        if received > heard {
+    pub(super) fn hear(&mut self, id: EndId) -> Option<TcpEvent> {
+        let (received, event) = self.end(id).map(|end| (end.endpoint.received(), end.event))?;
+        if received > event {
             let there = self.ends[(id.number ^ 1) as usize].as_mut()?;
             let &(stop, message) = there.messages.front()?;
             let upto = received.min(stop);
             if upto == stop {
                 there.messages.pop_front();
             }
-            self.end_mut(id)?.heard = upto;
-            return Some(Heard::Bytes { message, bytes: upto - heard, is_all: upto == stop });
+            self.end_mut(id)?.event = upto;
+            return Some(TcpEvent::Bytes { message, bytes: upto - event, is_all: upto == stop });
         }
         let end = self.end_mut(id)?;
         if end.endpoint.has_failed() {
-            return Some(Heard::Failed);
+            return Some(TcpEvent::Failed);
         }
-        (end.endpoint.is_closed_there() && !std::mem::replace(&mut end.heard_close, true)).then_some(Heard::Closed)
+        (end.endpoint.is_closed_there() && !std::mem::replace(&mut end.heard_close, true)).then_some(TcpEvent::Closed)
     }
 
     /// Sends what an end has to send, and plans its timer; a connection that both ends have done with is forgotten.
-    pub(super) fn flush(&mut self, wires: &mut Wires<'_>, id: EndId) {
+    pub(super) fn flush(&mut self, context: &mut NetworkContext<'_>, id: EndId) {
         let there = EndId { number: id.number ^ 1, ..id };
         let Some(to) = self.end(there).map(|end| end.node) else { return };
         while let Some(end) = self.end_mut(id)
-            && let Some(segment) = end.endpoint.next_segment(wires.now)
+            && let Some(segment) = end.endpoint.next_segment(context.now)
         {
             let at = end.node;
             // An unplugged host talks to nobody.
-            if wires.nodes[at.0 as usize].is_up {
-                self.pass_on(wires, at, to, segment.frame(there).into());
+            if context.nodes[at.0 as usize].is_up {
+                self.pass_on(context, at, to, segment.frame(there).into());
             }
         }
         let Some(end) = self.end_mut(id) else { return };
         if let Some(at) = end.endpoint.next_timeout()
             && at < end.wake
         {
-            end.wake = at.max(wires.now);
-            wires.events.plan(end.wake, Event::Tcp { end: id.number });
+            end.wake = at.max(context.now);
+            context.events.plan(end.wake, Event::Tcp { end: id.number });
         }
         let (counters, host) = (end.endpoint.counters(), end.host);
         let new = counters.since(&std::mem::replace(&mut end.counted, counters));
@@ -291,25 +291,25 @@ impl Connections {
     // ---- Ways ----
 
     /// The largest frame that crosses every link on the way; `None` where there is no way.
-    pub(super) fn path_mtu(&mut self, wires: &Wires<'_>, from: NodeId, to: NodeId) -> Option<usize> {
-        let ways = self.ways_to(wires, to);
+    pub(super) fn path_mtu(&mut self, context: &NetworkContext<'_>, from: NodeId, to: NodeId) -> Option<usize> {
+        let ways = self.ways_to(context, to);
         let (mut at, mut mtu) = (from, usize::MAX);
         while at != to {
-            let channel = &wires.channels[ways[at.0 as usize]? as usize];
+            let channel = &context.channels[ways[at.0 as usize]? as usize];
             mtu = mtu.min(channel.config().mtu.unwrap_or(usize::MAX));
             at = channel.to;
         }
         Some(mtu)
     }
 
-    fn ways_to(&mut self, wires: &Wires<'_>, to: NodeId) -> &[Option<u32>] {
-        let network = (wires.nodes.len(), wires.channels.len());
+    fn ways_to(&mut self, context: &NetworkContext<'_>, to: NodeId) -> &[Option<u32>] {
+        let network = (context.nodes.len(), context.channels.len());
         if self.ways_of != network {
             self.ways.clear();
             self.ways_of = network;
         }
         self.ways.entry(to.0).or_insert_with(|| {
-            let hops = routes::towards(to, wires.nodes.len(), wires.channels);
+            let hops = routes::towards(to, context.nodes.len(), context.channels);
             hops.into_iter().map(|hop| hop.map(|hop| hop.channel.0)).collect()
         })
     }

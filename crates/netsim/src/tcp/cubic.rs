@@ -180,23 +180,23 @@ mod tests {
         let mut window = Window::new(100);
         window.threshold = cubic.on_loss(100);
         window.segments = window.threshold;
-        let mut course = vec![window.segments];
+        let mut timeline = vec![window.segments];
         for round in 0..rounds {
             for ack in 0..u64::from(window.segments) {
                 let now = Time::from_millis(100 * round) + Duration::from_micros(ack * 100_000 / 200);
                 cubic.grow(now, 1, &mut window);
             }
-            course.push(window.segments);
+            timeline.push(window.segments);
         }
-        course
+        timeline
     }
 
     #[test]
     fn the_curve_is_another() {
-        let course = after_a_loss(60);
-        assert_eq!(course[0], 70);
+        let timeline = after_a_loss(60);
+        assert_eq!(timeline[0], 70);
         // K = cbrt(30 / 0.4) = 4.2 s: at 100 there, within a segment or two of the formula before and after.
-        for (round, window) in course.iter().enumerate().skip(2) {
+        for (round, window) in timeline.iter().enumerate().skip(2) {
             let t = (round as f64 + 0.5) / 10.0 - (30.0f64 / 0.4).cbrt();
             let expected = 100.0 + 0.4 * t * t * t;
             assert!((f64::from(*window) - expected).abs() < 3.0, "round {round}: {window}, not {expected}");

@@ -43,8 +43,8 @@ mod segment;
 mod sender;
 
 pub use connections::HostId;
-pub(crate) use connections::Wires;
-pub(crate) use http::Internet;
+pub(crate) use connections::NetworkContext;
+pub(crate) use http::TcpHosts;
 pub use http::{CacheConfig, ClientConfig, HttpCounters, OriginConfig};
 pub(crate) use segment::is_segment;
 pub use sender::TcpCounters;

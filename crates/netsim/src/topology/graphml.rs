@@ -1,4 +1,4 @@
-//! GraphML, as the Internet Topology Zoo writes it (Knight, Nguyen, Falkner, Bowden and Roughan, IEEE JSAC 29, 2011).
+//! GraphML, as the TcpHosts Topology Zoo writes it (Knight, Nguyen, Falkner, Bowden and Roughan, IEEE JSAC 29, 2011).
 //!
 //! Of a node its `label` is its name, with `-` for blanks, and its id behind it, as often as it takes, where another node has the name already; `Latitude` and
 //! `Longitude` are where it is drawn. Of an edge `LinkSpeedRaw` is the rate, bits a second. Where the scenario gives links no delay and both

@@ -75,7 +75,7 @@ pub struct Asking {
 
 /// What an [`Asker`] has sent and heard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct TcpEvent {
     pub interests: u64,
     pub data: u64,
     pub nacks: u64,
@@ -88,12 +88,12 @@ pub struct Asker {
     stream: Stream,
     next: Option<Time>,
     pending: Vec<Pending>,
-    pub heard: Heard,
+    pub heard: TcpEvent,
 }
 
 impl Asker {
     pub fn new(asking: Asking, stream: Stream) -> Self {
-        Asker { asking, stream, next: Some(Time::ZERO), pending: Vec::new(), heard: Heard::default() }
+        Asker { asking, stream, next: Some(Time::ZERO), pending: Vec::new(), heard: TcpEvent::default() }
     }
 
     fn ask(&mut self, now: Time, sends: &mut Sends) {

@@ -3,8 +3,8 @@
 use super::Config;
 use super::http::{Origin, server};
 use super::values::{from_text, parsed};
-use crate::pair::KeyFiles;
-use crate::pair::far::LEAST_MEMORY;
+use crate::gateway::KeyFiles;
+use crate::gateway::egress::LEAST_MEMORY;
 use larder_packet::Name;
 use larder_units::ByteSize;
 use serde::{Deserialize, Deserializer};

@@ -17,7 +17,7 @@ mod status;
 use crate::limits;
 use crate::system_message::system_message;
 use file::DiskFile;
-use larder_disk::{Config, Geometry, Identity, Log, Marks, OpenError, Opened};
+use larder_disk::{Bans, Config, Geometry, Identity, Log, OpenError, Opened};
 use larder_policy::Spec;
 use larder_units::{ByteSize, Streams, Time};
 pub use reads::{Asked, Found};
@@ -116,12 +116,12 @@ pub struct DiskFigures {
     pub failure: Option<String>,
 }
 
-impl<M: Marks + Send + 'static> Disk<M> {
+impl<M: Bans + Send + 'static> Disk<M> {
     /// Opens the log and starts its threads. `setting` is the table of the configuration, for errors.
     ///
     /// # Errors
     /// One line: what is wrong with the path or the capacity. A disk that fails is none: the tier is empty then.
-    pub fn start(setting: &str, config: &DiskConfig, marks: M, streams: &Streams) -> Result<Disk<M>, String> {
+    pub fn start(setting: &str, config: &DiskConfig, bans: M, streams: &Streams) -> Result<Disk<M>, String> {
         let begun = Instant::now();
         let geometry = Geometry::of(config.capacity).map_err(|error| format!("{setting} capacity: {error}"))?;
         let of_path = |error: &dyn std::fmt::Display| format!("{setting} path: {}: {error}", config.path.display());
@@ -131,7 +131,7 @@ impl<M: Marks + Send + 'static> Disk<M> {
             policy: config.policy.clone(),
             queue_bytes: usize::try_from(config.queue.bytes()).unwrap_or(usize::MAX),
         };
-        let opened = Log::open(&file, &log_config, fresh_identity(), marks, streams, Time::ZERO);
+        let opened = Log::open(&file, &log_config, fresh_identity(), bans, streams, Time::ZERO);
         let (mut log, opened) = opened.map_err(|error| match error {
             OpenError::Foreign => of_path(&"it holds something else; name a new file, or remove this one"),
             OpenError::Policy(error) => format!("{setting} policy: {error}"),
@@ -204,7 +204,7 @@ impl<M: Marks + Send + 'static> Disk<M> {
         tracing::warn!(
             path = %self.0.path.display(),
             times = emptied,
-            limit = larder_disk::limits::NOTES,
+            limit = larder_disk::limits::TOMBSTONES,
             "more removals wait for the disk than may, and it has been emptied: it is too slow for what is stored there; \
              give it a policy that stores less, or a faster disk"
         );
@@ -362,7 +362,7 @@ fn fresh_identity() -> Identity {
 }
 
 /// A failure is reported by the thread that empties the file.
-fn report<M: Marks>(path: &Path, opened: Opened, log: &Log<M>, took: Duration) {
+fn report<M: Bans>(path: &Path, opened: Opened, log: &Log<M>, took: Duration) {
     let (path, objects) = (path.display(), log.engine().len());
     match opened {
         Opened::New => tracing::info!(%path, "a new disk tier"),
@@ -391,7 +391,7 @@ mod tests {
         disk.lock().reads = Some(reads);
         let room = Arc::new(());
         let hold = |_| Some(Arc::clone(&room));
-        assert!(disk.recall(b"key", None, 0, hold).await.is_none());
+        assert!(disk.tier_lookup(b"key", None, 0, hold).await.is_none());
         assert_eq!(Arc::strong_count(&room), 2, "what is still to be read takes its room");
         disk.lock().reads = None;
         drop(nobody);
@@ -418,7 +418,7 @@ mod tests {
         bytes[..4096].fill(0);
         std::fs::write(&config.path, &bytes).unwrap();
         let disk = Disk::start("[http.disk]", &config, (), &Streams::new(1)).unwrap();
-        assert!(disk.recall(b"key", None, 0, |_| Some(())).await.is_some());
+        assert!(disk.tier_lookup(b"key", None, 0, |_| Some(())).await.is_some());
         assert_ne!(std::fs::read(&config.path).unwrap()[..4096], [0; 4096], "it is written again");
         disk.stop();
     }

@@ -3,7 +3,7 @@
 use super::Disk;
 use crate::limits;
 use bytes::Bytes;
-use larder_disk::{Log, Lookup, Marks, Parts, ReadError, Recalled};
+use larder_disk::{Bans, FoundRecord, Log, Lookup, Parts, ReadError};
 use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 /// What a thread that reads has to do.
 pub(super) type Read = Box<dyn FnOnce() + Send>;
 
-/// What becomes of a [`Disk::recall_then`].
+/// What becomes of a [`Disk::look_up_then`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// There is nothing of this key.
@@ -24,18 +24,18 @@ pub enum Asked {
     Reading,
 }
 
-/// What [`Disk::recall`] has found.
+/// What [`Disk::tier_lookup`] has found.
 pub enum Found<R> {
     /// All of it, and what was reserved for it.
-    Whole(Recalled, R),
+    Whole(FoundRecord, R),
     /// Its first bytes; the rest comes with [`Disk::read_part`].
-    First(Recalled, Parts),
+    First(FoundRecord, Parts),
 }
 
-impl<M: Marks + Send + 'static> Disk<M> {
+impl<M: Bans + Send + 'static> Disk<M> {
     /// Reads the value with this tag, or else the newest one: all of it where `hold` reserves memory for so many bytes, else at least
     /// its first `first` bytes. Nothing where the disk has more to do than it can, or hangs.
-    pub async fn recall<R: Send + 'static>(
+    pub async fn tier_lookup<R: Send + 'static>(
         &self,
         key: &[u8],
         tag: Option<u32>,
@@ -76,15 +76,15 @@ impl<M: Marks + Send + 'static> Disk<M> {
             }
             None => {
                 let opened = lookup.open(file, first);
-                let (parts, recalled) = self.lock().log.finish_open(lookup, opened)?;
-                Some(Found::First(recalled, parts))
+                let (parts, tier_hit) = self.lock().log.finish_open(lookup, opened)?;
+                Some(Found::First(tier_hit, parts))
             }
         }
     }
 
     /// Counts a request for `key`, and reads its newest value, without waiting for it: `answer` is called by a thread that reads, or at once where the value has
     /// not been written yet. It is not called where nothing is read. A disk that hangs calls it when it hangs no more.
-    pub fn recall_then(&self, key: &[u8], answer: impl FnOnce(Option<Recalled>) + Send + 'static) -> Asked {
+    pub fn look_up_then(&self, key: &[u8], answer: impl FnOnce(Option<FoundRecord>) + Send + 'static) -> Asked {
         let lookup = {
             let mut state = self.lock();
             let now = self.now();
@@ -96,8 +96,8 @@ impl<M: Marks + Send + 'static> Disk<M> {
         let in_memory = lookup.is_in_memory();
         let read: Read = Box::new(move || {
             let found = lookup.run(&disk.0.file, room);
-            let recalled = disk.lock().log.finish(&lookup, found);
-            answer(recalled);
+            let tier_hit = disk.lock().log.finish(&lookup, found);
+            answer(tier_hit);
         });
         if in_memory {
             read();

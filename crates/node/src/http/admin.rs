@@ -148,8 +148,8 @@ impl Admin {
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {
-                let doors = vec![listen::Door { listener, identity: None, plain: None }];
-                listen::serve(doors, bounds, stopped, std::future::ready(()), move |_client| {
+                let listeners = vec![listen::Listener { listener, identity: None, plain: None }];
+                listen::serve(listeners, bounds, stopped, std::future::ready(()), move |_client| {
                     let pages = Arc::clone(&pages);
                     service_fn(move |request| {
                         let pages = Arc::clone(&pages);

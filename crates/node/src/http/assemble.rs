@@ -2,20 +2,20 @@
 //! client's pace is its own: no more than [`limits::PIECES_AHEAD`] pieces are ahead of it.
 
 use super::body::{BodyError, Collecting, Outgoing, Upload};
-use super::interim::Turn;
+use super::informational::Turn;
 use super::limits;
 use super::proxy::Proxy;
 use super::streamed::Reading;
 use ::http::uri::PathAndQuery;
 use ::http::{HeaderValue, Method};
 use bytes::Bytes;
-use larder_http::{Assembly, BrokenOff, Exchange, Piece, Reader, RecalledSlice, ResponseHead};
+use larder_http::{Assembly, BrokenOff, Exchange, Piece, Reader, ResponseHead, TierSlice};
 use std::future::poll_fn;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// Where slices are asked for, and on whose behalf.
-pub(super) struct Way {
+pub(super) struct UpstreamTarget {
     pub(super) target: PathAndQuery,
     /// As `X-Forwarded-For` has it.
     pub(super) peer: HeaderValue,
@@ -57,12 +57,12 @@ impl Pieces {
 }
 
 /// Starts to put a body together.
-pub(super) fn assemble(proxy: Arc<Proxy>, assembly: Assembly, way: Way) -> Outgoing {
+pub(super) fn assemble(proxy: Arc<Proxy>, assembly: Assembly, upstream_target: UpstreamTarget) -> Outgoing {
     let left = assembly.left();
     let (sender, receiver) = mpsc::channel(limits::PIECES_AHEAD);
     tokio::spawn(async move {
         tokio::select! {
-            _ = deliver(proxy, assembly, &way, &sender) => {}
+            _ = deliver(proxy, assembly, &upstream_target, &sender) => {}
             () = sender.closed() => {}
         }
     });
@@ -72,7 +72,12 @@ pub(super) fn assemble(proxy: Arc<Proxy>, assembly: Assembly, way: Way) -> Outgo
 pub(super) type Sender = mpsc::Sender<Result<Bytes, BodyError>>;
 
 /// `None` where it broke off: the client has been told, or has gone.
-async fn deliver(proxy: Arc<Proxy>, mut assembly: Assembly, way: &Way, sender: &Sender) -> Option<()> {
+async fn deliver(
+    proxy: Arc<Proxy>,
+    mut assembly: Assembly,
+    upstream_target: &UpstreamTarget,
+    sender: &Sender,
+) -> Option<()> {
     loop {
         let next = proxy.next_piece(&mut assembly);
         let reader = match next {
@@ -81,11 +86,11 @@ async fn deliver(proxy: Arc<Proxy>, mut assembly: Assembly, way: &Way, sender: &
                 sender.send(Ok(bytes)).await.ok()?;
                 continue;
             }
-            Piece::Recall(key) => {
-                match proxy.recall_slice(&key, &mut assembly).await {
+            Piece::TierLookup(key) => {
+                match proxy.tier_slice(&key, &mut assembly).await {
                     None => {}
-                    Some(RecalledSlice::Bytes(bytes)) => sender.send(Ok(bytes)).await.ok()?,
-                    Some(RecalledSlice::Streamed(part)) => {
+                    Some(TierSlice::Bytes(bytes)) => sender.send(Ok(bytes)).await.ok()?,
+                    Some(TierSlice::Streamed(part)) => {
                         let length = part.left();
                         let mut reading = Reading::new(proxy.disk()?, proxy.budget(), *part)?;
                         let delivered = reading.deliver(sender).await;
@@ -104,7 +109,7 @@ async fn deliver(proxy: Arc<Proxy>, mut assembly: Assembly, way: &Way, sender: &
                 Ok(None) => continue,
                 Err(BrokenOff) => Err("the origin failed"),
             },
-            Piece::Ask(exchange) => ask(&proxy, exchange, way).await,
+            Piece::Ask(exchange) => ask(&proxy, exchange, upstream_target).await,
         };
         match reader {
             Ok(reader) => pass(reader, &mut assembly, sender).await?,
@@ -117,9 +122,13 @@ async fn deliver(proxy: Arc<Proxy>, mut assembly: Assembly, way: &Way, sender: &
     }
 }
 
-async fn ask(proxy: &Arc<Proxy>, exchange: Box<Exchange>, way: &Way) -> Result<Reader, &'static str> {
+async fn ask(
+    proxy: &Arc<Proxy>,
+    exchange: Box<Exchange>,
+    upstream_target: &UpstreamTarget,
+) -> Result<Reader, &'static str> {
     let place = proxy.place().await;
-    let response = proxy.ask(Method::GET, way, || exchange.retry_headers(), Upload::empty()).await;
+    let response = proxy.ask(Method::GET, upstream_target, || exchange.retry_headers(), Upload::empty()).await;
     let Ok(response) = response else {
         proxy.slice_failed(exchange);
         return Err("the origin failed");

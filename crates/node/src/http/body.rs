@@ -3,7 +3,7 @@
 use super::assemble::Pieces;
 use super::connections::Lease;
 use super::limits;
-use super::named::Named;
+use super::ndn_origin::Named;
 use super::origin::Content;
 use super::proxy::Proxy;
 use bytes::Bytes;

@@ -15,7 +15,7 @@
 
 use super::exchanges::Exchanges;
 use super::framing::Framing;
-use super::interim::Interims;
+use super::informational::InformationalResponses;
 use super::limits;
 use super::plain::PlainHits;
 use super::timeouts::Timeouts;
@@ -31,7 +31,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// What happens to a connection before hyper sees it.
 pub(super) struct Before {
-    pub(super) interims: Interims,
+    pub(super) interims: InformationalResponses,
     pub(super) plain: Option<PlainHits>,
     pub(super) timeouts: Timeouts,
 }
@@ -264,7 +264,7 @@ mod tests {
     /// A client's end, and the connection, which takes 256 bytes at once; `true` where what is plain is answered ahead of hyper.
     fn connection(proxy: &Arc<Proxy>, is_plain: bool) -> (DuplexStream, JoinHandle<()>) {
         let (near, far) = duplex(256);
-        let (interims, exchanges) = (Interims::default(), Exchanges::default());
+        let (interims, exchanges) = (InformationalResponses::default(), Exchanges::default());
         let plain = is_plain.then(|| plain_hits(proxy));
         let client = Client { address: ([127, 0, 0, 1], 1).into(), is_secure: false, interims: interims.clone() };
         let service = Counted::new(Service::new(proxy, client), &exchanges);
@@ -343,7 +343,11 @@ mod tests {
         let (mut miss, _connection) = connection(&proxy, false);
         miss.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         read_response(&mut miss).await;
-        let before = Before { interims: Interims::default(), plain: Some(plain_hits(&proxy)), timeouts: timeouts() };
+        let before = Before {
+            interims: InformationalResponses::default(),
+            plain: Some(plain_hits(&proxy)),
+            timeouts: timeouts(),
+        };
         let mut stream = ClientStream::new(near, before, Exchanges::default());
         far.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         let mut bytes = [0; 100];
@@ -371,7 +375,7 @@ mod tests {
         let many = 2 * limits::PLAIN_MISSES;
         for (missed, is_looked_at) in [(0, true), (7, true), (many - 1, false), (many, true), (many + 1, false)] {
             let (near, mut far) = duplex(4096);
-            let (interims, plain) = (Interims::default(), Some(plain_hits(&proxy)));
+            let (interims, plain) = (InformationalResponses::default(), Some(plain_hits(&proxy)));
             let before = Before { interims, plain, timeouts: timeouts() };
             let mut stream = ClientStream::new(near, before, Exchanges::default());
             stream.missed = missed;
@@ -388,7 +392,7 @@ mod tests {
     async fn what_hyper_says_does_not_stand_within_a_hint() {
         const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
         let (near, mut far) = tokio::io::duplex(20);
-        let interims = Interims::default();
+        let interims = InformationalResponses::default();
         let before = Before { interims: interims.clone(), plain: None, timeouts: timeouts() };
         let mut stream = ClientStream::new(near, before, Exchanges::default());
         interims.turn().send(StatusCode::EARLY_HINTS, Version::HTTP_11, &HeaderMap::new());

@@ -59,12 +59,12 @@ pub(crate) struct Failed {
     /// In words.
     pub(crate) reason: String,
     /// What it says of the server.
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: ConnectionVerdict,
 }
 
 /// What a request without a response says of the server that it was sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ConnectionVerdict {
     /// The server has failed.
     Failed,
     /// It has answered with something that is not passed on.
@@ -75,7 +75,7 @@ pub(crate) enum Verdict {
 
 impl Failed {
     pub(super) fn new(failure: UpstreamFailure, reason: impl Into<String>) -> Failed {
-        Failed { failure, reason: reason.into(), verdict: Verdict::Failed }
+        Failed { failure, reason: reason.into(), verdict: ConnectionVerdict::Failed }
     }
 }
 
@@ -286,15 +286,15 @@ fn classify(error: &hyper::Error, has_ended: bool) -> Failed {
     };
     let (failure, verdict) = if let Some(upload) = causes(error).find_map(|cause| cause.downcast_ref::<BodyError>()) {
         let failure = if upload.is_silence() { UpstreamFailure::UploadTimedOut } else { UpstreamFailure::Upload };
-        (failure, Verdict::Nothing)
+        (failure, ConnectionVerdict::Nothing)
     } else if causes(error).any(timed_out) {
-        (UpstreamFailure::TimedOut, Verdict::Failed)
+        (UpstreamFailure::TimedOut, ConnectionVerdict::Failed)
     } else if error.is_parse_too_large() {
-        (UpstreamFailure::HeadTooLarge, Verdict::Answered)
+        (UpstreamFailure::HeadTooLarge, ConnectionVerdict::Answered)
     } else if error.is_parse() {
-        (UpstreamFailure::Malformed, Verdict::Failed)
+        (UpstreamFailure::Malformed, ConnectionVerdict::Failed)
     } else {
-        (UpstreamFailure::Unreachable, if has_ended { Verdict::Failed } else { Verdict::Nothing })
+        (UpstreamFailure::Unreachable, if has_ended { ConnectionVerdict::Failed } else { ConnectionVerdict::Nothing })
     };
     Failed { failure, reason, verdict }
 }

@@ -2,28 +2,28 @@
 
 use crate::disk::{Disk, DiskConfig, Found};
 use bytes::Bytes;
-use larder_disk::Verdict;
-use larder_http::limits::RECALLED_FIRST_BYTES;
-use larder_http::{Budget, Judgement, Purge, PurgeMarks, Recalled, RecalledResponse, Scope, SecondTier};
+use larder_disk::BanVerdict;
+use larder_http::limits::TIER_FIRST_BYTES;
+use larder_http::{Budget, Purge, PurgeBans, PurgeVerdict, Scope, SecondTier, TierHit, TierResponse};
 use larder_units::Streams;
 use std::sync::Arc;
 
-pub(super) type HttpDisk = Disk<Marks>;
+pub(super) type HttpDisk = Disk<TierBans>;
 
 /// Purges, as the log knows them.
 #[derive(Default)]
-pub(super) struct Marks(PurgeMarks);
+pub(super) struct TierBans(PurgeBans);
 
-impl larder_disk::Marks for Marks {
-    fn add(&mut self, position: u64, mark: &[u8]) {
-        self.0.add(position, mark);
+impl larder_disk::Bans for TierBans {
+    fn add(&mut self, position: u64, ban: &[u8]) {
+        self.0.add(position, ban);
     }
 
-    fn verdict(&self, position: u64, key: &[u8], value: &[u8]) -> Verdict {
+    fn verdict(&self, position: u64, key: &[u8], value: &[u8]) -> BanVerdict {
         match self.0.judge(position, key, value) {
-            Judgement::Kept => Verdict::Untouched,
-            Judgement::Expired => Verdict::Expired,
-            Judgement::Purged => Verdict::Gone,
+            PurgeVerdict::Kept => BanVerdict::Untouched,
+            PurgeVerdict::Expired => BanVerdict::Expired,
+            PurgeVerdict::Purged => BanVerdict::Gone,
         }
     }
 
@@ -32,12 +32,12 @@ impl larder_disk::Marks for Marks {
     }
 
     fn clear(&mut self) {
-        self.0 = PurgeMarks::default();
+        self.0 = PurgeBans::default();
     }
 }
 
 pub(super) fn start(config: &DiskConfig, streams: &Streams) -> Result<HttpDisk, String> {
-    Disk::start("[http.disk]", config, Marks::default(), streams)
+    Disk::start("[http.disk]", config, TierBans::default(), streams)
 }
 
 /// The cache's side of it.
@@ -70,9 +70,9 @@ impl SecondTier for Tier {
 
     fn purge(&mut self, purge: &Purge) {
         let everything = purge.scope == Scope::Everything && !purge.soft;
-        self.0.with(|log, now| match everything || log.marks().0.is_full() {
+        self.0.with(|log, now| match everything || log.bans().0.is_full() {
             true => log.clear(now),
-            false => log.mark(PurgeMarks::encode(purge).into(), now),
+            false => log.ban(PurgeBans::encode(purge).into(), now),
         });
     }
 
@@ -86,17 +86,17 @@ impl SecondTier for Tier {
 }
 
 /// What the disk tier found: all of it where the budget has room, else its head.
-pub(super) async fn recall(disk: &HttpDisk, key: &[u8], variant: Option<u32>, budget: &Budget) -> Option<Recalled> {
-    let hold = |bytes| budget.reserve_to_recall(bytes);
-    let (found, response) = match disk.recall(key, variant, RECALLED_FIRST_BYTES, hold).await? {
+pub(super) async fn tier_lookup(disk: &HttpDisk, key: &[u8], variant: Option<u32>, budget: &Budget) -> Option<TierHit> {
+    let hold = |bytes| budget.reserve_for_tier_hit(bytes);
+    let (found, response) = match disk.tier_lookup(key, variant, TIER_FIRST_BYTES, hold).await? {
         Found::Whole(found, room) => {
             let bytes = found.value.clone();
-            (found, RecalledResponse::Whole { bytes, room })
+            (found, TierResponse::Whole { bytes, room })
         }
         Found::First(found, parts) => {
             let (bytes, length) = (found.value.clone(), parts.length());
-            (found, RecalledResponse::First { bytes, length, record: Arc::new(parts) })
+            (found, TierResponse::First { bytes, length, record: Arc::new(parts) })
         }
     };
-    Some(Recalled { response, expired: found.expired, position: found.position })
+    Some(TierHit { response, expired: found.expired, position: found.position })
 }

@@ -3,7 +3,7 @@
 use super::header_limits::HeaderLimits;
 use super::limits;
 use super::listen::said;
-use super::patience::Crowd;
+use super::slow_client::MemoryPressure;
 use super::streams::{Streams, Watched};
 use super::timeouts::Timeouts;
 use hyper::body::{Body, Incoming};
@@ -26,7 +26,7 @@ use tokio::time::{Instant, timeout};
 pub(super) async fn http2<S, B>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     service: S,
-    (timeouts, headers, crowd): (Timeouts, HeaderLimits, &Crowd),
+    (timeouts, headers, memory_pressure): (Timeouts, HeaderLimits, &MemoryPressure),
     mut stop: watch::Receiver<()>,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>>,
@@ -50,10 +50,10 @@ pub(super) async fn http2<S, B>(
         .serve_connection(TokioIo::new(gathered.clone()), Watched::new(service, &streams));
     let mut connection = std::pin::pin!(connection);
     let over = async {
-        let (mut refused, mut crowded) = (crowd.refused(), None::<Instant>);
+        let (mut refused, mut crowded) = (memory_pressure.refused(), None::<Instant>);
         loop {
             tokio::time::sleep(limits::STREAMS_LOOK).await;
-            let before = std::mem::replace(&mut refused, crowd.refused());
+            let before = std::mem::replace(&mut refused, memory_pressure.refused());
             if refused > before {
                 crowded = Some(Instant::now());
             }
@@ -63,9 +63,9 @@ pub(super) async fn http2<S, B>(
             if streams.are_stalled(timeouts.client_stream()) {
                 break Over::Stalled;
             }
-            let is_crowded = crowd.is_short() && crowded.is_some_and(|at| at.elapsed() < limits::SLOW);
+            let is_crowded = memory_pressure.is_short() && crowded.is_some_and(|at| at.elapsed() < limits::SLOW);
             if is_crowded && streams.are_slow(limits::SLOW_BYTES, limits::SLOW) {
-                crowd.leave();
+                memory_pressure.leave();
                 break Over::Stalled;
             }
         }
@@ -197,8 +197,9 @@ mod tests {
             Box::pin(async move { Ok::<_, Infallible>(Response::new(body)) })
         });
         let timeouts = Timeouts { keepalive: QUIET, ..Timeouts::default() };
-        let serving =
-            async move { http2(near, service, (timeouts, HeaderLimits::default(), &Crowd::default()), stop).await };
+        let serving = async move {
+            http2(near, service, (timeouts, HeaderLimits::default(), &MemoryPressure::default()), stop).await
+        };
         (far, tokio::spawn(serving), asked, stopping)
     }
 

@@ -4,10 +4,10 @@ use super::client_stream::{Before, ClientStream};
 use super::exchanges::{Counted, Exchanges};
 use super::header_limits::HeaderLimits;
 use super::http2::http2;
-use super::interim::Interims;
+use super::informational::InformationalResponses;
 use super::limits;
-use super::patience::{Crowd, Patient};
 use super::plain::PlainHits;
+use super::slow_client::{MemoryPressure, WriteTimeout};
 use super::timeouts::Timeouts;
 use super::tls::{self, Identity};
 use crate::system_message::system_message;
@@ -55,7 +55,7 @@ pub(crate) fn cannot_bind(setting: &str, address: SocketAddr, error: &io::Error)
 }
 
 /// Where clients come in.
-pub(super) struct Door {
+pub(super) struct Listener {
     pub(super) listener: std::net::TcpListener,
     /// Who this is, where TLS is spoken.
     pub(super) identity: Option<Arc<Identity>>,
@@ -63,11 +63,11 @@ pub(super) struct Door {
     pub(super) plain: Option<PlainHits>,
 }
 
-impl Door {
+impl Listener {
     /// The same one for another thread: whichever is free accepts.
-    pub(super) fn again(&self) -> io::Result<Door> {
+    pub(super) fn again(&self) -> io::Result<Listener> {
         let (identity, plain) = (self.identity.clone(), self.plain.clone());
-        Ok(Door { listener: self.listener.try_clone()?, identity, plain })
+        Ok(Listener { listener: self.listener.try_clone()?, identity, plain })
     }
 }
 
@@ -79,21 +79,21 @@ pub(super) struct Bounds {
     timeouts: Timeouts,
     headers: HeaderLimits,
     /// For whom slow ones are left.
-    crowd: Arc<Crowd>,
+    memory_pressure: Arc<MemoryPressure>,
 }
 
 impl Bounds {
     pub(super) fn new(connections: usize, timeouts: Timeouts) -> Bounds {
         let (places, headers) = (Arc::new(Semaphore::new(connections)), HeaderLimits::default());
-        Bounds { places, timeouts, headers, crowd: Arc::default() }
+        Bounds { places, timeouts, headers, memory_pressure: Arc::default() }
     }
 
     pub(super) fn with_headers(self, headers: HeaderLimits) -> Bounds {
         Bounds { headers, ..self }
     }
 
-    pub(super) fn with_crowd(self, crowd: &Arc<Crowd>) -> Bounds {
-        Bounds { crowd: Arc::clone(crowd), ..self }
+    pub(super) fn with_memory_pressure(self, memory_pressure: &Arc<MemoryPressure>) -> Bounds {
+        Bounds { memory_pressure: Arc::clone(memory_pressure), ..self }
     }
 }
 
@@ -103,13 +103,13 @@ pub(super) struct Client {
     /// By TLS.
     pub(super) is_secure: bool,
     /// What is sent to it ahead of a response.
-    pub(super) interims: Interims,
+    pub(super) interims: InformationalResponses,
 }
 
 /// Serves every connection with a service of its own, on this thread, until `stopped` fires or its sender is gone. Then requests under way
 /// have `shutdown` of [`Timeouts`]. The service is told who comes; `beside` runs on the same thread.
 pub(super) fn serve<S, B>(
-    doors: Vec<Door>,
+    listeners: Vec<Listener>,
     bounds: Bounds,
     stopped: oneshot::Receiver<()>,
     beside: impl Future<Output = ()> + Send + 'static,
@@ -126,7 +126,7 @@ pub(super) fn serve<S, B>(
     match runtime {
         Ok(runtime) => {
             runtime.spawn(beside);
-            runtime.block_on(accept_all(doors, bounds, stopped, service));
+            runtime.block_on(accept_all(listeners, bounds, stopped, service));
             // Long work of a policy may be under way on a blocking thread; nobody waits for it.
             runtime.shutdown_background();
         }
@@ -135,7 +135,7 @@ pub(super) fn serve<S, B>(
 }
 
 async fn accept_all<S, B>(
-    doors: Vec<Door>,
+    listeners: Vec<Listener>,
     bounds: Bounds,
     stopped: oneshot::Receiver<()>,
     service: impl Fn(Client) -> S + Send + Sync + 'static,
@@ -150,8 +150,8 @@ async fn accept_all<S, B>(
     let at_most = bounds.timeouts.shutdown;
     let (stopping, stop) = watch::channel(());
     let service = Arc::new(service);
-    for door in doors {
-        tokio::spawn(accept(door, bounds.clone(), stop.clone(), Arc::clone(&service)));
+    for listener in listeners {
+        tokio::spawn(accept(listener, bounds.clone(), stop.clone(), Arc::clone(&service)));
     }
     let _ = stopped.await;
     drop(stop);
@@ -163,8 +163,12 @@ async fn accept_all<S, B>(
     }
 }
 
-async fn accept<S, B>(door: Door, bounds: Bounds, mut stop: watch::Receiver<()>, service: Arc<impl Fn(Client) -> S>)
-where
+async fn accept<S, B>(
+    listener: Listener,
+    bounds: Bounds,
+    mut stop: watch::Receiver<()>,
+    service: Arc<impl Fn(Client) -> S>,
+) where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
@@ -172,7 +176,8 @@ where
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let listener = match TcpListener::from_std(door.listener) {
+    let Listener { listener, identity, plain } = listener;
+    let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "cannot listen"),
     };
@@ -192,12 +197,12 @@ where
         match accepted {
             Ok((stream, address)) => {
                 let _ = stream.set_nodelay(true);
-                let interims = Interims::default();
-                let is_secure = door.identity.is_some();
+                let interims = InformationalResponses::default();
+                let is_secure = identity.is_some();
                 let service = service(Client { address, is_secure, interims: interims.clone() });
-                let identity = door.identity.as_ref().map(|identity| identity.current());
-                let before = Before { interims, plain: door.plain.clone(), timeouts: bounds.timeouts };
-                let stream = Patient::new(stream, &bounds.crowd, bounds.timeouts.client_send);
+                let identity = identity.as_ref().map(|identity| identity.current());
+                let before = Before { interims, plain: plain.clone(), timeouts: bounds.timeouts };
+                let stream = WriteTimeout::new(stream, &bounds.memory_pressure, bounds.timeouts.client_send);
                 let connection = connect((stream, before, bounds.headers), identity, service, stop.clone());
                 tokio::spawn(async move {
                     connection.await;
@@ -238,7 +243,7 @@ impl Failing {
 
 /// One connection, from its first to its last request.
 async fn connect<S, B>(
-    (stream, before, headers): (Patient<TcpStream>, Before, HeaderLimits),
+    (stream, before, headers): (WriteTimeout<TcpStream>, Before, HeaderLimits),
     identity: Option<Arc<ServerConfig>>,
     service: S,
     mut stop: watch::Receiver<()>,
@@ -251,7 +256,7 @@ async fn connect<S, B>(
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let Some(identity) = identity else { return http1((stream, before, headers), service, stop).await };
-    let crowd = Arc::clone(stream.crowd());
+    let memory_pressure = Arc::clone(stream.memory_pressure());
     let handshake = timeout(limits::HANDSHAKE, TlsAcceptor::from(identity).accept(stream));
     let stream = tokio::select! {
         shaken = handshake => match shaken {
@@ -262,7 +267,7 @@ async fn connect<S, B>(
         _ = stop.changed() => return,
     };
     match stream.get_ref().1.alpn_protocol() {
-        Some(tls::H2) => Box::pin(http2(stream, service, (before.timeouts, headers, &crowd), stop)).await,
+        Some(tls::H2) => Box::pin(http2(stream, service, (before.timeouts, headers, &memory_pressure), stop)).await,
         _ => Box::pin(http1((stream, before, headers), service, stop)).await,
     }
 }

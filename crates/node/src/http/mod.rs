@@ -16,7 +16,7 @@
 //! # Towards the origin
 //! The client's `Host` is passed on as it is keyed: in small letters, without port 80. `X-Forwarded-For` gets the client's address
 //! appended, so its last entry is the one to trust. `X-Forwarded-Host` and `X-Forwarded-Proto` are overwritten, and other fields that
-//! frameworks take for the target are removed (a list in `errand.rs`): they are not part of the key, so what they select must not be
+//! frameworks take for the target are removed (a list in `upstream_request.rs`): they are not part of the key, so what they select must not be
 //! stored under it.
 //!
 //! A request that comes back to this cache, by `CDN-Loop`, or has our name eight times there or in `Via`, goes round in a circle and gets 508 (`round_trip.rs`); `Max-Forwards` of OPTIONS and
@@ -32,27 +32,26 @@ mod body;
 mod client_stream;
 mod connections;
 mod disk;
-mod errand;
 mod exchanges;
 mod framing;
 mod header_limits;
 mod host_pattern;
 mod http2;
-mod interim;
+mod informational;
 pub mod limits;
 pub(crate) mod listen;
+mod loop_detection;
 mod max_forwards;
-mod named;
+mod ndn_origin;
 mod origin;
 mod origin_server;
-mod patience;
 mod plain;
 mod proxy;
 mod purge;
-mod round_trip;
 mod send_timeout;
 mod servers;
 mod service;
+mod slow_client;
 mod status;
 mod streamed;
 mod streams;
@@ -61,6 +60,7 @@ mod timeouts;
 mod tls;
 mod trust;
 mod upstream;
+mod upstream_request;
 
 pub use admin::{Admin, Metrics, StatusSource};
 pub use header_limits::HeaderLimits;
@@ -143,7 +143,7 @@ pub enum Upstream {
     /// `http://host:port`, or with `https`.
     Http(::http::Uri),
     /// A far node, over NDN.
-    Named(Arc<crate::pair::edge::Handle>),
+    Named(Arc<crate::gateway::ingress::Handle>),
 }
 
 /// `[[http.origins]]`: servers that have the same, for a host and the paths under a prefix.
@@ -197,10 +197,10 @@ fn own_origins(config: &HttpConfig, local: Option<SocketAddr>) -> Vec<String> {
     let servers = config.origins.iter().flat_map(|origin| &origin.servers);
     let servers = servers.map(|server| ("[[http.origins]] servers", server));
     let tls = config.tls.as_ref().map(|tls| ("[http.tls]", tls.listen));
-    let doors: Vec<_> = local.map(|local| ("[http]", local)).into_iter().chain(tls).collect();
+    let listeners: Vec<_> = local.map(|local| ("[http]", local)).into_iter().chain(tls).collect();
     let own = |(setting, origin): (&str, &::http::Uri)| {
-        let (door, _) = doors.iter().find(|(_, door)| round_trip::leads_to(origin, *door))?;
-        Some(format!("{setting}: {origin} is {door} listen itself; set it to the server behind this cache"))
+        let (listener, _) = listeners.iter().find(|(_, listener)| loop_detection::leads_to(origin, *listener))?;
+        Some(format!("{setting}: {origin} is {listener} listen itself; set it to the server behind this cache"))
     };
     servers.chain(fallback).filter_map(own).collect()
 }
@@ -270,34 +270,36 @@ impl Http {
         }
         let proxy = Arc::new(proxy::Proxy::new(cache, origins, disk, config.timeouts));
         let plain = |scheme| Some(plain::PlainHits::new(&proxy, scheme, config.header_limits));
-        let (mut doors, mut local, mut local_tls, mut tls_identity) = (Vec::new(), None, None, None);
+        let (mut listeners, mut local, mut local_tls, mut tls_identity) = (Vec::new(), None, None, None);
         if let Some((listener, address)) = listener {
             local = Some(address);
-            doors.push(listen::Door { listener, identity: None, plain: plain("http") });
+            listeners.push(listen::Listener { listener, identity: None, plain: plain("http") });
         }
         if let Some(tls) = &config.tls {
             let identity = Some(Arc::new(Identity::read(tls)?));
             let (listener, address) = bind_at("[http.tls] listen", tls.listen)?;
             local_tls = Some(address);
-            doors.push(listen::Door { listener, identity: identity.clone(), plain: plain("https") });
+            listeners.push(listen::Listener { listener, identity: identity.clone(), plain: plain("https") });
             tls_identity = identity;
         }
         let source = Arc::new(status::CacheSource::new(Arc::clone(&proxy), config, local.or(local_tls)));
         let bounds = listen::Bounds::new(limits::CONNECTIONS, config.timeouts)
-            .with_crowd(proxy.crowd())
+            .with_memory_pressure(proxy.memory_pressure())
             .with_headers(config.header_limits);
         let on_end = Arc::new(Mutex::new(Some(on_end)));
         let (mut stops, mut running) = (Vec::new(), Vec::new());
         for number in 0..request_threads(config.threads) {
-            let doors = doors.iter().map(listen::Door::again).collect::<Result<_, _>>();
-            let doors = doors.map_err(|error| format!("[http] listen: {error}"))?;
+            let listeners = listeners.iter().map(listen::Listener::again).collect::<Result<_, _>>();
+            let listeners = listeners.map_err(|error| format!("[http] listen: {error}"))?;
             let (stop, stopped) = oneshot::channel();
             stops.push(stop);
             let (serving, bounds, on_end) = (Arc::clone(&proxy), bounds.clone(), Arc::clone(&on_end));
             let serve = move || {
                 threads::enter(number);
                 let checks = check_origins(Arc::downgrade(&serving), number == 0);
-                listen::serve(doors, bounds, stopped, checks, move |client| service::Service::new(&serving, client));
+                listen::serve(listeners, bounds, stopped, checks, move |client| {
+                    service::Service::new(&serving, client)
+                });
                 let first = on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
                 first.into_iter().for_each(|on_end| on_end());
             };

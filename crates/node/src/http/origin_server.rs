@@ -32,8 +32,8 @@ impl OriginServer {
             let thread = std::thread::Builder::new()
                 .name("origin".to_owned())
                 .spawn(move || {
-                    let doors = vec![listen::Door { listener, identity: None, plain: None }];
-                    listen::serve(doors, bounds, stopped, std::future::ready(()), |_client| {
+                    let listeners = vec![listen::Listener { listener, identity: None, plain: None }];
+                    listen::serve(listeners, bounds, stopped, std::future::ready(()), |_client| {
                         service_fn(|request| Box::pin(respond(request)))
                     });
                 })

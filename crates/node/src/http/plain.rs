@@ -70,7 +70,9 @@ fn parse<'a, 'b>(
             if host.replace(field.value).is_some() {
                 return None;
             }
-        } else if HYPERS.iter().any(|name| is(name)) || is("connection") && !stays() || larder_http::is_wish(field.name)
+        } else if HYPERS.iter().any(|name| is(name))
+            || is("connection") && !stays()
+            || larder_http::prevents_plain_hit(field.name)
         {
             return None;
         }

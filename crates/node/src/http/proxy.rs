@@ -1,22 +1,22 @@
 //! The caching reverse proxy: clients' requests into the cache, the cache's wishes to the origin, responses back.
 
-use super::assemble::{Way, assemble};
+use super::assemble::{UpstreamTarget, assemble};
 use super::body::{Collecting, OriginBody, Outgoing, Timed, Upload};
 use super::disk::{self, HttpDisk};
-use super::errand::{Errand, introduce};
 use super::limits;
-use super::patience::Crowd;
+use super::slow_client::MemoryPressure;
 use super::streamed::stream;
 use super::timeouts::Timeouts;
 use super::upstream::Origins;
+use super::upstream_request::{UpstreamRequest, set_forwarded_headers};
 use ::http::header::{CONNECTION, CONTENT_LENGTH};
 use ::http::request::Parts;
 use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use larder_http::{
-    Answer, Assembled, Assembly, Boarding, Budget, Cache, Completion, Exchange, Fill, Follower, Now, Passage, Piece,
-    PlainRequest, Purge, Recall, RecalledSlice, Reply, RequestHead, ResponseHead, Step, UpstreamFailure,
+    Answer, Assembled, Assembly, Budget, Cache, CdnLoop, Completion, Exchange, Fill, Follower, JoinResult, Now, Piece,
+    PlainRequest, Purge, Reply, RequestHead, ResponseHead, Step, TierSlice, TierStep, UpstreamFailure,
 };
 use larder_units::Time;
 use std::future::{Future, poll_fn};
@@ -38,9 +38,9 @@ pub(super) struct Proxy {
     budget: Budget,
     timeouts: Timeouts,
     /// Who needs room for a body.
-    crowd: Arc<Crowd>,
+    memory_pressure: Arc<MemoryPressure>,
     /// What this cache says of itself on requests to the origin.
-    passage: Passage,
+    cdn_loop: CdnLoop,
     /// Places for [`limits::UNDER_WAY`].
     under_way: Arc<Semaphore>,
     /// Places for [`limits::UPLOADS`].
@@ -62,16 +62,16 @@ struct State {
 
 impl Proxy {
     pub(super) fn new(cache: Cache, origins: Origins, disk: Option<HttpDisk>, timeouts: Timeouts) -> Proxy {
-        let (budget, passage) = (cache.budget(), cache.passage());
+        let (budget, cdn_loop) = (cache.budget(), cache.cdn_loop());
         let state = Mutex::new(State { cache, since_job_check: 0, job_running: false });
         Proxy {
             state,
             origins: Mutex::new(Arc::new(origins)),
             disk,
-            crowd: Crowd::of(budget.clone()),
+            memory_pressure: MemoryPressure::of(budget.clone()),
             budget,
             timeouts,
-            passage,
+            cdn_loop,
             under_way: Arc::new(Semaphore::new(limits::UNDER_WAY)),
             uploads: Arc::new(Semaphore::new(limits::UPLOADS)),
             background: Arc::new(Semaphore::new(limits::BACKGROUND)),
@@ -80,16 +80,16 @@ impl Proxy {
         }
     }
 
-    pub(super) fn crowd(&self) -> &Arc<Crowd> {
-        &self.crowd
+    pub(super) fn memory_pressure(&self) -> &Arc<MemoryPressure> {
+        &self.memory_pressure
     }
 
     pub(super) fn timeouts(&self) -> &Timeouts {
         &self.timeouts
     }
 
-    pub(super) fn passage(&self) -> &Passage {
-        &self.passage
+    pub(super) fn cdn_loop(&self) -> &CdnLoop {
+        &self.cdn_loop
     }
 
     pub(super) fn origins(&self) -> Arc<Origins> {
@@ -164,10 +164,10 @@ impl Proxy {
     }
 
     /// Asks the disk for a slice.
-    pub(super) async fn recall_slice(&self, key: &[u8], assembly: &mut Assembly) -> Option<RecalledSlice> {
-        let recalled = disk::recall(self.disk.as_ref()?, key, None, &self.budget).await?;
+    pub(super) async fn tier_slice(&self, key: &[u8], assembly: &mut Assembly) -> Option<TierSlice> {
+        let tier_hit = disk::tier_lookup(self.disk.as_ref()?, key, None, &self.budget).await?;
         let now = self.now();
-        self.lock().cache.on_slice_recalled(assembly, recalled, now)
+        self.lock().cache.on_tier_slice(assembly, tier_hit, now)
     }
 
     pub(super) fn slice(&self, exchange: Box<Exchange>, head: ResponseHead) -> Option<Box<Fill>> {
@@ -188,16 +188,16 @@ impl Proxy {
     pub(super) async fn ask(
         &self,
         method: Method,
-        way: &Way,
+        upstream_target: &UpstreamTarget,
         fields: impl Fn() -> HeaderMap + Send + Sync,
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
-        let introduced = || {
+        let forwarded_headers = || {
             let mut headers = fields();
-            introduce(&mut headers, way);
+            set_forwarded_headers(&mut headers, upstream_target);
             headers
         };
-        self.origins().ask(method, way, &introduced, body).await
+        self.origins().ask(method, upstream_target, &forwarded_headers, body).await
     }
 
     /// The cache's answer.
@@ -214,11 +214,15 @@ impl Proxy {
     }
 
     /// A response whose body is put together from slices.
-    pub(super) fn assembled(self: &Arc<Self>, assembled: Assembled, mut way: Way) -> Response<Outgoing> {
+    pub(super) fn assembled(
+        self: &Arc<Self>,
+        assembled: Assembled,
+        mut upstream_target: UpstreamTarget,
+    ) -> Response<Outgoing> {
         // What an origin says ahead of a slice would stand within the body.
-        way.interims = None;
+        upstream_target.interims = None;
         let Assembled { status, headers, body } = assembled;
-        response(status, headers, assemble(Arc::clone(self), body, way))
+        response(status, headers, assemble(Arc::clone(self), body, upstream_target))
     }
 
     fn now(&self) -> Now {
@@ -284,27 +288,29 @@ impl Proxy {
     pub(super) async fn follow(
         self: Arc<Self>,
         mut follower: Follower,
-        errand: Errand,
+        upstream_request: UpstreamRequest,
         body: Incoming,
     ) -> Response<Outgoing> {
         loop {
-            let boarding = poll_fn(|cx| follower.poll_boarding(&errand.parts.headers, cx)).await;
+            let boarding = poll_fn(|cx| follower.poll_join(&upstream_request.parts.headers, cx)).await;
             match boarding {
-                Boarding::Answer(answer) => return self.sent(answer),
-                Boarding::Stream { status, headers, body } => return response(status, headers, Outgoing::Shared(body)),
-                Boarding::Again => {}
+                JoinResult::Answer(answer) => return self.sent(answer),
+                JoinResult::Stream { status, headers, body } => {
+                    return response(status, headers, Outgoing::Shared(body));
+                }
+                JoinResult::Again => {}
             }
             let step = {
                 let now = self.now();
-                self.lock().cache.on_released(&errand.head(false), follower.joined(), now)
+                self.lock().cache.on_released(&upstream_request.head(false), follower.joined(), now)
             };
             match step {
                 Step::Answer(answer) => return self.sent(answer),
-                Step::Assemble(assembled) => return self.assembled(assembled, errand.way()),
+                Step::Assemble(assembled) => return self.assembled(assembled, upstream_request.upstream_target()),
                 Step::Follow(other) => follower = other,
-                Step::Forward(exchange) => return self.send_forward(exchange, errand, body).await,
+                Step::Forward(exchange) => return self.send_forward(exchange, upstream_request, body).await,
                 Step::Refresh(answer, exchange) => {
-                    self.refresh(exchange, errand);
+                    self.refresh(exchange, upstream_request);
                     return self.sent(answer);
                 }
             }
@@ -315,20 +321,20 @@ impl Proxy {
     pub(super) fn send_forward(
         self: Arc<Self>,
         exchange: Box<Exchange>,
-        errand: Errand,
+        upstream_request: UpstreamRequest,
         body: Incoming,
-    ) -> GoesOn<Response<Outgoing>> {
+    ) -> DetachOnDrop<Response<Outgoing>> {
         let (upload, places) = match body.is_end_stream() {
             true => (Upload::empty(), &self.under_way),
-            false => (Upload::new(body, errand.expects, self.timeouts.client_body), &self.uploads),
+            false => (Upload::new(body, upstream_request.expects, self.timeouts.client_body), &self.uploads),
         };
         let (is_shared, places) = (exchange.is_shared(), Arc::clone(places));
         match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => GoesOn::new(is_shared, self.send(exchange, errand, upload, Some(place))),
+            Ok(place) => DetachOnDrop::new(is_shared, self.send(exchange, upstream_request, upload, Some(place))),
             // A request that waits for a place ends with its client.
-            Err(_) => GoesOn::new(false, async move {
+            Err(_) => DetachOnDrop::new(false, async move {
                 let place = places.acquire_owned().await.ok();
-                GoesOn::new(is_shared, self.send(exchange, errand, upload, place)).await
+                DetachOnDrop::new(is_shared, self.send(exchange, upstream_request, upload, place)).await
             }),
         }
     }
@@ -336,12 +342,12 @@ impl Proxy {
     async fn send(
         self: Arc<Self>,
         exchange: Box<Exchange>,
-        errand: Errand,
+        upstream_request: UpstreamRequest,
         upload: Upload,
         place: Option<OwnedSemaphorePermit>,
     ) -> Response<Outgoing> {
         let asked = upload.asked();
-        let (mut response, rest) = Arc::clone(&self).forward(exchange, errand, upload).await;
+        let (mut response, rest) = Arc::clone(&self).forward(exchange, upstream_request, upload).await;
         if let Some((body, fill)) = rest {
             let mut collecting = Collecting::new(body, fill, self, place);
             // A small body has come with its head: no task for that.
@@ -357,34 +363,38 @@ impl Proxy {
     }
 
     /// Validates in the background what has just been served stale.
-    pub(super) fn refresh(self: &Arc<Self>, exchange: Box<Exchange>, mut errand: Errand) {
-        errand.interims = None;
+    pub(super) fn refresh(self: &Arc<Self>, exchange: Box<Exchange>, mut upstream_request: UpstreamRequest) {
+        upstream_request.interims = None;
         let Ok(place) = Arc::clone(&self.background).try_acquire_owned() else { return };
-        errand.parts.method = Method::GET;
+        upstream_request.parts.method = Method::GET;
         let proxy = Arc::clone(self);
         tokio::spawn(async move {
             // Nobody wants a body that does not go into the store.
-            if let (_, Some((body, fill))) = Arc::clone(&proxy).forward(exchange, errand, Upload::empty()).await {
+            if let (_, Some((body, fill))) =
+                Arc::clone(&proxy).forward(exchange, upstream_request, Upload::empty()).await
+            {
                 Collecting::new(body, fill, proxy, Some(place)).await;
             }
         });
     }
 
     /// Asks the disk, where it may know the answer; `Err` is the answer.
-    async fn recall(
+    async fn tier_lookup(
         self: &Arc<Self>,
         mut exchange: Box<Exchange>,
-        errand: &Errand,
+        upstream_request: &UpstreamRequest,
     ) -> Result<Box<Exchange>, Box<Response<Outgoing>>> {
         let mut variant = None;
-        while let (Some(disk), Some(key)) = (&self.disk, exchange.recall_key()) {
-            let recalled = disk::recall(disk, &key, variant, &self.budget).await;
+        while let (Some(disk), Some(key)) = (&self.disk, exchange.tier_key()) {
+            let tier_hit = disk::tier_lookup(disk, &key, variant, &self.budget).await;
             let now = self.now();
-            match self.lock().cache.on_recalled(exchange, recalled, &errand.head(false), now) {
-                Recall::Answer(answer) => return Err(Box::new(self.sent(answer))),
-                Recall::Assemble(assembled) => return Err(Box::new(self.assembled(assembled, errand.way()))),
-                Recall::Forward(exchange) => return Ok(exchange),
-                Recall::Variant(again, other) => (exchange, variant) = (again, Some(other)),
+            match self.lock().cache.on_tier_lookup(exchange, tier_hit, &upstream_request.head(false), now) {
+                TierStep::Answer(answer) => return Err(Box::new(self.sent(answer))),
+                TierStep::Assemble(assembled) => {
+                    return Err(Box::new(self.assembled(assembled, upstream_request.upstream_target())));
+                }
+                TierStep::Forward(exchange) => return Ok(exchange),
+                TierStep::Variant(again, other) => (exchange, variant) = (again, Some(other)),
             }
         }
         Ok(exchange)
@@ -394,17 +404,17 @@ impl Proxy {
     async fn forward(
         self: Arc<Self>,
         exchange: Box<Exchange>,
-        errand: Errand,
+        upstream_request: UpstreamRequest,
         upload: Upload,
     ) -> (Response<Outgoing>, Option<(OriginBody, Box<Fill>)>) {
-        let mut exchange = match self.recall(exchange, &errand).await {
+        let mut exchange = match self.tier_lookup(exchange, &upstream_request).await {
             Ok(exchange) => exchange,
             Err(answer) => return (*answer, None),
         };
-        let way = errand.way();
-        let Parts { method, headers, version, .. } = errand.parts;
+        let upstream_target = upstream_request.upstream_target();
+        let Parts { method, headers, version, .. } = upstream_request.parts;
         exchange.take_headers(headers);
-        let mut asked = self.ask(method.clone(), &way, || exchange.upstream_headers(), upload).await;
+        let mut asked = self.ask(method.clone(), &upstream_target, || exchange.upstream_headers(), upload).await;
         loop {
             let (head, body) = match asked {
                 Ok(response) => response.into_parts(),
@@ -437,11 +447,12 @@ impl Proxy {
                     return (response(status, headers, Outgoing::Shared(reader)), Some((body, fill)));
                 }
                 Reply::Assemble(assembled, fill) => {
-                    return (self.assembled(assembled, way), fill.map(|fill| (body, fill)));
+                    return (self.assembled(assembled, upstream_target), fill.map(|fill| (body, fill)));
                 }
                 Reply::Retry(again) => {
                     exchange = again;
-                    asked = self.ask(method.clone(), &way, || exchange.retry_headers(), Upload::empty()).await;
+                    asked =
+                        self.ask(method.clone(), &upstream_target, || exchange.retry_headers(), Upload::empty()).await;
                 }
             }
         }
@@ -449,19 +460,19 @@ impl Proxy {
 }
 
 /// What may go on by itself where nobody waits for it any more. A task from the start would do the same, at the cost of one for every miss.
-pub(super) struct GoesOn<T: Send + 'static> {
+pub(super) struct DetachOnDrop<T: Send + 'static> {
     /// `None` where it is done.
     future: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
     goes_on: bool,
 }
 
-impl<T: Send + 'static> GoesOn<T> {
-    pub(super) fn new(goes_on: bool, future: impl Future<Output = T> + Send + 'static) -> GoesOn<T> {
-        GoesOn { future: Some(Box::pin(future)), goes_on }
+impl<T: Send + 'static> DetachOnDrop<T> {
+    pub(super) fn new(goes_on: bool, future: impl Future<Output = T> + Send + 'static) -> DetachOnDrop<T> {
+        DetachOnDrop { future: Some(Box::pin(future)), goes_on }
     }
 }
 
-impl<T: Send + 'static> Future for GoesOn<T> {
+impl<T: Send + 'static> Future for DetachOnDrop<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
@@ -473,7 +484,7 @@ impl<T: Send + 'static> Future for GoesOn<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for GoesOn<T> {
+impl<T: Send + 'static> Drop for DetachOnDrop<T> {
     fn drop(&mut self) {
         // None where it is done; without a runtime the node has ended.
         if let (Some(future), true, Ok(runtime)) = (self.future.take(), self.goes_on, Handle::try_current()) {
@@ -527,7 +538,7 @@ impl Proxy {
 
 #[cfg(test)]
 mod tests {
-    use super::super::interim::Interims;
+    use super::super::informational::InformationalResponses;
     use super::super::listen::Client;
     use super::super::service::Service;
     use super::*;
@@ -541,8 +552,11 @@ mod tests {
         let proxy = Proxy::generated();
         let ask = async |target: &str| {
             let (near, mut far) = tokio::io::duplex(4096);
-            let client =
-                Client { address: ([127, 0, 0, 1], 1).into(), is_secure: false, interims: Interims::default() };
+            let client = Client {
+                address: ([127, 0, 0, 1], 1).into(),
+                is_secure: false,
+                interims: InformationalResponses::default(),
+            };
             let service = Service::new(&proxy, client);
             tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(near), service));
             far.write_all(format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();

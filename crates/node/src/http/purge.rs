@@ -36,7 +36,7 @@ pub(super) const NOBODY: &str = "nobody may purge: set [admin] token, and serve 
 /// An order as it comes.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Order {
+struct OriginRequest {
     url: Option<String>,
     prefix: Option<String>,
     tag: Option<String>,
@@ -105,7 +105,7 @@ async fn read(mut body: Incoming) -> Result<Vec<u8>, String> {
 }
 
 fn parse(text: &[u8]) -> Result<Purge, String> {
-    let order: Order = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let order: OriginRequest = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let url = |text: String| text.parse::<larder_http::Url>().map_err(|error| error.to_string());
     let scope = match (order.url, order.prefix, order.tag, order.everything) {
         (Some(text), None, None, false) => Scope::Exact(url(text)?),

@@ -1,11 +1,11 @@
 //! The door: what a client's request must be before anybody looks at it, and what is done with it then.
 
 use super::body::Outgoing;
-use super::errand::{Errand, head};
-use super::interim::{Interims, Last};
+use super::informational::{InformationalResponses, Last};
 use super::listen::Client;
 use super::max_forwards;
-use super::proxy::{GoesOn, Proxy, plain_error};
+use super::proxy::{DetachOnDrop, Proxy, plain_error};
+use super::upstream_request::{UpstreamRequest, head};
 use ::http::header::{CONNECTION, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use ::http::request::Parts;
 use ::http::uri::Authority;
@@ -26,7 +26,7 @@ pub(super) struct Service {
     peer: HeaderValue,
     /// `http` or `https`.
     scheme: &'static str,
-    interims: Interims,
+    interims: InformationalResponses,
 }
 
 impl Service {
@@ -79,28 +79,34 @@ impl Service {
         let Ok(host) = HeaderValue::from_str(larder_http::keyed_authority(scheme, authority).as_ref()) else {
             return Responding::Now(Some(refuse("the host has odd characters")));
         };
-        let goes_round = self.proxy.passage().goes_round(&parts.headers);
+        let goes_round = self.proxy.cdn_loop().goes_round(&parts.headers);
         // RFC 9110 §10.1.1: of HTTP/1.0 it MUST be ignored; for HTTP/2, hyper asks for no body.
         let is_current = parts.version == Version::HTTP_11;
         let expects = parts.headers.remove(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE));
         let turn = is_current.then(|| self.interims.turn());
         let (proxy, interims) = (Arc::clone(&self.proxy), turn.clone());
-        let errand = Errand { parts, peer: self.peer.clone(), scheme, host, expects: is_current && expects, interims };
+        let upstream_request =
+            UpstreamRequest { parts, peer: self.peer.clone(), scheme, host, expects: is_current && expects, interims };
         match step {
             Step::Answer(answer) => Responding::Now(Some(proxy.sent(answer))),
             Step::Assemble(_) | Step::Follow(_) if goes_round => {
                 let text = "larder: the request goes round in a circle\n";
                 Responding::Now(Some(plain_error(StatusCode::LOOP_DETECTED, text)))
             }
-            Step::Assemble(assembled) => Responding::Now(Some(proxy.assembled(assembled, errand.way()))),
-            Step::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(&exchange))),
-            Step::Forward(exchange) => Responding::Later(Last::new(turn, proxy.send_forward(exchange, errand, body))),
-            Step::Follow(follower) => {
-                Responding::Later(Last::new(turn, GoesOn::new(false, proxy.follow(follower, errand, body))))
+            Step::Assemble(assembled) => {
+                Responding::Now(Some(proxy.assembled(assembled, upstream_request.upstream_target())))
             }
+            Step::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(&exchange))),
+            Step::Forward(exchange) => {
+                Responding::Later(Last::new(turn, proxy.send_forward(exchange, upstream_request, body)))
+            }
+            Step::Follow(follower) => Responding::Later(Last::new(
+                turn,
+                DetachOnDrop::new(false, proxy.follow(follower, upstream_request, body)),
+            )),
             Step::Refresh(answer, exchange) => {
                 if !goes_round {
-                    proxy.refresh(exchange, errand);
+                    proxy.refresh(exchange, upstream_request);
                 }
                 Responding::Now(Some(proxy.sent(answer)))
             }
@@ -120,7 +126,7 @@ fn waits_to_be_asked(request: &Request<Incoming>) -> bool {
 /// A hit needs no boxed future, and a miss one.
 pub(super) enum Responding {
     Now(Option<Response<Outgoing>>),
-    Later(Last<GoesOn<Response<Outgoing>>>),
+    Later(Last<DetachOnDrop<Response<Outgoing>>>),
 }
 
 impl Future for Responding {

@@ -21,7 +21,7 @@ impl CacheSource {
         let origin = match &config.upstream {
             Upstream::Generated => "generated".to_owned(),
             Upstream::Http(uri) => uri.to_string(),
-            Upstream::Named(edge) => format!("ndn:{}", edge.prefix()),
+            Upstream::Named(ingress) => format!("ndn:{}", ingress.prefix()),
         };
         CacheSource { proxy, listen, origin }
     }
@@ -39,7 +39,7 @@ impl StatusSource for CacheSource {
             self.proxy.origins().servers().into_iter().map(|(server, usable)| (server, json!(usable))).collect();
         let refused = |counts: [u64; Refusal::ALL.len()]| table(Refusal::ALL.map(Refusal::name), counts);
         let disk = self.proxy.disk().map(|disk| disk::status(&disk.figures()));
-        let slow_clients = self.proxy.crowd().left();
+        let slow_clients = self.proxy.memory_pressure().left();
         self.proxy.read(|cache| {
             let counters = cache.counters();
             let engine = cache.engine();
@@ -59,7 +59,7 @@ impl StatusSource for CacheSource {
                 "policy_state_bytes": engine.state_bytes(),
                 "requests": counters.requests,
                 "hits": counters.hits,
-                "recalled": counters.recalled,
+                "recalled": counters.tier_hits,
                 "validated": counters.validated,
                 "hit_ratio": Ratio::of(counters.hits, counters.requests).value(),
                 "stale": counters.stale,
@@ -114,7 +114,7 @@ impl StatusSource for CacheSource {
             "Responses of origins with more header fields, or larger ones, than [http.limits] lets in",
             counters.heads_too_large,
         );
-        let slow = self.proxy.crowd().left();
+        let slow = self.proxy.memory_pressure().left();
         metrics.counter("larder_http_slow_clients", "Connections ended so that bodies can be stored", slow);
         metrics.gauge("larder_http_used_bytes", "Bytes stored, with headers and structures", used as f64);
         metrics.gauge("larder_http_capacity_bytes", "Bytes that may be stored", capacity as f64);

@@ -44,7 +44,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// `None` where the body is not one that `disk::recall` has given to the cache.
+    /// `None` where the body is not one that `disk::tier_lookup` has given to the cache.
     pub(super) fn new(disk: &HttpDisk, budget: &Budget, body: Streamed) -> Option<Reading> {
         let parts = body.record().downcast_ref::<Parts>()?.clone();
         Some(Reading { disk: disk.clone(), budget: budget.clone(), parts, body, rescued: None })
@@ -82,7 +82,7 @@ impl Reading {
 
     /// Reads the rest into memory.
     async fn rescue(&mut self) {
-        let Some(room) = self.budget.reserve_to_recall(self.body.left()) else { return };
+        let Some(room) = self.budget.reserve_for_tier_hit(self.body.left()) else { return };
         let mut rest = VecDeque::new();
         // What cannot be read ends the body where it stands.
         while let Ok(Some(bytes)) = self.read().await {

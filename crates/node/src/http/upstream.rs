@@ -1,15 +1,15 @@
 //! The way to the origins: which of them a request is for, the connections to its servers, or the generated origin. Which server of an origin is
 //! asked is decided in `servers.rs`; here it is asked, and asked elsewhere where that may be done twice.
 
-use super::assemble::Way;
+use super::assemble::UpstreamTarget;
 use super::body::{OriginBody, Upload};
-use super::connections::{Failed, Server, Verdict};
+use super::connections::{ConnectionVerdict, Failed, Server};
 use super::host_pattern::HostPattern;
-use super::interim::Turn;
+use super::informational::Turn;
 use super::servers::{self, Servers, Tried};
 use super::trust::Trust;
-use super::{HttpConfig, OriginGroup, Upstream, limits, named, origin};
-use crate::pair::edge::Handle;
+use super::{HttpConfig, OriginGroup, Upstream, limits, ndn_origin, origin};
+use crate::gateway::ingress::Handle;
 use ::http::header::{EXPECT, HOST};
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -89,7 +89,7 @@ impl Origins {
         }
         let authority = rest.servers.first().and_then(Uri::authority).map_or("localhost", Authority::as_str).to_owned();
         let named = match &config.upstream {
-            Upstream::Named(edge) => Some(Arc::clone(edge)),
+            Upstream::Named(ingress) => Some(Arc::clone(ingress)),
             _ => None,
         };
         Ok(Origins { groups, authority, named, trust })
@@ -111,14 +111,16 @@ impl Origins {
     pub(super) async fn ask(
         &self,
         method: Method,
-        way: &Way,
+        upstream_target: &UpstreamTarget,
         fields: Fields<'_>,
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
-        let Way { host, target, .. } = way;
+        let UpstreamTarget { host, target, .. } = upstream_target;
         match self.group(host.to_str().unwrap_or_default(), target.path()) {
-            Some(group) if !group.servers.is_empty() => group.ask(method, way, fields, body).await,
-            _ if let Some(edge) = &self.named => named::ask(edge, method, host, target.clone(), fields(), body).await,
+            Some(group) if !group.servers.is_empty() => group.ask(method, upstream_target, fields, body).await,
+            _ if let Some(ingress) = &self.named => {
+                ndn_origin::ask(ingress, method, host, target.clone(), fields(), body).await
+            }
             _ => Ok(origin::respond(&method, target, &fields()).await.map(OriginBody::Generated)),
         }
     }
@@ -211,11 +213,11 @@ impl Group {
     async fn ask(
         &self,
         method: Method,
-        way: &Way,
+        upstream_target: &UpstreamTarget,
         fields: Fields<'_>,
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
-        let Way { host, target, interims, .. } = way;
+        let UpstreamTarget { host, target, interims, .. } = upstream_target;
         let several = self.servers.len() > 1;
         let may_repeat = several && method.is_idempotent() && body.is_end_stream();
         let key = if several { servers::key(&[host.as_bytes(), target.as_str().as_bytes()]) } else { 0 };
@@ -245,12 +247,12 @@ impl Group {
 
     fn learn(&self, at: usize, failed: Option<&Failed>) {
         let now = self.now();
-        match failed.map_or(Verdict::Answered, |failed| failed.verdict) {
-            Verdict::Failed => self.state().on_failure(at, now),
-            Verdict::Answered => self.state().on_answer(at),
-            Verdict::Nothing => return,
+        match failed.map_or(ConnectionVerdict::Answered, |failed| failed.verdict) {
+            ConnectionVerdict::Failed => self.state().on_failure(at, now),
+            ConnectionVerdict::Answered => self.state().on_answer(at),
+            ConnectionVerdict::Nothing => return,
         }
-        let failed = failed.filter(|failed| failed.verdict == Verdict::Failed);
+        let failed = failed.filter(|failed| failed.verdict == ConnectionVerdict::Failed);
         report(&self.servers[at].server.authority, &self.servers[at].failures, failed);
     }
 

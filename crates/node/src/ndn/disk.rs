@@ -1,29 +1,29 @@
 //! The Content Store's second tier: Data in a log on disk, one for all shards.
 
 use super::Command;
-use super::crossing::{Crossing, Port};
 use super::event_loop::EventLoop;
+use super::shard_channel::{Port, ShardChannel};
 use crate::disk::{Asked, Disk, DiskConfig};
 use bytes::Bytes;
-use larder_disk::Verdict;
-use larder_forwarder::{EraseMarks, Recall, Recalled, Report, SecondTier, TierFigures};
+use larder_disk::BanVerdict;
+use larder_forwarder::{EraseBans, Report, SecondTier, TierFigures, TierLookup, TierRecord};
 use larder_packet::NameRef;
 use larder_units::Streams;
 use std::sync::Arc;
 
-pub(super) type NdnDisk = Disk<Marks>;
+pub(super) type NdnDisk = Disk<TierBans>;
 
 /// Erasures, as the log knows them.
 #[derive(Default)]
-pub(super) struct Marks(EraseMarks);
+pub(super) struct TierBans(EraseBans);
 
-impl larder_disk::Marks for Marks {
-    fn add(&mut self, position: u64, mark: &[u8]) {
-        self.0.add(position, mark);
+impl larder_disk::Bans for TierBans {
+    fn add(&mut self, position: u64, ban: &[u8]) {
+        self.0.add(position, ban);
     }
 
-    fn verdict(&self, position: u64, key: &[u8], _: &[u8]) -> Verdict {
-        if self.0.erased(position, key) { Verdict::Gone } else { Verdict::Untouched }
+    fn verdict(&self, position: u64, key: &[u8], _: &[u8]) -> BanVerdict {
+        if self.0.erased(position, key) { BanVerdict::Gone } else { BanVerdict::Untouched }
     }
 
     fn retire(&mut self, before: u64) {
@@ -31,13 +31,13 @@ impl larder_disk::Marks for Marks {
     }
 
     fn clear(&mut self) {
-        self.0 = EraseMarks::default();
+        self.0 = EraseBans::default();
     }
 }
 
 pub(super) fn start(config: &DiskConfig) -> Result<NdnDisk, String> {
     let [seed, _, _] = crate::entropy::words();
-    Disk::start("[ndn.disk]", config, Marks::default(), &Streams::new(seed))
+    Disk::start("[ndn.disk]", config, TierBans::default(), &Streams::new(seed))
 }
 
 /// A shard's side of it.
@@ -47,24 +47,24 @@ struct Tier {
     shard: usize,
 }
 
-pub(super) fn tier(disk: &NdnDisk, crossing: &Crossing) -> Box<dyn SecondTier> {
-    Box::new(Tier { disk: disk.clone(), ports: crossing.ports.clone(), shard: crossing.shard.number() })
+pub(super) fn tier(disk: &NdnDisk, shard_channel: &ShardChannel) -> Box<dyn SecondTier> {
+    Box::new(Tier { disk: disk.clone(), ports: shard_channel.ports.clone(), shard: shard_channel.shard.number() })
 }
 
 /// Data of one name are told apart by nothing: the last that came stays.
 const TAG: u32 = 0;
 
 impl SecondTier for Tier {
-    fn recall(&mut self, name: NameRef<'_>, ticket: u64) -> Recall {
+    fn tier_lookup(&mut self, name: NameRef<'_>, ticket: u64) -> TierLookup {
         let (ports, shard) = (self.ports.clone(), self.shard);
-        let answer = move |found: Option<larder_disk::Recalled>| {
-            let found = found.map(|found| Recalled { record: found.value, position: found.position });
-            ports[shard].send(Command::Recalled(ticket, found));
+        let answer = move |found: Option<larder_disk::FoundRecord>| {
+            let found = found.map(|found| TierRecord { record: found.value, position: found.position });
+            ports[shard].send(Command::TierRecord(ticket, found));
         };
-        match self.disk.recall_then(name.as_bytes(), answer) {
-            Asked::Absent => Recall::Absent,
-            Asked::Refused => Recall::Busy,
-            Asked::Reading => Recall::Reading,
+        match self.disk.look_up_then(name.as_bytes(), answer) {
+            Asked::Absent => TierLookup::Absent,
+            Asked::Refused => TierLookup::Busy,
+            Asked::Reading => TierLookup::Reading,
         }
     }
 
@@ -73,15 +73,15 @@ impl SecondTier for Tier {
     }
 
     fn erase(&mut self, prefix: NameRef<'_>) {
-        self.disk.with(|log, now| match prefix.is_empty() || log.marks().0.is_full() {
+        self.disk.with(|log, now| match prefix.is_empty() || log.bans().0.is_full() {
             true => log.clear(now),
-            false => log.mark(Bytes::copy_from_slice(prefix.as_bytes()), now),
+            false => log.ban(Bytes::copy_from_slice(prefix.as_bytes()), now),
         });
     }
 
     fn holds(&self, name: NameRef<'_>, position: u64) -> bool {
         let key = name.as_bytes();
-        self.disk.with(|log, _| log.is_current(key, position) && !log.marks().0.erased(position, key))
+        self.disk.with(|log, _| log.is_current(key, position) && !log.bans().0.erased(position, key))
     }
 
     fn figures(&self) -> TierFigures {
@@ -94,8 +94,8 @@ impl EventLoop {
     /// Waits, on a thread of its own, until the disk knows what was erased: erasing is rare, and a disk may take seconds.
     pub(super) fn settle_disk(&self, ticket: u64) {
         let Some(disk) = self.disk.clone() else { return };
-        let ports = self.crossing.ports.clone();
-        let shard = self.crossing.shard.number();
+        let ports = self.shard_channel.ports.clone();
+        let shard = self.shard_channel.shard.number();
         let settle = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
             let settled = match runtime {
@@ -106,7 +106,7 @@ impl EventLoop {
         };
         if let Err(error) = std::thread::Builder::new().name("disk-settle".to_owned()).spawn(settle) {
             let why = format!("cannot start a thread that waits for the disk: {error}");
-            self.crossing.own().send(Command::Said(ticket, Report::Settled(Err(why))));
+            self.shard_channel.own().send(Command::Said(ticket, Report::Settled(Err(why))));
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The event loop: sockets in, packets through the forwarder, queues out.
 
-use super::crossing::{Crossing, Seat};
 use super::datagram::{UdpListener, Via};
 use super::disk::NdnDisk;
 use super::ethernet::{self, Port};
@@ -9,6 +8,7 @@ use super::link::{Connection, Link, SpareBuffers};
 use super::partial_input::PartialInput;
 use super::permanent::Permanent;
 use super::reload::Settings;
+use super::shard_channel::{ShardChannel, ShardContext};
 use super::stream::Framed;
 use super::stream_places::StreamPlaces;
 use super::udp_places::UdpPlaces;
@@ -48,9 +48,9 @@ pub(super) struct EventLoop {
     pub(super) poll: Poll,
     commands: Receiver<Command>,
     /// The other threads.
-    pub(super) crossing: Crossing,
+    pub(super) shard_channel: ShardChannel,
     /// Faces of other threads, with the number of each: at the first all, at the others those that are not the first's.
-    pub(super) away: HashMap<FaceId, usize, FixedState>,
+    pub(super) remote_shard_faces: HashMap<FaceId, usize, FixedState>,
     /// The thread that got the last accepted connection.
     pub(super) last_home: usize,
     pub(super) forwarder: Forwarder,
@@ -80,7 +80,7 @@ pub(super) struct EventLoop {
     /// The web pages that may connect.
     pub(super) origins: Arc<Origins>,
     /// What the configuration said last of what can change.
-    pub(super) said: Settings,
+    pub(super) applied: Settings,
     /// Where the UDP socket is bound.
     pub(super) udp_address: SocketAddr,
     /// Interfaces with NDN on Ethernet.
@@ -123,9 +123,9 @@ pub(super) struct EventLoop {
 }
 
 impl EventLoop {
-    pub(super) fn new(config: &NdnConfig, seat: Seat, disk: Option<NdnDisk>) -> Result<Self, String> {
-        let Seat { poll, commands, crossing, start, partial } = seat;
-        let shard = crossing.shard;
+    pub(super) fn new(config: &NdnConfig, shard_context: ShardContext, disk: Option<NdnDisk>) -> Result<Self, String> {
+        let ShardContext { poll, commands, shard_channel, start, partial } = shard_context;
+        let shard = shard_channel.shard;
         let [seed, key0, key1, key2, key3] = crate::entropy::words();
         let streams = Streams::new(seed);
         let engine = Engine::new(&config.policy, shard.part_of(config.content_store), &streams)
@@ -139,7 +139,7 @@ impl EventLoop {
         forwarder_config.started = calendar.saturating_sub(start.elapsed());
         let mut forwarder = Forwarder::new(forwarder_config, engine);
         if let Some(disk) = &disk {
-            forwarder.set_tier(disk::tier(disk, &crossing));
+            forwarder.set_tier(disk::tier(disk, &shard_channel));
         }
         if shard.number() == 0 {
             // It tells the others.
@@ -157,8 +157,8 @@ impl EventLoop {
             start,
             poll,
             commands,
-            crossing,
-            away: HashMap::default(),
+            shard_channel,
+            remote_shard_faces: HashMap::default(),
             last_home: 0,
             forwarder,
             disk,
@@ -177,7 +177,7 @@ impl EventLoop {
             partial,
             partial_timeout: config.partial_timeout,
             origins: Arc::new(config.origins()),
-            said: Settings::of(config),
+            applied: Settings::of(config),
             udp_address: (Ipv6Addr::UNSPECIFIED, 0).into(),
             ethernet: Vec::new(),
             reliable: Vec::new(),
@@ -309,7 +309,7 @@ impl EventLoop {
     }
 
     fn obey(&mut self, now: Time) {
-        self.crossing.own().looks();
+        self.shard_channel.own().looks();
         for _ in 0..limits::COMMANDS_PER_TURN {
             let Ok(command) = self.commands.try_recv() else { return };
             match command {
@@ -318,15 +318,15 @@ impl EventLoop {
                 Command::Frames(batch) => self.handle_batch(now, batch),
                 Command::Sends(batch) => self.send_batch(now, batch),
                 Command::Changes(changes) => changes.into_iter().for_each(|change| self.change(now, change)),
-                Command::FaceAt(face, shard) => drop(self.away.insert(face, shard)),
+                Command::FaceAt(face, shard) => drop(self.remote_shard_faces.insert(face, shard)),
                 Command::Adopt(face, socket, activity) => self.adopt(face, *socket, activity),
                 Command::Closed(face, why) => self.close(face, why),
                 Command::Ask(ticket, question) => {
                     let report = self.forwarder.report(now, question);
-                    self.crossing.port(0).send(Command::Said(ticket, report));
+                    self.shard_channel.port(0).send(Command::Said(ticket, report));
                 }
-                Command::Recalled(ticket, found) => {
-                    self.forwarder.on_recalled(now, ticket, found, &mut self.outbox);
+                Command::TierRecord(ticket, found) => {
+                    self.forwarder.on_tier_lookup(now, ticket, found, &mut self.outbox);
                     self.post(now, &[]);
                 }
                 Command::Said(ticket, report) => {
@@ -369,14 +369,14 @@ impl EventLoop {
             self.watch_paused(now);
         }
         if let Some(job) = self.forwarder.job() {
-            let ports = self.crossing.ports.clone();
-            let number = self.crossing.shard.number();
+            let ports = self.shard_channel.ports.clone();
+            let number = self.shard_channel.shard.number();
             let work = move || ports[number].send(Command::JobDone(job.run()));
             if let Err(error) = std::thread::Builder::new().name("tuning".to_owned()).spawn(work) {
                 tracing::warn!(%error, "cannot start a thread for the policy's tuning; it keeps its parameters");
             }
         }
-        if !self.crossing.shard.is_only() {
+        if !self.shard_channel.shard.is_only() {
             // Another shard may have found the budget full and this one the largest.
             self.obey_budget(self.partial.verdict());
         }

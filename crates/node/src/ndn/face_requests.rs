@@ -40,7 +40,7 @@ impl EventLoop {
                 HostRequest::UpdateFace(face) => self.update_face(face),
                 HostRequest::SettleTier { ticket } => self.settle_disk(ticket),
                 HostRequest::Ask { ticket, shard, question } => {
-                    self.crossing.port(shard).send(Command::Ask(ticket, question));
+                    self.shard_channel.port(shard).send(Command::Ask(ticket, question));
                 }
             }
         }
@@ -136,11 +136,14 @@ impl EventLoop {
         };
         // Of another thread's socket, only its face is known here.
         let uri = listen::face_uri("tcp", address);
-        let away = || {
-            self.away.keys().copied().find(|face| self.forwarder.face(*face).is_some_and(|config| config.uri == uri))
+        let remote_shard_faces = || {
+            self.remote_shard_faces
+                .keys()
+                .copied()
+                .find(|face| self.forwarder.face(*face).is_some_and(|config| config.uri == uri))
         };
         let connected = self.links.iter().find(|(_, link)| same(link)).map(|(face, _)| *face);
-        connected.or_else(|| self.permanent_face_to(address)).or_else(away)
+        connected.or_else(|| self.permanent_face_to(address)).or_else(remote_shard_faces)
     }
 
     /// The face's socket can be written: if management waited for it, it is connected.

@@ -223,11 +223,11 @@ impl EventLoop {
         // What it has sent goes before the word of its end.
         self.flush_crossing();
         if self.drop_link(face) {
-            if self.crossing.shard.number() != 0 {
+            if self.shard_channel.shard.number() != 0 {
                 // The first thread ends the face, at all.
-                return self.crossing.port(0).send(Command::Closed(face, why));
+                return self.shard_channel.port(0).send(Command::Closed(face, why));
             }
-        } else if self.away.remove(&face).is_none() && !self.permanent.iter().any(|one| one.is(face)) {
+        } else if self.remote_shard_faces.remove(&face).is_none() && !self.permanent.iter().any(|one| one.is(face)) {
             return;
         }
         self.permanent.retain(|one| !one.is(face));

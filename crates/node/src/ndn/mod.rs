@@ -11,11 +11,10 @@
 //! could is the last of its turn. What a socket does not take waits in its face's queue ([`link`]), and is marked when it waits too long ([`codel`]).
 //!
 //! With `shards` above 1 there are as many such threads. The first has the listeners, UDP, Ethernet and WebSocket, the connections of routes and management; accepted
-//! connections are given to all in turn. What is another's passes between them ([`crossing`]).
+//! connections are given to all in turn. What is another's passes between them ([`shard_channel`]).
 
 mod backpressure;
 mod codel;
-mod crossing;
 mod datagram;
 mod disk;
 mod ethernet;
@@ -35,6 +34,7 @@ mod path_mtu;
 mod permanent;
 mod reliable;
 mod reload;
+mod shard_channel;
 mod sharing;
 mod status;
 mod stream;
@@ -46,12 +46,12 @@ pub(crate) mod websocket;
 
 use crate::config::NdnConfig;
 use crate::disk::Disk;
-use crossing::{Batch, Outgoing, Port, Seat};
 use event_loop::EventLoop;
 use larder_forwarder::{
-    Change, FaceId, FaceStats, PrefixFigures, Question, Recalled, Report, Stats, add_face_counters,
+    Change, FaceId, FaceStats, PrefixFigures, Report, ShardQuery, Stats, TierRecord, add_face_counters,
 };
 use larder_policy::{Gauge, JobDone};
+use shard_channel::{Batch, Outgoing, Port, ShardContext};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -114,18 +114,18 @@ enum Command {
     /// To the first: a face has closed.
     Closed(FaceId, Option<String>),
     /// From the first: what its management asks.
-    Ask(u64, Question),
+    Ask(u64, ShardQuery),
     /// To the first: the answer.
     Said(u64, Report),
     /// What the disk tier has read.
-    Recalled(u64, Option<Recalled>),
+    TierRecord(u64, Option<TierRecord>),
 }
 
 /// The way to the event loops from other threads.
 #[derive(Clone)]
 pub struct Handle {
     ports: Arc<[Port]>,
-    disk: Option<Disk<disk::Marks>>,
+    disk: Option<Disk<disk::TierBans>>,
 }
 
 impl Handle {
@@ -208,25 +208,26 @@ impl Ndn {
         source: Option<&Path>,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Ndn, String> {
-        let (ports, seats) = crossing::seats(config.shards(), config.partial_input.bytes() as usize)
-            .map_err(|error| format!("[ndn]: {error}"))?;
+        let (ports, shard_contexts) =
+            shard_channel::shard_contexts(config.shards(), config.partial_input.bytes() as usize)
+                .map_err(|error| format!("[ndn]: {error}"))?;
         let disk = config.disk.as_ref().map(|table| disk::start(&table.behind(config.content_store))).transpose()?;
         let handle = Handle { ports, disk };
-        Ndn::start_loops(config, source, handle.clone(), seats, ended).inspect_err(|_| handle.stop_disk())
+        Ndn::start_loops(config, source, handle.clone(), shard_contexts, ended).inspect_err(|_| handle.stop_disk())
     }
 
     fn start_loops(
         config: &NdnConfig,
         source: Option<&Path>,
         handle: Handle,
-        seats: Vec<Seat>,
+        shard_contexts: Vec<ShardContext>,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Ndn, String> {
-        let event_loop = |seat: Seat| {
-            let event_loop = EventLoop::new(config, seat, handle.disk.clone());
+        let event_loop = |shard_context: ShardContext| {
+            let event_loop = EventLoop::new(config, shard_context, handle.disk.clone());
             event_loop.map_err(|error| format!("[ndn]: {error}"))
         };
-        let mut event_loops = seats.into_iter().map(event_loop).collect::<Result<Vec<_>, _>>()?;
+        let mut event_loops = shard_contexts.into_iter().map(event_loop).collect::<Result<Vec<_>, _>>()?;
         if let Some(source) = source {
             event_loops[0].forwarder.set_configuration(source.display().to_string());
         }

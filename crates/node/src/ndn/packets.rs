@@ -1,10 +1,10 @@
 //! Packets in, packets out: what a readable socket brings goes through the forwarder into the send queues, which are written once a turn.
 
-use super::crossing::{Batch, Outgoing};
 use super::datagram::{Left, Origin, Via};
 use super::event_loop::{EventLoop, UDP, UDP_OUTGOING, token};
 use super::frames::Frames;
 use super::link::{Connection, Refused};
+use super::shard_channel::{Batch, Outgoing};
 use super::stream::{Framed, Reading};
 use crate::limits;
 use larder_forwarder::{Body, Detail, DropReason, Dropped, FaceId, Received, Send};
@@ -119,9 +119,9 @@ impl EventLoop {
 
     /// Hands frames that another thread took in to the forwarder.
     pub(super) fn handle_batch(&mut self, now: Time, mut batch: Batch<FaceId>) {
-        self.crossing.own().taken(batch.weight());
+        self.shard_channel.own().taken(batch.weight());
         self.forward(now, false, batch.packets().map(|(face, frame)| (*face, frame)));
-        self.crossing.reuse(batch);
+        self.shard_channel.reuse(batch);
     }
 
     /// Many frames at a time, so that the forwarder can ask for its tables' memory ahead. Those that come from outside may be another shard's.
@@ -129,7 +129,7 @@ impl EventLoop {
         loop {
             let mut count = 0;
             let mut batch: [Received<'_>; limits::FRAMES_AT_ONCE] = std::array::from_fn(|_| {
-                let mut here = |frame: &(FaceId, &mut [u8])| self.crossing.is_for_here(frame.0, frame.1);
+                let mut here = |frame: &(FaceId, &mut [u8])| self.shard_channel.is_for_here(frame.0, frame.1);
                 let next = if from_outside { frames.find(&mut here) } else { frames.next() };
                 count += usize::from(next.is_some());
                 let (face, frame) = next.unwrap_or((NOBODY, &mut []));
@@ -210,18 +210,18 @@ impl EventLoop {
 
     /// Queues what another thread's forwarder wants sent.
     pub(super) fn send_batch(&mut self, now: Time, mut batch: Batch<Outgoing>) {
-        self.crossing.own().taken(batch.weight());
+        self.shard_channel.own().taken(batch.weight());
         let most = self.longest_queue();
         for ((face, header), packet) in batch.packets() {
             let mut send = Send { face: *face, header: *header, body: Body::Input, index: 0 };
             self.queue(now, most, &mut send, packet);
         }
-        self.crossing.reuse(batch);
+        self.shard_channel.reuse(batch);
     }
 
     /// The bytes that may wait for one reader, and those that he may leave unacknowledged.
     pub(super) fn longest_queue(&self) -> usize {
-        let share = limits::SEND_QUEUES_BYTES / self.crossing.shard.of() / self.links.len().max(1);
+        let share = limits::SEND_QUEUES_BYTES / self.shard_channel.shard.of() / self.links.len().max(1);
         share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES)
     }
 

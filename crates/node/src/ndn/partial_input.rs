@@ -149,7 +149,7 @@ impl EventLoop {
     pub(super) fn obey_budget(&mut self, verdict: Verdict) {
         match verdict {
             Verdict::Fits => {}
-            Verdict::Wake(shard) => self.crossing.port(shard).wake(),
+            Verdict::Wake(shard) => self.shard_channel.port(shard).wake(),
             Verdict::GiveUp(bytes) => self.give_up_partial(bytes),
         }
     }

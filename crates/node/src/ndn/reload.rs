@@ -57,7 +57,7 @@ impl EventLoop {
     pub(super) fn reload(&mut self, now: Time, reload: Reload) -> Result<(), String> {
         let Reload { settings, rules, verification, upstreams } = reload;
         self.check_upstreams(&upstreams)?;
-        let before = &self.said;
+        let before = &self.applied;
         let policy_changed = before.policy.to_string() != settings.policy.to_string();
         if policy_changed || before.content_store != settings.content_store {
             // Another capacity alone keeps what the policy has learned.
@@ -86,7 +86,7 @@ impl EventLoop {
         }
         self.forwarder.set_rules(rules);
         self.forwarder.set_verification(verification);
-        self.said = settings;
+        self.applied = settings;
         self.set_upstreams(now, upstreams);
         Ok(())
     }
@@ -108,7 +108,7 @@ pub(super) fn udp_is_off(target: &RouteTarget) -> Option<String> {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::ndn::crossing::{Port, seats};
+    use crate::ndn::shard_channel::{Port, shard_contexts};
     use crate::ndn::{Command, Ndn, Snapshot};
     use std::sync::mpsc;
 
@@ -127,8 +127,8 @@ mod tests {
         let strategy = |prefix: &str| format!("[[ndn.strategy]]\nprefix = \"{prefix}\"\nstrategy = \"multicast\"\n");
         let strategies = strategy("/") + &strategy("/s");
         let first = config(&format!("policy = \"lru\"\n{strategies}{}{}", route("/a", 7001, 1), route("/b", 7002, 1)));
-        let seat = seats(1, 1 << 20).unwrap().1.remove(0);
-        let mut node = EventLoop::new(&first, seat, None).unwrap();
+        let shard_context = shard_contexts(1, 1 << 20).unwrap().1.remove(0);
+        let mut node = EventLoop::new(&first, shard_context, None).unwrap();
         node.listen(&first).unwrap();
         node.add_routes(&first).unwrap();
         let name = |text: &str| text.parse::<Name>().unwrap();

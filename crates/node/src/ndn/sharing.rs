@@ -12,14 +12,14 @@ use mio::Interest;
 impl EventLoop {
     /// Tells the other threads what has changed here that they must know before the next packet.
     pub(super) fn tell_others(&mut self) {
-        if self.crossing.shard.is_only() {
+        if self.shard_channel.shard.is_only() {
             return;
         }
-        self.crossing.own().publish(self.forwarder.pending_prefixes());
+        self.shard_channel.own().publish(self.forwarder.pending_prefixes());
         if self.forwarder.has_changes() {
             let changes: Vec<Change> = self.forwarder.drain_changes().collect();
-            for shard in self.crossing.others() {
-                self.crossing.port(shard).send(Command::Changes(changes.clone()));
+            for shard in self.shard_channel.others() {
+                self.shard_channel.port(shard).send(Command::Changes(changes.clone()));
             }
         }
     }
@@ -27,7 +27,7 @@ impl EventLoop {
     /// What the first thread tells.
     pub(super) fn change(&mut self, now: Time, change: Change) {
         if let Change::FaceGone(face) = &change {
-            self.away.remove(face);
+            self.remote_shard_faces.remove(face);
             self.drop_link(*face);
         }
         self.forwarder.apply(now, change);
@@ -35,17 +35,17 @@ impl EventLoop {
 
     /// The thread that the next accepted connection is for: each in turn.
     pub(super) fn next_home(&mut self) -> usize {
-        self.last_home = (self.last_home + 1) % self.crossing.shard.of();
+        self.last_home = (self.last_home + 1) % self.shard_channel.shard.of();
         self.last_home
     }
 
     /// Gives a new face's socket to another thread. Who does not get it must know where it is before it sends, so that one is told last.
     pub(super) fn give_away(&mut self, face: FaceId, socket: Socket, activity: Option<Activity>, shard: usize) {
-        self.away.insert(face, shard);
-        for other in self.crossing.others().filter(|other| *other != shard) {
-            self.crossing.port(other).send(Command::FaceAt(face, shard));
+        self.remote_shard_faces.insert(face, shard);
+        for other in self.shard_channel.others().filter(|other| *other != shard) {
+            self.shard_channel.port(other).send(Command::FaceAt(face, shard));
         }
-        self.crossing.port(shard).send(Command::Adopt(face, Box::new(socket), activity));
+        self.shard_channel.port(shard).send(Command::Adopt(face, Box::new(socket), activity));
     }
 
     /// A face's socket is this thread's from now on.
@@ -53,7 +53,7 @@ impl EventLoop {
         let both = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().register(socket.source(), token(face), both) {
             tracing::warn!(face = face.0, %error, "cannot watch a connection");
-            return self.crossing.port(0).send(Command::Closed(face, Some(error.to_string())));
+            return self.shard_channel.port(0).send(Command::Closed(face, Some(error.to_string())));
         }
         let stream = StreamConnection::new(socket, self.largest_frame);
         self.links.insert(face, Link::new(Connection::Stream(stream)).watched_by(activity));
@@ -63,17 +63,17 @@ impl EventLoop {
 
     /// Hands a packet to the thread of its face; a face that is nowhere is gone.
     pub(super) fn send_away(&mut self, send: &Send, input: &[u8]) {
-        let first = (self.crossing.shard.number() != 0).then_some(0);
-        if let Some(shard) = self.away.get(&send.face).copied().or(first) {
-            self.crossing.send(shard, send.face, send.header, send.packet(input));
+        let first = (self.shard_channel.shard.number() != 0).then_some(0);
+        if let Some(shard) = self.remote_shard_faces.get(&send.face).copied().or(first) {
+            self.shard_channel.send(shard, send.face, send.header, send.packet(input));
         }
     }
 
     /// Lets what is for other threads leave.
     pub(super) fn flush_crossing(&mut self) {
         self.tell_others();
-        self.crossing.flush();
-        let (dropped, reason) = self.crossing.take_dropped();
+        self.shard_channel.flush();
+        let (dropped, reason) = self.shard_channel.take_dropped();
         dropped.into_iter().for_each(|face| self.forwarder.count_drop(face, reason));
     }
 }

@@ -110,7 +110,7 @@ impl EventLoop {
     /// Whether there may be another face, besides UDP peers that were heard first: those have places of their own.
     fn has_room(&self, is_remote: bool) -> bool {
         let udp = self.udp_places.taken();
-        (self.links.len() + self.away.len()).saturating_sub(udp) < self.remote_faces + limits::LOCAL_FACES
+        (self.links.len() + self.remote_shard_faces.len()).saturating_sub(udp) < self.remote_faces + limits::LOCAL_FACES
             && (!is_remote || self.remote.len().saturating_sub(udp) < self.remote_faces)
     }
 
@@ -198,7 +198,7 @@ mod tests {
 
     /// What a hostile connection does.
     #[derive(Clone, Copy, Debug, PartialEq)]
-    enum Crowd {
+    enum Crowding {
         /// Nothing, or a part of a packet, from one address.
         Silent,
         /// One packet, from one address.
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_crowd_shuts_out_newcomers_or_closes_those_with_history() {
-        for (seed, crowd) in [(1, Crowd::Silent), (2, Crowd::Active), (3, Crowd::Wide)] {
+        for (seed, crowd) in [(1, Crowding::Silent), (2, Crowding::Active), (3, Crowding::Wide)] {
             let mut random = Streams::new(seed).stream("crowd");
             let mut world = World::new();
             // A producer that is silent, and some clients with history in the crowd's own network.
@@ -220,8 +220,8 @@ mod tests {
             let mut newcomers = Vec::new();
             for number in 0..10_000 {
                 let [_, b, c, d] = (random.below(1 << 24) as u32).to_be_bytes();
-                let face = world.accept(if crowd == Crowd::Wide { [b | 1, c, d, 9] } else { [10, 98, 7, 200] });
-                if crowd == Crowd::Active {
+                let face = world.accept(if crowd == Crowding::Wide { [b | 1, c, d, 9] } else { [10, 98, 7, 200] });
+                if crowd == Crowding::Active {
                     world.packet(face);
                 }
                 if number % 100 == 0 {

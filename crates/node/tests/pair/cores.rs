@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use larder_node::pair::edge::{Ask, Event, Failure, Fetches};
-use larder_node::pair::far::{Desk, DeskOptions, OriginHead, Outcome};
-use larder_node::pair::message::{Answer, Content, Head};
-use larder_node::pair::naming::Object;
-use larder_node::pair::{form, limits};
+use larder_node::gateway::egress::{EgressCore, EgressOptions, OriginHead, Outcome};
+use larder_node::gateway::ingress::{Ask, Event, Failure, Fetches};
+use larder_node::gateway::message::{Answer, Content, Head};
+use larder_node::gateway::naming::Object;
+use larder_node::gateway::{form, limits};
 use larder_packet::{Data, DataBuilder, DigestSigner, HmacSigner, Interest, Name};
 use larder_transfer::PathFeedback;
 use larder_units::{Streams, Time};
@@ -29,9 +29,9 @@ fn fetches() -> Fetches {
     Fetches::new(None, Streams::new(1))
 }
 
-fn desk(memory: usize) -> Desk {
-    let options = DeskOptions { memory, shared_for: Duration::from_secs(10), targets: Vec::new() };
-    Desk::new(prefix(), Box::new(DigestSigner), options, 1000, [1, 2])
+fn core(memory: usize) -> EgressCore {
+    let options = EgressOptions { memory, shared_for: Duration::from_secs(10), targets: Vec::new() };
+    EgressCore::new(prefix(), Box::new(DigestSigner), options, 1000, [1, 2])
 }
 
 fn head(fields: &[(&'static str, &'static str)], body: Option<&[u8]>, length: Option<u64>) -> OriginHead {
@@ -52,8 +52,8 @@ fn interests(fetches: &mut Fetches, now: Time) -> Vec<Vec<u8>> {
     }
 }
 
-fn hand_in(desk: &mut Desk, now: Time, wires: &[Vec<u8>], out: &mut Outcome) {
-    wires.iter().for_each(|wire| desk.on_interest(now, &Interest::decode(wire).unwrap(), None, out));
+fn hand_in(core: &mut EgressCore, now: Time, wires: &[Vec<u8>], out: &mut Outcome) {
+    wires.iter().for_each(|wire| core.on_interest(now, &Interest::decode(wire).unwrap(), None, out));
 }
 
 fn hand_back(fetches: &mut Fetches, now: Time, out: &mut Outcome) -> Vec<Event> {
@@ -84,7 +84,7 @@ fn a_far_node_that_says_nothing_is_given_up_in_time_and_not_before() {
 #[test]
 fn forgeries_end_a_question_and_the_right_answer_after_one_does() {
     let trust = larder_packet::HmacVerifier::new(&[1; 32]);
-    let mut fetches = Fetches::new(Some(larder_node::pair::Trust::new(trust)), Streams::new(1));
+    let mut fetches = Fetches::new(Some(larder_node::gateway::Trust::new(trust)), Streams::new(1));
     let content = Answer::Head(Head {
         status: StatusCode::OK,
         headers: HeaderMap::new(),
@@ -121,9 +121,9 @@ fn forgeries_end_a_question_and_the_right_answer_after_one_does() {
 fn an_order_that_is_altered_on_the_way_is_carried_out() {
     let order = || Ask { shared: None, body: Bytes::from_static(b"1 book"), ..ask(Method::POST, "/order") };
     let is_made = |order: &[u8]| {
-        let trust = larder_node::pair::Trust::new(larder_packet::HmacVerifier::new(&[1; 32]));
-        let (mut desk, mut out) = (desk(1 << 20).asked_by(Some(trust)), Outcome::default());
-        desk.on_interest(Time::ZERO, &Interest::decode(order).unwrap(), None, &mut out);
+        let trust = larder_node::gateway::Trust::new(larder_packet::HmacVerifier::new(&[1; 32]));
+        let (mut core, mut out) = (core(1 << 20).asked_by(Some(trust)), Outcome::default());
+        core.on_interest(Time::ZERO, &Interest::decode(order).unwrap(), None, &mut out);
         out.orders.len() == 1
     };
     let asked = |signed_by: Option<u8>| {
@@ -161,22 +161,22 @@ fn an_order_that_is_altered_on_the_way_is_carried_out() {
 /// The fear: an order that is placed twice because the word that it was placed is lost.
 #[test]
 fn what_is_lost_is_said_again_and_not_done_again() {
-    let (mut fetches, mut desk) = (fetches(), desk(1 << 20));
+    let (mut fetches, mut core) = (fetches(), core(1 << 20));
     fetches.begin(Time::ZERO, 1, Ask { shared: None, body: Bytes::from_static(b"buy"), ..ask(Method::POST, "/order") });
     let mut out = Outcome::default();
     let mut now = Time::ZERO;
     for round in 0..5 {
         let asked = interests(&mut fetches, now);
         assert_eq!(asked.len(), 1);
-        hand_in(&mut desk, now, &asked, &mut out);
+        hand_in(&mut core, now, &asked, &mut out);
         if round == 1 {
-            desk.on_head(now, 1, 1, head(&[], Some(b"bought"), None), &mut out);
+            core.on_head(now, 1, 1, head(&[], Some(b"bought"), None), &mut out);
         }
         if round < 4 {
             out.replies.clear();
             now = fetches.next_timeout().unwrap();
             fetches.on_timeout(now, &mut Vec::new());
-            desk.on_timeout(now, &mut out);
+            core.on_timeout(now, &mut out);
         }
     }
     assert_eq!(out.orders.len(), 1);
@@ -190,44 +190,44 @@ fn what_is_lost_is_said_again_and_not_done_again() {
 
 #[test]
 fn a_body_comes_as_it_is_made_and_is_let_go() {
-    let (mut fetches, mut desk) = (fetches(), desk(20 << 20));
+    let (mut fetches, mut core) = (fetches(), core(20 << 20));
     let mut out = Outcome::default();
     fetches.begin(Time::ZERO, 1, ask(Method::GET, "/a"));
-    hand_in(&mut desk, Time::ZERO, &interests(&mut fetches, Time::ZERO), &mut out);
+    hand_in(&mut core, Time::ZERO, &interests(&mut fetches, Time::ZERO), &mut out);
     let id = out.orders[0].id;
-    desk.on_head(Time::ZERO, 1, id, head(&[("cache-control", "max-age=9")], None, None), &mut out);
+    core.on_head(Time::ZERO, 1, id, head(&[("cache-control", "max-age=9")], None, None), &mut out);
     assert!(matches!(&hand_back(&mut fetches, Time::ZERO, &mut out)[..], [Event::Head(_)]));
     let mut now = Time::from_millis(1);
-    hand_in(&mut desk, now, &interests(&mut fetches, now), &mut out);
+    hand_in(&mut core, now, &interests(&mut fetches, now), &mut out);
     let mut got = Vec::new();
     for piece in [&b"first"[..], b"second", &[7; 20_000]] {
-        desk.on_piece(now, id, piece, &mut out);
+        core.on_piece(now, id, piece, &mut out);
         now += limits::FLUSH;
-        desk.on_timeout(now, &mut out);
+        core.on_timeout(now, &mut out);
         for event in hand_back(&mut fetches, now, &mut out) {
             let Event::Piece(bytes) = event else { panic!("{event:?}") };
             got.extend_from_slice(&bytes);
         }
-        hand_in(&mut desk, now, &interests(&mut fetches, now), &mut out);
+        hand_in(&mut core, now, &interests(&mut fetches, now), &mut out);
     }
     assert_eq!(got, [&b"firstsecond"[..], &[7; 20_000]].concat(), "each piece before the next is sent");
-    desk.on_end(id, true, &mut out);
+    core.on_end(id, true, &mut out);
     assert!(matches!(&hand_back(&mut fetches, now, &mut out)[..], [Event::Piece(last), Event::End] if last.is_empty()));
-    assert!(desk.figures().reserved_bytes < 40_000, "{}", desk.figures().reserved_bytes);
+    assert!(core.figures().reserved_bytes < 40_000, "{}", core.figures().reserved_bytes);
     for _ in 0..200 {
         now += Duration::from_secs(1);
-        desk.on_timeout(now, &mut out);
+        core.on_timeout(now, &mut out);
     }
-    assert_eq!((desk.figures().reserved_bytes, desk.next_timeout()), (0, None));
+    assert_eq!((core.figures().reserved_bytes, core.next_timeout()), (0, None));
 }
 
 /// What becomes of a question: the answer's content.
-fn answered(desk: &mut Desk, ask: Ask, of_origin: OriginHead) -> (Answer, Option<Duration>) {
+fn answered(core: &mut EgressCore, ask: Ask, of_origin: OriginHead) -> (Answer, Option<Duration>) {
     let (mut fetches, mut out) = (fetches(), Outcome::default());
     fetches.begin(Time::ZERO, 1, ask);
-    hand_in(desk, Time::ZERO, &interests(&mut fetches, Time::ZERO), &mut out);
+    hand_in(core, Time::ZERO, &interests(&mut fetches, Time::ZERO), &mut out);
     let id = out.orders[0].id;
-    desk.on_head(Time::ZERO, 1, id, of_origin, &mut out);
+    core.on_head(Time::ZERO, 1, id, of_origin, &mut out);
     let data = Data::decode(&out.replies[0].wire).unwrap();
     (Answer::decode(data.content).unwrap(), data.freshness)
 }
@@ -235,11 +235,11 @@ fn answered(desk: &mut Desk, ask: Ask, of_origin: OriginHead) -> (Answer, Option
 /// The fear: one page's own version tells a stranger under which name the next client's is.
 #[test]
 fn nobody_guesses_where_the_body_of_one_clients_page_is() {
-    let mut desk = desk(100 << 20);
+    let mut core = core(100 << 20);
     let mut version = |number: u32, is_shared: bool| {
         let page = ask(Method::GET, &format!("/{number}"));
         let page = if is_shared { page } else { Ask { shared: None, ..page } };
-        match answered(&mut desk, page, head(&[("cache-control", "max-age=9")], None, Some(50_000))).0 {
+        match answered(&mut core, page, head(&[("cache-control", "max-age=9")], None, Some(50_000))).0 {
             Answer::Head(Head { body: Content::Segments { version, .. }, .. }) => version,
             other => panic!("{other:?}"),
         }
@@ -256,17 +256,17 @@ fn nobody_guesses_where_the_body_of_one_clients_page_is() {
 /// The fear: an origin that fails where a field is missing, which the shared form left out, fails always.
 #[test]
 fn trouble_is_heard_of_the_whole_request_alone() {
-    let mut desk = desk(1 << 20);
+    let mut core = core(1 << 20);
     let trouble = || OriginHead { status: StatusCode::SERVICE_UNAVAILABLE, ..head(&[], Some(b"who?"), Some(4)) };
-    assert_eq!(answered(&mut desk, ask(Method::GET, "/a"), trouble()).0, Answer::InFull);
+    assert_eq!(answered(&mut core, ask(Method::GET, "/a"), trouble()).0, Answer::InFull);
     let in_full = Ask { shared: None, ..ask(Method::GET, "/b") };
-    assert!(matches!(answered(&mut desk, in_full, trouble()).0, Answer::Head(_)));
+    assert!(matches!(answered(&mut core, in_full, trouble()).0, Answer::Head(_)));
 }
 
 /// The fear: one hour of trouble, and nobody shares the page again.
 #[test]
 fn a_page_that_was_not_for_everybody_is_asked_for_as_such_again_some_day() {
-    let (mut fetches, mut desk, mut now) = (fetches(), desk(10 << 20), Time::ZERO);
+    let (mut fetches, mut core, mut now) = (fetches(), core(10 << 20), Time::ZERO);
     let mut asked_again = Vec::new();
     for wait in [Duration::ZERO, limits::PRIVATE_FOR / 2, limits::PRIVATE_FOR] {
         now += wait;
@@ -274,9 +274,9 @@ fn a_page_that_was_not_for_everybody_is_asked_for_as_such_again_some_day() {
         fetches.begin(now, id, ask(Method::GET, "/a"));
         let mut out = Outcome::default();
         for _ in 0..2 {
-            hand_in(&mut desk, now, &interests(&mut fetches, now), &mut out);
+            hand_in(&mut core, now, &interests(&mut fetches, now), &mut out);
             for order in out.orders.split_off(0) {
-                desk.on_head(now, 1, order.id, head(&[("cache-control", "private")], Some(b"x"), None), &mut out);
+                core.on_head(now, 1, order.id, head(&[("cache-control", "private")], Some(b"x"), None), &mut out);
             }
             hand_back(&mut fetches, now, &mut out);
         }
@@ -288,40 +288,40 @@ fn a_page_that_was_not_for_everybody_is_asked_for_as_such_again_some_day() {
 /// The fear: a cache on the way goes on naming a body of which the far node has kept the end alone.
 #[test]
 fn what_is_kept_as_a_window_is_named_by_no_cache_and_to_nobody_who_comes_late() {
-    let mut desk = desk(20 << 20);
+    let mut core = core(20 << 20);
     let page = || ask(Method::GET, "/stream");
     let fields = [("cache-control", "max-age=60")];
-    let (answer, freshness) = answered(&mut desk, page(), head(&fields, None, None));
+    let (answer, freshness) = answered(&mut core, page(), head(&fields, None, None));
     assert_eq!(freshness, None);
     let Answer::Head(Head { body: Content::Segments { version, .. }, .. }) = answer else { panic!("{answer:?}") };
     let (mut out, id) = (Outcome::default(), 1);
     let mut segment = 0;
     while segment <= 2 * limits::WINDOW_SEGMENTS as u64 {
-        desk.on_piece(Time::ZERO, id, &[7; limits::SEGMENT_BYTES], &mut out);
+        core.on_piece(Time::ZERO, id, &[7; limits::SEGMENT_BYTES], &mut out);
         let name = page().object.versioned(version);
         let mut interest = name.clone();
         interest.push_segment(segment);
         let wire = larder_packet::InterestBuilder::new(interest).build();
-        hand_in(&mut desk, Time::ZERO, &[wire], &mut out);
+        hand_in(&mut core, Time::ZERO, &[wire], &mut out);
         segment += 1;
     }
-    assert_eq!(desk.figures().gone, 0);
-    let before = desk.figures().requests;
-    answered(&mut desk, page(), head(&fields, Some(b"new"), Some(3)));
-    assert_eq!(desk.figures().requests, before + 1, "who comes late has a body of his own");
+    assert_eq!(core.figures().gone, 0);
+    let before = core.figures().requests;
+    answered(&mut core, page(), head(&fields, Some(b"new"), Some(3)));
+    assert_eq!(core.figures().requests, before + 1, "who comes late has a body of his own");
 }
 
 /// The fear: who asks for what nobody has made takes the memory, or ends the node.
 #[test]
 fn a_crowd_of_questions_ends_where_the_room_does() {
-    let mut desk = desk(1 << 20);
+    let mut core = core(1 << 20);
     let mut out = Outcome::default();
     for number in 0..500 {
         let mut fetches = fetches();
         fetches.begin(Time::ZERO, 1, ask(Method::GET, &format!("/{number}")));
-        hand_in(&mut desk, Time::ZERO, &interests(&mut fetches, Time::ZERO), &mut out);
+        hand_in(&mut core, Time::ZERO, &interests(&mut fetches, Time::ZERO), &mut out);
     }
-    assert!(desk.figures().reserved_bytes <= 1 << 20 && desk.figures().no_room > 300);
+    assert!(core.figures().reserved_bytes <= 1 << 20 && core.figures().no_room > 300);
     assert!(out.orders.len() > 50);
 }
 
@@ -333,7 +333,7 @@ proptest! {
     fn nothing_that_comes_panics(
         steps in proptest::collection::vec((0u8..9, any::<u16>(), proptest::collection::vec(any::<u8>(), 0..40)), 0..60),
     ) {
-        let (mut fetches, mut desk) = (fetches(), desk(1 << 20));
+        let (mut fetches, mut core) = (fetches(), core(1 << 20));
         let (mut out, mut events, mut now, mut next) = (Outcome::default(), Vec::new(), Time::ZERO, 0);
         let mut wires = Vec::new();
         for (step, number, bytes) in steps {
@@ -348,22 +348,22 @@ proptest! {
                     name.push_generic(&bytes);
                     if number % 2 == 0 { name.push_keyword(b"metadata"); } else { name.push_version(id).push_segment(number.into()); }
                     let wire = larder_packet::InterestBuilder::new(name).application_parameters(&bytes).build();
-                    desk.on_interest(now, &Interest::decode(&wire).unwrap(), None, &mut out);
+                    core.on_interest(now, &Interest::decode(&wire).unwrap(), None, &mut out);
                 }
-                2 => desk.on_head(now, 1, id, head(&[("cache-control", "max-age=5")], (number % 3 == 0).then_some(&bytes), (number % 3 == 1).then_some(number.into())), &mut out),
-                3 => desk.on_piece(now, id, &bytes.repeat(1 + usize::from(number % 400)), &mut out),
-                4 => desk.on_end(id, number % 2 == 0, &mut out),
-                5 => desk.on_failure(now, id, number % 2 == 0, &mut out),
+                2 => core.on_head(now, 1, id, head(&[("cache-control", "max-age=5")], (number % 3 == 0).then_some(&bytes), (number % 3 == 1).then_some(number.into())), &mut out),
+                3 => core.on_piece(now, id, &bytes.repeat(1 + usize::from(number % 400)), &mut out),
+                4 => core.on_end(id, number % 2 == 0, &mut out),
+                5 => core.on_failure(now, id, number % 2 == 0, &mut out),
                 6 => fetches.cancel(id),
                 7 => {
                     now += Duration::from_millis(number.into());
-                    desk.on_timeout(now, &mut out);
+                    core.on_timeout(now, &mut out);
                     fetches.on_timeout(now, &mut events);
                 }
                 _ => {
                     wires.extend(interests(&mut fetches, now));
                     for wire in &wires {
-                        desk.on_interest(now, &Interest::decode(wire).unwrap(), None, &mut out);
+                        core.on_interest(now, &Interest::decode(wire).unwrap(), None, &mut out);
                     }
                     for reply in out.replies.drain(..) {
                         let data = Data::decode(&reply.wire).unwrap();
@@ -372,7 +372,7 @@ proptest! {
                     }
                 }
             }
-            prop_assert!(desk.figures().reserved_bytes <= 1 << 20);
+            prop_assert!(core.figures().reserved_bytes <= 1 << 20);
         }
     }
 }

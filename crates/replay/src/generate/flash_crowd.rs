@@ -6,7 +6,7 @@
 //!   before (drawn by their requests, they would have been popular already), and have the sizes of rare objects, half of them below 17 KB: a
 //!   threshold that was right before admits most of them still;
 //! * but sections 3.1 and 5.3.1 speak of "a video with 2 MB chunks" that "abruptly becomes popular", and the typical case of figure 15a moves the
-//!   best threshold from 20 KB to 512 KB. [`Crowd::chunk_bytes`] is this second reading: chunks of one size, which nobody asked for before;
+//!   best threshold from 20 KB to 512 KB. [`CrowdShape::chunk_bytes`] is this second reading: chunks of one size, which nobody asked for before;
 //! * the requests of the crowd spread evenly over its objects, as independent draws;
 //! * they come in addition: twice as many requests a second.
 
@@ -21,7 +21,7 @@ const CALM_REQUESTS: u64 = 5_000_000;
 
 /// What a crowd asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crowd {
+pub struct CrowdShape {
     /// How many objects, at least and at most: drawn between the two.
     pub objects: [u64; 2],
     /// Bytes of each of them, if they are the chunks of a video that is new, with ids beyond the catalogue's; `None` where they are drawn
@@ -30,9 +30,9 @@ pub struct Crowd {
 }
 
 /// As in the paper's experiment: 200 to 1,000 objects of the catalogue.
-impl Default for Crowd {
-    fn default() -> Crowd {
-        Crowd { objects: [200, 1000], chunk_bytes: None }
+impl Default for CrowdShape {
+    fn default() -> CrowdShape {
+        CrowdShape { objects: [200, 1000], chunk_bytes: None }
     }
 }
 
@@ -50,14 +50,14 @@ pub struct FlashCrowd {
 impl FlashCrowd {
     /// The paper's crowd for objects of `cdn`, drawn by `streams`, that comes after [`FlashCrowd::CALM_REQUESTS`].
     pub fn new(cdn: Cdn, streams: &Streams) -> FlashCrowd {
-        FlashCrowd::of(Crowd::default(), cdn, streams)
+        FlashCrowd::of(CrowdShape::default(), cdn, streams)
     }
 
     /// The same with another crowd.
-    pub fn of(crowd: Crowd, cdn: Cdn, streams: &Streams) -> FlashCrowd {
+    pub fn of(crowd: CrowdShape, cdn: Cdn, streams: &Streams) -> FlashCrowd {
         let mut stream = streams.stream("flash crowd");
         let catalogue = cdn.sizes().len() as u64;
-        let Crowd { objects: [least, most], chunk_bytes } = crowd;
+        let CrowdShape { objects: [least, most], chunk_bytes } = crowd;
         let count = least.max(1) + stream.below(most.saturating_sub(least.max(1)) + 1);
         let crowd = match chunk_bytes {
             Some(_) => (catalogue..catalogue.saturating_add(count)).collect(),
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn chunks_were_there_before_or_have_other_sizes() {
         let streams = Streams::new(1);
-        let chunks = Crowd { objects: [5, 25], chunk_bytes: Some(2_000_000) };
+        let chunks = CrowdShape { objects: [5, 25], chunk_bytes: Some(2_000_000) };
         let crowd = FlashCrowd::of(chunks, Cdn::new(1000, 0.9, &streams).unwrap(), &streams).after(10_000);
         assert!((5..=25).contains(&crowd.crowd().len()));
         let accesses: Vec<Access> = crowd.requests().take(30_000).collect();

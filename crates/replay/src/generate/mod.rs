@@ -14,7 +14,7 @@ mod web;
 mod windows;
 
 pub use cdn::{Cdn, CdnRequests};
-pub use flash_crowd::{Crowd, FlashCrowd, FlashCrowdRequests};
+pub use flash_crowd::{CrowdShape, FlashCrowd, FlashCrowdRequests};
 pub use joint::{Joint, JointRequests, TableError};
 pub use mix::{Mix, MixRequests};
 pub use traffic_mix::{Class, TrafficMix, TrafficMixRequests};

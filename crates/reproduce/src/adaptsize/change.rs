@@ -3,7 +3,7 @@
 use super::replays::{Catalogue, Found, Run, Traffic, weight};
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
-use larder_replay::{Access, Crowd, FlashCrowd, TrafficMix};
+use larder_replay::{Access, CrowdShape, FlashCrowd, TrafficMix};
 use larder_units::Streams;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -63,7 +63,7 @@ fn crowd((name, text): (&str, &str), request: &Request<'_>, watch: &dyn Watch) -
     // What counts begins with the crowd.
     tuners(&experiment, request, watch, |sweep, seed| {
         let Comes { crowd, chunk_bytes } = sweep.change;
-        let crowd = Crowd { objects: crowd, chunk_bytes };
+        let crowd = CrowdShape { objects: crowd, chunk_bytes };
         let crowd = FlashCrowd::of(crowd, sweep.catalogue.cdn(seed)?, &Streams::new(seed)).after(sweep.calm);
         Ok(crowd.requests().take(sweep.catalogue.requests).collect())
     })

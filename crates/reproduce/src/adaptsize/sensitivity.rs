@@ -4,7 +4,7 @@ use super::replays::{Catalogue, Run, Traffic, replay_all, work};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
 use larder_policy::adaptsize_model::{Bin, Form, Model, Shape};
-use larder_replay::{Access, Crowd, FlashCrowd};
+use larder_replay::{Access, CrowdShape, FlashCrowd};
 use larder_units::Streams;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.condition("hk", format!("{} requests, {} objects; the second half counts", hk.requests, hk.objects));
     section.condition("cache", format!("{capacity} bytes"));
     let calm = hk.traffic("hk", request.seed)?;
-    let crowd = Crowd { objects: crowd, chunk_bytes: Some(chunk_bytes) };
+    let crowd = CrowdShape { objects: crowd, chunk_bytes: Some(chunk_bytes) };
     let crowd = FlashCrowd::of(crowd, hk.cdn(request.seed)?, &Streams::new(request.seed)).after(hk.requests as u64 / 2);
     let crowd = Traffic::new("hk, crowd", crowd.requests().take(hk.requests).collect());
     let mut runs = Vec::new();

@@ -4,7 +4,7 @@
 //! asking, as the node's caches do. With collapsing, requests for what is on its way join it, as in Larder's node (and in Squid where it is told so);
 //! without, each is a miss of its own. Everything is fresh for ever.
 
-use super::{HEAD_BYTES, Heard, HostId, Message, Net};
+use super::{HEAD_BYTES, HostId, Message, Net, TcpEvent};
 use crate::simulation::ConfigError;
 use crate::tcp::segment::EndId;
 use foldhash::fast::FixedState;
@@ -74,16 +74,16 @@ impl Cache {
         (self.engine.len(), self.engine.used())
     }
 
-    pub(super) fn on_heard(&mut self, net: &mut Net<'_, '_>, end: EndId, heard: Heard) {
-        match heard {
-            Heard::Bytes { message: Message::Request { object }, is_all: true, .. } => {
+    pub(super) fn on_tcp_event(&mut self, net: &mut Net<'_, '_>, end: EndId, event: TcpEvent) {
+        match event {
+            TcpEvent::Bytes { message: Message::Request { object }, is_all: true, .. } => {
                 self.on_request(net, end, object)
             }
-            Heard::Bytes { message: Message::Request { .. }, .. } => {}
-            Heard::Bytes { message: Message::Response { body, .. }, bytes, is_all } => {
+            TcpEvent::Bytes { message: Message::Request { .. }, .. } => {}
+            TcpEvent::Bytes { message: Message::Response { body, .. }, bytes, is_all } => {
                 self.on_response(net, end, body, bytes, is_all);
             }
-            Heard::Closed | Heard::Failed => self.on_closed(net, end),
+            TcpEvent::Closed | TcpEvent::Failed => self.on_closed(net, end),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A client: asks for objects one after the other, or at a rate, over connections that it keeps or not.
 
-use super::{HEAD_BYTES, Heard, HostId, Message, Net};
+use super::{HEAD_BYTES, HostId, Message, Net, TcpEvent};
 use crate::apps::Names;
 use crate::limits;
 use crate::tcp::segment::EndId;
@@ -115,9 +115,9 @@ impl Client {
         }
     }
 
-    pub(super) fn on_heard(&mut self, net: &mut Net<'_, '_>, end: EndId, heard: Heard) {
-        match heard {
-            Heard::Bytes { message: Message::Response { .. }, bytes, is_all } => {
+    pub(super) fn on_tcp_event(&mut self, net: &mut Net<'_, '_>, end: EndId, event: TcpEvent) {
+        match event {
+            TcpEvent::Bytes { message: Message::Response { .. }, bytes, is_all } => {
                 let Some(place) = self.busy.iter().position(|asked| asked.end == end) else { return };
                 let asked = &mut self.busy[place];
                 let of_head = bytes.min(asked.head_left);
@@ -134,8 +134,8 @@ impl Client {
                     self.go_on(net);
                 }
             }
-            Heard::Bytes { .. } => {}
-            Heard::Closed | Heard::Failed => {
+            TcpEvent::Bytes { .. } => {}
+            TcpEvent::Closed | TcpEvent::Failed => {
                 net.close(end);
                 self.idle.retain(|idle| *idle != end);
                 let before = self.busy.len();

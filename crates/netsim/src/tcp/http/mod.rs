@@ -6,7 +6,7 @@ mod client;
 pub use cache::CacheConfig;
 pub use client::ClientConfig;
 
-use super::connections::{Connections, Heard, HostId, Message, Wires};
+use super::connections::{Connections, HostId, Message, NetworkContext, TcpEvent};
 use super::segment::EndId;
 use super::{TcpConfig, TcpCounters};
 use crate::frame::Frame;
@@ -91,7 +91,7 @@ struct Host {
 }
 
 /// All hosts, and their connections.
-pub(crate) struct Internet {
+pub(crate) struct TcpHosts {
     hosts: Vec<Host>,
     /// Hosts of each node.
     counts: HashMap<u32, u32, FixedState>,
@@ -101,46 +101,46 @@ pub(crate) struct Internet {
 /// What a host's hands reach during a call.
 struct Net<'a, 'w> {
     connections: &'a mut Connections,
-    wires: &'a mut Wires<'w>,
+    context: &'a mut NetworkContext<'w>,
     counters: &'a mut HttpCounters,
     host: HostId,
 }
 
 impl Net<'_, '_> {
     fn now(&self) -> Time {
-        self.wires.now
+        self.context.now
     }
 
     fn open(&mut self, to: HostId) -> Option<EndId> {
-        let opened = self.connections.open(self.wires, self.host, to);
+        let opened = self.connections.open(self.context, self.host, to);
         self.counters.connections += u64::from(opened.is_some());
         opened
     }
 
     fn request(&mut self, end: EndId, object: u64) {
         self.connections.begin(end, REQUEST_BYTES, Message::Request { object });
-        self.connections.write(self.wires, end, REQUEST_BYTES);
+        self.connections.write(self.context, end, REQUEST_BYTES);
     }
 
     /// A response begins, of which so many bytes are there, its head among them.
     fn respond(&mut self, end: EndId, object: u64, body: u64, there: u64) {
         self.counters.responses += 1;
         self.connections.begin(end, HEAD_BYTES + body, Message::Response { object, body });
-        self.connections.write(self.wires, end, there);
+        self.connections.write(self.context, end, there);
     }
 
     fn write(&mut self, end: EndId, bytes: u64) {
-        self.connections.write(self.wires, end, bytes);
+        self.connections.write(self.context, end, bytes);
     }
 
     fn close(&mut self, end: EndId) {
-        self.connections.close(self.wires, end);
+        self.connections.close(self.context, end);
     }
 }
 
-impl Internet {
+impl TcpHosts {
     pub(crate) fn new() -> Self {
-        Internet { hosts: Vec::new(), counts: HashMap::default(), connections: Connections::new() }
+        TcpHosts { hosts: Vec::new(), counts: HashMap::default(), connections: Connections::new() }
     }
 
     // ---- What it is made of: each host draws from `streams` of its own ----
@@ -194,81 +194,81 @@ impl Internet {
     }
 
     /// Whether links lead from one host to another's node, and back.
-    pub(crate) fn reaches(&mut self, wires: &Wires<'_>, from: HostId, to: HostId) -> bool {
+    pub(crate) fn reaches(&mut self, context: &NetworkContext<'_>, from: HostId, to: HostId) -> bool {
         let [here, there] = [from, to].map(|host| self.connections.node_of(host));
-        let mut leads = |from, to| self.connections.path_mtu(wires, from, to).is_some();
+        let mut leads = |from, to| self.connections.path_mtu(context, from, to).is_some();
         leads(here, there) && leads(there, here)
     }
 
     // ---- What happens ----
 
     /// A host's first timer, or its next one.
-    pub(crate) fn plan(&mut self, wires: &mut Wires<'_>, host: HostId) {
+    pub(crate) fn plan(&mut self, context: &mut NetworkContext<'_>, host: HostId) {
         let own = &mut self.hosts[host.0 as usize];
         let Role::Client(client) = &own.role else { return };
-        let next = client.next_timer().map(|at| at.max(wires.now));
+        let next = client.next_timer().map(|at| at.max(context.now));
         if next != own.wake {
             own.wake = next;
             if let Some(at) = next {
-                wires.events.plan(at, crate::events::Event::Http { host: host.0 });
+                context.events.plan(at, crate::events::Event::Http { host: host.0 });
             }
         }
     }
 
-    pub(crate) fn on_host_timer(&mut self, wires: &mut Wires<'_>, host: u32) {
+    pub(crate) fn on_host_timer(&mut self, context: &mut NetworkContext<'_>, host: u32) {
         let own = &mut self.hosts[host as usize];
-        if own.wake != Some(wires.now) {
+        if own.wake != Some(context.now) {
             return;
         }
         own.wake = None;
-        self.act(wires, HostId(host), |role, net| {
+        self.act(context, HostId(host), |role, net| {
             if let Role::Client(client) = role {
                 client.on_timer(net);
             }
         });
     }
 
-    pub(crate) fn on_tcp_timer(&mut self, wires: &mut Wires<'_>, end: u32) {
-        if let Some(end) = self.connections.on_timer(wires.now, end) {
-            self.tell(wires, end);
+    pub(crate) fn on_tcp_timer(&mut self, context: &mut NetworkContext<'_>, end: u32) {
+        if let Some(end) = self.connections.on_timer(context.now, end) {
+            self.tell(context, end);
         }
     }
 
     /// A segment reached a node that is up.
-    pub(crate) fn on_segment(&mut self, wires: &mut Wires<'_>, at: NodeId, frame: Frame) {
+    pub(crate) fn on_segment(&mut self, context: &mut NetworkContext<'_>, at: NodeId, frame: Frame) {
         match self.connections.destination(&frame) {
             Some((end, to)) if to == at => {
-                self.connections.arrive(wires, end, &frame);
-                self.tell(wires, end);
+                self.connections.arrive(context, end, &frame);
+                self.tell(context, end);
             }
-            Some((_, to)) => self.connections.pass_on(wires, at, to, frame),
+            Some((_, to)) => self.connections.pass_on(context, at, to, frame),
             // Its connection is over: what is left of it is nobody's.
             None => {}
         }
     }
 
     /// Tells a host what its end has heard, and sends what the end has to send.
-    fn tell(&mut self, wires: &mut Wires<'_>, end: EndId) {
+    fn tell(&mut self, context: &mut NetworkContext<'_>, end: EndId) {
         while let Some(host) = self.connections.host_of(end)
-            && let Some(heard) = self.connections.hear(end)
+            && let Some(event) = self.connections.hear(end)
         {
             let there = EndId { number: end.number ^ 1, ..end };
             let other = self.connections.host_of(there);
-            if heard == Heard::Failed {
+            if event == TcpEvent::Failed {
                 self.connections.forget(end);
             }
-            self.act(wires, host, |role, net| role.on_heard(net, end, heard));
-            if let Some(other) = other.filter(|_| heard == Heard::Failed) {
-                self.act(wires, other, |role, net| role.on_heard(net, there, heard));
+            self.act(context, host, |role, net| role.on_tcp_event(net, end, event));
+            if let Some(other) = other.filter(|_| event == TcpEvent::Failed) {
+                self.act(context, other, |role, net| role.on_tcp_event(net, there, event));
             }
         }
-        self.connections.flush(wires, end);
+        self.connections.flush(context, end);
     }
 
-    fn act(&mut self, wires: &mut Wires<'_>, host: HostId, act: impl FnOnce(&mut Role, &mut Net<'_, '_>)) {
+    fn act(&mut self, context: &mut NetworkContext<'_>, host: HostId, act: impl FnOnce(&mut Role, &mut Net<'_, '_>)) {
         let Host { role, counters, .. } = &mut self.hosts[host.0 as usize];
-        act(role, &mut Net { connections: &mut self.connections, wires, counters, host });
-        self.plan(wires, host);
+        act(role, &mut Net { connections: &mut self.connections, context, counters, host });
+        self.plan(context, host);
     }
 
     // ---- What has become of it ----
@@ -292,16 +292,16 @@ impl Internet {
 }
 
 impl Role {
-    fn on_heard(&mut self, net: &mut Net<'_, '_>, end: EndId, heard: Heard) {
+    fn on_tcp_event(&mut self, net: &mut Net<'_, '_>, end: EndId, event: TcpEvent) {
         match self {
-            Role::Client(client) => client.on_heard(net, end, heard),
-            Role::Cache(cache) => cache.on_heard(net, end, heard),
-            Role::Origin(OriginConfig { body }) => match heard {
-                Heard::Bytes { message: Message::Request { object }, is_all: true, .. } => {
+            Role::Client(client) => client.on_tcp_event(net, end, event),
+            Role::Cache(cache) => cache.on_tcp_event(net, end, event),
+            Role::Origin(OriginConfig { body }) => match event {
+                TcpEvent::Bytes { message: Message::Request { object }, is_all: true, .. } => {
                     net.counters.requests += 1;
                     net.respond(end, object, body.bytes(), HEAD_BYTES + body.bytes());
                 }
-                Heard::Closed => net.close(end),
+                TcpEvent::Closed => net.close(end),
                 _ => {}
             },
         }

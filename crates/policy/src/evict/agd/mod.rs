@@ -18,7 +18,7 @@
 //!
 //! Counts: a hit adds 1 to the object's own count; a miss adds 1 to a count–min sketch ([`history`]). A stored newcomer starts from the
 //! sketch's count, a victim's count is written back (up to 255). After 128 requests an object of the cache, or one miss a counter of the sketch,
-//! all counts halve: of stored ones by what a request adds being doubled ([`keeper`]).
+//! all counts halve: of stored ones by what a request adds being doubled ([`frequency`]).
 //!
 //! A hit moves its object only where the class changes or a quarter of the lifetime has passed since it was moved last: who was hit a moment ago
 //! rests, and most hits count and do no more. At p = 0 all lifetimes are 1, nobody rests, and the clock goes on by 1/n where an object is moved or stored: LRU.
@@ -57,9 +57,9 @@
 //! * Object hits are bought with byte hits: on web 1 GiB .364 of the bytes, LRU .479. `bytes` is the remedy:
 //!   50 has .797 of the objects and .579 of the bytes, 100 has .583 and .617.
 
-mod dues;
+mod deadlines;
+mod frequency;
 mod history;
-mod keeper;
 mod order;
 mod ranking;
 mod shadows;
@@ -69,7 +69,7 @@ use crate::parameters::{Parameter, Preset, Values};
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
-use keeper::Keeper;
+use frequency::Frequency;
 use shadows::POWERS;
 use tuner::Tuner;
 
@@ -97,7 +97,10 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     bytes_an_object: 56,
     build: Build::Eviction(|arguments, setting| {
         let bytes = arguments.get("bytes").unwrap_or(0) as f64 / 100.0;
-        let fixed = arguments.get("p").and_then(|choice| (choice as usize).checked_sub(1)).map(|rung| POWERS[rung]);
+        let fixed = arguments
+            .get("p")
+            .and_then(|choice| (choice as usize).checked_sub(1))
+            .map(|power_index| POWERS[power_index]);
         Ok(Box::new(Agd::new(fixed, bytes, setting.capacity)))
     }),
 };
@@ -108,7 +111,7 @@ const POWER_WORDS: &[&str] = &["auto", "0", "0.5", "1", "1.5", "2", "4", "8"];
 const START: usize = 3;
 
 struct Agd {
-    keeper: Keeper,
+    frequency: Frequency,
     tuner: Option<Tuner>,
 }
 
@@ -116,17 +119,17 @@ impl Agd {
     fn new(fixed: Option<f64>, bytes: f64, capacity: u64) -> Self {
         let size_exponent = 1.0 - bytes;
         let tuner = fixed.is_none().then(|| Tuner::new(START, size_exponent, capacity));
-        Agd { keeper: Keeper::new(fixed.unwrap_or(POWERS[START]), size_exponent), tuner }
+        Agd { frequency: Frequency::new(fixed.unwrap_or(POWERS[START]), size_exponent), tuner }
     }
 
     /// The shadows see the request for an object of `class`, which was a hit or not.
     #[inline]
     fn tune(&mut self, request: &Request, class: u8, hit: bool) {
         if let Some(tuner) = &mut self.tuner
-            && let stored = self.keeper.ranking.len()
+            && let stored = self.frequency.ranking.len()
             && let Some(power) = tuner.request(request.id, request.size, class, hit, stored)
         {
-            self.keeper.ranking.set_power(power);
+            self.frequency.ranking.set_power(power);
         }
     }
 }
@@ -139,57 +142,57 @@ impl Policy for Agd {
     }
 
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "p", value: self.keeper.ranking.power() });
+        out.push(Gauge { name: "p", value: self.frequency.ranking.power() });
     }
 
     fn state_bytes(&self) -> usize {
-        self.keeper.bytes() + self.tuner.as_ref().map_or(0, Tuner::bytes)
+        self.frequency.bytes() + self.tuner.as_ref().map_or(0, Tuner::bytes)
     }
 }
 
 impl Evict for Agd {
     fn on_hit(&mut self, slot: Slot, request: &Request) {
-        let class = self.keeper.on_hit(slot);
+        let class = self.frequency.on_hit(slot);
         self.tune(request, class, true);
     }
 
     fn on_miss(&mut self, request: &Request) {
-        self.keeper.on_miss(request.id);
+        self.frequency.on_miss(request.id);
     }
 
     fn accept(&mut self, request: &Request, short_bytes: u64) -> bool {
-        let class = self.keeper.newcomer(request.id, request.size);
+        let class = self.frequency.newcomer(request.id, request.size);
         self.tune(request, class, false);
-        short_bytes == 0 || self.keeper.ranking.accept(class, short_bytes)
+        short_bytes == 0 || self.frequency.ranking.accept(class, short_bytes)
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
-        self.keeper.on_insert(slot, request.id, request.size);
+        self.frequency.on_insert(slot, request.id, request.size);
     }
 
     fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
-        self.keeper.victim()
+        self.frequency.victim()
     }
 
     fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
-        self.keeper.ranking.peek(after)
+        self.frequency.ranking.peek(after)
     }
 
     fn on_remove(&mut self, slot: Slot) {
-        self.keeper.ranking.remove(slot);
+        self.frequency.ranking.remove(slot);
     }
 
     fn prefetch(&self, id: u64, slot: Option<Slot>) {
-        self.keeper.prefetch(id, slot);
+        self.frequency.prefetch(id, slot);
     }
 
     fn prefetch_further(&self, _: u64, slot: Option<Slot>) {
         if let Some(slot) = slot {
-            self.keeper.ranking.prefetch_neighbours(slot);
+            self.frequency.ranking.prefetch_neighbours(slot);
         }
     }
 
     fn expected_victim(&self) -> Option<Slot> {
-        self.keeper.ranking.first()
+        self.frequency.ranking.first()
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! What is kept of an object stands elsewhere ([`Places`]): beside the cache's other knowledge of it, or in one line with what all shadows keep of it.
 
-use super::dues::{CLASSES, Dues};
+use super::deadlines::{CLASSES, Deadlines};
 use crate::Slot;
 use crate::limits::AGD_VICTIMS_COUNTED;
 use crate::list::{Linked, List};
@@ -41,7 +41,7 @@ pub(super) struct Order {
     /// A bit for each class that is not empty.
     occupied: [u64; CLASSES / 64],
     /// When the tail of each class is due.
-    dues: Dues,
+    deadlines: Deadlines,
     /// v^p of each class.
     lifetimes: Box<[f64; CLASSES]>,
     /// The latest due time of any victim.
@@ -59,7 +59,7 @@ impl Order {
         Order {
             lists: Box::new(std::array::from_fn(|_| List::default())),
             occupied: [0; CLASSES / 64],
-            dues: Dues::new(),
+            deadlines: Deadlines::new(),
             lifetimes: lifetimes(power),
             clock: 0.0,
             power,
@@ -119,7 +119,7 @@ impl Order {
         let was_tail = list.tail() == Some(slot);
         list.move_to_head(places, slot);
         if was_tail && let Some(tail) = list.tail() {
-            self.dues.set(class, self.due(places, tail, class));
+            self.deadlines.set(class, self.due(places, tail, class));
         }
     }
 
@@ -134,7 +134,7 @@ impl Order {
     /// Who is due first.
     #[inline]
     pub fn first(&self) -> Option<Slot> {
-        self.lists[usize::from(self.dues.first()?.0)].tail()
+        self.lists[usize::from(self.deadlines.first()?.0)].tail()
     }
 
     /// Takes the object in `slot`, of `class`, out.
@@ -145,7 +145,7 @@ impl Order {
 
     /// Takes out who is due first, and moves the clock there.
     pub fn pop(&mut self, places: &mut impl Places) -> Option<Slot> {
-        let (class, due) = self.dues.first()?;
+        let (class, due) = self.deadlines.first()?;
         let slot = self.lists[usize::from(class)].tail()?;
         self.unlink(places, slot, class);
         self.len -= 1;
@@ -173,7 +173,7 @@ impl Order {
     /// Else a stored set that nobody wants any more would never be due.
     pub fn accept(&mut self, places: &impl Places, class: u8, short: u64) -> bool {
         let outlasts = self.outlasts(places, class, short);
-        if !outlasts && let Some((_, due)) = self.dues.first() {
+        if !outlasts && let Some((_, due)) = self.deadlines.first() {
             self.clock += (due - self.clock).max(0.0) / self.len as f64;
         }
         outlasts
@@ -189,11 +189,11 @@ impl Order {
         }
         let class = if self.power >= STUBBORN_POWER { class.saturating_sub(1) } else { class };
         let due = self.clock + self.lifetimes[usize::from(class)];
-        if self.dues.first().is_none_or(|(_, first)| first >= due) {
+        if self.deadlines.first().is_none_or(|(_, first)| first >= due) {
             return false;
         }
         let (mut freed, mut counted) = (0_u64, 0);
-        for class in occupied(self.occupied).filter(|class| self.dues.of(*class) < due) {
+        for class in occupied(self.occupied).filter(|class| self.deadlines.of(*class) < due) {
             let class = usize::from(class);
             let mut next = self.lists[class].tail();
             while let Some(slot) = next {
@@ -223,7 +223,7 @@ impl Order {
         self.victims = 0;
         for class in self.classes() {
             if let Some(tail) = self.lists[usize::from(class)].tail() {
-                self.dues.set(class, self.due(places, tail, class));
+                self.deadlines.set(class, self.due(places, tail, class));
             }
         }
     }
@@ -235,7 +235,7 @@ impl Order {
         list.push_head(places, slot);
         if was_empty {
             self.occupied[usize::from(class / 64)] |= 1 << (class % 64);
-            self.dues.set(class, self.due(places, slot, class));
+            self.deadlines.set(class, self.due(places, slot, class));
         }
     }
 
@@ -247,10 +247,10 @@ impl Order {
         list.unlink(places, slot);
         if was_tail {
             match list.tail() {
-                Some(tail) => self.dues.set(class, self.due(places, tail, class)),
+                Some(tail) => self.deadlines.set(class, self.due(places, tail, class)),
                 None => {
                     self.occupied[usize::from(class / 64)] &= !(1 << (class % 64));
-                    self.dues.clear(class);
+                    self.deadlines.clear(class);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! What is stored, in the order of leaving.
 
-use super::dues::rank;
+use super::deadlines::rank;
 use super::order::{Order, Places};
 use crate::Slot;
 use crate::list::{Link, Linked, Links};

@@ -13,12 +13,12 @@ use crate::list::{Link, Linked, List};
 use crate::prefetch::prefetch;
 
 /// A shadow each; the first is LRU's.
-pub(super) const POWERS: [f64; RUNGS] = [0.0, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0];
-pub(super) const RUNGS: usize = 7;
+pub(super) const POWERS: [f64; POWER_INDEXES] = [0.0, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0];
+pub(super) const POWER_INDEXES: usize = 7;
 /// Those that have a clock: all but LRU.
-const CLOCKS: usize = RUNGS - 1;
+const CLOCKS: usize = POWER_INDEXES - 1;
 /// A bit for each shadow.
-const ALL: u8 = (1 << RUNGS) - 1;
+const ALL: u8 = (1 << POWER_INDEXES) - 1;
 const LRU: usize = 0;
 /// Requests between asking for what one will read and reading it.
 const STEP: usize = 4;
@@ -35,9 +35,9 @@ pub(super) struct Shadows {
     rests: Box<[[f64; CLOCKS]]>,
     /// Bytes of each shadow.
     capacity: u64,
-    used: [u64; RUNGS],
+    used: [u64; POWER_INDEXES],
     /// What the hits of each were worth, of the requests that are under way.
-    scores: [f64; RUNGS],
+    scores: [f64; POWER_INDEXES],
 }
 
 /// A request for an object of `class`; a hit is worth `worth`.
@@ -65,7 +65,7 @@ struct Object {
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct Threads {
-    links: [Link; RUNGS],
+    links: [Link; POWER_INDEXES],
     size: u64,
 }
 
@@ -84,8 +84,8 @@ impl Shadows {
             orders: Box::new(orders),
             rests,
             capacity,
-            used: [0; RUNGS],
-            scores: [0.0; RUNGS],
+            used: [0; POWER_INDEXES],
+            scores: [0.0; POWER_INDEXES],
         }
     }
 
@@ -98,7 +98,7 @@ impl Shadows {
         self.lru = List::default();
         self.orders.iter_mut().for_each(|order| *order = Order::new(order.power()));
         self.capacity = capacity;
-        self.used = [0; RUNGS];
+        self.used = [0; POWER_INDEXES];
     }
 
     /// Those whose ids the sample has lost leave, and who is due first, until `capacity` bytes are left of each: the others stay, and what was learnt by them.
@@ -109,19 +109,19 @@ impl Shadows {
             if holders == 0 || is_sampled(id) {
                 continue;
             }
-            for rung in bits(holders) {
-                let mut view = View { objects: &mut self.objects, threads: &mut self.threads, rung };
-                match rung {
+            for power_index in bits(holders) {
+                let mut view = View { objects: &mut self.objects, threads: &mut self.threads, power_index };
+                match power_index {
                     LRU => self.lru.unlink(&mut view, slot),
-                    _ => self.orders[rung - 1].remove(&mut view, slot, class),
+                    _ => self.orders[power_index - 1].remove(&mut view, slot, class),
                 }
-                self.used[rung] -= view.size(slot);
+                self.used[power_index] -= view.size(slot);
             }
             self.objects[slot.index()].holders = 0;
             self.index.remove(id, slot);
             self.free.push(slot);
         }
-        (0..RUNGS).for_each(|rung| self.shrink(rung, capacity));
+        (0..POWER_INDEXES).for_each(|power_index| self.shrink(power_index, capacity));
     }
 
     pub fn bytes(&self) -> usize {
@@ -141,8 +141,8 @@ impl Shadows {
     }
 
     /// The requests in this order, through all shadows: what the hits of each were worth.
-    pub fn scores_of(&mut self, requests: &[Sampled]) -> [f64; RUNGS] {
-        self.scores = [0.0; RUNGS];
+    pub fn scores_of(&mut self, requests: &[Sampled]) -> [f64; POWER_INDEXES] {
+        self.scores = [0.0; POWER_INDEXES];
         for next in 0..requests.len() + 2 * STEP {
             if let Some(request) = next.checked_sub(2 * STEP).and_then(|due| requests.get(due)) {
                 self.request(request);
@@ -166,14 +166,14 @@ impl Shadows {
             return self.miss(id, size, class);
         };
         let holders = self.objects[slot.index()].holders;
-        for (rung, score) in self.scores.iter_mut().enumerate() {
-            *score += if holders & 1 << rung != 0 { worth } else { 0.0 };
+        for (power_index, score) in self.scores.iter_mut().enumerate() {
+            *score += if holders & 1 << power_index != 0 { worth } else { 0.0 };
         }
         self.touch(slot, class);
         // Its size as stored: the books of those who have it need that.
         let size = self.threads[slot.index()].size;
         if holders != ALL {
-            bits(ALL & !holders).for_each(|rung| self.offer(rung, slot, size, class));
+            bits(ALL & !holders).for_each(|power_index| self.offer(power_index, slot, size, class));
         }
     }
 
@@ -188,11 +188,11 @@ impl Shadows {
         }
         let old = std::mem::replace(&mut object.class, class);
         let moved = object.holders & if old == class { moved } else { ALL };
-        for rung in bits(moved) {
-            let mut view = View { objects: &mut self.objects, threads: &mut self.threads, rung };
-            match rung {
+        for power_index in bits(moved) {
+            let mut view = View { objects: &mut self.objects, threads: &mut self.threads, power_index };
+            match power_index {
                 LRU => self.lru.move_to_head(&mut view, slot),
-                _ => self.orders[rung - 1].relink(&mut view, slot, old, class),
+                _ => self.orders[power_index - 1].relink(&mut view, slot, old, class),
             }
         }
     }
@@ -209,42 +209,42 @@ impl Shadows {
         });
         self.objects[slot.index()] = Object { id, class, ..Object::default() };
         self.threads[slot.index()].size = size;
-        bits(ALL).for_each(|rung| self.offer(rung, slot, size, class));
+        bits(ALL).for_each(|power_index| self.offer(power_index, slot, size, class));
         match self.objects[slot.index()].holders {
             0 => self.free.push(slot),
             _ => self.index.insert(id, slot),
         }
     }
 
-    /// The shadow `rung` stores the object in `slot`, if it is worth that.
-    fn offer(&mut self, rung: usize, slot: Slot, size: u64, class: u8) {
-        let short = self.used[rung].saturating_add(size).saturating_sub(self.capacity);
-        let view = View { objects: &mut self.objects, threads: &mut self.threads, rung };
-        if short > 0 && rung != LRU && !self.orders[rung - 1].accept(&view, class, short) {
+    /// The shadow `power_index` stores the object in `slot`, if it is worth that.
+    fn offer(&mut self, power_index: usize, slot: Slot, size: u64, class: u8) {
+        let short = self.used[power_index].saturating_add(size).saturating_sub(self.capacity);
+        let view = View { objects: &mut self.objects, threads: &mut self.threads, power_index };
+        if short > 0 && power_index != LRU && !self.orders[power_index - 1].accept(&view, class, short) {
             return;
         }
-        self.shrink(rung, self.capacity - size);
-        let mut view = View { objects: &mut self.objects, threads: &mut self.threads, rung };
-        match rung {
+        self.shrink(power_index, self.capacity - size);
+        let mut view = View { objects: &mut self.objects, threads: &mut self.threads, power_index };
+        match power_index {
             LRU => self.lru.push_head(&mut view, slot),
-            _ => self.orders[rung - 1].push(&mut view, slot, class),
+            _ => self.orders[power_index - 1].push(&mut view, slot, class),
         }
-        self.used[rung] += size;
-        self.objects[slot.index()].holders |= 1 << rung;
+        self.used[power_index] += size;
+        self.objects[slot.index()].holders |= 1 << power_index;
     }
 
-    /// Who is due first leaves the shadow `rung`, until it stores `bytes` at most.
-    fn shrink(&mut self, rung: usize, bytes: u64) {
-        let mut view = View { objects: &mut self.objects, threads: &mut self.threads, rung };
-        while self.used[rung] > bytes {
-            let victim = match rung {
+    /// Who is due first leaves the shadow `power_index`, until it stores `bytes` at most.
+    fn shrink(&mut self, power_index: usize, bytes: u64) {
+        let mut view = View { objects: &mut self.objects, threads: &mut self.threads, power_index };
+        while self.used[power_index] > bytes {
+            let victim = match power_index {
                 LRU => self.lru.tail().inspect(|victim| self.lru.unlink(&mut view, *victim)),
-                _ => self.orders[rung - 1].pop(&mut view),
+                _ => self.orders[power_index - 1].pop(&mut view),
             };
             let Some(victim) = victim else { break };
-            self.used[rung] -= view.size(victim);
+            self.used[power_index] -= view.size(victim);
             let object = &mut view.objects[victim.index()];
-            object.holders &= !(1 << rung);
+            object.holders &= !(1 << power_index);
             if object.holders == 0 {
                 self.index.remove(object.id, victim);
                 self.free.push(victim);
@@ -253,22 +253,22 @@ impl Shadows {
     }
 }
 
-/// The objects as the shadow `rung` has them.
+/// The objects as the shadow `power_index` has them.
 struct View<'a> {
     objects: &'a mut [Object],
     threads: &'a mut [Threads],
-    rung: usize,
+    power_index: usize,
 }
 
 impl Linked for View<'_> {
     #[inline]
     fn link(&self, slot: u32) -> &Link {
-        &self.threads[slot as usize].links[self.rung]
+        &self.threads[slot as usize].links[self.power_index]
     }
 
     #[inline]
     fn link_mut(&mut self, slot: u32) -> &mut Link {
-        &mut self.threads[slot as usize].links[self.rung]
+        &mut self.threads[slot as usize].links[self.power_index]
     }
 
     /// Every object has them.
@@ -279,12 +279,12 @@ impl Linked for View<'_> {
 impl Places for View<'_> {
     #[inline]
     fn since(&self, slot: Slot) -> f64 {
-        self.objects[slot.index()].since[self.rung - 1]
+        self.objects[slot.index()].since[self.power_index - 1]
     }
 
     #[inline]
     fn set_since(&mut self, slot: Slot, since: f64) {
-        self.objects[slot.index()].since[self.rung - 1] = since;
+        self.objects[slot.index()].since[self.power_index - 1] = since;
     }
 
     #[inline]
@@ -293,7 +293,7 @@ impl Places for View<'_> {
     }
 
     fn change_since(&mut self, change: impl Fn(f64, u8) -> f64) {
-        let clock = self.rung - 1;
+        let clock = self.power_index - 1;
         self.objects.iter_mut().for_each(|object| object.since[clock] = change(object.since[clock], object.class));
     }
 }
@@ -338,16 +338,20 @@ mod tests {
     }
 
     fn check(shadows: &Shadows, of: u64) {
-        let held = |rung: usize| {
+        let held = |power_index: usize| {
             let objects = shadows.objects.iter().zip(&shadows.threads);
-            objects.filter(move |(object, _)| object.holders & 1 << rung != 0)
+            objects.filter(move |(object, _)| object.holders & 1 << power_index != 0)
         };
-        for rung in 0..RUNGS {
-            assert!(held(rung).all(|(object, _)| object.id.is_multiple_of(of)), "of {of}");
-            let bytes: u64 = held(rung).map(|(_, threads)| threads.size).sum();
-            assert!(bytes == shadows.used[rung] && bytes <= shadows.capacity, "rung {rung}: {bytes} bytes");
-            let listed = if rung == LRU { held(rung).count() } else { shadows.orders[rung - 1].len() };
-            assert_eq!(held(rung).count(), listed, "rung {rung}");
+        for power_index in 0..POWER_INDEXES {
+            assert!(held(power_index).all(|(object, _)| object.id.is_multiple_of(of)), "of {of}");
+            let bytes: u64 = held(power_index).map(|(_, threads)| threads.size).sum();
+            assert!(
+                bytes == shadows.used[power_index] && bytes <= shadows.capacity,
+                "rung {power_index}: {bytes} bytes"
+            );
+            let listed =
+                if power_index == LRU { held(power_index).count() } else { shadows.orders[power_index - 1].len() };
+            assert_eq!(held(power_index).count(), listed, "rung {power_index}");
         }
         let stored = shadows.objects.iter().filter(|object| object.holders != 0).count();
         assert_eq!((stored, shadows.objects.len() - shadows.free.len()), (shadows.len(), stored));

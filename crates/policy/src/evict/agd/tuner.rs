@@ -10,7 +10,7 @@
 //!
 //! What the shadows keep, and how they do with one or two cache lines a request: [`super::shadows`].
 
-use super::shadows::{POWERS, RUNGS, Sampled, Shadows};
+use super::shadows::{POWER_INDEXES, POWERS, Sampled, Shadows};
 use crate::hash::mix;
 use crate::limits::{AGD_LEAST_SAMPLE_SHIFT, AGD_SHADOW_OBJECTS, AGD_SHADOWED_OBJECTS};
 
@@ -49,11 +49,11 @@ pub(super) struct Tuner {
     /// What the cache's own hits on the sample were worth.
     score: f64,
     /// By how many mean hits each power leads the one in use.
-    leads: [f64; RUNGS],
+    leads: [f64; POWER_INDEXES],
     /// By how many it has been better than the cache itself, lately.
-    losses: [f64; RUNGS],
+    losses: [f64; POWER_INDEXES],
     /// The same without signs: what it has been better or worse.
-    swings: [f64; RUNGS],
+    swings: [f64; POWER_INDEXES],
     /// The lead that is asked for, from [`LEAD`] to [`MOST_LEAD`].
     asked: f64,
 }
@@ -70,9 +70,9 @@ impl Tuner {
             least_shift: AGD_LEAST_SAMPLE_SHIFT,
             weight: 0.0,
             score: 0.0,
-            leads: [0.0; RUNGS],
-            losses: [0.0; RUNGS],
-            swings: [0.0; RUNGS],
+            leads: [0.0; POWER_INDEXES],
+            losses: [0.0; POWER_INDEXES],
+            swings: [0.0; POWER_INDEXES],
             asked: LEAD,
         }
     }
@@ -129,11 +129,11 @@ impl Tuner {
         let scores = self.shadows.scores_of(&self.waiting);
         let reference = scores[self.current] + DRIFT * self.weight;
         let mean = self.weight / DECISION as f64;
-        for (rung, score) in scores.into_iter().enumerate() {
-            self.leads[rung] = (self.leads[rung] + (score - reference) / mean).max(0.0);
+        for (power_index, score) in scores.into_iter().enumerate() {
+            self.leads[power_index] = (self.leads[power_index] + (score - reference) / mean).max(0.0);
             let lost = (score - self.score) / mean;
-            self.losses[rung] = self.losses[rung] * MEMORY + lost;
-            self.swings[rung] = self.swings[rung] * MEMORY + lost.abs();
+            self.losses[power_index] = self.losses[power_index] * MEMORY + lost;
+            self.swings[power_index] = self.swings[power_index] * MEMORY + lost.abs();
         }
         self.waiting.clear();
         self.weight = 0.0;
@@ -142,21 +142,21 @@ impl Tuner {
         let (best, loss) = most(&self.losses);
         if loss > LOSS.max(LOST * self.swings[best]) {
             self.asked = (self.asked * CAUTION).min(MOST_LEAD);
-            self.losses = [0.0; RUNGS];
+            self.losses = [0.0; POWER_INDEXES];
             return self.change_to(best);
         }
         let (best, lead) = most(&self.leads);
         if lead > self.asked { self.change_to(best) } else { None }
     }
 
-    /// The power of the rung `rung`, if it is another.
-    fn change_to(&mut self, rung: usize) -> Option<f64> {
-        if rung == self.current {
+    /// The power of the rung `power_index`, if it is another.
+    fn change_to(&mut self, power_index: usize) -> Option<f64> {
+        if power_index == self.current {
             return None;
         }
-        self.current = rung;
-        self.leads = [0.0; RUNGS];
-        Some(POWERS[rung])
+        self.current = power_index;
+        self.leads = [0.0; POWER_INDEXES];
+        Some(POWERS[power_index])
     }
 
     /// Half the sample: a cache that fills does so again and again, and would else learn nothing until it is full. What has been counted stays.
@@ -174,9 +174,9 @@ impl Tuner {
         self.waiting.clear();
         self.weight = 0.0;
         self.score = 0.0;
-        self.leads = [0.0; RUNGS];
-        self.losses = [0.0; RUNGS];
-        self.swings = [0.0; RUNGS];
+        self.leads = [0.0; POWER_INDEXES];
+        self.losses = [0.0; POWER_INDEXES];
+        self.swings = [0.0; POWER_INDEXES];
     }
 }
 
@@ -187,8 +187,11 @@ fn is_sampled(id: u64, shift: u32) -> bool {
 }
 
 /// The rung with the most, and how much it has.
-fn most(of: &[f64; RUNGS]) -> (usize, f64) {
-    of.iter().copied().enumerate().fold((0, of[0]), |most, rung| if rung.1 >= most.1 { rung } else { most })
+fn most(of: &[f64; POWER_INDEXES]) -> (usize, f64) {
+    of.iter()
+        .copied()
+        .enumerate()
+        .fold((0, of[0]), |most, power_index| if power_index.1 >= most.1 { power_index } else { most })
 }
 
 #[cfg(test)]

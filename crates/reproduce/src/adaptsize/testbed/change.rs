@@ -5,7 +5,7 @@ use super::servers::System;
 use crate::adaptsize::replays::{self, Catalogue, Found, PARTS, Traffic, replay_all};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_figure::Series;
-use larder_replay::{Access, Crowd, FlashCrowd, TrafficMix};
+use larder_replay::{Access, CrowdShape, FlashCrowd, TrafficMix};
 use larder_units::Streams;
 use serde::Deserialize;
 
@@ -63,7 +63,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.condition("client", format!("{} connections, closed loop", sweep.connections));
     let Sweep { flash, mix, seeds, .. } = sweep;
     compare(&mut section, "bed-flash", flash.calm, sweep, request, watch, |seed| {
-        let crowd = Crowd { objects: flash.crowd, chunk_bytes: Some(flash.chunk_bytes) };
+        let crowd = CrowdShape { objects: flash.crowd, chunk_bytes: Some(flash.chunk_bytes) };
         let crowd = FlashCrowd::of(crowd, flash.catalogue.cdn(seed)?, &Streams::new(seed)).after(flash.calm);
         Ok(crowd.requests().take(flash.catalogue.requests).collect())
     })?;

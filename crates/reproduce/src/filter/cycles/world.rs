@@ -2,7 +2,7 @@
 
 use super::counter;
 use crate::Error;
-use larder_forwarder::account::{self, Exchange, Ledger, STAGES};
+use larder_forwarder::account::{self, Exchange, STAGES, StageProfile};
 use larder_forwarder::limits::CONTENT_STORE_ENTRY_BYTES;
 use larder_forwarder::{Body, Config, FaceConfig, FaceId, Forwarder, Outbox};
 use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, Name, NameRef};
@@ -104,7 +104,7 @@ impl World {
     }
 
     /// A batch, a stage at a time.
-    pub(super) fn account(&mut self) -> Ledger {
+    pub(super) fn account(&mut self) -> StageProfile {
         let now = self.ask();
         account::run(&mut self.forwarder, now, self.faces, &mut self.batch, &mut self.outbox, counter::now)
     }
@@ -145,7 +145,7 @@ impl World {
     pub(super) fn stages(&mut self, batches: usize) -> [f64; STAGES] {
         let mut all: [Vec<f64>; STAGES] = Default::default();
         for _ in 0..batches {
-            let Ledger { ticks, packets } = self.account();
+            let StageProfile { ticks, packets } = self.account();
             for (stage, (ticks, packets)) in all.iter_mut().zip(ticks.into_iter().zip(packets)) {
                 // Of one packet, the reading of the counter would be measured.
                 if packets >= LEAST {

@@ -1,0 +1,111 @@
+//! Records that the index has let go and that are still on the disk: a restart would find them.
+//!
+//! Where a key's new value is stored, it stands behind the old one and no restart minds that. Where it is not stored (the disk is too slow, the policy
+//! refuses it), the old one must be removed by a note, or a restart serves what was replaced long ago. A note for every value that is not stored would
+//! fill the log with them; so it is written for keys that stand here. What was overwritten since is forgotten when the table would grow.
+//!
+//! Who notes one has the log's lock, and others wait for it. So the table is in [`PARTS`] by hash, each of which is swept, and grows, by itself: a note passes
+//! a thousandth of what stands here, 10,000 records of ten million.
+//!
+//! 16 bytes a record, and a byte of the table's own; fewer than there are records on the disk.
+
+use hashbrown::HashTable;
+
+pub(crate) struct Superseded {
+    parts: Box<[Part]>,
+}
+
+#[derive(Default)]
+struct Part {
+    table: HashTable<Record>,
+    sweep_at: usize,
+}
+
+struct Record {
+    hash: u64,
+    tag: u32,
+    /// Of its region; they have 32 bits.
+    sequence: u32,
+}
+
+const PARTS: usize = 1024;
+
+/// Smaller parts are not worth a sweep.
+const SWEPT: usize = 16;
+
+impl Default for Superseded {
+    fn default() -> Self {
+        Superseded { parts: (0..PARTS).map(|_| Part::default()).collect() }
+    }
+}
+
+impl Superseded {
+    /// A record of the region with this sequence number has been let go; those of regions before `oldest` are on the disk no more.
+    pub(crate) fn tombstone(&mut self, hash: u64, tag: u32, sequence: u64, oldest: u64) {
+        self.take(hash, tag);
+        let Part { table, sweep_at } = self.part(hash);
+        if table.len() >= *sweep_at {
+            table.retain(|record| u64::from(record.sequence) >= oldest);
+            *sweep_at = SWEPT.max(table.len() * 2);
+        }
+        let record = Record { hash, tag, sequence: sequence as u32 };
+        table.insert_unique(hash, record, |record| record.hash);
+    }
+
+    /// Whether there may be one of the key with this hash and tag; it is forgotten here.
+    pub(crate) fn take(&mut self, hash: u64, tag: u32) -> bool {
+        let found = self.part(hash).table.find_entry(hash, |record| (record.hash, record.tag) == (hash, tag));
+        found.map(|entry| entry.remove()).is_ok()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Superseded::default();
+    }
+
+    pub(crate) fn state_bytes(&self) -> usize {
+        self.parts.iter().map(|part| size_of::<Part>() + part.table.allocation_size()).sum()
+    }
+
+    /// By bits of the hash that no place in a part depends on.
+    fn part(&mut self, hash: u64) -> &mut Part {
+        &mut self.parts[(hash >> 40) as usize % PARTS]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fear: what was overwritten long ago fills the memory.
+    #[test]
+    fn what_is_overwritten_is_forgotten() {
+        let mut superseded = Superseded::default();
+        for at in 0..100_000u64 {
+            superseded.tombstone(hash(at), 0, at / 100, (at / 100).saturating_sub(8));
+            // Of most nobody hears again.
+            assert!(at < 500 || at % 10 > 0 || superseded.take(hash(at - 500), 0), "still on the disk");
+        }
+        assert!(superseded.parts.iter().all(|part| part.table.len() <= SWEPT));
+        assert!(superseded.state_bytes() < 1_000_000, "{}", superseded.state_bytes());
+    }
+
+    /// The fear: all wait while one note sweeps a table of millions.
+    #[test]
+    fn one_note_passes_all_that_has_departed() {
+        let mut superseded = Superseded::default();
+        let mut most = 0;
+        for at in 0..1_000_000u64 {
+            // What it may pass: a sweep or a larger table passes those of its part.
+            most = most.max(superseded.part(hash(at)).table.len());
+            superseded.tombstone(hash(at), 0, at / 100_000, (at / 100_000).saturating_sub(5));
+        }
+        let all: usize = superseded.parts.iter().map(|part| part.table.len()).sum();
+        assert!(all > 500_000, "nothing was tried: {all}");
+        assert!(most < 4 * 1_000_000 / PARTS, "a note may pass {most} records");
+    }
+
+    /// As keyed hashes are spread.
+    fn hash(at: u64) -> u64 {
+        at.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}

@@ -1,0 +1,190 @@
+//! The way of an Interest through the second tier of the Content Store (`tier.rs`).
+//!
+//! It pends as any other, with an out-record to the Content Store instead of an upstream, so that others may wait for the same, and the strategy is not
+//! asked. What is read comes the way of all Data and answers all who wait. A read that fails, or brings something else than was asked for, or takes longer
+//! than [`RECALL_PATIENCE`], sends the Interest on to the strategy, as if it had come now: with the nonce of somebody who waits, as far as any of those who
+//! joined may go, and to any next hop but who waits alone. An Interest whose application has chosen its next hop goes there, whatever is being read.
+//!
+//! The tier counts as a cache of its own above this one: memory's policy judges what is read as what comes from upstream.
+
+use super::Forwarder;
+use super::decision::{Asked, rewritten};
+use super::reception::{Arrival, check_size, is_localhost};
+use crate::face::FaceId;
+use crate::limits::{RECALL_PATIENCE, RECALLED_BYTES, RECALLS};
+use crate::name_hash::Hashed;
+use crate::outbox::Outbox;
+use crate::pit::{InRecord, OutRecord};
+use crate::tier::{Record, SecondTier, TierCounters, TierLookup, TierRecord};
+use crate::verification::Verdict;
+use bytes::Bytes;
+use larder_packet::{Data, Interest, LpHeader};
+use larder_units::Time;
+use std::collections::BTreeMap;
+
+/// The tier, and what is being read there.
+pub(crate) struct Tier {
+    pub(crate) host: Box<dyn SecondTier>,
+    /// By ticket; so the one that was asked for first stands first.
+    reads: BTreeMap<u64, Read>,
+    next_ticket: u64,
+    most: usize,
+    pub(crate) counters: TierCounters,
+}
+
+/// An Interest whose answer is being read.
+struct Read {
+    packet: Bytes,
+    hash: u64,
+    /// What its out-record has.
+    nonce: u32,
+    mark: Option<u64>,
+    until: Time,
+}
+
+impl Forwarder {
+    /// Puts a second tier behind the Content Store.
+    pub fn set_tier(&mut self, host: Box<dyn SecondTier>) {
+        let most = (RECALLED_BYTES / self.max_packet_bytes).clamp(1, RECALLS);
+        let (reads, counters) = (BTreeMap::new(), TierCounters::default());
+        self.tier = Some(Box::new(Tier { host, reads, next_ticket: 0, most, counters }));
+    }
+
+    /// Asks the tier for a pending Interest. True where that waits for the tier now, and no strategy is to be asked.
+    pub(super) fn tier_lookup(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>) -> bool {
+        let Some(tier) = &mut self.tier else { return false };
+        let Asked { slot, interest, nonce, .. } = *asked;
+        let entry = self.pit.entry_mut(slot);
+        if let Some(read) = entry.out_records.iter_mut().find(|record| record.face == FaceId::CONTENT_STORE) {
+            read.hop_limit = read.hop_limit.zip(interest.hop_limit).map(|(one, other)| one.max(other));
+            return arrival.next_hop.is_none();
+        }
+        if !entry.out_records.is_empty() {
+            return false;
+        }
+        let (name, _) = interest.name.strip_implicit_digest();
+        let hash = entry.name_hash();
+        let is_asked = self.content_store.serves && arrival.next_hop.is_none() && !is_localhost(name);
+        // What memory has of the name, and what was not fresh enough or had another digest, is what the tier has.
+        if !is_asked || self.content_store.exact(hash, name).is_some() {
+            return false;
+        }
+        let ticket = tier.next_ticket;
+        let tier_lookup =
+            if tier.reads.len() < tier.most { tier.host.tier_lookup(name, ticket) } else { TierLookup::Busy };
+        match tier_lookup {
+            TierLookup::Absent => tier.counters.misses += 1,
+            TierLookup::Busy => tier.counters.busy += 1,
+            TierLookup::Reading => {
+                let (now, mark) = (arrival.now, arrival.header.congestion_mark);
+                let until = now + RECALL_PATIENCE;
+                let packet = Bytes::copy_from_slice(interest.wire);
+                tier.next_ticket += 1;
+                tier.reads.insert(ticket, Read { packet, hash, nonce, mark, until });
+                entry.out_records.push(OutRecord {
+                    face: FaceId::CONTENT_STORE,
+                    nonce,
+                    hop_limit: interest.hop_limit,
+                    sent: now,
+                    expires: until,
+                    nacked: None,
+                    held: false,
+                });
+            }
+        }
+        tier_lookup == TierLookup::Reading
+    }
+
+    /// What came of a [`SecondTier::tier_lookup`]; nothing where the read failed.
+    pub fn on_tier_lookup(&mut self, now: Time, ticket: u64, found: Option<TierRecord>, out: &mut Outbox) {
+        out.clear();
+        self.clock = now;
+        let Some(read) = self.tier.as_mut().and_then(|tier| tier.reads.remove(&ticket)) else { return };
+        if self.answer_from_tier(now, &read, found, out).is_none() {
+            self.go_on(now, &read, out);
+        }
+        self.count_sends(0, &[], out);
+    }
+
+    /// Gives up what is not read in time.
+    pub(super) fn give_up_reads(&mut self, now: Time, out: &mut Outbox) {
+        while let Some(tier) = &mut self.tier
+            && let Some(first) = tier.reads.first_entry().filter(|first| first.get().until <= now)
+        {
+            let read = first.remove();
+            tier.counters.late += 1;
+            self.go_on(now, &read, out);
+        }
+    }
+
+    /// `None` where this is no answer.
+    fn answer_from_tier(&mut self, now: Time, read: &Read, found: Option<TierRecord>, out: &mut Outbox) -> Option<()> {
+        let unix_millis = self.unix_millis(now);
+        let interest = Interest::decode(&read.packet).ok()?;
+        let (name, digest) = interest.name.strip_implicit_digest();
+        let tier = self.tier.as_mut()?;
+        let still_there = |found: &TierRecord| tier.host.holds(name, found.position);
+        let record = found.filter(still_there).and_then(|found| Record::decode(&found.record));
+        let data = record.as_ref().and_then(|record| Data::decode(&record.wire).ok()).filter(|data| data.name == name);
+        let (Some(record), Some(mut data)) = (record.as_ref(), data) else {
+            tier.counters.failed += 1;
+            return None;
+        };
+        data.freshness = record.fresh_for(unix_millis);
+        // The rules may be newer than the record: what would not be stored any more is not served from there.
+        let mut is_trusted = || match &mut self.verification {
+            None => true,
+            Some(rules) => rules.judge(now, unix_millis / 1000, &data) == Verdict::Trusted,
+        };
+        let fits = (!interest.must_be_fresh || data.freshness.is_some())
+            && digest.is_none_or(|digest| data.implicit_digest() == digest)
+            && check_size(data.wire, self.max_packet_bytes).is_ok()
+            && self.content_store.serves
+            && is_trusted();
+        if !fits {
+            tier.counters.unfit += 1;
+            return None;
+        }
+        let arrival =
+            Arrival { face: FaceId::CONTENT_STORE, ..Arrival::internal(now, &LpHeader::EMPTY, record.wire.clone()) };
+        // Where nobody waits any more, nobody misses it; another read may have answered them.
+        let is_answer = self.on_data(&arrival, &data, read.hash, out).is_ok();
+        if let Some(figures) = self.figures_by_prefix.as_mut().filter(|_| is_answer) {
+            figures.note_tier_hit(&self.hasher, interest.name);
+        }
+        let counters = &mut self.tier.as_mut()?.counters;
+        *(if is_answer { &mut counters.hits } else { &mut counters.late }) += 1;
+        Some(())
+    }
+
+    /// The tier does not answer: the Interest goes where it would have gone without it, if somebody still waits.
+    fn go_on(&mut self, now: Time, read: &Read, out: &mut Outbox) {
+        let Ok(interest) = Interest::decode(&read.packet) else { return };
+        let Some(slot) = self.pit.find(read.hash, &interest) else { return };
+        let entry = self.pit.entry_mut(slot);
+        // It may be another Interest for the same, which came when the first was over.
+        let of_read = |record: &OutRecord| record.face == FaceId::CONTENT_STORE && record.nonce == read.nonce;
+        let Some(at) = entry.out_records.iter().position(of_read) else { return };
+        let hop_limit = entry.out_records.remove(at).hop_limit;
+        // A face that is gone waits for nothing.
+        let is_there = |record: &&InRecord| !record.expires.has_passed(now) && self.faces.get(record.face).is_some();
+        let mut waiting = entry.in_records.iter().filter(is_there);
+        let Some(InRecord { face, nonce, .. }) = waiting.next() else { return };
+        // What several want may go to one of them.
+        let face = waiting.next().map_or(*face, |_| FaceId::CONTENT_STORE);
+        let packet = Bytes::from(rewritten(&interest, *nonce, hop_limit));
+        let Ok(interest) = Interest::decode(&packet) else { return };
+        let (nonce, lifetime) = (*nonce, entry.last_expiry().since(now));
+        let header = LpHeader { congestion_mark: read.mark, ..LpHeader::EMPTY };
+        let arrival = Arrival { face, ..Arrival::internal(now, &header, packet.clone()) };
+        let asked = Asked { slot, interest: &interest, hashed: Hashed::default(), nonce, lifetime };
+        self.decide(&arrival, &asked, out, |strategy, decision| strategy.on_interest(decision));
+    }
+}
+
+impl Tier {
+    /// When the next read is given up.
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        self.reads.first_key_value().map(|(_, read)| read.until)
+    }
+}

@@ -1,0 +1,257 @@
+//! What management asks the other shards, where there are some: what they have counted and stored, and that they erase; and of the Content Store's second
+//! tier, where there is one, that what was erased stays so. The command or dataset pends meanwhile, as one for which the host makes a face.
+
+use super::cs::Erasure;
+use super::{DatasetFn, Outcome, Refusal, ok, refusal, response_data};
+use crate::drop_reason::{DropReason, Dropped};
+use crate::face::{FaceCounters, FaceId};
+use crate::forwarder::{Arrival, Forwarder};
+use crate::limits::SHARD_QUERIES;
+use crate::outbox::{HostRequest, Outbox};
+use crate::prefix_figures::PrefixFigures;
+use crate::stats::{FaceStats, Stats, add_face_counters};
+use larder_packet::mgmt::CsObject;
+use larder_packet::{ControlResponse, Interest, Name, NameRef};
+use larder_units::Time;
+use std::collections::HashMap;
+
+/// What a shard is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShardQuery {
+    /// What it has counted.
+    Figures,
+    /// What it has stored under a prefix.
+    Stored(Name),
+    /// To erase what it has stored under a prefix, so many at most, for the client at a face.
+    Erase(Name, usize, FaceId),
+}
+
+/// What it says.
+#[derive(Clone, Debug)]
+pub enum Report {
+    /// What it has counted: in all, of each face by number, and by prefix.
+    Figures(Box<Stats>, Vec<(FaceId, FaceCounters)>, Vec<PrefixFigures>),
+    /// What it has stored.
+    Stored(Vec<CsObject>),
+    /// How many it erased, and whether there are more.
+    Erased(usize, bool),
+    /// Whether what was erased of the second tier stays so whatever happens; else one line that says why not.
+    Settled(Result<(), String>),
+}
+
+/// The questions that wait, and what was said to the one that is being answered.
+#[derive(Default)]
+pub(super) struct ShardQueries {
+    waiting: HashMap<u64, PendingQuery>,
+    next_ticket: u64,
+    said: Vec<Report>,
+}
+
+struct PendingQuery {
+    from: FaceId,
+    /// Of the command, or the dataset.
+    name: Name,
+    goal: Goal,
+}
+
+enum Goal {
+    /// So many shards have not said their part.
+    Dataset { function: DatasetFn, said: Vec<Report>, left: usize },
+    /// This shard is at work.
+    Erase { shard: usize, so_far: Erasure },
+    /// The host waits for the second tier.
+    Settle { done: Erasure },
+}
+
+impl ShardQueries {
+    /// Whether this face sent the command already, and waits.
+    pub(super) fn contains(&self, from: FaceId, command: NameRef<'_>) -> bool {
+        self.waiting.values().any(|pending_query| pending_query.from == from && pending_query.name.as_name() == command)
+    }
+
+    fn add(&mut self, pending_query: PendingQuery) -> u64 {
+        self.next_ticket += 1;
+        self.waiting.insert(self.next_ticket, pending_query);
+        self.next_ticket
+    }
+}
+
+/// What most datasets need of the other shards.
+pub(super) fn figures(_: NameRef<'_>) -> Option<ShardQuery> {
+    Some(ShardQuery::Figures)
+}
+
+impl Forwarder {
+    /// A dataset of what all shards say.
+    pub(super) fn on_dataset_of_all(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        function: DatasetFn,
+        question: fn(NameRef<'_>) -> Option<ShardQuery>,
+        out: &mut Outbox,
+    ) -> Result<Outcome, Dropped> {
+        let asks = self.shard.manages() && Forwarder::is_of_whole_dataset(interest);
+        let Some(question) = asks.then(|| question(interest.name)).flatten() else {
+            return Ok(self.on_dataset(arrival.now, interest, function));
+        };
+        let shard_queries = &mut self.management.shard_queries;
+        if shard_queries.waiting.len() >= SHARD_QUERIES {
+            return Err(Dropped::new(DropReason::PitFull));
+        }
+        let others = 1..self.shard.of();
+        let goal = Goal::Dataset { function, said: Vec::new(), left: others.len() };
+        let ticket = shard_queries.add(PendingQuery { from: arrival.face, name: interest.name.to_name(), goal });
+        let ask = |shard| HostRequest::Ask { ticket, shard, question: question.clone() };
+        out.requests.extend(others.map(ask));
+        Ok(Outcome::Wait)
+    }
+
+    /// Refuses a command for which the others must be asked, where too many wait already; asked before the command does anything.
+    pub(super) fn may_ask(&self) -> Result<(), Refusal> {
+        match (self.shard.manages() || self.tier.is_some())
+            && self.management.shard_queries.waiting.len() >= SHARD_QUERIES
+        {
+            true => Err((507, "too many commands wait".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// Asks the shard behind `shard` to erase what is left; gives the erasure back where it is done.
+    pub(super) fn ask_next_to_erase(
+        &mut self,
+        from: FaceId,
+        command: NameRef<'_>,
+        shard: usize,
+        so_far: Erasure,
+        out: &mut Outbox,
+    ) -> Option<Erasure> {
+        let next = shard + 1;
+        if next >= self.shard.of() || !self.shard.manages() {
+            return Some(so_far);
+        }
+        // With nothing left to erase, it still says whether there is more.
+        let question = ShardQuery::Erase(so_far.prefix.clone(), so_far.left(), from);
+        let goal = Goal::Erase { shard: next, so_far };
+        let ticket = self.management.shard_queries.add(PendingQuery { from, name: command.to_name(), goal });
+        out.requests.push(HostRequest::Ask { ticket, shard: next, question });
+        None
+    }
+
+    /// Waits for the second tier, where there is one and the erasure is done; gives the erasure back where there is not.
+    pub(super) fn settle(
+        &mut self,
+        from: FaceId,
+        command: NameRef<'_>,
+        done: Erasure,
+        out: &mut Outbox,
+    ) -> Option<Erasure> {
+        if self.tier.is_none() || done.goes_on() {
+            return Some(done);
+        }
+        let ticket = self.management.shard_queries.add(PendingQuery {
+            from,
+            name: command.to_name(),
+            goal: Goal::Settle { done },
+        });
+        out.requests.push(HostRequest::SettleTier { ticket });
+        None
+    }
+
+    /// What this shard says to a question of the first.
+    pub fn report(&mut self, now: Time, question: ShardQuery) -> Report {
+        match question {
+            ShardQuery::Figures => {
+                let faces = self.face_stats().into_iter().map(|face| (face.id, face.counters)).collect();
+                Report::Figures(Box::new(self.stats()), faces, self.figures_by_prefix(usize::MAX))
+            }
+            ShardQuery::Stored(prefix) => Report::Stored(self.stored_under(now, prefix.as_name())),
+            ShardQuery::Erase(prefix, most, client) => {
+                let (erased, more) = self.content_store.erase(now, client, prefix.as_name(), most);
+                Report::Erased(erased, more)
+            }
+        }
+    }
+
+    /// What another shard said to a [`HostRequest::Ask`]: whoever waited for the last word is answered, in `out`.
+    pub fn on_report(&mut self, now: Time, ticket: u64, report: Report, out: &mut Outbox) {
+        out.clear();
+        self.clock = now;
+        let Some(PendingQuery { from, name, goal }) = self.management.shard_queries.waiting.remove(&ticket) else {
+            return;
+        };
+        match (goal, report) {
+            (Goal::Erase { shard, so_far }, Report::Erased(erased, more)) => {
+                let so_far = so_far.with(erased, more);
+                let Some(done) = self.ask_next_to_erase(from, name.as_name(), shard, so_far, out) else { return };
+                let Some(done) = self.settle(from, name.as_name(), done, out) else { return };
+                self.respond(now, from, name.as_name(), &ok(done.answer()), out);
+            }
+            (Goal::Settle { done }, Report::Settled(result)) => {
+                let response = match result {
+                    Ok(()) => ok(done.answer()),
+                    Err(why) => refusal((504, why)),
+                };
+                self.respond(now, from, name.as_name(), &response, out);
+            }
+            (Goal::Dataset { function, mut said, left }, report) => {
+                said.push(report);
+                if left > 1 {
+                    let goal = Goal::Dataset { function, said, left: left - 1 };
+                    self.management.shard_queries.waiting.insert(ticket, PendingQuery { from, name, goal });
+                    return;
+                }
+                self.management.shard_queries.said = said;
+                let first = self.render(now, name.as_name(), function);
+                self.management.shard_queries.said.clear();
+                if let Some(data) = first {
+                    self.publish(now, data, out);
+                }
+            }
+            (Goal::Erase { .. } | Goal::Settle { .. }, _) => {}
+        }
+        self.count_sends(0, &[], out);
+    }
+
+    fn respond(&mut self, now: Time, to: FaceId, command: NameRef<'_>, response: &ControlResponse, out: &mut Outbox) {
+        if let Ok(data) = response_data(command, response) {
+            self.remember_command(to, self.hash_of(command), &data);
+            self.publish(now, data, out);
+        }
+    }
+
+    // ---- What all shards have, while a dataset is made ----
+
+    pub(super) fn stats_of_all(&self) -> Stats {
+        let mut stats = self.stats();
+        self.figures_of_others().for_each(|(others, _, _)| stats.add_shard(others));
+        stats
+    }
+
+    pub(super) fn face_stats_of_all(&self) -> Vec<FaceStats> {
+        let mut faces = self.face_stats();
+        self.figures_of_others().for_each(|(_, others, _)| add_face_counters(&mut faces, others));
+        faces
+    }
+
+    pub(super) fn figures_by_prefix_of_all(&self) -> Vec<PrefixFigures> {
+        let own = self.figures_by_prefix(usize::MAX);
+        let others = self.figures_of_others().flat_map(|(_, _, by_prefix)| by_prefix.iter().cloned());
+        PrefixFigures::merged(own.into_iter().chain(others).collect())
+    }
+
+    fn figures_of_others(&self) -> impl Iterator<Item = (&Stats, &[(FaceId, FaceCounters)], &[PrefixFigures])> {
+        self.management.shard_queries.said.iter().filter_map(|report| match report {
+            Report::Figures(stats, faces, by_prefix) => Some((&**stats, &faces[..], &by_prefix[..])),
+            _ => None,
+        })
+    }
+
+    pub(super) fn stored_by_others(&self) -> impl Iterator<Item = CsObject> {
+        let stored = self.management.shard_queries.said.iter().filter_map(|report| match report {
+            Report::Stored(objects) => Some(objects),
+            _ => None,
+        });
+        stored.flatten().cloned()
+    }
+}

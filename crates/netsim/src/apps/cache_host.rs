@@ -1,0 +1,149 @@
+//! The custodian: a cache that is asked by name for the contents that a hash gives it (hash routing).
+//!
+//! Source: Saino, Psaras and Pavlou, Hash-routing schemes for information centric networking, ACM SIGCOMM ICN workshop 2013: the symmetric
+//! scheme. Consumers' Interests go to the cache that the content's hash says, from there to the producer where it has not got it, and the Data
+//! come back the same way; nobody else keeps a copy. Here the cache has a name of its own: `/cache_host/n3/p/seq=7` is asked of node n3 for
+//! `/p/seq=7`. So forwarders route by name as always, and an Interest that crosses its own path on the way from the custodian to the
+//! producer is another Interest, with another nonce, and no loop. The asymmetric and the multicast scheme, where Data take the short way back,
+//! need Data without a path of Interests, which NDN has not got: they are left out.
+//!
+//! Copies are kept by any policy of the registry; each counts as its packet's bytes, or as one. O(1) a request beside the policy.
+
+use crate::app::{App, Received, Sends};
+use crate::apps::Unsigned;
+use crate::node::Capacity;
+use crate::simulation::ConfigError;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use larder_packet::{Data, DataBuilder, Interest, InterestBuilder, Name};
+use larder_policy::{Engine, Slot, Spec};
+use larder_units::{ByteSize, Stream, Streams, Time};
+
+/// What a [`CacheHost`] has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CustodianCounters {
+    /// Interests answered from its copies.
+    pub hits: u64,
+    /// Interests that it asked the producer for.
+    pub misses: u64,
+    /// Copies that made room for others.
+    pub evictions: u64,
+}
+
+/// A cache with a name.
+pub struct CacheHost {
+    /// Components of its own name, before those of the contents'.
+    own_components: usize,
+    engine: Engine,
+    counts_packets: bool,
+    index: HashMap<Name, Slot, FixedState>,
+    /// By the engine's slot: the Data's name and itself, as it is answered.
+    copies: Vec<(Name, Vec<u8>)>,
+    /// Asked for in vain so far, by the contents' names: whole names.
+    waiting: HashMap<Name, Name, FixedState>,
+    victims: Vec<Slot>,
+    stream: Stream,
+    counters: CustodianCounters,
+}
+
+impl CacheHost {
+    /// A custodian called `name` without copies.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the policy cannot be built.
+    pub fn new(name: &Name, policy: &Spec, capacity: Capacity, streams: &Streams) -> Result<Self, ConfigError> {
+        let (room, counts_packets) = match capacity {
+            Capacity::Bytes(size) => (size, false),
+            Capacity::Packets(packets) => (ByteSize::from_bytes(packets), true),
+        };
+        let engine = Engine::new(policy, room, streams);
+        Ok(CacheHost {
+            own_components: name.as_name().component_count(),
+            engine: engine.map_err(|error| ConfigError::new(format!("custodian {name}: {error}")))?,
+            counts_packets,
+            index: HashMap::default(),
+            copies: Vec::new(),
+            waiting: HashMap::default(),
+            victims: Vec::new(),
+            stream: streams.stream("nonces"),
+            counters: CustodianCounters::default(),
+        })
+    }
+
+    /// What it has seen.
+    pub fn counters(&self) -> CustodianCounters {
+        self.counters
+    }
+
+    fn on_interest(&mut self, now: Time, interest: &Interest<'_>, sends: &mut Sends) {
+        let mut content = Name::root();
+        interest.name.components().skip(self.own_components).for_each(|component| {
+            content.push_component(component);
+        });
+        let id = self.id(&content);
+        if let Some(slot) = self.index.get(&content) {
+            self.counters.hits += 1;
+            self.engine.hit(*slot, id, now);
+            return sends.push(self.copies[slot.index()].1.clone());
+        }
+        self.counters.misses += 1;
+        self.engine.miss(id, now);
+        let lifetime = interest.lifetime_or_default();
+        sends.push(InterestBuilder::new(content.clone()).nonce(self.stream.bits() as u32).lifetime(lifetime).build());
+        self.waiting.insert(content, interest.name.to_name());
+    }
+
+    fn on_data(&mut self, now: Time, data: &Data<'_>, sends: &mut Sends) {
+        let content = data.name.to_name();
+        let Some(asked) = self.waiting.remove(&content) else { return };
+        // `Unsigned` never fails.
+        let answer = DataBuilder::new(asked.as_name()).content(data.content).build(&Unsigned).unwrap_or_default();
+        let id = self.id(&content);
+        let size = if self.counts_packets { 1 } else { answer.len() as u64 };
+        if !self.index.contains_key(&content) && self.engine.admit(id, size, now) {
+            self.keep(now, id, size, content, answer.clone());
+        }
+        sends.push(answer);
+    }
+
+    fn keep(&mut self, now: Time, id: u64, size: u64, content: Name, answer: Vec<u8>) {
+        let slot = self.engine.insert(id, size, now, &mut self.victims);
+        for victim in self.victims.drain(..) {
+            self.counters.evictions += 1;
+            self.index.remove(&self.copies[victim.index()].0);
+        }
+        let Some(slot) = slot else { return };
+        if self.copies.len() <= slot.index() {
+            self.copies.resize_with(slot.index() + 1, Default::default);
+        }
+        self.copies[slot.index()] = (content.clone(), answer);
+        self.index.insert(content, slot);
+    }
+
+    /// For the policy only: what is stored is found by whole names.
+    fn id(&self, content: &Name) -> u64 {
+        use std::hash::BuildHasher;
+        self.index.hasher().hash_one(content)
+    }
+}
+
+impl App for CacheHost {
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+
+    fn on_timer(&mut self, _: Time, _: &mut Sends) {}
+
+    fn on_packet(&mut self, now: Time, packet: &Received<'_>, sends: &mut Sends) {
+        if packet.header.nack.is_some() {
+            // The consumer's Interest runs out, and is asked again.
+            if let Ok(interest) = Interest::decode(packet.packet) {
+                self.waiting.remove(&interest.name.to_name());
+            }
+        } else if let Ok(interest) = Interest::decode(packet.packet) {
+            self.on_interest(now, &interest, sends);
+        } else if let Ok(data) = Data::decode(packet.packet) {
+            self.on_data(now, &data, sends);
+        }
+    }
+}

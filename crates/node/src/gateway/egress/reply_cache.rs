@@ -1,0 +1,151 @@
+//! What a far node keeps: questions with their answers, bodies, whom the origin's responses are for, and the memory that they share.
+//!
+//! Memory is reserved, not counted: an answer takes [`limits::ANSWER_BYTES`], a body what it may grow to. Where room is short, bodies that nobody is
+//! promised go first, then the oldest answers to what may be asked twice, then those to what may not: who has lost such a one asks in vain, since it
+//! is not made again.
+
+use super::body::Body;
+use super::exchange::Outcome;
+use crate::gateway::limits;
+use crate::gateway::naming::Object;
+use bytes::Bytes;
+use larder_packet::PitToken;
+use larder_units::Time;
+use std::collections::{HashMap, VecDeque};
+
+pub(super) struct ReplyCache {
+    memory: usize,
+    pub(super) reserved: usize,
+    /// By the question's name.
+    pub(super) questions: HashMap<Vec<u8>, ShardQuery>,
+    /// By their versioned names.
+    pub(super) bodies: HashMap<Vec<u8>, Body>,
+    /// The question or the body that an order is for.
+    pub(super) orders: HashMap<u64, Vec<u8>>,
+    /// Answers that may be let go for others, the oldest first, and until when each is kept; some have gone already.
+    pub(super) answered: VecDeque<(Time, Vec<u8>)>,
+    /// The same of requests that must not be made twice: these go last.
+    pub(super) answered_once: VecDeque<(Time, Vec<u8>)>,
+}
+
+pub(super) struct ShardQuery {
+    pub(super) object: Object,
+    pub(super) form: Form,
+    pub(super) is_head: bool,
+    /// It must not be made twice.
+    pub(super) is_unsafe: bool,
+    pub(super) state: State,
+}
+
+pub(super) enum State {
+    /// The origin has not answered. Who asks is one neighbour, this node's forwarder: the last Interest counts.
+    Waiting {
+        token: Option<PitToken>,
+        until: Time,
+    },
+    Answered {
+        wire: Bytes,
+        no_cache: bool,
+        until: Time,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Form {
+    Shared,
+    InFull,
+    Metadata,
+}
+
+impl ReplyCache {
+    /// Nothing yet, in so many bytes.
+    pub(super) fn new(memory: usize) -> ReplyCache {
+        ReplyCache {
+            memory,
+            reserved: 0,
+            questions: HashMap::new(),
+            bodies: HashMap::new(),
+            orders: HashMap::new(),
+            answered: VecDeque::new(),
+            answered_once: VecDeque::new(),
+        }
+    }
+
+    /// Lets go what is past.
+    pub(super) fn sweep(&mut self, now: Time, out: &mut Outcome) {
+        let past = |question: &ShardQuery| matches!(question.state, State::Answered { until, .. } if until <= now);
+        let old: Vec<_> =
+            self.questions.iter().filter(|(_, question)| past(question)).map(|(key, _)| key.clone()).collect();
+        old.iter().for_each(|key| self.forget_question(key));
+        for answers in [&mut self.answered, &mut self.answered_once] {
+            answers.retain(|(until, key)| is_answered(&self.questions, key, *until));
+        }
+        let old: Vec<_> =
+            self.bodies.iter().filter(|(_, body)| body.is_past(now)).map(|(key, _)| key.clone()).collect();
+        old.iter().for_each(|key| self.forget_body(key, out));
+    }
+
+    /// Lets go what nobody is promised any more, and then answers, until there is room for so many bytes; false where there is not.
+    pub(super) fn make_room(&mut self, now: Time, needed: usize) -> bool {
+        if self.has_room(needed) {
+            return true;
+        }
+        let mut idle: Vec<(Time, Vec<u8>)> = self
+            .bodies
+            .iter()
+            .filter_map(|(key, body)| body.idle_since(now).map(|since| (since, key.clone())))
+            .collect();
+        idle.sort_unstable();
+        for (_, key) in idle {
+            if self.has_room(needed) {
+                return true;
+            }
+            self.forget_body(&key, &mut Outcome::default());
+        }
+        while !self.has_room(needed) {
+            let oldest = self.answered.pop_front().or_else(|| self.answered_once.pop_front());
+            let Some((until, key)) = oldest else { return false };
+            if is_answered(&self.questions, &key, until) {
+                self.forget_question(&key);
+            }
+        }
+        true
+    }
+
+    fn has_room(&self, needed: usize) -> bool {
+        self.reserved + needed <= self.memory
+    }
+
+    /// A body of unknown length has come to the end of its room: it gets more, or becomes a window.
+    pub(super) fn widen(&mut self, now: Time, key: &[u8]) {
+        let Some(reserved) = self.bodies.get(key).map(Body::reserved) else { return };
+        let more = Body::window_bytes();
+        let gets = reserved + more <= self.memory / 8 && self.make_room(now, more);
+        let Some(body) = self.bodies.get_mut(key) else { return };
+        if gets {
+            body.widen(more);
+            self.reserved += more;
+        } else {
+            self.reserved -= body.become_window();
+        }
+    }
+
+    pub(super) fn forget_question(&mut self, key: &Vec<u8>) {
+        if self.questions.remove(key).is_some() {
+            self.reserved -= limits::ANSWER_BYTES;
+        }
+    }
+
+    pub(super) fn forget_body(&mut self, key: &[u8], out: &mut Outcome) {
+        let Some(body) = self.bodies.remove(key) else { return };
+        self.reserved -= body.reserved();
+        if self.orders.remove(&body.id()).is_some() {
+            out.stops.push(body.id());
+        }
+    }
+}
+
+/// Whether the answer that is kept so long is there still: the question may have been asked anew since.
+fn is_answered(questions: &HashMap<Vec<u8>, ShardQuery>, key: &[u8], reply_cache: Time) -> bool {
+    matches!(questions.get(key), Some(ShardQuery { state: State::Answered { until, .. }, .. }) if *until == reply_cache)
+}

@@ -1,0 +1,90 @@
+//! A request on its way to the origin, and what the origin is told of the client.
+
+use super::assemble::UpstreamTarget;
+use super::informational::Turn;
+use ::http::header::HOST;
+use ::http::request::Parts;
+use ::http::uri::PathAndQuery;
+use ::http::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use larder_http::RequestHead;
+
+/// A request on its way to the origin, with whom it is from and whom it is for.
+pub(super) struct UpstreamRequest {
+    pub(super) parts: Parts,
+    /// As `X-Forwarded-For` has it.
+    pub(super) peer: HeaderValue,
+    pub(super) scheme: &'static str,
+    /// As it is keyed: what `EXAMPLE.com:80` gets is stored for `example.com`.
+    pub(super) host: HeaderValue,
+    /// The client waits with its body until it is asked for (RFC 9110 §10.1.1).
+    pub(super) expects: bool,
+    /// What the client hears before its response.
+    pub(super) interims: Option<Turn>,
+}
+
+impl UpstreamRequest {
+    pub(super) fn upstream_target(&self) -> UpstreamTarget {
+        let target = self.parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+        let interims = self.interims.clone();
+        UpstreamTarget { target, peer: self.peer.clone(), scheme: self.scheme, host: self.host.clone(), interims }
+    }
+
+    /// Its head, for the cache.
+    pub(super) fn head(&self, has_body: bool) -> RequestHead<'_> {
+        // It was made of a text.
+        head(&self.parts, self.scheme, self.host.to_str().unwrap_or_default(), has_body)
+    }
+}
+
+pub(super) fn head<'a>(parts: &'a Parts, scheme: &'a str, authority: &'a str, has_body: bool) -> RequestHead<'a> {
+    RequestHead {
+        method: &parts.method,
+        scheme,
+        authority,
+        target: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
+        version: parts.version,
+        headers: &parts.headers,
+        has_body,
+    }
+}
+
+/// Tells the origin who asks whom, and nothing else of the kind.
+pub(super) fn set_forwarded_headers(headers: &mut HeaderMap, upstream_target: &UpstreamTarget) {
+    // Nearly no request has one of them: a look at the names costs less than ten look-ups.
+    while let Some(name) = headers.keys().find(|name| UNKEYED.contains(&name.as_str())).cloned() {
+        headers.remove(name);
+    }
+    let mut path: Vec<u8> = Vec::new();
+    for line in headers.get_all(X_FORWARDED_FOR) {
+        path.extend_from_slice(line.as_bytes());
+        path.extend_from_slice(b", ");
+    }
+    let mut peer = upstream_target.peer.clone();
+    if !path.is_empty() {
+        path.extend_from_slice(peer.as_bytes());
+        peer = HeaderValue::from_maybe_shared(Bytes::from(path)).unwrap_or(peer);
+    }
+    headers.insert(X_FORWARDED_FOR, peer);
+    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(upstream_target.scheme));
+    headers.insert(X_FORWARDED_HOST, upstream_target.host.clone());
+    headers.insert(HOST, upstream_target.host.clone());
+}
+
+/// Fields from which frameworks take a target, a scheme or a method other than the request's. They are not part of the cache key, so a
+/// client could choose with them what others get (web cache poisoning): they do not pass. `X-Forwarded-Host` and `-Proto` are set anew.
+const UNKEYED: [&str; 10] = [
+    "forwarded",
+    "x-forwarded-port",
+    "x-forwarded-prefix",
+    "x-forwarded-scheme",
+    "x-forwarded-server",
+    "x-host",
+    "x-original-url",
+    "x-rewrite-url",
+    "x-http-method-override",
+    "x-method-override",
+];
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");

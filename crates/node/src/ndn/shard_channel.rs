@@ -1,0 +1,306 @@
+//! What passes between the threads of several shards (`larder_forwarder::Shard`), each of which has a forwarder and some of the faces.
+//!
+//! A frame that is another shard's goes there; what a forwarder sends to a face of another thread goes there, to be queued, marked and written as what is sent here. Both
+//! are copied into batches, which leave when a batch of frames is done with. A thread takes them out of one queue, in which its commands are too: so a
+//! change of faces or routes that was sent before a packet is known before the packet. Packets for a thread that is too slow are dropped and counted
+//! ([`larder_forwarder::DropReason::ShardFull`]); commands never are, and nobody waits for anybody.
+
+use super::Command;
+use super::event_loop::WAKER;
+use super::link::SpareBuffers;
+use super::partial_input::{Budget, PartialInput};
+use crate::limits::{FRAMES_AT_ONCE, SHARD_CHANNEL_BYTES, WRITE_BYTES};
+use larder_forwarder::{Dispatch, DropReason, FaceId, Shard};
+use larder_packet::LpHeader;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Instant;
+
+/// The way to a shard's thread.
+pub(super) struct Port {
+    commands: Sender<Command>,
+    waker: mio::Waker,
+    /// The thread has been woken, and has not looked yet.
+    woken: AtomicBool,
+    /// Bytes of packets that wait for it.
+    waiting: AtomicUsize,
+    /// Its forwarder's `pending_prefixes`.
+    pending: AtomicU64,
+}
+
+impl Port {
+    /// A way to the thread that `waker` wakes, and its other end.
+    pub(super) fn new(waker: mio::Waker) -> (Port, Receiver<Command>) {
+        let (commands, receiver) = mpsc::channel();
+        let (woken, waiting, pending) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicU64::new(0));
+        (Port { commands, waker, woken, waiting, pending }, receiver)
+    }
+
+    pub(super) fn send(&self, command: Command) {
+        // Both fail only when the thread is gone, and then there is nobody to tell.
+        if self.commands.send(command).is_ok() {
+            self.wake();
+        }
+    }
+
+    /// Makes the thread look at what is shared.
+    pub(super) fn wake(&self) {
+        if !self.woken.swap(true, Ordering::AcqRel) {
+            let _ = self.waker.wake();
+        }
+    }
+
+    /// The thread will take out what is there; what comes later wakes it again.
+    pub(super) fn looks(&self) {
+        self.woken.swap(false, Ordering::AcqRel);
+    }
+
+    /// The thread has taken out a batch.
+    pub(super) fn taken(&self, weight: usize) {
+        self.waiting.fetch_sub(weight, Ordering::Relaxed);
+    }
+
+    /// Says what is pending, before the Interests leave that the answers are to.
+    pub(super) fn publish(&self, pending: u64) {
+        // Few Interests have CanBePrefix: it is read more often than it changes.
+        if self.pending.load(Ordering::Relaxed) != pending {
+            self.pending.store(pending, Ordering::Release);
+        }
+    }
+
+    /// Whether there is room for another batch; it is taken up.
+    fn reserve(&self, weight: usize) -> bool {
+        let before = self.waiting.fetch_add(weight, Ordering::Relaxed);
+        let fits = before + weight <= SHARD_CHANNEL_BYTES;
+        if !fits {
+            self.taken(weight);
+        }
+        fits
+    }
+}
+
+/// Where a shard's thread sits: its sockets' poll, what it is told, and the ways to all threads.
+pub(super) struct ShardContext {
+    pub(super) poll: mio::Poll,
+    pub(super) commands: Receiver<Command>,
+    pub(super) shard_channel: ShardChannel,
+    pub(super) partial: PartialInput,
+    /// Of the clock that all have.
+    pub(super) start: Instant,
+}
+
+/// The seats of so many shards, which share a budget of so many bytes for partial input, and the ways there.
+pub(super) fn shard_contexts(shards: usize, partial_input: usize) -> io::Result<(Arc<[Port]>, Vec<ShardContext>)> {
+    let mut polls = Vec::new();
+    let mut ports = Vec::new();
+    for _ in Shard::all(shards) {
+        let poll = mio::Poll::new()?;
+        let (port, commands) = Port::new(mio::Waker::new(poll.registry(), WAKER)?);
+        polls.push((poll, commands));
+        ports.push(port);
+    }
+    let ports: Arc<[Port]> = ports.into();
+    let dispatch = Dispatch::new(crate::entropy::words(), shards);
+    let start = Instant::now();
+    let budget = Arc::new(Budget::new(partial_input, shards));
+    let shard_context = |(shard, (poll, commands))| {
+        let shard_channel = ShardChannel::new(shard, ports.clone(), dispatch.clone());
+        let partial = PartialInput::new(budget.clone(), shard.number());
+        ShardContext { poll, commands, shard_channel, start, partial }
+    };
+    let shard_contexts = Shard::all(shards).zip(polls).map(shard_context).collect();
+    Ok((ports, shard_contexts))
+}
+
+/// Packets on their way to another thread, each with what it must know of it.
+pub(super) struct Batch<T> {
+    bytes: Vec<u8>,
+    /// With their lengths.
+    items: Vec<(T, usize)>,
+}
+
+impl<T> Batch<T> {
+    fn new() -> Self {
+        Batch { bytes: Vec::new(), items: Vec::new() }
+    }
+
+    /// The batch, with an empty one in its place.
+    fn take(&mut self) -> Batch<T> {
+        let next = Batch { bytes: Vec::new(), items: Vec::with_capacity(self.items.len()) };
+        std::mem::replace(self, next)
+    }
+
+    fn push(&mut self, item: T, packet: &[u8], spare: &mut SpareBuffers) {
+        spare.provide(&mut self.bytes);
+        self.bytes.extend_from_slice(packet);
+        self.items.push((item, packet.len()));
+    }
+
+    fn is_worth_sending(&self) -> bool {
+        self.items.len() >= FRAMES_AT_ONCE || self.bytes.len() >= WRITE_BYTES
+    }
+
+    /// What it takes of [`SHARD_CHANNEL_BYTES`].
+    pub(super) fn weight(&self) -> usize {
+        self.bytes.len() + self.items.len() * size_of::<(T, usize)>()
+    }
+
+    /// Its packets, in order.
+    pub(super) fn packets(&mut self) -> impl Iterator<Item = (&T, &mut [u8])> {
+        let mut rest = &mut self.bytes[..];
+        self.items.iter().map(move |(item, length)| {
+            let (packet, behind) = std::mem::take(&mut rest).split_at_mut(*length);
+            rest = behind;
+            (item, packet)
+        })
+    }
+}
+
+/// Where a send goes, and its header.
+pub(super) type Outgoing = (FaceId, LpHeader);
+
+/// What a shard's thread has for the others.
+pub(super) struct ShardChannel {
+    pub(super) shard: Shard,
+    pub(super) ports: Arc<[Port]>,
+    dispatch: Dispatch,
+    /// By shard.
+    frames: Vec<Batch<FaceId>>,
+    sends: Vec<Batch<Outgoing>>,
+    /// Buffers of batches that came, for those that leave: what passes is about as much in both directions.
+    spare: SpareBuffers,
+    /// Faces of which packets were dropped.
+    dropped: Vec<FaceId>,
+}
+
+impl ShardChannel {
+    pub(super) fn new(shard: Shard, ports: Arc<[Port]>, dispatch: Dispatch) -> Self {
+        let frames = ports.iter().map(|_| Batch::new()).collect();
+        let sends = ports.iter().map(|_| Batch::new()).collect();
+        ShardChannel { shard, ports, dispatch, frames, sends, spare: SpareBuffers::default(), dropped: Vec::new() }
+    }
+
+    /// A batch has been dealt with.
+    pub(super) fn reuse<T>(&mut self, mut batch: Batch<T>) {
+        self.spare.take_back(&mut batch.bytes);
+    }
+
+    /// The thread's own port.
+    pub(super) fn own(&self) -> &Port {
+        &self.ports[self.shard.number()]
+    }
+
+    pub(super) fn port(&self, shard: usize) -> &Port {
+        &self.ports[shard]
+    }
+
+    /// The numbers of the other shards.
+    pub(super) fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let own = self.shard.number();
+        (0..self.shard.of()).filter(move |shard| *shard != own)
+    }
+
+    /// Gives a frame to the shards that it is for; whether this is one of them.
+    pub(super) fn is_for_here(&mut self, face: FaceId, frame: &[u8]) -> bool {
+        if self.shard.is_only() {
+            return true;
+        }
+        let pending = |shard: usize| self.ports[shard].pending.load(Ordering::Acquire);
+        let Some(homes) = self.dispatch.homes(frame, pending) else { return true };
+        let own = self.shard.number();
+        for shard in homes.iter().filter(|shard| *shard != own) {
+            self.frames[shard].push(face, frame, &mut self.spare);
+            if self.frames[shard].is_worth_sending() {
+                self.send_frames(shard);
+            }
+        }
+        homes.contain(self.shard)
+    }
+
+    /// Gives a packet to the thread of the face that it goes to.
+    pub(super) fn send(&mut self, shard: usize, face: FaceId, header: LpHeader, packet: &[u8]) {
+        self.sends[shard].push((face, header), packet, &mut self.spare);
+        if self.sends[shard].is_worth_sending() {
+            self.send_sends(shard);
+        }
+    }
+
+    /// Lets everything leave.
+    pub(super) fn flush(&mut self) {
+        if self.shard.is_only() {
+            return;
+        }
+        for shard in self.others() {
+            if !self.frames[shard].items.is_empty() {
+                self.send_frames(shard);
+            }
+            if !self.sends[shard].items.is_empty() {
+                self.send_sends(shard);
+            }
+        }
+    }
+
+    fn send_frames(&mut self, shard: usize) {
+        let batch = self.frames[shard].take();
+        match self.ports[shard].reserve(batch.weight()) {
+            true => self.ports[shard].send(Command::Frames(batch)),
+            false => self.dropped.extend(batch.items.iter().map(|(face, _)| *face)),
+        }
+    }
+
+    fn send_sends(&mut self, shard: usize) {
+        let batch = self.sends[shard].take();
+        match self.ports[shard].reserve(batch.weight()) {
+            true => self.ports[shard].send(Command::Sends(batch)),
+            false => self.dropped.extend(batch.items.iter().map(|((face, _), _)| *face)),
+        }
+    }
+
+    /// The faces whose packets were dropped since it was last asked, one entry a packet, and why.
+    pub(super) fn take_dropped(&mut self) -> (Vec<FaceId>, DropReason) {
+        (std::mem::take(&mut self.dropped), DropReason::ShardFull)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_packet::{InterestBuilder, Name};
+
+    /// The fear: a thread that does not keep up takes memory without end, or stops who sends to it.
+    #[test]
+    fn a_slow_shard_takes_memory_without_end() {
+        let (mut shards, receivers): (Vec<ShardChannel>, Vec<_>) = shard_contexts(2, 0)
+            .unwrap()
+            .1
+            .into_iter()
+            .map(|shard_context| (shard_context.shard_channel, shard_context.commands))
+            .unzip();
+        let mut content = vec![7u8; 8000];
+        let (mut elsewhere, mut dropped) = (0, 0);
+        for number in 0..4000u32 {
+            let name: Name = format!("/slow/{number}").parse().unwrap();
+            content[..4].copy_from_slice(&number.to_be_bytes());
+            let interest = InterestBuilder::new(name).nonce(number).application_parameters(&content).build();
+            elsewhere += usize::from(!shards[0].is_for_here(FaceId(256), &interest));
+            if number % 10 == 0 {
+                shards[0].flush();
+                dropped += shards[0].take_dropped().0.len();
+            }
+        }
+        shards[0].flush();
+        dropped += shards[0].take_dropped().0.len();
+        assert!(elsewhere > 1500 && dropped > 0, "{elsewhere}, {dropped}");
+        let (mut waiting, mut bytes) = (0, 0);
+        while let Ok(Command::Frames(mut batch)) = receivers[1].try_recv() {
+            shards[1].own().taken(batch.weight());
+            bytes += batch.weight();
+            waiting += batch.packets().count();
+        }
+        assert_eq!(waiting + dropped, elsewhere, "each is there, or is counted");
+        assert!(bytes <= SHARD_CHANNEL_BYTES);
+        assert_eq!(shards[1].own().waiting.load(Ordering::Relaxed), 0, "there is room again");
+    }
+}

@@ -1,0 +1,147 @@
+//! What is known of the requests: the counts of what is stored and of what is not, how they fade, and the classes that follow.
+
+use super::history::History;
+use super::ranking::{Ranking, Stored};
+use crate::Slot;
+use crate::limits::{AGD_HALF_LIFE_TURNS, AGD_MIN_TURN};
+
+/// Bits of a float below its exponent.
+const MANTISSA: u32 = 23;
+/// log2 of 1, as [`log2`] has it.
+const LOG2_OF_ONE: i32 = 127 << MANTISSA;
+/// The class of the value 1, and the half that rounding adds, as [`log2`] has them.
+const CLASS_OF_ONE: i32 = (160 << (MANTISSA - 1)) + (1 << (MANTISSA - 2));
+
+/// After this many halvings counts are brought back from powers of two that a float soon has no more of.
+const ERAS: i32 = 64;
+
+pub(super) struct Frequency {
+    pub ranking: Ranking,
+    history: History,
+    /// κ: how much size counts.
+    size_exponent: f64,
+    /// The object that was missed last, and its requests then: about to be judged, and stored.
+    missed: Option<(u64, u8)>,
+    /// Requests since the counts were last halved.
+    requests: usize,
+    /// Halvings since stored counts were last brought back.
+    era: i32,
+    /// What a request adds to a stored count: 2^era. So what was added before the last halving is worth half, and nobody is visited.
+    one: f32,
+}
+
+impl Frequency {
+    pub fn new(power: f64, size_exponent: f64) -> Self {
+        let ranking = Ranking::new(power);
+        Frequency { ranking, history: History::new(), size_exponent, missed: None, requests: 0, era: 0, one: 1.0 }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.ranking.bytes() + self.history.bytes()
+    }
+
+    /// A request for what is in `slot`: its class from now on.
+    #[inline]
+    pub fn on_hit(&mut self, slot: Slot) -> u8 {
+        self.fade();
+        let (one, era, size_exponent) = (self.one, self.era, self.size_exponent);
+        self.ranking.touch(slot, |stored| {
+            stored.count += one;
+            class(stored.count, era, stored.size, size_exponent)
+        })
+    }
+
+    #[inline]
+    pub fn on_miss(&mut self, id: u64) {
+        self.fade();
+        if self.history.is_full() {
+            self.halve();
+        }
+        self.missed = Some((id, self.history.count(id)));
+    }
+
+    /// The class that a newcomer would be in.
+    #[inline]
+    pub fn newcomer(&self, id: u64, size: u64) -> u8 {
+        class(self.known(id), self.era, size, self.size_exponent)
+    }
+
+    #[inline]
+    pub fn on_insert(&mut self, slot: Slot, id: u64, size: u64) {
+        let count = self.known(id);
+        let class = class(count, self.era, size, self.size_exponent);
+        self.ranking.push(slot, Stored { id, size, count, class, ..Stored::default() });
+        self.history.grow(self.ranking.len());
+    }
+
+    #[inline]
+    pub fn victim(&mut self) -> Option<Slot> {
+        let slot = self.ranking.pop()?;
+        let stored = self.ranking.stored(slot);
+        // Rounded. Saturates at 255: who was requested that often is let in again at once.
+        self.history.raise(stored.id, (stored.count / self.one + 0.5) as u8);
+        if let Some(next) = self.ranking.first() {
+            self.history.prefetch(self.ranking.stored(next).id);
+        }
+        Some(slot)
+    }
+
+    /// As [`crate::traits::Evict::prefetch`].
+    #[inline]
+    pub fn prefetch(&self, id: u64, slot: Option<Slot>) {
+        match slot {
+            Some(slot) => self.ranking.prefetch(slot),
+            None => self.history.prefetch(id),
+        }
+    }
+
+    /// Requests of an object that is not stored, this one included, as a stored count.
+    #[inline]
+    fn known(&self, id: u64) -> f32 {
+        let known = match self.missed {
+            Some((missed, count)) if missed == id => count,
+            _ => self.history.estimate(id).max(1),
+        };
+        f32::from(known) * self.one
+    }
+
+    /// Halves all counts once the cache was asked [`AGD_HALF_LIFE_TURNS`] times as often as it has objects.
+    #[inline]
+    fn fade(&mut self) {
+        self.requests += 1;
+        if self.requests >= AGD_HALF_LIFE_TURNS * self.ranking.len().max(AGD_MIN_TURN) {
+            self.halve();
+        }
+    }
+
+    #[cold]
+    fn halve(&mut self) {
+        self.requests = 0;
+        self.missed = None;
+        self.history.halve();
+        self.era += 1;
+        self.one *= 2.0;
+        if self.era == ERAS {
+            self.ranking.scale_counts(self.one.recip());
+            self.era = 0;
+            self.one = 1.0;
+        }
+    }
+}
+
+/// The class of `count` · 2^−`era` requests of an object of `size` bytes, half an octave of value each.
+#[inline]
+fn class(count: f32, era: i32, size: u64, size_exponent: f64) -> u8 {
+    let mut size = log2(size as f32);
+    // Where κ is 1, as mostly, both of log2's ones go.
+    if size_exponent != 1.0 {
+        size = (f64::from(size) * size_exponent + f64::from(LOG2_OF_ONE) * (1.0 - size_exponent)) as i32;
+    }
+    ((log2(count) - (era << MANTISSA) - size + CLASS_OF_ONE) >> (MANTISSA - 1)).clamp(0, 255) as u8
+}
+
+/// log2 to 0.09, plus 127, in steps of 2^−23: the exponent and the mantissa of a positive float as they stand. Classes are wider.
+#[inline]
+fn log2(value: f32) -> i32 {
+    value.to_bits() as i32
+}
