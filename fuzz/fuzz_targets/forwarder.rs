@@ -1,12 +1,16 @@
-//! The forwarder as a whole: any frames, from any of four faces, at any times. What it sends decodes, nothing of `/localhost`
-//! leaves the machine, its tables keep their limits, whoever waits no more was answered or counted as unanswered, and an hour later nothing is pending.
+//! The forwarder as a whole: any frames, from any of four faces, at any times. What it sends
+//! decodes, nothing of `/localhost` leaves the machine, its tables keep their limits, whoever waits
+//! no more was answered or counted as unanswered, and an hour later nothing is pending.
 //!
-//! The input is a list of: a control byte (low two bits: the face; the highest: together with the next frame, in a batch; the others: how
-//! long since the last batch), a frame (one TLV). `/a` is forwarded by best-route, `/s` by the strategy that limits rates.
+//! The input is a list of: a control byte (low two bits: the face; the highest: together with the
+//! next frame, in a batch; the others: how long since the last batch), a frame (one TLV). `/a` is
+//! forwarded by best-route, `/s` by the strategy that limits rates.
 //!
-//! Behind the Content Store is a second tier that answers when the input says so: a TLV of type 1 is no frame, but which read is over (a byte) and
-//! what comes of it (a byte, and in one case bytes that follow): the record, nothing, another name's record, or bytes of the input, as a broken disk might read
-//! them. What has no such TLV is never answered. Nothing may be served for a record that is there no more, nor another name's.
+//! Behind the Content Store is a second tier that answers when the input says so: a TLV of type 1
+//! is no frame, but which read is over (a byte) and what comes of it (a byte, and in one case bytes
+//! that follow): the record, nothing, another name's record, or bytes of the input, as a broken
+//! disk might read them. What has no such TLV is never answered. Nothing may be served for a record
+//! that is there no more, nor another name's.
 #![no_main]
 
 use bytes::Bytes;
@@ -61,7 +65,8 @@ struct Node {
 }
 
 impl Node {
-    /// Two local faces and two remote ones; `/a` is routed to the second local face, `/` to the second remote one.
+    /// Two local faces and two remote ones; `/a` is routed to the second local face, `/` to the
+    /// second remote one.
     fn new() -> Self {
         let streams = Streams::new(1);
         let policy = "fifo".parse().expect("a policy");
@@ -177,7 +182,8 @@ impl Node {
     }
 }
 
-/// What the tier has, by name, with a number that no other record has; and its reads: ticket, name, the number of the record that was there.
+/// What the tier has, by name, with a number that no other record has; and its reads: ticket, name,
+/// the number of the record that was there.
 #[derive(Default)]
 struct Shelf {
     records: BTreeMap<Vec<u8>, (u64, Bytes)>,

@@ -1,5 +1,6 @@
-//! HTTP over NDN: a request in an Interest and the head of a response in a Data. What is read writes back to what reads the same; and what of a
-//! connection's stood in it does not go to the origin.
+//! HTTP over NDN: a request in an Interest and the head of a response in a Data. What is read
+//! writes back to what reads the same; and what of a connection's stood in it does not go to the
+//! origin.
 #![no_main]
 
 use larder_node::gateway::message::{Answer, Request, strip_connection};

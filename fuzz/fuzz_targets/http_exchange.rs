@@ -1,9 +1,9 @@
-//! The HTTP cache: any requests and responses, at any times. Nothing panics, memory stays within the capacity,
-//! and a plain hit is what the long way says.
+//! The HTTP cache: any requests and responses, at any times. Nothing panics, memory stays within
+//! the capacity, and a plain hit is what the long way says.
 //!
-//! The input is text: heads separated by empty lines, a request and its response in turn, the response left out where the
-//! cache answers. A request begins with `METHOD TARGET SECONDS` (since the last one), a response with `STATUS BYTES` (of its
-//! body); fields follow, one a line.
+//! The input is text: heads separated by empty lines, a request and its response in turn, the
+//! response left out where the cache answers. A request begins with `METHOD TARGET SECONDS` (since
+//! the last one), a response with `STATUS BYTES` (of its body); fields follow, one a line.
 #![no_main]
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};

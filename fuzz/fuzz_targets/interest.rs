@@ -1,5 +1,5 @@
-//! Interest decoding: an error lies inside the input; what decodes can be asked everything, and decodes again after the
-//! changes that a forwarder makes.
+//! Interest decoding: an error lies inside the input; what decodes can be asked everything, and
+//! decodes again after the changes that a forwarder makes.
 #![no_main]
 
 use larder_packet::{DigestVerifier, Interest, with_nonce};

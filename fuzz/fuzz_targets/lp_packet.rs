@@ -1,4 +1,5 @@
-//! NDNLPv2 decoding: the fragment's range is the fragment, and what was decoded encodes to something that decodes alike.
+//! NDNLPv2 decoding: the fragment's range is the fragment, and what was decoded encodes to
+//! something that decodes alike.
 #![no_main]
 
 use larder_packet::{LpPacket, encode_lp, lp_overhead};

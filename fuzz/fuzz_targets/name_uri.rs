@@ -1,4 +1,5 @@
-//! Names: URI text of any kind parses or is refused with a reason; names from the wire print to a URI that parses back to them.
+//! Names: URI text of any kind parses or is refused with a reason; names from the wire print to a
+//! URI that parses back to them.
 #![no_main]
 
 use larder_packet::{Name, NameRef};

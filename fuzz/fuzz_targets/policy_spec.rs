@@ -1,5 +1,6 @@
-//! Policy specs: any text parses or is refused with its place; what parses prints back to itself, builds within a small
-//! memory, and keeps its capacity over any requests. The input is a spec, a newline, and three bytes a request.
+//! Policy specs: any text parses or is refused with its place; what parses prints back to itself,
+//! builds within a small memory, and keeps its capacity over any requests. The input is a spec, a
+//! newline, and three bytes a request.
 #![no_main]
 
 use larder_policy::{Engine, Spec};

@@ -1,5 +1,6 @@
-//! Reassembly of hostile fragments, in any order and over any time: memory stays bounded, packets stay small. And what the
-//! fragmenter cuts comes back whole. And a reliable link that hears anything: Acks, Sequences and garbage.
+//! Reassembly of hostile fragments, in any order and over any time: memory stays bounded, packets
+//! stay small. And what the fragmenter cuts comes back whole. And a reliable link that hears
+//! anything: Acks, Sequences and garbage.
 #![no_main]
 
 use larder_packet::limits::UNACKNOWLEDGED_BYTES;
@@ -34,10 +35,12 @@ fn hostile(mut bytes: &[u8]) {
     }
 }
 
-/// The input as frames that a neighbour sends, each answered by a packet of ours; then the neighbour is silent, and everything ends.
+/// The input as frames that a neighbour sends, each answered by a packet of ours; then the
+/// neighbour is silent, and everything ends.
 fn over_a_reliable_link(mut bytes: &[u8]) {
     let mut link = Reliability::new(8);
-    // Acks have a time of their own. A silence that lasts already has six, and so has the one in which all that is left is given up.
+    // Acks have a time of their own. A silence that lasts already has six, and so has the one in
+    // which all that is left is given up.
     let (mut now, mut steps) = (Time::ZERO, 1 + 6 + 6);
     while let Ok(Some(length)) = tlv::frame(bytes, MAX_LP_PACKET_BYTES) {
         let (wire, rest) = bytes.split_at(length);
@@ -53,7 +56,8 @@ fn over_a_reliable_link(mut bytes: &[u8]) {
             link.on_timeout(now, 500, |frame| assert!(frame.len() <= 500));
         }
     }
-    // Each frame may have a time of its own for each of the three times that it is sent again, and for the end.
+    // Each frame may have a time of its own for each of the three times that it is sent again, and
+    // for the end.
     for _ in 0..steps {
         let Some(at) = link.next_timeout() else { break };
         now = now.max(at);

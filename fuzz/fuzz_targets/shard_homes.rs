@@ -1,4 +1,5 @@
-//! Which shards must have a frame: there are such shards, and an Interest is at home where the Data of its name and of its versions are.
+//! Which shards must have a frame: there are such shards, and an Interest is at home where the Data
+//! of its name and of its versions are.
 #![no_main]
 
 use larder_forwarder::Dispatch;

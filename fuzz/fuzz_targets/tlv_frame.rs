@@ -1,4 +1,5 @@
-//! Stream framing: whatever arrives, a frame lies within the buffer and within the limit, and waiting is only for more bytes.
+//! Stream framing: whatever arrives, a frame lies within the buffer and within the limit, and
+//! waiting is only for more bytes.
 #![no_main]
 
 use larder_packet::tlv::frame;
@@ -10,7 +11,8 @@ fuzz_target!(|bytes: &[u8]| {
     let mut rest = bytes;
     while let Ok(Some(length)) = frame(rest, MAX) {
         assert!(length >= 2 && length <= rest.len() && length <= MAX);
-        // A shorter buffer never yields another frame: framing does not look past the end of the packet.
+        // A shorter buffer never yields another frame: framing does not look past the end of the
+        // packet.
         assert_eq!(frame(&rest[..length], MAX), Ok(Some(length)));
         rest = &rest[length..];
     }

@@ -1,4 +1,5 @@
-//! Topology files of every format, and scenarios with them: a network or an error in one line, never a panic. The first byte chooses the format.
+//! Topology files of every format, and scenarios with them: a network or an error in one line,
+//! never a panic. The first byte chooses the format.
 #![no_main]
 
 use larder_netsim::scenario::Scenario;

@@ -1,5 +1,5 @@
-//! Trace files of every format, plain and compressed, and of none: a request or an error with its place, never a panic. The
-//! first byte chooses the format, or leaves it to be told from the bytes.
+//! Trace files of every format, plain and compressed, and of none: a request or an error with its
+//! place, never a panic. The first byte chooses the format, or leaves it to be told from the bytes.
 #![no_main]
 
 use larder_replay::{Format, Trace};

@@ -1,5 +1,6 @@
-//! The binary's allocator. The node's caches and connections are made of many small pieces, taken on one thread and given back on another: with the system's
-//! allocator a miss of the HTTP cache takes a tenth more time, and what large bodies have left behind stays with the process.
+//! The binary's allocator. The node's caches and connections are made of many small pieces, taken
+//! on one thread and given back on another: with the system's allocator a miss of the HTTP cache
+//! takes a tenth more time, and what large bodies have left behind stays with the process.
 
 #![allow(unsafe_code, reason = "an allocator is unsafe, and mimalloc's options have no safe way to them")]
 
@@ -12,8 +13,9 @@ use std::ffi::c_int;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// mimalloc without its way round for alignments that `malloc` has anyway, as the `mimalloc` crate goes for every request: that way is longer, and
-/// takes more than was asked for where a size above a KiB is no power of two.
+/// mimalloc without its way round for alignments that `malloc` has anyway, as the `mimalloc` crate
+/// goes for every request: that way is longer, and takes more than was asked for where a size above
+/// a KiB is no power of two.
 struct Allocator;
 
 /// What `malloc` promises (C11 §7.22.3): aligned for every type of up to so many bytes that fits.
@@ -21,8 +23,8 @@ const fn is_aligned_anyway(size: usize, align: usize) -> bool {
     align <= 8 || align == 16 && size >= 16
 }
 
-// SAFETY: mimalloc gives blocks of the size and alignment that it is asked for, which nobody else has until they are freed; `mi_malloc` and its
-// like are asked only where `is_aligned_anyway`.
+// SAFETY: mimalloc gives blocks of the size and alignment that it is asked for, which nobody else
+// has until they are freed; `mi_malloc` and its like are asked only where `is_aligned_anyway`.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -62,11 +64,14 @@ unsafe impl GlobalAlloc for Allocator {
 /// `mi_option_purge_delay`, which the bindings do not name.
 const PURGE_DELAY: c_int = 15;
 
-/// What is free goes back to the system at once, instead of after a second: with bodies of up to 64 MiB that come and go, that second held 30 MiB more. A
-/// miss costs no more time for it. So the replay of LFU's million objects takes 100 MB and no more time, with what its tables grew out of 140. A simulation, which makes and drops packets by the gigabyte, takes a third more time for it (160 KB each). To be called first,
-/// while there is one thread.
+/// What is free goes back to the system at once, instead of after a second: with bodies of up to 64
+/// MiB that come and go, that second held 30 MiB more. A miss costs no more time for it. So the
+/// replay of LFU's million objects takes 100 MB and no more time, with what its tables grew out of
+/// 140. A simulation, which makes and drops packets by the gigabyte, takes a third more time for it
+/// (160 KB each). To be called first, while there is one thread.
 pub fn give_back_at_once() {
-    // SAFETY: it stores a number in a table; nobody reads it at the same time, since there is no other thread yet.
+    // SAFETY: it stores a number in a table; nobody reads it at the same time, since there is no
+    // other thread yet.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) }
 }
 
@@ -80,7 +85,8 @@ mod tests {
         let sizes = (1..600).chain((600..200_000).step_by(997));
         for (size, shift) in sizes.flat_map(|size| (0..8).map(move |shift| (size, shift))) {
             let layout = Layout::from_size_align(size, 1 << shift).unwrap();
-            // SAFETY: the layouts have sizes, and each block is given back with its own, after the last use.
+            // SAFETY: the layouts have sizes, and each block is given back with its own, after the
+            // last use.
             unsafe {
                 let block = ALLOCATOR.alloc(layout);
                 block.write_bytes(1, size);

@@ -1,4 +1,5 @@
-//! `larder curve`: what policies would hit at many sizes, exactly or from a sample, over one reading of the trace.
+//! `larder curve`: what policies would hit at many sizes, exactly or from a sample, over one
+//! reading of the trace.
 
 mod show;
 mod work;
@@ -23,13 +24,15 @@ const MAX_POINTS: usize = 200;
 /// The least of the sizes that `--points` chooses is the bytes of all objects ÷ this.
 const POINTS_SPAN: f64 = 1_000.0;
 
-/// Objects that a bounded curve follows at least: each of the eight sets that tell the error has its share of them.
+/// Objects that a bounded curve follows at least: each of the eight sets that tell the error has
+/// its share of them.
 const MIN_OBJECTS: i64 = 1_000;
 
 /// Draw the hit ratio of cache policies over the size of the cache
 ///
-/// LRU's is computed at all sizes at once; other policies run a cache for each size. With --sample, all look at a share of the
-/// objects only, chosen by a hash (SHARDS, miniature simulation), and state the error.
+/// LRU's is computed at all sizes at once; other policies run a cache for each size. With --sample,
+/// all look at a share of the objects only, chosen by a hash (SHARDS, miniature simulation), and
+/// state the error.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example: larder curve twitter.csv.zst --policy lru s3fifo --points 20 --sample 0.05 --svg curve.svg"
@@ -42,11 +45,13 @@ pub struct CurveArgs {
     #[arg(long, short, value_name = "SPEC", num_args = 1.., default_value = "lru")]
     policy: Vec<String>,
 
-    /// Sizes: bytes (64MiB) or a share of the bytes of all the trace's objects (10%), which reads the trace twice
+    /// Sizes: bytes (64MiB) or a share of the bytes of all the trace's objects (10%), which reads
+    /// the trace twice
     #[arg(long, short, value_name = "SIZE", num_args = 1.., conflicts_with = "points")]
     size: Vec<String>,
 
-    /// How many sizes, from a thousandth of the bytes of all objects up to all: reads the trace twice
+    /// How many sizes, from a thousandth of the bytes of all objects up to all: reads the trace
+    /// twice
     #[arg(long, value_name = "N", default_value_t = 16)]
     points: usize,
 
@@ -54,7 +59,8 @@ pub struct CurveArgs {
     #[arg(long, value_name = "RATE", default_value = "1")]
     sample: String,
 
-    /// Objects that lru's curve may follow, and as many again for the error: bounds the memory, the share falls as there are more (fixed-size SHARDS)
+    /// Objects that lru's curve may follow, and as many again for the error: bounds the memory, the
+    /// share falls as there are more (fixed-size SHARDS)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(MIN_OBJECTS..))]
     objects: Option<u32>,
 
@@ -95,7 +101,8 @@ struct CurveRow {
     unit: Unit,
     #[serde(flatten)]
     point: Point,
-    /// Requests of the trace ÷ seconds of processor time for this policy's whole curve and the sampling, without reading the trace.
+    /// Requests of the trace ÷ seconds of processor time for this policy's whole curve and the
+    /// sampling, without reading the trace.
     requests_per_second: f64,
 }
 

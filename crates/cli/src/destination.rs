@@ -1,7 +1,9 @@
-//! Where fetched bytes go: standard output, a device or a pipe as they come; a regular file only when it is whole.
+//! Where fetched bytes go: standard output, a device or a pipe as they come; a regular file only
+//! when it is whole.
 //!
-//! A file is written under a temporary name beside it and renamed at the end, so that a half of it never bears its name, and two transfers to one
-//! name do not mix. Whatever ends the transfer early removes it.
+//! A file is written under a temporary name beside it and renamed at the end, so that a half of it
+//! never bears its name, and two transfers to one name do not mix. Whatever ends the transfer early
+//! removes it.
 
 use crate::failure::Failure;
 use crate::output::end_if_unread;
@@ -17,7 +19,8 @@ use tempfile::NamedTempFile;
 /// Bytes gathered before they are written: 32 segments.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Gathered buffers that may wait for a slow disk or reader: 2 MB, a few milliseconds' worth at 5 Gb/s.
+/// Gathered buffers that may wait for a slow disk or reader: 2 MB, a few milliseconds' worth at 5
+/// Gb/s.
 const WAITING_BUFFERS: usize = 8;
 
 /// Writes a file, which is whole when it appears.
@@ -30,7 +33,8 @@ pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     destination.finish().map(drop)
 }
 
-/// Whether a file can be made at `path`, before the work whose result goes there; nothing is left of the trial.
+/// Whether a file can be made at `path`, before the work whose result goes there; nothing is left
+/// of the trial.
 ///
 /// # Errors
 /// Where it cannot.
@@ -42,8 +46,8 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Takes bytes in order. What comes beyond [`BUFFER_BYTES`] is written by a thread, for a file system takes as long to take bytes as a
-/// network to bring them.
+/// Takes bytes in order. What comes beyond [`BUFFER_BYTES`] is written by a thread, for a file
+/// system takes as long to take bytes as a network to bring them.
 pub struct Destination {
     name: String,
     /// What was not written yet, nor handed over.
@@ -93,7 +97,8 @@ impl Destination {
         self.is_standard_output
     }
 
-    /// The temporary file, until the destination is written to: for who must remove it when a signal ends the program.
+    /// The temporary file, until the destination is written to: for who must remove it when a
+    /// signal ends the program.
     pub fn part(&self) -> Option<PathBuf> {
         match &self.end {
             Some(End::Here(Out::File { part, .. })) => Some(part.path().to_owned()),
@@ -160,7 +165,8 @@ impl Destination {
 }
 
 impl Drop for Destination {
-    /// The temporary file is removed by its owner: the thread must have ended before the process does.
+    /// The temporary file is removed by its owner: the thread must have ended before the process
+    /// does.
     fn drop(&mut self) {
         if let Some(End::Thread(writer)) = self.end.take()
             && writer.has_temporary
@@ -213,7 +219,8 @@ impl Writer {
         Ok(Writer { full, written, thread, has_temporary })
     }
 
-    /// Hands over the buffer, and leaves an empty one in its place. Waits where the thread is far behind.
+    /// Hands over the buffer, and leaves an empty one in its place. Waits where the thread is far
+    /// behind.
     fn hand_over(self, buffer: &mut Vec<u8>) -> io::Result<Writer> {
         let empty = self.written.try_recv().unwrap_or_default();
         match self.full.send(std::mem::replace(buffer, empty)) {

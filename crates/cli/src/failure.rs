@@ -7,7 +7,8 @@ use std::fmt;
 pub struct Failure {
     /// One line that names the thing, the place and the way out.
     pub message: String,
-    /// The exit status: 2 for what was typed or configured wrong, 1 for what went wrong, 130 where a signal ended it.
+    /// The exit status: 2 for what was typed or configured wrong, 1 for what went wrong, 130 where
+    /// a signal ended it.
     pub code: u8,
 }
 

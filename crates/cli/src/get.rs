@@ -17,8 +17,9 @@ use std::time::Duration;
 
 /// Fetch what is served under a name
 ///
-/// Asks for the current version (RDR), then for its segments, checks every one of them, and writes them in order: the protocol of `larder put`,
-/// ndnputchunks, `ndnd put`, ndn6-file-server and NDNts. A single Data of that very name is fetched too.
+/// Asks for the current version (RDR), then for its segments, checks every one of them, and writes
+/// them in order: the protocol of `larder put`, ndnputchunks, `ndnd put`, ndn6-file-server and
+/// NDNts. A single Data of that very name is fetched too.
 #[derive(Args, Debug)]
 pub struct GetArgs {
     /// Name of the object; with a version at its end, that version
@@ -28,8 +29,9 @@ pub struct GetArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Accept only what this Ed25519, ECDSA P-256 or RSA key signed (PEM), each segment or once for all (`larder put --manifest`, for which NAME must
-    /// have no version); otherwise only SHA-256 digests are checked
+    /// Accept only what this Ed25519, ECDSA P-256 or RSA key signed (PEM), each segment or once for
+    /// all (`larder put --manifest`, for which NAME must have no version); otherwise only SHA-256
+    /// digests are checked
     #[arg(long, value_name = "PUBLIC.pem")]
     trust: Option<PathBuf>,
 
@@ -45,7 +47,8 @@ pub struct GetArgs {
     #[arg(long, value_name = "SPEC", default_value_t)]
     congestion: CongestionSpec,
 
-    /// Send only at multiples of this, and whenever a Data or a Nack arrives: fewer wake-ups where a rate paces
+    /// Send only at multiples of this, and whenever a Data or a Nack arrives: fewer wake-ups where
+    /// a rate paces
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     tick: Duration,
 

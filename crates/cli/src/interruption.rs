@@ -1,4 +1,5 @@
-//! Signals to long work: it says in a line how far it came, where it would have ended without a word.
+//! Signals to long work: it says in a line how far it came, where it would have ended without a
+//! word.
 
 use crate::failure::Failure;
 use crate::progress::Bar;
@@ -34,7 +35,8 @@ pub fn give_up(part: PathBuf, name: String) -> Result<(), Failure> {
     })
 }
 
-/// Ends the program, which is as far as `what`, whatever its other threads do: what they keep is written in whole lines, or cut off by who reads it.
+/// Ends the program, which is as far as `what`, whatever its other threads do: what they keep is
+/// written in whole lines, or cut off by who reads it.
 pub fn end(bar: &Bar, what: &str) -> ! {
     bar.clear();
     exit(what)

@@ -1,4 +1,5 @@
-//! How the lines or records of a trace's file are read: the arguments that every reader of traces takes.
+//! How the lines or records of a trace's file are read: the arguments that every reader of traces
+//! takes.
 
 use crate::failure::Failure;
 use clap::Args;
@@ -9,11 +10,13 @@ use std::path::Path;
 /// As typed; nothing where the file tells.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
-    /// Format of the trace: columns, web-log, arc, oracle-general, twitter or numbers; told by the name and the content otherwise
+    /// Format of the trace: columns, web-log, arc, oracle-general, twitter or numbers; told by the
+    /// name and the content otherwise
     #[arg(long)]
     format: Option<String>,
 
-    /// Columns of a text trace, by their names in its first line or their numbers from 1: id=key, and time= and size= where it has them
+    /// Columns of a text trace, by their names in its first line or their numbers from 1: id=key,
+    /// and time= and size= where it has them
     #[arg(long, value_name = "time=…,id=…,size=…", conflicts_with = "format")]
     columns: Option<String>,
 }

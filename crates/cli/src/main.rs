@@ -1,7 +1,7 @@
 //! `larder`: the command line.
 //!
-//! One file a command: its arguments, and what it prints. The work is done in the crates below; what stands here is for people and for
-//! programs that read `--json`.
+//! One file a command: its arguments, and what it prints. The work is done in the crates below;
+//! what stands here is for people and for programs that read `--json`.
 #![deny(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "a command line says what went wrong")]
 
@@ -36,7 +36,8 @@ use clap::{Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
 
-/// Larder keeps named content close to the people who ask for it: an NDN forwarder and an HTTP cache on one policy engine.
+/// Larder keeps named content close to the people who ask for it: an NDN forwarder and an HTTP
+/// cache on one policy engine.
 ///
 /// Without a command, it runs the node with its default configuration.
 #[derive(Parser, Debug)]
@@ -109,7 +110,8 @@ fn fail(Failure { message, code }: &Failure) -> ExitCode {
     ExitCode::from(*code)
 }
 
-/// What is wrong with what was typed, and the tip if there is one, without the usage that `--help` shows better.
+/// What is wrong with what was typed, and the tip if there is one, without the usage that `--help`
+/// shows better.
 fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let told = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));

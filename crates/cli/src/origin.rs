@@ -1,4 +1,5 @@
-//! `larder origin`: the origin of a testbed, an HTTP server that makes any object of any size on the fly.
+//! `larder origin`: the origin of a testbed, an HTTP server that makes any object of any size on
+//! the fly.
 
 use crate::failure::Failure;
 use crate::output::line;
@@ -8,7 +9,8 @@ use std::net::SocketAddr;
 
 /// Serve objects of any size, made on the fly, until interrupted: the origin of a testbed
 ///
-/// GET /1MiB, /64KiB/any/name, /10000?max-age=5: the path names the size, options say how it may be cached; / lists them.
+/// GET /1MiB, /64KiB/any/name, /10000?max-age=5: the path names the size, options say how it may be
+/// cached; / lists them.
 #[derive(Args, Debug)]
 pub struct OriginArgs {
     /// Where to listen; port 0 takes a free one

@@ -20,7 +20,8 @@ pub fn print_line(text: fmt::Arguments<'_>) {
     std::process::exit(1);
 }
 
-/// A reader of standard output that has seen enough, such as `head`, ends the command, and is no failure.
+/// A reader of standard output that has seen enough, such as `head`, ends the command, and is no
+/// failure.
 pub fn end_if_unread(error: &io::Error) {
     if error.kind() == io::ErrorKind::BrokenPipe {
         std::process::exit(0);

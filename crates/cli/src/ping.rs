@@ -15,8 +15,8 @@ const MIN_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Time the way to a ping server and back
 ///
-/// Asks for PREFIX/ping/NUMBER, with a number that counts up from a random one: for `larder ping-server` and ndnpingserver.
-/// The exit status is 1 where an answer was missing.
+/// Asks for PREFIX/ping/NUMBER, with a number that counts up from a random one: for
+/// `larder ping-server` and ndnpingserver. The exit status is 1 where an answer was missing.
 #[derive(Args, Debug)]
 pub struct PingArgs {
     /// The prefix of the server

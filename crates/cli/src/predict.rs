@@ -15,8 +15,10 @@ use traffic::Traffic;
 
 /// Predict by analytic models what caches hit, from a law or from a trace
 ///
-/// The models (FIFO and Random, Che's for LRU, equations 3 to 7 of the Filter paper, AdaptSize's, and the best fixed set) take requests as
-/// independent of each other, with the popularity of a Zipf law or that measured in the trace. With --replay, the policies' own hit ratios stand beside them.
+/// The models (FIFO and Random, Che's for LRU, equations 3 to 7 of the Filter paper, AdaptSize's,
+/// and the best fixed set) take requests as independent of each other, with the popularity of a
+/// Zipf law or that measured in the trace. With --replay, the policies' own hit ratios stand beside
+/// them.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: larder predict --zipf 0.8 --objects 10000000 --size 100000 1000000 --replay")]
 pub struct PredictArgs {
@@ -44,7 +46,8 @@ pub struct PredictArgs {
     #[arg(long, value_name = "REQUESTS", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
     theta: u16,
 
-    /// Filter: length of the history; the objects that fit into the cache otherwise, at most 2^24 and the table's slots
+    /// Filter: length of the history; the objects that fit into the cache otherwise, at most 2^24
+    /// and the table's slots
     #[arg(long, value_name = "REQUESTS")]
     window: Option<u64>,
 
@@ -56,7 +59,8 @@ pub struct PredictArgs {
     #[arg(long, value_name = "SIZE")]
     admit: Option<ByteSize>,
 
-    /// Also replay: the trace, or requests of the law, of which the first half warms up and is not counted
+    /// Also replay: the trace, or requests of the law, of which the first half warms up and is not
+    /// counted
     #[arg(long)]
     replay: bool,
 
@@ -160,7 +164,8 @@ mod tests {
 
     #[test]
     fn the_models_are_far_from_what_they_model() {
-        // Independent requests, as the models assume. LFU stays below its limit: it forgets the counts of what it evicts.
+        // Independent requests, as the models assume. LFU stays below its limit: it forgets the
+        // counts of what it evicts.
         let args = args("--zipf 0.9 --objects 20000 -s 200 2000 --requests 400000 --replay");
         let rows = rows::rows(&args, &Traffic::new(&args).unwrap()).unwrap();
         assert_eq!(rows.len(), 12);
@@ -201,7 +206,8 @@ mod tests {
         let row = |capacity: u64, policy: &str| {
             rows.iter().find(|row| row.capacity == capacity && row.policy.as_deref() == Some(policy)).unwrap()
         };
-        // Everything fits: what misses is each object's first request, in the model as in the replay.
+        // Everything fits: what misses is each object's first request, in the model as in the
+        // replay.
         for policy in ["fifo", "lru", "lfu"] {
             let row = row(20_484, policy);
             let replayed = row.replayed.unwrap();

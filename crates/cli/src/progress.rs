@@ -1,4 +1,5 @@
-//! How far long work is, on standard error: a bar where that is a terminal; elsewhere (cron, CI, `nohup`) a plain line now and then.
+//! How far long work is, on standard error: a bar where that is a terminal; elsewhere (cron, CI,
+//! `nohup`) a plain line now and then.
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal};

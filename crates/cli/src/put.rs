@@ -18,8 +18,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Serve a file under a name, until interrupted
 ///
-/// Consumers ask for NAME/32=metadata to learn the version, then for NAME/v=N/seg=0, 1, … (RDR; what ndncatchunks, ndnget and `ndnd cat` do).
-/// A file that changes while it is served ends the command: no consumer gets a mixture.
+/// Consumers ask for NAME/32=metadata to learn the version, then for NAME/v=N/seg=0, 1, … (RDR;
+/// what ndncatchunks, ndnget and `ndnd cat` do). A file that changes while it is served ends the
+/// command: no consumer gets a mixture.
 #[derive(Args, Debug)]
 pub struct PutArgs {
     /// Name of the object, such as /home/video
@@ -32,8 +33,9 @@ pub struct PutArgs {
     #[arg(long, value_name = "SIZE")]
     segment_size: Option<ByteSize>,
 
-    /// The largest packet that every node on the way takes: as its `[ndn] largest_packet`, up to 64KiB. Fewer and larger packets are less work, but other NDN
-    /// software takes none beyond 8800 bytes
+    /// The largest packet that every node on the way takes: as its `[ndn] largest_packet`, up to
+    /// 64KiB. Fewer and larger packets are less work, but other NDN software takes none beyond 8800
+    /// bytes
     #[arg(long, value_name = "SIZE", default_value = "8800", value_parser = largest_packet)]
     largest_packet: usize,
 
@@ -45,7 +47,8 @@ pub struct PutArgs {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     freshness: Duration,
 
-    /// Sign with this Ed25519 or ECDSA P-256 key (PEM, PKCS#8: `openssl genpkey -algorithm ed25519`); otherwise a SHA-256 digest
+    /// Sign with this Ed25519 or ECDSA P-256 key (PEM, PKCS#8:
+    /// `openssl genpkey -algorithm ed25519`); otherwise a SHA-256 digest
     #[arg(long, value_name = "KEY.pem")]
     key: Option<PathBuf>,
 
@@ -53,8 +56,8 @@ pub struct PutArgs {
     #[arg(long, value_name = "NAME", requires = "key")]
     key_name: Option<Name>,
 
-    /// Sign once for the whole file: the segments carry digests, and the signed metadata leads to a manifest of them, which `larder get --trust` checks.
-    /// The file is read once at the beginning
+    /// Sign once for the whole file: the segments carry digests, and the signed metadata leads to a
+    /// manifest of them, which `larder get --trust` checks. The file is read once at the beginning
     #[arg(long, requires = "key")]
     manifest: bool,
 

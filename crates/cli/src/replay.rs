@@ -1,8 +1,9 @@
 //! `larder replay`: traces through the policies, and a table of what they hit.
 //!
-//! Every policy runs at every size with every seed over every trace. A trace is read once for all of them (once more where sizes are shares of it, or
-//! a policy knows it ahead). With `--resume`, what an earlier run has finished is not computed again, and the rest in groups of rows with a reading
-//! each, since the rows of one reading are all finished at its end.
+//! Every policy runs at every size with every seed over every trace. A trace is read once for all
+//! of them (once more where sizes are shares of it, or a policy knows it ahead). With `--resume`,
+//! what an earlier run has finished is not computed again, and the rest in groups of rows with a
+//! reading each, since the rows of one reading are all finished at its end.
 
 mod figure;
 mod finished;
@@ -36,13 +37,15 @@ use workers::Cache;
 /// Rows of one run: the caches of one trace stay in memory until it ends.
 const MAX_ROWS: usize = 1_000;
 
-/// Rows of one reading at least where they are kept as they are finished: few are lost by a kill. A reading of a compressed trace costs as much as two or
-/// three rows of a quick policy, so such a sweep takes up to two fifths more processor time.
+/// Rows of one reading at least where they are kept as they are finished: few are lost by a kill. A
+/// reading of a compressed trace costs as much as two or three rows of a quick policy, so such a
+/// sweep takes up to two fifths more processor time.
 const KEPT_AT_ONCE: usize = 8;
 
 /// Replay traces through cache policies and print what they hit
 ///
-/// Every policy runs at every size with every seed, all over one reading of each trace; rows share the processor's cores.
+/// Every policy runs at every size with every seed, all over one reading of each trace; rows share
+/// the processor's cores.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: larder replay twitter.csv.zst --policy lru 'filter(theta=2)+fifo' --size 50MiB 10%")]
 pub struct ReplayArgs {
@@ -54,7 +57,8 @@ pub struct ReplayArgs {
     #[arg(long, short, value_name = "SPEC", num_args = 1.., required = true)]
     policy: Vec<String>,
 
-    /// Capacities: bytes (64MiB) or a share of the bytes of all the trace's objects (10%), which reads the trace twice
+    /// Capacities: bytes (64MiB) or a share of the bytes of all the trace's objects (10%), which
+    /// reads the trace twice
     #[arg(long, short, value_name = "SIZE", num_args = 1.., required = true, allow_negative_numbers = true)]
     size: Vec<String>,
 
@@ -85,7 +89,8 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// Keep finished rows in this file (JSON lines), eight or more a reading of the trace, and compute only those that it does not have
+    /// Keep finished rows in this file (JSON lines), eight or more a reading of the trace, and
+    /// compute only those that it does not have
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 }
@@ -193,7 +198,8 @@ fn sweep(
 /// A trace of the sweep.
 struct Part<'a> {
     source: Source<'a>,
-    /// What each row is kept as, with the trace as it was before anything was read; empty where none is kept.
+    /// What each row is kept as, with the trace as it was before anything was read; empty where
+    /// none is kept.
     runs: Vec<Run>,
     /// As far as they are known, a row a cell.
     rows: Vec<Option<Row>>,
@@ -286,7 +292,8 @@ impl Plan {
             Replay::foreseeing(cell.spec, capacity, 0, &Default::default()).map(drop).map_err(said)
         };
         let (absolute, shares): (Vec<&Cell<'_>>, Vec<_>) = cells.iter().partition(|cell| cell.size.bytes().is_some());
-        // What is wrong with a spec shows before the trace is read, where its capacity is known by then.
+        // What is wrong with a spec shows before the trace is read, where its capacity is known by
+        // then.
         absolute.iter().try_for_each(|cell| check(cell, cell.size.capacity(None)?))?;
         let share = shares.first().map(|cell| cell.size.to_string());
         let offline = cells.iter().find(|cell| cell.spec.is_offline()).map(|cell| cell.spec.to_string());

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Run a paper's experiments again, and print each published figure beside the measured one
 ///
-/// Writes report.html and claims.json into a directory, anew after each experiment, and the runs that are finished into rows.jsonl. Exits with 1 if
-/// a claim does not hold.
+/// Writes report.html and claims.json into a directory, anew after each experiment, and the runs
+/// that are finished into rows.jsonl. Exits with 1 if a claim does not hold.
 #[derive(Args, Debug)]
 #[command(after_help = papers())]
 pub struct ReproduceArgs {
@@ -31,15 +31,18 @@ pub struct ReproduceArgs {
     #[arg(long)]
     full: bool,
 
-    /// Real servers on loopback, in the place of replays: adaptsize beside nginx and Varnish; two to three minutes, with --full up to twenty
+    /// Real servers on loopback, in the place of replays: adaptsize beside nginx and Varnish; two
+    /// to three minutes, with --full up to twenty
     #[arg(long)]
     testbed: bool,
 
-    /// Directory of report.html, claims.json and rows.jsonl, made where there is none [default: reproduce-PAPER, reproduce-PAPER-testbed]
+    /// Directory of report.html, claims.json and rows.jsonl, made where there is none [default:
+    /// reproduce-PAPER, reproduce-PAPER-testbed]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Do not compute again what the last run of this very build into this directory left in rows.jsonl: finished replays, simulations and downloads
+    /// Do not compute again what the last run of this very build into this directory left in
+    /// rows.jsonl: finished replays, simulations and downloads
     #[arg(long)]
     resume: bool,
 
@@ -55,7 +58,8 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
 
-    /// Experiments to run alone, as listed below; all where none is named. Their report takes the place of a whole one in the same directory
+    /// Experiments to run alone, as listed below; all where none is named. Their report takes the
+    /// place of a whole one in the same directory
     #[arg(long, value_name = "EXPERIMENT", num_args = 1..)]
     only: Vec<String>,
 }
@@ -113,7 +117,8 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
     verdict(&report)
 }
 
-/// Ends this program at a signal. Where networks stand, which have to be taken down, only the second one does; the first asks for that.
+/// Ends this program at a signal. Where networks stand, which have to be taken down, only the
+/// second one does; the first asks for that.
 fn watch_signals(course: Arc<Course>, builds_networks: bool) -> Result<(), Failure> {
     interruption::watch(move || {
         if course.stop.swap(true, Relaxed) || !builds_networks {

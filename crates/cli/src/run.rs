@@ -10,14 +10,16 @@ use std::path::PathBuf;
 /// Run the node: NDN forwarder and HTTP cache
 #[derive(Args, Debug, Default)]
 pub struct RunArgs {
-    /// Configuration file (TOML); without one, the embedded default configuration, which --print-config shows
+    /// Configuration file (TOML); without one, the embedded default configuration, which
+    /// --print-config shows
     config: Option<PathBuf>,
 
     /// Print the default configuration with every key, and exit
     #[arg(long)]
     print_config: bool,
 
-    /// Read the configuration, try its listeners, certificates, keys and disk files, report every problem, and exit
+    /// Read the configuration, try its listeners, certificates, keys and disk files, report every
+    /// problem, and exit
     #[arg(long)]
     check: bool,
 }

@@ -20,8 +20,9 @@ use std::time::Duration;
 
 /// Simulate a network of forwarders as a scenario file describes it
 ///
-/// The nodes are the forwarder that `larder run` runs, and packets are real; links and time are modelled. The same seed gives the same figures
-/// again. With many seeds, prints the mean of each figure with the 95 % interval of the mean.
+/// The nodes are the forwarder that `larder run` runs, and packets are real; links and time are
+/// modelled. The same seed gives the same figures again. With many seeds, prints the mean of each
+/// figure with the 95 % interval of the mean.
 #[derive(Args, Debug)]
 pub struct SimulateArgs {
     /// The scenario, a TOML file: docs/simulate.md has every key
@@ -35,7 +36,8 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 
-    /// Print one JSON array of {component, quantity, unit, mean, interval, values} instead of tables
+    /// Print one JSON array of {component, quantity, unit, mean, interval, values} instead of
+    /// tables
     #[arg(long, conflicts_with = "csv")]
     json: bool,
 
@@ -51,11 +53,13 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 
-    /// Write ndnSIM's traces of the first seed's run into this directory: rate-trace.txt, cs-trace.txt, app-delays-trace.txt
+    /// Write ndnSIM's traces of the first seed's run into this directory: rate-trace.txt,
+    /// cs-trace.txt, app-delays-trace.txt
     #[arg(long, value_name = "DIR")]
     ndnsim: Option<PathBuf>,
 
-    /// Write what every component did in each step of the first seed's run, as CSV: time_s,component,quantity,unit,value
+    /// Write what every component did in each step of the first seed's run, as CSV:
+    /// time_s,component,quantity,unit,value
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 

@@ -11,9 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Build a network of hosts on this machine, with modelled links between them, and run programs in it
+/// Build a network of hosts on this machine, with modelled links between them, and run programs in
+/// it
 ///
-/// Hosts are network namespaces; links have a rate, a delay, a queue and losses, by the simulator's own model in real time. Needs root.
+/// Hosts are network namespaces; links have a rate, a delay, a queue and losses, by the simulator's
+/// own model in real time. Needs root.
 #[derive(Args, Debug)]
 pub struct TestbedArgs {
     #[command(subcommand)]
@@ -22,7 +24,8 @@ pub struct TestbedArgs {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Build what a file specifies, and emulate its links until interrupted; then take it down, and say how late the emulator was
+    /// Build what a file specifies, and emulate its links until interrupted; then take it down, and
+    /// say how late the emulator was
     #[command(after_help = EXAMPLE)]
     Up {
         /// The specification (TOML)
@@ -41,7 +44,8 @@ enum Verb {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
     },
-    /// Take down a testbed, also what one that was killed has left: its programs, namespaces and devices
+    /// Take down a testbed, also what one that was killed has left: its programs, namespaces and
+    /// devices
     Down {
         /// The testbed's name
         testbed: String,

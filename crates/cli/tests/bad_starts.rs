@@ -1,4 +1,5 @@
-//! Detects a node that starts wrongly, or ends when it must not. The real program, real files, real sockets.
+//! Detects a node that starts wrongly, or ends when it must not. The real program, real files, real
+//! sockets.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -40,7 +41,8 @@ impl Place {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// A node on a Unix socket and free ports, with an admin server there; `more` follows in the table `[admin]`.
+    /// A node on a Unix socket and free ports, with an admin server there; `more` follows in the
+    /// table `[admin]`.
     fn quiet(&self, name: &str, admin: u16, more: &str) -> String {
         let socket = self.path(&format!("{name}.sock"));
         self.write(
@@ -227,7 +229,8 @@ fn sigusr1_ends_the_node() {
     for signal in [Signal::USR1, Signal::USR2, Signal::HUP] {
         node.signal(signal);
     }
-    // It answers, so it lives; the signals have been handled when SIGTERM has, which comes after them.
+    // It answers, so it lives; the signals have been handled when SIGTERM has, which comes after
+    // them.
     assert!(page(admin, "/status").contains("\"pid\""));
     node.signal(Signal::TERM);
     let deadline = Instant::now() + PATIENCE;

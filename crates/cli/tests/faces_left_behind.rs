@@ -1,5 +1,6 @@
-//! Detects what connections that come and go by the thousand leave behind: faces, routes, descriptors or
-//! memory. The real program, so that its descriptors and its memory are nobody else's.
+//! Detects what connections that come and go by the thousand leave behind: faces, routes,
+//! descriptors or memory. The real program, so that its descriptors and its memory are nobody
+//! else's.
 
 use larder_packet::{ControlParameters, DigestSigner, InterestBuilder, Name};
 use serde_json::Value;
@@ -133,7 +134,8 @@ fn register(client: &mut UnixStream, prefix: &str) {
     assert!(client.read(&mut [0; 9000]).unwrap() > 0);
 }
 
-/// A connection that ends: with an Interest pending, within a packet, within a handshake, with a route.
+/// A connection that ends: with an Interest pending, within a packet, within a handshake, with a
+/// route.
 fn come_and_go(node: &Running, number: u32) {
     let cut = number as usize % 40;
     let packet = interest(&format!("/route/{}/{number}", number % 7), number);
@@ -170,6 +172,7 @@ fn connections_that_come_and_go_leave_faces_routes_descriptors_or_memory() {
         node.await_held(&before);
         resident.push(node.resident_kib());
     }
-    // The first two rounds fill tables and buffers that are used again; 300 bytes a connection would show.
+    // The first two rounds fill tables and buffers that are used again; 300 bytes a connection
+    // would show.
     assert!(resident[3] < resident[1] + 3000, "KiB, round by round: {resident:?}");
 }

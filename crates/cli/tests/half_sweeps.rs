@@ -1,4 +1,5 @@
-//! Fear: a replay that is killed, or whose trace changes, loses what it had finished, or leaves half of it for a whole. The real program.
+//! Fear: a replay that is killed, or whose trace changes, loses what it had finished, or leaves
+//! half of it for a whole. The real program.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, OpenOptions};

@@ -1,4 +1,5 @@
-//! Fear: put, get and ping work in part and say that all is well. The real program, a real node, Unix sockets.
+//! Fear: put, get and ping work in part and say that all is well. The real program, a real node,
+//! Unix sockets.
 
 use larder_packet::{
     ControlParameters, DataBuilder, DigestSigner, Interest, InterestBuilder, LpPacket, Name, SignatureFreshness,

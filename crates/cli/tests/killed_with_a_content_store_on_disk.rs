@@ -1,5 +1,6 @@
-//! The fear: the Content Store's disk tier loses what it was given more than a second before, or gives back half of it. The real program, a file ten times as large
-//! as the store in memory, no producer when it is fetched again, and SIGKILL for the node.
+//! The fear: the Content Store's disk tier loses what it was given more than a second before, or
+//! gives back half of it. The real program, a file ten times as large as the store in memory, no
+//! producer when it is fetched again, and SIGKILL for the node.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -81,7 +82,8 @@ fn a_file_larger_than_memory_is_gone_with_its_producer_or_with_the_node() {
     lines.read_line(&mut said).unwrap();
     let at = said.find("/file/v=").unwrap_or_else(|| panic!("{said}"));
     let name = said[at..].split(':').next().unwrap().to_owned();
-    // A disk that is busy lets Data go that it has no room for in its queue: it is given what it lacks when somebody asks again.
+    // A disk that is busy lets Data go that it has no room for in its queue: it is given what it
+    // lacks when somebody asks again.
     let segments = sent.len().div_ceil(8000) as u64;
     let deadline = Instant::now() + Duration::from_secs(60);
     while home.store()["disk_entries"].as_u64().unwrap() < segments {

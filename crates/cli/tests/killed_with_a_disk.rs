@@ -1,5 +1,5 @@
-//! The fear: a node that is killed loses what its disk tier was given more than a second before, or serves half of it. The real program, SIGKILL
-//! at any moment, and no origin when it comes back.
+//! The fear: a node that is killed loses what its disk tier was given more than a second before, or
+//! serves half of it. The real program, SIGKILL at any moment, and no origin when it comes back.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,5 +1,5 @@
-//! Fear: `larder get` does not fetch what docs/http-over-ndn.md says that it does: an HTTP origin's page, by its name. The real program, a far node, an
-//! origin over a socket.
+//! Fear: `larder get` does not fetch what docs/http-over-ndn.md says that it does: an HTTP origin's
+//! page, by its name. The real program, a far node, an origin over a socket.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,5 @@
-//! Fear: hours of work that a signal ends leave no word of how far they came, or of how to go on. The real program.
+//! Fear: hours of work that a signal ends leave no word of how far they came, or of how to go on.
+//! The real program.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;

@@ -17,7 +17,8 @@ pub struct Counters {
     pub evicted: u64,
     /// Records removed by their owner, or by a mark.
     pub removed: u64,
-    /// Times that everything was removed, since more removals waited for room than may ([`crate::limits::TOMBSTONES`]).
+    /// Times that everything was removed, since more removals waited for room than may
+    /// ([`crate::limits::TOMBSTONES`]).
     pub emptied: u64,
     /// Records written again when their region was reclaimed.
     pub rewritten: u64,

@@ -1,4 +1,5 @@
-//! Where each record stands: keyed hashes to slots, and the engine that decides which slots are kept.
+//! Where each record stands: keyed hashes to slots, and the engine that decides which slots are
+//! kept.
 
 use hashbrown::HashTable;
 use larder_policy::{Engine, Slot};
@@ -54,7 +55,8 @@ impl Index {
         (entry.region, entry.offset) = (region, offset);
     }
 
-    /// Adds a record, and returns its slot and how many had to leave for it. `None` where it can never fit.
+    /// Adds a record, and returns its slot and how many had to leave for it. `None` where it can
+    /// never fit.
     pub(crate) fn insert(&mut self, entry: Entry, now: Time) -> Option<(Slot, u64)> {
         let slot = self.engine.insert(entry.hash, u64::from(entry.length), now, &mut self.victims);
         let evicted = self.victims.len() as u64;

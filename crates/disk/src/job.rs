@@ -8,7 +8,8 @@ use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
 
-/// One step; there is never more than one under way. Run it, then give what came of it to [`crate::Log::complete`].
+/// One step; there is never more than one under way. Run it, then give what came of it to
+/// [`crate::Log::complete`].
 pub struct Job(pub(crate) Work);
 
 pub(crate) enum Work {

@@ -11,17 +11,17 @@
 //! trailer     0 "LDFT" │ 4 entries u32 │ 8 id u64 │ 16 sequence u64 │ 24 checksum u64
 //! ```
 //!
-//! Every fact stands twice, in different blocks, and either copy is enough. The superblock stands at
-//! both ends of the file. A region's header stands at both ends of the region; the trailer takes the
-//! place of the second one when the region is sealed. Each record has an entry: the first below the
-//! trailer, the next below that one, and so on. A mark has its value in no entry, so a second record
-//! holds it, too.
+//! Every fact stands twice, in different blocks, and either copy is enough. The superblock stands
+//! at both ends of the file. A region's header stands at both ends of the region; the trailer takes
+//! the place of the second one when the region is sealed. Each record has an entry: the first below
+//! the trailer, the next below that one, and so on. A mark has its value in no entry, so a second
+//! record holds it, too.
 //!
 //! Checksums are XXH3 (Collet, 64 bits), seeded with the log's id and the region's sequence number:
 //! bytes of an earlier life of the region, or of an earlier log in the file, never pass for this
 //! one's. A record's checksum also covers its offset, against a write in the wrong place. It covers
-//! key and value only where the kind has any ([`Kind::has_content`]): of other records the value only
-//! takes room.
+//! key and value only where the kind has any ([`Kind::has_content`]): of other records the value
+//! only takes room.
 
 use crate::limits;
 use bytes::Bytes;
@@ -68,7 +68,8 @@ impl Geometry {
     const MOST_REGION: u64 = 256 << 20;
     const MOST_BYTES: u64 = Self::MOST_REGION * limits::MAX_REGIONS as u64;
 
-    /// For a file of `capacity`: 64 regions, of at least 1 MiB and at most 256 MiB. An object is smaller than a region.
+    /// For a file of `capacity`: 64 regions, of at least 1 MiB and at most 256 MiB. An object is
+    /// smaller than a region.
     ///
     /// # Errors
     /// Below 8 MiB, and above 256 TiB.
@@ -114,7 +115,8 @@ impl Geometry {
         (self.region_bytes - HEADER - 3 * ENTRY - TRAILER - 2 * self.gap()) / 2 - RECORD
     }
 
-    /// Bytes that keep two copies out of one block. Only tests have regions that are too small for it.
+    /// Bytes that keep two copies out of one block. Only tests have regions that are too small for
+    /// it.
     pub(crate) fn gap(&self) -> u32 {
         if self.region_bytes >= 4 * BLOCK { BLOCK } else { 0 }
     }
@@ -133,13 +135,14 @@ impl Geometry {
         SUPERBLOCK as u64 + u64::from(region) * u64::from(self.region_bytes)
     }
 
-    /// Where in a region the entries begin if there are so many. The trailer stands at `footer_at(0)`.
+    /// Where in a region the entries begin if there are so many. The trailer stands at
+    /// `footer_at(0)`.
     pub(crate) fn footer_at(&self, entries: u32) -> u32 {
         self.region_bytes - TRAILER - entries * ENTRY
     }
 
-    /// Whether a region that is written up to `end`, with so many records, has room for `count` more
-    /// of `length` bytes together.
+    /// Whether a region that is written up to `end`, with so many records, has room for `count`
+    /// more of `length` bytes together.
     pub(crate) fn fits(&self, end: u32, records: u32, length: u32, count: u32) -> bool {
         let records = u64::from(records) + u64::from(count);
         let footer = records * u64::from(ENTRY) + u64::from(TRAILER + self.gap());
@@ -148,7 +151,8 @@ impl Geometry {
     }
 }
 
-/// What tells this log from others, from the host's entropy. It is drawn for a new log; a log that is found keeps its own.
+/// What tells this log from others, from the host's entropy. It is drawn for a new log; a log that
+/// is found keeps its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Tells this log's bytes from an earlier one's in the same file.
@@ -184,7 +188,8 @@ pub(crate) enum Kind {
     Ban = 4,
     /// Everything before is removed.
     Clear = 5,
-    /// A put that reclaiming has written again: until this is synced, the former one is still there.
+    /// A put that reclaiming has written again: until this is synced, the former one is still
+    /// there.
     Moved = 6,
     /// The value of the mark before it once more.
     BanCopy = 7,
@@ -251,7 +256,8 @@ pub(crate) fn choose_superblock(first: &[u8], second: &[u8]) -> Superblock {
     }
 }
 
-/// Whether a block of 4,096 bytes is the superblock of a log, as it stands at both ends of its file.
+/// Whether a block of 4,096 bytes is the superblock of a log, as it stands at both ends of its
+/// file.
 pub fn is_superblock(block: &[u8]) -> bool {
     matches!(Superblock::read(block), Superblock::Ours(..))
 }
@@ -373,7 +379,8 @@ pub(crate) struct RecordCheck {
 }
 
 impl RecordCheck {
-    /// Of a record with this header, which stands at `offset` and has so many bytes of key and value; the value's length.
+    /// Of a record with this header, which stands at `offset` and has so many bytes of key and
+    /// value; the value's length.
     pub(crate) fn begin(
         head: &[u8],
         offset: u32,
@@ -401,7 +408,8 @@ impl RecordCheck {
     }
 }
 
-/// The record at the start of `bytes`, if it is whole and stands where it was written, in this life of the region.
+/// The record at the start of `bytes`, if it is whole and stands where it was written, in this life
+/// of the region.
 pub(crate) fn read_record(bytes: &Bytes, offset: u32, seed: u64) -> Option<Record> {
     let length = usize::try_from(record_length(bytes)?).ok().filter(|length| *length <= bytes.len())?;
     let kind = Kind::of(u32_at(bytes, 4))?;
@@ -461,7 +469,8 @@ fn entry_checksum(bytes: &[u8], number: u32, seed: u64) -> u64 {
     xxh3_64_with_seed(&checked, seed)
 }
 
-/// Reads arbitrary bytes as everything that may stand on a disk. For the fuzz target: nothing panics.
+/// Reads arbitrary bytes as everything that may stand on a disk. For the fuzz target: nothing
+/// panics.
 pub fn parse_anything(bytes: &[u8]) -> bool {
     let identity = Identity { id: 1, hash_key: [0; 16] };
     let (first, second) = bytes.split_at(bytes.len() / 2);
@@ -501,7 +510,8 @@ mod tests {
         assert!(Geometry::of(ByteSize::from_bytes(u64::MAX)).is_err());
     }
 
-    /// The fear: a byte that changed on the disk, or a record from another place or time, is believed.
+    /// The fear: a byte that changed on the disk, or a record from another place or time, is
+    /// believed.
     #[test]
     fn every_changed_bit_is_seen() {
         let value = [Bytes::from_static(b"head"), Bytes::from_static(b"body")];

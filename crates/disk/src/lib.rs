@@ -1,8 +1,11 @@
-//! A cache's second tier on a disk: a log of regions, reclaimed first in, first out, under the policy engine.
+//! A cache's second tier on a disk: a log of regions, reclaimed first in, first out, under the
+//! policy engine.
 //!
-//! What it is: the log's state machine. It places records, keeps the index, says what is to be written, synced and read next, and rebuilds
-//! itself from what is on the disk. What it is not: a host. It opens no file, starts no thread and reads no clock; `larder-node` does that
-//! around it, and a test drives it over a disk that tears, reorders and forgets writes. Read [`Log`] first, then [`Job`].
+//! What it is: the log's state machine. It places records, keeps the index, says what is to be
+//! written, synced and read next, and rebuilds itself from what is on the disk. What it is not: a
+//! host. It opens no file, starts no thread and reads no clock; `larder-node` does that around it,
+//! and a test drives it over a disk that tears, reorders and forgets writes. Read [`Log`] first,
+//! then [`Job`].
 //!
 //! ```text
 //!  owner ── put, remove, mark ──► Log ── job ──► Job::run(&Storage) ── complete ──► Log       (one thread, one job at a time)
@@ -13,13 +16,16 @@
 //! ```
 //!
 //! # What it promises
-//! * Nothing torn is served: a record bears a checksum over itself, its place and the life of its region, and its whole key is compared.
-//! * Nothing removed comes back: removals are records too. What was synced before a crash is there after it, what came later may be lost: at
-//!   most what was appended in the last [`limits::SYNC_AFTER`] and the time that the disk took for it. [`Log::settle`] waits for less.
-//! * One fault of the disk, a block that rots or cannot be read, costs the values that stand there and
-//!   nothing else: every fact but a value stands twice, in different blocks. Nothing removed comes back
-//!   by it. After a crash, a value that was about to be replaced may be gone, too.
-//! * A write or sync that fails ends the log: after a failed sync nobody knows what is on the disk. The cache above goes on without it.
+//! * Nothing torn is served: a record bears a checksum over itself, its place and the life of its
+//!   region, and its whole key is compared.
+//! * Nothing removed comes back: removals are records too. What was synced before a crash is there
+//!   after it, what came later may be lost: at most what was appended in the last
+//!   [`limits::SYNC_AFTER`] and the time that the disk took for it. [`Log::settle`] waits for less.
+//! * One fault of the disk, a block that rots or cannot be read, costs the values that stand there
+//!   and nothing else: every fact but a value stands twice, in different blocks. Nothing removed
+//!   comes back by it. After a crash, a value that was about to be replaced may be gone, too.
+//! * A write or sync that fails ends the log: after a failed sync nobody knows what is on the disk.
+//!   The cache above goes on without it.
 //!
 //! # What is missing
 //! A log of another size than the file has begins empty. Two faults that concern the same fact cost

@@ -1,5 +1,5 @@
-//! The log: what its owner asks of it. `schedule.rs` says what the disk does when, `reclaim.rs` how regions are used again, `open.rs` how a
-//! restart finds everything.
+//! The log: what its owner asks of it. `schedule.rs` says what the disk does when, `reclaim.rs` how
+//! regions are used again, `open.rs` how a restart finds everything.
 
 use crate::bans::{BanVerdict, Bans};
 use crate::counters::Counters;
@@ -26,14 +26,15 @@ pub struct Config {
     pub geometry: Geometry,
     /// Which records are stored, and which leave for others.
     pub policy: Spec,
-    /// Appended bytes that wait for the disk; past it, new records are dropped and counted: a disk that is too slow must not fill the memory.
+    /// Appended bytes that wait for the disk; past it, new records are dropped and counted: a disk
+    /// that is too slow must not fill the memory.
     pub queue_bytes: usize,
 }
 
 /// Records on a disk, by key, and the index over them; see the crate's documentation.
 ///
-/// A key may have several values, told apart by a tag that the owner makes of what tells them apart; each takes the place of the one
-/// with the same tag.
+/// A key may have several values, told apart by a tag that the owner makes of what tells them
+/// apart; each takes the place of the one with the same tag.
 pub struct Log<M> {
     pub(crate) geometry: Geometry,
     pub(crate) identity: Identity,
@@ -173,8 +174,8 @@ impl Lookup {
         u64::from(self.place.length)
     }
 
-    /// Room for what [`Lookup::run`] reads. Who takes it on the thread where the value is used spares the allocator a share of memory for each thread
-    /// that reads.
+    /// Room for what [`Lookup::run`] reads. Who takes it on the thread where the value is used
+    /// spares the allocator a share of memory for each thread that reads.
     pub fn room(&self) -> Vec<u8> {
         match &self.queued {
             Some(_) => Vec::new(),
@@ -182,7 +183,8 @@ impl Lookup {
         }
     }
 
-    /// Reads the value, which takes as long as the disk does, into what [`Lookup::room`] gave. Give what comes to [`Log::finish`].
+    /// Reads the value, which takes as long as the disk does, into what [`Lookup::room`] gave. Give
+    /// what comes to [`Log::finish`].
     ///
     /// # Errors
     /// [`ReadError`].
@@ -232,7 +234,8 @@ impl<M: Bans> Log<M> {
         }
     }
 
-    /// A request for `key`: whether there is any value of it. The policy counts it either way; look-ups count nothing.
+    /// A request for `key`: whether there is any value of it. The policy counts it either way;
+    /// look-ups count nothing.
     pub fn request(&mut self, key: &[u8], now: Time) -> bool {
         let hash = self.identity.hash(key);
         let slot = self.newest(hash);
@@ -253,7 +256,8 @@ impl<M: Bans> Log<M> {
         Some(self.lookup(slot?, key.into()))
     }
 
-    /// What a look-up has found, if that is still what is to be found; a [`ReadError`] takes the record out of the index.
+    /// What a look-up has found, if that is still what is to be found; a [`ReadError`] takes the
+    /// record out of the index.
     pub fn finish(&mut self, lookup: &Lookup, found: Result<Bytes, ReadError>) -> Option<FoundRecord> {
         let value = self.check(lookup, found)?;
         let verdict = self.bans.verdict(lookup.position, &lookup.key, &value);
@@ -271,7 +275,8 @@ impl<M: Bans> Log<M> {
         self.index.of_key(self.identity.hash(key)).any(|slot| self.position_of(slot) == position)
     }
 
-    /// Stores a value, in two parts so that none has to be copied. Whatever becomes of it, the one before is gone, from the disk too.
+    /// Stores a value, in two parts so that none has to be copied. Whatever becomes of it, the one
+    /// before is gone, from the disk too.
     pub fn put(&mut self, key: &[u8], tag: u32, value: [Bytes; 2], now: Time) -> Put {
         let hash = self.identity.hash(key);
         let put = self.try_put(hash, key, tag, value, now);
@@ -319,14 +324,16 @@ impl<M: Bans> Log<M> {
         Put::Stored
     }
 
-    /// Removes all values of a key, also those that the policy has let go and that a restart might find.
+    /// Removes all values of a key, also those that the policy has let go and that a restart might
+    /// find.
     pub fn remove(&mut self, key: &[u8], now: Time) {
         let hash = self.identity.hash(key);
         self.counters.removed += self.index.remove_key(hash);
         self.tombstone(Kind::RemoveKey, hash, 0, Bytes::new(), now);
     }
 
-    /// Removes the value with this tag, also where the policy has let it go and a restart might find it.
+    /// Removes the value with this tag, also where the policy has let it go and a restart might
+    /// find it.
     pub fn remove_variant(&mut self, key: &[u8], tag: u32, now: Time) {
         let hash = self.identity.hash(key);
         if let Some(slot) = self.index.find(hash, tag) {
@@ -336,7 +343,8 @@ impl<M: Bans> Log<M> {
         self.tombstone(Kind::RemoveVariant, hash, tag, Bytes::new(), now);
     }
 
-    /// Appends a mark: it concerns every record so far. One that is longer than [`limits::MARK_BYTES`] removes everything.
+    /// Appends a mark: it concerns every record so far. One that is longer than
+    /// [`limits::MARK_BYTES`] removes everything.
     pub fn ban(&mut self, ban: Bytes, now: Time) {
         if ban.len() > limits::MARK_BYTES.min(self.geometry.ban_bytes() as usize) {
             return self.clear(now);
@@ -403,8 +411,8 @@ impl<M: Bans> Log<M> {
         self.append(Kind::BanCopy, 0, 0, Box::default(), [value, Bytes::new()], now);
     }
 
-    /// Pieces that stand between the queue's end and that of the removals and marks that wait for room: these, and the ends and beginnings of the regions
-    /// that they will stand in.
+    /// Pieces that stand between the queue's end and that of the removals and marks that wait for
+    /// room: these, and the ends and beginnings of the regions that they will stand in.
     pub(crate) fn waiting_pieces(&self) -> u64 {
         let mut pieces = 0;
         let mut open = self.open.as_ref().map(|open| (open.end, open.records));
@@ -421,8 +429,8 @@ impl<M: Bans> Log<M> {
         pieces
     }
 
-    /// Whether a record of `length` bytes can be appended, if need be in a new region; `kept` free ones
-    /// are left alone.
+    /// Whether a record of `length` bytes can be appended, if need be in a new region; `kept` free
+    /// ones are left alone.
     pub(crate) fn make_room(&mut self, length: u32, kept: usize) -> bool {
         self.tombstones.is_empty() && self.make_room_keeping(length, 1, kept)
     }
@@ -502,7 +510,8 @@ impl<M: Bans> Log<M> {
         }
     }
 
-    /// The record is not wanted any more, or cannot be read; it stays on the disk until its region is used again.
+    /// The record is not wanted any more, or cannot be read; it stays on the disk until its region
+    /// is used again.
     pub(crate) fn let_go(&mut self, slot: Slot) {
         self.index.left.push(*self.index.get(slot));
         self.index.remove(slot);
@@ -549,7 +558,8 @@ impl<M: Bans> Log<M> {
         }
     }
 
-    /// The disk is not used any more, and what was stored is forgotten: a write has failed, or the host knows something else that is as bad.
+    /// The disk is not used any more, and what was stored is forgotten: a write has failed, or the
+    /// host knows something else that is as bad.
     pub fn fail(&mut self, error: io::Error) {
         self.failure = Some(error);
         self.index.clear();
@@ -560,7 +570,8 @@ impl<M: Bans> Log<M> {
         self.reclaim = None;
     }
 
-    /// A write or a sync has failed: nothing is stored any more. What the file holds is out of date: it must not be used again.
+    /// A write or a sync has failed: nothing is stored any more. What the file holds is out of
+    /// date: it must not be used again.
     pub fn has_failed(&self) -> bool {
         self.failure.is_some()
     }

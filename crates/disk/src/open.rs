@@ -1,8 +1,8 @@
 //! A log from what is on the disk.
 //!
-//! Regions are found by the headers at their ends, and read by `recovery.rs`. Sequence numbers have no
-//! holes, and a region with a trailer has as many records as that says. If this is not so, two copies
-//! of something have rotted that may have held removals, and all that is older is dropped.
+//! Regions are found by the headers at their ends, and read by `recovery.rs`. Sequence numbers have
+//! no holes, and a region with a trailer has as many records as that says. If this is not so, two
+//! copies of something have rotted that may have held removals, and all that is older is dropped.
 
 use crate::Counters;
 use crate::bans::Bans;
@@ -24,9 +24,11 @@ pub enum Opened {
     New,
     /// A log, which goes on.
     Found,
-    /// A log of another size or version, a damaged one, or one that the disk does not give back: it begins empty.
+    /// A log of another size or version, a damaged one, or one that the disk does not give back: it
+    /// begins empty.
     Replaced,
-    /// Nobody knows: the disk refused to say, and the log has failed before it began ([`Log::failure`]).
+    /// Nobody knows: the disk refused to say, and the log has failed before it began
+    /// ([`Log::failure`]).
     Failed,
 }
 
@@ -54,7 +56,8 @@ impl<M: Bans> Log<M> {
     /// The log in `storage`, or a new one with `fresh` for its identity where there is none.
     ///
     /// # Errors
-    /// [`OpenError`]. A disk that refuses is none: the log has failed, and its owner does without it.
+    /// [`OpenError`]. A disk that refuses is none: the log has failed, and its owner does without
+    /// it.
     pub fn open(
         storage: &impl Storage,
         config: &Config,
@@ -76,7 +79,8 @@ impl<M: Bans> Log<M> {
             Ok(Superblock::Ours(found, identity)) if found == geometry => {
                 log.identity = identity;
                 let restored = log.restore(storage, now).map(|()| Opened::Found).or_else(|_| {
-                    // Which region it is that cannot be read is not known, and it may hold removals.
+                    // Which region it is that cannot be read is not known, and it may hold
+                    // removals.
                     log.identity = fresh;
                     log.begin(storage).map(|()| Opened::Replaced)
                 });

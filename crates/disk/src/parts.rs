@@ -1,9 +1,10 @@
 //! A value that is read in parts, at the pace of whoever takes them, in the memory of one part.
 //!
-//! Opening it reads all of the record once, checks it, and keeps a checksum of each part. So a part that is read later is known
-//! to be what was written, wherever it is read from, and the log holds nothing in place for it: a record that reclaiming has
-//! moved is found again by [`Log::follow`], and one that has left the index stays readable until its region is overwritten.
-//! [`Log::holds`] tells when that is near.
+//! Opening it reads all of the record once, checks it, and keeps a checksum of each part. So a part
+//! that is read later is known to be what was written, wherever it is read from, and the log holds
+//! nothing in place for it: a record that reclaiming has moved is found again by [`Log::follow`],
+//! and one that has left the index stays readable until its region is overwritten. [`Log::holds`]
+//! tells when that is near.
 
 use crate::bans::Bans;
 use crate::layout::{RECORD, RecordCheck};
@@ -29,8 +30,8 @@ pub struct Parts {
 }
 
 impl Lookup {
-    /// Reads the value once, a part at a time, and checks it: its parts, and its first bytes, at most `first` of them. Takes as
-    /// long as the disk does.
+    /// Reads the value once, a part at a time, and checks it: its parts, and its first bytes, at
+    /// most `first` of them. Takes as long as the disk does.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -130,8 +131,8 @@ impl Parts {
 }
 
 impl<M: Bans> Log<M> {
-    /// Finishes the opening of a value as [`Log::finish`] does: `first` is what is looked at for the marks. `None` where it is
-    /// gone or could not be read.
+    /// Finishes the opening of a value as [`Log::finish`] does: `first` is what is looked at for
+    /// the marks. `None` where it is gone or could not be read.
     pub fn finish_open(
         &mut self,
         lookup: &Lookup,
@@ -145,13 +146,15 @@ impl<M: Bans> Log<M> {
         parts.zip(recalled)
     }
 
-    /// Whether the value still stands where it did. If not, its region may be overwritten when the next but one is begun.
+    /// Whether the value still stands where it did. If not, its region may be overwritten when the
+    /// next but one is begun.
     pub fn holds(&self, parts: &Parts) -> bool {
         let Lookup { slot, hash, position, .. } = parts.lookup;
         self.index.get_if_used(slot).is_some_and(|entry| entry.hash == hash) && self.position_of(slot) == position
     }
 
-    /// The value elsewhere, if reclaiming has moved it. It may be another of the same length: then its parts cannot be read.
+    /// The value elsewhere, if reclaiming has moved it. It may be another of the same length: then
+    /// its parts cannot be read.
     pub fn follow(&self, parts: &Parts) -> Option<Parts> {
         let Lookup { slot, hash, ref place, ref key, .. } = parts.lookup;
         let entry = self.index.get_if_used(slot)?;

@@ -73,13 +73,14 @@ impl Queue {
         *self = Queue::default();
     }
 
-    /// Whether a trailer comes next: all that it speaks of is synced first, so a trailer that can be
-    /// read says what was there.
+    /// Whether a trailer comes next: all that it speaks of is synced first, so a trailer that can
+    /// be read says what was there.
     pub(crate) fn begins_with_trailer(&self) -> bool {
         self.pieces.front().is_some_and(|piece| matches!(piece.content, Content::Trailer(_)))
     }
 
-    /// The first pieces: so many bytes, or up to a boundary of a region, since a sync has to come before anything else is written.
+    /// The first pieces: so many bytes, or up to a boundary of a region, since a sync has to come
+    /// before anything else is written.
     pub(crate) fn batch(&self, bytes: usize) -> Vec<Arc<Piece>> {
         let mut taken = 0;
         let mut batch = Vec::new();

@@ -1,11 +1,13 @@
 //! Using regions again, first in, first out.
 //!
-//! The oldest region's records are gone through; those that the engine still holds are read, judged by the marks and appended again, up to
-//! half a region, and the rest is dropped. So the engine's policy decides what is kept, and the log only pays for it: under `fifo` the
-//! oldest region holds almost nothing that is wanted, and little is written twice.
+//! The oldest region's records are gone through; those that the engine still holds are read, judged
+//! by the marks and appended again, up to half a region, and the rest is dropped. So the engine's
+//! policy decides what is kept, and the log only pays for it: under `fifo` the oldest region holds
+//! almost nothing that is wanted, and little is written twice.
 //!
-//! A crash loses nothing of it: a freed region is overwritten only after the one that was being written, with all that was rewritten to it, has
-//! been sealed and synced. And nothing removed comes back: a removal is younger than what it removes, so its region is reclaimed later, and
+//! A crash loses nothing of it: a freed region is overwritten only after the one that was being
+//! written, with all that was rewritten to it, has been sealed and synced. And nothing removed
+//! comes back: a removal is younger than what it removes, so its region is reclaimed later, and
 //! regions are overwritten in the order in which they were freed.
 
 use crate::bans::{BanVerdict, Bans};

@@ -1,11 +1,11 @@
 //! What a region holds, from what the disk gives back of it.
 //!
-//! A block that cannot be read is as good as a rotten one. The walk through a region takes each fact
-//! from its entry or from its record, whichever is whole, and ends before the first fact of which
-//! neither is. Sealed regions are walked by their entries; records are read only where an entry is not
-//! whole. Of the newest region, unless it has a trailer, every record is read: a crash may have left
-//! entries whose records never reached the disk. These are repaired, so that both copies say the same
-//! from then on.
+//! A block that cannot be read is as good as a rotten one. The walk through a region takes each
+//! fact from its entry or from its record, whichever is whole, and ends before the first fact of
+//! which neither is. Sealed regions are walked by their entries; records are read only where an
+//! entry is not whole. Of the newest region, unless it has a trailer, every record is read: a crash
+//! may have left entries whose records never reached the disk. These are repaired, so that both
+//! copies say the same from then on.
 
 use crate::layout::{
     BLOCK, ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, Record, RegionEnd, TRAILER, read_record,
@@ -46,8 +46,8 @@ const RECORD_WINDOW: u32 = 1 << 20;
 const ENTRY_WINDOW: u32 = 1 << 13;
 
 impl<S: Storage> Reader<'_, S> {
-    /// The longest unbroken sequence of regions up to the newest, oldest first; what is older stays in
-    /// `found`.
+    /// The longest unbroken sequence of regions up to the newest, oldest first; what is older stays
+    /// in `found`.
     pub(crate) fn unbroken(&self, found: &mut Vec<(u64, u32)>) -> Vec<Content> {
         let mut contents: Vec<Content> = Vec::new();
         while let Some((sequence, region)) = found.last().copied() {
@@ -63,8 +63,8 @@ impl<S: Storage> Reader<'_, S> {
         contents
     }
 
-    /// The region's sequence number, from either end. The higher one counts: a crash may have left the
-    /// other in an earlier life.
+    /// The region's sequence number, from either end. The higher one counts: a crash may have left
+    /// the other in an earlier life.
     ///
     /// # Errors
     /// The disk gives back neither.

@@ -1,9 +1,11 @@
-//! What the disk does when: appended pieces are written together, and synced together, before [`limits::SYNC_AFTER`] is over.
+//! What the disk does when: appended pieces are written together, and synced together, before
+//! [`limits::SYNC_AFTER`] is over.
 //!
-//! Pieces are numbered as they are appended; three numbers say how far the disk has come. Between two regions there is always a sync: when a
-//! region begins, everything before it lasts. And before its first record its header does: else a crash could leave records without it, and
-//! the next start would use the region and its sequence number again, in front of what it never wrote.
-//! And before a trailer everything that it speaks of: a sealed region is whole, or it has rotted.
+//! Pieces are numbered as they are appended; three numbers say how far the disk has come. Between
+//! two regions there is always a sync: when a region begins, everything before it lasts. And before
+//! its first record its header does: else a crash could leave records without it, and the next
+//! start would use the region and its sequence number again, in front of what it never wrote. And
+//! before a trailer everything that it speaks of: a sealed region is whole, or it has rotted.
 
 use crate::bans::Bans;
 use crate::job::{Done, Job, Outcome, Work};
@@ -11,7 +13,8 @@ use crate::limits;
 use crate::log::Log;
 use larder_units::Time;
 
-/// How far the disk has come, as numbers of pieces. Numbers that nothing has got stand for removals that another took the place of while they waited.
+/// How far the disk has come, as numbers of pieces. Numbers that nothing has got stand for removals
+/// that another took the place of while they waited.
 #[derive(Default)]
 pub(crate) struct Schedule {
     pub appended: u64,
@@ -129,7 +132,8 @@ impl<M: Bans> Log<M> {
         self.schedule.unsynced_since.filter(|_| !self.has_failed()).map(|since| since + limits::SYNC_AFTER)
     }
 
-    /// Asks for what has been appended so far to be synced at once. Returns a ticket for [`Log::is_settled`].
+    /// Asks for what has been appended so far to be synced at once. Returns a ticket for
+    /// [`Log::is_settled`].
     pub fn settle(&mut self, now: Time) -> u64 {
         let ticket = self.schedule.appended + self.waiting_pieces();
         self.schedule.aim(ticket, now);

@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-/// A file, or what a test takes for one. Between two syncs, writes may reach the disk in any order and in part.
+/// A file, or what a test takes for one. Between two syncs, writes may reach the disk in any order
+/// and in part.
 pub trait Storage {
     /// Reads exactly `into.len()` bytes at `at`; what was never written reads as zeros.
     ///

@@ -1,11 +1,14 @@
 //! Records that the index has let go and that are still on the disk: a restart would find them.
 //!
-//! Where a key's new value is stored, it stands behind the old one and no restart minds that. Where it is not stored (the disk is too slow, the policy
-//! refuses it), the old one must be removed by a note, or a restart serves what was replaced long ago. A note for every value that is not stored would
-//! fill the log with them; so it is written for keys that stand here. What was overwritten since is forgotten when the table would grow.
+//! Where a key's new value is stored, it stands behind the old one and no restart minds that. Where
+//! it is not stored (the disk is too slow, the policy refuses it), the old one must be removed by a
+//! note, or a restart serves what was replaced long ago. A note for every value that is not stored
+//! would fill the log with them; so it is written for keys that stand here. What was overwritten
+//! since is forgotten when the table would grow.
 //!
-//! Who notes one has the log's lock, and others wait for it. So the table is in [`PARTS`] by hash, each of which is swept, and grows, by itself: a note passes
-//! a thousandth of what stands here, 10,000 records of ten million.
+//! Who notes one has the log's lock, and others wait for it. So the table is in [`PARTS`] by hash,
+//! each of which is swept, and grows, by itself: a note passes a thousandth of what stands here,
+//! 10,000 records of ten million.
 //!
 //! 16 bytes a record, and a byte of the table's own; fewer than there are records on the disk.
 
@@ -40,7 +43,8 @@ impl Default for Superseded {
 }
 
 impl Superseded {
-    /// A record of the region with this sequence number has been let go; those of regions before `oldest` are on the disk no more.
+    /// A record of the region with this sequence number has been let go; those of regions before
+    /// `oldest` are on the disk no more.
     pub(crate) fn tombstone(&mut self, hash: u64, tag: u32, sequence: u64, oldest: u64) {
         self.take(hash, tag);
         let Part { table, sweep_at } = self.part(hash);

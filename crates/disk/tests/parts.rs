@@ -1,4 +1,5 @@
-//! Values that are read in parts: each byte is the one that was written, wherever the record stands meanwhile; or it is an error.
+//! Values that are read in parts: each byte is the one that was written, wherever the record stands
+//! meanwhile; or it is an error.
 
 use bytes::Bytes;
 use larder_disk::{Config, Geometry, Identity, Log, MemoryStorage, Parts, ReadError, Storage, limits};

@@ -1,6 +1,7 @@
 //! Axes: what they are, where they begin and end, and where their ticks stand.
 //!
-//! Positions are linear: a logarithmic axis is a linear one of decimal logarithms with other labels, so that the drawing knows one kind of axis.
+//! Positions are linear: a logarithmic axis is a linear one of decimal logarithms with other
+//! labels, so that the drawing knows one kind of axis.
 
 use crate::limits::{GREATEST_VALUE, TICKS};
 
@@ -75,7 +76,8 @@ fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     (0..=(last - first).max(0.0) as u32).map(|i| (first + f64::from(i)) * step).map(|tick| tick + 0.0).collect()
 }
 
-/// Powers of ten, thinned to [`TICKS`]; with their two- and fivefold where there are at most two of them. Positions are logarithms, ticks are not.
+/// Powers of ten, thinned to [`TICKS`]; with their two- and fivefold where there are at most two of
+/// them. Positions are logarithms, ticks are not.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.floor() as i32, high.ceil() as i32);
     let every = ((last - first) as usize).div_ceil(TICKS).max(1);

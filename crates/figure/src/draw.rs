@@ -36,7 +36,8 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 pub(crate) fn svg(figure: &Figure) -> String {
     let mut drawing = String::new();
-    // Plotters' errors are the backend's, and this one writes into a string; a picture without a part of itself would be the worst of it.
+    // Plotters' errors are the backend's, and this one writes into a string; a picture without a
+    // part of itself would be the worst of it.
     let _ = draw(figure, &mut drawing);
     let content = drawing.split_once('>').map_or("", |(_, content)| content);
     let (width, height) = size(figure);
@@ -57,7 +58,8 @@ fn size(figure: &Figure) -> (u32, u32) {
     (PLOT.0 + legend, PLOT.1.max(60 + LEGEND_LINE * lines))
 }
 
-/// The colours on a dark page. They go by the attribute that the light ones are written with, so a viewer without style sheets shows those.
+/// The colours on a dark page. They go by the attribute that the light ones are written with, so a
+/// viewer without style sheets shows those.
 fn dark_style() -> String {
     let mut rules = String::new();
     let papers = [(PAPER, "#17181C"), (INK, "#E6E6E9"), (GRID, "#34363D")];
@@ -196,7 +198,8 @@ fn has_bars(figure: &Figure) -> bool {
     figure.series.iter().any(|series| series.style == Style::Bars)
 }
 
-/// From the least to the greatest position, and some air. A linear axis of positive values that come near zero begins there.
+/// From the least to the greatest position, and some air. A linear axis of positive values that
+/// come near zero begins there.
 fn extent(axis: &Axis, positions: impl Iterator<Item = f64>, has_places: bool) -> (f64, f64) {
     let named = axis.names.iter().filter_map(|(value, _)| axis.position(*value));
     let (low, high) = positions.chain(named).fold((f64::MAX, f64::MIN), |(low, high), at| (low.min(at), high.max(at)));

@@ -1,10 +1,12 @@
 //! Figures as SVG: series over two axes, and nothing else.
 //!
-//! What it is: a value, [`Figure`], and its picture, [`Figure::svg`]: a function of the value alone, so the same figure gives the same bytes. It
-//! fences off `plotters`, which draws; no font of the system is asked for. What it is not: files, pages, tables (the hosts' part), interaction.
+//! What it is: a value, [`Figure`], and its picture, [`Figure::svg`]: a function of the value
+//! alone, so the same figure gives the same bytes. It fences off `plotters`, which draws; no font
+//! of the system is asked for. What it is not: files, pages, tables (the hosts' part), interaction.
 //!
-//! The picture reads on light and dark pages: it follows `prefers-color-scheme` where the viewer knows it, and is light elsewhere. The colours are
-//! those that colour-blind eyes tell apart (Okabe and Ito, Color Universal Design, 2008); lines beyond the palette are dashed. The title is also
+//! The picture reads on light and dark pages: it follows `prefers-color-scheme` where the viewer
+//! knows it, and is light elsewhere. The colours are those that colour-blind eyes tell apart (Okabe
+//! and Ito, Color Universal Design, 2008); lines beyond the palette are dashed. The title is also
 //! the picture's accessible name.
 //!
 //! ```
@@ -45,11 +47,13 @@ pub struct Figure {
 pub struct Series {
     /// As the legend tells it.
     pub name: String,
-    /// (x, y), in the order in which a line joins them. What the scale cannot show (not finite, or not positive on a logarithmic axis) is left out.
+    /// (x, y), in the order in which a line joins them. What the scale cannot show (not finite, or
+    /// not positive on a logarithmic axis) is left out.
     pub points: Vec<(f64, f64)>,
     /// How they are drawn.
     pub style: Style,
-    /// The least and the greatest y of each point, in the order of `points`: an interval of confidence, or a claim's band. Drawn as whiskers.
+    /// The least and the greatest y of each point, in the order of `points`: an interval of
+    /// confidence, or a claim's band. Drawn as whiskers.
     pub interval: Option<Vec<(f64, f64)>>,
 }
 

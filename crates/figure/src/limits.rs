@@ -1,9 +1,11 @@
 //! What bounds a figure.
 
-/// Points that are drawn of a series, the first and the last among them: about four a pixel of the plot's width. More are thinned evenly.
+/// Points that are drawn of a series, the first and the last among them: about four a pixel of the
+/// plot's width. More are thinned evenly.
 pub const POINTS_A_SERIES: usize = 2_000;
 
-/// Magnitudes from here on are not drawn, as infinities are not: differences between them would overflow.
+/// Magnitudes from here on are not drawn, as infinities are not: differences between them would
+/// overflow.
 pub const GREATEST_VALUE: f64 = 1e100;
 
 /// Characters of a title, label or name that are drawn; what does not fit the picture is of no use.

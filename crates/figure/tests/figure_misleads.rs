@@ -19,7 +19,8 @@ fn marks(svg: &str) -> Vec<(f64, f64)> {
 
 #[test]
 fn points_are_out_of_place() {
-    // Equal factors are equal distances on the logarithmic axis, equal steps on the linear one. The last mark is the legend's.
+    // Equal factors are equal distances on the logarithmic axis, equal steps on the linear one. The
+    // last mark is the legend's.
     let svg = figure(vec![Series::points("s", vec![(0.0, 1.0), (1.0, 10.0), (2.0, 100.0), (3.0, 1000.0)])]).svg();
     let marks = marks(&svg);
     assert_eq!(marks.len(), 5);

@@ -1,10 +1,15 @@
-//! What a second tier costs the thread that forwards, beside none: `cargo bench -p larder-forwarder --bench second_tier`.
+//! What a second tier costs the thread that forwards, beside none:
+//! `cargo bench -p larder-forwarder --bench second_tier`.
 //!
-//! The log that the node has, over a disk in memory: what the disk's own threads do (writing, checksums while reading) is not counted, nor their locks. Interests
-//! of 60 bytes, Data of 1.2 kB, one packet at a time. Processor time of one thread, the median of 15 rounds, with and without in turn.
+//! The log that the node has, over a disk in memory: what the disk's own threads do (writing,
+//! checksums while reading) is not counted, nor their locks. Interests of 60 bytes, Data of 1.2 kB,
+//! one packet at a time. Processor time of one thread, the median of 15 rounds, with and without in
+//! turn.
 //!
-//! Three runs, two cores, busy with other work: an exchange that misses 1.07 to 1.09 us without and 1.78 to 1.83 with (the record is copied, hashed and queued),
-//! a hit in memory 161 to 169 ns without and 169 to 177 with (the same code, and more in the caches), an answer from the tier 1.5 to 1.7 us.
+//! Three runs, two cores, busy with other work: an exchange that misses 1.07 to 1.09 us without and
+//! 1.78 to 1.83 with (the record is copied, hashed and queued), a hit in memory 161 to 169 ns
+//! without and 169 to 177 with (the same code, and more in the caches), an answer from the tier 1.5
+//! to 1.7 us.
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 #![allow(clippy::disallowed_methods, reason = "a program that measures")]
 

@@ -1,11 +1,13 @@
 //! The Content Store: Data packets by name, in bytes, under the policy engine.
 //!
-//! The engine decides what is stored and what goes; this is the index over it. Exact names are found by keyed hash, Interests with CanBePrefix
-//! by a tree that keeps together what shares a prefix (`name_tree.rs`), into which names come when somebody asks for a prefix. One Data a name
-//! is kept, the last that came: an Interest with another implicit digest is a miss, and brings that Data in its place.
+//! The engine decides what is stored and what goes; this is the index over it. Exact names are
+//! found by keyed hash, Interests with CanBePrefix by a tree that keeps together what shares a
+//! prefix (`name_tree.rs`), into which names come when somebody asks for a prefix. One Data a name
+//! is kept, the last that came: an Interest with another implicit digest is a miss, and brings that
+//! Data in its place.
 //!
-//! Admission judges the *request*: Data that came for a prefix Interest is judged by how often that prefix was asked for. While there is
-//! free room everything is stored ([`Engine::admit_or_fill`]).
+//! Admission judges the *request*: Data that came for a prefix Interest is judged by how often that
+//! prefix was asked for. While there is free room everything is stored ([`Engine::admit_or_fill`]).
 
 use crate::face::FaceId;
 use crate::limits::{
@@ -128,7 +130,8 @@ pub(crate) struct ContentStore {
     tree: NameTree,
     /// Erasures that have stopped among more names than one command may look at, oldest first.
     erasing: Vec<Erasing>,
-    /// So many of the next look-ups enter names into the tree too, since somebody asked for a prefix not long ago.
+    /// So many of the next look-ups enter names into the tree too, since somebody asked for a
+    /// prefix not long ago.
     look_ups_that_enter: u32,
     spare: Spare,
     victims: Vec<Slot>,
@@ -166,7 +169,8 @@ impl ContentStore {
         &mut self.engine
     }
 
-    /// The Data that answers this Interest, and the request told to the policy; `hash` is of the Interest's name without an implicit digest.
+    /// The Data that answers this Interest, and the request told to the policy; `hash` is of the
+    /// Interest's name without an implicit digest.
     pub(crate) fn look_up(&mut self, now: Time, hash: u64, interest: &Interest<'_>) -> Option<StoredPacket> {
         if self.look_ups_that_enter > 0 {
             self.look_ups_that_enter -= 1;
@@ -174,7 +178,8 @@ impl ContentStore {
         }
         let (name, digest) = interest.name.strip_implicit_digest();
         let fits = |entry: &Entry| {
-            // Unlike other deadlines, the end of freshness is not fresh: Data without FreshnessPeriod never is.
+            // Unlike other deadlines, the end of freshness is not fresh: Data without
+            // FreshnessPeriod never is.
             (!interest.must_be_fresh || now < entry.fresh_until)
                 && digest
                     .is_none_or(|digest| Data::decode(&entry.wire).is_ok_and(|data| data.implicit_digest() == digest))
@@ -245,7 +250,8 @@ impl ContentStore {
         self.tree.enter(&self.hasher, most, named);
     }
 
-    /// A name of this hash will be looked up soon: begins to load its line of the index, and what the policy will read of it.
+    /// A name of this hash will be looked up soon: begins to load its line of the index, and what
+    /// the policy will read of it.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         self.index.prefetch(hash);
@@ -272,8 +278,8 @@ impl ContentStore {
         self.engine.prefetch_further(hash, Some(slot));
     }
 
-    /// Stores the Data if the policy wants it, and it can be trusted; `asked` are the hashes of the Interests' names that it answers, `path` is its
-    /// way, where known.
+    /// Stores the Data if the policy wants it, and it can be trusted; `asked` are the hashes of the
+    /// Interests' names that it answers, `path` is its way, where known.
     pub(crate) fn insert(
         &mut self,
         now: Time,
@@ -306,8 +312,9 @@ impl ContentStore {
         false
     }
 
-    /// Whether the policy wants the Data, or there is room that was never used. Where the path is known, empty room is no reason: which cache
-    /// of the path has the copy is what such policies decide.
+    /// Whether the policy wants the Data, or there is room that was never used. Where the path is
+    /// known, empty room is no reason: which cache of the path has the copy is what such policies
+    /// decide.
     pub(crate) fn is_wanted(
         &mut self,
         now: Time,
@@ -336,7 +343,8 @@ impl ContentStore {
         self.spare.offer(packet);
     }
 
-    /// Stores the Data, whose name must not be stored, in the place of as many as it needs. False where it can never fit.
+    /// Stores the Data, whose name must not be stored, in the place of as many as it needs. False
+    /// where it can never fit.
     pub(crate) fn store(&mut self, now: Time, hash: u64, data: &Data<'_>) -> bool {
         let Some(slot) = self.insert_by_force(now, hash, self.weight(data.wire)) else {
             self.counters.rejections += 1;
@@ -370,8 +378,9 @@ impl ContentStore {
         self.entries[slot.index()] = Some(entry);
     }
 
-    /// Puts another engine in place of this one, and all that is stored under it, the oldest first. It has everything to learn of the
-    /// objects' popularity. Where its capacity is smaller, it says who leaves.
+    /// Puts another engine in place of this one, and all that is stored under it, the oldest first.
+    /// It has everything to learn of the objects' popularity. Where its capacity is smaller, it
+    /// says who leaves.
     pub(crate) fn set_engine(&mut self, now: Time, engine: Engine) {
         self.engine = engine;
         let mut entries: Vec<Entry> = self.entries.drain(..).flatten().collect();
@@ -386,7 +395,8 @@ impl ContentStore {
         }
     }
 
-    /// A slot for an object, whatever the admission policy says of it; who has to leave for it leaves.
+    /// A slot for an object, whatever the admission policy says of it; who has to leave for it
+    /// leaves.
     fn insert_by_force(&mut self, now: Time, hash: u64, size: u64) -> Option<Slot> {
         let mut victims = std::mem::take(&mut self.victims);
         let slot = self.engine.insert(hash, size, now, &mut victims);
@@ -417,9 +427,10 @@ impl ContentStore {
         self.forget_all(now, victims);
     }
 
-    /// Erases up to `most` Data under a prefix; returns how many, and whether there are more, or may be among the names that it has not looked at: those that
-    /// wait for the tree, and a deep prefix's siblings beyond [`NAMES_PASSED_TO_ERASE`], where the client's next erasure
-    /// of this prefix goes on.
+    /// Erases up to `most` Data under a prefix; returns how many, and whether there are more, or
+    /// may be among the names that it has not looked at: those that wait for the tree, and a deep
+    /// prefix's siblings beyond [`NAMES_PASSED_TO_ERASE`], where the client's next erasure of this
+    /// prefix goes on.
     pub(crate) fn erase(&mut self, now: Time, client: FaceId, prefix: NameRef<'_>, most: usize) -> (usize, bool) {
         self.enter_names(NAMES_ENTERED_TO_ERASE);
         self.look_ups_that_enter = LOOK_UPS_THAT_ENTER;
@@ -481,5 +492,6 @@ impl ContentStore {
     }
 }
 
-/// Data looked at under one prefix before the Interest counts as a miss: stale ones before a fresh one cost no more than this.
+/// Data looked at under one prefix before the Interest counts as a miss: stale ones before a fresh
+/// one cost no more than this.
 const MOST_UNDER_PREFIX: usize = 256;

@@ -1,9 +1,10 @@
 //! Nonces of Interests that are no longer pending, so that one that loops back late is recognised.
 //!
-//! NFD keeps a queue with an adaptive length. Here 52 bits of a keyed hash of name and nonce stand with the time in a table of buckets, a
-//! cache line each, the latest first: a nonce is looked for, and pushes out the oldest, in one line that a batch can ask for ahead. The table doubles
-//! with the load, up to [`DEAD_NONCES`] places. O(1); 8 bytes a nonce. At the limit, one Interest in 2^35 is taken for one that came round, and
-//! its consumer gets a Nack.
+//! NFD keeps a queue with an adaptive length. Here 52 bits of a keyed hash of name and nonce stand
+//! with the time in a table of buckets, a cache line each, the latest first: a nonce is looked for,
+//! and pushes out the oldest, in one line that a batch can ask for ahead. The table doubles with
+//! the load, up to [`DEAD_NONCES`] places. O(1); 8 bytes a nonce. At the limit, one Interest in
+//! 2^35 is taken for one that came round, and its consumer gets a Nack.
 
 use crate::limits::{DEAD_NONCE_AGE, DEAD_NONCES};
 use larder_policy::prefetch;
@@ -72,7 +73,8 @@ impl DeadNonces {
 
     #[inline]
     fn place(&self, key: u64) -> usize {
-        // The highest bits: they are in the entry, so that a grown table is filled from the old one.
+        // The highest bits: they are in the entry, so that a grown table is filled from the old
+        // one.
         (((key >> 32) * self.buckets.len() as u64) >> 32) as usize
     }
 
@@ -116,7 +118,8 @@ impl DeadNonces {
 
 #[inline]
 fn entry(key: u64, tick: u64) -> u64 {
-    // 0 says that there is none: the 52 bits of the key are hardly ever 0, and then it is forgotten.
+    // 0 says that there is none: the 52 bits of the key are hardly ever 0, and then it is
+    // forgotten.
     (key & !TICK_MASK) | (tick & TICK_MASK)
 }
 

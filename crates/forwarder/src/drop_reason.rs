@@ -1,4 +1,5 @@
-//! Why a packet was dropped. A drop is a counter with a reason, never an error: nobody but the sender can mend it.
+//! Why a packet was dropped. A drop is a counter with a reason, never an error: nobody but the
+//! sender can mend it.
 
 use larder_packet::DecodeError;
 use std::fmt;
@@ -26,7 +27,8 @@ macro_rules! drop_reasons {
 }
 
 drop_reasons! {
-    /// Not NDN packet format 0.3 or NDNLPv2: truncated, a length past the end, an unknown critical element.
+    /// Not NDN packet format 0.3 or NDNLPv2: truncated, a length past the end, an unknown critical
+    /// element.
     Malformed = "malformed",
     /// Larger than the practical limit of 8800 bytes.
     Oversized = "oversized",
@@ -52,21 +54,26 @@ drop_reasons! {
     Unsolicited = "unsolicited",
     /// A Nack that answers no pending Interest of this face.
     UnexpectedNack = "unexpected_nack",
-    /// The face's send queue is full: its reader is slower than what is sent to it. Counted by the host.
+    /// The face's send queue is full: its reader is slower than what is sent to it. Counted by the
+    /// host.
     QueueFull = "queue_full",
-    /// A frame of it was sent again as often as link reliability allows, and never acknowledged. Counted by the host.
+    /// A frame of it was sent again as often as link reliability allows, and never acknowledged.
+    /// Counted by the host.
     LinkLoss = "link_loss",
     /// The packet cannot be cut to the frames of the face's link. Counted by the host.
     CannotFragment = "cannot_fragment",
     /// Another shard, whose packet it is, is slower than what is sent to it. Counted by the host.
     ShardFull = "shard_full",
-    /// A UDP peer or a connection lost its face to others, which needed its place more. Counted by the host.
+    /// A UDP peer or a connection lost its face to others, which needed its place more. Counted by
+    /// the host.
     PeerDisplaced = "peer_displaced",
     /// A datagram of a sender that is no peer, where only peers are heard. Counted by the host.
     Stranger = "stranger",
-    /// An incomplete packet that was given up because partial input took all the memory that it may. Also counted by the host.
+    /// An incomplete packet that was given up because partial input took all the memory that it
+    /// may. Also counted by the host.
     PartialReclaimed = "partial_reclaimed",
-    /// A packet whose rest did not come in time, so that its connection was closed. Counted by the host.
+    /// A packet whose rest did not come in time, so that its connection was closed. Counted by the
+    /// host.
     PartialTimeout = "partial_timeout",
     /// A WebSocket handshake from a web page that may not connect. Counted by the host.
     ForeignOrigin = "foreign_origin",

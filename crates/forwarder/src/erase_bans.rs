@@ -1,8 +1,10 @@
-//! What `cs/erase` means for a second tier that cannot look at all that it holds: each record is judged when it is read, or written again (see `larder-disk`'s
-//! marks, which prefixes are the content of).
+//! What `cs/erase` means for a second tier that cannot look at all that it holds: each record is
+//! judged when it is read, or written again (see `larder-disk`'s marks, which prefixes are the
+//! content of).
 //!
-//! For each prefix the position of its latest erasure is kept; what stands before that is gone. Some 100 bytes a prefix, at most
-//! [`ERASE_MARKS`] of them, and a record is compared with all that are younger than it.
+//! For each prefix the position of its latest erasure is kept; what stands before that is gone.
+//! Some 100 bytes a prefix, at most [`ERASE_MARKS`] of them, and a record is compared with all that
+//! are younger than it.
 
 use crate::limits::ERASE_MARKS;
 use larder_packet::NameRef;
@@ -18,7 +20,8 @@ pub struct EraseBans {
 }
 
 impl EraseBans {
-    /// Adds an erasure; `mark` is the prefix's TLV-VALUE. What is no name counts as the root: better too much is gone than too little.
+    /// Adds an erasure; `mark` is the prefix's TLV-VALUE. What is no name counts as the root:
+    /// better too much is gone than too little.
     pub fn add(&mut self, position: u64, mark: &[u8]) {
         let prefix = NameRef::from_value(mark).unwrap_or_default();
         self.prefixes.insert(prefix.as_bytes().into(), position);

@@ -1,4 +1,5 @@
-//! Faces as the forwarder sees them: a number, a scope, a kind of link, counters. The host owns the socket behind each.
+//! Faces as the forwarder sees them: a number, a scope, a kind of link, counters. The host owns the
+//! socket behind each.
 
 use crate::limits;
 use crate::management::Replay;
@@ -9,7 +10,8 @@ use larder_units::Time;
 use std::fmt;
 use std::time::Duration;
 
-/// A face's number. Numbers are never used twice in the life of a forwarder. 0 to 255 are reserved (NFD management protocol).
+/// A face's number. Numbers are never used twice in the life of a forwarder. 0 to 255 are reserved
+/// (NFD management protocol).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FaceId(pub u64);
 
@@ -28,7 +30,8 @@ impl fmt::Display for FaceId {
     }
 }
 
-/// Who may be at the other end. `/localhost` names pass local faces only; `/localhop` names never go from non-local to non-local.
+/// Who may be at the other end. `/localhost` names pass local faces only; `/localhop` names never
+/// go from non-local to non-local.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// An application on this machine: Unix sockets, TCP and WebSocket over loopback.
@@ -80,15 +83,18 @@ pub struct FaceConfig {
     pub uri: String,
     /// This end, as a FaceUri: `unix:///run/nfd/nfd.sock`; empty where nobody knows.
     pub local_uri: String,
-    /// The largest frame in bytes that the link takes; larger packets are fragmented (NDNLPv2). `None` for streams.
+    /// The largest frame in bytes that the link takes; larger packets are fragmented (NDNLPv2).
+    /// `None` for streams.
     pub mtu: Option<usize>,
     /// How many are at the other end.
     pub link_type: LinkType,
     /// How long it lives.
     pub persistency: Persistency,
-    /// Whether IncomingFaceId and NextHopFaceId pass (NDNLPv2, "Consumer Controlled Forwarding"). CachePolicy is everybody's, as in NFD.
+    /// Whether IncomingFaceId and NextHopFaceId pass (NDNLPv2, "Consumer Controlled Forwarding").
+    /// CachePolicy is everybody's, as in NFD.
     pub local_fields: bool,
-    /// Whether frames are acknowledged and sent again (NDNLPv2, "Link Reliability"). The host does it.
+    /// Whether frames are acknowledged and sent again (NDNLPv2, "Link Reliability"). The host does
+    /// it.
     pub link_reliability: bool,
     /// Whether the host marks packets that come to a long send queue of this face.
     pub congestion_marking: bool,
@@ -156,8 +162,8 @@ impl FaceConfig {
     }
 }
 
-/// Packets and bytes through one face, or through all of them. Network-layer packets; bytes with their NDNLP headers as received, and
-/// without them as sent.
+/// Packets and bytes through one face, or through all of them. Network-layer packets; bytes with
+/// their NDNLP headers as received, and without them as sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct FaceCounters {
@@ -174,7 +180,8 @@ pub struct FaceCounters {
     pub in_data_bytes: u64,
     pub out_interest_bytes: u64,
     pub out_data_bytes: u64,
-    /// Packets from this face that were dropped, and to it that found its queue full, for whatever [`crate::DropReason`].
+    /// Packets from this face that were dropped, and to it that found its queue full, for whatever
+    /// [`crate::DropReason`].
     pub dropped: u64,
 }
 
@@ -217,7 +224,8 @@ const NEAR: usize = 64;
 /// All faces by number. The numbers are the forwarder's own, so an unkeyed hash does.
 pub(crate) struct Faces {
     index: SlotIndex,
-    /// Where the newest face is whose number has these last bits: all faces, while their numbers lie near to each other.
+    /// Where the newest face is whose number has these last bits: all faces, while their numbers
+    /// lie near to each other.
     near: [Slot; NEAR],
     places: Vec<Option<(FaceId, Face)>>,
     free: Vec<Slot>,
@@ -306,7 +314,8 @@ impl Faces {
         self.with_local_fields > 0 && self.get(id).is_some_and(|face| face.config.local_fields)
     }
 
-    /// Whether not all behind this face hear each other: then what came from there may be sent there.
+    /// Whether not all behind this face hear each other: then what came from there may be sent
+    /// there.
     pub(crate) fn is_ad_hoc(&self, id: FaceId) -> bool {
         self.get(id).is_some_and(|face| face.config.link_type == LinkType::AdHoc)
     }
@@ -323,8 +332,8 @@ impl Faces {
         self.places.iter().flatten().map(|(id, face)| (*id, face))
     }
 
-    /// Forgets incomplete packets that are too old, and the reassemblers that hold nothing then; returns the bytes that are left, and how many
-    /// packets were given up.
+    /// Forgets incomplete packets that are too old, and the reassemblers that hold nothing then;
+    /// returns the bytes that are left, and how many packets were given up.
     pub(crate) fn sweep_reassemblers(&mut self, now: Time) -> (usize, u64) {
         let (mut left, mut given_up) = (0, 0);
         for (_, face) in self.places.iter_mut().flatten() {
@@ -343,7 +352,8 @@ impl Faces {
         (left, given_up)
     }
 
-    /// The faces with incomplete packets: the bytes of each, and when the oldest of its packets began.
+    /// The faces with incomplete packets: the bytes of each, and when the oldest of its packets
+    /// began.
     pub(crate) fn reassembling(&self) -> impl Iterator<Item = (FaceId, usize, Time)> {
         self.iter().filter_map(|(id, face)| {
             let reassembler = face.reassembler.as_ref()?;

@@ -1,7 +1,8 @@
 //! The Forwarding Information Base: next hops by name prefix.
 //!
-//! Millions of prefixes lead to few different sets of next hops, so each set is kept once, and a prefix refers to it by number: four bytes
-//! a prefix, and the sets in use stay in the processor's caches while the prefixes do not.
+//! Millions of prefixes lead to few different sets of next hops, so each set is kept once, and a
+//! prefix refers to it by number: four bytes a prefix, and the sets in use stay in the processor's
+//! caches while the prefixes do not.
 
 use crate::name_hash::{Lengths, NameHasher, Prefix};
 use crate::prefix_table::PrefixTable;
@@ -32,7 +33,8 @@ impl Fib {
         self.prefixes.lengths()
     }
 
-    /// The next hops of the longest prefix of `name`, and that prefix's hash; `prefixes` are the name's of these lengths, or of more.
+    /// The next hops of the longest prefix of `name`, and that prefix's hash; `prefixes` are the
+    /// name's of these lengths, or of more.
     #[inline]
     pub(crate) fn longest_match(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(u64, &[NextHop])> {
         let (hash, number) = self.prefixes.longest_match(name, prefixes)?;
@@ -62,7 +64,8 @@ impl Fib {
         self.prefixes.iter().map(|(name, number)| (name, self.sets.get(*number)))
     }
 
-    /// Sets the next hops of exactly `prefix`; none of them removes it. The caller has checked its length.
+    /// Sets the next hops of exactly `prefix`; none of them removes it. The caller has checked its
+    /// length.
     pub(crate) fn set(&mut self, hasher: &NameHasher, prefix: NameRef<'_>, next_hops: &[NextHop]) {
         let before = match next_hops {
             [] => self.prefixes.remove(hasher, prefix),

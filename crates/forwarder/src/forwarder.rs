@@ -1,8 +1,10 @@
 //! The forwarder: the NDN data plane, or one shard of it, as a state machine.
 //!
-//! The host hands in what it received, with the time, and sends what stands in the [`Outbox`] afterwards. Here stand the parts and what the
-//! host may ask and set. The walk of a packet, which follows the NFD developer guide (chapter 4): `reception.rs` decodes a frame, or a batch
-//! (`batch.rs`), `interest.rs` is the way of an Interest to the strategy, `decision.rs` what comes of it, and Nacks, `data.rs` the way back.
+//! The host hands in what it received, with the time, and sends what stands in the [`Outbox`]
+//! afterwards. Here stand the parts and what the host may ask and set. The walk of a packet, which
+//! follows the NFD developer guide (chapter 4): `reception.rs` decodes a frame, or a batch
+//! (`batch.rs`), `interest.rs` is the way of an Interest to the strategy, `decision.rs` what comes
+//! of it, and Nacks, `data.rs` the way back.
 
 #[doc(hidden)]
 pub mod account;
@@ -57,14 +59,16 @@ pub struct Config {
     pub shard: Shard,
     /// Interests pending at once.
     pub pit_entries: usize,
-    /// Bytes of the largest network-layer packet; management's own stay below [`limits::MAX_PACKET_BYTES`].
+    /// Bytes of the largest network-layer packet; management's own stay below
+    /// [`limits::MAX_PACKET_BYTES`].
     pub max_packet_bytes: usize,
     /// Bytes of incomplete packets in reassembly, over all faces.
     pub reassembly_bytes: usize,
-    /// Whether the Content Store's capacity is a number of packets, as NFD's and ndnSIM's are, and not of bytes: whoever makes the engine says
-    /// which. Sizes are then 1 to the policy too.
+    /// Whether the Content Store's capacity is a number of packets, as NFD's and ndnSIM's are, and
+    /// not of bytes: whoever makes the engine says which. Sizes are then 1 to the policy too.
     pub counts_packets: bool,
-    /// What the calendar says at [`Time::ZERO`]: time since 1970. Management tells times of day and names versions by it.
+    /// What the calendar says at [`Time::ZERO`]: time since 1970. Management tells times of day and
+    /// names versions by it.
     pub started: Duration,
 }
 
@@ -120,7 +124,8 @@ pub struct Forwarder {
     pub(crate) satisfied: u64,
     pub(crate) unsatisfied: u64,
     paths: Option<Box<Paths>>,
-    /// Bytes of incomplete packets, and when they are next looked at for packets that will not be complete any more.
+    /// Bytes of incomplete packets, and when they are next looked at for packets that will not be
+    /// complete any more.
     partial_bytes: usize,
     most_partial_bytes: usize,
     next_sweep: Option<Time>,
@@ -141,7 +146,8 @@ struct Scratch {
 }
 
 impl Forwarder {
-    /// A forwarder without faces and routes; the engine is the Content Store's, with this shard's part of the capacity.
+    /// A forwarder without faces and routes; the engine is the Content Store's, with this shard's
+    /// part of the capacity.
     pub fn new(config: Config, engine: Engine) -> Self {
         let hasher = NameHasher::new(config.hash_key);
         let needs_path = engine.spec().needs_path();
@@ -188,7 +194,8 @@ impl Forwarder {
 
     // ---- Packets and time ----
 
-    /// Ends what has waited long enough: pending Interests, routes; and lets Interests go that a strategy held back.
+    /// Ends what has waited long enough: pending Interests, routes; and lets Interests go that a
+    /// strategy held back.
     pub fn on_timeout(&mut self, now: Time, out: &mut Outbox) {
         out.clear();
         self.clock = now;
@@ -253,8 +260,8 @@ impl Forwarder {
         self.rib.has_routes_to(id)
     }
 
-    /// Whether the face has sent Data or a Nack that it was asked for. A packet that nobody waited for counts as
-    /// dropped, so more of them than drops means that one was awaited.
+    /// Whether the face has sent Data or a Nack that it was asked for. A packet that nobody waited
+    /// for counts as dropped, so more of them than drops means that one was awaited.
     pub fn has_answered(&self, id: FaceId) -> bool {
         let counters = self.faces.get(id).map(|face| &face.counters);
         counters.is_some_and(|counters| counters.in_data + counters.in_nacks > counters.dropped)
@@ -287,7 +294,8 @@ impl Forwarder {
         }
     }
 
-    /// The face is gone: so are its routes. What waits for its Data waits for another, or for its time.
+    /// The face is gone: so are its routes. What waits for its Data waits for another, or for its
+    /// time.
     pub fn remove_face(&mut self, face: FaceId) {
         self.tell_of_face(FaceEvent::Destroyed, face);
         if let Some(gone) = self.faces.remove(face) {
@@ -338,7 +346,8 @@ impl Forwarder {
     /// [`crate::strategy::strategy_by_name`]. Returns its whole name.
     ///
     /// # Errors
-    /// [`StrategyError`] where there is none, its parameters are wrong, the prefix is too long, or the table is full.
+    /// [`StrategyError`] where there is none, its parameters are wrong, the prefix is too long, or
+    /// the table is full.
     pub fn set_strategy(&mut self, prefix: &Name, strategy: &Name) -> Result<Name, StrategyError> {
         let instance = Instance::new(strategy, &self.streams)?;
         let at = prefix.as_name();
@@ -356,7 +365,8 @@ impl Forwarder {
         Ok(name)
     }
 
-    /// Forgets the strategy of exactly this prefix: what is under it is forwarded as what is above it, and the root as at first.
+    /// Forgets the strategy of exactly this prefix: what is under it is forwarded as what is above
+    /// it, and the root as at first.
     pub fn unset_strategy(&mut self, prefix: &Name) {
         let before = match prefix.as_name().is_empty() {
             true => {
@@ -375,7 +385,8 @@ impl Forwarder {
         self.strategies.get(&self.hasher, prefix.as_name()).map(Instance::instance)
     }
 
-    /// What the strategy of exactly this prefix reports of itself, such as the depth of a token bucket.
+    /// What the strategy of exactly this prefix reports of itself, such as the depth of a token
+    /// bucket.
     pub fn strategy_gauges(&self, now: Time, prefix: &Name) -> Vec<StrategyGauge> {
         let instance = self.strategies.get(&self.hasher, prefix.as_name());
         instance.map_or_else(Vec::new, |instance| instance.strategy.gauges(now))
@@ -386,19 +397,22 @@ impl Forwarder {
         self.holding = self.strategies.values().filter(|instance| instance.strategy.holds()).count();
     }
 
-    /// Says who may command, in place of what was said before. A forwarder is made with one rule: every local application may do everything.
+    /// Says who may command, in place of what was said before. A forwarder is made with one rule:
+    /// every local application may do everything.
     pub fn set_rules(&mut self, rules: Vec<Rule>) {
         self.management.authority = Authority::new(rules);
     }
 
-    /// Says what must verify before it is cached, in place of what was said before. What is stored already stays.
+    /// Says what must verify before it is cached, in place of what was said before. What is stored
+    /// already stays.
     pub fn set_verification(&mut self, rules: Vec<VerifyRule>) {
         let rules = Verification::in_order(rules);
         self.verification = Verification::of(rules.clone());
         self.tell(|| Change::Verification(rules));
     }
 
-    /// Counts the Content Store's hits and misses by the first `components` components of the names from now on; 0 ends it.
+    /// Counts the Content Store's hits and misses by the first `components` components of the names
+    /// from now on; 0 ends it.
     pub fn set_figures_by_prefix(&mut self, components: usize) {
         self.figures_by_prefix = (components > 0).then(|| FiguresByPrefix::new(components));
         self.tell(|| Change::CountBy(components));
@@ -427,17 +441,20 @@ impl Forwarder {
 
     // ---- Long work and figures: for the host ----
 
-    /// Long work of the Content Store's policy, to be run on another thread and handed back to [`Forwarder::complete`].
+    /// Long work of the Content Store's policy, to be run on another thread and handed back to
+    /// [`Forwarder::complete`].
     pub fn job(&mut self) -> Option<Job> {
         self.content_store.engine_mut().job()
     }
 
-    /// Puts the Content Store under another policy, with this capacity over all shards or the one that it has. What is stored stays, as far as there is room,
-    /// and the policy has its popularity to learn. Every packet is entered anew, in one go, while others wait. A [`Forwarder::job`] of the
-    /// policy before may still come back: it is taken where it fits.
+    /// Puts the Content Store under another policy, with this capacity over all shards or the one
+    /// that it has. What is stored stays, as far as there is room, and the policy has its
+    /// popularity to learn. Every packet is entered anew, in one go, while others wait. A
+    /// [`Forwarder::job`] of the policy before may still come back: it is taken where it fits.
     ///
     /// # Errors
-    /// [`SpecError`] where the policy's arguments contradict each other, or it needs to know the future.
+    /// [`SpecError`] where the policy's arguments contradict each other, or it needs to know the
+    /// future.
     pub fn set_policy(&mut self, now: Time, policy: &Spec, capacity: Option<ByteSize>) -> Result<(), SpecError> {
         let capacity = capacity.unwrap_or(self.capacity);
         let part = self.shard.part_of(capacity);
@@ -449,7 +466,8 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Gives the Content Store another capacity, over all shards, under the policy that it has; what has to leave leaves at once.
+    /// Gives the Content Store another capacity, over all shards, under the policy that it has;
+    /// what has to leave leaves at once.
     pub fn set_capacity(&mut self, now: Time, capacity: ByteSize) {
         self.content_store.set_capacity(now, self.shard.part_of(capacity));
         self.capacity_is(capacity);
@@ -473,7 +491,8 @@ impl Forwarder {
         self.content_store.engine_mut().complete(done);
     }
 
-    /// What the Content Store's policy reports of itself, such as a tuned parameter, with the stage's name.
+    /// What the Content Store's policy reports of itself, such as a tuned parameter, with the
+    /// stage's name.
     pub fn gauges(&self) -> Vec<(&'static str, Gauge)> {
         self.content_store.engine().gauges()
     }
@@ -508,7 +527,8 @@ impl Forwarder {
         }
     }
 
-    /// How many components the names of pending Interests with CanBePrefix have: bit n - 1 for n of them. See [`crate::Dispatch::homes`].
+    /// How many components the names of pending Interests with CanBePrefix have: bit n - 1 for n of
+    /// them. See [`crate::Dispatch::homes`].
     pub fn pending_prefixes(&self) -> u64 {
         self.pit.prefix_lengths().bits()
     }

@@ -1,9 +1,11 @@
 //! The NDN forwarder as a state machine: FIB, PIT, Content Store, strategies, management.
 //!
-//! It is a data plane, or one shard of one (`shard.rs`): single-threaded, without sockets and without a clock. A host ([`larder-node`'s event loop, the network
-//! simulator, a test) hands in each received frame with the time and sends what stands in the [`Outbox`] afterwards.
+//! It is a data plane, or one shard of one (`shard.rs`): single-threaded, without sockets and
+//! without a clock. A host ([`larder-node`'s event loop, the network simulator, a test) hands in
+//! each received frame with the time and sends what stands in the [`Outbox`] afterwards.
 //!
-//! It is not: sockets and faces' queues (the host's), the caching policy (`larder-policy`), packet formats (`larder-packet`).
+//! It is not: sockets and faces' queues (the host's), the caching policy (`larder-policy`), packet
+//! formats (`larder-packet`).
 //!
 //! Read first: [`Forwarder`], whose three pipelines are the NFD developer guide's, and [`Outbox`].
 //! `management/mod.rs` holds the NFD management protocol.

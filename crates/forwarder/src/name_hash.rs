@@ -1,21 +1,28 @@
 //! Keyed hashes of names and of all their prefixes.
 //!
-//! Names come from the network, so their hashes are keyed, with a key of the host's entropy: nobody outside can make names collide. Tables
-//! compare names whole all the same.
+//! Names come from the network, so their hashes are keyed, with a key of the host's entropy: nobody
+//! outside can make names collide. Tables compare names whole all the same.
 //!
-//! NH (Black, Halevi, Krawczyk, Krovetz and Rogaway, UMAC: fast and secure message authentication, CRYPTO 1999) over words of 64 bits, as in VMAC
-//! (Krovetz and Dai, draft-krovetz-vmac-01): the sum of products of neighbouring words, each with a key word added, modulo 2^128. The sums of
-//! each 512 bytes go into a strongly universal hash (Lemire and Kaser, Strongly universal string hashing is fast, Computer Journal 57, 2014:
-//! Multilinear, of which the upper half is taken), and through a mixture that is one to one. A sum over whole blocks is on the way to every longer name,
-//! so one pass gives all prefixes: each costs its last block and the finish, and those of lengths that no table has cost nothing ([`Lengths`]).
-//! The last block is filled with zeros, and the length stays out of it: no component begins with a zero, so no two names become the same, nor any other rows of elements.
+//! NH (Black, Halevi, Krawczyk, Krovetz and Rogaway, UMAC: fast and secure message authentication,
+//! CRYPTO 1999) over words of 64 bits, as in VMAC (Krovetz and Dai, draft-krovetz-vmac-01): the sum
+//! of products of neighbouring words, each with a key word added, modulo 2^128. The sums of each
+//! 512 bytes go into a strongly universal hash (Lemire and Kaser, Strongly universal string hashing
+//! is fast, Computer Journal 57, 2014: Multilinear, of which the upper half is taken), and through
+//! a mixture that is one to one. A sum over whole blocks is on the way to every longer name, so one
+//! pass gives all prefixes: each costs its last block and the finish, and those of lengths that no
+//! table has cost nothing ([`Lengths`]). The last block is filled with zeros, and the length stays
+//! out of it: no component begins with a zero, so no two names become the same, nor any other rows
+//! of elements.
 //!
-//! What it is good for: of two names that were chosen without a look at hashes, any b bits are the same with a probability of at most
-//! 2^-b + 2^-63 over the key, a theorem and no assumption but that the key words, which SipHash-1-3 makes of the key, are as good as random. What it is not: a
-//! pseudorandom function, as SipHash is. Who sees hashes can compute the key, so none leaves the forwarder.
-//! Three things depend on them that a neighbour can see: the nanoseconds of a look-up; a Nack for a duplicate that was none, where 52 bits of a name's and a nonce's
-//! hash are those of another (one Interest in 2^35); and which of the Content Store's newcomers is admitted sooner, since it shares counters with another. None tells more
-//! than that two hashes agree in some bits, and no way from there to the key is known, nor a proof that there is none.
+//! What it is good for: of two names that were chosen without a look at hashes, any b bits are the
+//! same with a probability of at most 2^-b + 2^-63 over the key, a theorem and no assumption but
+//! that the key words, which SipHash-1-3 makes of the key, are as good as random. What it is not: a
+//! pseudorandom function, as SipHash is. Who sees hashes can compute the key, so none leaves the
+//! forwarder. Three things depend on them that a neighbour can see: the nanoseconds of a look-up; a
+//! Nack for a duplicate that was none, where 52 bits of a name's and a nonce's hash are those of
+//! another (one Interest in 2^35); and which of the Content Store's newcomers is admitted sooner,
+//! since it shares counters with another. None tells more than that two hashes agree in some bits,
+//! and no way from there to the key is known, nor a proof that there is none.
 //!
 //! O(bytes), half an instruction a byte; nothing is allocated.
 
@@ -24,7 +31,8 @@ use siphasher::sip::SipHasher13;
 
 /// Bytes of which two words make a product.
 const BLOCK_BYTES: usize = 16;
-/// Blocks that have key words of their own; then they begin anew, and the sum is weighed with other factors.
+/// Blocks that have key words of their own; then they begin anew, and the sum is weighed with other
+/// factors.
 const BLOCKS: usize = 32;
 
 /// The key of one forwarder's tables.
@@ -75,7 +83,8 @@ pub struct Prefix {
     pub hash: u64,
 }
 
-/// Some numbers of components, of 1 to [`Lengths::MOST`]: those of the prefixes in a table, say. The root belongs to every set.
+/// Some numbers of components, of 1 to [`Lengths::MOST`]: those of the prefixes in a table, say.
+/// The root belongs to every set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lengths(u64);
 
@@ -172,7 +181,8 @@ impl NameHasher {
         hasher
     }
 
-    /// The hash of a name's TLV-VALUE; bytes that are none may differ in zeros at the end, and have the same.
+    /// The hash of a name's TLV-VALUE; bytes that are none may differ in zeros at the end, and have
+    /// the same.
     #[inline]
     pub fn hash(&self, name: &[u8]) -> u64 {
         let mut state = self.begin();
@@ -180,7 +190,8 @@ impl NameHasher {
         self.finish(&state, name, name.len())
     }
 
-    /// The hashes of the name's prefixes of these lengths, the root's first, into `out` (cleared first).
+    /// The hashes of the name's prefixes of these lengths, the root's first, into `out` (cleared
+    /// first).
     pub fn prefixes(&self, name: NameRef<'_>, lengths: Lengths, out: &mut Vec<Prefix>) {
         out.clear();
         self.append_prefixes(name, lengths, out);
@@ -243,8 +254,8 @@ impl NameHasher {
         self.mix((all >> 64) as u64)
     }
 
-    /// Numbers one after the other would have hashes at equal distances, which for one key in so many lie side by side. One to one: what holds of
-    /// pairs of hashes holds of them mixed.
+    /// Numbers one after the other would have hashes at equal distances, which for one key in so
+    /// many lie side by side. One to one: what holds of pairs of hashes holds of them mixed.
     #[inline]
     fn mix(&self, hash: u64) -> u64 {
         let mixed = (hash ^ hash >> 32).wrapping_mul(self.multiplier);
@@ -381,8 +392,9 @@ mod tests {
         }
     }
 
-    /// Names that collide wherever a hash is not keyed well: words changed places, zeros came or went, a difference cancels in the next word, in the
-    /// other half of a block, in the block or the 512 bytes behind it.
+    /// Names that collide wherever a hash is not keyed well: words changed places, zeros came or
+    /// went, a difference cancels in the next word, in the other half of a block, in the block or
+    /// the 512 bytes behind it.
     #[test]
     fn names_made_to_collide_do_so_under_many_keys() {
         const NAME: [u8; 1200] = [0x5a; 1200];

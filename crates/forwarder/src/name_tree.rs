@@ -1,15 +1,20 @@
 //! Stored names in an order in which all that is under a prefix stands together.
 //!
-//! Interests with CanBePrefix ask for any Data under a prefix. A map in the names' own order answers that, and each step through it reads
-//! another name somewhere in memory. Here a B-tree is ordered by what the hashes of a name's prefixes give: 16 bits for each of the first
-//! [`LEVELS`] components, then the hash of the whole name. Names that share a prefix share these bits; other names may, so that the owner
-//! compares what he is given. Below the level a range holds the siblings of the prefix too, which costs Interests under such deep prefixes more
-//! steps. The keys stand in the tree's nodes: no name is read on the way. O(log n), 32 bytes a key in nodes about two thirds full, and 4 a slot.
+//! Interests with CanBePrefix ask for any Data under a prefix. A map in the names' own order
+//! answers that, and each step through it reads another name somewhere in memory. Here a B-tree is
+//! ordered by what the hashes of a name's prefixes give: 16 bits for each of the first [`LEVELS`]
+//! components, then the hash of the whole name. Names that share a prefix share these bits; other
+//! names may, so that the owner compares what he is given. Below the level a range holds the
+//! siblings of the prefix too, which costs Interests under such deep prefixes more steps. The keys
+//! stand in the tree's nodes: no name is read on the way. O(log n), 32 bytes a key in nodes about
+//! two thirds full, and 4 a slot.
 //!
-//! A name's key costs as much as all else that storing a Data takes, and most names leave a busy store without anybody having asked for a
-//! prefix of theirs. So a name that is stored waits, and who asks for a prefix enters the latest that wait ([`NameTree::enter`]), a bounded
-//! number: names that are still waiting then are not found, which is a miss of the cache. The look-ups after it enter the others, two each, so that
-//! where prefixes are asked for now and then, all names are found.
+//! A name's key costs as much as all else that storing a Data takes, and most names leave a busy
+//! store without anybody having asked for a prefix of theirs. So a name that is stored waits, and
+//! who asks for a prefix enters the latest that wait ([`NameTree::enter`]), a bounded number: names
+//! that are still waiting then are not found, which is a miss of the cache. The look-ups after it
+//! enter the others, two each, so that where prefixes are asked for now and then, all names are
+//! found.
 
 use crate::name_hash::{Lengths, NameHasher, Prefix};
 use larder_packet::NameRef;
@@ -27,7 +32,8 @@ const HASHED: Lengths = Lengths::up_to(LEVELS);
 #[derive(Default)]
 pub(crate) struct NameTree {
     tree: BTreeMap<Key, Slot>,
-    /// Names that are in no tree yet, the latest last, but that a name which leaves is replaced by the last.
+    /// Names that are in no tree yet, the latest last, but that a name which leaves is replaced by
+    /// the last.
     waiting: Vec<Slot>,
     /// By slot: where it is among those, or [`ENTERED`].
     places: Vec<u32>,
@@ -104,7 +110,8 @@ impl NameTree {
         self.tree.range((first, Bound::Included(last))).map(|(key, slot)| (*key, *slot))
     }
 
-    /// As [`NameTree::near`], with all that waits, for who may not change anything and does not mind an allocation.
+    /// As [`NameTree::near`], with all that waits, for who may not change anything and does not
+    /// mind an allocation.
     pub(crate) fn under(&self, hasher: &NameHasher, prefix: NameRef<'_>) -> impl Iterator<Item = Slot> {
         let mut prefixes = Vec::new();
         hasher.prefixes(prefix, HASHED, &mut prefixes);

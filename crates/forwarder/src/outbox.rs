@@ -1,4 +1,5 @@
-//! What the forwarder hands to its host: packets to send, each with its NDNLPv2 header, none of them copied.
+//! What the forwarder hands to its host: packets to send, each with its NDNLPv2 header, none of
+//! them copied.
 
 use crate::drop_reason::Dropped;
 use crate::face::{FaceId, Persistency};
@@ -9,7 +10,8 @@ use larder_packet::{FragmentError, Fragmenter, LpHeader, encode_lp};
 use std::ops::Range;
 use std::time::Duration;
 
-/// The sends of one call, and what management wants of the host. The host owns it, drains it after every call and uses it again.
+/// The sends of one call, and what management wants of the host. The host owns it, drains it after
+/// every call and uses it again.
 #[derive(Debug, Default)]
 pub struct Outbox {
     pub(crate) sends: Vec<Send>,
@@ -38,8 +40,8 @@ pub struct Send {
 /// Where the bytes of a network-layer packet are.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// In the frame that was just handed in, at [`Outbox::input`]; of a batch, in the frame with number [`Send::index`], at
-    /// [`Outbox::input_of`].
+    /// In the frame that was just handed in, at [`Outbox::input`]; of a batch, in the frame with
+    /// number [`Send::index`], at [`Outbox::input_of`].
     Input,
     /// Reassembled, or made here.
     Stored(Bytes),
@@ -54,14 +56,17 @@ pub enum HostRequest {
     CreateFace(FaceRequest),
     /// Close the face.
     DestroyFace(FaceId),
-    /// The face's persistency, MTU, link reliability or congestion marking changed: see [`crate::Forwarder::face`].
+    /// The face's persistency, MTU, link reliability or congestion marking changed: see
+    /// [`crate::Forwarder::face`].
     UpdateFace(FaceId),
-    /// Wait until what was erased of the second tier cannot come back, and tell by [`crate::Forwarder::on_report`].
+    /// Wait until what was erased of the second tier cannot come back, and tell by
+    /// [`crate::Forwarder::on_report`].
     SettleTier {
         /// What the answer is given with.
         ticket: u64,
     },
-    /// Ask another shard, by [`crate::Forwarder::report`], and tell what it said by [`crate::Forwarder::on_report`].
+    /// Ask another shard, by [`crate::Forwarder::report`], and tell what it said by
+    /// [`crate::Forwarder::on_report`].
     Ask {
         /// What the answer is given with.
         ticket: u64,
@@ -119,7 +124,8 @@ impl Outbox {
         self.sends.drain(..)
     }
 
-    /// Takes the sends out in exchange for `others`, whose room is used for the next ones: so that [`Outbox::input_of`] can be asked meanwhile.
+    /// Takes the sends out in exchange for `others`, whose room is used for the next ones: so that
+    /// [`Outbox::input_of`] can be asked meanwhile.
     pub fn swap(&mut self, others: &mut Vec<Send>) {
         std::mem::swap(&mut self.sends, others);
     }
@@ -146,7 +152,8 @@ impl Outbox {
         self.inputs.push(input);
     }
 
-    /// One packet more to send; its header is empty, to be filled in where it stands: it is large, and seldom anything else.
+    /// One packet more to send; its header is empty, to be filled in where it stands: it is large,
+    /// and seldom anything else.
     #[inline]
     pub(crate) fn push(&mut self, face: FaceId, body: Body) -> &mut LpHeader {
         let (at, index) = (self.sends.len(), self.frames);
@@ -162,13 +169,15 @@ impl Outbox {
         self.frames += 1;
     }
 
-    /// Which frames of a batch were dropped, and why: for the host's log. They have been counted, and their faces are none the worse.
+    /// Which frames of a batch were dropped, and why: for the host's log. They have been counted,
+    /// and their faces are none the worse.
     pub fn drops(&self) -> &[(usize, Dropped)] {
         &self.drops
     }
 
-    /// Takes out the frames that were put together of pieces, with their faces. Only a shard of several has some: it knows their names now, and they may be
-    /// another's. They are to be handled as frames of these faces, by whose they are.
+    /// Takes out the frames that were put together of pieces, with their faces. Only a shard of
+    /// several has some: it knows their names now, and they may be another's. They are to be
+    /// handled as frames of these faces, by whose they are.
     pub fn take_reassembled(&mut self) -> Vec<(FaceId, Vec<u8>)> {
         std::mem::take(&mut self.reassembled)
     }
@@ -200,7 +209,8 @@ impl Outbox {
 }
 
 impl Send {
-    /// The network-layer packet; `input` is the packet of this call: the bytes handed in, cut to [`Outbox::input`].
+    /// The network-layer packet; `input` is the packet of this call: the bytes handed in, cut to
+    /// [`Outbox::input`].
     pub fn packet<'a>(&'a self, input: &'a [u8]) -> &'a [u8] {
         match &self.body {
             Body::Input => input,

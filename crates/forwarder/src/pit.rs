@@ -1,10 +1,12 @@
 //! The Pending Interest Table: who asked for what, and who was asked.
 //!
-//! Entries are keyed by name, CanBePrefix, MustBeFresh and ForwardingHint (packet specification 0.3, "Interest": the elements that select
-//! Data or its way). One hash table over the keyed hash of the name; entries live in a slab and keep their buffers when they are freed, so
-//! that a steady load allocates nothing. Data is matched in one probe for its whole name, one for each shorter length at which some
-//! CanBePrefix Interest is pending. An Interest that names an implicit digest stands under the hash of its name without it, so that a Data's
-//! digest is computed only where somebody waits for its name with one.
+//! Entries are keyed by name, CanBePrefix, MustBeFresh and ForwardingHint (packet specification
+//! 0.3, "Interest": the elements that select Data or its way). One hash table over the keyed hash
+//! of the name; entries live in a slab and keep their buffers when they are freed, so that a steady
+//! load allocates nothing. Data is matched in one probe for its whole name, one for each shorter
+//! length at which some CanBePrefix Interest is pending. An Interest that names an implicit digest
+//! stands under the hash of its name without it, so that a Data's digest is computed only where
+//! somebody waits for its name with one.
 
 use crate::face::FaceId;
 use crate::limits;
@@ -118,7 +120,8 @@ impl PitEntry {
         self.must_be_fresh = interest.must_be_fresh;
         self.has_digest = interest.name.strip_implicit_digest().1.is_some();
         self.suppression = Duration::ZERO;
-        // Most have one of each: the room for four, which a vector begins with, would be half of what a pending Interest takes.
+        // Most have one of each: the room for four, which a vector begins with, would be half of
+        // what a pending Interest takes.
         self.in_records.reserve_exact(1);
         self.out_records.reserve_exact(1);
     }
@@ -210,8 +213,9 @@ impl Pit {
         self.index.len() >= self.limit || self.bytes + bytes_of(interest) > self.most_bytes
     }
 
-    /// Who should make room for an entry of `face`, if somebody should: see `holders.rs`. With the entry that should go, or without one where
-    /// others wait for it too: then it is theirs now, and only who held it does not wait any more.
+    /// Who should make room for an entry of `face`, if somebody should: see `holders.rs`. With the
+    /// entry that should go, or without one where others wait for it too: then it is theirs now,
+    /// and only who held it does not wait any more.
     pub(crate) fn take_from(&mut self, face: FaceId) -> Option<(FaceId, Option<u32>)> {
         let slot = self.holders.oldest_of_the_greatest(face)?;
         let holder = self.holders.face_of(slot);
@@ -225,7 +229,8 @@ impl Pit {
         Some((holder, None))
     }
 
-    /// A new entry for an Interest of `face` that [`Pit::find`] did not find; `None` where the table, or its name's share of it, is full.
+    /// A new entry for an Interest of `face` that [`Pit::find`] did not find; `None` where the
+    /// table, or its name's share of it, is full.
     pub(crate) fn insert(&mut self, face: FaceId, hash: u64, interest: &Interest<'_>) -> Option<u32> {
         let mut same_name = 0;
         self.index.find(hash, |slot| {
@@ -311,7 +316,8 @@ impl Pit {
         });
     }
 
-    /// Something with a name of this hash will be looked up soon: begins to load its line of the index.
+    /// Something with a name of this hash will be looked up soon: begins to load its line of the
+    /// index.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         self.index.prefetch(hash);
@@ -325,8 +331,9 @@ impl Pit {
         }
     }
 
-    /// The entry that asked `face` for this with this nonce, and no fewer hops: the one that a Nack answers; and the HopLimit that was sent. The Interest in
-    /// the Nack may be sent on, so it must be the one that was sent.
+    /// The entry that asked `face` for this with this nonce, and no fewer hops: the one that a Nack
+    /// answers; and the HopLimit that was sent. The Interest in the Nack may be sent on, so it must
+    /// be the one that was sent.
     pub(crate) fn find_asked(
         &self,
         hash: u64,

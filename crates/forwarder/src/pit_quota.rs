@@ -1,12 +1,14 @@
 //! Which face holds how much of the PIT, so that a full table takes from who floods it.
 //!
-//! Each entry belongs to the face whose Interest made it. Where there is no room, a face that holds less than another may have the oldest entry
-//! of the one that holds the most; who holds the most himself is refused. So a flood crowds out itself, and every other face keeps what it
-//! needs up to an equal share. An entry for which others wait too goes over to one of them instead: else a few of these at the head of the line
-//! would guard all that its holder has behind them.
+//! Each entry belongs to the face whose Interest made it. Where there is no room, a face that holds
+//! less than another may have the oldest entry of the one that holds the most; who holds the most
+//! himself is refused. So a flood crowds out itself, and every other face keeps what it needs up to
+//! an equal share. An entry for which others wait too goes over to one of them instead: else a few
+//! of these at the head of the line would guard all that its holder has behind them.
 //!
-//! O(1): who holds the most is known from the insertions, until he holds no more than who asks; then all faces are looked at, once for as many
-//! refusals as there are faces. 12 bytes an entry, about 50 a face that has some.
+//! O(1): who holds the most is known from the insertions, until he holds no more than who asks;
+//! then all faces are looked at, once for as many refusals as there are faces. 12 bytes an entry,
+//! about 50 a face that has some.
 
 use crate::face::FaceId;
 use foldhash::fast::FixedState;
@@ -14,7 +16,8 @@ use hashbrown::HashMap;
 
 #[derive(Default)]
 pub(crate) struct PitQuota {
-    /// Where faces that hold entries stand among the holders. Their numbers are the forwarder's own, so an unkeyed hash does.
+    /// Where faces that hold entries stand among the holders. Their numbers are the forwarder's
+    /// own, so an unkeyed hash does.
     faces: HashMap<FaceId, u32, FixedState>,
     holders: Vec<Holder>,
     free: Vec<u32>,
@@ -119,8 +122,8 @@ impl PitQuota {
         }
     }
 
-    /// The entry that may be taken for `face`: the oldest of the face with the most, where that is another, with more than it would leave
-    /// `face`.
+    /// The entry that may be taken for `face`: the oldest of the face with the most, where that is
+    /// another, with more than it would leave `face`.
     pub(crate) fn oldest_of_the_greatest(&mut self, face: FaceId) -> Option<u32> {
         let own = self.held(face);
         let mut greatest = self.greatest.filter(|greatest| self.held(*greatest) > own + 1);

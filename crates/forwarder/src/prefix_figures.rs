@@ -1,12 +1,18 @@
-//! Hits and misses of the Content Store by the first components of the names: the prefixes asked for most, in bounded memory.
+//! Hits and misses of the Content Store by the first components of the names: the prefixes asked
+//! for most, in bounded memory.
 //!
-//! A. Metwally, D. Agrawal, A. El Abbadi: Efficient Computation of Frequent and Top-k Elements in Data Streams (Space-Saving), ICDT 2005.
+//! A. Metwally, D. Agrawal, A. El Abbadi: Efficient Computation of Frequent and Top-k Elements in
+//! Data Streams (Space-Saving), ICDT 2005.
 //!
-//! A prefix that is not counted takes the place of the one with the least requests, and begins with that one's count as its overcount: so many requests it may have
-//! had before. Hits and misses begin at 0 and are exact since then, so that what was asked for is between their sum and that with the overcount.
+//! A prefix that is not counted takes the place of the one with the least requests, and begins with
+//! that one's count as its overcount: so many requests it may have had before. Hits and misses
+//! begin at 0 and are exact since then, so that what was asked for is between their sum and that
+//! with the overcount.
 //!
-//! Deviation: the place is that of the least of [`SAMPLE`] at a rotating hand, and not of the least of all, for a flood of new prefixes would walk a
-//! heap for each. So the overcount may be too low for a prefix that went among greater ones and came again. An Interest takes a hash and a probe; a prefix some 100 bytes and its name.
+//! Deviation: the place is that of the least of [`SAMPLE`] at a rotating hand, and not of the least
+//! of all, for a flood of new prefixes would walk a heap for each. So the overcount may be too low
+//! for a prefix that went among greater ones and came again. An Interest takes a hash and a probe;
+//! a prefix some 100 bytes and its name.
 
 use crate::limits::{COUNTED_PREFIXES, PREFIX_BYTES};
 use crate::name_hash::NameHasher;
@@ -25,7 +31,8 @@ pub struct PrefixFigures {
     pub hits: u64,
     /// Interests looked up in vain.
     pub misses: u64,
-    /// Requests beside those that it may have had before it was counted: those of the prefix whose place it took.
+    /// Requests beside those that it may have had before it was counted: those of the prefix whose
+    /// place it took.
     pub overcount: u64,
 }
 

@@ -1,12 +1,17 @@
-//! Which prefixes a large table may have: a Bloom filter that tells from one cache line for which of a name's prefixes to look.
+//! Which prefixes a large table may have: a Bloom filter that tells from one cache line for which
+//! of a name's prefixes to look.
 //!
-//! Putze, Sanders and Singler, Cache-, hash- and space-efficient Bloom filters, WEA 2007, section 3: all bits of an entry in one block, a cache
-//! line. Here one bit an entry, and the line is chosen by the first [`ANCHOR`] components, so that all prefixes of a name share it: a name is asked for
-//! in one line, where its index would take one for each length in use. Shorter prefixes are few, and are not in it.
-//! * 64 prefixes a line of 512 bits at most, on average: an eighth of what is not there passes. Where many prefixes begin alike their line fills up,
-//!   and the filter lets all pass there, as though it were not.
-//! * What is removed leaves its bit; another filter takes its place when twice as many were added as stood in it at first. That one is made a little with
-//!   each insertion, and nobody is asked less well meanwhile: the old one has all that comes (`prefix_table.rs`).
+//! Putze, Sanders and Singler, Cache-, hash- and space-efficient Bloom filters, WEA 2007, section
+//! 3: all bits of an entry in one block, a cache line. Here one bit an entry, and the line is
+//! chosen by the first [`ANCHOR`] components, so that all prefixes of a name share it: a name is
+//! asked for in one line, where its index would take one for each length in use. Shorter prefixes
+//! are few, and are not in it.
+//! * 64 prefixes a line of 512 bits at most, on average: an eighth of what is not there passes.
+//!   Where many prefixes begin alike their line fills up, and the filter lets all pass there, as
+//!   though it were not.
+//! * What is removed leaves its bit; another filter takes its place when twice as many were added
+//!   as stood in it at first. That one is made a little with each insertion, and nobody is asked
+//!   less well meanwhile: the old one has all that comes (`prefix_table.rs`).
 //!
 //! O(1). 1 to 2 bytes a prefix.
 
@@ -14,7 +19,8 @@ use crate::limits::FILTER_LINES_AT_ONCE;
 use crate::name_hash::Prefix;
 use larder_policy::{grow, prefetch};
 
-/// Components that choose the line: what names of one network or site have in common is less, mostly.
+/// Components that choose the line: what names of one network or site have in common is less,
+/// mostly.
 pub(crate) const ANCHOR: usize = 3;
 
 /// Prefixes a line for which it is made: as many again may come.
@@ -62,7 +68,8 @@ impl PrefixFilter {
         self.added += 1;
     }
 
-    /// The line of a name, where it has [`ANCHOR`] components; these are its prefixes, of this length too.
+    /// The line of a name, where it has [`ANCHOR`] components; these are its prefixes, of this
+    /// length too.
     #[inline]
     pub(crate) fn line(&self, prefixes: &[Prefix]) -> Option<&Line> {
         Some(&self.lines[self.place(anchor(prefixes)?)])

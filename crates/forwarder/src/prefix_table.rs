@@ -1,15 +1,20 @@
-//! A table of name prefixes with longest-prefix match: the FIB and the strategy choice are two of these.
+//! A table of name prefixes with longest-prefix match: the FIB and the strategy choice are two of
+//! these.
 //!
-//! One index over all prefixes by keyed hash, probed from the longest length in use to the shortest (So et al., "Named data networking on a
-//! router", ANCS 2013, start from the middle; lengths in use are few here, and a count a length skips the empty ones: they are not even
-//! hashed). O(lengths in use) a look-up.
+//! One index over all prefixes by keyed hash, probed from the longest length in use to the shortest
+//! (So et al., "Named data networking on a router", ANCS 2013, start from the middle; lengths in
+//! use are few here, and a count a length skips the empty ones: they are not even hashed).
+//! O(lengths in use) a look-up.
 //!
-//! Built for tables that no cache holds: a filter tells from one line which lengths may have a match (`prefix_filter.rs`); each of these costs one line of
-//! the index, the match one line more, its row, which holds a name of up to [`INLINE_BYTES`] bytes and the value; longer names stand on the heap.
-//! A batch asks for all these lines ahead ([`PrefixTable::prefetch`]). A prefix takes 64 bytes, 11 to 21 of the index and 1 to 2 of the filter.
+//! Built for tables that no cache holds: a filter tells from one line which lengths may have a
+//! match (`prefix_filter.rs`); each of these costs one line of the index, the match one line more,
+//! its row, which holds a name of up to [`INLINE_BYTES`] bytes and the value; longer names stand on
+//! the heap. A batch asks for all these lines ahead ([`PrefixTable::prefetch`]). A prefix takes 64
+//! bytes, 11 to 21 of the index and 1 to 2 of the filter.
 //!
-//! An insertion takes O(1) and waits for no more: rows never move (`rows.rs`), and the index is in [`PARTS`], each of which moves by itself when it is full,
-//! without a look at any name: at 13 million prefixes 8 MiB into 16, up to 40 ms, most of which the system takes to clear the pages.
+//! An insertion takes O(1) and waits for no more: rows never move (`rows.rs`), and the index is in
+//! [`PARTS`], each of which moves by itself when it is full, without a look at any name: at 13
+//! million prefixes 8 MiB into 16, up to 40 ms, most of which the system takes to clear the pages.
 
 use crate::limits::{FILTERED_PREFIXES, PREFIX_COMPONENTS, PREFIXES_FILTERED_AT_ONCE};
 use crate::name_hash::{Lengths, NameHasher, Prefix};
@@ -38,7 +43,8 @@ pub(crate) struct PrefixTable<T> {
 /// Parts of the index, by low bits of the hash. More would be small beside a large page.
 const PARTS: usize = 16;
 
-/// Which slot a prefix has, by its hash. The parts grow one by one, if within a hundredth of all insertions: a pause is a sixteenth of what it was.
+/// Which slot a prefix has, by its hash. The parts grow one by one, if within a hundredth of all
+/// insertions: a pause is a sixteenth of what it was.
 #[derive(Default)]
 struct Index {
     parts: [SlotIndex<KeyedHashes>; PARTS],
@@ -136,7 +142,8 @@ impl<T> PrefixTable<T> {
         self.index.len()
     }
 
-    /// With how many components prefixes of names are needed: those that the table has, and the filter's.
+    /// With how many components prefixes of names are needed: those that the table has, and the
+    /// filter's.
     #[inline]
     pub(crate) fn lengths(&self) -> Lengths {
         let mut lengths = self.lengths;
@@ -146,8 +153,8 @@ impl<T> PrefixTable<T> {
         lengths
     }
 
-    /// The value of the longest prefix of `name` in the table, and that prefix's hash; `prefixes` are the name's of [`PrefixTable::lengths`], or of
-    /// more.
+    /// The value of the longest prefix of `name` in the table, and that prefix's hash; `prefixes`
+    /// are the name's of [`PrefixTable::lengths`], or of more.
     #[inline]
     pub(crate) fn longest_match(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(u64, &T)> {
         let (slot, hash) = self.longest_slot(name, prefixes)?;
@@ -230,7 +237,8 @@ impl<T> PrefixTable<T> {
         self.rows.get(slot).get().map(|(_, value)| value)
     }
 
-    /// Sets the value of exactly `prefix`; returns the one that it had. The caller has checked its length.
+    /// Sets the value of exactly `prefix`; returns the one that it had. The caller has checked its
+    /// length.
     pub(crate) fn insert(&mut self, hasher: &NameHasher, prefix: NameRef<'_>, value: T) -> Option<T> {
         let name = prefix.as_bytes();
         let hash = hasher.hash(name);
@@ -250,7 +258,8 @@ impl<T> PrefixTable<T> {
         None
     }
 
-    /// Adds a prefix that has come to the filters, and makes some of the one that takes the other's place.
+    /// Adds a prefix that has come to the filters, and makes some of the one that takes the other's
+    /// place.
     fn filter_row(&mut self, hasher: &NameHasher, slot: Slot, prefix: NameRef<'_>, hash: u64) {
         let is_due = match &mut self.filter {
             Some(filter) => {
@@ -260,7 +269,8 @@ impl<T> PrefixTable<T> {
             None => self.index.len() >= FILTERED_PREFIXES,
         };
         if is_due && self.coming.is_none() {
-            // All rows are passed: in a table that has shrunk there must be as many changes before it happens again.
+            // All rows are passed: in a table that has shrunk there must be as many changes before
+            // it happens again.
             let filter = PrefixFilter::for_prefixes(self.index.len().max(self.rows.len() / 2));
             self.coming = Some(Coming { filter, passed: 0 });
         }
@@ -358,7 +368,8 @@ mod tests {
     fn a_large_table_misses_what_it_has() {
         let hasher = NameHasher::new([3, 4]);
         let mut table = PrefixTable::new();
-        // Under few names of two components, and some under one of three: their line of the filter fills up.
+        // Under few names of two components, and some under one of three: their line of the filter
+        // fills up.
         let numbered = |number: usize| {
             let mut name = Name::root();
             let components = [number % 7, number % 5, number * (number / 4 % 2), number, number % 11];
@@ -405,7 +416,8 @@ mod tests {
         }
     }
 
-    /// The fear: the insertion with which a filter is full makes the next one, and packets wait for a second.
+    /// The fear: the insertion with which a filter is full makes the next one, and packets wait for
+    /// a second.
     #[test]
     fn one_insertion_pays_for_the_whole_table() {
         let hasher = NameHasher::new([3, 4]);
@@ -422,7 +434,8 @@ mod tests {
             let (is_coming, old) = (before.is_some(), table.filter.as_ref().map_or(0, PrefixFilter::steps));
             let name = numbered(number);
             table.insert(&hasher, name.as_name(), number);
-            // Every seventh leaves, and its row is another's soon: one that was passed, or one that was not.
+            // Every seventh leaves, and its row is another's soon: one that was passed, or one that
+            // was not.
             if number % 7 == 0 {
                 table.remove(&hasher, numbered(number / 2).as_name());
             }

@@ -1,7 +1,9 @@
-//! The Routing Information Base: routes with origin, cost, flags and expiry, from which the FIB's next hops are computed.
+//! The Routing Information Base: routes with origin, cost, flags and expiry, from which the FIB's
+//! next hops are computed.
 //!
-//! As in NFD's RIB: a prefix's next hops are its own routes, and those of shorter prefixes that have the child-inherit flag, up to the first
-//! prefix that has a capturing route; of several routes through one face the cheapest counts.
+//! As in NFD's RIB: a prefix's next hops are its own routes, and those of shorter prefixes that
+//! have the child-inherit flag, up to the first prefix that has a capturing route; of several
+//! routes through one face the cheapest counts.
 
 use crate::face::FaceId;
 use crate::limits;
@@ -16,8 +18,9 @@ pub const CHILD_INHERIT: u64 = 1;
 /// Longer prefixes, and this one, inherit nothing from shorter ones.
 pub const CAPTURE: u64 = 2;
 
-/// Origin of next hops that `fib/add-nexthop` made. They are kept among the routes, for they end with their faces as routes do; but a prefix
-/// that has nothing else inherits nothing, and they are listed as no routes.
+/// Origin of next hops that `fib/add-nexthop` made. They are kept among the routes, for they end
+/// with their faces as routes do; but a prefix that has nothing else inherits nothing, and they are
+/// listed as no routes.
 pub(crate) const ORIGIN_FIB: u64 = u64::MAX;
 
 /// One route of a prefix.
@@ -25,7 +28,8 @@ pub(crate) const ORIGIN_FIB: u64 = u64::MAX;
 pub struct Route {
     /// The next hop.
     pub face: FaceId,
-    /// Who made it: 0 an application, 255 the configuration (NFD management protocol, "Route origins").
+    /// Who made it: 0 an application, 255 the configuration (NFD management protocol, "Route
+    /// origins").
     pub origin: u64,
     /// The smaller, the better.
     pub cost: u64,
@@ -80,7 +84,8 @@ pub(crate) struct FibUpdate {
 
 #[derive(Default)]
 pub(crate) struct Rib {
-    /// In canonical order, which is the byte order of the names: the prefixes under a prefix stand in one range.
+    /// In canonical order, which is the byte order of the names: the prefixes under a prefix stand
+    /// in one range.
     prefixes: BTreeMap<Name, Vec<Route>>,
     routes: usize,
     /// How many of them go to each face: most faces that close have none, and cost nothing then.

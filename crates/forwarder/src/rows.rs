@@ -1,8 +1,9 @@
-//! The rows of a prefix table, in chunks, so that none ever moves but in the first: a table of millions that moves as one, when it is full, keeps packets waiting
-//! meanwhile.
+//! The rows of a prefix table, in chunks, so that none ever moves but in the first: a table of
+//! millions that moves as one, when it is full, keeps packets waiting meanwhile.
 //!
-//! A chunk is [`CHUNK`] rows, 16 MiB of the FIB's, on large pages but for its ends; the first grows by doubling, for most tables are small. A look-up reads one
-//! line more than in a vector, of the chunks' addresses, which stay in the processor's first cache: a hundred chunks take 2.4 KB.
+//! A chunk is [`CHUNK`] rows, 16 MiB of the FIB's, on large pages but for its ends; the first grows
+//! by doubling, for most tables are small. A look-up reads one line more than in a vector, of the
+//! chunks' addresses, which stay in the processor's first cache: a hundred chunks take 2.4 KB.
 
 use larder_policy::{Slot, grow, prefetch};
 
@@ -71,7 +72,8 @@ impl<R> Rows<R> {
 mod tests {
     use super::*;
 
-    /// The fears: a row is lost where a chunk ends; and rows move when a chunk is full, for which all wait.
+    /// The fears: a row is lost where a chunk ends; and rows move when a chunk is full, for which
+    /// all wait.
     #[test]
     fn rows_move_when_they_are_many() {
         let mut rows = Rows::new();

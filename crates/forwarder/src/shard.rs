@@ -1,17 +1,24 @@
-//! Several forwarders as one: which of them handles a packet, and what each has of what there is once.
+//! Several forwarders as one: which of them handles a packet, and what each has of what there is
+//! once.
 //!
-//! Each shard has a Content Store, a PIT and strategies of its own, and shares nothing. So an Interest and every Data that answers it must come to the same
-//! shard, and no table may be asked which. The home of a name is the shard that a keyed hash of its *group* says: its components up to the first that is not
-//! generic (NDN packet specification 0.3, section 2; "NDN naming conventions", revision 3). So the versions and segments of a file, its RDR metadata, an
-//! Interest with an implicit digest or parameters are at one home with what they are of, and unlike a hash of the first two components or so, it tells the
-//! names of a network apart in which all begin alike. Names of the management protocol are at home with the first shard.
+//! Each shard has a Content Store, a PIT and strategies of its own, and shares nothing. So an
+//! Interest and every Data that answers it must come to the same shard, and no table may be asked
+//! which. The home of a name is the shard that a keyed hash of its *group* says: its components up
+//! to the first that is not generic (NDN packet specification 0.3, section 2; "NDN naming
+//! conventions", revision 3). So the versions and segments of a file, its RDR metadata, an Interest
+//! with an implicit digest or parameters are at one home with what they are of, and unlike a hash
+//! of the first two components or so, it tells the names of a network apart in which all begin
+//! alike. Names of the management protocol are at home with the first shard.
 //!
-//! An Interest with CanBePrefix whose name ends within the group may be answered by Data of another home: `/a` by `/a/b/c`. Each shard says how many components
-//! the names of such pending Interests have ([`crate::Forwarder::pending_prefixes`]); Data goes to its home, and also where an Interest of its prefix is at home
-//! and so long a one is pending. So it is found by whoever asked; but such an Interest finds in the Content Store only what is at its own home, and goes
-//! upstream for the rest.
+//! An Interest with CanBePrefix whose name ends within the group may be answered by Data of another
+//! home: `/a` by `/a/b/c`. Each shard says how many components the names of such pending Interests
+//! have ([`crate::Forwarder::pending_prefixes`]); Data goes to its home, and also where an Interest
+//! of its prefix is at home and so long a one is pending. So it is found by whoever asked; but such
+//! an Interest finds in the Content Store only what is at its own home, and goes upstream for the
+//! rest.
 //!
-//! A home costs one hash, and where a shorter length is pending somewhere, one pass over the name for all of them.
+//! A home costs one hash, and where a shorter length is pending somewhere, one pass over the name
+//! for all of them.
 
 use crate::limits::{CAN_BE_PREFIX_COMPONENTS, SHARDS};
 use crate::management::is_management;
@@ -31,7 +38,8 @@ impl Shard {
     /// The whole forwarder.
     pub const ONLY: Shard = Shard { number: 0, of: 1 };
 
-    /// All of `of` shards, the first first: it manages the others. At least one, at most [`SHARDS`].
+    /// All of `of` shards, the first first: it manages the others. At least one, at most
+    /// [`SHARDS`].
     pub fn all(of: usize) -> impl Iterator<Item = Shard> {
         let of = of.clamp(1, SHARDS);
         (0..of).map(move |number| Shard { number, of })
@@ -98,13 +106,15 @@ pub struct Dispatch {
 }
 
 impl Dispatch {
-    /// For this many shards; the key is a secret, and another one than that of the forwarders' tables: their indexes would otherwise fill unevenly.
+    /// For this many shards; the key is a secret, and another one than that of the forwarders'
+    /// tables: their indexes would otherwise fill unevenly.
     pub fn new(key: [u64; 2], shards: usize) -> Self {
         Dispatch { hasher: NameHasher::new(key), shards: shards.clamp(1, SHARDS) }
     }
 
-    /// The shards that must have a frame; `None` where it is to be handled where it came: a piece of a packet, and what cannot be read.
-    /// `pending` says of each shard its [`crate::Forwarder::pending_prefixes`].
+    /// The shards that must have a frame; `None` where it is to be handled where it came: a piece
+    /// of a packet, and what cannot be read. `pending` says of each shard its
+    /// [`crate::Forwarder::pending_prefixes`].
     pub fn homes(&self, frame: &[u8], pending: impl Fn(usize) -> u64) -> Option<Homes> {
         let packet = LpPacket::decode(frame).ok().filter(|packet| packet.header.frag_count == 1)?.fragment?;
         let typ = u32::from(*packet.first()?);
@@ -139,7 +149,8 @@ impl Dispatch {
     }
 
     fn add_homes_of_prefixes(&self, name: NameRef<'_>, asked: u64, pending: impl Fn(usize) -> u64, homes: &mut Homes) {
-        // One pass for all of them: names may be long, and whoever sends them chooses what is pending.
+        // One pass for all of them: names may be long, and whoever sends them chooses what is
+        // pending.
         let mut prefixes = Vec::new();
         self.hasher.prefixes(name, Lengths::from_bits(asked), &mut prefixes);
         for prefix in prefixes.iter().filter(|prefix| prefix.components > 0) {
@@ -151,7 +162,8 @@ impl Dispatch {
     }
 }
 
-/// The components of a name up to the first that is not generic; no more than an Interest with CanBePrefix may have.
+/// The components of a name up to the first that is not generic; no more than an Interest with
+/// CanBePrefix may have.
 #[derive(Clone, Copy)]
 struct Group {
     components: usize,

@@ -29,7 +29,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Adds what another shard has counted and holds. Faces, routes and the FIB are the same at all.
+    /// Adds what another shard has counted and holds. Faces, routes and the FIB are the same at
+    /// all.
     pub fn add_shard(&mut self, other: &Stats) {
         self.packets.add(&other.packets);
         self.drops.add(&other.drops);

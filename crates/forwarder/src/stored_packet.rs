@@ -1,8 +1,10 @@
-//! Buffers of stored packets, shared between the Content Store and the packets on their way out, and used again.
+//! Buffers of stored packets, shared between the Content Store and the packets on their way out,
+//! and used again.
 //!
-//! A packet's reference count stands in front of its bytes, so that a hit reads one place in memory. A store that is full puts in one packet for
-//! each that leaves: the buffers go round in classes of 64 bytes, and nothing is allocated. A host that hands in shared bytes, as a simulator of many
-//! nodes does, has them stored without a copy; such buffers do not go round.
+//! A packet's reference count stands in front of its bytes, so that a hit reads one place in
+//! memory. A store that is full puts in one packet for each that leaves: the buffers go round in
+//! classes of 64 bytes, and nothing is allocated. A host that hands in shared bytes, as a simulator
+//! of many nodes does, has them stored without a copy; such buffers do not go round.
 
 use crate::limits::SPARE_BUFFER_BYTES;
 use larder_policy::prefetch;
@@ -10,7 +12,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The bytes of a packet in the Content Store. A copy shares them, and keeps them when the packet leaves the store.
+/// The bytes of a packet in the Content Store. A copy shares them, and keeps them when the packet
+/// leaves the store.
 #[derive(Clone)]
 pub struct StoredPacket {
     /// A whole number of [`CLASS_BYTES`], unless the host has made it.
@@ -21,13 +24,14 @@ pub struct StoredPacket {
 }
 
 impl StoredPacket {
-    /// Shared bytes of a packet, for [`crate::Forwarder::on_shared`]. Copies them, once for all who will hold them.
+    /// Shared bytes of a packet, for [`crate::Forwarder::on_shared`]. Copies them, once for all who
+    /// will hold them.
     pub fn share(packet: &[u8]) -> StoredPacket {
         StoredPacket { buffer: Arc::from(packet), length: packet.len() as u32, is_shared: true }
     }
 
-    /// The packet will be sent soon: begins to load both its ends, for a copy of this length reads the last bytes first. What lies between, the
-    /// processor loads by itself.
+    /// The packet will be sent soon: begins to load both its ends, for a copy of this length reads
+    /// the last bytes first. What lies between, the processor loads by itself.
     #[inline]
     pub(crate) fn prefetch(&self) {
         let end = self.length as usize;

@@ -1,12 +1,17 @@
-//! A second tier of the Content Store, on a disk say: larger, slower, and still there after a restart.
+//! A second tier of the Content Store, on a disk say: larger, slower, and still there after a
+//! restart.
 //!
-//! What it is offered: every Data that the Content Store may keep (asked for, trusted, not under `/localhost`, no `CachePolicy` against it), whatever the
-//! store's policy says of it, as it comes; the tier's own policy decides what stays. What it answers: an Interest that nothing in memory answers, by
-//! its exact name, with an implicit digest or without. What it does not: a Data whose name is longer than a CanBePrefix Interest's, which a table of
-//! hashes cannot find. One Data a name is kept, the last that came.
+//! What it is offered: every Data that the Content Store may keep (asked for, trusted, not under
+//! `/localhost`, no `CachePolicy` against it), whatever the store's policy says of it, as it comes;
+//! the tier's own policy decides what stays. What it answers: an Interest that nothing in memory
+//! answers, by its exact name, with an implicit digest or without. What it does not: a Data whose
+//! name is longer than a CanBePrefix Interest's, which a table of hashes cannot find. One Data a
+//! name is kept, the last that came.
 //!
-//! A record says when its Data came and how long it is fresh, by the calendar, since the tier outlives the forwarder's clock. Where the calendar stands
-//! before the day on which the Data came, somebody has turned it back: then it is fresh no more. It is never fresh for longer than at first.
+//! A record says when its Data came and how long it is fresh, by the calendar, since the tier
+//! outlives the forwarder's clock. Where the calendar stands before the day on which the Data came,
+//! somebody has turned it back: then it is fresh no more. It is never fresh for longer than at
+//! first.
 //!
 //! The walk of an Interest through it is in `forwarder/tier_lookup.rs`.
 
@@ -17,8 +22,9 @@ use std::time::Duration;
 
 /// The host's side: it keeps records by name. None of these calls may wait for a disk.
 pub trait SecondTier: Send {
-    /// An Interest for this name: begins to read the record, if there is one. What comes of it is told by [`crate::Forwarder::on_tier_lookup`],
-    /// once, with this ticket. The tier's policy counts the request.
+    /// An Interest for this name: begins to read the record, if there is one. What comes of it is
+    /// told by [`crate::Forwarder::on_tier_lookup`], once, with this ticket. The tier's policy
+    /// counts the request.
     fn tier_lookup(&mut self, name: NameRef<'_>, ticket: u64) -> TierLookup;
 
     /// Stores a record in the place of the one of this name.
@@ -27,7 +33,8 @@ pub trait SecondTier: Send {
     /// Erases all under a prefix, what is being read included.
     fn erase(&mut self, prefix: NameRef<'_>);
 
-    /// Whether the record of this name that was read at `position` is still there: not replaced, not erased.
+    /// Whether the record of this name that was read at `position` is still there: not replaced,
+    /// not erased.
     fn holds(&self, name: NameRef<'_>, position: u64) -> bool;
 
     /// What it holds.
@@ -72,7 +79,8 @@ pub struct TierCounters {
     pub hits: u64,
     /// It had nothing of the name.
     pub misses: u64,
-    /// Read, and not what was asked for: not fresh, with another digest, or signed by nobody who may now.
+    /// Read, and not what was asked for: not fresh, with another digest, or signed by nobody who
+    /// may now.
     pub unfit: u64,
     /// Not read as it was written, or erased or replaced meanwhile.
     pub failed: u64,
@@ -93,7 +101,8 @@ impl TierCounters {
     }
 }
 
-/// A Data with its times: milliseconds since 1970 when it came and when it is fresh no more, each in 8 bytes, the least significant first; then the packet.
+/// A Data with its times: milliseconds since 1970 when it came and when it is fresh no more, each
+/// in 8 bytes, the least significant first; then the packet.
 pub(crate) struct Record {
     stored: u64,
     fresh_until: u64,

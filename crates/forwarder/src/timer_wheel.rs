@@ -1,9 +1,10 @@
 //! Deadlines of table slots, in constant time.
 //!
-//! A hashed timing wheel (Varghese and Lauck, SOSP 1987, scheme 6): 4,096 buckets of a millisecond, each a doubly linked list through
-//! arrays indexed by slot; a deadline further away than one turn waits in its bucket for a later turn. Setting, moving and cancelling are
-//! O(1) and allocate nothing once the arrays have grown; 16 bytes a slot. A slot comes due after its deadline, by
-//! a millisecond at most.
+//! A hashed timing wheel (Varghese and Lauck, SOSP 1987, scheme 6): 4,096 buckets of a millisecond,
+//! each a doubly linked list through arrays indexed by slot; a deadline further away than one turn
+//! waits in its bucket for a later turn. Setting, moving and cancelling are O(1) and allocate
+//! nothing once the arrays have grown; 16 bytes a slot. A slot comes due after its deadline, by a
+//! millisecond at most.
 
 use larder_units::Time;
 
@@ -48,7 +49,8 @@ impl TimerWheel {
 
     /// Sets or moves the deadline of `slot`.
     pub(crate) fn set(&mut self, slot: u32, deadline: Time) {
-        // The first tick after the deadline, which belongs to the time that it ends (`Time::has_passed`).
+        // The first tick after the deadline, which belongs to the time that it ends
+        // (`Time::has_passed`).
         let due = (deadline.nanos() / TICK_NANOS + 1).max(self.tick);
         if self.links.len() <= slot as usize {
             self.links.resize(slot as usize + 1, IDLE);
@@ -116,7 +118,8 @@ impl TimerWheel {
         self.tick = current + 1;
     }
 
-    /// When [`TimerWheel::expire`] next has something to look at; it may turn out to be a slot of a later turn.
+    /// When [`TimerWheel::expire`] next has something to look at; it may turn out to be a slot of a
+    /// later turn.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         if self.armed == 0 {
             return None;

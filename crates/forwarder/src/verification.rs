@@ -1,12 +1,18 @@
-//! What must verify before it is cached, against content poisoning: Data under a prefix is stored only where one of the prefix's keys signed it.
+//! What must verify before it is cached, against content poisoning: Data under a prefix is stored
+//! only where one of the prefix's keys signed it.
 //!
-//! A Data that does not verify is forwarded all the same: who asked for it is the judge of what it is good for, and a router that drops would make every
-//! mistake in its own configuration an outage. But it is not stored, and it does not take the place of what is: nobody else gets it from here.
+//! A Data that does not verify is forwarded all the same: who asked for it is the judge of what it
+//! is good for, and a router that drops would make every mistake in its own configuration an
+//! outage. But it is not stored, and it does not take the place of what is: nobody else gets it
+//! from here.
 //!
-//! An anchor signs anything under the prefix; a certificate that leads to it ([`Certificate::with_chained`]) what is under its own identity. Only what the
-//! policy wants to store is verified, on the thread of the packets, and at most [`VERIFICATIONS`] times in [`VERIFICATION_INTERVAL`]: beyond that, nothing
-//! of the prefix is stored until the next. Forged Data, which anybody who is asked can send, costs so much and no more. With a second tier (`tier.rs`) all that
-//! may be stored is verified, and again when it is read there, since the rules may have changed: beyond the bound the producer is asked instead.
+//! An anchor signs anything under the prefix; a certificate that leads to it
+//! ([`Certificate::with_chained`]) what is under its own identity. Only what the policy wants to
+//! store is verified, on the thread of the packets, and at most [`VERIFICATIONS`] times in
+//! [`VERIFICATION_INTERVAL`]: beyond that, nothing of the prefix is stored until the next. Forged
+//! Data, which anybody who is asked can send, costs so much and no more. With a second tier
+//! (`tier.rs`) all that may be stored is verified, and again when it is read there, since the rules
+//! may have changed: beyond the bound the producer is asked instead.
 
 use crate::limits::{VERIFICATION_INTERVAL, VERIFICATIONS};
 use larder_packet::{Certificate, Data, KeyLocator, Name};
@@ -18,7 +24,8 @@ use std::sync::Arc;
 pub struct VerifyRule {
     /// Data under this prefix
     pub prefix: Name,
-    /// is signed by this key: the first signs everything, the others what is under their identities.
+    /// is signed by this key: the first signs everything, the others what is under their
+    /// identities.
     pub certificates: Vec<Certificate>,
 }
 

@@ -1,4 +1,5 @@
-//! The account of cycles passes the same packets through the same tables as forwarding does: else it would measure something else.
+//! The account of cycles passes the same packets through the same tables as forwarding does: else
+//! it would measure something else.
 
 use larder_forwarder::account::{self, Exchange, STAGES, Stage};
 use larder_forwarder::{Config, FaceConfig, FaceId, Forwarder, Outbox, Stats};

@@ -1,4 +1,5 @@
-//! A packet that is forwarded, a hit and Data that satisfies Interests allocate nothing, once the tables have grown; one by one and in batches.
+//! A packet that is forwarded, a hit and Data that satisfies Interests allocate nothing, once the
+//! tables have grown; one by one and in batches.
 
 use larder_forwarder::{Config, FaceConfig, FaceId, Forwarder, Outbox, Received, Route};
 use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, Name};
@@ -80,7 +81,8 @@ impl World {
         }
     }
 
-    /// The same in batches; returns the allocations of the calls, without what the test needs for itself.
+    /// The same in batches; returns the allocations of the calls, without what the test needs for
+    /// itself.
     fn round_in_batches(&mut self, nonce: u32) -> u64 {
         let mut during = 0;
         for batch in self.exchanges.chunks_mut(BATCH) {
@@ -131,7 +133,8 @@ fn measured(policy: &str, capacity: ByteSize) -> [(u64, usize); 2] {
 
 #[test]
 fn a_forwarded_interest_and_its_data_allocate() {
-    // Nothing fits into the store: every Interest is forwarded, every Data satisfies one, none is stored.
+    // Nothing fits into the store: every Interest is forwarded, every Data satisfies one, none is
+    // stored.
     assert_eq!(measured("fifo", ByteSize::from_bytes(100)), [(0, 2 * NAMES); 2]);
     // Nor is it where the policy refuses, which the node's default does mostly.
     let filter = "filter(theta=2,window=64,table=8192)+fifo";
@@ -146,7 +149,8 @@ fn a_hit_allocates() {
 
 #[test]
 fn a_stored_data_takes_a_new_buffer_each_time() {
-    // Every Data is stored, and every one was evicted when it is asked for again; the order of names takes a node now and then.
+    // Every Data is stored, and every one was evicted when it is asked for again; the order of
+    // names takes a node now and then.
     for (allocated, sent) in measured("fifo", ByteSize::from_bytes(40_000)) {
         assert_eq!(sent, 2 * NAMES);
         assert!(allocated <= NAMES as u64 / 3, "{allocated} for {NAMES} stored Data");

@@ -20,7 +20,8 @@ pub(crate) struct Ready<'a> {
     pub headers: &'a HeaderMap,
     /// Of its body, where that is known already.
     pub length: Option<u64>,
-    /// What decides the boundary of several ranges; `None` where these are answered with the whole body, since it is read in one go.
+    /// What decides the boundary of several ranges; `None` where these are answered with the whole
+    /// body, since it is read in one go.
     pub boundary: Option<u64>,
 }
 
@@ -61,7 +62,8 @@ impl Response {
 }
 
 impl Ready<'_> {
-    /// The answer to `method` with the client's fields `request`: its conditions are judged first, then its range (RFC 9110 §13.2.2).
+    /// The answer to `method` with the client's fields `request`: its conditions are judged first,
+    /// then its range (RFC 9110 §13.2.2).
     pub(crate) fn reply(&self, method: &Method, request: &HeaderMap) -> Response {
         // RFC 9110 §13.2.1: conditions count only where the answer without them would be a success.
         if self.status == StatusCode::OK && conditional::asks_for_less(request) {
@@ -89,7 +91,8 @@ impl Ready<'_> {
         Response { status: self.status, headers: self.headers.clone(), has_body, first: 0, end: None, parts: None }
     }
 
-    /// RFC 9110 §15.4.5: the fields that a 200 would have had and that a cache needs; no other representation metadata.
+    /// RFC 9110 §15.4.5: the fields that a 200 would have had and that a cache needs; no other
+    /// representation metadata.
     fn not_modified(&self) -> Response {
         const KEPT: [HeaderName; 10] =
             [AGE, CACHE_CONTROL, CACHE_STATUS, CONTENT_LOCATION, DATE, ETAG, EXPIRES, LAST_MODIFIED, VARY, VIA];
@@ -154,7 +157,8 @@ impl Answer {
         Answer { status, headers, body, more: Vec::new(), streamed: None }
     }
 
-    /// An error of the cache's own, in one line of text. `no-store`: other caches shall not keep it.
+    /// An error of the cache's own, in one line of text. `no-store`: other caches shall not keep
+    /// it.
     pub(crate) fn error(
         status: StatusCode,
         method: &Method,

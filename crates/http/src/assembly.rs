@@ -24,7 +24,8 @@ pub struct Assembled {
     pub body: Assembly,
 }
 
-/// A body on its way to one client. What it is made of bears one strong validator; where the origin no longer has that, it breaks off.
+/// A body on its way to one client. What it is made of bears one strong validator; where the origin
+/// no longer has that, it breaks off.
 #[derive(Debug)]
 pub struct Assembly {
     pub(crate) source: Arc<Source>,
@@ -42,13 +43,14 @@ pub enum Piece {
     Bytes(Bytes),
     /// Read this to its end; tell [`Assembly::took`] of each piece.
     Read(Reader),
-    /// Somebody else is asking for the slice: wait for its reader, and proceed as with [`Piece::Read`].
+    /// Somebody else is asking for the slice: wait for its reader, and proceed as with
+    /// [`Piece::Read`].
     Wait(SliceFollower),
-    /// Recall this key from the second tier; then [`crate::Cache::on_tier_slice`] if something was there, and ask for the next piece
-    /// if not.
+    /// Recall this key from the second tier; then [`crate::Cache::on_tier_slice`] if something was
+    /// there, and ask for the next piece if not.
     TierLookup(Box<[u8]>),
-    /// Ask the origin, with [`Exchange::retry_headers`]; then [`crate::Cache::on_slice`], whose fill's reader is to be read, or
-    /// [`crate::Cache::on_slice_failure`].
+    /// Ask the origin, with [`Exchange::retry_headers`]; then [`crate::Cache::on_slice`], whose
+    /// fill's reader is to be read, or [`crate::Cache::on_slice_failure`].
     Ask(Box<Exchange>),
     /// That was all.
     End,
@@ -59,7 +61,8 @@ pub enum Piece {
 pub enum TierSlice {
     /// Send this.
     Bytes(Bytes),
-    /// Send this from the second tier, and tell [`Assembly::took`] how long it was when it has been sent.
+    /// Send this from the second tier, and tell [`Assembly::took`] how long it was when it has been
+    /// sent.
     Streamed(Box<Streamed>),
 }
 

@@ -1,7 +1,9 @@
-//! Purges of more than one key, and soft ones, as a second tier remembers them: it cannot look at all that it holds, so each record is judged
-//! when it is read (see `larder-disk`'s marks, which these are the content of).
+//! Purges of more than one key, and soft ones, as a second tier remembers them: it cannot look at
+//! all that it holds, so each record is judged when it is read (see `larder-disk`'s marks, which
+//! these are the content of).
 //!
-//! For each key, prefix and tag, the position of its latest hard and soft purge is kept; what stands before that is concerned.
+//! For each key, prefix and tag, the position of its latest hard and soft purge is kept; what
+//! stands before that is concerned.
 
 use crate::limits;
 use crate::purge::{Purge, Scope};
@@ -143,7 +145,8 @@ mod tests {
         PurgeBans::encode(&Purge { scope, soft })
     }
 
-    /// The fear: a purge that misses what it names, takes what came after it, or is forgotten too early.
+    /// The fear: a purge that misses what it names, takes what came after it, or is forgotten too
+    /// early.
     #[test]
     fn purges_concern_what_they_name_and_only_before() {
         let url = |text: &str| text.parse().unwrap();

@@ -21,31 +21,35 @@ use larder_units::{ByteSize, Streams, Time};
 /// How to make a [`Cache`].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What is stored costs at most so much: bodies, header blocks, keys and the structures around them (see [`limits`]).
+    /// What is stored costs at most so much: bodies, header blocks, keys and the structures around
+    /// them (see [`limits`]).
     pub capacity: ByteSize,
     /// The policies.
     pub policy: Spec,
-    /// Largest body that is stored. No more counts than seven eighths of the room for bodies under way ([`limits::filling`]): a fifth of a small
-    /// capacity, a tenth of a large one.
+    /// Largest body that is stored. No more counts than seven eighths of the room for bodies under
+    /// way ([`limits::filling`]): a fifth of a small capacity, a tenth of a large one.
     pub max_object: ByteSize,
-    /// Bodies that are asked for in ranges are fetched and stored in parts of this size; 0: only whole. From [`limits::SLICE_BYTES_LEAST`] up to
-    /// what `max_object` comes to.
+    /// Bodies that are asked for in ranges are fetched and stored in parts of this size; 0: only
+    /// whole. From [`limits::SLICE_BYTES_LEAST`] up to what `max_object` comes to.
     pub slice: ByteSize,
-    /// A response with `Set-Cookie` is stored where its `Cache-Control` allows it, as RFC 9111 §7.3 has it; else only where it says `public`
-    /// or `s-maxage`.
+    /// A response with `Set-Cookie` is stored where its `Cache-Control` allows it, as RFC 9111 §7.3
+    /// has it; else only where it says `public` or `s-maxage`.
     pub share_cookies: bool,
-    /// Response fields that speak to this cache (RFC 9213), the most telling first: `CDN-Cache-Control`, or the operator's own.
+    /// Response fields that speak to this cache (RFC 9213), the most telling first:
+    /// `CDN-Cache-Control`, or the operator's own.
     pub targets: Vec<HeaderName>,
     /// A client's `no-cache` and `max-age=0` are ignored: what is fresh answers a reload too.
     pub ignore_reloads: bool,
-    /// The secret of the keys' hash, from the host's entropy: who does not know it cannot make keys collide.
+    /// The secret of the keys' hash, from the host's entropy: who does not know it cannot make keys
+    /// collide.
     pub hash_key: [u8; 16],
 }
 
 /// A shared HTTP cache (RFC 9111) over the policy engine.
 ///
-/// The host calls [`Cache::on_request`] and follows the [`Step`]; for what goes to the origin, [`Cache::on_response`] or
-/// [`Cache::on_failure`], and [`Cache::on_complete`] when a body that it was asked to collect has ended.
+/// The host calls [`Cache::on_request`] and follows the [`Step`]; for what goes to the origin,
+/// [`Cache::on_response`] or [`Cache::on_failure`], and [`Cache::on_complete`] when a body that it
+/// was asked to collect has ended.
 pub struct Cache {
     pub(crate) store: Store,
     pub(crate) in_flight_table: InFlightTable,
@@ -54,7 +58,8 @@ pub struct Cache {
     pub(crate) max_object: u64,
     /// 0 where there are none.
     pub(crate) slice_bytes: u64,
-    /// Counts sliced responses from a random start: what is stored of one, also by an earlier process, is never taken for another's.
+    /// Counts sliced responses from a random start: what is stored of one, also by an earlier
+    /// process, is never taken for another's.
     pub(crate) generations: u64,
     pub(crate) share_cookies: bool,
     pub(crate) ignores_reloads: bool,
@@ -104,8 +109,9 @@ impl Cache {
         self.step(request, None, now)
     }
 
-    /// A client has waited in vain for the response to another request ([`crate::JoinResult::Again`]): what now?
-    /// `joined`: when it began to wait ([`crate::Follower::joined`]); a reload is content with what has come since then.
+    /// A client has waited in vain for the response to another request
+    /// ([`crate::JoinResult::Again`]): what now? `joined`: when it began to wait
+    /// ([`crate::Follower::joined`]); a reload is content with what has come since then.
     pub fn on_released(&mut self, request: &RequestHead<'_>, joined: Time, now: Now) -> Step {
         self.step(request, Some(joined), now)
     }
@@ -116,7 +122,8 @@ impl Cache {
         if self.ignores_reloads { directives.without_reload() } else { directives }
     }
 
-    /// `joined`: when the request began to wait for another one's response, which did not answer it.
+    /// `joined`: when the request began to wait for another one's response, which did not answer
+    /// it.
     fn step(&mut self, request: &RequestHead<'_>, joined: Option<Time>, now: Now) -> Step {
         let key = Key::new(request.scheme, request.authority, request.target);
         let hash = key.hash(&self.hash_key);
@@ -144,7 +151,8 @@ impl Cache {
                     }
                     return Step::Answer(self.hit(slot, hash, request, now));
                 }
-                // What is sliced is validated first: else each slice that is missing would be asked for as one of what may be gone.
+                // What is sliced is validated first: else each slice that is missing would be asked
+                // for as one of what may be gone.
                 if stored.sliced().is_none() && freshness.may_be_stale_once_more(&directives, now.time) {
                     return self.hit_and_refresh(slot, key, hash, request, now);
                 }
@@ -165,7 +173,8 @@ impl Cache {
         let mut lead = None;
         // Our own, come back in a circle, gets an error from the host: nobody shall follow it.
         if may_store && may_share(&directives, reason, joined) && !self.cdn_loop.goes_round(request.headers) {
-            // A client's own condition or range may bring a 304 or a part, of which others have nothing.
+            // A client's own condition or range may bring a 304 or a part, of which others have
+            // nothing.
             let may_lead = held.is_some() || opening.is_some() || !conditional::asks_for_less(request.headers);
             let passed = fields::cdn_loop_count(request.headers);
             let asking = Asking { headers: request.headers, directives, reason, passed, now };
@@ -193,7 +202,8 @@ impl Cache {
         Step::Forward(exchange)
     }
 
-    /// RFC 5861 §3: one request a key validates in the background, whoever asks meanwhile gets what is stale.
+    /// RFC 5861 §3: one request a key validates in the background, whoever asks meanwhile gets what
+    /// is stale.
     fn hit_and_refresh(&mut self, slot: Slot, key: Key<'_>, hash: u64, request: &RequestHead<'_>, now: Now) -> Step {
         let stored = self.store.get_mut(slot).clone();
         let answer = self.hit(slot, hash, request, now);
@@ -212,7 +222,8 @@ impl Cache {
         Step::Refresh(answer, exchange)
     }
 
-    /// Long work of the policy that is due: run it on another thread, then give its result to [`Cache::complete_job`].
+    /// Long work of the policy that is due: run it on another thread, then give its result to
+    /// [`Cache::complete_job`].
     pub fn job(&mut self) -> Option<Job> {
         self.store.engine.job()
     }
@@ -232,14 +243,14 @@ impl Cache {
         &self.store.engine
     }
 
-    /// Memory of bodies that are being received for the store, or that it did not take or has given up and clients still read, in bytes; beside
-    /// [`Engine::used`].
+    /// Memory of bodies that are being received for the store, or that it did not take or has given
+    /// up and clients still read, in bytes; beside [`Engine::used`].
     pub fn filling(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.used())
     }
 
-    /// What it says of itself on requests to the origin. The host refuses a request that brings it back, unless the store answers it
-    /// ([`crate::UpstreamFailure::Circle`]).
+    /// What it says of itself on requests to the origin. The host refuses a request that brings it
+    /// back, unless the store answers it ([`crate::UpstreamFailure::Circle`]).
     pub fn cdn_loop(&self) -> CdnLoop {
         self.cdn_loop.clone()
     }
@@ -249,7 +260,8 @@ impl Cache {
         self.budget.clone()
     }
 
-    /// Where [`Cache::filling`] comes to more, nothing new is collected; what leaves the store while clients read it may bring it above.
+    /// Where [`Cache::filling`] comes to more, nothing new is collected; what leaves the store
+    /// while clients read it may bring it above.
     pub fn filling_limit(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.limit())
     }
@@ -297,8 +309,8 @@ impl Cache {
     }
 }
 
-/// Whether a request may lead or follow others. A reload that could not share a response asks alone:
-/// else it would wait for one request after another.
+/// Whether a request may lead or follow others. A reload that could not share a response asks
+/// alone: else it would wait for one request after another.
 fn may_share(directives: &RequestDirectives, reason: ForwardReason, joined: Option<Time>) -> bool {
     if directives.reload() > Reload::No { joined.is_none() } else { reason != ForwardReason::Request }
 }

@@ -1,4 +1,5 @@
-//! `Cache-Status` (RFC 9211): what the cache did, in the response itself. `larder; hit; ttl=58`, `larder; fwd=uri-miss; fwd-status=200; stored`.
+//! `Cache-Status` (RFC 9211): what the cache did, in the response itself. `larder; hit; ttl=58`,
+//! `larder; fwd=uri-miss; fwd-status=200; stored`.
 
 use crate::Refusal;
 use crate::fields::NAME;
@@ -10,7 +11,8 @@ pub(crate) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-statu
 /// Why a request went to the origin (RFC 9211 §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardReason {
-    /// Configured or bound to pass by the cache: a body in a GET, preconditions for the origin, an over-long target.
+    /// Configured or bound to pass by the cache: a body in a GET, preconditions for the origin, an
+    /// over-long target.
     Bypass,
     /// The method is neither GET nor HEAD.
     Method,
@@ -18,7 +20,8 @@ pub enum ForwardReason {
     UriMiss,
     /// Only other variants are stored.
     VaryMiss,
-    /// The client wishes it (`no-cache`, `max-age`, `min-fresh`), though what is stored could have been used.
+    /// The client wishes it (`no-cache`, `max-age`, `min-fresh`), though what is stored could have
+    /// been used.
     Request,
     /// What is stored needs validation.
     Stale,
@@ -109,7 +112,8 @@ impl CacheStatus {
         };
     }
 
-    /// The whole field: what caches nearer to the origin said (RFC 9211 §2: in order, the one nearest to the client last), then ours.
+    /// The whole field: what caches nearer to the origin said (RFC 9211 §2: in order, the one
+    /// nearest to the client last), then ours.
     pub(crate) fn after(self, earlier: &str) -> HeaderValue {
         // What most misses say, ready made.
         const STORED: CacheStatus = CacheStatus::Forwarded {

@@ -1,22 +1,29 @@
-//! Request collapsing (RFC 9111 §4: a cache may use one response for several requests that came while it was fetched): one request for a key
-//! flies to the origin, the others wait for it and stream what it brings as it comes.
+//! Request collapsing (RFC 9111 §4: a cache may use one response for several requests that came
+//! while it was fetched): one request for a key flies to the origin, the others wait for it and
+//! stream what it brings as it comes.
 //!
 //! ```text
 //!  Asking ── a response that may be stored and reused ──► Streaming: followers read its body from the transit
 //!    └────── anything else ─────────────────────────────► Down: asked again at once, or answered with the same error
 //! ```
 //!
-//! What cannot be shared is remembered by key for [`limits::ALONE`] ("hit for miss"): requests for it do not wait for each other, and each
-//! response may show that it has changed. A 502, 503 or 504, and an origin that does not answer, are an answer to all who waited: a hundred
-//! more requests would not help it. They get our own words, since what an error page says may be one client's.
+//! What cannot be shared is remembered by key for [`limits::ALONE`] ("hit for miss"): requests for
+//! it do not wait for each other, and each response may show that it has changed. A 502, 503 or
+//! 504, and an origin that does not answer, are an answer to all who waited: a hundred more
+//! requests would not help it. They get our own words, since what an error page says may be one
+//! client's.
 //!
-//! A reload (`no-cache`, `max-age=0`) follows only a request that is as much of a reload, so that caches on the way to the origin hear of it, and whose
-//! response has not begun: what the origin says then is newer than the reload (RFC 9111 §5.2.1.4). Where another request is under way, a reload takes
-//! its place, and later requests follow the reload. So many reloads at once cost the origin one request, a second one where a plain one was under way.
+//! A reload (`no-cache`, `max-age=0`) follows only a request that is as much of a reload, so that
+//! caches on the way to the origin hear of it, and whose response has not begun: what the origin
+//! says then is newer than the reload (RFC 9111 §5.2.1.4). Where another request is under way, a
+//! reload takes its place, and later requests follow the reload. So many reloads at once cost the
+//! origin one request, a second one where a plain one was under way.
 //!
-//! Caches of our name may stand in a row, and each may wait for the next. So that none waits for itself (two that are each other's origin, say), a
-//! request follows one that is still asking only where it has passed no more of them than that one has: along a chain of such waits the number grows,
-//! and no chain ends where it began. Who has passed more asks himself, and whoever comes then follows him.
+//! Caches of our name may stand in a row, and each may wait for the next. So that none waits for
+//! itself (two that are each other's origin, say), a request follows one that is still asking only
+//! where it has passed no more of them than that one has: along a chain of such waits the number
+//! grows, and no chain ends where it began. Who has passed more asks himself, and whoever comes
+//! then follows him.
 
 use crate::Answer;
 use crate::answer::Ready;
@@ -68,7 +75,8 @@ pub(crate) struct Head {
     /// As for the leader, but for `Cache-Status`.
     pub headers: HeaderMap,
     pub selector: Selector,
-    /// A body may take longer to come than the response stays fresh: who comes late has to ask anew.
+    /// A body may take longer to come than the response stays fresh: who comes late has to ask
+    /// anew.
     pub freshness: Freshness,
     /// Content-Length.
     pub length: Option<u64>,
@@ -76,7 +84,8 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Whether a request that came at `now` may be answered with it, as if it were stored already (RFC 9111 §4).
+    /// Whether a request that came at `now` may be answered with it, as if it were stored already
+    /// (RFC 9111 §4).
     fn suits(&self, request: &HeaderMap, directives: &RequestDirectives, now: Now) -> bool {
         self.selector.matches(request) && self.freshness.satisfies(directives, now.time)
     }
@@ -89,7 +98,8 @@ pub(crate) enum Outcome {
     Again,
     /// The origin's trouble is everybody's.
     Failed { status: StatusCode, retry_after: Option<HeaderValue> },
-    /// What is stored is stale, and did for the leader. The status is the origin's, where it gave one.
+    /// What is stored is stale, and did for the leader. The status is the origin's, where it gave
+    /// one.
     Stale { stored: Box<Stored>, status: Option<StatusCode> },
     /// The second tier had it.
     TierHit(Box<Stored>),
@@ -148,7 +158,8 @@ impl InFlight {
     }
 }
 
-/// The leader's hold on its flight. Dropped in mid-air (the host gave the exchange up), it lets the followers go.
+/// The leader's hold on its flight. Dropped in mid-air (the host gave the exchange up), it lets the
+/// followers go.
 #[derive(Debug)]
 pub(crate) struct Lead(pub Arc<InFlight>);
 
@@ -346,7 +357,8 @@ pub(crate) enum Join {
 /// All flights, and the keys for which nobody waits.
 pub(crate) struct InFlightTable {
     table: HashTable<Entry>,
-    /// InFlightTable that were given up stay in the table until their key is asked for again, or until it has grown to this.
+    /// InFlightTable that were given up stay in the table until their key is asked for again, or
+    /// until it has grown to this.
     sweep_at: usize,
     /// By hash: until when requests for it do not wait for each other.
     alone: Box<[(u64, Time)]>,

@@ -1,4 +1,5 @@
-//! Conditional requests: those of clients, answered from the store, and those to the origin (RFC 9110 §13, RFC 9111 §4.3).
+//! Conditional requests: those of clients, answered from the store, and those to the origin (RFC
+//! 9110 §13, RFC 9111 §4.3).
 
 use crate::date;
 use http::header::{
@@ -22,7 +23,8 @@ pub(crate) fn is_not_modified(request: &HeaderMap, stored: &HeaderMap) -> bool {
     modified.is_some_and(|modified| modified <= since)
 }
 
-/// One line of If-None-Match: `*` or entity tags, compared weakly (RFC 9110 §13.1.2). A tag may hold commas.
+/// One line of If-None-Match: `*` or entity tags, compared weakly (RFC 9110 §13.1.2). A tag may
+/// hold commas.
 fn none_match_names(line: &[u8], stored: Option<&[u8]>) -> bool {
     if line.trim_ascii() == b"*" {
         return true;
@@ -55,8 +57,9 @@ fn is_same_strong_tag(a: &[u8], b: &[u8]) -> bool {
     a == b && a.starts_with(b"\"")
 }
 
-/// Whether `If-Range`, if there is one, lets a range of the stored response be sent (RFC 9110 §13.1.5): the same strong entity tag, or
-/// exactly its Last-Modified, which must be strong: a minute older than the Date (§8.8.2.2).
+/// Whether `If-Range`, if there is one, lets a range of the stored response be sent (RFC 9110
+/// §13.1.5): the same strong entity tag, or exactly its Last-Modified, which must be strong: a
+/// minute older than the Date (§8.8.2.2).
 pub(crate) fn if_range_holds(request: &HeaderMap, stored: &HeaderMap) -> bool {
     let Some(condition) = request.get(IF_RANGE) else { return true };
     if let Some(tag) = stored.get(ETAG)
@@ -72,8 +75,8 @@ fn strong_last_modified(headers: &HeaderMap) -> Option<u64> {
     date::field(headers, &DATE).is_some_and(|date| date >= modified + 60).then_some(modified)
 }
 
-/// What tells this representation from every other of the same resource, if anything does: a strong entity tag, or where there is no tag
-/// a Last-Modified that is strong.
+/// What tells this representation from every other of the same resource, if anything does: a strong
+/// entity tag, or where there is no tag a Last-Modified that is strong.
 pub(crate) fn strong_validator(headers: &HeaderMap) -> Option<(HeaderName, &HeaderValue)> {
     match headers.get(ETAG) {
         Some(tag) => is_same_strong_tag(tag.as_bytes(), tag.as_bytes()).then_some((ETAG, tag)),
@@ -81,7 +84,8 @@ pub(crate) fn strong_validator(headers: &HeaderMap) -> Option<(HeaderName, &Head
     }
 }
 
-/// Whether the request has preconditions that only the origin can judge (RFC 9110 §13.1.1, §13.1.4).
+/// Whether the request has preconditions that only the origin can judge (RFC 9110 §13.1.1,
+/// §13.1.4).
 pub(crate) fn asks_the_origin(request: &HeaderMap) -> bool {
     request.keys().any(|name| [IF_MATCH, IF_UNMODIFIED_SINCE].contains(name))
 }
@@ -92,8 +96,9 @@ pub(crate) fn asks_for_less(request: &HeaderMap) -> bool {
     request.keys().any(|name| [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_SINCE].contains(name))
 }
 
-/// Puts the stored response's validators in the place of the client's conditions (RFC 9111 §4.3.1). The range goes too: the answer
-/// must be able to replace what is stored. False where there is nothing to validate with.
+/// Puts the stored response's validators in the place of the client's conditions (RFC 9111 §4.3.1).
+/// The range goes too: the answer must be able to replace what is stored. False where there is
+/// nothing to validate with.
 pub(crate) fn set_validators(request: &mut HeaderMap, stored: &HeaderMap) -> bool {
     let (tag, modified) = (stored.get(ETAG), stored.get(LAST_MODIFIED));
     if tag.is_none() && modified.is_none() {
@@ -116,8 +121,8 @@ pub(crate) fn clear(request: &mut HeaderMap) {
     }
 }
 
-/// Whether a 304 speaks of the stored response (RFC 9111 §4.3.4): one with an entity tag only of the response with that tag; one
-/// without, of the one that was asked about.
+/// Whether a 304 speaks of the stored response (RFC 9111 §4.3.4): one with an entity tag only of
+/// the response with that tag; one without, of the one that was asked about.
 pub(crate) fn selects(not_modified: &HeaderMap, stored: &HeaderMap) -> bool {
     match (not_modified.get(ETAG), stored.get(ETAG)) {
         (Some(new), Some(old)) => opaque(new.as_bytes()) == opaque(old.as_bytes()),

@@ -15,7 +15,8 @@ pub struct Counters {
     pub validated: u64,
     /// Body bytes of these two.
     pub hit_bytes: u64,
-    /// Of these, served stale: while they were validated in the background, or because the origin failed.
+    /// Of these, served stale: while they were validated in the background, or because the origin
+    /// failed.
     pub stale: u64,
     /// Requests that waited for the response to another one.
     pub collapsed: u64,

@@ -3,12 +3,14 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The date in the field `name`; `None` where it is absent or is not an HTTP date (in particular `0` and `-1`).
+/// The date in the field `name`; `None` where it is absent or is not an HTTP date (in particular
+/// `0` and `-1`).
 pub(crate) fn field(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     parse(headers.get(name)?)
 }
 
-/// Reads one HTTP date. A date before 1970 is none: as an `Expires` it is past, as a `Last-Modified` it says nothing.
+/// Reads one HTTP date. A date before 1970 is none: as an `Expires` it is past, as a
+/// `Last-Modified` it says nothing.
 pub(crate) fn parse(value: &HeaderValue) -> Option<u64> {
     if let Some(seconds) = value.as_bytes().try_into().ok().and_then(imf_fixdate) {
         return Some(seconds);
@@ -28,8 +30,9 @@ fn in_usual_letters(text: &str) -> String {
     usual.replace("Gmt", "GMT")
 }
 
-/// The form that everybody sends, read several times of each response: at an eighth of the library's cost. `None` where it is anything else, for
-/// the library to judge; a 29th of February too.
+/// The form that everybody sends, read several times of each response: at an eighth of the
+/// library's cost. `None` where it is anything else, for the library to judge; a 29th of February
+/// too.
 fn imf_fixdate(text: &[u8; 29]) -> Option<u64> {
     const DAYS: &[u8] = b"MonTueWedThuFriSatSun";
     const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -53,7 +56,8 @@ fn imf_fixdate(text: &[u8; 29]) -> Option<u64> {
     {
         return None;
     }
-    // Of a year that begins in March, so that the leap day is its last (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+    // Of a year that begins in March, so that the leap day is its last (H. Hinnant,
+    // "chrono-Compatible Low-Level Date Algorithms").
     let (year, month) = if month < 2 { (year - 1, month + 10) } else { (year, month - 2) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
     const DAYS_TO_1970: u64 = 719_468;

@@ -1,11 +1,15 @@
-//! `Cache-Control` of requests and responses (RFC 9111 §5.2), read strictly where leniency would serve something stale or private.
+//! `Cache-Control` of requests and responses (RFC 9111 §5.2), read strictly where leniency would
+//! serve something stale or private.
 //!
 //! * Names are compared without regard to case; unknown directives are ignored (§5.2.3).
 //! * The first of several values of one directive counts (§4.2.1 allows that or stale).
-//! * An argument that is not a number (`max-age=abc`, `max-age= 60`, `s-maxage=-1`) counts as 0: §4.2.1 encourages to take invalid
-//!   freshness information as stale. Numbers too large are 2^31 (§1.2.2). Both `max-age=60` and `max-age="60"` are read (§5.2).
-//! * The forms with field names, `private="x"` and `no-cache="x"`, count as the forms without (§5.2.2.4 and §5.2.2.7 allow it).
-//! * A quoted string that does not end hides what follows it, perhaps `no-store`: such a response is taken to say `no-store`.
+//! * An argument that is not a number (`max-age=abc`, `max-age= 60`, `s-maxage=-1`) counts as 0:
+//!   §4.2.1 encourages to take invalid freshness information as stale. Numbers too large are 2^31
+//!   (§1.2.2). Both `max-age=60` and `max-age="60"` are read (§5.2).
+//! * The forms with field names, `private="x"` and `no-cache="x"`, count as the forms without
+//!   (§5.2.2.4 and §5.2.2.7 allow it).
+//! * A quoted string that does not end hides what follows it, perhaps `no-store`: such a response
+//!   is taken to say `no-store`.
 
 use crate::limits;
 use http::HeaderMap;
@@ -77,7 +81,8 @@ pub(crate) struct RequestDirectives {
     pub min_fresh: Option<u64>,
 }
 
-/// How much of what is stored a client refuses, the least first: a reload of a browser, and a forced one.
+/// How much of what is stored a client refuses, the least first: a reload of a browser, and a
+/// forced one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reload {
     No,
@@ -162,7 +167,8 @@ pub(crate) fn delta_seconds(text: &[u8]) -> Option<u64> {
     Some(number.min(limits::LIFETIME_SECONDS))
 }
 
-/// Calls `visit` with every directive's lower-case name and argument. False where a quoted string does not end.
+/// Calls `visit` with every directive's lower-case name and argument. False where a quoted string
+/// does not end.
 fn each_directive(headers: &HeaderMap, mut visit: impl FnMut(&[u8], Argument<'_>)) -> bool {
     let mut whole = true;
     for line in headers.get_all(CACHE_CONTROL) {

@@ -1,4 +1,5 @@
-//! What passes between the host and the cache: heads of messages, what to do with a request, and a request's way to the origin.
+//! What passes between the host and the cache: heads of messages, what to do with a request, and a
+//! request's way to the origin.
 
 use crate::assembly::{Assembled, Source};
 use crate::cache_status::ForwardReason;
@@ -53,12 +54,13 @@ pub enum Step {
     Answer(Answer),
     /// Send this; its body is put together from slices.
     Assemble(Assembled),
-    /// Send this, which is stale, and ask the origin beside it (RFC 5861 §3): nobody waits for what comes.
+    /// Send this, which is stale, and ask the origin beside it (RFC 5861 §3): nobody waits for what
+    /// comes.
     Refresh(Answer, Box<Exchange>),
     /// Somebody is asking the origin the same: wait for what comes.
     Follow(Follower),
-    /// Ask the origin, then call [`crate::Cache::on_response`] or [`crate::Cache::on_failure`]; before that the second tier, if there is one and
-    /// the exchange has a [`Exchange::tier_key`].
+    /// Ask the origin, then call [`crate::Cache::on_response`] or [`crate::Cache::on_failure`];
+    /// before that the second tier, if there is one and the exchange has a [`Exchange::tier_key`].
     Forward(Box<Exchange>),
 }
 
@@ -91,10 +93,12 @@ pub enum Reply {
         /// Where the body is worth storing: give it every piece as it passes.
         fill: Option<Box<Fill>>,
     },
-    /// Send this; its body is put together from slices, of which the origin's response is one: collect it beside that.
+    /// Send this; its body is put together from slices, of which the origin's response is one:
+    /// collect it beside that.
     Assemble(Assembled, Option<Box<Fill>>),
-    /// The origin confirmed something that is not stored, or sent a part that was not asked for. Ask again, with
-    /// [`Exchange::retry_headers`]; it happens [`crate::limits::RETRIES`] times at most.
+    /// The origin confirmed something that is not stored, or sent a part that was not asked for.
+    /// Ask again, with [`Exchange::retry_headers`]; it happens [`crate::limits::RETRIES`] times at
+    /// most.
     Retry(Box<Exchange>),
 }
 
@@ -164,7 +168,8 @@ pub(crate) enum Ask {
 }
 
 impl Ask {
-    /// Puts the range in the place of the client's, and lets it count only for the representation that is known.
+    /// Puts the range in the place of the client's, and lets it count only for the representation
+    /// that is known.
     fn set_range(&self, headers: &mut HeaderMap) {
         let (Ask::Slice(range) | Ask::Next(range, _)) = self else { return };
         let text = format!("bytes={}-{}", range.start, range.end - 1);
@@ -213,8 +218,9 @@ impl Exchange {
         fields::strip_hop_by_hop(&mut self.headers);
     }
 
-    /// The header fields for the origin, each time that the request is sent to it: the client's without the connection's own, with `Via` and, where
-    /// something stored is to be validated, with its validators.
+    /// The header fields for the origin, each time that the request is sent to it: the client's
+    /// without the connection's own, with `Via` and, where something stored is to be validated,
+    /// with its validators.
     pub fn upstream_headers(&self) -> HeaderMap {
         let mut headers = self.headers.clone();
         if let Some(stored) = &self.held {
@@ -229,7 +235,8 @@ impl Exchange {
         headers
     }
 
-    /// Whether others wait, or may come to wait, for what comes: then it shall come even where the client of this request has gone.
+    /// Whether others wait, or may come to wait, for what comes: then it shall come even where the
+    /// client of this request has gone.
     pub fn is_shared(&self) -> bool {
         self.lead.is_some()
     }
@@ -238,7 +245,8 @@ impl Exchange {
         self.held.as_ref().is_some_and(Stored::has_validator)
     }
 
-    /// The header fields for the next attempt after [`Reply::Retry`], and for a slice ([`crate::Piece::Ask`]).
+    /// The header fields for the next attempt after [`Reply::Retry`], and for a slice
+    /// ([`crate::Piece::Ask`]).
     pub fn retry_headers(&self) -> HeaderMap {
         let mut headers = self.headers.clone();
         if !matches!(self.ask, Ask::AsClient) {

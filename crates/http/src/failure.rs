@@ -1,4 +1,5 @@
-//! The origin fails: with something stale where that may be served (RFC 5861 §4, RFC 9111 §4.2.4), else with an error that says why.
+//! The origin fails: with something stale where that may be served (RFC 5861 §4, RFC 9111 §4.2.4),
+//! else with an error that says why.
 
 use crate::assembly::Source;
 use crate::cache::Cache;
@@ -10,16 +11,18 @@ use crate::{ForwardReason, Now};
 use http::StatusCode;
 
 impl Cache {
-    /// What is stale, where it may answer in the place of a failure (RFC 5861 §4; RFC 9111 §4.2.4). `status`: of the origin's answer, `None`
-    /// where there was none.
+    /// What is stale, where it may answer in the place of a failure (RFC 5861 §4; RFC 9111 §4.2.4).
+    /// `status`: of the origin's answer, `None` where there was none.
     pub(crate) fn stale_answer(&mut self, exchange: &Exchange, status: Option<StatusCode>, now: Now) -> Option<Answer> {
-        // A client that insists on validation gets the error, whether what is stored is fresh or stale.
+        // A client that insists on validation gets the error, whether what is stored is fresh or
+        // stale.
         let insists = exchange.insists || exchange.reason != ForwardReason::Stale;
         let stored = exchange.held.as_ref().filter(|_| !insists)?;
         if !stored.freshness.may_be_stale_on_failure(status.is_none(), now.time) {
             return None;
         }
-        // What was purged, or changed by an unsafe request, while the origin was being asked. A soft purge leaves it in the store.
+        // What was purged, or changed by an unsafe request, while the origin was being asked. A
+        // soft purge leaves it in the store.
         let was_removed = self.store.position(stored).is_none();
         if was_removed && self.store.was_invalidated_since(exchange.hash, exchange.asked) {
             return None;
@@ -29,7 +32,8 @@ impl Cache {
         let headers = stored.validated_headers(now.time, cache_status);
         let response = stored.ready(&headers).reply(&exchange.method, &exchange.headers);
         if stored.sliced().is_some() {
-            // Only what one stored slice holds: the others would have to be asked for. Who waits asks for himself.
+            // Only what one stored slice holds: the others would have to be asked for. Who waits
+            // asks for himself.
             let (key, stored, request) = (exchange.key.clone(), stored.clone(), exchange.headers.clone());
             let source = Source { key, version: exchange.version, stored, request, passed: 0 };
             let Served::AtOnce(answer) = self.serve(source, response, now) else { return None };
@@ -63,7 +67,8 @@ impl Cache {
         if disconnected && let Some(answer) = self.stale_answer(exchange, None, now) {
             return answer;
         }
-        // RFC 9111 §5.2.2.2: with must-revalidate, a cache that cannot reach the origin MUST answer with an error, and SHOULD with 504.
+        // RFC 9111 §5.2.2.2: with must-revalidate, a cache that cannot reach the origin MUST answer
+        // with an error, and SHOULD with 504.
         let strict = exchange.held.as_ref().is_some_and(|stored| stored.freshness.forbids_stale());
         let (status, line) = match failure {
             UpstreamFailure::Upload => (StatusCode::BAD_REQUEST, "larder: the request's body broke off\n"),

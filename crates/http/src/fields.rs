@@ -1,4 +1,5 @@
-//! Header fields as wholes: lists of tokens, the fields that belong to one connection, `Via`, `Date` and the compact copy that is stored.
+//! Header fields as wholes: lists of tokens, the fields that belong to one connection, `Via`,
+//! `Date` and the compact copy that is stored.
 
 use crate::{Now, date, limits};
 use bytes::{Bytes, BytesMut};
@@ -12,8 +13,9 @@ pub const NAME: &str = "larder";
 
 const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 
-/// How often our own name stands in `Via` (RFC 9110 §7.6.3), or in `CDN-Loop` (RFC 8586), which others must not remove: caches of the same name that
-/// the request has passed, this one perhaps among them.
+/// How often our own name stands in `Via` (RFC 9110 §7.6.3), or in `CDN-Loop` (RFC 8586), which
+/// others must not remove: caches of the same name that the request has passed, this one perhaps
+/// among them.
 pub fn cdn_loop_count(headers: &HeaderMap) -> usize {
     // As most clients' requests.
     if !headers.contains_key(VIA) && !headers.contains_key(CDN_LOOP) {
@@ -30,10 +32,11 @@ pub fn cdn_loop_count(headers: &HeaderMap) -> usize {
     passed.max(list(headers, &CDN_LOOP).filter(in_loop).count())
 }
 
-/// Removes what belongs to one connection (RFC 9110 §7.6.1): an intermediary MUST remove the fields that `Connection` names, and
-/// SHOULD remove these well-known ones even unnamed. The proxy's own authentication fields go too (RFC 9111 §3.1 forbids storing them,
-/// and no client of a reverse proxy has use for them). `Host` stays, whatever `Connection` says: the target is made of it; so does `CDN-Loop`, or a client
-/// could send a request round in a circle (RFC 8586 §2).
+/// Removes what belongs to one connection (RFC 9110 §7.6.1): an intermediary MUST remove the fields
+/// that `Connection` names, and SHOULD remove these well-known ones even unnamed. The proxy's own
+/// authentication fields go too (RFC 9111 §3.1 forbids storing them, and no client of a reverse
+/// proxy has use for them). `Host` stays, whatever `Connection` says: the target is made of it; so
+/// does `CDN-Loop`, or a client could send a request round in a circle (RFC 8586 §2).
 pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     const ALWAYS: [&str; 10] = [
         "connection",
@@ -64,8 +67,8 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// The members of a comma-separated list over all lines of a field, without surrounding space; empty ones are skipped (RFC 9110 §5.6.1).
-/// For lists of tokens: quoted strings are not seen.
+/// The members of a comma-separated list over all lines of a field, without surrounding space;
+/// empty ones are skipped (RFC 9110 §5.6.1). For lists of tokens: quoted strings are not seen.
 pub(crate) fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     let lines = headers.get_all(name).into_iter();
     let members = lines.flat_map(|line| line.as_bytes().split(|b| *b == b','));
@@ -77,13 +80,15 @@ pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &[u8]) ->
     list(headers, name).any(|member| member.eq_ignore_ascii_case(token))
 }
 
-/// Says on a request to the origin that it has passed a part of Larder that waits for no other request: in `Via`, and in `CDN-Loop` (RFC 8586 §2).
+/// Says on a request to the origin that it has passed a part of Larder that waits for no other
+/// request: in `Via`, and in `CDN-Loop` (RFC 8586 §2).
 pub fn append_cdn_loop(headers: &mut HeaderMap, version: Version) {
     CdnLoop(HeaderValue::from_static(NAME)).append(headers, version);
 }
 
-/// What a cache adds to `CDN-Loop` (RFC 8586 §2): its name, and which of that name it is. A request that brings that back has gone round in a circle;
-/// with the name alone, no two caches could stand in a row.
+/// What a cache adds to `CDN-Loop` (RFC 8586 §2): its name, and which of that name it is. A request
+/// that brings that back has gone round in a circle; with the name alone, no two caches could stand
+/// in a row.
 #[derive(Clone, Debug)]
 pub struct CdnLoop(HeaderValue);
 
@@ -102,8 +107,9 @@ impl CdnLoop {
         headers.append(CDN_LOOP, self.0.clone());
     }
 
-    /// Whether the request has passed this very cache before (RFC 8586 §2), or our name stands in `Via` (RFC 9110 §7.6.3) or `CDN-Loop` too often, where
-    /// somebody takes away which of that name it was. The name once is no circle: caches may stand in a row.
+    /// Whether the request has passed this very cache before (RFC 8586 §2), or our name stands in
+    /// `Via` (RFC 9110 §7.6.3) or `CDN-Loop` too often, where somebody takes away which of that
+    /// name it was. The name once is no circle: caches may stand in a row.
     pub fn goes_round(&self, headers: &HeaderMap) -> bool {
         let passed = cdn_loop_count(headers);
         passed >= limits::OWN_VIA || passed > 0 && self.is_in(headers)
@@ -116,7 +122,8 @@ impl CdnLoop {
 
 const ID: &str = ";id=";
 
-/// RFC 9110 §7.6.3: a proxy MUST append itself to `Via`, with the version of the protocol that it received.
+/// RFC 9110 §7.6.3: a proxy MUST append itself to `Via`, with the version of the protocol that it
+/// received.
 pub(crate) fn append_via(headers: &mut HeaderMap, version: Version) {
     let own = match version {
         Version::HTTP_10 => "1.0 larder",
@@ -127,8 +134,8 @@ pub(crate) fn append_via(headers: &mut HeaderMap, version: Version) {
     headers.append(VIA, HeaderValue::from_static(own));
 }
 
-/// The fields of an interim response, as a proxy passes it on (RFC 9110 §15.2): without those of the connection, and with `Via`. It MUST NOT have a
-/// length (§8.6).
+/// The fields of an interim response, as a proxy passes it on (RFC 9110 §15.2): without those of
+/// the connection, and with `Via`. It MUST NOT have a length (§8.6).
 pub fn interim_fields(received: &HeaderMap, version: Version) -> HeaderMap {
     let mut headers = received.clone();
     strip_hop_by_hop(&mut headers);
@@ -137,14 +144,16 @@ pub fn interim_fields(received: &HeaderMap, version: Version) -> HeaderMap {
     headers
 }
 
-/// RFC 9110 §6.6.1: a recipient with a clock that stores or forwards a response without a (valid) `Date` records the time of receipt.
+/// RFC 9110 §6.6.1: a recipient with a clock that stores or forwards a response without a (valid)
+/// `Date` records the time of receipt.
 pub(crate) fn ensure_date(headers: &mut HeaderMap, now: Now) {
     if date::field(headers, &DATE).is_none() {
         headers.insert(DATE, date::format(now.unix_seconds));
     }
 }
 
-/// `Age` on input (RFC 9111 §5.1), in seconds: the first member, where there are several; 0 where that is no number.
+/// `Age` on input (RFC 9111 §5.1), in seconds: the first member, where there are several; 0 where
+/// that is no number.
 pub(crate) fn age(headers: &HeaderMap) -> u64 {
     let first = headers.get(AGE).and_then(|line| line.as_bytes().split(|byte| *byte == b',').next());
     first.and_then(|member| crate::directives::delta_seconds(member.trim_ascii())).unwrap_or(0)
@@ -155,15 +164,17 @@ pub(crate) fn bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
 }
 
-/// A copy whose values share one exact buffer of their own. Received values are slices of the connection's read buffer and would keep all
-/// of it, perhaps with the body, for as long as they are stored.
+/// A copy whose values share one exact buffer of their own. Received values are slices of the
+/// connection's read buffer and would keep all of it, perhaps with the body, for as long as they
+/// are stored.
 pub(crate) fn compact(headers: &HeaderMap) -> HeaderMap {
     let mut buffer = BytesMut::with_capacity(headers.values().map(HeaderValue::len).sum());
     for value in headers.values() {
         buffer.extend_from_slice(value.as_bytes());
     }
     let mut rest: Bytes = buffer.freeze();
-    // Copied whole: no name is hashed again. Room for Age and Cache-Status, so that neither a look-up nor a copy grows the map.
+    // Copied whole: no name is hashed again. Room for Age and Cache-Status, so that neither a
+    // look-up nor a copy grows the map.
     let mut copy = headers.clone();
     copy.reserve(2);
     for value in copy.values_mut() {
@@ -231,7 +242,8 @@ mod tests {
         assert_ne!(a, b);
     }
 
-    /// The fears: a request goes round and nobody sees it; or a cache behind another of its name refuses all that comes from there.
+    /// The fears: a request goes round and nobody sees it; or a cache behind another of its name
+    /// refuses all that comes from there.
     #[test]
     fn a_request_of_another_cache_of_our_name_is_not_taken_for_our_own() {
         let (own, other) = (CdnLoop::of(&[1; 16]), CdnLoop::of(&[2; 16]));

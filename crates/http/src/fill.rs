@@ -14,9 +14,10 @@ use std::task::{Context, Poll};
 
 const EVENTS: &[u8] = b"text/event-stream";
 
-/// Collects the body of one response for the store, and hands it to its readers as it comes. Give it every piece with [`Fill::push`], then
-/// hand it to [`crate::Cache::on_complete`] when the body has ended well, or drop it when it has not: what is dropped is never stored, and
-/// its readers see it break off.
+/// Collects the body of one response for the store, and hands it to its readers as it comes. Give
+/// it every piece with [`Fill::push`], then hand it to [`crate::Cache::on_complete`] when the body
+/// has ended well, or drop it when it has not: what is dropped is never stored, and its readers see
+/// it break off.
 #[derive(Debug)]
 pub struct Fill {
     pub(crate) stored: Stored,
@@ -37,7 +38,8 @@ pub struct Fill {
     pub(crate) part: (u64, Option<u64>),
     /// Most bytes of body that may be stored.
     limit: u64,
-    /// What was collected of an abandoned body has been read, and the writer's room is its window's.
+    /// What was collected of an abandoned body has been read, and the writer's room is its
+    /// window's.
     is_passing: bool,
     /// The body outgrew its limit or its declared length, or the budget is spent.
     pub(crate) abandoned: Option<Refusal>,
@@ -101,7 +103,8 @@ impl Fill {
         }
     }
 
-    /// A piece of the body. Past the limit, it is collected no longer, and what its readers have passed is let go.
+    /// A piece of the body. Past the limit, it is collected no longer, and what its readers have
+    /// passed is let go.
     pub fn push(&mut self, piece: &[u8]) {
         if let Some(slicer) = &mut self.slicer {
             slicer.push(piece);
@@ -134,13 +137,15 @@ impl Fill {
         }
     }
 
-    /// The last piece has come: gives back what room was made for more. Where the end comes as a surprise, that copies the body, which is better done
-    /// before [`crate::Cache::on_complete`] than under the lock that this needs.
+    /// The last piece has come: gives back what room was made for more. Where the end comes as a
+    /// surprise, that copies the body, which is better done before [`crate::Cache::on_complete`]
+    /// than under the lock that this needs.
     pub fn fit(&mut self) {
         self.shared_body.body.fit();
     }
 
-    /// Whether there is room for the next piece; false where nobody needs the rest. There always is while it is collected.
+    /// Whether there is room for the next piece; false where nobody needs the rest. There always is
+    /// while it is collected.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         self.shared_body.body.poll_room(cx)
     }
@@ -155,8 +160,9 @@ impl Fill {
         Some(reader)
     }
 
-    /// The body is whole: its readers see its end. The response with it, and the body as the store and its readers hold it: with its room, which is
-    /// given back when the last of them has let go; a slow one may take hours.
+    /// The body is whole: its readers see its end. The response with it, and the body as the store
+    /// and its readers hold it: with its room, which is given back when the last of them has let
+    /// go; a slow one may take hours.
     pub(crate) fn into_stored(self) -> (Stored, Bytes) {
         let Fill { mut stored, shared_body, .. } = self;
         let (body, lent) = shared_body.finish();
@@ -164,8 +170,9 @@ impl Fill {
         (stored, lent)
     }
 
-    /// Whether silence within the body is in nobody's way: its length is unknown, so that little room is reserved, and either
-    /// no other request waits for it, or it is a stream of events (server-sent events).
+    /// Whether silence within the body is in nobody's way: its length is unknown, so that little
+    /// room is reserved, and either no other request waits for it, or it is a stream of events
+    /// (server-sent events).
     pub fn may_be_silent(&self) -> bool {
         let is_of_events = || {
             let kind = self.stored.headers().get(CONTENT_TYPE);
@@ -232,11 +239,14 @@ impl Drop for Writing {
     }
 }
 
-/// The memory of all bodies that are not in the store: those that are received for it, those that were recalled from a second tier, and those that
-/// clients still read, where the store did not take them or they have left it.
+/// The memory of all bodies that are not in the store: those that are received for it, those that
+/// were recalled from a second tier, and those that clients still read, where the store did not
+/// take them or they have left it.
 ///
-/// A body keeps its [`Reservation`] for life, whoever holds it last. While it is stored, the engine counts it, so the store takes its bytes off here and
-/// puts them back when it leaves: then nothing can be refused, and what is used may pass the limit; what comes next is refused until readers have let go.
+/// A body keeps its [`Reservation`] for life, whoever holds it last. While it is stored, the engine
+/// counts it, so the store takes its bytes off here and puts them back when it leaves: then nothing
+/// can be refused, and what is used may pass the limit; what comes next is refused until readers
+/// have let go.
 #[derive(Clone, Debug)]
 pub struct Budget {
     room: Arc<Room>,
@@ -245,7 +255,8 @@ pub struct Budget {
 
 #[derive(Debug, Default)]
 struct Room {
-    /// Below zero where two variants in the store share one body: the engine counts it twice, and its one reservation is taken off twice.
+    /// Below zero where two variants in the store share one body: the engine counts it twice, and
+    /// its one reservation is taken off twice.
     used: AtomicI64,
     refusals: AtomicU64,
 }
@@ -255,7 +266,8 @@ impl Budget {
         Budget { room: Arc::default(), limit }
     }
 
-    /// How often somebody has found no room so far. Who reads slowly what others would be stored in the place of can be told by it that he is in the way.
+    /// How often somebody has found no room so far. Who reads slowly what others would be stored in
+    /// the place of can be told by it that he is in the way.
     pub fn refusals(&self) -> u64 {
         self.room.refusals.load(Ordering::Relaxed)
     }
@@ -274,8 +286,8 @@ impl Budget {
         self.limit
     }
 
-    /// What the bodies that are not small share: the rest is kept for the small, so that a few clients that read large ones slowly do
-    /// not keep every small one from being stored.
+    /// What the bodies that are not small share: the rest is kept for the small, so that a few
+    /// clients that read large ones slowly do not keep every small one from being stored.
     pub(crate) fn limit_for_large(&self) -> u64 {
         self.limit - self.limit / limits::SMALL_FILLS_SHARE
     }
@@ -305,8 +317,9 @@ impl Budget {
         reservation.grow(bytes).is_ok().then_some(reservation)
     }
 
-    /// A part of it for a response that is recalled whole from a second tier; `None` where it is to be streamed. Responses
-    /// that are not small leave half of it for what is received, unless nearly all of it is free.
+    /// A part of it for a response that is recalled whole from a second tier; `None` where it is to
+    /// be streamed. Responses that are not small leave half of it for what is received, unless
+    /// nearly all of it is free.
     pub fn reserve_for_tier_hit(&self, bytes: u64) -> Option<Reservation> {
         let is_small = bytes <= self.limit / limits::SMALL_FILL;
         let is_idle = self.used() <= self.limit / limits::SMALL_FILLS_SHARE;
@@ -362,7 +375,8 @@ impl Reservation {
         self.bytes -= less;
     }
 
-    /// The same bytes; the room is given back when the last who holds them, or a part of them, has let go.
+    /// The same bytes; the room is given back when the last who holds them, or a part of them, has
+    /// let go.
     pub(crate) fn lend(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(BorrowedBytes { bytes, _room: self })
     }

@@ -8,7 +8,8 @@ use http::{HeaderMap, StatusCode};
 use larder_units::Time;
 use std::time::Duration;
 
-/// The freshness of one stored response. All its durations are measured on the monotonic clock from the moment of receipt.
+/// The freshness of one stored response. All its durations are measured on the monotonic clock from
+/// the moment of receipt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Freshness {
     /// freshness_lifetime.
@@ -19,11 +20,13 @@ pub(crate) struct Freshness {
     received: Time,
     /// no-cache: never reused without validation (§5.2.2.4).
     always_validate: bool,
-    /// must-revalidate, proxy-revalidate or s-maxage: never reused stale, whatever the client wishes (§4.2.4, §5.2.2.10).
+    /// must-revalidate, proxy-revalidate or s-maxage: never reused stale, whatever the client
+    /// wishes (§4.2.4, §5.2.2.10).
     never_stale: bool,
     /// RFC 5861 §3: served so long after its lifetime, while it is validated in the background.
     while_revalidating: Duration,
-    /// RFC 5861 §4: served so long after its lifetime where the origin fails; `None` where the response does not say.
+    /// RFC 5861 §4: served so long after its lifetime where the origin fails; `None` where the
+    /// response does not say.
     if_error: Option<Duration>,
     /// RFC 8246.
     immutable: bool,
@@ -106,7 +109,8 @@ impl Freshness {
 
     /// RFC 5861 §3: stale, but not for long, and the client has no wishes of its own.
     pub(crate) fn may_be_stale_once_more(&self, directives: &RequestDirectives, now: Time) -> bool {
-        // no-store too: what comes in the background is stored, and would be an answer to that request (RFC 9111 §5.2.1.5).
+        // no-store too: what comes in the background is stored, and would be an answer to that
+        // request (RFC 9111 §5.2.1.5).
         let directives = directives.no_store
             || directives.no_cache
             || directives.max_age.is_some()
@@ -116,14 +120,16 @@ impl Freshness {
         !directives && !self.always_validate && !self.never_stale && self.staleness(now) < self.while_revalidating
     }
 
-    /// Whether it may be served where the origin failed: as long as the response says (RFC 5861 §4), and where it does not, and the origin
-    /// is out of reach, for [`limits::STALE_WHILE_DISCONNECTED`] (RFC 9111 §4.2.4).
+    /// Whether it may be served where the origin failed: as long as the response says (RFC 5861
+    /// §4), and where it does not, and the origin is out of reach, for
+    /// [`limits::STALE_WHILE_DISCONNECTED`] (RFC 9111 §4.2.4).
     pub(crate) fn may_be_stale_on_failure(&self, disconnected: bool, now: Time) -> bool {
         let default = if disconnected { limits::STALE_WHILE_DISCONNECTED } else { Duration::ZERO };
         !self.always_validate && !self.never_stale && self.staleness(now) < self.if_error.unwrap_or(default)
     }
 
-    /// Makes it stale now (a soft purge); it can still be validated, and served where the origin fails.
+    /// Makes it stale now (a soft purge); it can still be validated, and served where the origin
+    /// fails.
     pub(crate) fn expire(&mut self, now: Time) {
         self.lifetime = self.lifetime.min(self.age(now));
         self.immutable = false;
@@ -141,7 +147,8 @@ impl Freshness {
         record.byte(flags.iter().enumerate().map(|(bit, flag)| u8::from(*flag) << bit).sum());
     }
 
-    /// What [`Freshness::encode`] wrote, as old as the wall clock says by now. Where that has gone back, it is stale.
+    /// What [`Freshness::encode`] wrote, as old as the wall clock says by now. Where that has gone
+    /// back, it is stale.
     pub(crate) fn decode(record: &mut Reader<'_>, now: Now) -> Option<Freshness> {
         let mut nanos = || record.u64();
         let (lifetime, initial_age, received, while_revalidating, if_error) =
@@ -202,7 +209,8 @@ fn lifetime(status: StatusCode, headers: &HeaderMap, says: &ResponseDirectives, 
     (Duration::from_secs(date.saturating_sub(modified)) / 10).min(limits::HEURISTIC_LIFETIME)
 }
 
-/// The statuses that RFC 9110 §15.1 calls heuristically cacheable, less 206 (partial responses are not stored).
+/// The statuses that RFC 9110 §15.1 calls heuristically cacheable, less 206 (partial responses are
+/// not stored).
 pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
     matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }

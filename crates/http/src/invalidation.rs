@@ -1,4 +1,5 @@
-//! What leaves the store, or becomes stale, because somebody says so: unsafe requests (RFC 9111 §4.4) and purges.
+//! What leaves the store, or becomes stale, because somebody says so: unsafe requests (RFC 9111
+//! §4.4) and purges.
 
 use crate::Now;
 use crate::cache::Cache;
@@ -9,8 +10,8 @@ use http::header::{CONTENT_LOCATION, LOCATION};
 use http::{HeaderMap, Method, StatusCode};
 
 impl Cache {
-    /// One step of a purge, from `from` on, which is 0 at first; to be called again with [`Purged::next`] until there is none, each time
-    /// with the time of that moment.
+    /// One step of a purge, from `from` on, which is 0 at first; to be called again with
+    /// [`Purged::next`] until there is none, each time with the time of that moment.
     pub fn purge(&mut self, purge: &Purge, from: usize, now: Now) -> Purged {
         let test = match &purge.scope {
             Scope::Exact(url) => {
@@ -47,8 +48,9 @@ impl Cache {
         purged
     }
 
-    /// RFC 9111 §4.4: a cache MUST invalidate the target of an unsafe method (or one it does not know) that was answered without an error,
-    /// and MAY what Location and Content-Location name, in the same origin only.
+    /// RFC 9111 §4.4: a cache MUST invalidate the target of an unsafe method (or one it does not
+    /// know) that was answered without an error, and MAY what Location and Content-Location name,
+    /// in the same origin only.
     pub(crate) fn invalidate_by(&mut self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap, now: Now) {
         let safe = [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE].contains(&exchange.method);
         if safe || !(status.is_success() || status.is_redirection()) {

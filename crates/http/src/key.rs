@@ -1,7 +1,8 @@
-//! The cache key: scheme, authority and the whole target (RFC 9111 §2). GET and HEAD share it; what is stored always answers a GET.
+//! The cache key: scheme, authority and the whole target (RFC 9111 §2). GET and HEAD share it; what
+//! is stored always answers a GET.
 //!
-//! Letters of the authority become small and the scheme's own port goes (RFC 9110 §4.2.3). The target is taken byte by byte: an origin
-//! may tell `/a` from `/%61`, so the cache does too.
+//! Letters of the authority become small and the scheme's own port goes (RFC 9110 §4.2.3). The
+//! target is taken byte by byte: an origin may tell `/a` from `/%61`, so the cache does too.
 
 use siphasher::sip::SipHasher13;
 use std::borrow::Cow;
@@ -72,7 +73,8 @@ impl<'a> Key<'a> {
         self.parts().concat().into_boxed_slice()
     }
 
-    /// The key of a slice of what is stored under this one. A target holds no space, so it is no request's key.
+    /// The key of a slice of what is stored under this one. A target holds no space, so it is no
+    /// request's key.
     pub(crate) fn slice(&self, generation: u64, index: u64) -> Key<'static> {
         let (scheme, authority) = (self.scheme.to_string().into(), self.authority.to_string().into());
         Key { scheme, authority, target: format!("{} {generation} {index}", self.target).into() }
@@ -88,13 +90,15 @@ impl<'a> Key<'a> {
         }) && stored.is_empty()
     }
 
-    /// A space ends scheme and authority: neither they nor a target can hold one, so no two keys have the same bytes.
+    /// A space ends scheme and authority: neither they nor a target can hold one, so no two keys
+    /// have the same bytes.
     fn parts(&self) -> [&[u8]; 5] {
         [self.scheme.as_bytes(), b" ", self.authority.as_bytes(), b" ", self.target.as_bytes()]
     }
 
-    /// The key of what `reference` (of a `Location` or `Content-Location`) means to a response of this one, where it has the same origin
-    /// (RFC 9111 §4.4 allows to invalidate no other). Resolved by RFC 3986 §5.2; `None` for other origins and what is no reference.
+    /// The key of what `reference` (of a `Location` or `Content-Location`) means to a response of
+    /// this one, where it has the same origin (RFC 9111 §4.4 allows to invalidate no other).
+    /// Resolved by RFC 3986 §5.2; `None` for other origins and what is no reference.
     pub(crate) fn same_origin_reference(&self, reference: &str) -> Option<Key<'static>> {
         let reference = reference.trim();
         let reference = reference.split_once('#').map_or(reference, |(before, _)| before);
@@ -131,7 +135,8 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Whom a request to `authority` is for, as it is keyed: in small letters and without the scheme's own port.
+/// Whom a request to `authority` is for, as it is keyed: in small letters and without the scheme's
+/// own port.
 pub fn keyed_authority<'a>(scheme: &'a str, authority: &'a str) -> Cow<'a, str> {
     Key::new(scheme, authority, "/").into_authority()
 }

@@ -1,7 +1,9 @@
-//! HTTP caching (RFC 9111) as a state machine: a request in, what to do out; a response in, what to do out.
+//! HTTP caching (RFC 9111) as a state machine: a request in, what to do out; a response in, what to
+//! do out.
 //!
-//! What it is: a shared cache's decisions and its store, over the policy engine. What it is not: a proxy. It opens no socket, reads no clock
-//! and parses no HTTP; `larder-node` does that around it, and a test drives a day in a millisecond. Read [`Cache`] first, then [`Exchange`].
+//! What it is: a shared cache's decisions and its store, over the policy engine. What it is not: a
+//! proxy. It opens no socket, reads no clock and parses no HTTP; `larder-node` does that around it,
+//! and a test drives a day in a millisecond. Read [`Cache`] first, then [`Exchange`].
 //!
 //! ```text
 //!  client ── RequestHead ──► Cache::on_request ──► Step::Answer ─────────────────────────► client
@@ -15,44 +17,62 @@
 //!                                                         └─ Fill::push … Cache::on_complete ─► the store
 //! ```
 //!
-//! [`Cache::plain_hit`] is a shorter way for the requests that want nothing but a target: the same answer, as bytes.
+//! [`Cache::plain_hit`] is a shorter way for the requests that want nothing but a target: the same
+//! answer, as bytes.
 //!
 //! # What it implements
-//! RFC 9111: storing (§3, §3.1, §3.2, §3.5), parts and their combination (§3.3, §3.4; `slices.rs`), keys and Vary (§4, §4.1), freshness, heuristics and Age
-//! (§4.2), collapsed requests (§4; `collapse.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD), invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: responses to POST that are their target's page (§9.3.3), conditional requests
-//! and ranges, one or several, of what is stored whole or in slices (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8586: `CDN-Loop`. RFC 8246:
-//! `immutable`.
+//! RFC 9111: storing (§3, §3.1, §3.2, §3.5), parts and their combination (§3.3, §3.4; `slices.rs`),
+//! keys and Vary (§4, §4.1), freshness, heuristics and Age (§4.2), collapsed requests (§4;
+//! `collapse.rs`), serving stale (§4.2.4, RFC 5861), validation (§4.3, also with HEAD),
+//! invalidation (§4.4), `Cache-Control` in both directions (§5.2). RFC 9110: responses to POST that
+//! are their target's page (§9.3.3), conditional requests and ranges, one or several, of what is
+//! stored whole or in slices (§13, §14), `Via`, hop-by-hop fields. RFC 9211: `Cache-Status`. RFC
+//! 9213: `CDN-Cache-Control`. RFC 8586: `CDN-Loop`. RFC 8246: `immutable`.
 //!
 //! # Choices where the RFCs leave one
-//! * A response with `Set-Cookie` is stored only where it says `public` or `s-maxage`; `max-age` or `Expires` alone do not make a cookie
-//!   everybody's (§7.3 leaves it to the origin's `Cache-Control`, and so does [`Config::share_cookies`]).
-//! * Statuses that speak of one request's fields, body or moment (412, 416, 429, 431 and their like) are not stored, whatever else they say: the
-//!   key holds nothing of that.
-//! * A response that varies by `X-Forwarded-For` is not stored: the host writes that field, and it differs with every client.
-//! * A body that ends with its connection is stored where the connection reports no error (RFC 9112 §8).
+//! * A response with `Set-Cookie` is stored only where it says `public` or `s-maxage`; `max-age` or
+//!   `Expires` alone do not make a cookie everybody's (§7.3 leaves it to the origin's
+//!   `Cache-Control`, and so does [`Config::share_cookies`]).
+//! * Statuses that speak of one request's fields, body or moment (412, 416, 429, 431 and their
+//!   like) are not stored, whatever else they say: the key holds nothing of that.
+//! * A response that varies by `X-Forwarded-For` is not stored: the host writes that field, and it
+//!   differs with every client.
+//! * A body that ends with its connection is stored where the connection reports no error (RFC 9112
+//!   §8).
 //! * Reload and `max-age` of clients are followed; `max-stale` too, unless the origin forbids it.
-//! * A client's own conditions go to the origin where nothing is stored, and a 304 is relayed; where something is stored, ours take their
-//!   place, and the client's are judged against the confirmed response.
+//! * A client's own conditions go to the origin where nothing is stored, and a 304 is relayed;
+//!   where something is stored, ours take their place, and the client's are judged against the
+//!   confirmed response.
 //! * All variants of a key share one id in the engine: popularity is counted by key.
 //!
 //! # The public survey of HTTP caches
-//! `interop/run http-survey` runs http-cache-tests 0.4.5 (npm) against a node with `share_cookies`: 150 of 157 required behaviours and 78 of 86
-//! optimal ones pass. `interop/http_survey/expected.json` lists those that fail, with the reason of each: what an origin that is dead would have
-//! to say, what contradicts itself, what RFC 9111 forbids or leaves open. Without `share_cookies`, the default, three more of `Set-Cookie` fail.
+//! `interop/run http-survey` runs http-cache-tests 0.4.5 (npm) against a node with `share_cookies`:
+//! 150 of 157 required behaviours and 78 of 86 optimal ones pass.
+//! `interop/http_survey/expected.json` lists those that fail, with the reason of each: what an
+//! origin that is dead would have to say, what contradicts itself, what RFC 9111 forbids or leaves
+//! open. Without `share_cookies`, the default, three more of `Set-Cookie` fail.
 //!
 //! # A second tier
-//! [`SecondTier`] is a host's disk, say. What is stored is put there too, and what the store's policy refuses; what the store cannot answer is recalled
-//! ([`TierStep`]) before the origin is asked. What is stale there is validated before it is served: stale-while-revalidate is the store's alone.
-//! Slices and their heads go there too, and a body above `max_object` is cut into slices for it as it passes. A response that finds no
-//! room in memory is streamed from there ([`Streamed`]). A purge's count is of the store.
+//! [`SecondTier`] is a host's disk, say. What is stored is put there too, and what the store's
+//! policy refuses; what the store cannot answer is recalled ([`TierStep`]) before the origin is
+//! asked. What is stale there is validated before it is served: stale-while-revalidate is the
+//! store's alone. Slices and their heads go there too, and a body above `max_object` is cut into
+//! slices for it as it passes. A response that finds no room in memory is streamed from there
+//! ([`Streamed`]). A purge's count is of the store.
 //!
 //! # What is missing
-//! * A body that broke off is not kept as a part (§3.3 allows it); nor is a part kept that is not a slice, or has no strong validator.
-//! * Slices are asked for one after another, each when the client has got the one before: a long answer pays a round trip for each.
-//! * Several ranges of what is under way, and not stored yet, are answered with all of it (RFC 9110 §14.2 allows it).
-//! * What is stored in slices is validated before it is served stale (RFC 5861 §3 would allow to serve it first).
-//! * Interim responses are the host's affair (RFC 9110 §15.2; [`interim_fields`] is what a proxy passes on of them); they are not stored. `larder-node` sends
-//!   none (`103 Early Hints`) to clients of HTTP/2: h2 0.4.20 can (`SendResponse::send_informational`), but hyper 1.12, the newest, keeps that handle to itself.
+//! * A body that broke off is not kept as a part (§3.3 allows it); nor is a part kept that is not a
+//!   slice, or has no strong validator.
+//! * Slices are asked for one after another, each when the client has got the one before: a long
+//!   answer pays a round trip for each.
+//! * Several ranges of what is under way, and not stored yet, are answered with all of it (RFC 9110
+//!   §14.2 allows it).
+//! * What is stored in slices is validated before it is served stale (RFC 5861 §3 would allow to
+//!   serve it first).
+//! * Interim responses are the host's affair (RFC 9110 §15.2; [`interim_fields`] is what a proxy
+//!   passes on of them); they are not stored. `larder-node` sends none (`103 Early Hints`) to
+//!   clients of HTTP/2: h2 0.4.20 can (`SendResponse::send_informational`), but hyper 1.12, the
+//!   newest, keeps that handle to itself.
 //! * Trailers are discarded (§6.5.1 allows it).
 //!
 //! ```

@@ -2,114 +2,139 @@
 
 use std::time::Duration;
 
-/// Variants kept under one key (RFC 9111 §4.1). An origin that varies on `User-Agent` or `Cookie` would fill the cache with copies of
-/// one page, and each look-up walks them; 32 is four encodings times eight languages. The oldest variant makes room.
+/// Variants kept under one key (RFC 9111 §4.1). An origin that varies on `User-Agent` or `Cookie`
+/// would fill the cache with copies of one page, and each look-up walks them; 32 is four encodings
+/// times eight languages. The oldest variant makes room.
 pub const VARIANTS_PER_KEY: usize = 32;
 
-/// Field names in one `Vary`. Real ones have one to five; each costs a look-up on every hit. More: not stored.
+/// Field names in one `Vary`. Real ones have one to five; each costs a look-up on every hit. More:
+/// not stored.
 pub const VARY_NAMES: usize = 16;
 
-/// Longest cache key in bytes: scheme, authority and target. Servers commonly refuse targets above 8 KB; a longer one passes by the cache.
+/// Longest cache key in bytes: scheme, authority and target. Servers commonly refuse targets above
+/// 8 KB; a longer one passes by the cache.
 pub const KEY_BYTES: usize = 16 * 1024;
 
-/// Longest header block that is stored, in bytes of names and values. Browsers and servers stop at 32 to 64 KB.
+/// Longest header block that is stored, in bytes of names and values. Browsers and servers stop at
+/// 32 to 64 KB.
 pub const STORED_HEADER_BYTES: usize = 64 * 1024;
 
-/// Longest freshness lifetime. RFC 9111 §1.2.2: what does not fit is taken as 2^31 seconds (68 years).
+/// Longest freshness lifetime. RFC 9111 §1.2.2: what does not fit is taken as 2^31 seconds (68
+/// years).
 pub const LIFETIME_SECONDS: u64 = 1 << 31;
 
-/// Longest heuristic lifetime. RFC 9111 §4.2.2 suggests 10 % of the time since Last-Modified; a page that has not changed for ten years
-/// would be kept for one: a day bounds the damage where nobody said how long.
+/// Longest heuristic lifetime. RFC 9111 §4.2.2 suggests 10 % of the time since Last-Modified; a
+/// page that has not changed for ten years would be kept for one: a day bounds the damage where
+/// nobody said how long.
 pub const HEURISTIC_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
-/// Room for bodies that are not stored, beside what is: those on their way into the store, and those that have left it while clients read them. A
-/// quarter of the capacity, and of a large one an eighth and 32 MiB more: so the whole stays below 1.15 times the capacity and 64 MB, with some
+/// Room for bodies that are not stored, beside what is: those on their way into the store, and
+/// those that have left it while clients read them. A quarter of the capacity, and of a large one
+/// an eighth and 32 MiB more: so the whole stays below 1.15 times the capacity and 64 MB, with some
 /// percent for what an allocator cannot use. Past it, responses still stream through, unstored.
 pub fn filling(capacity: u64) -> u64 {
     (capacity / 4).min(capacity / 8 + (32 << 20))
 }
 
-/// This share of the room for bodies under way (an eighth) is kept for small ones: else a few clients that read large ones slowly keep
-/// everything from being stored. An eighth still holds eight of the largest that count as small.
+/// This share of the room for bodies under way (an eighth) is kept for small ones: else a few
+/// clients that read large ones slowly keep everything from being stored. An eighth still holds
+/// eight of the largest that count as small.
 pub const SMALL_FILLS_SHARE: u64 = 8;
 
-/// A body under way is small up to this share of the room: with a capacity of 64 MiB and its room of 16, that is 256 KiB, above most pages
-/// and scripts.
+/// A body under way is small up to this share of the room: with a capacity of 64 MiB and its room
+/// of 16, that is 256 KiB, above most pages and scripts.
 pub const SMALL_FILL: u64 = 64;
 
-/// First buffer of a body of unknown length. It doubles from there: small bodies cost one page or four, not the object limit.
+/// First buffer of a body of unknown length. It doubles from there: small bodies cost one page or
+/// four, not the object limit.
 pub const FILL_START_BYTES: usize = 16 * 1024;
 
-/// Keys that are remembered as invalidated (some 40 bytes each). A response that was asked for before its key was last invalidated is not stored;
-/// nor is any that was asked for before the last of those that had to be forgotten: a response that takes as long as this many invalidations.
+/// Keys that are remembered as invalidated (some 40 bytes each). A response that was asked for
+/// before its key was last invalidated is not stored; nor is any that was asked for before the last
+/// of those that had to be forgotten: a response that takes as long as this many invalidations.
 pub const INVALIDATIONS: usize = 1 << 14;
 
-/// What a stored response costs beside its body, header bytes and key: the slot's record, the index entry, the policy's state and the
-/// allocator's rounding. A test holds it above the sizes of the structures.
+/// What a stored response costs beside its body, header bytes and key: the slot's record, the index
+/// entry, the policy's state and the allocator's rounding. A test holds it above the sizes of the
+/// structures.
 pub const OBJECT_OVERHEAD_BYTES: u64 = 512;
 
-/// What a stored header field costs beside the bytes of its name and value: `HeaderMap`'s bucket and index entry.
+/// What a stored header field costs beside the bytes of its name and value: `HeaderMap`'s bucket
+/// and index entry.
 pub const FIELD_OVERHEAD_BYTES: u64 = 112;
 
-/// Requests for a key whose response could not be shared do not wait for each other for so long (Varnish's hit-for-miss has the same). Each
-/// response may end it, so a longer time costs nothing but what one burst just after a change costs.
+/// Requests for a key whose response could not be shared do not wait for each other for so long
+/// (Varnish's hit-for-miss has the same). Each response may end it, so a longer time costs nothing
+/// but what one burst just after a change costs.
 pub const ALONE: Duration = Duration::from_secs(120);
 
-/// Keys of which that is remembered (16 bytes each). Two of them may take one place; the older is forgotten and costs one burst a wait.
+/// Keys of which that is remembered (16 bytes each). Two of them may take one place; the older is
+/// forgotten and costs one burst a wait.
 pub const ALONE_PLACES: usize = 4096;
 
-/// InFlightTable that were given up are swept out of the table when it has grown to this, or to twice what is in use.
+/// InFlightTable that were given up are swept out of the table when it has grown to this, or to
+/// twice what is in use.
 pub const IN_FLIGHT_SWEPT: usize = 1024;
 
-/// A body under way that is no longer collected waits for its slowest reader when so much is ahead of him: a socket buffer's worth. It takes this of the room
-/// for bodies under way, where half of that is free: what is not stored shall not keep what may be from being. Else a piece is ahead of him, as of one
-/// who reads alone what nobody collects.
+/// A body under way that is no longer collected waits for its slowest reader when so much is ahead
+/// of him: a socket buffer's worth. It takes this of the room for bodies under way, where half of
+/// that is free: what is not stored shall not keep what may be from being. Else a piece is ahead of
+/// him, as of one who reads alone what nobody collects.
 pub const WINDOW_BYTES: usize = 256 * 1024;
 
-/// The largest piece that a reader of a body under way copies at once: what one write to a socket takes.
+/// The largest piece that a reader of a body under way copies at once: what one write to a socket
+/// takes.
 pub const PIECE_BYTES: usize = 64 * 1024;
 
-/// Of a response that stays in the second tier, so much is read at first: its head. Those of [`STORED_HEADER_BYTES`] fit, with what selects
-/// them. One with a longer head is not streamed.
+/// Of a response that stays in the second tier, so much is read at first: its head. Those of
+/// [`STORED_HEADER_BYTES`] fit, with what selects them. One with a longer head is not streamed.
 pub const TIER_FIRST_BYTES: usize = 2 * STORED_HEADER_BYTES;
 
-/// Ranges in one request. Readers of PDF ask for a few dozen; each costs some lines in the answer. A request for more gets the whole body.
+/// Ranges in one request. Readers of PDF ask for a few dozen; each costs some lines in the answer.
+/// A request for more gets the whole body.
 pub const RANGES: usize = 64;
 
 /// Ranges that lie no farther apart become one: the lines between two parts are as long.
 pub const RANGE_GAP_BYTES: u64 = 80;
 
-/// Slices of one body. With slices of 1 MiB that is 64 GiB; a longer body passes by the cache, which would not hold a useful part of it.
+/// Slices of one body. With slices of 1 MiB that is 64 GiB; a longer body passes by the cache,
+/// which would not hold a useful part of it.
 pub const SLICES: u64 = 1 << 16;
 
-/// Of each range of a body in slices, so many are looked for before its head is sent, to tell a hit from a miss: some 100 microseconds
-/// under the cache's lock. Of what lies behind them the head may promise a hit, and the origin be asked.
+/// Of each range of a body in slices, so many are looked for before its head is sent, to tell a hit
+/// from a miss: some 100 microseconds under the cache's lock. Of what lies behind them the head may
+/// promise a hit, and the origin be asked.
 pub const SLICES_LOOKED_AT: usize = 256;
 
-/// An object that is stored in slices as it passes takes an eighth of the second tier at most: some of them must not displace
-/// everything else.
+/// An object that is stored in slices as it passes takes an eighth of the second tier at most: some
+/// of them must not displace everything else.
 pub const OBJECT_SHARE_OF_TIER: u64 = 8;
 
-/// The smallest slice: below, the structures around it and the request for each cost more than the bytes.
+/// The smallest slice: below, the structures around it and the request for each cost more than the
+/// bytes.
 pub const SLICE_BYTES_LEAST: u64 = 4096;
 
-/// How often one request of a client is put to the origin: once with a condition, once for a slice, once as it is.
+/// How often one request of a client is put to the origin: once with a condition, once for a slice,
+/// once as it is.
 pub const RETRIES: usize = 2;
 
-/// Stored responses that one step of a purge looks at: a millisecond or two, in which no request is answered.
+/// Stored responses that one step of a purge looks at: a millisecond or two, in which no request is
+/// answered.
 pub const PURGE_STEP: usize = 4096;
 
-/// Purges that a second tier remembers by key and by tag, some 100 bytes each. They are forgotten as the tier's records are replaced; past
-/// this many, the next one purges the tier of everything.
+/// Purges that a second tier remembers by key and by tag, some 100 bytes each. They are forgotten
+/// as the tier's records are replaced; past this many, the next one purges the tier of everything.
 pub const MARKS: usize = 1 << 16;
 
 /// The same by prefix. Each recalled response is compared with all of them: a few microseconds.
 pub const PREFIX_MARKS: usize = 1 << 10;
 
-/// How long after its freshness a response may still be served while the origin cannot be reached (RFC 9111 §4.2.4 permits it to who is
-/// disconnected, and leaves open how long). An hour is an outage; what says must-revalidate is never served so.
+/// How long after its freshness a response may still be served while the origin cannot be reached
+/// (RFC 9111 §4.2.4 permits it to who is disconnected, and leaves open how long). An hour is an
+/// outage; what says must-revalidate is never served so.
 pub const STALE_WHILE_DISCONNECTED: Duration = Duration::from_secs(3600);
 
-/// This many times our own name in `Via` or `CDN-Loop` means that the request goes round in a circle, also where nothing says that it was this very
-/// cache. A chain of so many caches is not built; each round costs a connection on both sides.
+/// This many times our own name in `Via` or `CDN-Loop` means that the request goes round in a
+/// circle, also where nothing says that it was this very cache. A chain of so many caches is not
+/// built; each round costs a connection on both sides.
 pub const OWN_VIA: usize = 8;

@@ -1,5 +1,5 @@
-//! Several ranges in one answer: `multipart/byteranges` (RFC 9110 §14.6). The lines between the parts are made, the parts are shared with what
-//! is stored.
+//! Several ranges in one answer: `multipart/byteranges` (RFC 9110 §14.6). The lines between the
+//! parts are made, the parts are shared with what is stored.
 
 use bytes::Bytes;
 use http::HeaderValue;

@@ -1,5 +1,6 @@
-//! Plain hits: most requests to a cache name a target and want nothing else, and what is stored does for them. They are answered with the bytes of the
-//! head and the stored body: no map of fields is made, neither of the request nor of the response.
+//! Plain hits: most requests to a cache name a target and want nothing else, and what is stored
+//! does for them. They are answered with the bytes of the head and the stored body: no map of
+//! fields is made, neither of the request nor of the response.
 
 use crate::directives::RequestDirectives;
 use crate::key::Key;
@@ -8,8 +9,8 @@ use crate::{Cache, Now};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
-/// Request fields by which a client asks for something else than what is stored, or that the origin has to judge. All that [`Cache::on_request`]
-/// looks at, but for those that a stored `Vary` names.
+/// Request fields by which a client asks for something else than what is stored, or that the origin
+/// has to judge. All that [`Cache::on_request`] looks at, but for those that a stored `Vary` names.
 const PREVENT_PLAIN_HIT: [&str; 8] = [
     "cache-control",
     "if-match",
@@ -38,8 +39,10 @@ pub struct PlainRequest<'a> {
 }
 
 impl Cache {
-    /// Answers from the store as [`Cache::on_request`] would: appends the head, for HTTP/1.1, to `head`, and returns the body. `None` where that has to
-    /// be asked instead; then nothing is counted. `fields` makes all of the request's fields, and is called where a stored `Vary` has to be judged.
+    /// Answers from the store as [`Cache::on_request`] would: appends the head, for HTTP/1.1, to
+    /// `head`, and returns the body. `None` where that has to be asked instead; then nothing is
+    /// counted. `fields` makes all of the request's fields, and is called where a stored `Vary` has
+    /// to be judged.
     pub fn plain_hit(
         &mut self,
         request: PlainRequest<'_>,

@@ -1,8 +1,10 @@
-//! Purge: an operator takes out of the store what he names, whether the origin has changed it or not.
+//! Purge: an operator takes out of the store what he names, whether the origin has changed it or
+//! not.
 //!
-//! One URL is a look-up, and takes all its variants. A prefix, a tag and everything are a walk over the store in steps, so that the host can
-//! let requests in between; what was asked for before the walk began and comes meanwhile is not stored. Tags are those that the response
-//! carries: `Surrogate-Key` (words) and `Cache-Tag` (a list).
+//! One URL is a look-up, and takes all its variants. A prefix, a tag and everything are a walk over
+//! the store in steps, so that the host can let requests in between; what was asked for before the
+//! walk began and comes meanwhile is not stored. Tags are those that the response carries:
+//! `Surrogate-Key` (words) and `Cache-Tag` (a list).
 
 use crate::fields;
 use crate::key::Key;
@@ -24,7 +26,8 @@ pub enum Scope {
     Everything,
 }
 
-/// A purge: hard ones remove; soft ones make stale, so that what has not changed is confirmed by a 304, and serves while the origin fails.
+/// A purge: hard ones remove; soft ones make stale, so that what has not changed is confirmed by a
+/// 304, and serves while the origin fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purge {
     /// What.

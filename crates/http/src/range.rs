@@ -1,14 +1,17 @@
-//! Byte ranges (RFC 9110 §14): what a request's `Range` selects of a body of known length, and what a response's `Content-Range` says it is.
+//! Byte ranges (RFC 9110 §14): what a request's `Range` selects of a body of known length, and what
+//! a response's `Content-Range` says it is.
 //!
-//! Ranges that overlap, or lie closer together than the lines that would part them, become one (§15.3.7.2), so an answer is never longer than
-//! the body but for those lines. More than [`limits::RANGES`] are ignored, as §14.2 allows.
+//! Ranges that overlap, or lie closer together than the lines that would part them, become one
+//! (§15.3.7.2), so an answer is never longer than the body but for those lines. More than
+//! [`limits::RANGES`] are ignored, as §14.2 allows.
 
 use crate::limits;
 use http::HeaderMap;
 use http::header::{CONTENT_RANGE, RANGE};
 use std::ops::Range;
 
-/// What a request's `Range` means to a body of known length. Ranges of bytes are half-open and not empty.
+/// What a request's `Range` means to a body of known length. Ranges of bytes are half-open and not
+/// empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
     /// No range, or one that this cache does not know: the whole body.
@@ -39,7 +42,8 @@ pub(crate) fn select(request: &HeaderMap, length: u64) -> Selection {
     }
 }
 
-/// Where a request for one range of a body of unknown length begins; `None` for other requests, and for the last N bytes.
+/// Where a request for one range of a body of unknown length begins; `None` for other requests, and
+/// for the last N bytes.
 pub(crate) fn first_byte(request: &HeaderMap) -> Option<u64> {
     match specs(request)?[..] {
         [Spec::From { first, .. }] => Some(first),
@@ -55,7 +59,8 @@ pub(crate) struct Place {
     pub length: u64,
 }
 
-/// `Content-Range: bytes 0-99/1000`, where it is valid (§14.4) and the length of the whole is known.
+/// `Content-Range: bytes 0-99/1000`, where it is valid (§14.4) and the length of the whole is
+/// known.
 pub(crate) fn place(response: &HeaderMap) -> Option<Place> {
     let mut lines = response.get_all(CONTENT_RANGE).into_iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
@@ -86,7 +91,8 @@ impl Spec {
     }
 }
 
-/// The ranges asked for, not empty. `None` where there are none, too many, or what §14.1.1 and §14.2 let one ignore.
+/// The ranges asked for, not empty. `None` where there are none, too many, or what §14.1.1 and
+/// §14.2 let one ignore.
 fn specs(request: &HeaderMap) -> Option<Vec<Spec>> {
     let mut lines = request.get_all(RANGE).into_iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
@@ -176,7 +182,8 @@ mod tests {
     }
 
     proptest! {
-        /// The fear: a hundred overlapping ranges are a hundred copies; or one reaches out of the body.
+        /// The fear: a hundred overlapping ranges are a hundred copies; or one reaches out of the
+        /// body.
         #[test]
         fn parts_lie_within_and_apart(text in "bytes=([0-9]{0,4}-[0-9]{0,21},){1,5}", length in 0u64..5000) {
             let parts = match selected(&text, length) {

@@ -6,9 +6,10 @@
 //! │ 0, or 1 and, of a body in slices: generation u64, length u64, bytes of a slice u64, name and value of its validator │ body
 //! ```
 //!
-//! A name has its length before it as u16, a value as u32. Freshness is told by the wall clock, since the monotonic one begins anew: where that
-//! has jumped to before the response was received, nobody knows its age, and it is taken for stale. `Age` and this cache's
-//! `Cache-Status` are left out, other caches' are kept.
+//! A name has its length before it as u16, a value as u32. Freshness is told by the wall clock,
+//! since the monotonic one begins anew: where that has jumped to before the response was received,
+//! nobody knows its age, and it is taken for stale. `Age` and this cache's `Cache-Status` are left
+//! out, other caches' are kept.
 
 use crate::Now;
 use crate::cache_status::CACHE_STATUS;
@@ -225,7 +226,8 @@ mod tests {
         [&encode(&stored(), RECEIVED)[..], b"body"].concat().into()
     }
 
-    /// The fear: what comes back after a restart is younger, fresher or another variant than what was stored.
+    /// The fear: what comes back after a restart is younger, fresher or another variant than what
+    /// was stored.
     #[test]
     fn all_of_it_comes_back() {
         // Another process, 10 seconds later.

@@ -1,4 +1,5 @@
-//! The origin's responses: what becomes of the client's request, of those who wait with it, and of what is stored already.
+//! The origin's responses: what becomes of the client's request, of those who wait with it, and of
+//! what is stored already.
 
 use crate::answer::Ready;
 use crate::assembly::Source;
@@ -82,7 +83,8 @@ impl Cache {
         Reply::Relay { status, headers, fill }
     }
 
-    /// The head of a leader's response is there: its followers get the body as it comes, or have to see for themselves.
+    /// The head of a leader's response is there: its followers get the body as it comes, or have to
+    /// see for themselves.
     fn share(
         &mut self,
         lead: Lead,
@@ -133,7 +135,8 @@ impl Cache {
             self.store.engine.hit(slot, stored.hash, now.time);
         }
         if exchange.forbids_storing {
-            // RFC 9111 §5.2.1.5: nothing of the response to a no-store request is stored, fields of a 304 included.
+            // RFC 9111 §5.2.1.5: nothing of the response to a no-store request is stored, fields of
+            // a 304 included.
             stored.freshen(headers, &self.targets, exchange.asked, now);
             self.counters.refuse(Refusal::NoStore);
         } else if let Err(refusal) = self.renew(&exchange, &mut stored, headers, now) {
@@ -144,7 +147,8 @@ impl Cache {
         let headers = stored.validated_headers(now.time, status);
         let response = stored.ready(&headers).reply(&exchange.method, &exchange.headers);
         if let Some(lead) = exchange.lead.take() {
-            // Followers find it renewed; where it has to be validated for each request, they need not wait for each other.
+            // Followers find it renewed; where it has to be validated for each request, they need
+            // not wait for each other.
             self.in_flight_table.end(exchange.hash, &lead.0);
             let is_reusable = stored.freshness.is_reusable(now.time);
             self.in_flight_table.set_alone(exchange.hash, !is_reusable, now.time);
@@ -168,8 +172,8 @@ impl Cache {
         }
     }
 
-    /// RFC 9111 §4.3.5: a 200 to HEAD that differs from the stored GET in a validator or in length shows that it is outdated; one that agrees
-    /// renews it.
+    /// RFC 9111 §4.3.5: a 200 to HEAD that differs from the stored GET in a validator or in length
+    /// shows that it is outdated; one that agrees renews it.
     pub(crate) fn compare_head(
         &mut self,
         exchange: &Exchange,
@@ -200,7 +204,8 @@ fn is_error(status: StatusCode) -> bool {
     status == StatusCode::INTERNAL_SERVER_ERROR || is_trouble(status)
 }
 
-/// The origin's health, rather than an answer: what all who wait for it get. Not 500, which may be one request's own.
+/// The origin's health, rather than an answer: what all who wait for it get. Not 500, which may be
+/// one request's own.
 fn is_trouble(status: StatusCode) -> bool {
     matches!(status.as_u16(), 502..=504)
 }

@@ -1,4 +1,5 @@
-//! The pieces that a body is put together from (and, for several ranges, the lines between them), and how many are still to come.
+//! The pieces that a body is put together from (and, for several ranges, the lines between them),
+//! and how many are still to come.
 
 use crate::answer::Response;
 use bytes::Bytes;

@@ -1,8 +1,10 @@
 //! A body under way: one writer, any number of readers, who get each byte as soon as it is there.
 //!
-//! While it is collected, everything stays and a reader may start anywhere. When it outgrows its limits, it becomes a window: what every
-//! reader has passed is let go, the writer waits for the slowest, and nobody may join any more. The window is as wide as there is room; without any, the
-//! next piece comes when all have read the one before. Wakers are how a reader says that it waits; who polls, and on what, is the host's affair.
+//! While it is collected, everything stays and a reader may start anywhere. When it outgrows its
+//! limits, it becomes a window: what every reader has passed is let go, the writer waits for the
+//! slowest, and nobody may join any more. The window is as wide as there is room; without any, the
+//! next piece comes when all have read the one before. Wakers are how a reader says that it waits;
+//! who polls, and on what, is the host's affair.
 
 use crate::{Reservation, limits};
 use bytes::Bytes;
@@ -24,7 +26,8 @@ struct State {
     window: Option<usize>,
     end: Option<End>,
     readers: Vec<Place>,
-    /// That of what has not been read yet, of a window or of a body that broke off, for as long as somebody reads it.
+    /// That of what has not been read yet, of a window or of a body that broke off, for as long as
+    /// somebody reads it.
     room: Option<Reservation>,
     /// Waits for room in the window.
     writer: Option<Waker>,
@@ -77,7 +80,8 @@ impl SharedBody {
         }
     }
 
-    /// From now on, what every reader has passed is let go, and no more than so many bytes are ahead of the slowest, or a piece.
+    /// From now on, what every reader has passed is let go, and no more than so many bytes are
+    /// ahead of the slowest, or a piece.
     pub(crate) fn become_window(&self, bytes: usize) {
         let mut state = self.lock();
         state.window = Some(bytes);
@@ -103,8 +107,9 @@ impl SharedBody {
         self.lock().bytes.shrink_to_fit();
     }
 
-    /// The body is whole. What was collected, and the same as its readers have it, which holds `room`; nothing of a window. What waits to be written to a
-    /// second tier has room of its own, so it is given the first.
+    /// The body is whole. What was collected, and the same as its readers have it, which holds
+    /// `room`; nothing of a window. What waits to be written to a second tier has room of its own,
+    /// so it is given the first.
     pub(crate) fn finish(&self, mut room: Reservation) -> (Bytes, Bytes) {
         let mut state = self.lock();
         let (mut bytes, mut lent) = (Bytes::new(), Bytes::new());
@@ -134,7 +139,8 @@ impl SharedBody {
         state.wake_readers();
     }
 
-    /// A reader of the bytes `first..end`, or from `first` to the end of all. `None` where `first` has gone by.
+    /// A reader of the bytes `first..end`, or from `first` to the end of all. `None` where `first`
+    /// has gone by.
     pub(crate) fn reader(self: &Arc<Self>, first: u64, end: Option<u64>) -> Option<Reader> {
         let mut state = self.lock();
         if state.window.is_some() {
@@ -224,7 +230,8 @@ impl Reader {
         self.left
     }
 
-    /// The next piece, at most [`limits::PIECE_BYTES`] of a body that is still under way; `None` at its end.
+    /// The next piece, at most [`limits::PIECE_BYTES`] of a body that is still under way; `None` at
+    /// its end.
     pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>> {
         let mut state = self.shared_body.lock();
         let Place::Taken { at, .. } = state.readers[self.slot] else { return Poll::Ready(None) };
@@ -324,7 +331,8 @@ mod tests {
         assert_eq!((read(&mut reader), read(&mut reader)), (piece("half"), Poll::Ready(Some(Err(BrokenOff)))));
     }
 
-    /// The fear: a body without end fills the memory, or its writer waits for ever for a reader that has gone.
+    /// The fear: a body without end fills the memory, or its writer waits for ever for a reader
+    /// that has gone.
     #[test]
     fn a_window_holds_no_more_than_its_slowest_reader_needs() {
         let shared_body = Arc::new(SharedBody::default());

@@ -1,5 +1,6 @@
-//! May one client's response be given to others, and for how long? For who stands in a cache's place without being one: a gateway to a network
-//! whose nodes keep what passes, and give the same to all who ask at the same moment.
+//! May one client's response be given to others, and for how long? For who stands in a cache's
+//! place without being one: a gateway to a network whose nodes keep what passes, and give the same
+//! to all who ask at the same moment.
 
 use crate::freshness::Freshness;
 use crate::{Now, fields, storability, targeted};
@@ -17,8 +18,9 @@ pub enum Sharing {
     For(Duration),
 }
 
-/// Judges a response that came `now` to a GET or HEAD without credentials, and without wishes about its age. A 304 is judged by what it says of
-/// the whole, a 206 as the whole would be; `targets` are response fields that speak to this cache (RFC 9213).
+/// Judges a response that came `now` to a GET or HEAD without credentials, and without wishes about
+/// its age. A 304 is judged by what it says of the whole, a 206 as the whole would be; `targets`
+/// are response fields that speak to this cache (RFC 9213).
 pub fn sharing(status: StatusCode, headers: &HeaderMap, targets: &[HeaderName], now: Now) -> Sharing {
     let whole = matches!(status, StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT);
     let status = if whole { StatusCode::OK } else { status };
@@ -44,7 +46,8 @@ mod tests {
     use http::HeaderValue;
     use larder_units::Time;
 
-    /// The fear: one user's session, or a page of yesterday, for everybody on the other side of the network.
+    /// The fear: one user's session, or a page of yesterday, for everybody on the other side of the
+    /// network.
     #[test]
     fn only_what_a_shared_cache_may_reuse_is_shared() {
         let now = Now { time: Time::from_secs(1000), unix_seconds: 784_111_777 };

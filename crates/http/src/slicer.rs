@@ -1,4 +1,5 @@
-//! A body that is too large to be stored whole, cut into slices for the second tier while it passes to its client.
+//! A body that is too large to be stored whole, cut into slices for the second tier while it passes
+//! to its client.
 
 use crate::fill::Reservation;
 use crate::key::Key;

@@ -1,4 +1,5 @@
-//! Slices: bodies that are asked for in ranges are stored in parts of one size, each under a key and in a slot of its own (RFC 9111 §3.3, §3.4).
+//! Slices: bodies that are asked for in ranges are stored in parts of one size, each under a key
+//! and in a slot of its own (RFC 9111 §3.3, §3.4).
 //!
 //! ```text
 //!  bytes=5000000-5000099 of something unknown ──► asked: the slice around byte 5000000
@@ -6,15 +7,18 @@
 //!  anything else of it from now on ─────────────► put together from slices; those that are missing are asked for, one after another
 //! ```
 //!
-//! The head tells the length and the *pin*: the strong validator that all slices share. RFC 9111 §3.4 lets parts be combined only then; a
-//! response without one is not sliced. The slices of one head carry its generation in their key: when the head is purged or replaced, or
-//! is gone from both tiers, no slice of it is ever found again, and the policies let them go. A missing slice is asked for with `If-Range`; anything but exactly
-//! that part of that representation ends the answer under way and removes the head.
+//! The head tells the length and the *pin*: the strong validator that all slices share. RFC 9111
+//! §3.4 lets parts be combined only then; a response without one is not sliced. The slices of one
+//! head carry its generation in their key: when the head is purged or replaced, or is gone from
+//! both tiers, no slice of it is ever found again, and the policies let them go. A missing slice is
+//! asked for with `If-Range`; anything but exactly that part of that representation ends the answer
+//! under way and removes the head.
 //!
-//! Heads and slices go to the second tier too, and what memory has lost of them is recalled from there before the origin is asked.
+//! Heads and slices go to the second tier too, and what memory has lost of them is recalled from
+//! there before the origin is asked.
 //!
-//! A part that is the whole is stored as a whole. Where an origin does not send the slice that it was asked for, it is asked again as the
-//! client did, and for [`limits::ALONE`] not for slices.
+//! A part that is the whole is stored as a whole. Where an origin does not send the slice that it
+//! was asked for, it is asked again as the client did, and for [`limits::ALONE`] not for slices.
 
 use crate::answer::Ready;
 use crate::answer::Response;
@@ -88,7 +92,8 @@ impl Pin {
         headers.get(&self.name) == Some(&self.value)
     }
 
-    /// Whether what the fields confirm may be this representation: they have the same validator, or none.
+    /// Whether what the fields confirm may be this representation: they have the same validator, or
+    /// none.
     pub(crate) fn agrees(&self, headers: &HeaderMap) -> bool {
         !headers.contains_key(&self.name) || self.is_of(headers)
     }
@@ -108,8 +113,8 @@ pub(crate) enum Served {
 }
 
 impl Cache {
-    /// The slice to ask for with a request that the store does not answer: `held` is what has to be validated for it. `None` where it is
-    /// not one for slices.
+    /// The slice to ask for with a request that the store does not answer: `held` is what has to be
+    /// validated for it. `None` where it is not one for slices.
     pub(crate) fn opening(
         &self,
         request: &RequestHead<'_>,
@@ -238,8 +243,8 @@ impl Cache {
         Piece::Ask(Box::new(exchange))
     }
 
-    /// What the second tier has given back for a [`Piece::TierLookup`]. `None` where that is not the slice: [`Cache::next_piece`] says
-    /// how it goes on.
+    /// What the second tier has given back for a [`Piece::TierLookup`]. `None` where that is not
+    /// the slice: [`Cache::next_piece`] says how it goes on.
     pub fn on_tier_slice(&mut self, assembly: &mut Assembly, tier_hit: TierHit, now: Now) -> Option<TierSlice> {
         let Some(Segment::Content(range)) = assembly.segments.front() else { return None };
         let source = Arc::clone(&assembly.source);
@@ -261,7 +266,8 @@ impl Cache {
         Some(TierSlice::Bytes(bytes))
     }
 
-    /// The origin's answer to a [`Piece::Ask`]. `None` where it is not the slice: the body breaks off here.
+    /// The origin's answer to a [`Piece::Ask`]. `None` where it is not the slice: the body breaks
+    /// off here.
     pub fn on_slice(&mut self, mut exchange: Box<Exchange>, head: ResponseHead, now: Now) -> Option<Box<Fill>> {
         let lead = exchange.lead.take();
         let Ask::Next(slice, source) = &exchange.ask else { return None };
@@ -272,7 +278,8 @@ impl Cache {
         if !fits {
             if says_it_changed(status) || matches!(status.as_u16(), 412 | 416) {
                 self.discard(&source.stored);
-                // Where it has not changed, it is an origin that does not keep to what it was asked for.
+                // Where it has not changed, it is an origin that does not keep to what it was asked
+                // for.
                 self.in_flight_table.set_alone(unsliced(source.stored.hash), true, now.time);
             }
             self.finish(&exchange, lead);
@@ -296,8 +303,8 @@ impl Cache {
         self.finish(&exchange, lead);
     }
 
-    /// The origin has answered with a part. It is the slice that was asked for, and all of the body, as whole as any; or one of several; or
-    /// the origin is asked again as the client asked.
+    /// The origin has answered with a part. It is the slice that was asked for, and all of the
+    /// body, as whole as any; or one of several; or the origin is asked again as the client asked.
     pub(crate) fn on_part(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -357,7 +364,8 @@ impl Cache {
         Ok(Reply::Assemble(Assembled { status, headers, body }, Some(fill)))
     }
 
-    /// The origin has answered a request for a last part, whose place nobody could know, with that part: the next one is for slices.
+    /// The origin has answered a request for a last part, whose place nobody could know, with that
+    /// part: the next one is for slices.
     pub(crate) fn learn(&mut self, exchange: &Exchange, headers: &HeaderMap, now: Now) {
         if self.slice_bytes == 0 || !matches!(exchange.ask, Ask::Whole) || exchange.held.is_some() {
             return;
@@ -393,7 +401,8 @@ impl Cache {
         Reply::Retry(exchange)
     }
 
-    /// What is stored of a sliced response beside its slices. `None` where it may not be stored, or not in slices.
+    /// What is stored of a sliced response beside its slices. `None` where it may not be stored, or
+    /// not in slices.
     fn head_of(&mut self, exchange: &Exchange, headers: &HeaderMap, length: u64, now: Now) -> Option<Stored> {
         let says = targeted::directives(headers, &self.targets);
         let freshness = Freshness::of(StatusCode::OK, headers, &says, exchange.asked, now);
@@ -413,7 +422,8 @@ impl Cache {
         Some(stored)
     }
 
-    /// Collects a slice, for the store where `stores` and the policy say so, and for who reads it in any case.
+    /// Collects a slice, for the store where `stores` and the policy say so, and for who reads it
+    /// in any case.
     fn fill_slice(
         &mut self,
         source: &Source,
@@ -448,9 +458,9 @@ impl Cache {
         Box::new(fill)
     }
 
-    /// A body that is too large to be stored whole goes to the second tier in slices, as it passes. `None` where it must not, where
-    /// it would take too much of the tier, or where the origin does not say that it answers ranges: a slice that is lost could not be
-    /// fetched.
+    /// A body that is too large to be stored whole goes to the second tier in slices, as it passes.
+    /// `None` where it must not, where it would take too much of the tier, or where the origin does
+    /// not say that it answers ranges: a slice that is lost could not be fetched.
     pub(crate) fn start_slicing(
         &mut self,
         exchange: &Exchange,
@@ -481,8 +491,8 @@ impl Cache {
         Some(fill)
     }
 
-    /// A [`Fill::has_slices`]: puts them into the second tier. False where half of its queue is full; call it again in a moment, or
-    /// [`Fill::stop_slicing`].
+    /// A [`Fill::has_slices`]: puts them into the second tier. False where half of its queue is
+    /// full; call it again in a moment, or [`Fill::stop_slicing`].
     pub fn on_slices_cut(&mut self, fill: &mut Fill, now: Now) -> bool {
         let Some(slicer) = &mut fill.slicer else { return true };
         while let Some((start, body)) = slicer.next_slice() {
@@ -517,8 +527,8 @@ impl Cache {
         Some(bytes)
     }
 
-    /// Whether all that a body still needs is stored, here or in the second tier. It looks no farther than to the first slice that is
-    /// not, and at `most` of each range.
+    /// Whether all that a body still needs is stored, here or in the second tier. It looks no
+    /// farther than to the first slice that is not, and at `most` of each range.
     pub(crate) fn is_stored(&self, assembly: &Assembly, most: usize) -> bool {
         let source = &assembly.source;
         let is_stored = |at: u64| {

@@ -5,7 +5,8 @@ use crate::{fields, freshness, limits};
 use http::header::{ETAG, LAST_MODIFIED, SET_COOKIE, VARY};
 use http::{HeaderMap, StatusCode};
 
-/// Why a response is not stored; its name goes into `Cache-Status` as `detail` and into the counters.
+/// Why a response is not stored; its name goes into `Cache-Status` as `detail` and into the
+/// counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The request's method, target or body is not one the cache works with.
@@ -16,7 +17,8 @@ pub enum Refusal {
     Private,
     /// The request carried `Authorization` and the response does not allow to share it (§3.5).
     Authorization,
-    /// `must-understand` with a status that this cache does not understand; partial content; a status that speaks of the request.
+    /// `must-understand` with a status that this cache does not understand; partial content; a
+    /// status that speaks of the request.
     Status,
     /// Neither fresh nor possible to validate, so it could never be used.
     Useless,
@@ -79,8 +81,9 @@ fn is_understood(status: StatusCode) -> bool {
     freshness::is_heuristically_cacheable(status) || matches!(status.as_u16(), 302 | 303 | 307)
 }
 
-/// Statuses that speak of the request's fields, its body, its moment or its connection, of which the key holds nothing: stored, one client's odd
-/// request would be everybody's answer, however long the origin says it may be kept. RFC 6585 §3 to §6 says so of 428, 429, 431 and 511.
+/// Statuses that speak of the request's fields, its body, its moment or its connection, of which
+/// the key holds nothing: stored, one client's odd request would be everybody's answer, however
+/// long the origin says it may be kept. RFC 6585 §3 to §6 says so of 428, 429, 431 and 511.
 fn is_of_the_request(status: StatusCode) -> bool {
     matches!(
         status.as_u16(),
@@ -88,7 +91,8 @@ fn is_of_the_request(status: StatusCode) -> bool {
     )
 }
 
-/// Judges the response to a GET that did not itself forbid storage. `authorized`: the request had `Authorization`.
+/// Judges the response to a GET that did not itself forbid storage. `authorized`: the request had
+/// `Authorization`.
 pub(crate) fn judge(
     status: StatusCode,
     headers: &HeaderMap,
@@ -97,7 +101,8 @@ pub(crate) fn judge(
     has_lifetime: bool,
     share_cookies: bool,
 ) -> Result<(), Refusal> {
-    // §3: the status is final; 206 and 304 need rules of their own. A Content-Range elsewhere means nothing (RFC 9110 §14.4).
+    // §3: the status is final; 206 and 304 need rules of their own. A Content-Range elsewhere means
+    // nothing (RFC 9110 §14.4).
     if status.is_informational() || matches!(status.as_u16(), 206 | 304) || is_of_the_request(status) {
         return Err(Refusal::Status);
     }
@@ -120,13 +125,15 @@ pub(crate) fn judge(
     if !(explicit || says.public || freshness::is_heuristically_cacheable(status)) {
         return Err(Refusal::Status);
     }
-    // §7.3: a cookie does not forbid storage; an origin that minds says so. Many do not, and send max-age with a session: here only a word
-    // about shared caches makes it shared, or the operator's.
+    // §7.3: a cookie does not forbid storage; an origin that minds says so. Many do not, and send
+    // max-age with a session: here only a word about shared caches makes it shared, or the
+    // operator's.
     if headers.contains_key(SET_COOKIE) && !(share_cookies || says.public || says.s_maxage.is_some()) {
         return Err(Refusal::SetCookie);
     }
     let vary = fields::list(headers, &VARY);
-    // The host writes X-Forwarded-For, after the client's value that a selector would hold: it differs from client to client.
+    // The host writes X-Forwarded-For, after the client's value that a selector would hold: it
+    // differs from client to client.
     let unselectable = |name: &[u8]| name == b"*" || name.eq_ignore_ascii_case(b"x-forwarded-for");
     if vary.enumerate().any(|(position, name)| unselectable(name) || position >= limits::VARY_NAMES) {
         return Err(Refusal::Vary);

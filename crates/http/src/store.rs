@@ -1,4 +1,5 @@
-//! The index over the engine: keys to slots, variants of a key in a chain, and the record of invalidations.
+//! The index over the engine: keys to slots, variants of a key in a chain, and the record of
+//! invalidations.
 
 use crate::fill::Budget;
 use crate::key::Key;
@@ -13,7 +14,8 @@ use std::collections::VecDeque;
 
 pub(crate) struct Store {
     pub engine: Engine,
-    /// Where bodies are counted that are not in the engine: every body that is put here has a reservation of it.
+    /// Where bodies are counted that are not in the engine: every body that is put here has a
+    /// reservation of it.
     budget: Budget,
     /// The newest variant of each key, by the key's hash.
     table: HashTable<Slot>,
@@ -23,7 +25,8 @@ pub(crate) struct Store {
     invalidations: Invalidations,
     /// When more than single keys was last invalidated.
     all_invalidated: Option<Time>,
-    /// Walks of purges under way. What is stored meanwhile might come to lie behind one, and be what it is to take.
+    /// Walks of purges under way. What is stored meanwhile might come to lie behind one, and be
+    /// what it is to take.
     walks: u32,
     /// Objects that left for others to come.
     pub evicted: u64,
@@ -56,7 +59,8 @@ impl Store {
         }
     }
 
-    /// The newest variant that the request's fields select (RFC 9111 §4.1: of several, the most recent).
+    /// The newest variant that the request's fields select (RFC 9111 §4.1: of several, the most
+    /// recent).
     pub(crate) fn find(&self, key: &Key<'_>, hash: u64, request: &HeaderMap) -> Found {
         let Some(mut slot) = self.newest_variant(key, hash) else { return Found::Nothing };
         loop {
@@ -122,7 +126,8 @@ impl Store {
         true
     }
 
-    /// Writes a renewed response back. Where its size changed, the engine takes it for a new object.
+    /// Writes a renewed response back. Where its size changed, the engine takes it for a new
+    /// object.
     pub(crate) fn renew(&mut self, stored: Stored, now: Time) {
         let size = stored.size(stored.body.len() as u64);
         let position = self.position(&stored);
@@ -143,7 +148,8 @@ impl Store {
         self.unlink(slot);
     }
 
-    /// Removes all variants of a key and bars what was asked for before `now`. Returns how many there were.
+    /// Removes all variants of a key and bars what was asked for before `now`. Returns how many
+    /// there were.
     pub(crate) fn invalidate(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
         self.invalidations.note(hash, now);
         let mut removed = 0;
@@ -177,8 +183,8 @@ impl Store {
         self.all_invalidated = self.all_invalidated.max(Some(now));
     }
 
-    /// Removes, or makes stale, what `takes` says of the slots from `from` on, [`limits::PURGE_STEP`] of them. Returns how many it took, and
-    /// where to go on.
+    /// Removes, or makes stale, what `takes` says of the slots from `from` on,
+    /// [`limits::PURGE_STEP`] of them. Returns how many it took, and where to go on.
     pub(crate) fn purge(&mut self, from: usize, soft: bool, now: Time, takes: impl Fn(&Stored) -> bool) -> Purged {
         let end = self.shelves.len().min(from.saturating_add(limits::PURGE_STEP));
         let taken: Vec<Slot> = self
@@ -229,12 +235,14 @@ impl Store {
         }
     }
 
-    /// Takes a slot that the engine has given up out of the index and drops its response; the body stays for as long as clients read it.
+    /// Takes a slot that the engine has given up out of the index and drops its response; the body
+    /// stays for as long as clients read it.
     fn unlink(&mut self, slot: Slot) {
         let Some(Shelf { stored, older }) = self.shelves[slot.index()].take() else { return };
         self.budget.on_departed(stored.body.len());
         let shelves = &mut self.shelves;
-        // The chain's head is either this slot, which has just been emptied, or another variant of the key.
+        // The chain's head is either this slot, which has just been emptied, or another variant of
+        // the key.
         let found = self.table.find_entry(stored.hash, |head| *head == slot || is_same_key(shelves, *head, &stored));
         let Ok(mut entry) = found else { return };
         if *entry.get() == slot {
@@ -279,7 +287,8 @@ impl Store {
     }
 }
 
-/// The last [`limits::INVALIDATIONS`] keys that were invalidated, and when: exact, so that no busy key keeps another from being stored.
+/// The last [`limits::INVALIDATIONS`] keys that were invalidated, and when: exact, so that no busy
+/// key keeps another from being stored.
 #[derive(Default)]
 struct Invalidations {
     /// By the key's hash.
@@ -301,7 +310,8 @@ impl Invalidations {
             }
         }
         self.order.push_back((hash, now));
-        // Threads read the clock before they wait for the cache: what comes later may be of an earlier time, and must not take back what was said.
+        // Threads read the clock before they wait for the cache: what comes later may be of an
+        // earlier time, and must not take back what was said.
         let last = self.at.entry(hash).or_insert(now);
         *last = now.max(*last);
     }

@@ -26,8 +26,8 @@ pub(crate) struct Stored {
     pub body: Bytes,
     /// Where the body is, if not here.
     pub elsewhere: Option<Box<Elsewhere>>,
-    /// Complete but for `Age` and `Cache-Status`, which stand in it with the values of the second [`Stored::rendered`]. So a hit within
-    /// that second copies the block and formats nothing.
+    /// Complete but for `Age` and `Cache-Status`, which stand in it with the values of the second
+    /// [`Stored::rendered`]. So a hit within that second copies the block and formats nothing.
     headers: HeaderMap,
     /// What caches nearer to the origin said in their `Cache-Status`.
     earlier: Box<str>,
@@ -45,7 +45,8 @@ pub(crate) enum Elsewhere {
 }
 
 impl Stored {
-    /// Of response headers that are already without hop-by-hop fields, with `Date` and `Via`. The body comes later.
+    /// Of response headers that are already without hop-by-hop fields, with `Date` and `Via`. The
+    /// body comes later.
     pub(crate) fn new(
         key: Box<[u8]>,
         hash: u64,
@@ -85,7 +86,8 @@ impl Stored {
         &self.earlier
     }
 
-    /// Whether it is a part of a larger one ([`Elsewhere::Slices`]): nothing else is stored with this status.
+    /// Whether it is a part of a larger one ([`Elsewhere::Slices`]): nothing else is stored with
+    /// this status.
     pub(crate) fn is_slice(&self) -> bool {
         self.status == StatusCode::PARTIAL_CONTENT
     }
@@ -164,8 +166,9 @@ impl Stored {
         }
     }
 
-    /// A 304 renews the header fields and the freshness (RFC 9111 §4.3.4). §3.2: every field that it brings, but those that say how the stored
-    /// bytes are framed and encoded: with them changed, the body would be read wrongly.
+    /// A 304 renews the header fields and the freshness (RFC 9111 §4.3.4). §3.2: every field that
+    /// it brings, but those that say how the stored bytes are framed and encoded: with them
+    /// changed, the body would be read wrongly.
     pub(crate) fn freshen(
         &mut self,
         not_modified: &HeaderMap,
@@ -199,7 +202,8 @@ impl Stored {
         says
     }
 
-    /// What it costs with a body of `body` bytes: body, header block, key, selecting values and the structures around them.
+    /// What it costs with a body of `body` bytes: body, header block, key, selecting values and the
+    /// structures around them.
     pub(crate) fn size(&self, body: u64) -> u64 {
         let fields = (self.headers.len() + self.selector.len() + 1) as u64;
         let bytes = fields::bytes(&self.headers) + self.key.len() + self.selector.bytes() + self.earlier.len();
@@ -222,11 +226,12 @@ mod tests {
 
     #[test]
     fn the_overheads_cover_the_structures() {
-        // A bucket of HeaderMap: name, value, hash, links; plus an index entry of four bytes at most half used, twice for growth.
+        // A bucket of HeaderMap: name, value, hash, links; plus an index entry of four bytes at
+        // most half used, twice for growth.
         let bucket = size_of::<http::HeaderName>() + size_of::<HeaderValue>() + 24 + 2 * 4;
         assert!(limits::FIELD_OVERHEAD_BYTES as usize >= bucket, "{bucket}");
-        // The record in the slots (with its link), the index entry, the engine's object and list nodes, the body's
-        // owner with its count, four allocations' headers.
+        // The record in the slots (with its link), the index entry, the engine's object and list
+        // nodes, the body's owner with its count, four allocations' headers.
         let object = size_of::<Stored>() + 8 + 2 * 8 + 64 + size_of::<crate::fill::BorrowedBytes>() + 16 + 4 * 16;
         assert!(limits::OBJECT_OVERHEAD_BYTES as usize >= object, "{object}");
     }

@@ -1,4 +1,5 @@
-//! Storing: whether the body of a response is collected, what becomes of it at its end, and what leaves the store for it.
+//! Storing: whether the body of a response is collected, what becomes of it at its end, and what
+//! leaves the store for it.
 
 use crate::cache::Cache;
 use crate::collapse::Outcome;
@@ -45,7 +46,8 @@ impl Cache {
             && self.is_page_of_target(exchange, status, headers)
         {
             let mut fill = self.start_fill(exchange, status, headers, framed, now).map_err(Some)?;
-            // The request has just invalidated what was asked for before; this is what is there after it.
+            // The request has just invalidated what was asked for before; this is what is there
+            // after it.
             fill.asked = now.time + Duration::from_nanos(1);
             return Ok(fill);
         }
@@ -65,7 +67,8 @@ impl Cache {
         fill.map_err(Some)
     }
 
-    /// RFC 9110 §9.3.3: a response to POST answers later GETs where it says how long, and that it is what its target names.
+    /// RFC 9110 §9.3.3: a response to POST answers later GETs where it says how long, and that it
+    /// is what its target names.
     fn is_page_of_target(&self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap) -> bool {
         let named = headers.get(CONTENT_LOCATION).and_then(|value| value.to_str().ok());
         let named = named.and_then(|reference| exchange.key.same_origin_reference(reference));
@@ -85,13 +88,15 @@ impl Cache {
         storability::judge(status, headers, says, authorized, freshness.has_lifetime(), self.share_cookies)
     }
 
-    /// The origin has something else now, and it will not take the old one's place: the old one goes, whether or not it had validators.
-    /// Else a reload shows the new one, and the request after it the old one again.
+    /// The origin has something else now, and it will not take the old one's place: the old one
+    /// goes, whether or not it had validators. Else a reload shows the new one, and the request
+    /// after it the old one again.
     fn discard_outdated(&mut self, exchange: &Exchange, validated: Option<&Stored>, status: StatusCode) {
         if let Some(old) = validated {
             return self.discard(old);
         }
-        // Of what was not validated, a 304 to the client's own condition says nothing, and a part not enough.
+        // Of what was not validated, a 304 to the client's own condition says nothing, and a part
+        // not enough.
         if !exchange.may_store || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT) {
             return;
         }
@@ -129,8 +134,9 @@ impl Cache {
         let stored = Stored::new(exchange.key.to_bytes(), hash, selector, status, headers, freshness);
         let admitted =
             declared.is_none_or(|length| self.store.engine.admit_or_fill(hash, stored.size(length), now.time));
-        // What the policy does not want is collected where others wait for it: better than a request of each of them.
-        // And of what came whole for a slice, the client's part is to be cut out.
+        // What the policy does not want is collected where others wait for it: better than a
+        // request of each of them. And of what came whole for a slice, the client's part is to be
+        // cut out.
         let is_slice =
             || matches!(exchange.ask, Ask::Slice(_)) && declared.is_some_and(|length| length <= self.slice_bytes);
         let awaited = || exchange.lead.as_ref().is_some_and(|lead| lead.0.waiting() > 0) || is_slice();
@@ -143,7 +149,8 @@ impl Cache {
         Ok(fill)
     }
 
-    /// A collected body has ended, without an error of the connection. Stores it, if it is whole and still wanted.
+    /// A collected body has ended, without an error of the connection. Stores it, if it is whole
+    /// and still wanted.
     pub fn on_complete(&mut self, mut fill: Box<Fill>, now: Now) -> Completion {
         let (hash, lead) = (fill.stored.hash, fill.lead.take());
         let completion = self.complete_fill(*fill, now);
@@ -160,7 +167,8 @@ impl Cache {
         completion
     }
 
-    /// A collected body has ended with an error: RFC 9111 §3.3 forbids to store it as complete, and partial ones are not stored.
+    /// A collected body has ended with an error: RFC 9111 §3.3 forbids to store it as complete, and
+    /// partial ones are not stored.
     pub fn on_abort(&mut self, mut fill: Box<Fill>) {
         if let Some(lead) = fill.lead.take() {
             self.in_flight_table.end(fill.stored.hash, &lead.0);
@@ -212,8 +220,9 @@ impl Cache {
         if self.store.put(stored, now.time) { Completion::Stored } else { Completion::Refused(Refusal::TooLarge) }
     }
 
-    /// Gives `stored`, a copy of what the origin has confirmed, the fields of the confirmation, and puts it in the place of the original. Where
-    /// it may not be stored with these, the original goes.
+    /// Gives `stored`, a copy of what the origin has confirmed, the fields of the confirmation, and
+    /// puts it in the place of the original. Where it may not be stored with these, the original
+    /// goes.
     pub(crate) fn renew(
         &mut self,
         exchange: &Exchange,
@@ -238,7 +247,8 @@ impl Cache {
             // Its body would have to be read. So it is validated again, until it is recalled whole.
             return Ok(());
         }
-        // Where each request is validated anew, as it was before, the tier does as well with what it has.
+        // Where each request is validated anew, as it was before, the tier does as well with what
+        // it has.
         if had_lifetime || stored.freshness.has_lifetime() {
             self.renew_in_tier(stored, now);
         }
@@ -260,14 +270,15 @@ impl Cache {
     }
 }
 
-/// Whether a response to a validation, stored or not, means that the stored response is of the past. A 401 or 429 speaks of the client, a
-/// 5xx of the origin's health.
+/// Whether a response to a validation, stored or not, means that the stored response is of the
+/// past. A 401 or 429 speaks of the client, a 5xx of the origin's health.
 pub(crate) fn says_it_changed(status: StatusCode) -> bool {
     status.is_success() || status.is_redirection() || matches!(status.as_u16(), 404 | 410)
 }
 
-/// Whether the end of the body is known. In HTTP/1 a body without Content-Length and Transfer-Encoding ends with its connection, and is
-/// complete unless the connection reports an error (RFC 9112 §8). With another coding than chunked as the last one, or with lengths that
+/// Whether the end of the body is known. In HTTP/1 a body without Content-Length and
+/// Transfer-Encoding ends with its connection, and is complete unless the connection reports an
+/// error (RFC 9112 §8). With another coding than chunked as the last one, or with lengths that
 /// contradict each other, nobody knows what was sent.
 pub(crate) fn is_framed(status: StatusCode, version: Version, headers: &HeaderMap) -> bool {
     version > Version::HTTP_11
@@ -277,7 +288,8 @@ pub(crate) fn is_framed(status: StatusCode, version: Version, headers: &HeaderMa
         || fields::list(headers, &TRANSFER_ENCODING).last().is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"))
 }
 
-/// The declared length, where all lines agree (RFC 9110 §8.6) and it is not overruled by a transfer coding.
+/// The declared length, where all lines agree (RFC 9110 §8.6) and it is not overruled by a transfer
+/// coding.
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     if headers.contains_key(TRANSFER_ENCODING) {
         return None;

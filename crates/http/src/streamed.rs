@@ -1,5 +1,6 @@
-//! A body that stays in the second tier: the host reads it there, a part at a time, as fast as its client takes it. So the
-//! memory that a response takes does not depend on its length, nor on how slow its client is.
+//! A body that stays in the second tier: the host reads it there, a part at a time, as fast as its
+//! client takes it. So the memory that a response takes does not depend on its length, nor on how
+//! slow its client is.
 
 use crate::answer::Response;
 use crate::segments::{Segment, Segments};
@@ -33,7 +34,8 @@ pub struct Streamed {
 pub enum StreamedPiece {
     /// These bytes. Tell [`Streamed::took`] of them.
     Lines(Bytes),
-    /// The record's bytes from `at` on, `most` of them or fewer. Tell [`Streamed::took`] how many it was.
+    /// The record's bytes from `at` on, `most` of them or fewer. Tell [`Streamed::took`] how many
+    /// it was.
     Record {
         /// In the record.
         at: u64,

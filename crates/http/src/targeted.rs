@@ -1,15 +1,18 @@
-//! Targeted cache control (RFC 9213): `CDN-Cache-Control`, and fields of the operator's choice, that speak to some caches only. The first of
-//! the list that a response has, and that is well-formed, takes the place of `Cache-Control` and `Expires`.
+//! Targeted cache control (RFC 9213): `CDN-Cache-Control`, and fields of the operator's choice,
+//! that speak to some caches only. The first of the list that a response has, and that is
+//! well-formed, takes the place of `Cache-Control` and `Expires`.
 //!
-//! Unlike `Cache-Control`, such a field is a Dictionary of Structured Fields (RFC 8941) and read strictly: one that does not parse, or is
-//! empty, is as if it were not there (§2.1), and so is a directive with a value of another type than it has.
+//! Unlike `Cache-Control`, such a field is a Dictionary of Structured Fields (RFC 8941) and read
+//! strictly: one that does not parse, or is empty, is as if it were not there (§2.1), and so is a
+//! directive with a value of another type than it has.
 
 use crate::directives::ResponseDirectives;
 use crate::limits;
 use http::{HeaderMap, HeaderName};
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
-/// What a response says to this cache: by the first of `targets` that speaks to it, else by `Cache-Control`.
+/// What a response says to this cache: by the first of `targets` that speaks to it, else by
+/// `Cache-Control`.
 pub(crate) fn directives(headers: &HeaderMap, targets: &[HeaderName]) -> ResponseDirectives {
     let targeted = targets.iter().find_map(|name| read(headers, name));
     targeted.unwrap_or_else(|| ResponseDirectives::of(headers))
@@ -29,7 +32,8 @@ fn read(headers: &HeaderMap, name: &HeaderName) -> Option<ResponseDirectives> {
         // An inner list is no directive's value.
         let ListEntry::Item(item) = entry else { continue };
         let is_set = matches!(item.bare_item, BareItem::Boolean(true));
-        // RFC 9111 §5.2.2.4 and §5.2.2.7 let `private="x"` and `no-cache="x"` count as the forms without names.
+        // RFC 9111 §5.2.2.4 and §5.2.2.7 let `private="x"` and `no-cache="x"` count as the forms
+        // without names.
         let is_set_or_named = is_set || matches!(item.bare_item, BareItem::String(_));
         let seconds = match &item.bare_item {
             BareItem::Integer(seconds) => {

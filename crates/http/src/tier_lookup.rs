@@ -44,7 +44,8 @@ impl Exchange {
 }
 
 impl Cache {
-    /// What the second tier has given back for an exchange with a [`Exchange::tier_key`], if anything.
+    /// What the second tier has given back for an exchange with a [`Exchange::tier_key`], if
+    /// anything.
     pub fn on_tier_lookup(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -100,7 +101,8 @@ impl Cache {
             return None;
         }
         let mut stored = self.decode_tier_hit(tier_hit?, exchange.key.to_bytes(), exchange.hash, now)?;
-        // With slices of another size, as they were configured before a restart, none would be found.
+        // With slices of another size, as they were configured before a restart, none would be
+        // found.
         if stored.sliced().is_some_and(|sliced| sliced.slice_bytes != self.slice_bytes) {
             return None;
         }
@@ -152,8 +154,8 @@ impl Cache {
         answer
     }
 
-    /// Its head is in the store from now on, where its slices and those who wait for it find it. `Err` where something is missing
-    /// and nothing may be asked of the origin.
+    /// Its head is in the store from now on, where its slices and those who wait for it find it.
+    /// `Err` where something is missing and nothing may be asked of the origin.
     fn tier_hit_slices(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -193,7 +195,8 @@ impl Cache {
         Ok(TierStep::Assemble(assembled))
     }
 
-    /// What was recalled is in the store from now on, if it was read whole and the policy wants it there.
+    /// What was recalled is in the store from now on, if it was read whole and the policy wants it
+    /// there.
     pub(crate) fn promote(&mut self, stored: Stored, now: Now) {
         let (hash, size) = (stored.hash, stored.size(stored.body.len() as u64));
         self.store.engine.miss(hash, now.time);

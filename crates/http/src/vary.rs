@@ -1,8 +1,10 @@
 //! Variants: which stored response of a key belongs to which request (RFC 9111 §4.1).
 //!
-//! Values are compared after joining the lines of a field with commas (RFC 9110 §5.3 says it changes nothing), without the space around
-//! commas outside of quotes (§5.6.1.2: lists may have it or not). Cookies and credentials, which are no lists, are compared as they are. For
-//! the negotiation fields, space around semicolons goes too and letters become small. Their order stays: servers take it for preference.
+//! Values are compared after joining the lines of a field with commas (RFC 9110 §5.3 says it
+//! changes nothing), without the space around commas outside of quotes (§5.6.1.2: lists may have it
+//! or not). Cookies and credentials, which are no lists, are compared as they are. For the
+//! negotiation fields, space around semicolons goes too and letters become small. Their order
+//! stays: servers take it for preference.
 
 use crate::fields;
 use crate::record::{Reader, Writer};
@@ -11,7 +13,8 @@ use http::{HeaderMap, HeaderName};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 
-/// The header fields that selected one stored response, with the values of the request that it answered.
+/// The header fields that selected one stored response, with the values of the request that it
+/// answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
     fields: Box<[Nominated]>,
@@ -21,8 +24,8 @@ pub(crate) struct Selector {
 type Nominated = (HeaderName, Option<Box<[u8]>>);
 
 impl Selector {
-    /// What the response's `Vary` nominates, from the request as it was sent to the origin. Names that cannot be a field's are never in
-    /// a request, so they are left out.
+    /// What the response's `Vary` nominates, from the request as it was sent to the origin. Names
+    /// that cannot be a field's are never in a request, so they are left out.
     pub(crate) fn of(response: &HeaderMap, request: &HeaderMap) -> Selector {
         let mut names: Vec<HeaderName> =
             fields::list(response, &VARY).filter_map(|name| HeaderName::from_bytes(name).ok()).collect();
@@ -43,8 +46,8 @@ impl Selector {
         })
     }
 
-    /// Tells variants apart in a second tier: keyed, since requests choose the values; 0 where nothing selects. What has the same is compared
-    /// whole before it is served.
+    /// Tells variants apart in a second tier: keyed, since requests choose the values; 0 where
+    /// nothing selects. What has the same is compared whole before it is served.
     pub(crate) fn variant(&self, secret: &[u8; 16]) -> u32 {
         if self.fields.is_empty() {
             return 0;

@@ -23,8 +23,9 @@ fn only_with_the_origins_word() {
     assert!(!is_shared(&[("cache-control", "s-maxage=60, private")]));
 }
 
-/// `Connection: authorization` would have the field removed on the way; the response is still not shared freely, since the origin saw no
-/// credentials, and what it said about a stranger is what is stored.
+/// `Connection: authorization` would have the field removed on the way; the response is still not
+/// shared freely, since the origin saw no credentials, and what it said about a stranger is what is
+/// stored.
 #[test]
 fn connection_does_not_launder_credentials() {
     let mut stage = Stage::new();

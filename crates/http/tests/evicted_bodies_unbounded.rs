@@ -1,4 +1,5 @@
-//! The fear: what was evicted or purged while clients read it slowly is counted nowhere, and a few clients that read large bodies fill the memory.
+//! The fear: what was evicted or purged while clients read it slowly is counted nowhere, and a few
+//! clients that read large bodies fill the memory.
 
 mod stage;
 use bytes::Bytes;
@@ -61,8 +62,9 @@ fn what_leaves_the_store_is_counted_until_its_last_reader_has_it() {
     assert_eq!(stage.ask(&get("/new"), 200, MAX_AGE, &body).completion, Some(Completion::Stored));
 }
 
-/// The fear: two requests validate the same response at a time, each answer shows another `Vary`, and the one body that both variants then share is given
-/// back twice: the room for bodies wraps round, and nothing is stored any more.
+/// The fear: two requests validate the same response at a time, each answer shows another `Vary`,
+/// and the one body that both variants then share is given back twice: the room for bodies wraps
+/// round, and nothing is stored any more.
 #[test]
 fn one_body_of_two_variants_is_given_back_twice() {
     let mut stage = Stage::with(CAPACITY, "lru");

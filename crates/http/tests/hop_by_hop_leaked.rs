@@ -1,4 +1,5 @@
-//! The fear: what belongs to one connection goes further, or into the store (RFC 9110 §7.6.1, RFC 9111 §3.1).
+//! The fear: what belongs to one connection goes further, or into the store (RFC 9110 §7.6.1, RFC
+//! 9111 §3.1).
 
 mod stage;
 use stage::{Stage, get};

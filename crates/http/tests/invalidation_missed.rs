@@ -55,7 +55,8 @@ fn all_variants_go() {
     assert_eq!(stage.cache.counters().invalidated, 2);
 }
 
-/// RFC 9110 §9.3.3: the answer to a POST takes the place of the page where it says that it is the page, and for how long; else nothing does.
+/// RFC 9110 §9.3.3: the answer to a POST takes the place of the page where it says that it is the
+/// page, and for how long; else nothing does.
 #[test]
 fn a_post_that_brings_the_page() {
     let own = ("content-location", "/a");

@@ -59,7 +59,8 @@ fn the_limit_of_one_object_holds_with_and_without_a_length() {
 #[test]
 fn what_the_policy_refuses_is_not_collected() {
     let mut stage = Stage::with(100_000, "filter(theta=2)+fifo");
-    // Free room is filled with whatever comes; the policy is asked when something would have to leave.
+    // Free room is filled with whatever comes; the policy is asked when something would have to
+    // leave.
     let fill = |stage: &mut Stage, from: usize, body: &str| {
         for number in from..from + 100 {
             stage.ask(&get(&format!("/fill/{number}")), 200, &[PAGE], body);
@@ -105,7 +106,8 @@ fn a_body_without_end_is_let_go_at_the_limit() {
     assert_eq!(stage.cache.on_complete(fill, stage.now), Completion::Refused(Refusal::TooLarge));
 }
 
-/// The fear: a client is a little behind when the limit is reached, and a body that never ends holds its room for ever.
+/// The fear: a client is a little behind when the limit is reached, and a body that never ends
+/// holds its room for ever.
 #[test]
 fn what_was_collected_is_let_go_when_it_has_been_read() {
     let mut stage = Stage::with(100_000, "lru");
@@ -121,7 +123,8 @@ fn what_was_collected_is_let_go_when_it_has_been_read() {
     assert_eq!(stage.cache.filling().bytes(), 0);
 }
 
-/// The fears: what passes by the store, read slowly by hundreds, is counted nowhere; or it keeps everything else from being stored.
+/// The fears: what passes by the store, read slowly by hundreds, is counted nowhere; or it keeps
+/// everything else from being stored.
 #[test]
 fn what_only_passes_is_counted_and_leaves_room() {
     const CAPACITY: u64 = 16 << 20;
@@ -167,7 +170,8 @@ fn what_only_passes_is_counted_and_leaves_room() {
     assert_eq!(stage.cache.filling().bytes(), 0);
 }
 
-/// The fear: an origin that breaks off frees the budget each time, while slow clients keep what came of its bodies.
+/// The fear: an origin that breaks off frees the budget each time, while slow clients keep what
+/// came of its bodies.
 #[test]
 fn what_broke_off_is_counted_until_it_is_read() {
     let mut stage = Stage::with(1_000_000, "lru");

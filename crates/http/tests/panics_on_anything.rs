@@ -1,4 +1,5 @@
-//! The fear: a byte from the network that stops the node. Any fields, in any order, with time going anywhere.
+//! The fear: a byte from the network that stops the node. Any fields, in any order, with time going
+//! anywhere.
 
 mod stage;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};

@@ -1,4 +1,5 @@
-//! The fear: the short way of a hit serves what the long way would not, or in other words, or the policy and the counters do not hear of it.
+//! The fear: the short way of a hit serves what the long way would not, or in other words, or the
+//! policy and the counters do not hear of it.
 
 mod stage;
 use http::{HeaderMap, Method};
@@ -97,7 +98,8 @@ fn fresh_pages_are_plain_hits_in_their_language() {
     assert_eq!(taken(&mut stage, "de"), [0, 1, 5]);
 }
 
-/// The fear: what was purged, for good or softly, or changed by an unsafe request, is served once more by the short way.
+/// The fear: what was purged, for good or softly, or changed by an unsafe request, is served once
+/// more by the short way.
 #[test]
 fn what_was_purged_or_changed_is_no_plain_hit() {
     let url = || "http://example.com/0".parse().unwrap();
@@ -105,7 +107,8 @@ fn what_was_purged_or_changed_is_no_plain_hit() {
     let purges = scopes.into_iter().flat_map(|scope| [false, true].map(|soft| Purge { scope: scope.clone(), soft }));
     for purge in purges.map(Some).chain([None]) {
         let mut stage = Stage::new();
-        // What may be served stale is no plain hit all the same: its validation in the background hangs on it.
+        // What may be served stale is no plain hit all the same: its validation in the background
+        // hangs on it.
         let fields = [("cache-control", "max-age=60, stale-while-revalidate=60"), ("surrogate-key", "a")];
         stage.ask(&get("/0"), 200, &fields, "old");
         assert_eq!(short_way(&mut stage, &get("/0")).unwrap().1, b"old");
@@ -143,8 +146,9 @@ fn the_policy_hears_of_it() {
     }
 }
 
-/// The fear: a field that the cache judges is not in the list, and is passed over. Every field of requests that RFC 9110, 9111 and 9112 define, and some
-/// more: where the long way treats a request with it differently, it is a wish.
+/// The fear: a field that the cache judges is not in the list, and is passed over. Every field of
+/// requests that RFC 9110, 9111 and 9112 define, and some more: where the long way treats a request
+/// with it differently, it is a wish.
 #[test]
 fn what_the_cache_judges_is_a_wish() {
     let fields = [

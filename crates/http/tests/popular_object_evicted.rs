@@ -1,4 +1,5 @@
-//! The fear: the policy does not hear of requests, so what everybody asks for leaves, and what nobody asks for stays.
+//! The fear: the policy does not hear of requests, so what everybody asks for leaves, and what
+//! nobody asks for stays.
 
 mod stage;
 use stage::{Stage, get};
@@ -34,10 +35,12 @@ fn hits_after_validation_count() {
     assert_eq!(stage.cache.counters().validated, 50);
 }
 
-/// The filter counts requests, also those whose response is of unknown length; requests that cannot be stored do not count.
+/// The filter counts requests, also those whose response is of unknown length; requests that cannot
+/// be stored do not count.
 #[test]
 fn misses_count_once() {
-    // The filter's memory is as long as the cache holds objects, so that `/` is not forgotten while the room is filled.
+    // The filter's memory is as long as the cache holds objects, so that `/` is not forgotten while
+    // the room is filled.
     let mut stage = Stage::with(100_000, "filter(theta=3, window=10000)+fifo");
     for number in 0..100 {
         // Free room takes what comes: only a full cache asks.

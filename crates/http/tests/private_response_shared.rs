@@ -5,7 +5,8 @@ use http::Method;
 use larder_http::Refusal;
 use stage::{Fields, Stage, TEN_DAYS_BEFORE, get};
 
-/// Whether the response to `request` is stored; checks that it says so, and that the next client is not served it if not.
+/// Whether the response to `request` is stored; checks that it says so, and that the next client is
+/// not served it if not.
 fn stores(request: &stage::Request, status: u16, fields: Fields<'_>) -> Result<(), String> {
     let mut stage = Stage::new();
     let seen = stage.ask(request, status, fields, "mine");
@@ -47,7 +48,8 @@ fn directives_that_forbid() {
     assert!(!stage.is_hit(&get("/")));
 }
 
-/// RFC 9111 §5.2.1.5: no part of the response to a no-store request is stored, be it a 304's or a HEAD's fields.
+/// RFC 9111 §5.2.1.5: no part of the response to a no-store request is stored, be it a 304's or a
+/// HEAD's fields.
 #[test]
 fn a_no_store_request_renews_nothing() {
     for (method, status) in [(Method::GET, 304), (Method::HEAD, 304), (Method::HEAD, 200)] {
@@ -90,7 +92,8 @@ fn cookies_are_shared_only_where_the_origin_says_shared() {
     }
 }
 
-/// Where the operator says that his origin minds its cookies, Cache-Control alone decides; what is private stays private.
+/// Where the operator says that his origin minds its cookies, Cache-Control alone decides; what is
+/// private stays private.
 #[test]
 fn cookies_that_the_operator_lets_be_shared() {
     let config = larder_http::Config { share_cookies: true, ..stage::config(1 << 20, "lru") };

@@ -1,4 +1,5 @@
-//! The fear: an operator purges a page, and it is served once more; or he purges one, and others go with it.
+//! The fear: an operator purges a page, and it is served once more; or he purges one, and others go
+//! with it.
 
 mod stage;
 use http::Method;
@@ -122,7 +123,8 @@ fn a_long_walk_goes_in_steps() {
     assert!(objects + steps >= 10_000 && stage.cache.engine().is_empty(), "{objects} in {steps}");
 }
 
-/// The fear: between two steps somebody asks about what the walk has not reached yet, and the 304 puts it back, perhaps behind the walk.
+/// The fear: between two steps somebody asks about what the walk has not reached yet, and the 304
+/// puts it back, perhaps behind the walk.
 #[test]
 fn a_304_under_way_does_not_escape_a_walk() {
     // With a longer header block it is stored anew, in a slot that the walk has passed.

@@ -1,4 +1,5 @@
-//! The fear: what comes back from a disk for clients that read slowly is in no store and in no budget, and fills the memory.
+//! The fear: what comes back from a disk for clients that read slowly is in no store and in no
+//! budget, and fills the memory.
 
 mod stage;
 use bytes::Bytes;
@@ -107,7 +108,8 @@ impl SecondTier for Queue {
     }
 }
 
-/// The fear: what is renewed waits for a slow disk with the room of bodies under way, and a small cache stores nothing until it is written.
+/// The fear: what is renewed waits for a slow disk with the room of bodies under way, and a small
+/// cache stores nothing until it is written.
 #[test]
 fn what_waits_for_the_disk_keeps_others_from_being_stored() {
     let mut stage = Stage::with(1 << 20, "lru");

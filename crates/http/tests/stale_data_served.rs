@@ -172,7 +172,8 @@ fn a_dead_origin_is_an_error_not_an_old_page() {
     assert_eq!((seen.status, &seen.body[..]), (200, &b"x"[..]));
 }
 
-/// What is stored does not outlive the news that it has changed, though the news itself may not be stored.
+/// What is stored does not outlive the news that it has changed, though the news itself may not be
+/// stored.
 #[test]
 fn unstorable_news_removes_what_it_replaces() {
     let mut stage = Stage::new();

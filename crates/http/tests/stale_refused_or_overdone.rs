@@ -1,4 +1,5 @@
-//! The fear: a stale page where a fresh one was to be had, or an error where a stale page would have done (RFC 5861, RFC 9111 §4.2.4).
+//! The fear: a stale page where a fresh one was to be had, or an error where a stale page would
+//! have done (RFC 5861, RFC 9111 §4.2.4).
 
 mod stage;
 use larder_http::{Step, UpstreamFailure};
@@ -95,7 +96,8 @@ fn without_a_word_only_where_the_origin_is_out_of_reach() {
     assert_eq!(failing(&mut stored("max-age=10, stale-if-error=0"), UpstreamFailure::Unreachable).0, 502);
 }
 
-/// RFC 9111 §5.2.1.4: what a reload asks for is not replaced by what it wanted confirmed, be that fresh or stale.
+/// RFC 9111 §5.2.1.4: what a reload asks for is not replaced by what it wanted confirmed, be that
+/// fresh or stale.
 #[test]
 fn a_reload_gets_the_error() {
     for wait in [0, 20] {

@@ -1,4 +1,5 @@
-//! The fear: a hundred clients ask for one thing, and the origin is asked a hundred times; or ninety-nine wait for what they may not share.
+//! The fear: a hundred clients ask for one thing, and the origin is asked a hundred times; or
+//! ninety-nine wait for what they may not share.
 
 mod stage;
 use http::{StatusCode, Version};
@@ -80,7 +81,8 @@ fn followers_stream_what_the_leader_gets() {
     assert_eq!((counters.collapsed, counters.forwarded.iter().sum::<u64>()), (4, 1));
 }
 
-/// Released by the head, and remembered: the next ones do not wait at all, until it turns cacheable.
+/// Released by the head, and remembered: the next ones do not wait at all, until it turns
+/// cacheable.
 #[test]
 fn what_may_not_be_shared_keeps_nobody_waiting() {
     for fields in [
@@ -208,7 +210,8 @@ fn what_is_not_admitted_is_shared_all_the_same() {
     assert_eq!(stage.cache.filling().bytes(), 0);
 }
 
-/// The fear: a slow body brings its head's freshness to who boards a minute later, and caches further on count from anew.
+/// The fear: a slow body brings its head's freshness to who boards a minute later, and caches
+/// further on count from anew.
 #[test]
 fn who_boards_late_gets_nothing_stale_and_the_true_age() {
     for control in ["max-age=10", "max-age=10, must-revalidate", "s-maxage=10"] {
@@ -254,7 +257,8 @@ fn requests_of_other_caches_of_our_name_follow_each_other() {
     let _further = follow(&mut stage, &second.with("cdn-loop", "larder").with("cdn-loop", "larder"));
 }
 
-/// The fears: a request that has come back waits for itself; or two caches that are each other's origin, in whatever row, wait for each other.
+/// The fears: a request that has come back waits for itself; or two caches that are each other's
+/// origin, in whatever row, wait for each other.
 #[test]
 fn nobody_waits_in_a_circle() {
     for caches in 2..5 {

@@ -1,4 +1,5 @@
-//! The fear: an origin tells its CDN apart from browsers, and is not heard; or a browser's word counts where the CDN's was given (RFC 9213).
+//! The fear: an origin tells its CDN apart from browsers, and is not heard; or a browser's word
+//! counts where the CDN's was given (RFC 9213).
 
 mod stage;
 use stage::{Stage, get};

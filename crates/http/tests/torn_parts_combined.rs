@@ -1,5 +1,5 @@
-//! The fear: a body put together from parts of two versions, or with a part in the wrong place; and a range of a large object that fetches,
-//! or stores, all of it.
+//! The fear: a body put together from parts of two versions, or with a part in the wrong place; and
+//! a range of a large object that fetches, or stores, all of it.
 
 mod stage;
 mod world;
@@ -88,7 +88,8 @@ fn a_small_body_is_whole() {
     assert!(world.fetch(&get("/")).is_hit());
 }
 
-/// The object changes between two slices of one answer: that ends visibly, and the next answer is all new.
+/// The object changes between two slices of one answer: that ends visibly, and the next answer is
+/// all new.
 #[test]
 fn a_change_in_the_middle_breaks_off() {
     for (length, manner) in [(100_000, Manner::Exact), (40_000, Manner::Exact), (100_000, Manner::Unconditional)] {
@@ -169,7 +170,8 @@ fn an_origin_that_does_not_keep_to_the_range() {
     }
 }
 
-/// RFC 9111 §3.4: only what shares a strong validator is combined. And what may not be stored is not.
+/// RFC 9111 §3.4: only what shares a strong validator is combined. And what may not be stored is
+/// not.
 #[test]
 fn without_a_strong_validator_or_leave_nothing_is_sliced() {
     for (name, value) in
@@ -290,7 +292,8 @@ proptest! {
             }
             let place = got.header("content-range").strip_prefix("bytes ").and_then(|text| text.split('-').next()?.parse().ok());
             let (first, tag) = (place.unwrap_or(0), got.header("etag"));
-            // A hit may be of an older version, which this origin no longer has: its bytes tell the version of each.
+            // A hit may be of an older version, which this origin no longer has: its bytes tell the
+            // version of each.
             let version: usize = tag.trim_start_matches("W/").trim_matches('"').parse().unwrap();
             let byte = |at: usize| (at / 7 + at / 4096 * 31 + version * 101) as u8;
             prop_assert!(got.body.iter().enumerate().all(|(at, found)| *found == byte(first + at)), "{:?} {:?}", request.headers, got.headers);

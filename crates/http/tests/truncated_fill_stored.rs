@@ -82,7 +82,8 @@ fn a_response_from_before_an_invalidation() {
     assert_eq!(stage.ask_store(&get("/")).body, b"after");
 }
 
-/// The fear: on a busy site, changes of other pages keep a page that was asked for at the same time from being stored.
+/// The fear: on a busy site, changes of other pages keep a page that was asked for at the same time
+/// from being stored.
 #[test]
 fn other_pages_that_change_meanwhile_do_not_matter() {
     let mut stage = Stage::new();

@@ -43,7 +43,8 @@ fn clients_conditions_are_answered_from_the_store() {
     assert_eq!(stage.ask_store(&get("/gone").with("if-none-match", "\"1\"")).status, 410);
 }
 
-/// RFC 9110 §13.1.1: whether a change may happen, or a GET with such a condition, is the origin's to say.
+/// RFC 9110 §13.1.1: whether a change may happen, or a GET with such a condition, is the origin's
+/// to say.
 #[test]
 fn if_match_goes_to_the_origin() {
     let mut stage = Stage::new();
@@ -130,7 +131,8 @@ fn a_304_about_something_else_confirms_nothing() {
     assert!(!stage.is_hit(&get("/")));
 }
 
-/// What was evicted while it was being validated still answers who waited for it, and is stored again.
+/// What was evicted while it was being validated still answers who waited for it, and is stored
+/// again.
 #[test]
 fn evicted_while_being_validated() {
     let mut stage = Stage::with(5000, "lru");
@@ -174,7 +176,8 @@ fn ranges_of_what_is_stored_whole() {
         let seen = stage.ask_store(&get("/").with("range", "bytes=0-0").with("if-range", condition));
         assert_eq!(seen.status, status, "{condition}");
     }
-    // A weak tag never holds (RFC 9110 §13.1.5), and a date only a minute after the last change (§8.8.2.2).
+    // A weak tag never holds (RFC 9110 §13.1.5), and a date only a minute after the last change
+    // (§8.8.2.2).
     let weak: stage::Fields<'_> = &[PAGE, ("etag", "W/\"1\""), ("last-modified", THEN_TEXT), ("date", THEN_TEXT)];
     stage.ask(&get("/weak"), 200, weak, "0123456789");
     let old: stage::Fields<'_> = &[PAGE, ("last-modified", TEN_DAYS_BEFORE), ("date", THEN_TEXT)];

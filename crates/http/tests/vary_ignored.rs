@@ -1,4 +1,5 @@
-//! The fear: German for the French, gzip for those who cannot read it, and the store full of copies (RFC 9111 §4.1).
+//! The fear: German for the French, gzip for those who cannot read it, and the store full of copies
+//! (RFC 9111 §4.1).
 
 mod stage;
 use stage::{Stage, get};
@@ -44,7 +45,8 @@ fn star_and_floods_are_not_stored() {
     }
 }
 
-/// The host writes it anew for every client: the origin sees another value than the one that a client sent.
+/// The host writes it anew for every client: the origin sees another value than the one that a
+/// client sent.
 #[test]
 fn one_clients_address_selects_for_no_other() {
     let mut stage = Stage::new();
@@ -69,7 +71,8 @@ fn an_explosion_of_variants_stays_small() {
     assert!(stage.is_hit(&get("/").with("user-agent", "999")));
 }
 
-/// The selecting values are those that the origin saw: a field that `Connection` had removed on the way selected nothing.
+/// The selecting values are those that the origin saw: a field that `Connection` had removed on the
+/// way selected nothing.
 #[test]
 fn connection_cannot_poison_a_variant() {
     let mut stage = Stage::new();

@@ -1,7 +1,10 @@
-//! Packet-hops a second of one thread, and what a simulated dumbbell costs: `cargo bench -p larder-netsim`, or only the networks with a word in
-//! their names: `cargo bench -p larder-netsim -- chain`. With `--svg=FILE`, those that grow are drawn too: the figure of docs/simulate.md.
+//! Packet-hops a second of one thread, and what a simulated dumbbell costs:
+//! `cargo bench -p larder-netsim`, or only the networks with a word in their names:
+//! `cargo bench -p larder-netsim -- chain`. With `--svg=FILE`, those that grow are drawn too: the
+//! figure of docs/simulate.md.
 //!
-//! CPU time of the thread, the median of five runs: other programs on the machine count for little. With the allocator of the binary `larder`.
+//! CPU time of the thread, the median of five runs: other programs on the machine count for little.
+//! With the allocator of the binary `larder`.
 
 #![allow(clippy::print_stdout, missing_docs)]
 
@@ -138,7 +141,8 @@ fn chain(nodes: usize, frequency: f64, payload: usize) -> Simulation {
     network
 }
 
-/// A Barabási–Albert network with a producer at the first node and consumers at the last ten, together 4000 Interests a second, no hits.
+/// A Barabási–Albert network with a producer at the first node and consumers at the last ten,
+/// together 4000 Interests a second, no hits.
 fn scale_free(nodes: usize, links: usize) -> Simulation {
     let mut network = Simulation::new(1);
     let link = LinkConfig::new(BitRate::from_bits_per_second(1_000_000_000), Duration::from_millis(2));

@@ -10,16 +10,19 @@ pub struct AppId(pub u32);
 
 /// An application of one node.
 ///
-/// What it sends reaches its forwarder when the call returns, in order, and in no time. What the forwarder sends it comes in a call of its
-/// own, at the same time but after this one: an application that sends a burst hears of its refusals when the whole burst is out.
+/// What it sends reaches its forwarder when the call returns, in order, and in no time. What the
+/// forwarder sends it comes in a call of its own, at the same time but after this one: an
+/// application that sends a burst hears of its refusals when the whole burst is out.
 pub trait App: Any + Send {
-    /// When [`App::on_timer`] is to be called; asked after every call. A time that has passed means now.
+    /// When [`App::on_timer`] is to be called; asked after every call. A time that has passed means
+    /// now.
     fn next_timer(&self) -> Option<Time>;
 
     /// The time has come; never before [`App::next_timer`].
     fn on_timer(&mut self, now: Time, sends: &mut Sends);
 
-    /// About how many bytes it keeps of what it waits for, where that may grow without end: a run ends with an error first.
+    /// About how many bytes it keeps of what it waits for, where that may grow without end: a run
+    /// ends with an error first.
     fn kept_bytes(&self) -> u64 {
         0
     }

@@ -1,16 +1,19 @@
-//! Betweenness centrality of nodes (Brandes, A faster algorithm for betweenness centrality, J. Math. Sociology 25, 2001, algorithm 1).
+//! Betweenness centrality of nodes (Brandes, A faster algorithm for betweenness centrality, J.
+//! Math. Sociology 25, 2001, algorithm 1).
 //!
-//! From each node in turn: breadth first over the links, counting shortest paths; then from the farthest node back, each hands its predecessors
-//! their shares of the paths that end at it or behind it. Links count one hop each, as in Cache less for more (Chai et al., 2012), whatever
+//! From each node in turn: breadth first over the links, counting shortest paths; then from the
+//! farthest node back, each hands its predecessors their shares of the paths that end at it or
+//! behind it. Links count one hop each, as in Cache less for more (Chai et al., 2012), whatever
 //! their metric. O(nodes · links) time, O(nodes + links) memory.
 
 use crate::link::Channel;
 
-/// Parts of a path that the centralities are told in: where paths are shared by three or seven nodes, sums that are equal stay so.
+/// Parts of a path that the centralities are told in: where paths are shared by three or seven
+/// nodes, sums that are equal stay so.
 const PARTS: f64 = 1024.0;
 
-/// Of each node, the pairs of other nodes whose shortest paths lead through it, each pair counted in both directions and shared among its
-/// shortest paths; in 1024ths.
+/// Of each node, the pairs of other nodes whose shortest paths lead through it, each pair counted
+/// in both directions and shared among its shortest paths; in 1024ths.
 pub(crate) fn betweenness(nodes: usize, channels: &[Channel]) -> Vec<u64> {
     let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); nodes];
     for channel in channels {
@@ -85,7 +88,8 @@ mod tests {
         assert_eq!(of(&Topology::tree(4, 1, &link)), [12, 0, 0, 0, 0].map(|pairs| pairs * 1024));
         // Of a square, each of two opposite corners carries half of the other two's paths.
         assert_eq!(of(&Topology::grid(2, 2, &link)), [1024; 4]);
-        // Networkx's betweenness_centrality(normalized=False), for both ways: 8/3 in the corners, 10 at the sides, 64/3 in the middle.
+        // Networkx's betweenness_centrality(normalized=False), for both ways: 8/3 in the corners,
+        // 10 at the sides, 64/3 in the middle.
         let (corner, side) = (2731, 10 * 1024);
         assert_eq!(of(&Topology::grid(3, 3, &link)), [corner, side, corner, side, 21845, side, corner, side, corner]);
     }

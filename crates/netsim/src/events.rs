@@ -1,7 +1,9 @@
-//! What is to happen, in a total order: by time, and at one time in the order in which it was planned.
+//! What is to happen, in a total order: by time, and at one time in the order in which it was
+//! planned.
 //!
-//! A binary heap; 32 bytes an event, the packets beside it. Nothing is ever taken out again: an event that no longer holds is recognised
-//! by who gets it (a timer by its time, an arrival by its link's epoch).
+//! A binary heap; 32 bytes an event, the packets beside it. Nothing is ever taken out again: an
+//! event that no longer holds is recognised by who gets it (a timer by its time, an arrival by its
+//! link's epoch).
 
 use crate::frame::Frame;
 use larder_units::Time;

@@ -1,6 +1,7 @@
 //! Frames on their way: bytes of their own, or a large Data that many nodes hold at once.
 //!
-//! A Data passes many nodes, and each may store it: with shared bytes it is copied once, when its producer sends it, and not at each node.
+//! A Data passes many nodes, and each may store it: with shared bytes it is copied once, when its
+//! producer sends it, and not at each node.
 
 use crate::limits::SHARED_BYTES;
 use larder_forwarder::StoredPacket;

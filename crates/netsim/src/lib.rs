@@ -1,12 +1,15 @@
-//! Networks in virtual time: the forwarder that is deployed, between links and applications that are models.
+//! Networks in virtual time: the forwarder that is deployed, between links and applications that
+//! are models.
 //!
-//! A [`Simulation`] owns an event queue with a total order, nodes, links and applications. A node is a real [`larder_forwarder::Forwarder`]
-//! and handles real packets: what crosses a link is the bytes that would cross a cable. Links have a rate, a delay, a queue and losses
-//! ([`LinkConfig`]); applications ([`App`]) stand behind a local face of their node. Chance comes from one random stream a component, named
-//! after it: the same seed gives the same bytes again, on any machine whose logarithms, powers and roots round alike, and a new node disturbs
-//! no other's draws.
+//! A [`Simulation`] owns an event queue with a total order, nodes, links and applications. A node
+//! is a real [`larder_forwarder::Forwarder`] and handles real packets: what crosses a link is the
+//! bytes that would cross a cable. Links have a rate, a delay, a queue and losses ([`LinkConfig`]);
+//! applications ([`App`]) stand behind a local face of their node. Chance comes from one random
+//! stream a component, named after it: the same seed gives the same bytes again, on any machine
+//! whose logarithms, powers and roots round alike, and a new node disturbs no other's draws.
 //!
-//! It is not: a model of hosts (forwarding takes no time, applications neither), or of radio. HTTP over a model of TCP is in [`tcp`].
+//! It is not: a model of hosts (forwarding takes no time, applications neither), or of radio. HTTP
+//! over a model of TCP is in [`tcp`].
 //!
 //! Read first: [`Simulation`], and [`App`].
 //!

@@ -1,7 +1,8 @@
 //! Links: two channels, one each way, each with a queue, a rate, losses and a delay.
 //!
-//! A frame that finds the channel idle is sent at once: it takes its bits over the rate, is lost or not, and arrives a delay later. Else it
-//! waits in the queue. The sender's clock of each channel is `busy_until`; an event is planned for it only where frames wait.
+//! A frame that finds the channel idle is sent at once: it takes its bits over the rate, is lost or
+//! not, and arrives a delay later. Else it waits in the queue. The sender's clock of each channel
+//! is `busy_until`; an event is planned for it only where frames wait.
 
 use crate::events::{Event, EventQueue, Frames};
 use crate::frame::Frame;
@@ -38,7 +39,8 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// Up to so much is added to the delay of each frame, uniformly.
     pub jitter: Duration,
-    /// Whether a frame with less jitter may overtake; else it arrives with the one before it at the earliest.
+    /// Whether a frame with less jitter may overtake; else it arrives with the one before it at the
+    /// earliest.
     pub reorders: bool,
     /// The queue before it.
     pub queue: Queueing,
@@ -46,9 +48,11 @@ pub struct LinkConfig {
     pub loss: Loss,
     /// Bytes that each frame takes beside its own: 2 of PPP in ns-3, 46 of Ethernet, IP and UDP.
     pub overhead_bytes: u32,
-    /// The largest frame, bytes: larger packets go in NDNLPv2 fragments. `None`: whole, whatever their size.
+    /// The largest frame, bytes: larger packets go in NDNLPv2 fragments. `None`: whole, whatever
+    /// their size.
     pub mtu: Option<usize>,
-    /// Whether both ends take part in NDNLPv2's link reliability: what is lost is sent again by who is at the link. It needs an MTU.
+    /// Whether both ends take part in NDNLPv2's link reliability: what is lost is sent again by who
+    /// is at the link. It needs an MTU.
     pub reliable: bool,
     /// What routes count it as.
     pub metric: u64,
@@ -212,7 +216,8 @@ impl Channel {
         self.reliability.is_none() && self.config.mtu.is_none_or(|mtu| bytes <= mtu)
     }
 
-    /// Takes in what a frame that came by the link's other channel says of the link; false where it came before.
+    /// Takes in what a frame that came by the link's other channel says of the link; false where it
+    /// came before.
     pub(crate) fn hears(&mut self, now: Time, frame: &[u8], events: &mut EventQueue) -> bool {
         let Some(mut reliability) = self.reliability.take() else { return true };
         let is_new = reliability.receive(now, frame);

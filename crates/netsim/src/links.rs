@@ -1,4 +1,5 @@
-//! Links alone, for who brings the time and the frames: the link emulator of the testbed runs the simulator's links by the real clock.
+//! Links alone, for who brings the time and the frames: the link emulator of the testbed runs the
+//! simulator's links by the real clock.
 
 use crate::events::{Event, EventQueue, Frames};
 use crate::link::{Channel, ChannelCounters, ChannelId, LinkConfig};
@@ -6,7 +7,8 @@ use crate::node::NodeId;
 use larder_forwarder::FaceId;
 use larder_units::{Streams, Time};
 
-/// Channels, and the frames on them. What a frame is does not matter: only its length does, so a queue must drop and not mark.
+/// Channels, and the frames on them. What a frame is does not matter: only its length does, so a
+/// queue must drop and not mark.
 pub struct Links {
     streams: Streams,
     events: EventQueue,
@@ -25,7 +27,8 @@ impl Links {
         }
     }
 
-    /// One direction of a link, from one place to another; the names tell its random stream from others.
+    /// One direction of a link, from one place to another; the names tell its random stream from
+    /// others.
     pub fn add(&mut self, from: &str, to: &str, config: LinkConfig) -> ChannelId {
         let id = self.channels.len() as u32;
         let stream = self.streams.stream(&format!("channel {from} {to}"));

@@ -10,8 +10,8 @@ pub enum Loss {
     None,
     /// Each with this probability.
     Uniform(f64),
-    /// In bursts: a channel with two states (Gilbert, BSTJ 39, 1960; Elliott, BSTJ 42, 1963). Each frame first moves the state, then is lost
-    /// with the state's probability.
+    /// In bursts: a channel with two states (Gilbert, BSTJ 39, 1960; Elliott, BSTJ 42, 1963). Each
+    /// frame first moves the state, then is lost with the state's probability.
     GilbertElliott {
         /// From good to bad, a frame.
         to_bad: f64,

@@ -22,7 +22,8 @@ pub struct NodeConfig {
     pub strategy: Option<Name>,
     /// Interests pending at once.
     pub pit_entries: usize,
-    /// Bytes of the largest packet that it takes: 8800 in real networks, up to [`crate::limits::MAX_PACKET_BYTES`] here. All nodes' must agree.
+    /// Bytes of the largest packet that it takes: 8800 in real networks, up to
+    /// [`crate::limits::MAX_PACKET_BYTES`] here. All nodes' must agree.
     pub max_packet_bytes: usize,
 }
 
@@ -120,7 +121,8 @@ impl Node {
         self.forwarder.set_centrality(centrality);
     }
 
-    /// A fresh forwarder with the faces and routes of the one before: what was pending and stored is gone.
+    /// A fresh forwarder with the faces and routes of the one before: what was pending and stored
+    /// is gone.
     pub(crate) fn restart(&mut self) -> Result<(), ConfigError> {
         self.restarts += 1;
         let seed = self.streams.stream(&format!("restart {}", self.restarts)).bits();

@@ -1,10 +1,13 @@
 //! The queue before a link: drop-tail, CoDel or RED.
 //!
 //! * Drop-tail in packets is ns-3's: what is being sent is not in the queue any more.
-//! * CoDel: Nichols and Jacobson, RFC 8289; the pseudocode of section 5, on the time that frames have waited.
-//! * RED: Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993, in packets, gentle off; the average does not decay while the queue is idle.
+//! * CoDel: Nichols and Jacobson, RFC 8289; the pseudocode of section 5, on the time that frames
+//!   have waited.
+//! * RED: Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993, in packets, gentle off; the average does not
+//!   decay while the queue is idle.
 //!
-//! Where CoDel or RED mark, the frame gets an NDNLPv2 congestion mark in place of being dropped; a TCP segment is dropped (no ECN).
+//! Where CoDel or RED mark, the frame gets an NDNLPv2 congestion mark in place of being dropped; a
+//! TCP segment is dropped (no ECN).
 
 use crate::frame::Frame;
 use crate::tcp::is_segment;
@@ -230,7 +233,8 @@ impl Queue {
         (head.map(|head| head.frame), verdict)
     }
 
-    /// The first frame, and whether frames have waited above the target for an interval (`dodequeue`).
+    /// The first frame, and whether frames have waited above the target for an interval
+    /// (`dodequeue`).
     fn take_judged(&mut self, now: Time, codel: &CoDel) -> (Option<Waiting>, bool) {
         let Some(head) = self.take() else {
             self.codel.first_above = None;
@@ -278,7 +282,8 @@ fn holds_segment(head: &Option<Waiting>) -> bool {
     head.as_ref().is_some_and(|head| is_segment(&head.frame))
 }
 
-/// Puts a congestion mark on a frame; 1 where it went on. Fragments but the first carry none, as their header is not looked at.
+/// Puts a congestion mark on a frame; 1 where it went on. Fragments but the first carry none, as
+/// their header is not looked at.
 fn mark(frame: &mut Frame) -> u64 {
     let Ok(LpPacket { header, fragment: Some(packet), .. }) = LpPacket::decode(frame) else { return 0 };
     if header.frag_index > 0 {
@@ -296,7 +301,8 @@ mod tests {
     use larder_packet::{InterestBuilder, Name};
     use larder_units::Streams;
 
-    /// Milliseconds at which a queue strikes whose frames have all waited 50 ms, one of which is sent every `every` ms.
+    /// Milliseconds at which a queue strikes whose frames have all waited 50 ms, one of which is
+    /// sent every `every` ms.
     fn struck(codel: CoDel, every: u64, millis: u64) -> Vec<u64> {
         let interest = InterestBuilder::new("/a".parse::<Name>().unwrap()).nonce(1).build();
         let (mut queue, mut stream) = (Queue::new(Queueing::CoDel(codel)), Streams::new(1).stream("none"));
@@ -314,7 +320,8 @@ mod tests {
 
     #[test]
     fn codel_strikes_at_other_times_than_its_control_law() {
-        // The first after an interval above the target, the next an interval later, then by the root of the count.
+        // The first after an interval above the target, the next an interval later, then by the
+        // root of the count.
         let expected = [150.0, 250.0, 250.0 + 70.7, 250.0 + 70.7 + 57.7, 250.0 + 70.7 + 57.7 + 50.0];
         for mark in [false, true] {
             let struck = struck(CoDel { mark, ..CoDel::default() }, 1, 500);
@@ -351,7 +358,8 @@ mod tests {
                 gaps.push(std::mem::take(&mut gap));
             }
         }
-        // Half-way between the thresholds 1/100: gaps are uniform between 1 and 100 (Floyd and Jacobson, section 7).
+        // Half-way between the thresholds 1/100: gaps are uniform between 1 and 100 (Floyd and
+        // Jacobson, section 7).
         let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
         assert!((mean - 50.5).abs() < 2.0 && gaps.iter().all(|gap| *gap <= 100), "{mean}");
         assert!(!RedState::default().strikes(&red, 4, &mut stream));

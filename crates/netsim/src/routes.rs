@@ -1,4 +1,5 @@
-//! Shortest paths: Dijkstra's algorithm from the producer outwards, over the metrics of the channels towards it.
+//! Shortest paths: Dijkstra's algorithm from the producer outwards, over the metrics of the
+//! channels towards it.
 
 use crate::link::{Channel, ChannelId};
 use crate::node::NodeId;
@@ -13,8 +14,8 @@ pub(crate) struct Hop {
     pub(crate) cost: u64,
 }
 
-/// Each node's next hop towards `to`; `None` for itself, and where there is no path. Of equal paths the one by the lower node, then the
-/// lower link: the same on every machine.
+/// Each node's next hop towards `to`; `None` for itself, and where there is no path. Of equal paths
+/// the one by the lower node, then the lower link: the same on every machine.
 pub(crate) fn towards(to: NodeId, nodes: usize, channels: &[Channel]) -> Vec<Option<Hop>> {
     let mut into: Vec<Vec<u32>> = vec![Vec::new(); nodes];
     for channel in channels {

@@ -51,7 +51,8 @@ pub enum RunError {
         /// When.
         at: Time,
     },
-    /// Frames under way, in queues, what consumers wait for, and TCP's connections take more than [`limits::BYTES_HELD`].
+    /// Frames under way, in queues, what consumers wait for, and TCP's connections take more than
+    /// [`limits::BYTES_HELD`].
     Fills {
         /// When.
         at: Time,
@@ -131,7 +132,8 @@ pub struct Simulation {
     packet_hops: u64,
     /// When what it holds is next looked at, in events done.
     next_look: u64,
-    /// [`limits::EVENTS_AN_INSTANT`], [`limits::EVENTS_PLANNED`] and [`limits::BYTES_HELD`], but in tests.
+    /// [`limits::EVENTS_AN_INSTANT`], [`limits::EVENTS_PLANNED`] and [`limits::BYTES_HELD`], but in
+    /// tests.
     most_at_once: u64,
     most_planned: usize,
     most_bytes: u64,
@@ -174,7 +176,8 @@ impl Simulation {
     /// A new node.
     ///
     /// # Errors
-    /// [`ConfigError`] where there is one of this name, the policy cannot be built, or there are too many.
+    /// [`ConfigError`] where there is one of this name, the policy cannot be built, or there are
+    /// too many.
     pub fn add_node(&mut self, name: &str, config: NodeConfig) -> Result<NodeId, ConfigError> {
         if self.node(name).is_some() {
             return Err(ConfigError::new(format!("there are two nodes {name}")));
@@ -191,7 +194,8 @@ impl Simulation {
     /// A link between two nodes, the same in both directions.
     ///
     /// # Errors
-    /// [`ConfigError`] where the rate is zero, a probability is none, or a node is linked with itself.
+    /// [`ConfigError`] where the rate is zero, a probability is none, or a node is linked with
+    /// itself.
     pub fn connect(&mut self, a: NodeId, b: NodeId, config: &LinkConfig) -> Result<LinkId, ConfigError> {
         self.connect_asymmetric(a, b, config, config)
     }
@@ -238,7 +242,8 @@ impl Simulation {
         let [there_id, back_id] = link.channels();
         let at_b = self.nodes[b.0 as usize].add_face(uri(&from, back.mtu), Port::Channel(back_id.0));
         let at_a = self.nodes[a.0 as usize].add_face(uri(&to, there.mtu), Port::Channel(there_id.0));
-        // Parallel links have streams of their own: the name has the number among the links of these two.
+        // Parallel links have streams of their own: the name has the number among the links of
+        // these two.
         let parallel = *self.parallel.entry([a.0, b.0]).or_default();
         let stream = |from: &str, to: &str| self.streams.stream(&format!("channel {from} {to} {parallel}"));
         let (there_stream, back_stream) = (stream(&from, &to), stream(&to, &from));
@@ -259,7 +264,8 @@ impl Simulation {
         self.add_app_with_tick(node, app, None)
     }
 
-    /// An application on a coarse clock: it is called for its timers at multiples of `tick` only. Packets reach it when they come.
+    /// An application on a coarse clock: it is called for its timers at multiples of `tick` only.
+    /// Packets reach it when they come.
     ///
     /// # Errors
     /// [`ConfigError`] where the tick is zero.
@@ -279,8 +285,9 @@ impl Simulation {
         Ok(id)
     }
 
-    /// Leads the prefix to this application: its own node's route, and the shortest path of every other node by the links' metrics. Of paths
-    /// of one length, the one by the node that was made first. Returns the nodes that cannot reach it.
+    /// Leads the prefix to this application: its own node's route, and the shortest path of every
+    /// other node by the links' metrics. Of paths of one length, the one by the node that was made
+    /// first. Returns the nodes that cannot reach it.
     ///
     /// # Errors
     /// [`ConfigError`] where a forwarder refuses the prefix.
@@ -290,7 +297,8 @@ impl Simulation {
         self.lead(prefix, node)
     }
 
-    /// Leads the prefix to this node from all others, by the shortest paths. Returns the nodes that cannot reach it.
+    /// Leads the prefix to this node from all others, by the shortest paths. Returns the nodes that
+    /// cannot reach it.
     ///
     /// # Errors
     /// [`ConfigError`] where a forwarder refuses the prefix.
@@ -311,7 +319,8 @@ impl Simulation {
     /// One route: at `node`, over this channel, which leaves from it.
     ///
     /// # Errors
-    /// [`ConfigError`] where the channel leaves from elsewhere, or the forwarder refuses the prefix.
+    /// [`ConfigError`] where the channel leaves from elsewhere, or the forwarder refuses the
+    /// prefix.
     pub fn route(&mut self, prefix: &Name, node: NodeId, channel: ChannelId, cost: u64) -> Result<(), ConfigError> {
         if self.channels[channel.0 as usize].from != node {
             return Err(ConfigError::new(format!("a route of node {} over another's link", self.node_name(node))));
@@ -321,8 +330,9 @@ impl Simulation {
         self.nodes[node.0 as usize].add_route(prefix, face, cost)
     }
 
-    /// From now on the caches tell each other their places on the paths, for the policies `lcd`, `probcache` and `betweenness`. Call it when all
-    /// links are made: it finds each node's betweenness, in time that grows with nodes times links.
+    /// From now on the caches tell each other their places on the paths, for the policies `lcd`,
+    /// `probcache` and `betweenness`. Call it when all links are made: it finds each node's
+    /// betweenness, in time that grows with nodes times links.
     pub fn tell_paths(&mut self) {
         let centralities = centrality::betweenness(self.nodes.len(), &self.channels);
         for (node, centrality) in self.nodes.iter_mut().zip(centralities) {
@@ -366,7 +376,8 @@ impl Simulation {
         self.check_way(at, host, server)
     }
 
-    /// Named after the node, and the host's number among its own: another node's hosts draw the same.
+    /// Named after the node, and the host's number among its own: another node's hosts draw the
+    /// same.
     fn host_streams(&self, at: NodeId) -> Streams {
         let label = format!("http {} {}", self.node_name(at), self.tcp_hosts.hosts_at(at));
         Streams::new(self.streams.stream(&label).bits())
@@ -423,14 +434,16 @@ impl Simulation {
         Ok(())
     }
 
-    /// Of frames under way and in queues, of what applications wait for, and of connections. Data that many channels hold counts in each of them.
+    /// Of frames under way and in queues, of what applications wait for, and of connections. Data
+    /// that many channels hold counts in each of them.
     fn bytes_held(&self) -> u64 {
         let waiting: u64 = self.channels.iter().map(|channel| channel.waiting().1).sum();
         let kept: u64 = self.apps.iter().map(|slot| slot.app.kept_bytes()).sum();
         self.frames.bytes() + waiting + kept + self.tcp_hosts.held_bytes()
     }
 
-    /// The frames under way and in queues, and what [`Simulation::bytes_held`] counts too much for those of them that share their bytes.
+    /// The frames under way and in queues, and what [`Simulation::bytes_held`] counts too much for
+    /// those of them that share their bytes.
     fn bytes_counted_twice(&self) -> (u64, u64) {
         let mut seen: HashSet<*const u8, FixedState> = HashSet::default();
         let (mut count, mut twice) = (0, 0);
@@ -850,7 +863,8 @@ mod tests {
         let prefix: Name = "/p".parse().unwrap();
         let producer = ProducerConfig { payload: Payload::Content(5000), freshness: None };
         let producer = network.add_app(hub, Box::new(Producer::new(producer))).unwrap();
-        // Twenty Data a second of which each link takes a few, in the queues of fifty links: 5 MB if each counted.
+        // Twenty Data a second of which each link takes a few, in the queues of fifty links: 5 MB
+        // if each counted.
         let slow = LinkConfig::new("100kbps".parse().unwrap(), Duration::ZERO);
         for leaf in 0..50 {
             let leaf = node(&mut network, &format!("leaf {leaf}"));

@@ -1,5 +1,6 @@
-//! Fear: a network of caches keeps its copies elsewhere than what the literature's simulator keeps them: `icarus.py` beside this file is written
-//! from Icarus' descriptions and shares nothing with this crate.
+//! Fear: a network of caches keeps its copies elsewhere than what the literature's simulator keeps
+//! them: `icarus.py` beside this file is written from Icarus' descriptions and shares nothing with
+//! this crate.
 
 use larder_netsim::scenario::{Figure, Scenario};
 use std::process::Command;
@@ -7,7 +8,8 @@ use std::process::Command;
 const CACHES: &str = include_str!("../../../docs/scenarios/caches.toml");
 const GEANT: &str = include_str!("../../../docs/scenarios/geant.txt");
 
-/// A tenth of the documented length: 220 requests a second, of which those of the second 20 s count.
+/// A tenth of the documented length: 220 requests a second, of which those of the second 20 s
+/// count.
 fn simulated(policy: &str, routing: &str) -> Vec<Figure> {
     let shorter = CACHES.replace("\"400s\"", "\"40s\"").replace("\"200s\"", "\"20s\"");
     let text = shorter.replace("lce+lru", policy).replace("\"on-path\"", &format!("\"{routing}\""));
@@ -23,7 +25,8 @@ fn skipped(why: &str) {
     }
 }
 
-/// Hit ratio and mean delay in milliseconds of the independent program; `None` where there is no python3.
+/// Hit ratio and mean delay in milliseconds of the independent program; `None` where there is no
+/// python3.
 fn independent(scheme: &str) -> Option<[f64; 2]> {
     let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/icarus.py");
     let geant = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenarios/geant.txt");
@@ -51,7 +54,8 @@ fn copies_are_kept_elsewhere_than_in_an_independent_simulation() {
             found.unwrap_or_else(|| panic!("no {quantity}")).value
         };
         let (our_hits, our_delay) = (network("hit ratio"), network("delay"));
-        // 4400 requests: 0.6 hundredths of chance each; in 200 s they are within 0.5 hundredths and a millisecond.
+        // 4400 requests: 0.6 hundredths of chance each; in 200 s they are within 0.5 hundredths and
+        // a millisecond.
         assert!((our_hits - hits).abs() < 0.025, "{scheme}: hits {our_hits}, independently {hits}");
         assert!((our_delay - delay).abs() < 4.0, "{scheme}: {our_delay} ms, independently {delay} ms");
     }

@@ -10,7 +10,8 @@ fn value(figures: &[Figure], component: &str, quantity: &str) -> f64 {
     found.next().unwrap_or_else(|| panic!("no {quantity} of {component}")).value
 }
 
-/// A consumer at n0, caches at n1 to n4, a producer at n5: `asked` Interests for one content, one after another.
+/// A consumer at n0, caches at n1 to n4, a producer at n5: `asked` Interests for one content, one
+/// after another.
 fn line(policy: &str, asked: u32, more: &str) -> Vec<Figure> {
     let text = format!(
         r#"
@@ -61,8 +62,9 @@ fn a_restart_forgets_the_copies_and_not_the_place() {
     assert_eq!(stored(&line("lcd+lru", 2, restart)), [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
 }
 
-/// Hit ratios and delays of an independent simulation with Icarus' semantics (one request at a time over a network without queues), the mean
-/// of six seeds. Theirs and ours scatter by 0.008 at this length; docs/simulate.md has longer runs, which agree within 0.004.
+/// Hit ratios and delays of an independent simulation with Icarus' semantics (one request at a time
+/// over a network without queues), the mean of six seeds. Theirs and ours scatter by 0.008 at this
+/// length; docs/simulate.md has longer runs, which agree within 0.004.
 #[test]
 fn hit_ratios_are_those_of_an_independent_simulation() {
     let smaller = CACHES

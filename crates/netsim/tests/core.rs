@@ -1,4 +1,5 @@
-//! What everything else stands on: the links' arithmetic, the order of events, and that a seed is a run.
+//! What everything else stands on: the links' arithmetic, the order of events, and that a seed is a
+//! run.
 
 use larder_netsim::apps::{
     Cbr, CbrConfig, Fetch, Names, Payload, Producer, ProducerConfig, Randomize, Serve, ZipfMandelbrot,
@@ -71,7 +72,8 @@ fn pair(config: &LinkConfig, interests: u64) -> (Simulation, AppId, LinkId) {
 fn data_comes_back_when_the_rates_and_delays_say() {
     let (mut network, burst, _) = pair(&link(10, 50), 2);
     network.run_until(Time::from_secs(1)).unwrap();
-    // The Interest takes 25 bytes: 20 µs. Then 50 ms, 1 ms for the Data's 1250 bytes, 50 ms; the second Data waits for the first.
+    // The Interest takes 25 bytes: 20 µs. Then 50 ms, 1 ms for the Data's 1250 bytes, 50 ms; the
+    // second Data waits for the first.
     let interest = InterestBuilder::new("/p/seq=0".parse::<Name>().unwrap()).nonce(1).build().len() as u64;
     let first = Time::from_nanos(interest * 800) + Duration::from_millis(101);
     let heard: Vec<Time> = network.app::<Burst>(burst).unwrap().heard.iter().map(|(at, _)| *at).collect();

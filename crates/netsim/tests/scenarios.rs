@@ -1,4 +1,5 @@
-//! What one fears of a scenario file: that it says something else than what runs, and that what is wrong in it is not found.
+//! What one fears of a scenario file: that it says something else than what runs, and that what is
+//! wrong in it is not found.
 
 use larder_netsim::scenario::{Figure, Scenario, Watch};
 use std::time::Duration;
@@ -222,7 +223,8 @@ fn watching_changes_nothing_and_misses_nothing() {
     assert!(packets > 100 && bytes > 5000 * packets && bytes < 5200 * packets, "{bytes} in {packets}");
 }
 
-/// The fear: whoever asks for what is under way already has it sent once more, over the very link that is full.
+/// The fear: whoever asks for what is under way already has it sent once more, over the very link
+/// that is full.
 #[test]
 fn a_full_link_carries_a_file_twice() {
     let mut text = "duration = \"60s\"\n[nodes]\ncontent-store = \"64MiB\"\n[[node]]\nname = \"server\"\n".to_owned();
@@ -262,7 +264,8 @@ fn the_documented_comparison_compares_nothing() {
         assert_eq!((value(&figures, &http, "responses"), value(&figures, &http, "failures")), (1.0, 0.0));
         let ndn = format!("fetch {client} /file");
         assert_eq!(value(&figures, &ndn, "done"), 1.0);
-        // Losses between the client and its edge: NDN's are mended there, TCP's over the long link. CUBIC halts at each.
+        // Losses between the client and its edge: NDN's are mended there, TCP's over the long link.
+        // CUBIC halts at each.
         let (http, ndn) = (value(&figures, &http, "time"), value(&figures, &ndn, "time"));
         assert!(http > 2.0 * ndn && http < 100.0, "{client}: HTTP {http} s, NDN {ndn} s");
     }

@@ -1,4 +1,5 @@
-//! What one fears of TCP: that bytes are lost or come twice, that a connection hangs, wastes a link, starves another or leaves timers behind.
+//! What one fears of TCP: that bytes are lost or come twice, that a connection hangs, wastes a
+//! link, starves another or leaves timers behind.
 
 use larder_netsim::apps::Names;
 use larder_netsim::tcp::{CacheConfig, ClientConfig, Congestion, HostId, HttpCounters, OriginConfig, TcpConfig};
@@ -75,7 +76,8 @@ fn a_seed_gives_other_bytes() {
     }
 }
 
-/// Two servers behind one link of 20 Mb/s and a queue of one product of rate and round trip: what each of two clients gets in the last 40 of 60 s, Mb/s.
+/// Two servers behind one link of 20 Mb/s and a queue of one product of rate and round trip: what
+/// each of two clients gets in the last 40 of 60 s, Mb/s.
 fn shares(congestions: [Congestion; 2]) -> [f64; 2] {
     let mut network = Simulation::new(5);
     let [a, b] = ["a", "b"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
@@ -216,7 +218,8 @@ fn a_flow_of_bbr_forgets_its_rate_while_it_looks_at_the_round_trip() {
         network.run_until(Time::from_secs(second)).unwrap();
         seconds.push((network.http(client).bytes - before) as f64 * 8e-6);
     }
-    // 200 ms and a bit of four segments a round trip, twenty of them: more than the rate's memory of ten.
+    // 200 ms and a bit of four segments a round trip, twenty of them: more than the rate's memory
+    // of ten.
     let least = seconds[1..].iter().copied().fold(f64::INFINITY, f64::min);
     assert!((15.3..17.5).contains(&least), "{seconds:?} Mb/s");
 }

@@ -1,4 +1,5 @@
-//! What one fears of topology files: that a link is lost or doubled, and that odd bytes stop the reader.
+//! What one fears of topology files: that a link is lost or doubled, and that odd bytes stop the
+//! reader.
 
 use larder_netsim::{Depth, FileFormat, LinkConfig, Queueing, Topology};
 use larder_units::Streams;

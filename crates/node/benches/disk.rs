@@ -1,12 +1,15 @@
-//! The disk tier on a real file: how fast objects are written and recalled, and how long a restart takes.
+//! The disk tier on a real file: how fast objects are written and recalled, and how long a restart
+//! takes.
 //!
 //!     cargo bench -p larder-node --bench disk -- [FOLDER] [OBJECTS]
 //!
-//! Objects of 1000 bytes, a million of them in the system's folder for temporary files if nothing else is said. Recalls are of random objects,
-//! by one task and by 64, and come from the page cache. Seconds are of the wall, CPU seconds of the whole process.
+//! Objects of 1000 bytes, a million of them in the system's folder for temporary files if nothing
+//! else is said. Recalls are of random objects, by one task and by 64, and come from the page
+//! cache. Seconds are of the wall, CPU seconds of the whole process.
 //!
-//! Once, two cores, busy with other work: 429 k put a second (1.8 CPU µs each), restart 0.29 s, recalls 32 k a second by one task (33 CPU µs: two
-//! threads wake each other) and 247 k by 64 (3.9), index 65 B an object.
+//! Once, two cores, busy with other work: 429 k put a second (1.8 CPU µs each), restart 0.29 s,
+//! recalls 32 k a second by one task (33 CPU µs: two threads wake each other) and 247 k by 64
+//! (3.9), index 65 B an object.
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
 
 use larder_node::disk::{Disk, DiskConfig, Found};

@@ -1,12 +1,16 @@
 //! The applications' side of a face: connects to a forwarder, sends, receives, registers a prefix.
 //!
-//! For the `larder` command's own applications (put, get, ping, ctl). One thread, one connection: [`Output::send`] gathers packets,
-//! [`Client::receive`] writes them out in large pieces, waits, and hands over every packet of a large read. Interests to a producer that cannot
-//! get its Data written stay unread, so that what waits is bounded. A signal (SIGINT, SIGTERM) ends the waiting: see [`Client::interrupted`].
+//! For the `larder` command's own applications (put, get, ping, ctl). One thread, one connection:
+//! [`Output::send`] gathers packets, [`Client::receive`] writes them out in large pieces, waits,
+//! and hands over every packet of a large read. Interests to a producer that cannot get its Data
+//! written stay unread, so that what waits is bounded. A signal (SIGINT, SIGTERM) ends the waiting:
+//! see [`Client::interrupted`].
 //!
-//! Over UDP to another machine the link is [reliable](Reliability) where the node takes part: what is lost is sent again at both ends.
+//! Over UDP to another machine the link is [reliable](Reliability) where the node takes part: what
+//! is lost is sent again at both ends.
 //!
-//! Where to connect to is in [`transport`]: the rules of ndn-cxx's applications, then Larder's own default.
+//! Where to connect to is in [`transport`]: the rules of ndn-cxx's applications, then Larder's own
+//! default.
 //!
 //! Missing: no reconnection, and a prefix is not registered again where the node restarts.
 
@@ -191,7 +195,8 @@ impl Client {
             start: Instant::now(),
             input: Input { datagram: socket.mtu(), ..Input::default() },
             output,
-            // There is one neighbour only: to wait longer where the link is none of these costs little.
+            // There is one neighbour only: to wait longer where the link is none of these costs
+            // little.
             reassembler: Reassembler::for_packets_of(LARGEST_PACKET_BYTES).of_reliable_link(),
             malformed: 0,
             socket,
@@ -237,7 +242,8 @@ impl Client {
         Ok(self.socket.stop_on_signals()?)
     }
 
-    /// What ends the waiting of [`Client::receive`] from another thread; wake-ups before it are remembered. There is one.
+    /// What ends the waiting of [`Client::receive`] from another thread; wake-ups before it are
+    /// remembered. There is one.
     ///
     /// # Errors
     /// Where the system has no descriptor left.
@@ -263,8 +269,9 @@ impl Client {
         Ok(())
     }
 
-    /// Sends what waits, then waits until a packet comes, `deadline` passes, a signal arrives or the [`Client::waker`] is called. Hands every packet that came at once to
-    /// `handle`, with the means to answer.
+    /// Sends what waits, then waits until a packet comes, `deadline` passes, a signal arrives or
+    /// the [`Client::waker`] is called. Hands every packet that came at once to `handle`, with the
+    /// means to answer.
     ///
     /// # Errors
     /// Where the connection broke or was closed.
@@ -276,7 +283,8 @@ impl Client {
         self.receive_at_most(usize::MAX, deadline, handle)
     }
 
-    /// As [`Client::receive`], and leaves what comes behind the first `most` packets to the next call.
+    /// As [`Client::receive`], and leaves what comes behind the first `most` packets to the next
+    /// call.
     fn receive_at_most(
         &mut self,
         most: usize,
@@ -295,13 +303,15 @@ impl Client {
             self.output.keep_reliable(now);
             self.write()?;
             let late = deadline.is_some_and(|deadline| deadline <= now);
-            // Who has had no processor for a while must not take for late what waits here: he learns of all of it first.
+            // Who has had no processor for a while must not take for late what waits here: he
+            // learns of all of it first.
             let more = handed == 0 || (late && handed < most && reads < limits::READS_BEHIND_TIME);
             if room && more && self.input.fill(&mut self.socket).map_err(|error| self.broken(error))? {
                 reads += 1;
                 continue;
             }
-            // Whoever comes with a deadline that has passed already must learn of what came, too: only a look at the socket tells.
+            // Whoever comes with a deadline that has passed already must learn of what came, too:
+            // only a look at the socket tells.
             if handed > 0 || self.socket.take_woken() || (looked && late) || self.interrupted() {
                 return Ok(());
             }
@@ -333,7 +343,8 @@ impl Client {
         handle: &mut impl FnMut(Time, Received<'_>, &mut Output),
     ) -> Result<usize, ClientError> {
         let mut packets = 0;
-        // The clock is read once for all that was read at once: it came at the same time as far as anybody here can tell.
+        // The clock is read once for all that was read at once: it came at the same time as far as
+        // anybody here can tell.
         let now = self.now();
         self.output.now = now;
         while packets < most && self.output.waiting_bytes() < limits::OUTPUT_BYTES {
@@ -354,8 +365,8 @@ impl Client {
         Ok(packets)
     }
 
-    /// Asks the forwarder to send us Interests under `prefix` (`rib/register`). Packets that arrive meanwhile are dropped: register before
-    /// anything else.
+    /// Asks the forwarder to send us Interests under `prefix` (`rib/register`). Packets that arrive
+    /// meanwhile are dropped: register before anything else.
     ///
     /// # Errors
     /// Where it refuses, does not answer, or the connection breaks.
@@ -415,7 +426,8 @@ struct Input {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Bytes of each datagram that was read but the last, which may be shorter; nothing for a stream.
+    /// Bytes of each datagram that was read but the last, which may be shorter; nothing for a
+    /// stream.
     datagram: Option<usize>,
 }
 
@@ -462,7 +474,8 @@ pub struct Output {
     now: Time,
 }
 
-/// What datagrams need beyond a stream: where they end, and pieces of at most the MTU, sent again where they are not acknowledged.
+/// What datagrams need beyond a stream: where they end, and pieces of at most the MTU, sent again
+/// where they are not acknowledged.
 struct Datagrams {
     lengths: VecDeque<usize>,
     mtu: usize,
@@ -488,8 +501,8 @@ impl Output {
         Output { datagrams: Some(Datagrams { lengths: VecDeque::new(), mtu, link }), ..Output::stream() }
     }
 
-    /// Takes the packet that `write` appends (none where it appends nothing), to be sent with the token of the Interest that it answers.
-    /// Returns what `write` returns.
+    /// Takes the packet that `write` appends (none where it appends nothing), to be sent with the
+    /// token of the Interest that it answers. Returns what `write` returns.
     pub fn send<R>(&mut self, token: Option<PitToken>, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         self.send_with(&LpHeader { pit_token: token, ..LpHeader::default() }, write)
     }

@@ -7,7 +7,8 @@ pub fn words<const N: usize>() -> [u64; N] {
     let random = SystemRandom::new();
     std::array::from_fn(|_| {
         let mut bytes = [0; 8];
-        // It fails only where the kernel has no entropy source at all; an unkeyed table would be worse than no node.
+        // It fails only where the kernel has no entropy source at all; an unkeyed table would be
+        // worse than no node.
         #[allow(clippy::expect_used, reason = "see above")]
         random.fill(&mut bytes).expect("the operating system gives no entropy");
         u64::from_le_bytes(bytes)

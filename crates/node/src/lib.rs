@@ -1,7 +1,8 @@
-//! The node: the host of the NDN forwarder and of the HTTP cache. It owns the sockets, the clock, the threads and the entropy.
+//! The node: the host of the NDN forwarder and of the HTTP cache. It owns the sockets, the clock,
+//! the threads and the entropy.
 //!
-//! It is not: forwarding or caching rules (`larder-forwarder`, `larder-http`), policies (`larder-policy`). Read [`Node`] first, then
-//! [`Config`].
+//! It is not: forwarding or caching rules (`larder-forwarder`, `larder-http`), policies
+//! (`larder-policy`). Read [`Node`] first, then [`Config`].
 //!
 //! ```text
 //!                 ┌─ thread "ndn":  epoll ── Forwarder ── Content Store ─┐

@@ -36,7 +36,8 @@ impl Node {
     /// Starts everything that the configuration names.
     ///
     /// # Errors
-    /// One line that names the setting, what is wrong and what to do; nothing is left running, and no socket file is left behind.
+    /// One line that names the setting, what is wrong and what to do; nothing is left running, and
+    /// no socket file is left behind.
     pub fn start(config: &Config) -> Result<Node, String> {
         let (end, ends) = mpsc::channel();
         watch_signals(end.clone())?;
@@ -151,7 +152,8 @@ impl Node {
         text
     }
 
-    /// Serves until SIGINT or SIGTERM, then stops cleanly. SIGHUP makes it read `file` again, the configuration that it was started with.
+    /// Serves until SIGINT or SIGTERM, then stops cleanly. SIGHUP makes it read `file` again, the
+    /// configuration that it was started with.
     ///
     /// # Errors
     /// Where a thread of the node ended by itself.
@@ -239,7 +241,8 @@ impl Node {
     }
 }
 
-/// Lifts the soft limit of open files to the hard one: it is 1,024 on most machines, for programs of another age; connections need more.
+/// Lifts the soft limit of open files to the hard one: it is 1,024 on most machines, for programs
+/// of another age; connections need more.
 pub fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
@@ -248,7 +251,8 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-/// Other programs' habits: log rotation sends SIGUSR1, some upgrades SIGUSR2. Unwatched, both would end the process.
+/// Other programs' habits: log rotation sends SIGUSR1, some upgrades SIGUSR2. Unwatched, both would
+/// end the process.
 fn watch_signals(end: mpsc::Sender<End>) -> Result<(), String> {
     let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2])
         .map_err(|error| format!("cannot listen for signals: {error}"))?;
@@ -273,7 +277,8 @@ impl StatusSource for Identity {
 }
 
 impl HttpConfig {
-    /// What the table says; `None` where nothing is served by HTTP. `ingress` is the way to an origin over NDN.
+    /// What the table says; `None` where nothing is served by HTTP. `ingress` is the way to an
+    /// origin over NDN.
     pub(crate) fn of(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpConfig> {
         let tls = table.tls.as_ref().and_then(|tls| {
             let (certificate, key) = (tls.certificate.clone(), tls.key.clone());

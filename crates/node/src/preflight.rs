@@ -1,7 +1,8 @@
-//! Finds out whether a node could start with a configuration, without starting it: `larder run --check`.
+//! Finds out whether a node could start with a configuration, without starting it:
+//! `larder run --check`.
 //!
-//! It binds every listener, reads every certificate and key, and looks at the disk tiers' files. It then closes all again and reports
-//! every problem that it found.
+//! It binds every listener, reads every certificate and key, and looks at the disk tiers' files. It
+//! then closes all again and reports every problem that it found.
 
 use crate::config::Config;
 use crate::disk;
@@ -36,7 +37,8 @@ pub fn problems(config: &Config) -> Vec<String> {
     preflight.problems
 }
 
-/// The process id of the node that runs by the same file, as its admin server says; `None` where none answers.
+/// The process id of the node that runs by the same file, as its admin server says; `None` where
+/// none answers.
 pub fn running_node(config: &Config) -> Option<u64> {
     let (admin, source) = (config.admin.listen?, config.source.as_deref()?);
     let node = status_of(admin)?.get("node")?.clone();

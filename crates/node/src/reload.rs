@@ -1,4 +1,5 @@
-//! Reading the configuration file again while the node runs: what has changed, by its keys, and what of that can change at once.
+//! Reading the configuration file again while the node runs: what has changed, by its keys, and
+//! what of that can change at once.
 
 use crate::config::Config;
 use crate::system_message::system_message;
@@ -6,7 +7,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// What changes while the node runs; everything else waits for a restart. The embedded configuration says the same to its reader.
+/// What changes while the node runs; everything else waits for a restart. The embedded
+/// configuration says the same to its reader.
 const AT_ONCE: [&str; 14] = [
     "admin.token",
     "http.origin",
@@ -90,7 +92,8 @@ fn changed(one: &Table, other: &Table, prefix: &str) -> Vec<String> {
     differing
 }
 
-/// Makes the value of a key in one table what it is in the other; where the key's own table is in one only, it stays: that itself is a change.
+/// Makes the value of a key in one table what it is in the other; where the key's own table is in
+/// one only, it stays: that itself is a change.
 fn copy(from: &Table, to: &mut Table, key: &str) {
     let Some((table, rest)) = key.split_once('.') else {
         match from.get(key) {

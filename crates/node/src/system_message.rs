@@ -1,4 +1,5 @@
-//! What the operating system says of a failure, without Rust's "(os error 2)" and what libraries append.
+//! What the operating system says of a failure, without Rust's "(os error 2)" and what libraries
+//! append.
 
 use std::io;
 

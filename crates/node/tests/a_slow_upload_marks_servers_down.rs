@@ -1,7 +1,8 @@
-//! The fear: a client that is slow to send its body takes healthy servers out of a pool, or gets 504 for its own slowness.
+//! The fear: a client that is slow to send its body takes healthy servers out of a pool, or gets
+//! 504 for its own slowness.
 //!
-//! Before, the time for a response ran from the start of the request: ten uploads of a byte each second for 70 s got 504,
-//! and took the pool down.
+//! Before, the time for a response ran from the start of the request: ten uploads of a byte each
+//! second for 70 s got 504, and took the pool down.
 
 mod wire;
 

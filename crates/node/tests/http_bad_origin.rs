@@ -138,7 +138,8 @@ fn echo() -> Origin {
     })
 }
 
-/// What one spelling of the host gets is stored for all of them: so the origin may not see which it was.
+/// What one spelling of the host gets is stored for all of them: so the origin may not see which it
+/// was.
 #[test]
 fn the_origin_is_told_the_host_that_is_keyed() {
     let origin = echo();
@@ -156,7 +157,8 @@ fn the_origin_is_told_the_host_that_is_keyed() {
     assert!(client.get("/").text().contains("\nhost: example.test:8080\n"));
 }
 
-/// RFC 9110 §7.6.2: at zero this hop answers; above, the next one gets one less. For OPTIONS and TRACE only.
+/// RFC 9110 §7.6.2: at zero this hop answers; above, the next one gets one less. For OPTIONS and
+/// TRACE only.
 #[test]
 fn max_forwards_counts_hops() {
     let origin = echo();
@@ -221,7 +223,8 @@ fn an_upload_that_breaks_off_is_the_clients_failure() {
     assert_eq!(Client::new(&node).send("POST", "/", &[], b"hello").header("x-body"), "5");
 }
 
-/// A 304 for something that the cache did not ask about is followed by an unconditional request, once.
+/// A 304 for something that the cache did not ask about is followed by an unconditional request,
+/// once.
 #[test]
 fn a_304_that_confirms_nothing() {
     let origin = Origin::new(|asked, stream| {
@@ -263,7 +266,8 @@ fn an_origin_that_comes_back() {
     assert_eq!(client.get("/").status, 200);
 }
 
-/// Interim responses come before the one that counts (RFC 9110 §15.2): they are neither taken for it nor part of it.
+/// Interim responses come before the one that counts (RFC 9110 §15.2): they are neither taken for
+/// it nor part of it.
 #[test]
 fn interim_responses_are_not_stored() {
     let origin = Origin::new(|_, stream| {

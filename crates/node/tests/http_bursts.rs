@@ -1,4 +1,5 @@
-//! The fear: a hundred clients ask for one cold thing at once, and the origin is asked a hundred times; or they wait for each other in vain.
+//! The fear: a hundred clients ask for one cold thing at once, and the origin is asked a hundred
+//! times; or they wait for each other in vain.
 
 mod wire;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -197,7 +198,8 @@ fn stale_is_renewed_in_the_background() {
     assert_eq!((origin.requests(), node.status()["stale"].as_u64()), (2, Some(1)));
 }
 
-/// The fear: one client that asks for one stale page after another, and need not wait for any, has the origin asked for all of them at once.
+/// The fear: one client that asks for one stale page after another, and need not wait for any, has
+/// the origin asked for all of them at once.
 #[test]
 fn renewals_at_once_are_bounded() {
     const PAGES: usize = 160;

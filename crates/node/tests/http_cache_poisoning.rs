@@ -1,4 +1,5 @@
-//! The fear: one client decides what others get (poisoning), or gets what was made for another (deception).
+//! The fear: one client decides what others get (poisoning), or gets what was made for another
+//! (deception).
 
 mod wire;
 use wire::{Client, Node, Origin, say};
@@ -18,7 +19,8 @@ fn fixed(status: &'static str, fields: &'static str) -> Origin {
     Origin::new(move |_, stream| say(stream, &format!("HTTP/1.1 {status}\r\n{fields}content-length: 4\r\n\r\npage")))
 }
 
-/// Fields from which a framework takes the host, the scheme, the path or the method, and which no key holds.
+/// Fields from which a framework takes the host, the scheme, the path or the method, and which no
+/// key holds.
 #[test]
 fn unkeyed_fields_do_not_reach_the_origin() {
     let origin = echo();
@@ -96,7 +98,8 @@ fn an_ending_makes_nothing_cacheable() {
     }
 }
 
-/// A refusal of one odd request is not everybody's page, whatever the origin adds to every response.
+/// A refusal of one odd request is not everybody's page, whatever the origin adds to every
+/// response.
 #[test]
 fn refusals_of_one_request_are_not_kept() {
     for status in [

@@ -1,5 +1,6 @@
-//! The fears of the disk tier: a restart loses what was stored, or brings back what was purged or replaced; a response comes back younger or as
-//! another variant than it was; a burst reads the disk a hundred times; a disk that cannot be used takes the cache with it.
+//! The fears of the disk tier: a restart loses what was stored, or brings back what was purged or
+//! replaced; a response comes back younger or as another variant than it was; a burst reads the
+//! disk a hundred times; a disk that cannot be used takes the cache with it.
 
 mod wire;
 use larder_node::disk::DiskConfig;
@@ -191,7 +192,8 @@ fn a_soft_purge_holds_across_a_restart() {
     assert_eq!(Client::new(&node).get("/page-1").text(), "/page-1 none 1");
 }
 
-/// What memory's policy refuses, or lets go, is on the disk; and a hundred who ask for it at once read it once.
+/// What memory's policy refuses, or lets go, is on the disk; and a hundred who ask for it at once
+/// read it once.
 #[test]
 fn memory_refuses_and_the_disk_has_it() {
     let (origin, folder) = (origin(), tempfile::tempdir().unwrap());
@@ -226,7 +228,8 @@ fn memory_refuses_and_the_disk_has_it() {
     assert!(disk(&node, "recalled") - before <= 100);
 }
 
-/// Power fails while the newest records are written, and their file is what it is: the rest is served, and what is damaged is not.
+/// Power fails while the newest records are written, and their file is what it is: the rest is
+/// served, and what is damaged is not.
 #[test]
 fn a_torn_tail_and_rotten_bytes() {
     let (origin, folder) = (origin(), tempfile::tempdir().unwrap());
@@ -238,7 +241,8 @@ fn a_torn_tail_and_rotten_bytes() {
     let mut region = vec![0; 1 << 20];
     file.read_exact_at(&mut region, 4096).unwrap();
     let of = |page: usize| region.windows(40).position(|at| at.starts_with(&first[page].body)).unwrap() as u64;
-    // The newest region has no footer: it ends where a record is not whole. The next start finds one, and misses only what is damaged.
+    // The newest region has no footer: it ends where a record is not whole. The next start finds
+    // one, and misses only what is damaged.
     for (page, lost) in [(19, &[19][..]), (10, &[10, 19])] {
         file.write_all_at(b"!", 4096 + of(page)).unwrap();
         let node = Node::with(&config(nowhere(), folder.path()));

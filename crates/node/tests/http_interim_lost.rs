@@ -1,5 +1,6 @@
-//! The fears: what an origin says ahead of its response does not reach the client, comes late, or between the bytes of something else; and a client
-//! that waits with its body until it is asked for it waits for ever, or is asked for what nobody takes. RFC 9110 §10.1.1, §15.2; RFC 8297.
+//! The fears: what an origin says ahead of its response does not reach the client, comes late, or
+//! between the bytes of something else; and a client that waits with its body until it is asked for
+//! it waits for ever, or is asked for what nobody takes. RFC 9110 §10.1.1, §15.2; RFC 8297.
 
 mod wire;
 use larder_node::http::Upstream;
@@ -62,7 +63,8 @@ fn hints_come_before_the_origin_has_its_response() {
     assert!(read_response(&mut client, false).is_hit());
 }
 
-/// On one connection, with a client that reads late: each hint stands before its own response, and behind all of the one before.
+/// On one connection, with a client that reads late: each hint stands before its own response, and
+/// behind all of the one before.
 #[test]
 fn hints_of_pipelined_requests_stay_with_their_own() {
     const BYTES: usize = 3_000_000;
@@ -89,7 +91,8 @@ fn hints_of_pipelined_requests_stay_with_their_own() {
     }
 }
 
-/// Those of a slice that is asked for when the client has the head of its response would shift all that follows.
+/// Those of a slice that is asked for when the client has the head of its response would shift all
+/// that follows.
 #[test]
 fn hints_of_late_slices_are_not_in_the_body() {
     const SLICE: usize = 1 << 20;
@@ -171,7 +174,8 @@ fn a_body_is_asked_for_when_the_origin_asks_for_it() {
     assert!(origin.join().unwrap().contains("\r\nexpect: 100-continue\r\n"));
 }
 
-/// The fear: the client sends its body all the same, after an answer that did not need it, and the body is read as the next request.
+/// The fear: the client sends its body all the same, after an answer that did not need it, and the
+/// body is read as the next request.
 #[test]
 fn who_is_answered_at_once_without_being_asked_for_the_body_hears_that_the_connection_ends() {
     let origin = Origin::new(|_, stream| say(stream, PAGE));
@@ -226,7 +230,8 @@ fn a_body_that_nobody_takes_is_not_asked_for() {
     assert_eq!((seen.status, seen.header("connection")), (502, "close"));
 }
 
-/// The fear: an origin that refuses a body before it comes takes it for a request when it does, and somebody else gets the answer.
+/// The fear: an origin that refuses a body before it comes takes it for a request when it does, and
+/// somebody else gets the answer.
 #[test]
 fn who_was_answered_before_its_body_came_has_had_the_connection_alone() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

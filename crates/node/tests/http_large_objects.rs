@@ -1,4 +1,5 @@
-//! The fear: a range of ten gigabytes fetches ten gigabytes; or what arrives is put together wrongly.
+//! The fear: a range of ten gigabytes fetches ten gigabytes; or what arrives is put together
+//! wrongly.
 
 mod wire;
 use larder_node::disk::DiskConfig;
@@ -186,7 +187,8 @@ fn a_stampede_for_a_range_is_one_request_a_slice() {
     assert_eq!(large.origin.requests(), 4);
 }
 
-/// A client that goes away ends its own answer, and the origin is not asked for the rest of ten gigabytes.
+/// A client that goes away ends its own answer, and the origin is not asked for the rest of ten
+/// gigabytes.
 #[test]
 fn who_leaves_takes_the_rest_with_him() {
     let large = Large::new();
@@ -226,7 +228,8 @@ fn slices_are_lost_at_a_restart() {
     let fetched = large.origin.requests();
     assert!(fetched >= 6, "{fetched}");
     drop(node);
-    // Of 16 MiB, bodies in progress have two slices: half of that is less than one, so they are streamed.
+    // Of 16 MiB, bodies in progress have two slices: half of that is less than one, so they are
+    // streamed.
     for memory in [64, 16] {
         let node = Node::with(&with_disk(&large, folder.path(), memory));
         let mut client = Client::new(&node);
@@ -244,7 +247,8 @@ fn slices_are_lost_at_a_restart() {
     assert_eq!(large.origin.requests(), fetched + 2);
 }
 
-/// What is on the disk of an object that was removed is not a part of its successor, though it has the same tag.
+/// What is on the disk of an object that was removed is not a part of its successor, though it has
+/// the same tag.
 #[test]
 fn slices_on_disk_outlive_their_object() {
     let (large, folder) = (Large::new(), tempfile::tempdir().unwrap());
@@ -288,7 +292,8 @@ fn large_objects_are_not_stored_on_disk() {
     assert_eq!(large.origin.requests(), 1);
 }
 
-/// A client that leaves in the middle: the next one gets what has come from the disk, and only the rest from the origin.
+/// A client that leaves in the middle: the next one gets what has come from the disk, and only the
+/// rest from the origin.
 #[test]
 fn half_a_large_object_is_fetched_twice() {
     const LENGTH: u64 = 20_000_000;
@@ -309,7 +314,8 @@ fn half_a_large_object_is_fetched_twice() {
     assert!(again <= LENGTH - 8 * SLICE, "{again}");
 }
 
-/// With an origin that does not say that it answers ranges, a slice that is missing could not be fetched.
+/// With an origin that does not say that it answers ranges, a slice that is missing could not be
+/// fetched.
 #[test]
 fn large_objects_of_an_origin_without_ranges_are_cut() {
     const LENGTH: u64 = 20_000_000;

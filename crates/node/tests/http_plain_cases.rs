@@ -1,4 +1,5 @@
-//! The fear: what works in the core does not work on sockets. A client, the proxy with the generated origin, and what `curl` would show.
+//! The fear: what works in the core does not work on sockets. A client, the proxy with the
+//! generated origin, and what `curl` would show.
 
 mod wire;
 use larder_node::http::{Admin, Http, HttpConfig, Upstream};
@@ -214,8 +215,9 @@ fn the_admin_pages() {
     admin.stop();
 }
 
-/// The samples of a page of metrics by the type and help of their family, read as Prometheus reads it: in the text format, a sample belongs
-/// to the family of exactly its name; in OpenMetrics, a counter's has `_total` behind it.
+/// The samples of a page of metrics by the type and help of their family, read as Prometheus reads
+/// it: in the text format, a sample belongs to the family of exactly its name; in OpenMetrics, a
+/// counter's has `_total` behind it.
 fn parse_metrics(text: &str, suffix: &str) -> Vec<(String, String)> {
     let mut samples = Vec::new();
     let (mut help, mut family) = (String::new(), (String::new(), String::new()));

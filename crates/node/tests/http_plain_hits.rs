@@ -1,4 +1,5 @@
-//! The fear: what is answered ahead of hyper is answered otherwise than hyper would, out of turn, in part, or though it was no request.
+//! The fear: what is answered ahead of hyper is answered otherwise than hyper would, out of turn,
+//! in part, or though it was no request.
 
 mod wire;
 use std::io::{BufReader, Read, Write};
@@ -13,7 +14,8 @@ fn connect(node: &Node) -> TcpStream {
     stream
 }
 
-/// Sends the pieces one by one, the last when something has come, and what came until the server closed.
+/// Sends the pieces one by one, the last when something has come, and what came until the server
+/// closed.
 fn said(node: &Node, pieces: &[&[u8]]) -> String {
     let (mut stream, mut all, mut buffer) = (connect(node), Vec::new(), [0; 4096]);
     let (last, before) = pieces.split_last().unwrap();
@@ -33,7 +35,8 @@ fn said(node: &Node, pieces: &[&[u8]]) -> String {
     String::from_utf8(all).unwrap()
 }
 
-/// Its lines without what changes with the second. Sorted: fields stand in another order after a validation, and hyper puts the length of nothing last.
+/// Its lines without what changes with the second. Sorted: fields stand in another order after a
+/// validation, and hyper puts the length of nothing last.
 fn timeless(text: &str) -> Vec<&str> {
     let lines = text.lines().filter(|line| !line.starts_with("age: ") && !line.starts_with("date: "));
     let mut lines: Vec<&str> = lines.map(|line| line.split("; ttl=").next().unwrap()).collect();
@@ -105,7 +108,8 @@ fn at_once_or_in_pieces_is_the_same() {
     assert!(said(&node, &[requests[0].as_bytes(), last]).contains("larder; hit"));
 }
 
-/// A client is answered before its body has come, and the body is a request for what somebody put into the store.
+/// A client is answered before its body has come, and the body is a request for what somebody put
+/// into the store.
 #[test]
 fn the_body_of_an_upload_is_no_request() {
     let node = Node::generated();
@@ -131,7 +135,8 @@ fn the_body_of_an_upload_is_no_request() {
     }
 }
 
-/// What the socket does not take at once comes all the same, in its turn, and a clean stop waits for it.
+/// What the socket does not take at once comes all the same, in its turn, and a clean stop waits
+/// for it.
 #[test]
 fn a_large_hit_comes_whole_to_who_reads_late() {
     let mut node = Node::generated();
@@ -157,7 +162,8 @@ fn a_large_hit_comes_whole_to_who_reads_late() {
     stopping.join().unwrap();
 }
 
-/// The same where hyper lets go of a connection without waiting for its stream: a client has once asked for another protocol.
+/// The same where hyper lets go of a connection without waiting for its stream: a client has once
+/// asked for another protocol.
 #[test]
 fn a_stop_waits_for_who_has_asked_for_another_protocol() {
     let mut node = Node::generated();

@@ -1,4 +1,5 @@
-//! The fear: the policy's long work is never asked for, or its result never comes back, and the cache keeps its first guess.
+//! The fear: the policy's long work is never asked for, or its result never comes back, and the
+//! cache keeps its first guess.
 
 mod wire;
 use larder_node::http::{HttpConfig, Upstream};

@@ -1,4 +1,5 @@
-//! The fear: whoever reaches the admin port empties the cache; or its owner orders a purge, and it was not done.
+//! The fear: whoever reaches the admin port empties the cache; or its owner orders a purge, and it
+//! was not done.
 
 mod wire;
 use larder_node::http::Admin;

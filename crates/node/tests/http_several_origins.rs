@@ -1,5 +1,5 @@
-//! The fears: a request goes to the wrong origin; one server's death is the clients' affair; a request that must not be repeated is; a reload drops
-//! what is under way.
+//! The fears: a request goes to the wrong origin; one server's death is the clients' affair; a
+//! request that must not be repeated is; a reload drops what is under way.
 
 mod wire;
 
@@ -56,7 +56,8 @@ fn host_and_path_choose_the_origin_and_the_first_that_fits_is_asked() {
     }
 }
 
-/// The fear: a browser that names a port is sent to another origin; or a `*` that `--check` takes never fits.
+/// The fear: a browser that names a port is sent to another origin; or a `*` that `--check` takes
+/// never fits.
 #[test]
 fn a_port_is_ignored_and_the_closest_host_wins() {
     let origins = ["below", "deep", "exact", "port", "files", "rest"].map(named);
@@ -91,7 +92,8 @@ fn a_dead_server_costs_no_client_anything_but_what_may_not_be_repeated() {
     let alive = named("alive");
     let node = Node::with(&config(dead(), vec![group(None, "/", &[dead(), alive.address, dead()])]));
     let mut client = Client::new(&node);
-    // Of three servers two are dead, and one request is sent to two of them at most; soon the dead are known.
+    // Of three servers two are dead, and one request is sent to two of them at most; soon the dead
+    // are known.
     let first: Vec<u16> = (0..30).map(|number| client.get(&format!("/{number}")).status).collect();
     assert!(first.iter().filter(|status| **status == 502).count() <= 4, "{first:?}");
     assert!(first[20..].iter().all(|status| *status == 200), "{first:?}");

@@ -1,4 +1,5 @@
-//! The fear: the operator is not told what goes wrong, or is told a thousand times. One log for the process: each test looks for its own line.
+//! The fear: the operator is not told what goes wrong, or is told a thousand times. One log for the
+//! process: each test looks for its own line.
 
 mod wire;
 use larder_node::http::{HttpConfig, Upstream};
@@ -35,7 +36,8 @@ fn lines(part: &str) -> usize {
     String::from_utf8_lossy(&LOG.lock().unwrap()).lines().filter(|line| line.contains(part)).count()
 }
 
-/// Two caches, each the other's origin. A request ends when it comes back, and one line a cache at most says why.
+/// Two caches, each the other's origin. A request ends when it comes back, and one line a cache at
+/// most says why.
 #[test]
 fn a_circle_of_caches_ends() {
     listen();
@@ -53,7 +55,8 @@ fn a_circle_of_caches_ends() {
     assert_eq!(requests(&near) + requests(&far), 5 * 3, "there, and back, which is refused");
     assert_eq!(lines("get 508"), 1, "one line for all");
     assert_eq!(near.status()["objects"], 0);
-    // Both are asked for the same at a time: neither waits for what waits for it. (A client gives up after 20 seconds.)
+    // Both are asked for the same at a time: neither waits for what waits for it. (A client gives
+    // up after 20 seconds.)
     let begin = Barrier::new(2);
     std::thread::scope(|scope| {
         for node in [&near, &far] {

@@ -54,7 +54,8 @@ fn stop_is_clean() {
     drop(idle);
 }
 
-/// A few clients that say nothing do not keep the admin pages from the one that asks: their places come free.
+/// A few clients that say nothing do not keep the admin pages from the one that asks: their places
+/// come free.
 #[test]
 fn silent_clients_do_not_shut_out_the_scraper() {
     let node = Node::generated();

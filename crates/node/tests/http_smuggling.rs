@@ -1,5 +1,5 @@
-//! The fear: a request that this cache and the origin read differently. What the cache takes for a body, the origin takes for the next request,
-//! and the answer to that is stored for somebody else.
+//! The fear: a request that this cache and the origin read differently. What the cache takes for a
+//! body, the origin takes for the next request, and the answer to that is stored for somebody else.
 
 mod wire;
 use std::io::{BufReader, Write};
@@ -201,7 +201,8 @@ fn chunks_that_can_be_read_in_two_ways() {
     }
 }
 
-/// A body where none is expected (a "fat GET") is neither left on the connection nor part of what is stored.
+/// A body where none is expected (a "fat GET") is neither left on the connection nor part of what
+/// is stored.
 #[test]
 fn a_body_in_a_get_is_one() {
     let witness = Witness::new();
@@ -217,7 +218,8 @@ fn a_body_in_a_get_is_one() {
     assert!(!client.get("/fat").is_hit());
 }
 
-/// The same from the other side: an origin whose response can be read in two ways is not believed, and nothing of it stored.
+/// The same from the other side: an origin whose response can be read in two ways is not believed,
+/// and nothing of it stored.
 #[test]
 fn responses_that_can_be_read_in_two_ways() {
     for (fields, body) in [
@@ -257,7 +259,8 @@ fn responses_that_can_be_read_in_two_ways() {
     }
 }
 
-/// Requests one behind the other on one connection are answered one after the other, each with its own.
+/// Requests one behind the other on one connection are answered one after the other, each with its
+/// own.
 #[test]
 fn pipelined_requests_stay_apart() {
     let node = Node::generated();

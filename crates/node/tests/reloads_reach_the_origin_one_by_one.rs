@@ -1,5 +1,5 @@
-//! The fear: thirty clients reload one page at once, and the origin is asked thirty times; or a reload gets what was asked
-//! for before it.
+//! The fear: thirty clients reload one page at once, and the origin is asked thirty times; or a
+//! reload gets what was asked for before it.
 
 mod wire;
 
@@ -28,7 +28,8 @@ impl Gate {
     }
 }
 
-/// Counts its answers in their bodies, from the second on behind the gate; `validates` answers 304 to who asks for that.
+/// Counts its answers in their bodies, from the second on behind the gate; `validates` answers 304
+/// to who asks for that.
 fn origin(gate: &Arc<Gate>, validates: bool) -> Origin {
     let (gate, count) = (Arc::clone(gate), AtomicUsize::new(0));
     Origin::new(move |asked, stream| {
@@ -74,7 +75,8 @@ fn thirty_reloads_at_once_cost_one_fetch_or_validation() {
     }
 }
 
-/// A plain request that is under way is not enough for a reload. What comes after the reload follows it.
+/// A plain request that is under way is not enough for a reload. What comes after the reload
+/// follows it.
 #[test]
 fn a_reload_is_not_answered_with_what_was_asked_for_before_it() {
     let gate = Arc::new(Gate::default());

@@ -1,4 +1,5 @@
-//! Objects on the disk tier must be there for all clients, however slowly some of them take theirs, and however little memory there is.
+//! Objects on the disk tier must be there for all clients, however slowly some of them take theirs,
+//! and however little memory there is.
 
 mod wire;
 use larder_node::disk::DiskConfig;
@@ -23,7 +24,8 @@ fn number_of(target: &str) -> usize {
     target.rsplit('/').next().unwrap().parse().unwrap()
 }
 
-/// `/fresh/N`; `/stale/N`, which has to be validated each time; and `/brief/N`, which is stale after a second.
+/// `/fresh/N`; `/stale/N`, which has to be validated each time; and `/brief/N`, which is stale
+/// after a second.
 fn origin(is_down: &Arc<AtomicBool>) -> Origin {
     let is_down = Arc::clone(is_down);
     Origin::new(move |asked, stream| {

@@ -1,4 +1,5 @@
-//! What a forwarder does to every packet, and what a producer does to make one. `cargo bench -p larder-packet`.
+//! What a forwarder does to every packet, and what a producer does to make one.
+//! `cargo bench -p larder-packet`.
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};

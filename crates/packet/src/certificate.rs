@@ -1,8 +1,9 @@
 //! Certificates: whose key it is, and from when until when.
 //!
-//! NDN Certificate Format 2.0: Data called `/IDENTITY/KEY/KEY-ID/ISSUER/VERSION`, of content type 2 (key), whose content is a
-//! SubjectPublicKeyInfo and whose SignatureInfo has a ValidityPeriod. Files hold the Data in base64, as `ndnsec cert-dump` writes it. Who
-//! signed the certificate is not asked here: an operator names the certificates that he trusts.
+//! NDN Certificate Format 2.0: Data called `/IDENTITY/KEY/KEY-ID/ISSUER/VERSION`, of content type 2
+//! (key), whose content is a SubjectPublicKeyInfo and whose SignatureInfo has a ValidityPeriod.
+//! Files hold the Data in base64, as `ndnsec cert-dump` writes it. Who signed the certificate is
+//! not asked here: an operator names the certificates that he trusts.
 
 use crate::data::Data;
 use crate::der;
@@ -81,7 +82,8 @@ impl Certificate {
         Ok(Certificate { name: data.name.to_name(), verifier, validity })
     }
 
-    /// The certificates in a file: any number of them in base64, an empty line between two; as bytes.
+    /// The certificates in a file: any number of them in base64, an empty line between two; as
+    /// bytes.
     ///
     /// # Errors
     /// [`CertificateError::NotBase64`].
@@ -93,8 +95,9 @@ impl Certificate {
         Ok(wires)
     }
 
-    /// This certificate and those of a bundle that are signed by it, or by one that is, and so on: each by an identity above its own, and no longer
-    /// valid than that one. The others lead nowhere, and are left out.
+    /// This certificate and those of a bundle that are signed by it, or by one that is, and so on:
+    /// each by an identity above its own, and no longer valid than that one. The others lead
+    /// nowhere, and are left out.
     ///
     /// # Errors
     /// [`CertificateError`] where something in the bundle is no certificate.
@@ -173,7 +176,8 @@ fn seconds(text: &[u8]) -> Option<u64> {
     if text.len() != 15 || text[8] != b'T' || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    // Days since 1970 in the Gregorian calendar, years counted from March so that the leap day is the last.
+    // Days since 1970 in the Gregorian calendar, years counted from March so that the leap day is
+    // the last.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469;
     let seconds = days * 86_400 + hour * 3600 + minute * 60 + second;

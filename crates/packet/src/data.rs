@@ -1,6 +1,7 @@
 //! Data: a view over borrowed bytes, and its builder.
 //!
-//! NDN Packet Format Specification 0.3, section "Data Packet". Decoding checks the structure, allocates nothing and hashes nothing.
+//! NDN Packet Format Specification 0.3, section "Data Packet". Decoding checks the structure,
+//! allocates nothing and hashes nothing.
 
 use crate::interest::SignatureFreshness;
 use crate::name::{Component, NameRef};
@@ -21,7 +22,8 @@ pub struct Data<'a> {
     pub name: NameRef<'a>,
     /// What the content is; `None` counts as [`types::CONTENT_BLOB`].
     pub content_type: Option<u64>,
-    /// How long it counts as fresh after its arrival, in whole milliseconds on the wire; `None` counts as not at all.
+    /// How long it counts as fresh after its arrival, in whole milliseconds on the wire; `None`
+    /// counts as not at all.
     pub freshness: Option<Duration>,
     /// The last component of the name of the last of the segments that this one belongs to.
     pub final_block_id: Option<Component<'a>>,
@@ -49,8 +51,8 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Reads a Data as most are: ordinary components, all elements in their places and no others. `None` where it is another, or none:
-    /// [`Data::decode_any`] judges.
+    /// Reads a Data as most are: ordinary components, all elements in their places and no others.
+    /// `None` where it is another, or none: [`Data::decode_any`] judges.
     #[inline(always)]
     fn decode_plain(wire: &'a [u8]) -> Option<Self> {
         const META_INFO: u8 = types::META_INFO as u8;
@@ -132,7 +134,8 @@ impl<'a> Data<'a> {
         })
     }
 
-    /// Where in `wire` the TLV-VALUE of the name stands: a store that keeps the packet needs no copy of the name.
+    /// Where in `wire` the TLV-VALUE of the name stands: a store that keeps the packet needs no
+    /// copy of the name.
     pub fn name_range(&self) -> Range<usize> {
         self.name_offset..self.name_offset + self.name.as_bytes().len()
     }
@@ -373,7 +376,8 @@ mod tests {
     }
 
     proptest! {
-        /// Of what is plain nearly all is read: here it is, and then what a few wrong bytes make of it.
+        /// Of what is plain nearly all is read: here it is, and then what a few wrong bytes make of
+        /// it.
         #[test]
         fn a_plain_data_with_wrong_bytes_is_read_otherwise(
             name in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..6),

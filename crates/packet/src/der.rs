@@ -1,7 +1,7 @@
 //! As much of PEM and DER as it takes to find the algorithm and the public part of a key file.
 //!
-//! RFC 7468 (PEM), RFC 5280 section 4.1 (SubjectPublicKeyInfo), RFC 5958 (PKCS#8), RFC 5915 (EC private keys). The private numbers
-//! themselves are read by `ring`.
+//! RFC 7468 (PEM), RFC 5280 section 4.1 (SubjectPublicKeyInfo), RFC 5958 (PKCS#8), RFC 5915 (EC
+//! private keys). The private numbers themselves are read by `ring`.
 
 use crate::keys::KeyError;
 
@@ -20,7 +20,8 @@ pub(crate) fn from_pem(text: &str) -> Result<(String, Vec<u8>), KeyError> {
     Ok((label.to_owned(), from_base64(body).ok_or(KeyError::Malformed)?))
 }
 
-/// RFC 4648, white space skipped. Bits left over after the last byte do not matter: DER says its own length.
+/// RFC 4648, white space skipped. Bits left over after the last byte do not matter: DER says its
+/// own length.
 pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let (mut bits, mut held) = (0u32, 0);

@@ -1,12 +1,14 @@
 //! Packets larger than the link's MTU: cut by the sender, put together by the next hop.
 //!
-//! NDNLPv2, "Fragmentation and Reassembly": the fragments of a packet carry consecutive Sequences, their FragIndex and the FragCount;
-//! the first one carries the other header fields too. Sequence minus FragIndex therefore names the packet. What is lost stays lost:
-//! after a while the fragments that did arrive are forgotten, and the consumer asks again.
+//! NDNLPv2, "Fragmentation and Reassembly": the fragments of a packet carry consecutive Sequences,
+//! their FragIndex and the FragCount; the first one carries the other header fields too. Sequence
+//! minus FragIndex therefore names the packet. What is lost stays lost: after a while the fragments
+//! that did arrive are forgotten, and the consumer asks again.
 //!
-//! One [`Reassembler`] serves one sender, as Sequences are the sender's own. Its memory is bounded by [`limits`](crate::limits),
-//! whatever it is fed: at most [`MAX_PARTIAL_PACKETS`] of [`MAX_PACKET_BYTES`], the oldest forgotten first. Networks that agree on larger
-//! packets tell both ends so ([`Fragmenter::for_packets_of`], [`Reassembler::for_packets_of`]).
+//! One [`Reassembler`] serves one sender, as Sequences are the sender's own. Its memory is bounded
+//! by [`limits`](crate::limits), whatever it is fed: at most [`MAX_PARTIAL_PACKETS`] of
+//! [`MAX_PACKET_BYTES`], the oldest forgotten first. Networks that agree on larger packets tell
+//! both ends so ([`Fragmenter::for_packets_of`], [`Reassembler::for_packets_of`]).
 
 use crate::limits::{
     LEAST_PARTIAL_PACKETS, MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, REASSEMBLY_TIMEOUT,
@@ -56,7 +58,8 @@ impl fmt::Display for FragmentError {
 impl std::error::Error for FragmentError {}
 
 impl Fragmenter {
-    /// The first fragment will be numbered `first_sequence`; the specification asks for a random one.
+    /// The first fragment will be numbered `first_sequence`; the specification asks for a random
+    /// one.
     pub fn new(first_sequence: u64) -> Self {
         Fragmenter {
             next_sequence: first_sequence,
@@ -66,7 +69,8 @@ impl Fragmenter {
         }
     }
 
-    /// The same with a Sequence in packets that need one frame only too: where a frame may come twice, it tells that it does.
+    /// The same with a Sequence in packets that need one frame only too: where a frame may come
+    /// twice, it tells that it does.
     #[must_use]
     pub fn numbering_all(self) -> Self {
         Fragmenter { numbers_all: true, ..self }
@@ -78,8 +82,9 @@ impl Fragmenter {
         Fragmenter { most_fragments: most_fragments(largest), ..self }
     }
 
-    /// Hands `packet` with `header` to `emit`, in link packets of at most `mtu` bytes. Where one is enough, it has no number, and where
-    /// the header is empty too, it is `packet` itself. Returns how many there were.
+    /// Hands `packet` with `header` to `emit`, in link packets of at most `mtu` bytes. Where one is
+    /// enough, it has no number, and where the header is empty too, it is `packet` itself. Returns
+    /// how many there were.
     ///
     /// # Errors
     /// Where the MTU is absurdly small; `emit` has seen nothing then.
@@ -143,7 +148,8 @@ impl Fragmenter {
     }
 }
 
-/// The fragments of the largest packet: as many for its bytes as [`MAX_FRAGMENTS`] for [`MAX_PACKET_BYTES`], as far as a piece's number goes.
+/// The fragments of the largest packet: as many for its bytes as [`MAX_FRAGMENTS`] for
+/// [`MAX_PACKET_BYTES`], as far as a piece's number goes.
 fn most_fragments(largest: usize) -> u64 {
     let times = largest.div_ceil(MAX_PACKET_BYTES).max(1) as u64;
     MAX_FRAGMENTS.saturating_mul(times).min(u64::from(u16::MAX))
@@ -155,7 +161,8 @@ pub struct Reassembler {
     /// Bytes of the largest packet, and its fragments.
     largest: usize,
     most_fragments: u64,
-    /// Incomplete packets at once: as many as take the memory of [`MAX_PARTIAL_PACKETS`] ordinary ones, but never less than a few.
+    /// Incomplete packets at once: as many as take the memory of [`MAX_PARTIAL_PACKETS`] ordinary
+    /// ones, but never less than a few.
     most_partial: usize,
     /// In the order of their first fragment's arrival.
     /// How long the rest of a packet is waited for.
@@ -171,7 +178,8 @@ pub struct Reassembler {
 pub enum Reassembled<'a> {
     /// It is a whole packet, with the header that it came with.
     Whole(&'a [u8]),
-    /// It was the last piece missing: the packet, and the header of its first fragment without the numbers.
+    /// It was the last piece missing: the packet, and the header of its first fragment without the
+    /// numbers.
     Done(Vec<u8>, LpHeader),
     /// More are missing.
     Partial,
@@ -237,8 +245,9 @@ impl Reassembler {
         Reassembler::default()
     }
 
-    /// A reassembler for packets of up to `largest` bytes: fragments grow in proportion, and memory beyond 70 KB packets. For networks whose nodes all agree on it;
-    /// elsewhere larger packets than [`MAX_PACKET_BYTES`] get nowhere.
+    /// A reassembler for packets of up to `largest` bytes: fragments grow in proportion, and memory
+    /// beyond 70 KB packets. For networks whose nodes all agree on it; elsewhere larger packets
+    /// than [`MAX_PACKET_BYTES`] get nowhere.
     pub fn for_packets_of(largest: usize) -> Self {
         let largest = largest.min(u32::MAX as usize);
         let (partial, counters) = (VecDeque::new(), ReassemblyCounters::default());
@@ -294,8 +303,8 @@ impl Reassembler {
         packets
     }
 
-    /// Forgets the packets whose rest has not come in [`REASSEMBLY_TIMEOUT`], or a reliable link's. [`Reassembler::accept`] does so too; a host calls it where
-    /// nothing more may come.
+    /// Forgets the packets whose rest has not come in [`REASSEMBLY_TIMEOUT`], or a reliable link's.
+    /// [`Reassembler::accept`] does so too; a host calls it where nothing more may come.
     pub fn forget_old(&mut self, now: Time) {
         while self.partial.front().is_some_and(|oldest| now.since(oldest.started) >= self.patience) {
             self.forget(0);
@@ -395,7 +404,8 @@ impl Partial {
             return Err(FragmentDrop::TooLarge);
         }
         if end > self.bytes.capacity() {
-            // The short last piece came first, or the sender is odd: grow once, and never beyond the limit.
+            // The short last piece came first, or the sender is odd: grow once, and never beyond
+            // the limit.
             self.bytes.reserve_exact(largest - start);
         }
         self.bytes.extend_from_slice(piece);

@@ -1,8 +1,8 @@
 //! Interest: a view over borrowed bytes, and its builder.
 //!
-//! NDN Packet Format Specification 0.3, section "Interest Packet". Decoding checks the structure, allocates nothing and hashes nothing;
-//! whether the parameters match their digest is a question of its own ([`Interest::check_parameters_digest`]), as only Interests with
-//! parameters need it.
+//! NDN Packet Format Specification 0.3, section "Interest Packet". Decoding checks the structure,
+//! allocates nothing and hashes nothing; whether the parameters match their digest is a question of
+//! its own ([`Interest::check_parameters_digest`]), as only Interests with parameters need it.
 
 use crate::name::{Name, NameRef};
 use crate::plain;
@@ -31,7 +31,8 @@ pub struct Interest<'a> {
     pub forwarding_hint: Option<&'a [u8]>,
     /// What tells this Interest from another of its name.
     pub nonce: Option<u32>,
-    /// How long it lives, in whole milliseconds on the wire; see [`lifetime_or_default`](Self::lifetime_or_default).
+    /// How long it lives, in whole milliseconds on the wire; see
+    /// [`lifetime_or_default`](Self::lifetime_or_default).
     pub lifetime: Option<Duration>,
     /// How many more hops it may take.
     pub hop_limit: Option<u8>,
@@ -63,8 +64,9 @@ impl<'a> Interest<'a> {
         }
     }
 
-    /// Reads an Interest as most are: ordinary components, no element but those that forwarders know, no forwarding hint or parameters. `None` where it is
-    /// another, or none: [`Interest::decode_any`] judges.
+    /// Reads an Interest as most are: ordinary components, no element but those that forwarders
+    /// know, no forwarding hint or parameters. `None` where it is another, or none:
+    /// [`Interest::decode_any`] judges.
     #[inline(always)]
     fn decode_plain(wire: &'a [u8]) -> Option<Self> {
         const CAN_BE_PREFIX: u8 = types::CAN_BE_PREFIX as u8;
@@ -237,8 +239,9 @@ impl<'a> Interest<'a> {
         }
     }
 
-    /// What the signature covers: the name without its digest, and everything from the parameters to the signature. `None` where the
-    /// Interest is not signed, or its digest is not the last component: whatever followed would be covered by nothing.
+    /// What the signature covers: the name without its digest, and everything from the parameters
+    /// to the signature. `None` where the Interest is not signed, or its digest is not the last
+    /// component: whatever followed would be covered by nothing.
     pub fn signed_portion(&self) -> Option<[&'a [u8]; 2]> {
         self.signature_value?;
         if self.name.last()?.typ != types::PARAMETERS_SHA256_DIGEST {
@@ -249,7 +252,8 @@ impl<'a> Interest<'a> {
         Some([signed, &self.wire[self.parameters_offset..self.signature_value_offset]])
     }
 
-    /// Checks the signature; not the digest of the parameters, nor whether the Interest is a replay.
+    /// Checks the signature; not the digest of the parameters, nor whether the Interest is a
+    /// replay.
     ///
     /// # Errors
     /// [`VerifyError`] where it is not signed, or not by that key.
@@ -316,15 +320,16 @@ impl fmt::Display for ParametersDigestError {
 
 impl std::error::Error for ParametersDigestError {}
 
-/// The Interest `wire` with a Nonce in its place; bytes that are no Interest, and Interests that have one, come back as they are.
-/// A forwarder adds the Nonce that an application left out.
+/// The Interest `wire` with a Nonce in its place; bytes that are no Interest, and Interests that
+/// have one, come back as they are. A forwarder adds the Nonce that an application left out.
 pub fn with_nonce(wire: &[u8], nonce: u32) -> Vec<u8> {
     let outer = match Interest::decode(wire) {
         Ok(Interest { nonce: None, .. }) => Tlv::only(wire, types::INTEREST),
         _ => return wire.to_vec(),
     };
     let Ok(outer) = outer else { return wire.to_vec() };
-    // Behind all that must stand before it: ignored elements, which may stand anywhere, mark no place.
+    // Behind all that must stand before it: ignored elements, which may stand anywhere, mark no
+    // place.
     let before = |element: &Tlv<'_>| (1..rank(types::NONCE)).contains(&rank(element.typ));
     let last = outer.children().flatten().filter(before).last();
     let at = last.map_or(wire.len(), |element| element.offset + element.wire.len());
@@ -336,7 +341,8 @@ pub fn with_nonce(wire: &[u8], nonce: u32) -> Vec<u8> {
     out
 }
 
-/// What goes into the signature of an Interest so that nobody can play it back. The specification leaves the choice; NFD wants a time.
+/// What goes into the signature of an Interest so that nobody can play it back. The specification
+/// leaves the choice; NFD wants a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SignatureFreshness<'a> {
     /// Random bytes, one at least.
@@ -427,7 +433,8 @@ impl InterestBuilder {
         self
     }
 
-    /// Bytes for the producer. The packet's name gets their digest as its last component, in place of one that the name may have.
+    /// Bytes for the producer. The packet's name gets their digest as its last component, in place
+    /// of one that the name may have.
     #[must_use]
     pub fn application_parameters(mut self, bytes: &[u8]) -> Self {
         self.application_parameters = Some(bytes.to_vec());
@@ -511,7 +518,8 @@ mod tests {
 
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let number = prop_oneof![prop::collection::vec(any::<u8>(), 0..5), prop::collection::vec(any::<u8>(), 8)];
-        // Elements in any order, of the types of an Interest mostly, with values of right and wrong lengths.
+        // Elements in any order, of the types of an Interest mostly, with values of right and wrong
+        // lengths.
         let element = (
             prop_oneof![Just(7), Just(33), Just(18), Just(30), Just(10), Just(12), Just(34), Just(36), 1u32..300],
             number,
@@ -549,7 +557,8 @@ mod tests {
     }
 
     proptest! {
-        /// Of what is plain nearly all is read: here it is, and then what a few wrong bytes make of it.
+        /// Of what is plain nearly all is read: here it is, and then what a few wrong bytes make of
+        /// it.
         #[test]
         fn a_plain_interest_with_wrong_bytes_is_read_otherwise(
             name in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 1..6),

@@ -1,7 +1,8 @@
 //! Keys: Ed25519, ECDSA on P-256, HMAC, and RSA for verification only, by `ring`.
 //!
-//! NDN Packet Format Specification 0.3, section "Signature Types". Keys are read from what `openssl genpkey` and `openssl pkey -pubout`
-//! write: PEM around PKCS#8 and SubjectPublicKeyInfo. The content of an NDN certificate is a SubjectPublicKeyInfo too.
+//! NDN Packet Format Specification 0.3, section "Signature Types". Keys are read from what
+//! `openssl genpkey` and `openssl pkey -pubout` write: PEM around PKCS#8 and SubjectPublicKeyInfo.
+//! The content of an NDN certificate is a SubjectPublicKeyInfo too.
 
 use crate::der;
 use crate::name::{Name, NameRef};
@@ -53,8 +54,8 @@ impl From<ring::error::KeyRejected> for KeyError {
     }
 }
 
-/// The signer whose key is in `text`, a PEM "PRIVATE KEY". `key_locator` goes into the packets; `random` is the host's source of
-/// entropy, which ECDSA draws on.
+/// The signer whose key is in `text`, a PEM "PRIVATE KEY". `key_locator` goes into the packets;
+/// `random` is the host's source of entropy, which ECDSA draws on.
 ///
 /// # Errors
 /// [`KeyError`] where it is no Ed25519 or P-256 key.
@@ -74,7 +75,8 @@ pub fn signer_from_pem(
     }
 }
 
-/// The verifier of the key in `text`: a PEM "PUBLIC KEY", or a "PRIVATE KEY", whose public part is taken.
+/// The verifier of the key in `text`: a PEM "PUBLIC KEY", or a "PRIVATE KEY", whose public part is
+/// taken.
 ///
 /// # Errors
 /// [`KeyError`] where it is neither, or its algorithm is unknown.
@@ -214,7 +216,8 @@ impl Verifier for HmacVerifier {
     }
 }
 
-/// Verifies the signatures of one public key: Ed25519, ECDSA on P-256 or RSA (PKCS #1 v1.5, 2048 to 8192 bits).
+/// Verifies the signatures of one public key: Ed25519, ECDSA on P-256 or RSA (PKCS #1 v1.5, 2048 to
+/// 8192 bits).
 #[derive(Debug)]
 pub struct PublicKeyVerifier {
     signature_type: u64,

@@ -2,55 +2,65 @@
 
 use std::time::Duration;
 
-/// Bytes of the largest Interest or Data: the practical limit that NFD and all its applications share (8800 = 8192 of content plus
-/// room for name, MetaInfo and signature).
+/// Bytes of the largest Interest or Data: the practical limit that NFD and all its applications
+/// share (8800 = 8192 of content plus room for name, MetaInfo and signature).
 pub const MAX_PACKET_BYTES: usize = 8800;
 
-/// Bytes of the largest Interest or Data where every node on the way is told to take more: some 65 KB are what a UDP datagram
-/// carries between two hosts, and what a node reads from a stream at once.
+/// Bytes of the largest Interest or Data where every node on the way is told to take more: some 65
+/// KB are what a UDP datagram carries between two hosts, and what a node reads from a stream at
+/// once.
 pub const LARGEST_PACKET_BYTES: usize = 64 << 10;
 
-/// Bytes of the largest NDNLPv2 packet on a stream: a whole network packet and its header fields. All fields that this crate writes
-/// take less than 128 bytes together; the rest is room for fields that it ignores (prefix announcements).
+/// Bytes of the largest NDNLPv2 packet on a stream: a whole network packet and its header fields.
+/// All fields that this crate writes take less than 128 bytes together; the rest is room for fields
+/// that it ignores (prefix announcements).
 pub const MAX_LP_PACKET_BYTES: usize = MAX_PACKET_BYTES + 1200;
 
-/// Fragments of one packet: what NFD sends and accepts at most. 8800 bytes then need an MTU of 44 bytes, below any real link's.
+/// Fragments of one packet: what NFD sends and accepts at most. 8800 bytes then need an MTU of 44
+/// bytes, below any real link's.
 pub const MAX_FRAGMENTS: u64 = 400;
 
-/// Packets of which a reassembler holds some fragments but not all. A sender's fragments arrive nearly in a row, so few are open at
-/// once; this bounds the memory of one peer at 64 × (8800 bytes + 400 × 12 for the pieces' places + 300) = 890 kB, which only a hostile
-/// one reaches.
+/// Packets of which a reassembler holds some fragments but not all. A sender's fragments arrive
+/// nearly in a row, so few are open at once; this bounds the memory of one peer at 64 × (8800 bytes
+/// + 400 × 12 for the pieces' places + 300) = 890 kB, which only a hostile one reaches.
 pub const MAX_PARTIAL_PACKETS: usize = 64;
 
 /// And at least so many however large they are: two senders' packets, or a few out of order.
 pub const LEAST_PARTIAL_PACKETS: usize = 8;
 
-/// How long a reassembler waits for the rest of a packet: NFD's 500 ms. An Interest asked again is cheaper than a longer wait.
+/// How long a reassembler waits for the rest of a packet: NFD's 500 ms. An Interest asked again is
+/// cheaper than a longer wait.
 pub const REASSEMBLY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The same on a reliable link, which may take longer than that to mend a loss where an end is busy: an Interest's usual lifetime.
+/// The same on a reliable link, which may take longer than that to mend a loss where an end is
+/// busy: an Interest's usual lifetime.
 pub const RELIABLE_REASSEMBLY_TIMEOUT: Duration = MOST_LINK_TIMEOUT;
 
-/// Frames under way on a reliable link; what is sent beyond them goes once, as without reliability. A round trip of 20 ms at 200,000 frames a second.
+/// Frames under way on a reliable link; what is sent beyond them goes once, as without reliability.
+/// A round trip of 20 ms at 200,000 frames a second.
 pub const UNACKNOWLEDGED_FRAMES: usize = 4096;
 
 /// Bytes of those frames: what a face's send queue may hold too.
 pub const UNACKNOWLEDGED_BYTES: usize = 2 << 20;
 
-/// Frames heard and not yet acknowledged. They go after [`ACK_DELAY`] at the latest: a million frames a second. What is not acknowledged comes again.
+/// Frames heard and not yet acknowledged. They go after [`ACK_DELAY`] at the latest: a million
+/// frames a second. What is not acknowledged comes again.
 pub const ACKS_WAITING: usize = 4096;
 
-/// Sequences among which a frame that comes again is known: as many as the sender may have under way. 512 bytes.
+/// Sequences among which a frame that comes again is known: as many as the sender may have under
+/// way. 512 bytes.
 pub const SEQUENCES_REMEMBERED: usize = UNACKNOWLEDGED_FRAMES;
 
 /// How long Acks wait for a frame to go in (NFD's `idleAckTimerPeriod`).
 pub const ACK_DELAY: Duration = Duration::from_millis(5);
 
-/// The time-out of a reliable link before the first Ack, doubled each time. RFC 6298 (section 2.1) has 1 s for what goes round the world; a link is one
-/// hop, and where it is a tunnel of half a second, two of its first frames go twice or three times.
+/// The time-out of a reliable link before the first Ack, doubled each time. RFC 6298 (section 2.1)
+/// has 1 s for what goes round the world; a link is one hop, and where it is a tunnel of half a
+/// second, two of its first frames go twice or three times.
 pub const FIRST_LINK_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The shortest time-out of a reliable link: with less, the Acks' own delay and a busy moment of the neighbour would look like loss.
+/// The shortest time-out of a reliable link: with less, the Acks' own delay and a busy moment of
+/// the neighbour would look like loss.
 pub const LEAST_LINK_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// The longest: an Interest's usual lifetime, after which nobody waits.

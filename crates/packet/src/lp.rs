@@ -1,9 +1,11 @@
 //! NDNLPv2: what neighbours tell each other beside an Interest or a Data.
 //!
-//! NDNLPv2 (NFD wiki, "NDNLPv2"). A bare Interest or Data is a link packet too, without header. Header fields are read in any order,
-//! as senders differ; they are written in ascending order, which NFD asks for. Unknown fields are skipped where their number is
-//! between 800 and 959 and a multiple of four, and refuse the packet elsewhere. Ack and TxSequence are such skipped fields here: they are
-//! [`Reliability`](crate::Reliability)'s, which frames pass before. So are prefix announcements.
+//! NDNLPv2 (NFD wiki, "NDNLPv2"). A bare Interest or Data is a link packet too, without header.
+//! Header fields are read in any order, as senders differ; they are written in ascending order,
+//! which NFD asks for. Unknown fields are skipped where their number is between 800 and 959 and a
+//! multiple of four, and refuse the packet elsewhere. Ack and TxSequence are such skipped fields
+//! here: they are [`Reliability`](crate::Reliability)'s, which frames pass before. So are prefix
+//! announcements.
 
 use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv};
 use crate::types;
@@ -95,18 +97,20 @@ impl fmt::Debug for PitToken {
     }
 }
 
-/// What the caches of a path tell each other along with a packet, for admissions that depend on a cache's place (ProbCache's "time since
-/// inception" and "time since birth", the betweenness of Cache less for more). Larder's own field; forwarders that do not know it ignore it.
+/// What the caches of a path tell each other along with a packet, for admissions that depend on a
+/// cache's place (ProbCache's "time since inception" and "time since birth", the betweenness of
+/// Cache less for more). Larder's own field; forwarders that do not know it ignore it.
 ///
 /// On the wire 20 bytes: caches, capacity and centrality, big-endian.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathRecord {
-    /// Caches that the packet has passed: an Interest since its consumer, a Data since whoever answered.
+    /// Caches that the packet has passed: an Interest since its consumer, a Data since whoever
+    /// answered.
     pub caches: u32,
     /// Of an Interest, bytes that those caches may store together; 0 of a Data.
     pub capacity: u64,
-    /// The greatest betweenness centrality of the caches between the consumer and whoever answered, in any unit that all of them share; of an
-    /// Interest, of those that it has passed.
+    /// The greatest betweenness centrality of the caches between the consumer and whoever answered,
+    /// in any unit that all of them share; of an Interest, of those that it has passed.
     pub centrality: u64,
 }
 
@@ -146,8 +150,8 @@ pub struct LpHeader {
     pub no_cache: bool,
     /// The Interest must not be used to discover routes.
     pub non_discovery: bool,
-    /// Interests a second that the forwarders between the Data's source and here would grant its consumer: the least of theirs. Larder's own
-    /// field; forwarders that do not know it ignore it.
+    /// Interests a second that the forwarders between the Data's source and here would grant its
+    /// consumer: the least of theirs. Larder's own field; forwarders that do not know it ignore it.
     pub interest_rate: Option<u64>,
     /// The caches of the path.
     pub path: Option<PathRecord>,
@@ -191,7 +195,8 @@ impl LpHeader {
 
     /// Whether there is no field: the packet can go bare.
     pub fn is_empty(&self) -> bool {
-        // Every packet that is sent is asked this: without a branch a field. No field may be left out, or it would not be sent.
+        // Every packet that is sent is asked this: without a branch a field. No field may be left
+        // out, or it would not be sent.
         let LpHeader {
             pit_token,
             nack,
@@ -255,13 +260,15 @@ fn number_inside(field: &Tlv<'_>, typ: u32) -> Result<Option<u64>, DecodeError> 
 pub struct LpPacket<'a> {
     /// What is said beside the packet.
     pub header: LpHeader,
-    /// A network packet, or a piece of one where `header.frag_count` is above 1; `None` in an IDLE packet.
+    /// A network packet, or a piece of one where `header.frag_count` is above 1; `None` in an IDLE
+    /// packet.
     pub fragment: Option<&'a [u8]>,
     fragment_offset: usize,
 }
 
 impl<'a> LpPacket<'a> {
-    /// Reads `wire` as exactly one LpPacket, or passes on a bare Interest or Data, unread, as the fragment.
+    /// Reads `wire` as exactly one LpPacket, or passes on a bare Interest or Data, unread, as the
+    /// fragment.
     ///
     /// # Errors
     /// Where it is neither, with the offset in `wire`.
@@ -280,7 +287,8 @@ impl<'a> LpPacket<'a> {
         for field in Tlv::only(wire, types::LP_PACKET)?.children() {
             let field = field?;
             let bit = field_bit(field.typ);
-            // A field after the Fragment comes too late; none of those that this crate reads may come twice.
+            // A field after the Fragment comes too late; none of those that this crate reads may
+            // come twice.
             if bit != 0 && seen & (bit | FRAGMENT_BIT) != 0 {
                 return Err(DecodeErrorKind::OutOfOrder(field.typ).at(field.offset));
             }
@@ -341,7 +349,8 @@ pub fn encode_lp(header: &LpHeader, fragment: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that [`encode_lp`] adds to a fragment of `fragment_len` bytes, of which there must be some.
+/// Bytes that [`encode_lp`] adds to a fragment of `fragment_len` bytes, of which there must be
+/// some.
 pub fn lp_overhead(header: &LpHeader, fragment_len: usize) -> usize {
     if header.is_empty() {
         return 0;

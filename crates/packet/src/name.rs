@@ -1,9 +1,11 @@
-//! Names: [`NameRef`] borrows the bytes of a packet, [`Name`] owns them, [`Component`] is one element.
+//! Names: [`NameRef`] borrows the bytes of a packet, [`Name`] owns them, [`Component`] is one
+//! element.
 //!
-//! Both kinds of name hold the TLV-VALUE of the Name element, validated once. As every type and length is in its shortest encoding,
-//! the specification's canonical order (component by component: type, then length, then bytes; a prefix before what it begins) is the
-//! bytewise order of these values, and equality is equality of bytes: `memcmp` serves for both.
-//! (NDN Packet Format Specification 0.3, sections "Name" and "Canonical Order".)
+//! Both kinds of name hold the TLV-VALUE of the Name element, validated once. As every type and
+//! length is in its shortest encoding, the specification's canonical order (component by component:
+//! type, then length, then bytes; a prefix before what it begins) is the bytewise order of these
+//! values, and equality is equality of bytes: `memcmp` serves for both. (NDN Packet Format
+//! Specification 0.3, sections "Name" and "Canonical Order".)
 
 use crate::tlv::{self, DecodeError, DecodeErrorKind, TlvReader};
 use crate::types;
@@ -25,7 +27,8 @@ impl<'a> Component<'a> {
         Component { typ: types::GENERIC_NAME_COMPONENT, value }
     }
 
-    /// The value as a NonNegativeInteger, whatever the type; `None` where it is not 1, 2, 4 or 8 bytes long.
+    /// The value as a NonNegativeInteger, whatever the type; `None` where it is not 1, 2, 4 or 8
+    /// bytes long.
     pub fn as_number(&self) -> Option<u64> {
         tlv::read_nni(self.value)
     }
@@ -73,12 +76,14 @@ impl<'a> NameRef<'a> {
     /// Reads the TLV-VALUE of a Name.
     ///
     /// # Errors
-    /// Where it is not a sequence of name components, or a digest component has not 32 bytes; offsets count from the start of `value`.
+    /// Where it is not a sequence of name components, or a digest component has not 32 bytes;
+    /// offsets count from the start of `value`.
     pub fn from_value(value: &'a [u8]) -> Result<Self, DecodeError> {
         NameRef::validate(value, 0).map(|(name, _)| name)
     }
 
-    /// The same with offsets counted from `offset`; tells how many ParametersSha256DigestComponents there are.
+    /// The same with offsets counted from `offset`; tells how many ParametersSha256DigestComponents
+    /// there are.
     #[inline]
     pub(crate) fn validate(value: &'a [u8], offset: usize) -> Result<(Self, usize), DecodeError> {
         let rest = skip_ordinary(value);
@@ -146,7 +151,8 @@ impl<'a> NameRef<'a> {
         self.components().last()
     }
 
-    /// Where each prefix ends within [`as_bytes`](Self::as_bytes): after one component, after two, and so on to the whole name.
+    /// Where each prefix ends within [`as_bytes`](Self::as_bytes): after one component, after two,
+    /// and so on to the whole name.
     #[inline]
     pub fn prefix_ends(&self) -> impl Iterator<Item = usize> + use<'a> {
         let whole = self.value.len();
@@ -173,14 +179,16 @@ impl<'a> NameRef<'a> {
     /// Whether the components of `prefix` are the first ones of this name.
     #[inline]
     pub fn starts_with(&self, prefix: NameRef<'_>) -> bool {
-        // Components say their lengths, so that equal bytes cannot end amid a component of the longer name.
+        // Components say their lengths, so that equal bytes cannot end amid a component of the
+        // longer name.
         self.value.starts_with(prefix.value)
     }
 
     /// The name without a digest of the whole Data at its end, and that digest.
     #[inline]
     pub fn strip_implicit_digest(&self) -> (NameRef<'a>, Option<[u8; 32]>) {
-        // 34 bytes from the end stands "1, 32" in such a name, but other components may hold these bytes: look before walking.
+        // 34 bytes from the end stands "1, 32" in such a name, but other components may hold these
+        // bytes: look before walking.
         let tail = self.value.len().checked_sub(34).map(|start| (start, &self.value[start..]));
         let Some((start, [1, 32, digest @ ..])) = tail else { return (*self, None) };
         if start != 0 && self.prefix_ends().all(|end| end != start) {
@@ -195,8 +203,9 @@ impl<'a> NameRef<'a> {
     }
 }
 
-/// What follows the components at the start of `rest` that are ordinary, as nearly all are: one byte of type, above those of the digests, and
-/// one of length. All names are walked so; whoever decodes the others must find the same components.
+/// What follows the components at the start of `rest` that are ordinary, as nearly all are: one
+/// byte of type, above those of the digests, and one of length. All names are walked so; whoever
+/// decodes the others must find the same components.
 #[inline]
 pub(crate) fn skip_ordinary(mut rest: &[u8]) -> &[u8] {
     while let [3..=252, length @ 0..=252, after @ ..] = rest

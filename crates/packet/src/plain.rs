@@ -1,7 +1,9 @@
-//! The short way of the decoders, for packets as most are: types of one byte, lengths of one or three, ordinary names.
+//! The short way of the decoders, for packets as most are: types of one byte, lengths of one or
+//! three, ordinary names.
 //!
-//! A forwarder decodes every packet, so this pays: a look at fixed places takes a quarter of the instructions of reading any elements in any order. It
-//! refuses what is not surely well-formed, and says nothing of why; the decoders then read again, by [`crate::tlv`].
+//! A forwarder decodes every packet, so this pays: a look at fixed places takes a quarter of the
+//! instructions of reading any elements in any order. It refuses what is not surely well-formed,
+//! and says nothing of why; the decoders then read again, by [`crate::tlv`].
 
 use crate::name::{NameRef, skip_ordinary};
 use crate::types;
@@ -39,7 +41,8 @@ pub(crate) fn offset(wire: &[u8], rest: &[u8]) -> usize {
     wire.len() - rest.len()
 }
 
-/// For tests: a byte to be another, one more or less, or to change places with one before it; near the front, where elements are.
+/// For tests: a byte to be another, one more or less, or to change places with one before it; near
+/// the front, where elements are.
 #[cfg(test)]
 pub(crate) type Change = (proptest::sample::Index, u8, u8);
 

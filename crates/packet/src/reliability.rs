@@ -1,24 +1,32 @@
 //! Link reliability: frames are acknowledged by the neighbour, and sent again where they were not.
 //!
-//! NDNLPv2 (NFD wiki, "NDNLPv2"), section "Link Reliability"; its numbers are NFD's. Every frame with a fragment has a TxSequence, another one each
-//! time that it is sent, and a Sequence, which stays. The receiver returns each TxSequence as an Ack: in what it sends anyway, or after 5 ms in a frame
-//! of their own. A frame is lost when three frames sent after it are acknowledged, or one, and it is older than a time-out (RFC 6298); it is sent
-//! three times again, then its packet is given up, and the consumer's next Interest mends it. What comes twice is told by its Sequence.
+//! NDNLPv2 (NFD wiki, "NDNLPv2"), section "Link Reliability"; its numbers are NFD's. Every frame
+//! with a fragment has a TxSequence, another one each time that it is sent, and a Sequence, which
+//! stays. The receiver returns each TxSequence as an Ack: in what it sends anyway, or after 5 ms in
+//! a frame of their own. A frame is lost when three frames sent after it are acknowledged, or one,
+//! and it is older than a time-out (RFC 6298); it is sent three times again, then its packet is
+//! given up, and the consumer's next Interest mends it. What comes twice is told by its Sequence.
 //!
-//! Where nothing that was sent after it is acknowledged, it may be the neighbour that is late, who has no processor for a while, and all that is under way would
-//! go again for nothing, when he has least time for it. So after a time-out without any Ack two frames go again, to ask (RFC 6298, 5.4 to 5.6; two, so that
-//! one lost is not the end of it, as RFC 9002, 6.2.4), and the time-out doubles; the answer tells what is lost. After five of these in vain all that was sent
-//! before the first is given up.
+//! Where nothing that was sent after it is acknowledged, it may be the neighbour that is late, who
+//! has no processor for a while, and all that is under way would go again for nothing, when he has
+//! least time for it. So after a time-out without any Ack two frames go again, to ask (RFC 6298,
+//! 5.4 to 5.6; two, so that one lost is not the end of it, as RFC 9002, 6.2.4), and the time-out
+//! doubles; the answer tells what is lost. After five of these in vain all that was sent before the
+//! first is given up.
 //!
-//! Deviations from NFD: silence is no loss, as above; a round trip is measured of frames sent again too, since their TxSequence tells which one is acknowledged; the time-out has no
-//! floor of 200 ms, which a local link would wait for, but four times the time after which Acks go alone; memory is bounded: what is sent while
-//! too much is unacknowledged goes once, as without reliability; and a frame's Sequence is remembered for a window, not for a time. A neighbour who has
-//! not acknowledged anything by the time that a packet is given up, or that he sends one himself without a TxSequence, hears everything once from then
-//! on: he does not take part, or is not there. A [stranger](Reliability::with_stranger) is asked once, and not five times, before his first Ack: the address may
-//! be forged.
+//! Deviations from NFD: silence is no loss, as above; a round trip is measured of frames sent again
+//! too, since their TxSequence tells which one is acknowledged; the time-out has no floor of 200
+//! ms, which a local link would wait for, but four times the time after which Acks go alone; memory
+//! is bounded: what is sent while too much is unacknowledged goes once, as without reliability; and
+//! a frame's Sequence is remembered for a window, not for a time. A neighbour who has not
+//! acknowledged anything by the time that a packet is given up, or that he sends one himself
+//! without a TxSequence, hears everything once from then on: he does not take part, or is not
+//! there. A [stranger](Reliability::with_stranger) is asked once, and not five times, before his
+//! first Ack: the address may be forged.
 //!
-//! An Ack takes constant time: "three after it" is "before the third highest that was acknowledged", so what is lost is always the window's front.
-//! Bytes a frame under way: its own and 64.
+//! An Ack takes constant time: "three after it" is "before the third highest that was
+//! acknowledged", so what is lost is always the window's front. Bytes a frame under way: its own
+//! and 64.
 
 use crate::fragment::{FragmentError, Fragmenter};
 use crate::limits::{
@@ -36,7 +44,8 @@ use std::time::Duration;
 /// How often a frame is sent again before its packet is given up (NFD, `maxRetx`).
 const TRIES_AGAIN: u32 = 3;
 
-/// Time-outs in a silence before what was sent until then is given up: at the shortest 1.3 s, where NFD's three tries take 0.8 s at least.
+/// Time-outs in a silence before what was sent until then is given up: at the shortest 1.3 s, where
+/// NFD's three tries take 0.8 s at least.
 const TRIES_IN_SILENCE: u32 = 5;
 
 /// Frames that ask in a silence whether anybody is there.
@@ -48,10 +57,12 @@ const TRIES_WITH_STRANGER: u32 = 1;
 /// Bytes of an Ack or a TxSequence: type, length and a fixed 8 bytes.
 const FIELD_BYTES: usize = 3 + 1 + 8;
 
-/// Bytes that a TxSequence adds to a frame: itself, and two where the frame's length needs more digits then.
+/// Bytes that a TxSequence adds to a frame: itself, and two where the frame's length needs more
+/// digits then.
 const TX_SEQUENCE_BYTES: usize = FIELD_BYTES + 2;
 
-/// One end of a reliable link. The host passes every frame through it, both ways, and calls [`Reliability::on_timeout`] when it is time.
+/// One end of a reliable link. The host passes every frame through it, both ways, and calls
+/// [`Reliability::on_timeout`] when it is time.
 #[derive(Debug)]
 pub struct Reliability {
     fragmenter: Fragmenter,
@@ -80,7 +91,8 @@ impl Reliability {
         Reliability { fragmenter: self.fragmenter.for_packets_of(largest), ..self }
     }
 
-    /// The first frame will be numbered by `first_sequence`, which should be random: Acks for who was here before must not fit.
+    /// The first frame will be numbered by `first_sequence`, which should be random: Acks for who
+    /// was here before must not fit.
     pub fn new(first_sequence: u64) -> Self {
         Reliability {
             fragmenter: Fragmenter::new(first_sequence).numbering_all(),
@@ -99,13 +111,14 @@ impl Reliability {
         link
     }
 
-    /// Keeps at most so many bytes of frames under way from now on; [`UNACKNOWLEDGED_BYTES`] until it is said. What is sent beyond them goes once.
+    /// Keeps at most so many bytes of frames under way from now on; [`UNACKNOWLEDGED_BYTES`] until
+    /// it is said. What is sent beyond them goes once.
     pub fn hold_at_most(&mut self, bytes: usize) {
         self.window.most_bytes = bytes;
     }
 
-    /// Hands `packet` with `header` to `emit`, in frames of at most `mtu` bytes, with as many Acks as there is room for; returns how many frames
-    /// there were.
+    /// Hands `packet` with `header` to `emit`, in frames of at most `mtu` bytes, with as many Acks
+    /// as there is room for; returns how many frames there were.
     ///
     /// # Errors
     /// Where the MTU is absurdly small; `emit` has seen nothing then.
@@ -131,7 +144,8 @@ impl Reliability {
         })
     }
 
-    /// Takes in what a frame of the neighbour says. False where the frame came before, and is not to be looked at again.
+    /// Takes in what a frame of the neighbour says. False where the frame came before, and is not
+    /// to be looked at again.
     pub fn receive(&mut self, now: Time, frame: &[u8]) -> bool {
         // What is no link packet has no fields, and what is malformed is the decoder's to refuse.
         let Ok(packet) = Tlv::only(frame, types::LP_PACKET) else {
@@ -168,7 +182,8 @@ impl Reliability {
         [self.acks.due, self.window.next_timeout()].into_iter().flatten().min()
     }
 
-    /// Hands to `emit` what is to be sent again, and the Acks that found no frame to go in. Returns how many packets were given up.
+    /// Hands to `emit` what is to be sent again, and the Acks that found no frame to go in. Returns
+    /// how many packets were given up.
     pub fn on_timeout(&mut self, now: Time, mtu: usize, mut emit: impl FnMut(&[u8])) -> u64 {
         let before = self.window.counters.given_up;
         self.window.send_again(now, &mut emit);
@@ -360,7 +375,8 @@ impl Window {
             silence.tries += 1;
             for _ in 0..PROBES {
                 self.forget_finished();
-                // Unless it is sent again already. It is no fault of theirs: it does not count for them.
+                // Unless it is sent again already. It is no fault of theirs: it does not count for
+                // them.
                 if self.sent.front().is_some_and(|front| front.at < now) {
                     self.send_front_again(now, 0, emit);
                 }
@@ -370,7 +386,8 @@ impl Window {
         (self.silence, self.quiet_since) = (Some(silence), now);
     }
 
-    /// `counts` is 1 where that is one of its tries. It is the last of the window then, behind all that is acknowledged.
+    /// `counts` is 1 where that is one of its tries. It is the last of the window then, behind all
+    /// that is acknowledged.
     fn send_front_again(&mut self, now: Time, counts: u32, emit: &mut impl FnMut(&[u8])) {
         let Some(mut front) = self.sent.pop_front() else { return };
         self.first += 1;
@@ -381,7 +398,8 @@ impl Window {
         self.push(Sent { at: now, again: front.again + counts, ..front });
     }
 
-    /// Unless he has acknowledged something, the neighbour does not take part. His first Ack shows that he does.
+    /// Unless he has acknowledged something, the neighbour does not take part. His first Ack shows
+    /// that he does.
     fn doubt(&mut self) {
         if self.counters.acknowledged == 0 {
             self.tries_again = 0;
@@ -472,7 +490,8 @@ fn place(sequence: u64) -> (usize, u64) {
     ((at / 64) as usize, 1 << (at % 64))
 }
 
-/// The link packet `frame` with these Acks and this TxSequence, where their numbers belong among its fields: ndn-cxx wants them in order.
+/// The link packet `frame` with these Acks and this TxSequence, where their numbers belong among
+/// its fields: ndn-cxx wants them in order.
 fn with_fields(frame: &[u8], acks: impl ExactSizeIterator<Item = u64>, tx_sequence: u64) -> Vec<u8> {
     let element = Tlv::only(frame, types::LP_PACKET).ok();
     let start = element.map_or(0, |element| element.value_offset());

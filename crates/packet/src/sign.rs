@@ -1,7 +1,7 @@
 //! Signatures: who signs and verifies, and what a packet says about it.
 //!
-//! NDN Packet Format Specification 0.3, section "Signature". The traits stand here with the one algorithm that has no key; keys are
-//! in the `keys` module.
+//! NDN Packet Format Specification 0.3, section "Signature". The traits stand here with the one
+//! algorithm that has no key; keys are in the `keys` module.
 
 use crate::interest::SignatureFreshness;
 use crate::name::NameRef;
@@ -25,7 +25,8 @@ pub trait Signer: Send + Sync {
 
 /// Checks signatures of one key.
 pub trait Verifier: Send + Sync {
-    /// Checks that `signature`, of this SignatureType, is the key's over the portions, one after the other.
+    /// Checks that `signature`, of this SignatureType, is the key's over the portions, one after
+    /// the other.
     ///
     /// # Errors
     /// [`VerifyError`] where it is not.
@@ -146,7 +147,8 @@ pub enum KeyLocator<'a> {
 }
 
 impl<'a> SignatureInfo<'a> {
-    /// Reads a SignatureInfo or an InterestSignatureInfo element, alone: older signed Interests carry one as a name component.
+    /// Reads a SignatureInfo or an InterestSignatureInfo element, alone: older signed Interests
+    /// carry one as a name component.
     ///
     /// # Errors
     /// Where it is none, with the offset in `wire`.

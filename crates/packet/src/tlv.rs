@@ -1,8 +1,10 @@
-//! Type-Length-Value: reading with offsets for every error, framing of streams, writing into a vector.
+//! Type-Length-Value: reading with offsets for every error, framing of streams, writing into a
+//! vector.
 //!
-//! NDN Packet Format Specification 0.3, section "Type-Length-Value (TLV) Encoding": type and length are VAR-NUMBERs of 1, 3, 5 or 9
-//! bytes, the shortest that fits; a NonNegativeInteger takes 1, 2, 4 or 8 bytes. A type that is at most 31, or odd, is critical: who
-//! does not know it, or meets it out of order, must refuse the packet; others are skipped.
+//! NDN Packet Format Specification 0.3, section "Type-Length-Value (TLV) Encoding": type and length
+//! are VAR-NUMBERs of 1, 3, 5 or 9 bytes, the shortest that fits; a NonNegativeInteger takes 1, 2,
+//! 4 or 8 bytes. A type that is at most 31, or odd, is critical: who does not know it, or meets it
+//! out of order, must refuse the packet; others are skipped.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -156,7 +158,8 @@ impl<'a> Tlv<'a> {
         self.value.try_into().map_err(|_| self.bad_length())
     }
 
-    /// The error that this element must be refused with, being unknown here (`known` false) or out of order; none where it is to be skipped.
+    /// The error that this element must be refused with, being unknown here (`known` false) or out
+    /// of order; none where it is to be skipped.
     ///
     /// # Errors
     /// Where the type is critical.
@@ -249,8 +252,9 @@ impl<'a> Iterator for TlvReader<'a> {
     }
 }
 
-/// Type and length of an element, and how many bytes they take. Small enough that it stays in registers, which the speed of all
-/// decoding hangs on: why there is none is asked a second time, by who needs it.
+/// Type and length of an element, and how many bytes they take. Small enough that it stays in
+/// registers, which the speed of all decoding hangs on: why there is none is asked a second time,
+/// by who needs it.
 #[derive(Clone, Copy)]
 struct Header {
     typ: u32,
@@ -261,7 +265,8 @@ struct Header {
 /// `None` where the bytes start no element.
 #[inline]
 fn read_header(bytes: &[u8]) -> Option<Header> {
-    // Nearly every element has a type below 253, and a length below 253 or, around and in Data, below 65,536.
+    // Nearly every element has a type below 253, and a length below 253 or, around and in Data,
+    // below 65,536.
     match bytes {
         [typ @ 1..=252, length @ 0..=252, ..] => Some(Header {
             typ: u32::from(*typ),
@@ -329,7 +334,8 @@ pub enum FrameError {
     TooLarge {
         /// Its type.
         typ: u32,
-        /// Bytes of the whole element as stated, header included: so many are to be skipped to go on behind it.
+        /// Bytes of the whole element as stated, header included: so many are to be skipped to go
+        /// on behind it.
         total: u64,
     },
     /// The bytes do not start an element.
@@ -347,7 +353,8 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// Bytes of the first element at the start of `buf`, header included; `None` where more bytes are needed to have it whole.
+/// Bytes of the first element at the start of `buf`, header included; `None` where more bytes are
+/// needed to have it whole.
 ///
 /// # Errors
 /// [`FrameError`] where it has more than `max` bytes, or is none.
@@ -436,8 +443,8 @@ pub fn write_nni(out: &mut Vec<u8>, typ: u32, number: u64) {
     out.extend_from_slice(&number.to_be_bytes()[8 - size..]);
 }
 
-/// Appends an element whose value `write` appends. `expected` is a guess of the value's length: where it needs as many bytes to write
-/// down as the true length does, nothing is moved afterwards.
+/// Appends an element whose value `write` appends. `expected` is a guess of the value's length:
+/// where it needs as many bytes to write down as the true length does, nothing is moved afterwards.
 pub fn write_nested<R>(out: &mut Vec<u8>, typ: u32, expected: usize, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     write_var_number(out, u64::from(typ));
     let start = out.len();

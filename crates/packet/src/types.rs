@@ -1,8 +1,9 @@
 //! Every assigned TLV-TYPE number that this crate reads or writes.
 //!
-//! Sources: NDN Packet Format Specification 0.3 ("TLV-TYPE number assignments", "Name", "Signature"), NDN Naming Conventions
-//! revision 3, NDNLPv2 (NFD wiki), NFD Management Protocol (NFD wiki). Numbers of the management protocol mean different things
-//! in different elements; those that are common to commands stand in [`nfd`].
+//! Sources: NDN Packet Format Specification 0.3 ("TLV-TYPE number assignments", "Name",
+//! "Signature"), NDN Naming Conventions revision 3, NDNLPv2 (NFD wiki), NFD Management Protocol
+//! (NFD wiki). Numbers of the management protocol mean different things in different elements;
+//! those that are common to commands stand in [`nfd`].
 
 /// Interest packet.
 pub const INTEREST: u32 = 5;
@@ -136,7 +137,8 @@ pub const LP_ACK: u32 = 836;
 pub const LP_TX_SEQUENCE: u32 = 840;
 /// NDNLPv2: the Interest must not be broadcast for self-learning.
 pub const LP_NON_DISCOVERY: u32 = 844;
-/// Larder's own, from the range that NDNLPv2 leaves to be ignored: how many Interests a second the path of this Data can take.
+/// Larder's own, from the range that NDNLPv2 leaves to be ignored: how many Interests a second the
+/// path of this Data can take.
 pub const LP_INTEREST_RATE: u32 = 928;
 /// Larder's own, from the same range: the caches of a path.
 pub const LP_PATH_RECORD: u32 = 932;
@@ -258,7 +260,8 @@ pub mod nfd {
     /// An entry of the strategy choice table.
     pub const STRATEGY_CHOICE: u32 = 128;
 
-    /// Face flag: IncomingFaceId, NextHopFaceId and CachePolicy pass between the forwarder and the application.
+    /// Face flag: IncomingFaceId, NextHopFaceId and CachePolicy pass between the forwarder and the
+    /// application.
     pub const FLAG_LOCAL_FIELDS: u64 = 1;
     /// Face flag: lost frames are sent again (NDNLPv2, "Link Reliability").
     pub const FLAG_LP_RELIABILITY: u64 = 2;
@@ -269,7 +272,8 @@ pub mod nfd {
     /// Content Store flag: Data is served.
     pub const FLAG_CS_SERVE: u64 = 2;
 
-    // Larder's own, in elements of which NFD's clients skip what they do not know: even and far from what is assigned.
+    // Larder's own, in elements of which NFD's clients skip what they do not know: even and far
+    // from what is assigned.
 
     /// A cached Data of `cs/query`.
     pub const LARDER_CS_OBJECT: u32 = 64_000;

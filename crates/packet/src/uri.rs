@@ -1,8 +1,9 @@
 //! Names as text: `/video/32=metadata/v=7/seg=0`.
 //!
-//! NDN Packet Format Specification 0.3, section "NDN URI Scheme", with the short forms of the Naming Conventions, revision 3. Bytes
-//! outside `A-Z a-z 0-9 - . _ ~` print as `%XX`; a component of periods only, or of nothing, prints with three more periods; a type
-//! other than 8 prints as `32=…`. Every name prints to a text that reads back to it.
+//! NDN Packet Format Specification 0.3, section "NDN URI Scheme", with the short forms of the
+//! Naming Conventions, revision 3. Bytes outside `A-Z a-z 0-9 - . _ ~` print as `%XX`; a component
+//! of periods only, or of nothing, prints with three more periods; a type other than 8 prints as
+//! `32=…`. Every name prints to a text that reads back to it.
 
 use crate::name::{Component, Name, NameRef};
 use crate::{tlv, types};
@@ -84,7 +85,8 @@ fn write_escaped(f: &mut fmt::Formatter<'_>, value: &[u8]) -> fmt::Result {
 impl FromStr for Name {
     type Err = NameParseError;
 
-    /// Reads `/a/b`, `ndn:/a/b` and `ndn://authority/a/b` (the authority is ignored); one slash at the end does not matter.
+    /// Reads `/a/b`, `ndn:/a/b` and `ndn://authority/a/b` (the authority is ignored); one slash at
+    /// the end does not matter.
     fn from_str(text: &str) -> Result<Self, NameParseError> {
         let path = match text.strip_prefix("ndn:") {
             Some(rest) => rest.strip_prefix("//").map_or(rest, |rest| rest.find('/').map_or("/", |at| &rest[at..])),

@@ -1,5 +1,6 @@
-//! Datasets whose fields are not where NFD's own clients look for them: ndn-cxx's decoders want each field in its place, and refuse the
-//! dataset otherwise. The orders here are those of the NFD management protocol's pages.
+//! Datasets whose fields are not where NFD's own clients look for them: ndn-cxx's decoders want
+//! each field in its place, and refuse the dataset otherwise. The orders here are those of the NFD
+//! management protocol's pages.
 
 use larder_packet::mgmt::{
     ChannelStatus, CsInfo, CsObject, Element, FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry,
@@ -96,7 +97,8 @@ fn parameters_stand_in_the_order_of_nfds() {
 
 #[test]
 fn what_larder_adds_can_be_skipped() {
-    // NFD's decoders skip what follows the fields that they know only where the type is not critical.
+    // NFD's decoders skip what follows the fields that they know only where the type is not
+    // critical.
     let info = CsInfo { used_bytes: Some(7), policy: Some("lru".into()), ..CsInfo::default() };
     let (_, fields) = types(&info);
     assert_eq!(fields[..5], [131, 108, 135, 129, 130]);

@@ -1,5 +1,5 @@
-//! A link that loses, delays and reorders frames: with reliability, packets arrive once each, memory stays bounded, and a neighbour that is gone is
-//! given up. A failing seed is printed.
+//! A link that loses, delays and reorders frames: with reliability, packets arrive once each,
+//! memory stays bounded, and a neighbour that is gone is given up. A failing seed is printed.
 
 use larder_packet::limits::{UNACKNOWLEDGED_BYTES, UNACKNOWLEDGED_FRAMES};
 use larder_packet::{LpHeader, LpPacket, NackReason, Reassembled, Reassembler, Reliability, ReliabilityCounters};
@@ -116,8 +116,9 @@ fn every_packet_arrives_once_over_a_link_that_loses_and_reorders() {
                 wanted.len(),
                 from.given_up
             );
-            // A link that reorders by more than three frames looks like one that loses, and packets are given up that arrive (NFD's too).
-            // At 15 % a frame or its Ack, which goes once, is lost four times in a row once in 170, and a packet has up to four frames.
+            // A link that reorders by more than three frames looks like one that loses, and packets
+            // are given up that arrive (NFD's too). At 15 % a frame or its Ack, which goes once, is
+            // lost four times in a row once in 170, and a packet has up to four frames.
             assert!(from.given_up <= sent[1 - to].len() as u64 / 20, "seed {seed}: {} given up", from.given_up);
             assert!(from.reliability.counters().retransmissions > 0, "seed {seed}");
             assert_eq!(from.reliability.held_bytes(), 0, "seed {seed}");
@@ -165,7 +166,8 @@ fn a_neighbour_that_is_gone_is_given_up_and_costs_no_memory() {
     assert!(end.counters().given_up > 0);
 }
 
-/// The fear: a way that has become longer than the time-out is never measured again, since each Ack comes after its frame has got another number.
+/// The fear: a way that has become longer than the time-out is never measured again, since each Ack
+/// comes after its frame has got another number.
 #[test]
 fn a_link_that_becomes_slow_is_learned() {
     let mut end = Reliability::new(0);
@@ -214,7 +216,8 @@ fn who_never_acknowledges_soon_hears_everything_once() {
     assert!(frames < 115, "{frames}");
 }
 
-/// The fear: the same with each packet of the seconds until the first one is given up, though his answers have shown that he knows nothing of it.
+/// The fear: the same with each packet of the seconds until the first one is given up, though his
+/// answers have shown that he knows nothing of it.
 #[test]
 fn who_answers_without_numbers_hears_everything_once() {
     for answer in ["05 00", "64 04 50 02 05 00"] {
@@ -237,8 +240,8 @@ fn who_answers_without_numbers_hears_everything_once() {
     }
 }
 
-/// The fear: a neighbour who has no processor for a while is sent all that he has not read yet again, and again, and at last it is given up though
-/// nothing was lost.
+/// The fear: a neighbour who has no processor for a while is sent all that he has not read yet
+/// again, and again, and at last it is given up though nothing was lost.
 #[test]
 fn a_neighbour_who_is_late_is_flooded() {
     for silent_millis in [100, 600, 1200] {
@@ -247,7 +250,8 @@ fn a_neighbour_who_is_late_is_flooded() {
         for millis in 0..4000u64 {
             let now = Time::from_millis(millis);
             let [here, there] = &mut ends;
-            // It has answered until then; what comes later waits in its socket, and it reads a few frames a millisecond.
+            // It has answered until then; what comes later waits in its socket, and it reads a few
+            // frames a millisecond.
             let is_asleep = (1000..1000 + silent_millis).contains(&millis);
             let burst = if millis < 1000 { usize::from(millis % 10 == 0) } else { 200 * usize::from(millis == 1000) };
             for _ in 0..burst {
@@ -324,7 +328,8 @@ fn a_lying_neighbour_is_not_believed() {
     assert_eq!(end.counters().acknowledged, 1);
 }
 
-/// The bytes on the wire, by NDNLPv2's numbers: fields in ascending order, the fragment last, numbers of 8 bytes.
+/// The bytes on the wire, by NDNLPv2's numbers: fields in ascending order, the fragment last,
+/// numbers of 8 bytes.
 #[test]
 fn frames_are_as_the_specification_has_them() {
     let mut end = Reliability::new(4 << 2);
@@ -351,7 +356,8 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
 }
 
-/// The fear: a neighbour who acknowledges within the moment of sending, all but the first frame, stops the node for good.
+/// The fear: a neighbour who acknowledges within the moment of sending, all but the first frame,
+/// stops the node for good.
 #[test]
 fn acks_in_the_moment_of_sending_hang_the_link() {
     let mut link = Reliability::new(4 << 2);

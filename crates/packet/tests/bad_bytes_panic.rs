@@ -1,4 +1,5 @@
-//! Whatever the network sends, a decoder answers with a packet or with an error at an offset inside what it was given.
+//! Whatever the network sends, a decoder answers with a packet or with an error at an offset inside
+//! what it was given.
 
 mod generators;
 

@@ -1,4 +1,5 @@
-//! Decoding an Interest, a Data or a link packet must not allocate: a forwarder does it for every packet.
+//! Decoding an Interest, a Data or a link packet must not allocate: a forwarder does it for every
+//! packet.
 
 mod generators;
 
@@ -13,7 +14,8 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator as it came; counting touches a thread's own cell only.
+// SAFETY: every call goes to the system's allocator as it came; counting touches a thread's own
+// cell only.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);

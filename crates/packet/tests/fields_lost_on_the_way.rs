@@ -39,7 +39,8 @@ proptest! {
         let with = with_nonce(&wire, nonce);
         let interest = Interest::decode(&with).unwrap();
         prop_assert_eq!(interest.nonce, fields.nonce.or(Some(nonce)));
-        // As if it had been built with it, and so with every other field, digests and signature included.
+        // As if it had been built with it, and so with every other field, digests and signature
+        // included.
         let expected = generators::InterestFields { nonce: interest.nonce, ..fields };
         prop_assert_eq!(&with, &expected.build());
     }
@@ -132,7 +133,8 @@ fn digest_bytes_within_the_last_component_are_no_digest() {
 
 #[test]
 fn a_nonce_is_not_put_before_what_must_stand_before_it() {
-    // A known element that is ignored, as it stands too early, and then the ForwardingHint: the nonce goes behind the latter.
+    // A known element that is ignored, as it stands too early, and then the ForwardingHint: the
+    // nonce goes behind the latter.
     let wire = include_bytes!("../../../fuzz/seeds/interest/ignored-element-before-nonce");
     let before = Interest::decode(wire).unwrap();
     assert_eq!(before.nonce, None);

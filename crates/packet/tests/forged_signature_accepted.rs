@@ -1,4 +1,5 @@
-//! Signatures: made and checked with every algorithm, refused after any flipped bit, and the same as other implementations make.
+//! Signatures: made and checked with every algorithm, refused after any flipped bit, and the same
+//! as other implementations make.
 
 mod generators;
 
@@ -80,7 +81,8 @@ fn after_any_flipped_bit_of_an_interest() {
         );
         assert_eq!(interest.verify(&*verifier), Ok(()));
         assert_eq!(interest.check_parameters_digest(), Ok(()));
-        // The Nonce is not covered, as forwarders add it; the digest of the parameters is, by the check of its own.
+        // The Nonce is not covered, as forwarders add it; the digest of the parameters is, by the
+        // check of its own.
         let nonce = wire.windows(6).position(|six| six == [10, 4, 0, 0, 0, 7]).unwrap();
         for bit in 0..wire.len() * 8 {
             wire[bit / 8] ^= 1 << (bit % 8);
@@ -187,7 +189,8 @@ fn python_ndn_makes_the_same_bytes() {
     assert_eq!(builder.sign(&DigestSigner, freshness).as_ref(), Ok(&wire));
 }
 
-/// A Data called /a without content, signed by `openssl pkeyutl -sign -rawin` (Ed25519) or `openssl dgst -sha256 -sign`.
+/// A Data called /a without content, signed by `openssl pkeyutl -sign -rawin` (Ed25519) or
+/// `openssl dgst -sha256 -sign`.
 fn signed_by_openssl(signature_type: u8, signature: &str) -> Vec<u8> {
     let signature = hex(signature);
     let portion = [7, 3, 8, 1, b'a', 21, 0, 22, 3, 27, 1, signature_type];

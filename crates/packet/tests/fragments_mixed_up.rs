@@ -1,5 +1,5 @@
-//! Fragments come in any order, twice, never, or from somebody hostile: a packet is whole and right, or it is not handed on, and the
-//! memory stays within its bound.
+//! Fragments come in any order, twice, never, or from somebody hostile: a packet is whole and
+//! right, or it is not handed on, and the memory stays within its bound.
 
 mod generators;
 
@@ -50,7 +50,8 @@ proptest! {
         let packets: Vec<_> = lens.iter().map(|len| packet(*len)).collect();
         let mut wires: Vec<_> = packets.iter().flat_map(|packet| cut(&mut fragmenter, &header, packet, mtu)).collect();
         prop_assert!(wires.iter().all(|wire| wire.len() <= mtu));
-        // Every fragment twice, all shuffled; a duplicate that comes after its packet is done starts one that stays incomplete.
+        // Every fragment twice, all shuffled; a duplicate that comes after its packet is done
+        // starts one that stays incomplete.
         wires.extend(wires.clone());
         shuffle(&mut wires, order);
         let mut reassembler = Reassembler::new();
@@ -105,8 +106,8 @@ fn shuffle<T>(items: &mut [T], seed: u64) {
 
 #[test]
 fn memory_at_its_worst() {
-    // Each packet as large, and in as many pieces, as one may be, but for the last piece; the short piece first, so that the buffer
-    // must grow.
+    // Each packet as large, and in as many pieces, as one may be, but for the last piece; the short
+    // piece first, so that the buffer must grow.
     let bytes = packet(MAX_PACKET_BYTES);
     let mut reassembler = Reassembler::new();
     let mut most = 0;

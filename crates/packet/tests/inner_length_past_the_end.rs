@@ -1,4 +1,5 @@
-//! A length that reaches past the bytes that are there must be an error at an offset: one NDN library panics on ten bytes.
+//! A length that reaches past the bytes that are there must be an error at an offset: one NDN
+//! library panics on ten bytes.
 
 mod generators;
 

@@ -1,11 +1,13 @@
-//! Names must sort in canonical order, component by component, though they are compared as bytes; and print as the specification says.
+//! Names must sort in canonical order, component by component, though they are compared as bytes;
+//! and print as the specification says.
 
 mod generators;
 
 use larder_packet::{Name, NameRef};
 use proptest::prelude::*;
 
-/// The definition: the first component that differs decides, by type, then length, then bytes; a proper prefix comes first.
+/// The definition: the first component that differs decides, by type, then length, then bytes; a
+/// proper prefix comes first.
 fn slow_order(a: NameRef<'_>, b: NameRef<'_>) -> std::cmp::Ordering {
     let order = a
         .components()

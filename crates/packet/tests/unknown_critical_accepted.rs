@@ -1,5 +1,5 @@
-//! Elements that are unknown or out of place: the critical ones refuse the packet, the others are skipped; the specification's rule
-//! for each kind of packet.
+//! Elements that are unknown or out of place: the critical ones refuse the packet, the others are
+//! skipped; the specification's rule for each kind of packet.
 
 use larder_packet::{Data, DecodeErrorKind, Interest, LpHeader, LpPacket, NackReason, SignatureInfo};
 
@@ -123,7 +123,8 @@ fn in_a_signature_info() {
         SignatureInfo::decode(&wire).map(|info| info.key_locator.is_some()).map_err(|error| error.kind)
     };
     assert_eq!(kind(&[27, 1, 0]), Ok(false));
-    // An empty KeyLocator, as some libraries write for digests; one with a name; with a digest; with both.
+    // An empty KeyLocator, as some libraries write for digests; one with a name; with a digest;
+    // with both.
     assert_eq!(kind(&[27, 1, 0, 28, 0]), Ok(false));
     assert_eq!(kind(&[27, 1, 0, 28, 2, 7, 0]), Ok(true));
     assert_eq!(kind(&[27, 1, 0, 28, 3, 29, 1, 9]), Ok(true));
@@ -134,7 +135,8 @@ fn in_a_signature_info() {
     assert_eq!(kind(&[27, 1, 0, 28, 0, 28, 0]), Err(DecodeErrorKind::OutOfOrder(28)));
     assert_eq!(kind(&[27, 1, 0, 27, 1, 0]), Err(DecodeErrorKind::OutOfOrder(27)));
     assert_eq!(SignatureInfo::decode(&[44, 9, 27, 1, 0, 40, 1, 7, 40, 1, 8]).unwrap().time, Some(7));
-    // A certificate's ValidityPeriod is known, though of a critical number; AdditionalDescription is skipped.
+    // A certificate's ValidityPeriod is known, though of a critical number; AdditionalDescription
+    // is skipped.
     assert_eq!(kind(&[27, 1, 0, 0xFD, 0, 253, 0, 0xFD, 1, 2, 0]), Ok(false));
     assert_eq!(kind(&[27, 1, 0, 0xFD, 0, 255, 0]), Err(DecodeErrorKind::UnknownCritical(255)));
     assert_eq!(kind(&[27, 1, 0, 40, 1, 7, 38, 1, 7]), Ok(false));

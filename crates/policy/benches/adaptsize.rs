@@ -1,5 +1,6 @@
-//! AdaptSize's evaluation, the hit ratio for one c: over bins, and over every object; at first both searches' c, and how many times
-//! cheaper the bins are. `search` is all of a tuning: bins are gathered, and some 40 c are evaluated.
+//! AdaptSize's evaluation, the hit ratio for one c: over bins, and over every object; at first both
+//! searches' c, and how many times cheaper the bins are. `search` is all of a tuning: bins are
+//! gathered, and some 40 c are evaluated.
 
 use divan::Bencher;
 use larder_policy::adaptsize_model::{Foresight, Observed, Shape};
@@ -35,7 +36,8 @@ fn seconds(foresight: &Foresight) -> f64 {
 
 const CAPACITY: f64 = (1_u64 << 30) as f64;
 
-/// Pareto's law of popularity, which is Zipf's by the ranks, in two intervals; sizes log-uniform from 100 B to 10 MB.
+/// Pareto's law of popularity, which is Zipf's by the ranks, in two intervals; sizes log-uniform
+/// from 100 B to 10 MB.
 static OBJECTS: LazyLock<Vec<Observed>> = LazyLock::new(|| {
     let mut stream = Streams::new(1).stream("bench");
     let object = |_| {

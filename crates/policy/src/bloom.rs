@@ -1,7 +1,9 @@
-//! A Bloom filter in blocks of a cache line (Putze, Sanders and Singler, Cache-, hash- and space-efficient Bloom filters, WEA 2007).
+//! A Bloom filter in blocks of a cache line (Putze, Sanders and Singler, Cache-, hash- and
+//! space-efficient Bloom filters, WEA 2007).
 //!
-//! An id sets six bits of one block of 512. With ten bits a key about 1.3 % of the others are taken for known: a little worse than bits
-//! spread over the whole table, at one miss of the processor's cache instead of six.
+//! An id sets six bits of one block of 512. With ten bits a key about 1.3 % of the others are taken
+//! for known: a little worse than bits spread over the whole table, at one miss of the processor's
+//! cache instead of six.
 
 use crate::hash::mix;
 

@@ -11,8 +11,9 @@ use crate::{Path, Request, Slot, Spec, SpecError};
 use larder_units::{ByteSize, Streams, Time};
 use std::sync::Arc;
 
-/// Decides what a cache keeps. It knows ids, sizes and slots, and neither keys nor values: the owner's index maps its keys to [`Slot`]s,
-/// and drops the values of the slots that come back as victims.
+/// Decides what a cache keeps. It knows ids, sizes and slots, and neither keys nor values: the
+/// owner's index maps its keys to [`Slot`]s, and drops the values of the slots that come back as
+/// victims.
 ///
 /// A slot that is not in use is ignored by [`Engine::hit`] and [`Engine::remove`].
 pub struct Engine {
@@ -20,7 +21,8 @@ pub struct Engine {
     capacity: u64,
     used: u64,
     requests: u64,
-    /// Something had to leave, and since then the cache was never less than half full: see [`Engine::admit_or_fill`].
+    /// Something had to leave, and since then the cache was never less than half full: see
+    /// [`Engine::admit_or_fill`].
     has_been_full: bool,
     objects: Vec<Object>,
     free: Vec<Slot>,
@@ -43,15 +45,18 @@ const UNUSED: u64 = u64::MAX;
 const MIN_SIZE: u64 = 1;
 
 impl Engine {
-    /// An empty engine with `spec`'s policies and room for `capacity`. The same spec, capacity, streams and calls give the same decisions.
+    /// An empty engine with `spec`'s policies and room for `capacity`. The same spec, capacity,
+    /// streams and calls give the same decisions.
     ///
     /// # Errors
-    /// [`SpecError`] where arguments of one stage contradict each other, or a stage would have to know the future.
+    /// [`SpecError`] where arguments of one stage contradict each other, or a stage would have to
+    /// know the future.
     pub fn new(spec: &Spec, capacity: ByteSize, streams: &Streams) -> Result<Engine, SpecError> {
         Engine::build(spec, capacity, streams, None)
     }
 
-    /// As [`Engine::new`], also for the policies that know the trace ahead: the engine's n-th request is the n-th of `future`.
+    /// As [`Engine::new`], also for the policies that know the trace ahead: the engine's n-th
+    /// request is the n-th of `future`.
     ///
     /// # Errors
     /// [`SpecError`] where arguments of one stage contradict each other.
@@ -126,15 +131,15 @@ impl Engine {
         self.eviction.on_miss(&request);
     }
 
-    /// The missed object is there, `size` bytes with its overhead: should it be stored? Never where it is larger than the capacity.
-    /// Call it once an answered miss, after [`Engine::miss`].
+    /// The missed object is there, `size` bytes with its overhead: should it be stored? Never where
+    /// it is larger than the capacity. Call it once an answered miss, after [`Engine::miss`].
     #[inline]
     pub fn admit(&mut self, id: u64, size: u64, now: Time) -> bool {
         self.judge(id, size, now, None)
     }
 
-    /// As [`Engine::admit`], for a router that knows the path that the answer took. Where it is not told, the admissions that depend on
-    /// it (`lcd`, `probcache`, `betweenness`) admit everything.
+    /// As [`Engine::admit`], for a router that knows the path that the answer took. Where it is not
+    /// told, the admissions that depend on it (`lcd`, `probcache`, `betweenness`) admit everything.
     pub fn admit_from(&mut self, id: u64, size: u64, now: Time, path: &Path) -> bool {
         self.judge(id, size, now, Some(path))
     }
@@ -164,11 +169,14 @@ impl Engine {
         admitted
     }
 
-    /// As [`Engine::admit`], and true also where the object fits into room that has never been used: admission protects what is stored, and
-    /// empty memory needs no protection. What one victim leaves over for the next object is not such room: small objects would slip in
-    /// behind every large one that goes. So it ends when something first has to leave, and begins again below half of the capacity.
+    /// As [`Engine::admit`], and true also where the object fits into room that has never been
+    /// used: admission protects what is stored, and empty memory needs no protection. What one
+    /// victim leaves over for the next object is not such room: small objects would slip in behind
+    /// every large one that goes. So it ends when something first has to leave, and begins again
+    /// below half of the capacity.
     ///
-    /// So do the node's caches; the papers, and so the replayer unless it is told to fill, ask for every object.
+    /// So do the node's caches; the papers, and so the replayer unless it is told to fill, ask for
+    /// every object.
     #[inline]
     pub fn admit_or_fill(&mut self, id: u64, size: u64, now: Time) -> bool {
         let admitted = self.admit(id, size, now);
@@ -176,8 +184,9 @@ impl Engine {
         admitted || (!self.has_been_full && self.used.saturating_add(size.max(MIN_SIZE)) <= self.capacity)
     }
 
-    /// Stores the object, evicting until it fits, and adds who had to leave to `victims`. The decision of [`Engine::admit`] is the caller's
-    /// to follow. `None`, and nothing evicted, where it can never fit.
+    /// Stores the object, evicting until it fits, and adds who had to leave to `victims`. The
+    /// decision of [`Engine::admit`] is the caller's to follow. `None`, and nothing evicted, where
+    /// it can never fit.
     #[inline]
     pub fn insert(&mut self, id: u64, size: u64, now: Time, victims: &mut Vec<Slot>) -> Option<Slot> {
         if !self.make_room(id, size, now, victims) {
@@ -195,8 +204,9 @@ impl Engine {
         Some(slot)
     }
 
-    /// The evictions of [`Engine::insert`], which then has none left to do: for who wants to ask [`Engine::last_id`] of the victims before
-    /// one of their slots is taken again. False, and nothing evicted, where the object can never fit.
+    /// The evictions of [`Engine::insert`], which then has none left to do: for who wants to ask
+    /// [`Engine::last_id`] of the victims before one of their slots is taken again. False, and
+    /// nothing evicted, where the object can never fit.
     #[inline]
     pub fn make_room(&mut self, id: u64, size: u64, now: Time, victims: &mut Vec<Slot>) -> bool {
         let request = Request { id, size: size.max(MIN_SIZE), now, seq: self.requests };
@@ -207,8 +217,9 @@ impl Engine {
         fits
     }
 
-    /// A request for `id` will come soon: begins to load what it will read. For owners that know their next requests (a trace, a batch of
-    /// packets), as [`Engine::prefetch_slot`] and [`Engine::prefetch_further`], in this order, some requests apart. They change nothing.
+    /// A request for `id` will come soon: begins to load what it will read. For owners that know
+    /// their next requests (a trace, a batch of packets), as [`Engine::prefetch_slot`] and
+    /// [`Engine::prefetch_further`], in this order, some requests apart. They change nothing.
     #[inline]
     pub fn prefetch(&self, id: u64) {
         for stage in &self.admission {
@@ -249,8 +260,9 @@ impl Engine {
         self.evict_to(self.capacity, MAX_OBJECTS, None, victims);
     }
 
-    /// Long work that is due: run it here or on another thread, then give the result to [`Engine::complete`]. Worth asking every few thousand
-    /// requests; a host that never asks keeps the policies' starting values, and one that loses a job keeps the values of that time.
+    /// Long work that is due: run it here or on another thread, then give the result to
+    /// [`Engine::complete`]. Worth asking every few thousand requests; a host that never asks keeps
+    /// the policies' starting values, and one that loses a job keeps the values of that time.
     pub fn job(&mut self) -> Option<Job> {
         let mut stages = self.admission.iter_mut().enumerate();
         let admission = stages.find_map(|(stage, policy)| policy.work().map(|work| Job { stage, work }));

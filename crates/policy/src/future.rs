@@ -1,4 +1,5 @@
-//! What a trace will ask for, for policies that no cache can run: the bounds that others are measured by.
+//! What a trace will ask for, for policies that no cache can run: the bounds that others are
+//! measured by.
 
 use crate::hash::mix;
 use crate::limits::MAX_FUTURE_REQUESTS;
@@ -7,7 +8,8 @@ use std::fmt;
 
 /// Every request of a trace, and when each one's object is requested again. 20 bytes a request.
 ///
-/// An engine that foresees takes its n-th request to be the n-th of the trace; what comes after the end finds nothing foreseen.
+/// An engine that foresees takes its n-th request to be the n-th of the trace; what comes after the
+/// end finds nothing foreseen.
 #[derive(Debug, Default)]
 pub struct Future {
     ids: Vec<u64>,
@@ -35,7 +37,8 @@ impl Future {
         self.ids.capacity() * 8 + self.sizes.capacity() * 8 + self.next.capacity() * 4
     }
 
-    /// The next request of the object that the engine's request `seq` (from 1) asks for: also a `seq`, from 1, or [`Future::NEVER`].
+    /// The next request of the object that the engine's request `seq` (from 1) asks for: also a
+    /// `seq`, from 1, or [`Future::NEVER`].
     #[inline]
     pub(crate) fn next(&self, seq: u64) -> u32 {
         let next = seq.checked_sub(1).and_then(|place| self.next.get(place as usize));
@@ -50,7 +53,8 @@ impl Future {
     }
 }
 
-/// Makes a [`Future`] from the requests of a trace, one after another. Beside it: 8 bytes and a table's slack for each object.
+/// Makes a [`Future`] from the requests of a trace, one after another. Beside it: 8 bytes and a
+/// table's slack for each object.
 ///
 /// ```
 /// let mut trace = larder_policy::FutureBuilder::default();

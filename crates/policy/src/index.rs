@@ -1,13 +1,16 @@
-//! An index from ids to slots for those who have the ids beside the slots already: 8 bytes a place, one cache line a look, and a look that
-//! can be announced ([`SlotIndex::prefetch`]).
+//! An index from ids to slots for those who have the ids beside the slots already: 8 bytes a place,
+//! one cache line a look, and a look that can be announced ([`SlotIndex::prefetch`]).
 //!
-//! Buckets of eight places, each a line of the processor's cache; what finds its bucket full goes to the next one that is not (Knuth, TAOCP vol. 3,
-//! 6.4, open addressing with buckets). A removal takes back what had to go on, so there are no tombstones, and it never slows down. A place
-//! holds a slot and 32 bits of its id's hash, whose high bits are its home: so neither a search nor growth reads an id, and the owner compares
-//! the whole id once, in memory that a hit reads anyway. The eight are compared at once: a search place by place ends where the processor cannot
+//! Buckets of eight places, each a line of the processor's cache; what finds its bucket full goes
+//! to the next one that is not (Knuth, TAOCP vol. 3, 6.4, open addressing with buckets). A removal
+//! takes back what had to go on, so there are no tombstones, and it never slows down. A place holds
+//! a slot and 32 bits of its id's hash, whose high bits are its home: so neither a search nor
+//! growth reads an id, and the owner compares the whole id once, in memory that a hit reads anyway.
+//! The eight are compared at once: a search place by place ends where the processor cannot
 //! foretell. At most three quarters full: 11 to 21 bytes an entry.
 //!
-//! No defence against chosen ids, see [`mix`], unless they are hashes under a key ([`KeyedHashes`]).
+//! No defence against chosen ids, see [`mix`], unless they are hashes under a key
+//! ([`KeyedHashes`]).
 
 use crate::Slot;
 use crate::hash::mix;
@@ -152,7 +155,8 @@ impl<I: Ids> SlotIndex<I> {
         }
     }
 
-    /// Adds `id` with a slot that it does not have yet. It may have others: [`SlotIndex::find`] offers them all.
+    /// Adds `id` with a slot that it does not have yet. It may have others: [`SlotIndex::find`]
+    /// offers them all.
     #[inline]
     pub fn insert(&mut self, id: u64, slot: Slot) {
         if (self.len + 1) * 4 > self.buckets.len() * (3 * PLACES) {
@@ -186,7 +190,8 @@ impl<I: Ids> SlotIndex<I> {
         }
     }
 
-    /// The bucket `gap` was full and is not any more: an entry that had to pass it comes back, if there is one, and leaves a gap itself.
+    /// The bucket `gap` was full and is not any more: an entry that had to pass it comes back, if
+    /// there is one, and leaves a gap itself.
     #[cold]
     fn take_back(&mut self, mut gap: usize) {
         let mut at = gap;
@@ -332,7 +337,8 @@ mod tests {
             compare::<AnyIds>(&(0..60).collect::<Vec<_>>(), &steps)?;
         }
 
-        /// Many have one home, or the one beside it, so that buckets fill and what finds them full goes on, from the last to the first too.
+        /// Many have one home, or the one beside it, so that buckets fill and what finds them full
+        /// goes on, from the last to the first too.
         #[test]
         fn an_entry_is_lost_that_had_to_go_on(steps in proptest::collection::vec((0u8..2, 0usize..60), 0..500)) {
             let homes = [0, u64::MAX << 32, 0xefff_ffff << 32, 0x8000_0000 << 32, 1 << 32];

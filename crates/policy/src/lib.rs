@@ -1,8 +1,10 @@
 //! The policy engine: what is worth keeping, for every cache of Larder.
 //!
-//! What it is: admission and eviction policies composed by a [`Spec`] and driven by an [`Engine`] that knows ids, sizes and slots. What it is
-//! not: a cache. It holds no keys and no values, reads no clock and draws no entropy; the Content Store, the HTTP cache and the trace
-//! replayer each keep their own index over it. Read [`Engine`] first, then [`Spec`]; [`registry`] lists the policies.
+//! What it is: admission and eviction policies composed by a [`Spec`] and driven by an [`Engine`]
+//! that knows ids, sizes and slots. What it is not: a cache. It holds no keys and no values, reads
+//! no clock and draws no entropy; the Content Store, the HTTP cache and the trace replayer each
+//! keep their own index over it. Read [`Engine`] first, then [`Spec`]; [`registry`] lists the
+//! policies.
 //!
 //! ```text
 //!   owner's index          Engine

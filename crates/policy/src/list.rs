@@ -1,6 +1,8 @@
-//! Doubly linked lists over a vector of links by slot: O(1) everywhere, 8 bytes a slot, no allocation a request.
+//! Doubly linked lists over a vector of links by slot: O(1) everywhere, 8 bytes a slot, no
+//! allocation a request.
 //!
-//! Several [`List`]s may share one [`Links`], as long as a slot is in at most one of them (the segments of S4LRU, the queues of S3-FIFO).
+//! Several [`List`]s may share one [`Links`], as long as a slot is in at most one of them (the
+//! segments of S4LRU, the queues of S3-FIFO).
 
 use crate::Slot;
 use crate::prefetch::{lengthen, prefetch};
@@ -156,7 +158,8 @@ impl List {
         (self.tail != END).then(|| Slot::new(self.tail))
     }
 
-    /// The oldest, about to leave; what `table` has of the one after it is being loaded, as that of the oldest was the last time.
+    /// The oldest, about to leave; what `table` has of the one after it is being loaded, as that of
+    /// the oldest was the last time.
     #[inline]
     pub fn approach<T>(&self, links: &Links, table: &[T]) -> Option<Slot> {
         let tail = self.tail()?;

@@ -1,4 +1,5 @@
-//! What a policy may take in its parentheses: declared as data, so that errors and pages can speak about it.
+//! What a policy may take in its parentheses: declared as data, so that errors and pages can speak
+//! about it.
 
 use larder_units::{ByteSize, Ratio};
 use std::fmt;
@@ -64,7 +65,8 @@ impl fmt::Display for Preset {
 }
 
 impl Values {
-    /// The value of `text`: the number, the bytes, or the choice's index. `None` where it is none or out of range.
+    /// The value of `text`: the number, the bytes, or the choice's index. `None` where it is none
+    /// or out of range.
     pub(crate) fn read(&self, text: &str) -> Option<u64> {
         match *self {
             Values::Integer(min, max) => text.parse().ok().filter(|n| (min..=max).contains(n)),

@@ -1,11 +1,13 @@
-//! Asks the processor for memory before it is needed: large caches wait for it, hundreds of cycles a line, and little else.
+//! Asks the processor for memory before it is needed: large caches wait for it, hundreds of cycles
+//! a line, and little else.
 //!
-//! Measured with the replay of Zipf 0.8 over 1e7 objects, a tenth stored: two to three times as many requests a second. On processors other
-//! than x86-64 nothing is asked.
+//! Measured with the replay of Zipf 0.8 over 1e7 objects, a tenth stored: two to three times as
+//! many requests a second. On processors other than x86-64 nothing is asked.
 //!
-//! And asks the system for large pages under large tables ([`grow`]): else the processor looks for the page first, through memory that is in no
-//! cache either. Measured with the forwarder's `in_memory` bench, 13.5 million prefixes: a third less time an exchange. On systems other
-//! than Linux nothing is asked.
+//! And asks the system for large pages under large tables ([`grow`]): else the processor looks for
+//! the page first, through memory that is in no cache either. Measured with the forwarder's
+//! `in_memory` bench, 13.5 million prefixes: a third less time an exchange. On systems other than
+//! Linux nothing is asked.
 //!
 //! Beside a comparison in `index`, these are the only unsafe lines of this crate.
 #![allow(unsafe_code)]
@@ -17,15 +19,16 @@ pub fn prefetch<T>(table: &[T], index: usize) {
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let place = table.as_ptr().wrapping_add(index).cast();
-        // SAFETY: a hint that reads and writes nothing the program can see, and faults at no address. SSE is part of x86-64.
+        // SAFETY: a hint that reads and writes nothing the program can see, and faults at no
+        // address. SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(place) }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (table, index);
 }
 
-/// Makes room for `length` elements in all, on large pages where they fill some: so they are asked for before the old elements move in, since
-/// memory that was written to keeps its pages.
+/// Makes room for `length` elements in all, on large pages where they fill some: so they are asked
+/// for before the old elements move in, since memory that was written to keeps its pages.
 pub fn grow<T>(table: &mut Vec<T>, length: usize) {
     let mut larger = Vec::with_capacity(length.max(table.len()));
     use_large_pages(&mut larger);
@@ -33,8 +36,9 @@ pub fn grow<T>(table: &mut Vec<T>, length: usize) {
     *table = larger;
 }
 
-/// Makes `table` as long as `length`, of `fill` where it was shorter. Where it does not fit any more it moves to twice the room, all of it on large
-/// pages where it fills some; a vector's own growth would leave what it copies on small ones.
+/// Makes `table` as long as `length`, of `fill` where it was shorter. Where it does not fit any
+/// more it moves to twice the room, all of it on large pages where it fills some; a vector's own
+/// growth would leave what it copies on small ones.
 pub(crate) fn lengthen<T: Copy>(table: &mut Vec<T>, length: usize, fill: T) {
     if length > table.capacity() {
         grow(table, length.max(2 * table.capacity()).max(4));
@@ -52,7 +56,8 @@ pub(crate) fn use_large_pages<T>(table: &mut Vec<T>) {
         let (first, end) = (start.next_multiple_of(PAGE_BYTES), end - end % PAGE_BYTES);
         if end.saturating_sub(first) >= LARGE_TABLE_BYTES {
             let place = table.as_mut_ptr().wrapping_byte_add(first - start).cast();
-            // SAFETY: the range lies within the vector's allocation, and the advice changes nothing that the program can see.
+            // SAFETY: the range lies within the vector's allocation, and the advice changes nothing
+            // that the program can see.
             let _ = unsafe { madvise(place, end - first, Advice::LinuxHugepage) };
         }
     }
@@ -60,11 +65,13 @@ pub(crate) fn use_large_pages<T>(table: &mut Vec<T>) {
     let _ = table;
 }
 
-/// Pages of 4 KiB: where they are larger, the system refuses addresses in between, and nothing is lost.
+/// Pages of 4 KiB: where they are larger, the system refuses addresses in between, and nothing is
+/// lost.
 #[cfg(target_os = "linux")]
 const PAGE_BYTES: usize = 4096;
 
-/// Below, a processor's second cache of page addresses reaches, also where there are several such tables. At 8 MB agd's replay of mix 1 GiB was a twentieth slower.
+/// Below, a processor's second cache of page addresses reaches, also where there are several such
+/// tables. At 8 MB agd's replay of mix 1 GiB was a twentieth slower.
 #[cfg(target_os = "linux")]
 const LARGE_TABLE_BYTES: usize = 2 << 20;
 

@@ -1,4 +1,5 @@
-//! The one table of policies, from which come the parser, its suggestions, `larder policies`, the documentation and the tests over all.
+//! The one table of policies, from which come the parser, its suggestions, `larder policies`, the
+//! documentation and the tests over all.
 //!
 //! A policy's entry stands in the policy's own file; a new policy is one file and one line here.
 
@@ -73,8 +74,8 @@ pub struct PolicyEntry {
     pub parameters: &'static [Parameter],
     /// Time a request.
     pub complexity: &'static str,
-    /// Bytes of policy state a stored object, ghosts included (the engine's own 16 come on top), where their number is a power of two: tables
-    /// that double hold up to twice as much between.
+    /// Bytes of policy state a stored object, ghosts included (the engine's own 16 come on top),
+    /// where their number is a power of two: tables that double hold up to twice as much between.
     pub bytes_an_object: u32,
     pub(crate) build: Build,
 }
@@ -97,7 +98,8 @@ impl PolicyEntry {
         }
     }
 
-    /// It knows the trace ahead, so that it runs in the replayer only: see [`crate::Engine::foreseeing`].
+    /// It knows the trace ahead, so that it runs in the replayer only: see
+    /// [`crate::Engine::foreseeing`].
     pub fn is_offline(&self) -> bool {
         matches!(self.build, Build::OfflineAdmission(_) | Build::OfflineEviction(_))
     }

@@ -4,12 +4,14 @@ use larder_units::Time;
 
 /// The dense index of a cached object: from 0, and given to another object after a removal.
 ///
-/// Indexes (the Content Store, the HTTP cache, the replayer) keep their values in a `Vec` by [`Slot::index`].
+/// Indexes (the Content Store, the HTTP cache, the replayer) keep their values in a `Vec` by
+/// [`Slot::index`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(u32);
 
 impl Slot {
-    /// The slot of this index: for owners who keep something else than cached objects in a [`crate::SlotIndex`].
+    /// The slot of this index: for owners who keep something else than cached objects in a
+    /// [`crate::SlotIndex`].
     pub const fn new(index: u32) -> Self {
         Slot(index)
     }
@@ -33,6 +35,7 @@ pub struct Request {
     pub size: u64,
     /// The host's time.
     pub now: Time,
-    /// Requests that the engine has seen, this one included. At admission and insertion: at that moment.
+    /// Requests that the engine has seen, this one included. At admission and insertion: at that
+    /// moment.
     pub seq: u64,
 }

@@ -1,11 +1,15 @@
-//! How often an id was requested lately: a count–min sketch of four-bit counters with ageing (Einziger, Friedman and Manes, TinyLFU: a
-//! highly efficient cache admission policy, ACM Transactions on Storage 13, 2017, section 3).
+//! How often an id was requested lately: a count–min sketch of four-bit counters with ageing
+//! (Einziger, Friedman and Manes, TinyLFU: a highly efficient cache admission policy, ACM
+//! Transactions on Storage 13, 2017, section 3).
 //!
-//! * An id has one counter in each of four rows; only its smallest ones are raised (conservative update), and the smallest is the estimate:
-//!   never too low, and too high only where others share all four.
-//! * After `window` requests every counter is halved (the paper's reset), and the number of requests with it: what was popular fades.
-//! * The rows of an id lie in one block of a cache line, as in Caffeine, so a request touches one line. Sixteen counters are provided for
-//!   every ten requests of the window: 0.8 bytes a request, 8 bytes for an object where the window is ten requests an object.
+//! * An id has one counter in each of four rows; only its smallest ones are raised (conservative
+//!   update), and the smallest is the estimate: never too low, and too high only where others share
+//!   all four.
+//! * After `window` requests every counter is halved (the paper's reset), and the number of
+//!   requests with it: what was popular fades.
+//! * The rows of an id lie in one block of a cache line, as in Caffeine, so a request touches one
+//!   line. Sixteen counters are provided for every ten requests of the window: 0.8 bytes a request,
+//!   8 bytes for an object where the window is ten requests an object.
 //! * The table grows by doubling, both halves with the old contents: no estimate falls.
 //!
 //! O(1) a request; halving is amortised, 64 bytes for every 80 requests.
@@ -17,7 +21,8 @@ use crate::prefetch::prefetch;
 /// The largest estimate.
 pub(crate) const MAX_COUNT: u32 = 15;
 
-/// Requests of the window for which a block is provided: 128 counters, of which sixteen serve ten requests.
+/// Requests of the window for which a block is provided: 128 counters, of which sixteen serve ten
+/// requests.
 const REQUESTS_A_BLOCK: u64 = 80;
 
 pub(crate) struct Sketch {
@@ -45,7 +50,8 @@ impl Sketch {
         (objects as u64).saturating_mul(SKETCH_WINDOW_AN_OBJECT).clamp(SKETCH_MIN_WINDOW, SKETCH_MAX_WINDOW)
     }
 
-    /// Counters are halved after this many requests from now on; the table grows with it and does not shrink.
+    /// Counters are halved after this many requests from now on; the table grows with it and does
+    /// not shrink.
     pub fn set_window(&mut self, window: u64) {
         self.window = window;
         while (self.blocks.len() as u64) * REQUESTS_A_BLOCK < window {
@@ -72,7 +78,8 @@ impl Sketch {
         self.pass()
     }
 
-    /// A request that is not counted, but brings the end of the window nearer. True where it has come.
+    /// A request that is not counted, but brings the end of the window nearer. True where it has
+    /// come.
     pub fn pass(&mut self) -> bool {
         self.requests += 1;
         let ended = self.requests >= self.window;
@@ -136,7 +143,8 @@ mod tests {
     }
 
     proptest! {
-        /// Thirty ids do not share all rows in 64 blocks or more (the hash is fixed), so the naive counts are exact.
+        /// Thirty ids do not share all rows in 64 blocks or more (the hash is fixed), so the naive
+        /// counts are exact.
         #[test]
         fn an_estimate_differs_from_the_count(steps in proptest::collection::vec(step(), 0..600), window in 1..300_u64) {
             let mut sketch = Sketch::new(window);

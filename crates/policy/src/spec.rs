@@ -49,7 +49,8 @@ impl Spec {
         &self.stages
     }
 
-    /// A stage depends on the cache's place on the path of an answer: see [`crate::Engine::admit_from`].
+    /// A stage depends on the cache's place on the path of an answer: see
+    /// [`crate::Engine::admit_from`].
     pub fn needs_path(&self) -> bool {
         self.stages.iter().any(|stage| matches!(stage.entry().name, "lcd" | "probcache" | "betweenness"))
     }
@@ -94,7 +95,8 @@ impl fmt::Display for Spec {
     }
 }
 
-/// A text that is not a policy spec: where, what, and a suggestion where there is one. Printed as one line.
+/// A text that is not a policy spec: where, what, and a suggestion where there is one. Printed as
+/// one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
     spec: String,
@@ -114,7 +116,8 @@ impl SpecError {
         self.suggestion.as_deref()
     }
 
-    /// Arguments of the stage at `index` that contradict each other, found when the policy was built.
+    /// Arguments of the stage at `index` that contradict each other, found when the policy was
+    /// built.
     pub(crate) fn contradiction(spec: &Spec, index: usize, problem: String) -> Self {
         let text = spec.to_string();
         let at = text.split('+').take(index).map(|stage| stage.len() + 1).sum();
@@ -276,7 +279,8 @@ impl<'a> Parser<'a> {
         self.suggest(at, problem, meant)
     }
 
-    /// A name or a value, and where it starts: everything up to the next punctuation, without blanks around.
+    /// A name or a value, and where it starts: everything up to the next punctuation, without
+    /// blanks around.
     fn word(&mut self) -> (usize, &'a str) {
         let at = self.skip_blanks();
         let rest = &self.text[at..];
@@ -317,7 +321,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The most similar of `names`, if it is similar at all: by swapped and mistyped letters, or, less, by how it begins (`lur` is `lru`, not `lru-k`).
+/// The most similar of `names`, if it is similar at all: by swapped and mistyped letters, or, less,
+/// by how it begins (`lur` is `lru`, not `lru-k`).
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let word = word.to_lowercase();
     let similarity = |name: &str| match strsim::damerau_levenshtein(&word, name) {

@@ -1,4 +1,5 @@
-//! Each admission policy against a naive model of its definition; those that throw dice also against the share that they should admit.
+//! Each admission policy against a naive model of its definition; those that throw dice also
+//! against the share that they should admit.
 
 mod traffic;
 
@@ -97,7 +98,8 @@ proptest! {
 
     #[test]
     fn after(steps in requests(), n in 1..5u32, keys in 1..30usize, inactive in 1..200u64) {
-        // The requests of each object since it was last admitted, each with its second: the newest object at the end.
+        // The requests of each object since it was last admitted, each with its second: the newest
+        // object at the end.
         let mut counted: Vec<(u64, Vec<u64>)> = Vec::new();
         let mut owner = Owner::new(&format!("after(n={n},keys={keys},inactive={inactive})+lru").parse().unwrap(), 100, 1);
         for (second, (removal, id)) in steps.into_iter().enumerate() {
@@ -232,7 +234,8 @@ fn shares_that_are_no_chances() {
 
 #[test]
 fn a_climb_that_never_leaves_its_start() {
-    // Many small objects and a few large ones that fill the cache: c must come down from 2^18 to below the large ones' size.
+    // Many small objects and a few large ones that fill the cache: c must come down from 2^18 to
+    // below the large ones' size.
     let mut owner = Owner::new(&"hillclimb(interval=2000,start=256KiB)+lru".parse().unwrap(), 1 << 20, 1);
     let mut zipf = traffic::Zipf::new(4000, 0.7, 7);
     for _ in 0..60_000 {

@@ -185,7 +185,8 @@ impl Order {
     }
 
     fn touch(&mut self, at: usize, class: f64) {
-        // Who would be put off by less than a quarter of its lifetime rests; at the power 0 nobody does.
+        // Who would be put off by less than a quarter of its lifetime rests; at the power 0 nobody
+        // does.
         let rest = if self.power == 0.0 { 0.0 } else { 0.25 };
         let Stored { class: old, since, .. } = self.stored[at];
         if class != old || self.clock - since > rest * self.lifetime(class) {
@@ -274,7 +275,8 @@ impl Tuner {
         self.asked = (self.asked * 0.998).max(60.0);
         let most = |of: &[f64]| (0..of.len()).max_by(|a, b| of[*a].total_cmp(&of[*b])).unwrap();
         let (ahead, better) = (most(&self.leads), most(&self.losses));
-        // Who lost 512 hits by following, and an eighth of all that was lost or won, goes to whom it lost them against, and asks for eight times the lead.
+        // Who lost 512 hits by following, and an eighth of all that was lost or won, goes to whom
+        // it lost them against, and asks for eight times the lead.
         let best = if self.losses[better] > f64::max(512.0, self.swings[better] / 8.0) {
             self.asked = (self.asked * 8.0).min(128.0 * 60.0);
             self.losses.fill(0.0);
@@ -330,7 +332,8 @@ proptest! {
 
 #[test]
 fn another_power_is_chosen() {
-    // What everyone asks for, then a set that moves on, then the same again: the power goes down to LRU, and up again.
+    // What everyone asks for, then a set that moves on, then the same again: the power goes down to
+    // LRU, and up again.
     let mut zipf = Zipf::new(3_000, 0.8, 5);
     let mut stream = Streams::new(1).stream("sets");
     let mut requests: Vec<_> = (0..20_000).map(|_| zipf.draw()).collect();
@@ -370,7 +373,8 @@ fn replay(spec: &str, capacity: u64, requests: &[u64]) -> (f64, f64) {
 
 #[test]
 fn a_dead_hot_set_stays_forever() {
-    // A hundred objects fill the cache and are asked for 2,000 times each, far more than a history counts; then nobody wants them.
+    // A hundred objects fill the cache and are asked for 2,000 times each, far more than a history
+    // counts; then nobody wants them.
     let hot = (0..200_000_u64).map(|number| number % 100);
     let new = (0..20_000_u64).map(|number| 1_000 + number % 100);
     let requests: Vec<_> = hot.chain(new).collect();
@@ -383,7 +387,8 @@ fn a_dead_hot_set_stays_forever() {
 
 #[test]
 fn history_counts_where_everything_is_new() {
-    // Two of five requests are for something new, the others for one of the last 4,000: what was asked for often is soon asked for no more.
+    // Two of five requests are for something new, the others for one of the last 4,000: what was
+    // asked for often is soon asked for no more.
     let mut stream = Streams::new(1).stream("churn");
     let mut requests = vec![0_u64];
     for number in 1..400_000 {

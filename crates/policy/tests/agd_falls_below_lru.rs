@@ -1,5 +1,5 @@
-//! agd beside LRU where recency counts, and where it does not: sets that move and are replaced, new objects, loops, crowds, scans. And sawtooths,
-//! once it has learnt not to follow them.
+//! agd beside LRU where recency counts, and where it does not: sets that move and are replaced, new
+//! objects, loops, crowds, scans. And sawtooths, once it has learnt not to follow them.
 
 mod traffic;
 
@@ -83,11 +83,12 @@ fn recency_is_worth_more() {
     assert!(lower.is_empty(), "{lower:#?}");
 }
 
-/// Where following is always late, it is found out after some sweeps only, and again when the lead that is asked for has faded. Followed to the end, these three
-/// are two to five points below.
+/// Where following is always late, it is found out after some sweeps only, and again when the lead
+/// that is asked for has faded. Followed to the end, these three are two to five points below.
 const SAWTOOTH_MARGIN: f64 = 0.015;
 
-/// As many objects in turn, and back: half of a sweep each power is ahead by far, and whoever follows is late.
+/// As many objects in turn, and back: half of a sweep each power is ahead by far, and whoever
+/// follows is late.
 #[test]
 fn whoever_follows_a_sawtooth_is_late() {
     let mut lower = Vec::new();

@@ -1,4 +1,5 @@
-//! Policies that know the trace ahead are bounds: nobody may beat them, and they must be what they are said to be.
+//! Policies that know the trace ahead are bounds: nobody may beat them, and they must be what they
+//! are said to be.
 
 mod traffic;
 
@@ -89,7 +90,8 @@ fn naive(requests: &Requests, capacity: u64, bypasses: bool) -> u64 {
 
 #[test]
 fn belady_evicts_what_comes_again_first() {
-    // The example of every textbook: three frames, and 7 0 1 2 0 3 0 4 2 3 0 3 2 1 2 0 1 7 0 1 has nine faults under MIN.
+    // The example of every textbook: three frames, and 7 0 1 2 0 3 0 4 2 3 0 3 2 1 2 0 1 7 0 1 has
+    // nine faults under MIN.
     let requests: Requests =
         [7, 0, 1, 2, 0, 3, 0, 4, 2, 3, 0, 3, 2, 1, 2, 0, 1, 7, 0, 1].map(|page| (page, 1)).to_vec();
     assert_eq!(hits("belady(always)", 3, &requests), 20 - 9);
@@ -97,7 +99,8 @@ fn belady_evicts_what_comes_again_first() {
 
 #[test]
 fn sizes_do_not_matter_to_belady_size() {
-    // Of 40,000 requests for sizes from 100 B to 1.6 MB: LRU 15,478, belady 24,081, gdsf 29,542, belady-size 32,259.
+    // Of 40,000 requests for sizes from 100 B to 1.6 MB: LRU 15,478, belady 24,081, gdsf 29,542,
+    // belady-size 32,259.
     let requests = zipf(40_000, size_of);
     let [lru, belady, gdsf, by_size] =
         ["lru", "belady", "gdsf", "belady-size"].map(|spec| hits(spec, 20 << 20, &requests));
@@ -106,7 +109,8 @@ fn sizes_do_not_matter_to_belady_size() {
 
 #[test]
 fn lookahead_does_not_look_ahead() {
-    // Small objects, then only large ones: whoever learns from the past has the wrong c at every change. What is popular changes with it.
+    // Small objects, then only large ones: whoever learns from the past has the wrong c at every
+    // change. What is popular changes with it.
     let mut requests = zipf(120_000, |_| 0);
     for (place, (id, size)) in requests.iter_mut().enumerate() {
         let phase = place as u64 / 20_000;
@@ -121,7 +125,8 @@ fn lookahead_does_not_look_ahead() {
     let hits = |spec: &str| hits(spec, 1 << 20, &requests);
     let [lru, fixed, ahead] = ["lru", "static+lru", "lookahead(threshold,interval=5000,window=20000)+lru"].map(hits);
     assert!(lru < fixed && fixed <= ahead, "{lru} {fixed} {ahead}");
-    // The chance has no better c than the threshold where sizes are apart, and finds nearly as much.
+    // The chance has no better c than the threshold where sizes are apart, and finds nearly as
+    // much.
     let chance = hits("lookahead(interval=5000,window=20000)+lru");
     assert!(chance > lru && chance * 10 > ahead * 9, "{chance} {ahead}");
 }
@@ -138,7 +143,8 @@ fn static_is_not_the_best_fixed_threshold() {
 
 #[test]
 fn lookahead_s_shadow_is_another_cache() {
-    // With the whole trace ahead and no second choice, the tries' threshold finds what the cache then has: the shadow is the cache.
+    // With the whole trace ahead and no second choice, the tries' threshold finds what the cache
+    // then has: the shadow is the cache.
     let requests = zipf(30_000, size_of);
     let future = foreseen(&requests);
     let once = "lookahead(threshold,interval=30000,window=30000)+lru".parse().unwrap();

@@ -1,4 +1,5 @@
-//! Invariants of every policy in the registry, over the same traffic: capacity, victims, accounting, determinism, bounded state.
+//! Invariants of every policy in the registry, over the same traffic: capacity, victims,
+//! accounting, determinism, bounded state.
 
 mod traffic;
 
@@ -93,7 +94,8 @@ fn state_that_grows_with_traffic_and_not_with_the_cache() {
             }
             owner.engine.state_bytes()
         };
-        // Long enough for AdaptSize's second interval; an eviction alone has seen the cache turned over a hundred times long before.
+        // Long enough for AdaptSize's second interval; an eviction alone has seen the cache turned
+        // over a hundred times long before.
         let half = if spec.to_string().contains('+') { 520_000 } else { 20_000 };
         let early = scan(&mut owner, 0..half);
         let late = scan(&mut owner, half..half + half / 2);

@@ -1,4 +1,5 @@
-//! The admissions that depend on a cache's place on the path, in a line of four caches between a producer and a consumer.
+//! The admissions that depend on a cache's place on the path, in a line of four caches between a
+//! producer and a consumer.
 
 mod traffic;
 
@@ -21,7 +22,8 @@ impl Line {
         Line { caches: capacities.iter().map(|capacity| Owner::new(&spec, *capacity, *capacity)).collect(), capacities }
     }
 
-    /// One request of the consumer for an object of one byte; the caches on the way of the answer that stored it.
+    /// One request of the consumer for an object of one byte; the caches on the way of the answer
+    /// that stored it.
     fn request(&mut self, id: u64) -> Vec<usize> {
         let last = self.caches.len() - 1;
         let hit = (0..=last).rev().find(|cache| match self.caches[*cache].index.get(&id).copied() {
@@ -86,7 +88,8 @@ fn lcd_copies_further_than_a_hop_down() {
 fn betweenness_copies_beside_the_centre() {
     let mut line = Line::new("betweenness", [100; 4]);
     assert_eq!(line.request(1), [2]);
-    // Between the centre and the consumer there is one more cache, the most central of that shorter path.
+    // Between the centre and the consumer there is one more cache, the most central of that shorter
+    // path.
     assert_eq!(line.request(1), [3]);
 }
 
@@ -117,7 +120,8 @@ fn probcache_departs_from_its_equation() {
 
 #[test]
 fn probcache_gathers_copies_at_the_source() {
-    // Popular objects come from caches near the consumer, and only long paths reach the producer: copies a request fall towards it.
+    // Popular objects come from caches near the consumer, and only long paths reach the producer:
+    // copies a request fall towards it.
     for weight in ["linear", "power"] {
         let mut line = Line::new(&format!("probcache(weight={weight})"), [100; 4]);
         let mut zipf = Zipf::new(2000, 1.0, 7);
@@ -125,7 +129,8 @@ fn probcache_gathers_copies_at_the_source() {
         for _ in 0..60_000 {
             line.request(zipf.draw()).into_iter().for_each(|cache| copies[cache] += 1);
         }
-        // The linear weight is as small for the last of a long path as for the first; the power ranks all four.
+        // The linear weight is as small for the last of a long path as for the first; the power
+        // ranks all four.
         let ranked = if weight == "linear" { &copies[..3] } else { &copies[..] };
         assert!(ranked.is_sorted_by(|nearer, farther| nearer < farther), "{weight}: {copies:?}");
     }

@@ -1,4 +1,5 @@
-//! Each eviction policy against a naive model of its definition: vectors of ids, searched from one end.
+//! Each eviction policy against a naive model of its definition: vectors of ids, searched from one
+//! end.
 
 mod models;
 mod traffic;
@@ -131,7 +132,8 @@ proptest! {
 
 #[test]
 fn random_priority_prefers_some() {
-    // A reservoir: of a thousand different objects, each is among the hundred stored with the same chance.
+    // A reservoir: of a thousand different objects, each is among the hundred stored with the same
+    // chance.
     let mut stored = [0_u32; 10];
     for seed in 0..20 {
         let mut owner = Owner::new(&"random-priority".parse().unwrap(), 100, seed);
@@ -153,7 +155,8 @@ fn lhd_learns_something_else() {
     }
 }
 
-/// Of a thousand objects every second is requested again and again; newcomers must not displace those.
+/// Of a thousand objects every second is requested again and again; newcomers must not displace
+/// those.
 fn keeps_what_is_requested(spec: &str) {
     let mut owner = Owner::new(&spec.parse().unwrap(), 1000, 1);
     (0..1000).for_each(|id| _ = owner.request(id, 1, Time::ZERO));
@@ -177,8 +180,8 @@ fn lhd_evicts_what_is_requested() {
 
 #[test]
 fn lhd_keeps_what_is_large() {
-    // The same traffic to small and to large objects: hits a byte come from the small ones. LRU, to which size is nothing, has 1.14 hits on
-    // small for one on large objects, GDSF 1.89, LHD 1.94.
+    // The same traffic to small and to large objects: hits a byte come from the small ones. LRU, to
+    // which size is nothing, has 1.14 hits on small for one on large objects, GDSF 1.89, LHD 1.94.
     let mut owner = Owner::new(&"lhd".parse().unwrap(), 20_000, 1);
     let mut zipf = traffic::Zipf::new(2000, 0.8, 3);
     let (mut small, mut large) = (0, 0);

@@ -1,4 +1,5 @@
-//! Filter before FIFO against the analytic model of its paper, equations (3) to (7): hit rate and insertion rate of independent requests.
+//! Filter before FIFO against the analytic model of its paper, equations (3) to (7): hit rate and
+//! insertion rate of independent requests.
 
 mod traffic;
 
@@ -55,8 +56,9 @@ fn replay(spec: &str, capacity: u64) -> (f64, f64) {
 
 #[test]
 fn hit_and_insertion_rates_differ_from_the_equations() {
-    // The paper's proportions: a hundredth of the catalogue cached, q = C. θ = 1 is FIFO alone. Where q is longer than an object's stay, the
-    // equations are too high: they take the history as independent of the miss, while who was asked for lately is likely cached.
+    // The paper's proportions: a hundredth of the catalogue cached, q = C. θ = 1 is FIFO alone.
+    // Where q is longer than an object's stay, the equations are too high: they take the history as
+    // independent of the miss, while who was asked for lately is likely cached.
     for (theta, window, band) in [(1, 200, 0.005), (2, 200, 0.005), (3, 200, 0.02), (2, 1000, 0.025)] {
         let (hit, inserted) = theory(200.0, f64::from(window), theta);
         let measured = replay(&format!("filter(theta={theta},window={window},table=262144)+fifo"), 200);
@@ -69,8 +71,9 @@ fn hit_and_insertion_rates_differ_from_the_equations() {
     }
 }
 
-/// TinyLFU compares the newcomer with a stored object and Filter with a constant, so it gets further; nobody gets beyond the most popular C.
-/// Eight misses are under way at once, as in a router: the duels of their answers are not each preceded by a miss.
+/// TinyLFU compares the newcomer with a stored object and Filter with a constant, so it gets
+/// further; nobody gets beyond the most popular C. Eight misses are under way at once, as in a
+/// router: the duels of their answers are not each preceded by a miss.
 #[test]
 fn tinylfu_before_random_stays_at_filter_or_beats_the_best_set() {
     let (capacity, outstanding) = (200, 8);
@@ -106,7 +109,8 @@ fn tinylfu_before_random_stays_at_filter_or_beats_the_best_set() {
 
 #[test]
 fn the_default_window_is_not_q_equal_to_c() {
-    // Unit objects: capacity / mean size is C, and the table's 128 slots a request may add 0.8 % of false positives.
+    // Unit objects: capacity / mean size is C, and the table's 128 slots a request may add 0.8 % of
+    // false positives.
     let measured = replay("filter+fifo", 200);
     let paper = replay("filter(window=200,table=16777216)+fifo", 200);
     assert!((measured.0 - paper.0).abs() < 0.01, "hit rate {} and {}", measured.0, paper.0);

@@ -65,7 +65,8 @@ proptest! {
     #[test]
     fn filter(steps in requests(), theta in 1..5u64, longer in 0..56usize) {
         let window = theta as usize + longer;
-        // 2^20 slots: these 25 ids do not collide (the hash is fixed), so the naive counts are exact.
+        // 2^20 slots: these 25 ids do not collide (the hash is fixed), so the naive counts are
+        // exact.
         let spec = format!("filter(theta={theta},window={window},table=1048576)+fifo").parse().unwrap();
         let mut owner = Owner::new(&spec, 100, 1);
         let mut history = VecDeque::new();
@@ -93,7 +94,8 @@ proptest! {
 
 #[test]
 fn random_prefers_some() {
-    // Ten cached; each newcomer takes the slot of one of them, and each slot's turn should come about as often.
+    // Ten cached; each newcomer takes the slot of one of them, and each slot's turn should come
+    // about as often.
     let mut owner = Owner::new(&"random".parse().unwrap(), 10, 1);
     let mut left = [0_u32; 10];
     for id in 0..5_010 {
@@ -109,7 +111,8 @@ fn random_prefers_some() {
 
 #[test]
 fn filter_counts_wrap_around() {
-    // 70,000 requests of one object fill its 16-bit counter; then it ages out of the window, and a newcomer must start from zero.
+    // 70,000 requests of one object fill its 16-bit counter; then it ages out of the window, and a
+    // newcomer must start from zero.
     let mut owner = Owner::new(&"filter(window=70000,table=131072)+fifo".parse().unwrap(), 100, 1);
     for _ in 0..70_000 {
         owner.request(1, 60, Time::ZERO);
@@ -131,7 +134,8 @@ fn filter_keeps_its_first_window() {
     for round in 0..4 {
         for id in 0..900 {
             let hit = owner.request(id, 1000, Time::ZERO);
-            // Once seen twice within the window: everything of this loop of 900 is admitted, which the first window of 122 would not do.
+            // Once seen twice within the window: everything of this loop of 900 is admitted, which
+            // the first window of 122 would not do.
             assert!(round < 3 || hit || !owner.index.is_empty());
         }
     }
@@ -151,7 +155,8 @@ fn free_room_is_refused_or_full_room_filled() {
     assert!(!owner.engine.admit_or_fill(2, 41, Time::ZERO), "something would have to leave");
     assert!(!owner.engine.admit_or_fill(2, u64::MAX, Time::ZERO));
     assert!(owner.engine.admit_or_fill(2, 10, Time::ZERO), "admitted");
-    // A victim of 60 leaves more room than the newcomer of 50 takes: what is left is the policy's to give.
+    // A victim of 60 leaves more room than the newcomer of 50 takes: what is left is the policy's
+    // to give.
     owner.insert(3, 50, Time::ZERO);
     assert!(!owner.engine.admit_or_fill(4, 20, Time::ZERO));
     // Nearly everything was purged: that room is free again.

@@ -1,5 +1,5 @@
-//! AdaptSize: what it predicts against what a replay gives, and the c that it finds against the best fixed one. Independent requests with
-//! Zipf popularity, which is what the model assumes.
+//! AdaptSize: what it predicts against what a replay gives, and the c that it finds against the
+//! best fixed one. Independent requests with Zipf popularity, which is what the model assumes.
 
 mod traffic;
 
@@ -27,8 +27,10 @@ fn gauge(owner: &Owner, name: &str) -> f64 {
     owner.engine.gauges().iter().find(|(_, gauge)| gauge.name == name).unwrap().1.value
 }
 
-/// What the model predicts from the true rates is held against a replay in the crate (`the_model_is_off`); this holds the whole chain, with rates estimated from 50,000 requests. Each request is
-/// predicted by the others alone, which know less than the cache will: 7 points too low here, where Lemma 2 over the counts is 4 too high.
+/// What the model predicts from the true rates is held against a replay in the crate
+/// (`the_model_is_off`); this holds the whole chain, with rates estimated from 50,000 requests.
+/// Each request is predicted by the others alone, which know less than the cache will: 7 points too
+/// low here, where Lemma 2 over the counts is 4 too high.
 #[test]
 fn the_prediction_from_counts_is_useless() {
     for shape in ["chance", "threshold"] {

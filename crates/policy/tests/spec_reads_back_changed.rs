@@ -1,4 +1,5 @@
-//! The grammar: what is printed reads back, nothing panics, and errors name the place, the thing and a suggestion.
+//! The grammar: what is printed reads back, nothing panics, and errors name the place, the thing
+//! and a suggestion.
 
 use larder_policy::{Spec, SpecError};
 use proptest::prelude::*;

@@ -6,7 +6,8 @@ use larder_policy::{Kind, PolicyEntry, Spec, registry};
 use larder_units::Time;
 use traffic::{Owner, Zipf};
 
-/// Bytes of heap once a cache of `objects` objects of 1 KiB has turned over several times, so that ghosts and histories are full.
+/// Bytes of heap once a cache of `objects` objects of 1 KiB has turned over several times, so that
+/// ghosts and histories are full.
 fn state_bytes(spec: &Spec, objects: u64) -> usize {
     let mut owner = Owner::new(spec, objects << 10, 1);
     let mut zipf = Zipf::new(8 * objects as usize, 0.7, 7);
@@ -32,7 +33,8 @@ fn measured(entry: &PolicyEntry) -> f64 {
     const ENGINE: f64 = 16.0;
     match (entry.name, entry.kind()) {
         ("size", _) => bytes_an_object("size(max=1KiB)+fifo") - bytes_an_object("fifo"),
-        // Its shadows are as large for ten thousand objects as for ten million, and would be most of what is measured here.
+        // Its shadows are as large for ten thousand objects as for ten million, and would be most
+        // of what is measured here.
         ("agd", _) => bytes_an_object("agd(p=1)") - ENGINE,
         (name, Kind::Admission) => bytes_an_object(&format!("{name}+fifo")) - bytes_an_object("fifo"),
         (name, Kind::Eviction) => bytes_an_object(name) - ENGINE,
@@ -41,19 +43,22 @@ fn measured(entry: &PolicyEntry) -> f64 {
 
 #[test]
 fn state_is_larger_than_stated() {
-    // AdaptSize remembers what was requested in an interval, however many of these objects are stored.
+    // AdaptSize remembers what was requested in an interval, however many of these objects are
+    // stored.
     for entry in registry().iter().filter(|entry| !entry.is_offline() && entry.name != "adaptsize") {
         let (measured, stated) = (measured(entry), f64::from(entry.bytes_an_object));
         assert!(measured <= 1.15 * stated + 1.0, "{}: {measured:.1} bytes an object, stated {stated}", entry.name);
-        // Tables of admissions round to powers of two, and fill as the traffic has it: an upper bound.
+        // Tables of admissions round to powers of two, and fill as the traffic has it: an upper
+        // bound.
         if entry.kind() == Kind::Eviction {
             assert!(measured >= 0.85 * stated - 1.0, "{}: {measured:.1} bytes an object, stated {stated}", entry.name);
         }
     }
 }
 
-/// The fear: a large cache that has seen nothing yet has a table of many megabytes, of which each of its first thousands of requests touches another
-/// page; or what was counted before the table grew is forgotten.
+/// The fear: a large cache that has seen nothing yet has a table of many megabytes, of which each
+/// of its first thousands of requests touches another page; or what was counted before the table
+/// grew is forgotten.
 #[test]
 fn a_filter_that_has_seen_nothing_is_as_large_as_one_that_is_full() {
     let mut owner = Owner::new(&"filter+fifo".parse().unwrap(), 512 << 20, 1);

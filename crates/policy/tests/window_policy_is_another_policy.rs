@@ -85,7 +85,8 @@ proptest! {
     }
 }
 
-/// Lists with the oldest first. 400 requests do not end the sketch's first window of 640, so its counts are exact up to 15.
+/// Lists with the oldest first. 400 requests do not end the sketch's first window of 640, so its
+/// counts are exact up to 15.
 struct NaiveWTinyLfu {
     capacity: u64,
     window_capacity: u64,
@@ -194,7 +195,8 @@ fn a_window_is_larger_than_the_cache() {
 
 #[test]
 fn a_scan_empties_the_main_part() {
-    // Twenty objects requested often, then a thousand once each: the often requested ones must stay.
+    // Twenty objects requested often, then a thousand once each: the often requested ones must
+    // stay.
     let mut owner = Owner::new(&"w-tinylfu(window=10%)".parse().unwrap(), 1000, 1);
     for _ in 0..5 {
         for id in 0..20 {

@@ -1,5 +1,6 @@
-//! Requests a second of a curve of LRU at eight capacities, exact and sampled, beside one replay of LRU at the largest of them: Zipf 1.0 over 1e6
-//! objects of one byte, the capacities from a thousandth of these to a tenth.
+//! Requests a second of a curve of LRU at eight capacities, exact and sampled, beside one replay of
+//! LRU at the largest of them: Zipf 1.0 over 1e6 objects of one byte, the capacities from a
+//! thousandth of these to a tenth.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;

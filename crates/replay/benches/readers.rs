@@ -1,4 +1,5 @@
-//! Requests a second of the trace readers, from memory, without a cache. libCacheSim 0.3.5 maps oracleGeneral and reads 42.6 million a second.
+//! Requests a second of the trace readers, from memory, without a cache. libCacheSim 0.3.5 maps
+//! oracleGeneral and reads 42.6 million a second.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;

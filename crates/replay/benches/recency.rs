@@ -1,4 +1,5 @@
-//! agd beside LRU where recency counts: 38 workloads of 2 million requests of objects of one byte, and who is more than half a point below.
+//! agd beside LRU where recency counts: 38 workloads of 2 million requests of objects of one byte,
+//! and who is more than half a point below.
 //!
 //!     cargo bench -p larder-replay --bench recency
 //!
@@ -142,7 +143,8 @@ fn zipf(objects: u64, exponent: f64) -> Zipf {
     Zipf::new(objects, exponent).expect("a law")
 }
 
-/// A share of the requests for something new, the others for what was asked for `back` requests ago.
+/// A share of the requests for something new, the others for what was asked for `back` requests
+/// ago.
 fn recent(new: f64, back: impl Fn(&mut Stream, u64) -> u64 + 'static) -> Draw {
     let mut drawn: Vec<u64> = vec![0];
     Box::new(move |n, s| {

@@ -1,6 +1,7 @@
 //! Requests a second of the replay loop: Zipf 1.0 over 1e6 objects of one byte, a cache of a tenth.
 //!
-//! Beside it: libCacheSim 0.3.5 on the same traffic, in C, one thread: FIFO 6.9, LRU 5.9 million requests a second.
+//! Beside it: libCacheSim 0.3.5 on the same traffic, in C, one thread: FIFO 6.9, LRU 5.9 million
+//! requests a second.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;

@@ -1,8 +1,9 @@
 //! Traces through the policy engine: what would this cache have hit?
 //!
-//! What it is: readers of trace files ([`Trace`]), the replay loop ([`Replay`]) over the very engine that the node runs, and its figures
-//! ([`Row`]). What it is not: a sweep (hosts own threads, and replay several caches over one reading of the trace), nor a network.
-//! It reads no clock: the host measures the speed.
+//! What it is: readers of trace files ([`Trace`]), the replay loop ([`Replay`]) over the very
+//! engine that the node runs, and its figures ([`Row`]). What it is not: a sweep (hosts own
+//! threads, and replay several caches over one reading of the trace), nor a network. It reads no
+//! clock: the host measures the speed.
 //!
 //! ```text
 //!   file ──► decompress ──► Format's reader ──► Access{id, size, now} ──► Replay: index u64→Slot over Engine ──► Row

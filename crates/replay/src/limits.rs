@@ -1,21 +1,25 @@
 //! Every limit of this crate, each with its reason.
 
-/// Bytes of one line of a text trace. The longest URL that servers take is 8 KiB, some logs hold a few fields of that.
+/// Bytes of one line of a text trace. The longest URL that servers take is 8 KiB, some logs hold a
+/// few fields of that.
 pub const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// Bytes looked at to tell a format: enough for the first line of any trace seen.
 pub const SNIFFED_BYTES: usize = 4096;
 
-/// Bytes of a compressed trace of no known format that are decompressed to see whether it is damaged: a second of it.
+/// Bytes of a compressed trace of no known format that are decompressed to see whether it is
+/// damaged: a second of it.
 pub const CHECKED_BYTES: u64 = 64 << 20;
 
 /// Memory that an xz stream may ask for: the highest preset of the xz tool needs 65 MiB to decode.
 pub const MAX_XZ_MEMORY: u64 = 128 << 20;
 
-/// Window of a zstd stream, as a power of two: 128 MiB, which is what the zstd tool takes without asking.
+/// Window of a zstd stream, as a power of two: 128 MiB, which is what the zstd tool takes without
+/// asking.
 pub const MAX_ZSTD_WINDOW_LOG: u32 = 27;
 
-/// URLs or keys whose size a reader of logs remembers, for requests that do not state it (304, a miss at Twitter). 16 bytes each.
+/// URLs or keys whose size a reader of logs remembers, for requests that do not state it (304, a
+/// miss at Twitter). 16 bytes each.
 pub const MAX_REMEMBERED_URLS: usize = 1 << 22;
 
 /// Blocks of one line of an ARC trace: half a gigabyte in one request is no disk request.
@@ -24,10 +28,12 @@ pub const MAX_ARC_BLOCKS: u64 = 1 << 20;
 /// Requests between two looks for an engine's jobs: a tuning may come that much late, of 250,000.
 pub const JOB_INTERVAL: u64 = 256;
 
-/// Bytes of a binary trace read at once: large against a system call, small against the second-level cache.
+/// Bytes of a binary trace read at once: large against a system call, small against the
+/// second-level cache.
 pub const RECORDS_BUFFER_BYTES: usize = 128 << 10;
 
-/// Records of an oracleGeneral file that get their next accesses at once: 1.5 MiB, large against a seek.
+/// Records of an oracleGeneral file that get their next accesses at once: 1.5 MiB, large against a
+/// seek.
 pub const LINK_CHUNK_RECORDS: usize = 1 << 16;
 
 /// Bins of a joint table of popularity and size: two hundred times what published tables have.
@@ -45,18 +51,20 @@ pub const CDN_MAX_OBJECTS: usize = 1 << 28;
 /// Views of videos that run at once on average: half a million times the filter paper's, 128 MiB.
 pub const VIDEO_MAX_VIEWS: usize = 1 << 22;
 
-/// Ranks of a Zipf law that a model takes alone; above them, blocks of 4 ranks in 1024 grow with the rank: the rates in one differ by half a
-/// per cent, which moves a hit ratio by less than 10⁻⁶.
+/// Ranks of a Zipf law that a model takes alone; above them, blocks of 4 ranks in 1024 grow with
+/// the rank: the rates in one differ by half a per cent, which moves a hit ratio by less than 10⁻⁶.
 pub const MODEL_EXACT_RANKS: u64 = 1024;
 
-/// Counts of a trace's objects that a model takes alone: the many objects asked for a few times decide its first requests.
+/// Counts of a trace's objects that a model takes alone: the many objects asked for a few times
+/// decide its first requests.
 pub const MODEL_EXACT_COUNTS: u64 = 64;
 
-/// Groups an octave of larger counts, and of sizes: a group's members differ by 4 %, and count with their mean.
+/// Groups an octave of larger counts, and of sizes: a group's members differ by 4 %, and count with
+/// their mean.
 pub const MODEL_GROUPS_AN_OCTAVE: f64 = 16.0;
 
-/// Sets of objects whose estimates tell the error of a sampled curve: with more, each would be too small a sample to behave as the whole
-/// does; with fewer, Student's t grows.
+/// Sets of objects whose estimates tell the error of a sampled curve: with more, each would be too
+/// small a sample to behave as the whole does; with fewer, Student's t grows.
 pub const CURVE_SETS: usize = 8;
 
 /// The largest capacity of a curve, in bytes: a double counts them exactly up to here (8 PiB).
@@ -65,6 +73,6 @@ pub const CURVE_MAX_BYTES: u64 = 1 << 53;
 /// Slots in the order of recency at least: building it anew is then rare for small caches too.
 pub const CURVE_MIN_SLOTS: usize = 1 << 12;
 
-/// Slots an object when the order is built anew: it lasts for twice as many requests as there are objects, so that building costs a part of
-/// a request.
+/// Slots an object when the order is built anew: it lasts for twice as many requests as there are
+/// objects, so that building costs a part of a request.
 pub const CURVE_SLOTS_AN_OBJECT: usize = 3;

@@ -9,11 +9,13 @@ use std::sync::Arc;
 
 /// A cache without values that requests are replayed through.
 ///
-/// An object whose size changes in the trace keeps, while it is cached, the size with which it was stored (the engine's books need it);
-/// a request for it is a hit, and counts in the byte hit ratio with the request's own size. Stored again, it gets its new size.
+/// An object whose size changes in the trace keeps, while it is cached, the size with which it was
+/// stored (the engine's books need it); a request for it is a hit, and counts in the byte hit ratio
+/// with the request's own size. Stored again, it gets its new size.
 ///
-/// An object of 0 bytes takes one byte of the capacity, which so bounds the number of objects too, and counts as 0 in the byte hit ratio, which is 0 where nobody asked
-/// for a byte. What is larger than the capacity is never stored, and evicts nothing.
+/// An object of 0 bytes takes one byte of the capacity, which so bounds the number of objects too,
+/// and counts as 0 in the byte hit ratio, which is 0 where nobody asked for a byte. What is larger
+/// than the capacity is never stored, and evicts nothing.
 pub struct Replay {
     engine: Engine,
     seed: u64,
@@ -30,8 +32,8 @@ pub struct Replay {
     warm_up: Counts,
 }
 
-/// Requests between two steps of preparing one: look where the index has it, read what is stored there, follow what that refers to. Of 4
-/// to 16 all are about as good.
+/// Requests between two steps of preparing one: look where the index has it, read what is stored
+/// there, follow what that refers to. Of 4 to 16 all are about as good.
 const STEP: usize = 8;
 
 #[derive(Clone, Copy, Default)]
@@ -64,7 +66,8 @@ impl Replay {
         Ok(Replay::over(Engine::new(spec, capacity, &Streams::new(seed))?, seed))
     }
 
-    /// As [`Replay::new`], also for the policies that know the trace ahead ([`Spec::is_offline`]): `future` holds the requests that will be made.
+    /// As [`Replay::new`], also for the policies that know the trace ahead ([`Spec::is_offline`]):
+    /// `future` holds the requests that will be made.
     ///
     /// # Errors
     /// [`SpecError`] where the spec's arguments contradict each other.
@@ -86,8 +89,8 @@ impl Replay {
         }
     }
 
-    /// The same cache, but storing without asking the policies while there is free room, as the node's caches do
-    /// ([`Engine::admit_or_fill`]); the papers ask for every object.
+    /// The same cache, but storing without asking the policies while there is free room, as the
+    /// node's caches do ([`Engine::admit_or_fill`]); the papers ask for every object.
     pub fn filling(self) -> Replay {
         Replay { fills: true, ..self }
     }
@@ -136,8 +139,8 @@ impl Replay {
         false
     }
 
-    /// Requests in a row, as [`Replay::request`] one after another, but faster: what the next ones will read is loaded meanwhile. The number of
-    /// hits.
+    /// Requests in a row, as [`Replay::request`] one after another, but faster: what the next ones
+    /// will read is loaded meanwhile. The number of hits.
     pub fn requests(&mut self, accesses: &[Access]) -> u64 {
         let before = self.counts.hits;
         // The place of a guess is taken over once its request is made.
@@ -163,7 +166,8 @@ impl Replay {
         self.counts.hits - before
     }
 
-    /// Takes the victims out of the index, but not at once: their places in it are not in the processor's cache yet.
+    /// Takes the victims out of the index, but not at once: their places in it are not in the
+    /// processor's cache yet.
     fn forget_victims(&mut self) {
         for victim in self.victims.drain(..) {
             if let Some(id) = self.engine.last_id(victim) {
@@ -178,7 +182,8 @@ impl Replay {
         }
     }
 
-    /// The warm-up is over: the figures are those of the requests from here on. The cache and its policies stay as they are.
+    /// The warm-up is over: the figures are those of the requests from here on. The cache and its
+    /// policies stay as they are.
     pub fn reset_counts(&mut self) {
         self.warm_up = self.counts;
     }
@@ -189,7 +194,8 @@ impl Replay {
         (counts.requests - counts.hits, counts.bytes - counts.hit_bytes)
     }
 
-    /// The figures so far, since the last [`Replay::reset_counts`]. The host fills in [`Row::requests_per_second`], since it has the clock.
+    /// The figures so far, since the last [`Replay::reset_counts`]. The host fills in
+    /// [`Row::requests_per_second`], since it has the clock.
     pub fn row(&self, trace: &str) -> Row {
         let Counts { requests, hits, insertions, bytes, hit_bytes } = self.counts.since(self.warm_up);
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };

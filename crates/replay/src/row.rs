@@ -3,7 +3,8 @@
 use crate::Unit;
 use serde::{Deserialize, Serialize};
 
-/// The figures of one trace under one policy at one capacity, from an empty cache, or the end of the warm-up, to the trace's end.
+/// The figures of one trace under one policy at one capacity, from an empty cache, or the end of
+/// the warm-up, to the trace's end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The trace's file name.
@@ -24,8 +25,10 @@ pub struct Row {
     pub object_hit_ratio: f64,
     /// Bytes of the requests that hit ÷ bytes of all requests.
     pub byte_hit_ratio: f64,
-    /// Insertions ÷ misses: the share of fetched objects that was stored (p_Insertion of the `filter` paper, section 3.2.2).
+    /// Insertions ÷ misses: the share of fetched objects that was stored (p_Insertion of the
+    /// `filter` paper, section 3.2.2).
     pub insertion_ratio: f64,
-    /// Requests ÷ seconds of processor time in the replay loop, without reading the trace; 0 until the host fills it.
+    /// Requests ÷ seconds of processor time in the replay loop, without reading the trace; 0 until
+    /// the host fills it.
     pub requests_per_second: f64,
 }

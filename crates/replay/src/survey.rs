@@ -6,14 +6,16 @@ use hashbrown::HashMap;
 use larder_units::Time;
 use serde::Serialize;
 
-/// Least requests of an object whose popularity counts in the fit: below, counts are so small that whole numbers make steps of them.
+/// Least requests of an object whose popularity counts in the fit: below, counts are so small that
+/// whole numbers make steps of them.
 const FITTED_REQUESTS: u64 = 10;
 /// Ranks an octave in the fit: the same weight for every scale.
 const FITTED_RANKS_AN_OCTAVE: f64 = 8.0;
 /// Fewest ranks that make a fit.
 const LEAST_RANKS: usize = 8;
 
-/// Counts the requests, the objects and their bytes. Memory grows with the objects: 24 bytes each, and the table's slack.
+/// Counts the requests, the objects and their bytes. Memory grows with the objects: 24 bytes each,
+/// and the table's slack.
 #[derive(Default)]
 pub struct Survey {
     objects: HashMap<u64, Object, FixedState>,
@@ -155,7 +157,8 @@ pub struct Decade {
 pub struct Popularity {
     /// A Zipf law fitted to it; none where too few objects are requested often enough.
     pub zipf: Option<Zipf>,
-    /// Share of the requests that the most popular hundredth of the objects has, rounded up to whole objects.
+    /// Share of the requests that the most popular hundredth of the objects has, rounded up to
+    /// whole objects.
     pub top_1_percent: f64,
     /// The same of a tenth.
     pub top_10_percent: f64,
@@ -165,7 +168,8 @@ pub struct Popularity {
     pub one_hit_wonders: f64,
 }
 
-/// A straight line through ln requests over ln rank, by least squares, at eight ranks an octave as far as an object has ten requests.
+/// A straight line through ln requests over ln rank, by least squares, at eight ranks an octave as
+/// far as an object has ten requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Zipf {
     /// Its slope, turned positive.
@@ -276,7 +280,8 @@ mod tests {
 
     #[test]
     fn counts_are_off() {
-        // Object 1 three times, with 5, 20 and 20 bytes; objects 2 to 4 once, with 0, 100 and 999,999 bytes.
+        // Object 1 three times, with 5, 20 and 20 bytes; objects 2 to 4 once, with 0, 100 and
+        // 999,999 bytes.
         let report = report([(5, 1, 5), (6, 2, 0), (7, 1, 20), (9, 3, 100), (8, 4, 999_999), (9, 1, 20)]);
         assert_eq!((report.requests, report.objects, report.requested_bytes), (6, 4, 1_000_144));
         assert_eq!((report.unique_bytes, report.seconds), (1_000_119, 4.0));

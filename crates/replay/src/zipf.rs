@@ -1,9 +1,12 @@
-//! Zipf popularity: rank k of n with a probability proportional to k^−s; and Zipf–Mandelbrot's, to (k + q)^−s.
+//! Zipf popularity: rank k of n with a probability proportional to k^−s; and Zipf–Mandelbrot's, to
+//! (k + q)^−s.
 //!
-//! Rejection-inversion (Hörmann and Derflinger, Rejection-inversion to generate variates from monotone discrete distributions, ACM TOMACS
-//! 1996): invert the integral of x^−s, round, and reject what the rounding favoured. O(1) a draw, no table, any s > 0 including 1. The shift q
-//! moves the ranks: the method holds for any points a step of 1 apart, so k + q stands for k everywhere, and h(x) = (x/(1 + q))^−s is 1 at the
-//! first rank, so that no shift makes it too small for a float.
+//! Rejection-inversion (Hörmann and Derflinger, Rejection-inversion to generate variates from
+//! monotone discrete distributions, ACM TOMACS 1996): invert the integral of x^−s, round, and
+//! reject what the rounding favoured. O(1) a draw, no table, any s > 0 including 1. The shift q
+//! moves the ranks: the method holds for any points a step of 1 apart, so k + q stands for k
+//! everywhere, and h(x) = (x/(1 + q))^−s is 1 at the first rank, so that no shift makes it too
+//! small for a float.
 
 use larder_units::Stream;
 
@@ -30,7 +33,8 @@ impl Zipf {
         Zipf::mandelbrot(n, s, 0.0)
     }
 
-    /// The same with ranks shifted by `q`, which evens out the most popular; `None` also unless 0 ≤ q ≤ 10¹² (beyond, floats are too coarse).
+    /// The same with ranks shifted by `q`, which evens out the most popular; `None` also unless 0 ≤
+    /// q ≤ 10¹² (beyond, floats are too coarse).
     pub fn mandelbrot(n: u64, s: f64, q: f64) -> Option<Zipf> {
         if n == 0 || !(s.is_finite() && s > 0.0) || !(0.0..=MAX_SHIFT).contains(&q) {
             return None;

@@ -1,4 +1,5 @@
-//! Curves against replays: equal to the hit where they are exact, within the stated error where they are sampled.
+//! Curves against replays: equal to the hit where they are exact, within the stated error where
+//! they are sampled.
 
 use larder_policy::{Kind, registry};
 use larder_replay::{Access, Curve, Point, Sample, Sampled, Trace, Zipf, replay};
@@ -70,7 +71,8 @@ fn equal_sizes() {
 
 #[test]
 fn objects_larger_than_some_of_the_caches() {
-    // Sizes from a byte to a megabyte, whatever the rank; a ninth of the objects is larger than the third capacity.
+    // Sizes from a byte to a megabyte, whatever the rank; a ninth of the objects is larger than the
+    // third capacity.
     let size = |id: u64| 1 << (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59).min(20);
     let accesses = zipf(10_000, 60_000, size);
     assert_exact(&accesses, &[1, 1000, 64 << 10, 1 << 20, 10 << 20, 100 << 20, 1 << 40]);
@@ -145,7 +147,8 @@ fn a_miniature_of_the_whole_is_no_replay() {
     }
 }
 
-/// Twelve independent samples. Of a hundred (of 400,000 requests), 88 to 96 were within the error stated for 95; one sample's points go together.
+/// Twelve independent samples. Of a hundred (of 400,000 requests), 88 to 96 were within the error
+/// stated for 95; one sample's points go together.
 #[test]
 fn the_error_stated_is_not_the_error() {
     let accesses = zipf(30_000, 60_000, |id| 1 + id % 7);
@@ -194,8 +197,9 @@ fn the_error_of_bounded_memory_is_not_the_error() {
     assert_eq!(curve.points(&sample), truth);
 }
 
-/// Whether some eviction does otherwise in a miniature than the stated error tells: most of its samples must hold, or it must say so.
-/// Of five samples, LHD's error holds in two, the others' in all.
+/// Whether some eviction does otherwise in a miniature than the stated error tells: most of its
+/// samples must hold, or it must say so. Of five samples, LHD's error holds in two, the others' in
+/// all.
 #[test]
 fn a_policy_that_does_not_scale() {
     let accesses = zipf(60_000, 150_000, |_| 1);

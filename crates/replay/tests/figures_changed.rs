@@ -21,8 +21,9 @@ fn nasa() {
     let mut survey = Survey::default();
     accesses.iter().for_each(|access| survey.count(access));
     let capacity = survey.unique_bytes() / 10;
-    // Peers at a tenth of the bytes: FIFO .753, LRU .804, S4LRU .836, S3-FIFO .846, GDSF with bypass .910 and without .909, what was seen twice
-    // .818, AdaptSize before its first tuning .894. agd has no peer: its own header.
+    // Peers at a tenth of the bytes: FIFO .753, LRU .804, S4LRU .836, S3-FIFO .846, GDSF with
+    // bypass .910 and without .909, what was seen twice .818, AdaptSize before its first tuning
+    // .894. agd has no peer: its own header.
     for (spec, published, measured) in [
         ("agd", 0.912, 27_722),
         ("fifo", 0.753, 22_892),
@@ -82,7 +83,8 @@ fn ratios_of_nothing() {
     let none = row(&[], "lru", 100);
     assert_eq!((none.object_hit_ratio, none.byte_hit_ratio, none.insertion_ratio), (0.0, 0.0, 0.0));
     let access = |id, size| Access { id, size, now: larder_units::Time::ZERO };
-    // Two misses of 30 and 50 bytes, of which the second does not fit; then a hit that asks for 10 of the 30.
+    // Two misses of 30 and 50 bytes, of which the second does not fit; then a hit that asks for 10
+    // of the 30.
     let row = row(&[access(1, 30), access(2, 50), access(1, 10)], "lru", 40);
     assert_eq!((row.requests, row.hits, row.insertion_ratio, row.byte_hit_ratio), (3, 1, 0.5, 10.0 / 90.0));
     let json = serde_json::to_value(&row).unwrap();

@@ -1,4 +1,5 @@
-//! Claims: a published or expected figure, the band in which the measured one must lie, and the judgement.
+//! Claims: a published or expected figure, the band in which the measured one must lie, and the
+//! judgement.
 
 use crate::Scale;
 use serde::{Deserialize, Serialize};
@@ -12,16 +13,19 @@ pub struct Claim {
     pub id: String,
     /// What is claimed, with the unit, in one line.
     pub says: String,
-    /// What the paper prints, or what follows from figures that it prints. Without it, there is something expected.
+    /// What the paper prints, or what follows from figures that it prints. Without it, there is
+    /// something expected.
     #[serde(default)]
     pub published: Option<Stated>,
-    /// What the paper does not print, but theory or another program's run on the same requests says.
+    /// What the paper does not print, but theory or another program's run on the same requests
+    /// says.
     #[serde(default)]
     pub expected: Option<Stated>,
     /// Who says what is expected.
     #[serde(default)]
     pub source: Option<String>,
-    /// The least and the greatest measured figure with which the claim holds. An order is claimed by a band that is open (`inf`) on one side.
+    /// The least and the greatest measured figure with which the claim holds. An order is claimed
+    /// by a band that is open (`inf`) on one side.
     pub band: [f64; 2],
     /// Why the band is where it is; of one that was changed after a run, that it was.
     pub reason: String,

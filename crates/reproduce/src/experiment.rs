@@ -1,11 +1,13 @@
-//! Experiments as their files state them: conditions at two scales, the axes of the figures, the claims.
+//! Experiments as their files state them: conditions at two scales, the axes of the figures, the
+//! claims.
 
 use crate::{Claim, Error, Scale};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::HashSet;
 
-/// One experiment of a paper. `Sweep` is what its module varies: its fields are the keys of the tables `[full]` and `[quick]`.
+/// One experiment of a paper. `Sweep` is what its module varies: its fields are the keys of the
+/// tables `[full]` and `[quick]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment<Sweep> {
@@ -49,8 +51,9 @@ impl<Sweep: DeserializeOwned> Experiment<Sweep> {
     /// Reads the experiment that stands in the file `name`.
     ///
     /// # Errors
-    /// [`Error`] with the file's name, the line, and what is wrong in it: a key that is not known, a claim without a band or with one
-    /// that claims nothing, an expectation without a source, an id that comes twice.
+    /// [`Error`] with the file's name, the line, and what is wrong in it: a key that is not known,
+    /// a claim without a band or with one that claims nothing, an expectation without a source, an
+    /// id that comes twice.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let experiment: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);

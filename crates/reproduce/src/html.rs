@@ -1,4 +1,5 @@
-//! `report.html`: the claims first, then each experiment with its conditions, figures and tables. No script, nothing from elsewhere.
+//! `report.html`: the claims first, then each experiment with its conditions, figures and tables.
+//! No script, nothing from elsewhere.
 
 use crate::section::{Section, Table};
 use crate::{Judged, Report};

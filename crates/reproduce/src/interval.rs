@@ -10,7 +10,8 @@ pub(crate) enum Confidence {
 }
 
 impl Confidence {
-    /// Student's t, two-sided, for 1 to 9 degrees of freedom; of more the ninth is taken, which is wider than they need.
+    /// Student's t, two-sided, for 1 to 9 degrees of freedom; of more the ninth is taken, which is
+    /// wider than they need.
     const fn student(self) -> [f64; 9] {
         match self {
             Confidence::Ninety => [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833],

@@ -1,11 +1,16 @@
-//! Reproductions of papers: their experiments run again by the code that is deployed, and each published figure beside the measured one.
+//! Reproductions of papers: their experiments run again by the code that is deployed, and each
+//! published figure beside the measured one.
 //!
-//! What it is: a frame, and a module a paper. An experiment is a TOML file under `experiments/PAPER/`, embedded here, with its conditions at two
-//! scales, the axes of its figures and its **claims**: what was published, or is expected and by whom, the band in which the measured figure must
-//! lie, and why the band is that wide; a band that was changed after a run says so. The paper's module measures; the frame judges, and a claim
-//! that was not measured is an error, never a pass. What it is not: the command line's part (`larder reproduce`: progress, files, exit status).
+//! What it is: a frame, and a module a paper. An experiment is a TOML file under
+//! `experiments/PAPER/`, embedded here, with its conditions at two scales, the axes of its figures
+//! and its **claims**: what was published, or is expected and by whom, the band in which the
+//! measured figure must lie, and why the band is that wide; a band that was changed after a run
+//! says so. The paper's module measures; the frame judges, and a claim that was not measured is an
+//! error, never a pass. What it is not: the command line's part (`larder reproduce`: progress,
+//! files, exit status).
 //!
-//! It is a host: it owns threads and the wall clock. Measurements that need no clock do not depend on the machine: the same seed gives the same figures.
+//! It is a host: it owns threads and the wall clock. Measurements that need no clock do not depend
+//! on the machine: the same seed gives the same figures.
 //!
 //! ```text
 //!   experiments/PAPER/*.toml ──► Experiment ──► the paper's module: all cores ──► Section ──► Report ──► table, report.html, claims.json
@@ -55,7 +60,8 @@ pub struct Request<'a> {
     pub scale: Scale,
     /// Of every random choice.
     pub seed: u64,
-    /// A directory of traces that stand beside what the paper's experiments generate, for the papers that can use one.
+    /// A directory of traces that stand beside what the paper's experiments generate, for the
+    /// papers that can use one.
     pub traces: Option<&'a Path>,
     /// Whether to run [`Paper::on_testbed`] in the place of [`Paper::experiments`].
     pub testbed: bool,
@@ -115,7 +121,8 @@ pub struct Paper {
     pub citation: &'static str,
     experiments: &'static [(&'static str, Run)],
     testbed: &'static [(&'static str, Run)],
-    /// Minutes on two idle cores, at the quick scale and at the full one, of experiments that wait more than they compute.
+    /// Minutes on two idle cores, at the quick scale and at the full one, of experiments that wait
+    /// more than they compute.
     minutes: &'static [(&'static str, [u64; 2])],
     builds_networks: bool,
 }
@@ -129,18 +136,21 @@ impl Paper {
         self.experiments.iter().map(|(name, _)| *name)
     }
 
-    /// Those of its experiments that are run with real servers beside Larder's, where they can be run without as well.
+    /// Those of its experiments that are run with real servers beside Larder's, where they can be
+    /// run without as well.
     pub fn on_testbed(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.testbed.iter().map(|(name, _)| *name)
     }
 
-    /// By estimate, minutes on two idle cores of an experiment at a scale; `None` where nobody says.
+    /// By estimate, minutes on two idle cores of an experiment at a scale; `None` where nobody
+    /// says.
     pub fn minutes(&self, experiment: &str, scale: Scale) -> Option<u64> {
         let (_, [quick, full]) = self.minutes.iter().find(|(name, _)| *name == experiment)?;
         Some(if scale == Scale::Quick { *quick } else { *full })
     }
 
-    /// Whether it builds networks of namespaces, which stand until they are taken down: it ends by itself where [`Watch::is_stopped`].
+    /// Whether it builds networks of namespaces, which stand until they are taken down: it ends by
+    /// itself where [`Watch::is_stopped`].
     pub fn builds_networks(&self) -> bool {
         self.builds_networks
     }
@@ -160,10 +170,12 @@ impl Paper {
         })
     }
 
-    /// Whether there is something to run: `only` names experiments of it, or of its testbed, and nothing else.
+    /// Whether there is something to run: `only` names experiments of it, or of its testbed, and
+    /// nothing else.
     ///
     /// # Errors
-    /// [`Error`] with the first that is not, and those that there are; or that it has no testbed, and who has.
+    /// [`Error`] with the first that is not, and those that there are; or that it has no testbed,
+    /// and who has.
     pub fn check(&self, testbed: bool, only: &[String]) -> Result<(), Error> {
         let known: Vec<&str> = self.runs(testbed).iter().map(|(name, _)| *name).collect();
         if known.is_empty() {
@@ -187,8 +199,8 @@ impl fmt::Debug for Paper {
 /// Runs the experiments of a paper. `watch` is shown the report after each ([`Watch::ended`]).
 ///
 /// # Errors
-/// [`Error`] where there is no such experiment, one could not measure what it claims, or `watch` could not keep the report. A claim that does not hold
-/// is no error: see [`Report::failures`].
+/// [`Error`] where there is no such experiment, one could not measure what it claims, or `watch`
+/// could not keep the report. A claim that does not hold is no error: see [`Report::failures`].
 pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Error> {
     let begun = std::time::Instant::now();
     request.paper.check(request.testbed, request.only)?;

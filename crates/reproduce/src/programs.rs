@@ -1,4 +1,5 @@
-//! Programs that are started and watched: this very binary, and the processor time of a tree of processes.
+//! Programs that are started and watched: this very binary, and the processor time of a tree of
+//! processes.
 
 use crate::Error;
 use std::fs;
@@ -9,8 +10,9 @@ pub(crate) fn this_binary() -> Result<String, Error> {
     Ok(path.display().to_string())
 }
 
-/// Processor time so far of a process and its descendants, s: the scheduler's account, in nanoseconds, thread by thread; of those that have ended, which
-/// nginx' cache managers do all the time, in hundredths of a second.
+/// Processor time so far of a process and its descendants, s: the scheduler's account, in
+/// nanoseconds, thread by thread; of those that have ended, which nginx' cache managers do all the
+/// time, in hundredths of a second.
 pub(crate) fn cpu_seconds(pid: u32) -> f64 {
     let nanoseconds = |thread: &fs::DirEntry| -> Option<u64> {
         fs::read_to_string(thread.path().join("schedstat")).ok()?.split(' ').next()?.parse().ok()
@@ -19,11 +21,13 @@ pub(crate) fn cpu_seconds(pid: u32) -> f64 {
     own as f64 / 1e9 + of_ended_children(pid) + children(pid).into_iter().map(cpu_seconds).sum::<f64>()
 }
 
-/// Processor time of the children that have ended and were waited for, and of theirs, s: `cutime` and `cstime` (proc_pid_stat(5)), in ticks of USER_HZ.
+/// Processor time of the children that have ended and were waited for, and of theirs, s: `cutime`
+/// and `cstime` (proc_pid_stat(5)), in ticks of USER_HZ.
 fn of_ended_children(pid: u32) -> f64 {
     const USER_HZ: f64 = 100.0;
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The program's name may have blanks; the third field, its state, stands behind the last parenthesis.
+    // The program's name may have blanks; the third field, its state, stands behind the last
+    // parenthesis.
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
     let ticks = fields.split(' ').skip(16 - 3).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
     ticks.sum::<f64>() / USER_HZ
@@ -50,7 +54,8 @@ mod tests {
         let mut shell = Command::new("sh").args(["-c", script]).spawn().unwrap();
         let begun = std::time::Instant::now();
         let mut sleeping = false;
-        // A child works for some tenths of a second and ends; the next one does so too, and starts another that sleeps.
+        // A child works for some tenths of a second and ends; the next one does so too, and starts
+        // another that sleeps.
         while !sleeping && begun.elapsed().as_secs() < 20 {
             sleeping = children(shell.id()).iter().any(|child| !children(*child).is_empty());
             std::thread::sleep(std::time::Duration::from_millis(5));

@@ -49,7 +49,8 @@ impl Report {
         self.claims().filter(|claim| !claim.holds)
     }
 
-    /// `claims.json`: `[{id, published, expected, source, measured, band, holds}]`, null where there is none.
+    /// `claims.json`: `[{id, published, expected, source, measured, band, holds}]`, null where
+    /// there is none.
     pub fn claims_json(&self) -> String {
         let claims: Vec<&Judged> = self.claims().collect();
         // Numbers are finite and keys are strings: nothing of it can be refused.
@@ -76,7 +77,8 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 impl Judged {
-    /// The published, the expected and the measured figure and the band as printed: the same digits in the table and on the page.
+    /// The published, the expected and the measured figure and the band as printed: the same digits
+    /// in the table and on the page.
     pub fn shown(&self) -> [String; 4] {
         let stated = |stated: Option<Stated>| match stated {
             None => "\u{2013}".to_owned(),

@@ -1,8 +1,11 @@
-//! Rows of an experiment that are finished, so that an hour's work is neither lost by a late failure nor done twice.
+//! Rows of an experiment that are finished, so that an hour's work is neither lost by a late
+//! failure nor done twice.
 //!
-//! A row is kept under a key: the text of all that it depends on. One that two experiments share is computed once; with a file behind them (JSON
-//! lines, a row a line, written by one call when it is finished), the next run can go on where the last one ended. The program is part of the
-//! key, by its version and by its file's length and time: another build, which may have another policy, computes its rows itself.
+//! A row is kept under a key: the text of all that it depends on. One that two experiments share is
+//! computed once; with a file behind them (JSON lines, a row a line, written by one call when it is
+//! finished), the next run can go on where the last one ended. The program is part of the key, by
+//! its version and by its file's length and time: another build, which may have another policy,
+//! computes its rows itself.
 
 use crate::Error;
 use serde::de::DeserializeOwned;
@@ -34,10 +37,12 @@ struct Line {
 }
 
 impl Rows {
-    /// Rows that the file at `path` keeps too: with those that an earlier run left there if it is to `resume`; else those are moved to `path.old`.
+    /// Rows that the file at `path` keeps too: with those that an earlier run left there if it is
+    /// to `resume`; else those are moved to `path.old`.
     ///
     /// # Errors
-    /// [`Error`] where it cannot be opened, another run has it, or it holds anything else than such rows; a torn last line is cut off.
+    /// [`Error`] where it cannot be opened, another run has it, or it holds anything else than such
+    /// rows; a torn last line is cut off.
     pub fn open(path: &Path, resume: bool) -> Result<Rows, Error> {
         let failed = |problem: String| Error(format!("{}: {problem}", path.display()));
         let said = |error: std::io::Error| failed(error.to_string());
@@ -120,7 +125,8 @@ impl Rows {
     }
 }
 
-/// For figures of a row that may be no number (`deserialize_with`): JSON has no NaN, and null was written for it.
+/// For figures of a row that may be no number (`deserialize_with`): JSON has no NaN, and null was
+/// written for it.
 pub(crate) fn number_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Option::deserialize(deserializer).map(|number| number.unwrap_or(f64::NAN))
 }

@@ -60,7 +60,8 @@ impl Section {
         self.conditions.push((name.to_owned(), value.to_string()));
     }
 
-    /// What was measured for the claim `id`. A claim that is judged at the full scale only may be measured at the quick one, in vain.
+    /// What was measured for the claim `id`. A claim that is judged at the full scale only may be
+    /// measured at the quick one, in vain.
     pub fn measured(&mut self, id: impl Into<String>, value: f64) {
         self.measured.insert(id.into(), value);
     }
@@ -104,7 +105,8 @@ impl Section {
     /// Judges the claims.
     ///
     /// # Errors
-    /// [`Error`] where a claim or a figure of the file has not been measured, or was not a number, or where what was measured is not in the file.
+    /// [`Error`] where a claim or a figure of the file has not been measured, or was not a number,
+    /// or where what was measured is not in the file.
     pub fn judged(mut self) -> Result<Section, Error> {
         let fault = |what: String| Err(Error(format!("experiment \"{}\": {what}", self.title)));
         if let Some(id) = self.measured.keys().find(|id| !self.stated.iter().any(|claim| claim.id == **id)) {

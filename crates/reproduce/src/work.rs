@@ -5,7 +5,8 @@ use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Is told how far the work is: a progress bar. Units are what the experiment says they are, mostly requests.
+/// Is told how far the work is: a progress bar. Units are what the experiment says they are, mostly
+/// requests.
 pub trait Watch: Sync {
     /// An experiment begins that is about `units` of work.
     fn begin(&self, what: &str, units: u64);
@@ -15,7 +16,8 @@ pub trait Watch: Sync {
     fn advance(&self, units: u64);
     /// Something was left out, and why: one line.
     fn warn(&self, line: &str);
-    /// Whether the work is to end: what builds networks takes them down first ([`Paper::builds_networks`](crate::Paper::builds_networks)).
+    /// Whether the work is to end: what builds networks takes them down first
+    /// ([`Paper::builds_networks`](crate::Paper::builds_networks)).
     fn is_stopped(&self) -> bool {
         false
     }
@@ -44,8 +46,8 @@ pub fn thread_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
-/// Runs all `tasks`, a thread a core, and gives their results in the tasks' order. Each thread takes the next task that nobody has, so the
-/// long ones should come first.
+/// Runs all `tasks`, a thread a core, and gives their results in the tasks' order. Each thread
+/// takes the next task that nobody has, so the long ones should come first.
 pub fn on_all_cores<T: Send, R: Send>(tasks: Vec<T>, run: impl Fn(T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = cores.min(tasks.len());

@@ -30,7 +30,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Namespaces, devices and a running emulator. It is taken down when this is dropped.
 pub struct Testbed {
     spec: Spec,
-    /// The namespaces that were made here: another who builds a testbed of this name at the same moment keeps his.
+    /// The namespaces that were made here: another who builds a testbed of this name at the same
+    /// moment keeps his.
     made: Vec<String>,
     stop: Arc<AtomicBool>,
     emulator: Option<JoinHandle<Result<LatenessReport, Error>>>,
@@ -40,7 +41,8 @@ impl Testbed {
     /// Builds it. Needs root, iproute2 and /dev/net/tun.
     ///
     /// # Errors
-    /// One line with what is missing, or with the command that failed; what was made until then is taken away.
+    /// One line with what is missing, or with the command that failed; what was made until then is
+    /// taken away.
     pub fn up(spec: Spec) -> Result<Testbed, Error> {
         spec.check()?;
         if !rustix::process::geteuid().is_root() {
@@ -87,8 +89,9 @@ impl Testbed {
         command(&self.spec.namespace(host), program)
     }
 
-    /// Runs something on a host: a thread of real-time priority, below the emulator's, whose sockets are that host's. The thread gives
-    /// what it came to; `None` only where this call has failed.
+    /// Runs something on a host: a thread of real-time priority, below the emulator's, whose
+    /// sockets are that host's. The thread gives what it came to; `None` only where this call has
+    /// failed.
     ///
     /// # Errors
     /// No thread, or no way into the namespace.
@@ -162,8 +165,8 @@ pub fn command(namespace: &str, program: &str) -> Command {
     command
 }
 
-/// Takes down what is left of a testbed, whoever built it: ends the processes in its namespaces, and removes them with their devices.
-/// How many namespaces there were.
+/// Takes down what is left of a testbed, whoever built it: ends the processes in its namespaces,
+/// and removes them with their devices. How many namespaces there were.
 ///
 /// # Errors
 /// What cannot be removed.
@@ -173,7 +176,8 @@ pub fn down(name: &str) -> Result<usize, Error> {
     Ok(namespaces.len())
 }
 
-/// Ends the processes in these namespaces, and removes them; one that is gone already is no failure.
+/// Ends the processes in these namespaces, and removes them; one that is gone already is no
+/// failure.
 fn take_down(name: &str, namespaces: &[String]) -> Result<(), Error> {
     let standing = || -> Result<Vec<String>, Error> {
         Ok(left(name)?.into_iter().filter(|namespace| namespaces.contains(namespace)).collect())
@@ -202,7 +206,8 @@ fn take_down(name: &str, namespaces: &[String]) -> Result<(), Error> {
     if standing()?.is_empty() { Ok(()) } else { deleted.map(drop) }
 }
 
-/// The processes in these namespaces: those whose network is the file's. One look at each process, where `ip netns pids` takes one a namespace.
+/// The processes in these namespaces: those whose network is the file's. One look at each process,
+/// where `ip netns pids` takes one a namespace.
 fn running(namespaces: &[String]) -> Vec<String> {
     let inode = |path: PathBuf| std::fs::metadata(path).map(|metadata| metadata.ino()).ok();
     let networks: Vec<u64> =
@@ -231,7 +236,8 @@ fn enter(namespace: &str) -> Result<(), Error> {
     moved.map_err(|error| Error(format!("{path}: {error}")))
 }
 
-/// Makes the device of a namespace, and sets its congestion control. A thread goes there for it; the descriptor stays good outside.
+/// Makes the device of a namespace, and sets its congestion control. A thread goes there for it;
+/// the descriptor stays good outside.
 fn open_device(namespace: &str, congestion: &str) -> Result<Tun, Error> {
     let (namespace, congestion) = (namespace.to_owned(), congestion.to_owned());
     let made = std::thread::spawn(move || {
@@ -250,8 +256,8 @@ fn open_device(namespace: &str, congestion: &str) -> Result<Tun, Error> {
     made.join().unwrap_or_else(|_| Err(Error("a thread died".into())))
 }
 
-/// Lets namespaces use a congestion control that this machine has. A setting of the whole machine, which stays: it takes nothing from
-/// anybody.
+/// Lets namespaces use a congestion control that this machine has. A setting of the whole machine,
+/// which stays: it takes nothing from anybody.
 fn allow(congestion: &str) -> Result<(), Error> {
     let read = |path: &str| std::fs::read_to_string(path).map_err(|error| Error(format!("{path}: {error}")));
     let available = read(AVAILABLE)?;

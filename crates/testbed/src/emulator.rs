@@ -1,9 +1,12 @@
-//! The link emulator: the simulator's links by the real clock, between the TUN devices of the hosts.
+//! The link emulator: the simulator's links by the real clock, between the TUN devices of the
+//! hosts.
 //!
-//! One thread serves all links. A packet that a host sends comes out of its device, crosses the channels on the way to its destination one
-//! after another (a router between them is only a place), and goes into that host's device when it is due. What is due is delivered before
-//! anything new is taken in, and [`crate::Lateness`] counts how late each was. The kernel's own queue before a device is the only one that the model does
-//! not have; the thread runs with real-time priority so that it stays empty.
+//! One thread serves all links. A packet that a host sends comes out of its device, crosses the
+//! channels on the way to its destination one after another (a router between them is only a
+//! place), and goes into that host's device when it is due. What is due is delivered before
+//! anything new is taken in, and [`crate::Lateness`] counts how late each was. The kernel's own
+//! queue before a device is the only one that the model does not have; the thread runs with
+//! real-time priority so that it stays empty.
 
 use crate::lateness::{Lateness, LatenessReport};
 use crate::{Error, Spec};
@@ -81,7 +84,8 @@ impl Emulator {
                     self.refused += u64::from(!taken);
                     self.lateness.count(now().since(due));
                 }
-                // On over the next link, from the time when it was due here: lateness does not add up.
+                // On over the next link, from the time when it was due here: lateness does not add
+                // up.
                 Some(destination) => self.send(due, node, destination, packet),
                 None => self.refused += 1,
             }
@@ -108,13 +112,15 @@ impl Emulator {
         }
     }
 
-    /// The host that an IPv4 packet is for; others (the kernel's IPv6 and multicast chatter) have none.
+    /// The host that an IPv4 packet is for; others (the kernel's IPv6 and multicast chatter) have
+    /// none.
     fn destination(&self, packet: &[u8]) -> Option<usize> {
         let header: &[u8; 20] = packet.first_chunk()?;
         (header[0] >> 4 == 4).then(|| self.addresses.at([header[16], header[17], header[18], header[19]]))?
     }
 
-    /// Waits until a frame is due or a host sends; the hosts that do. `None` where a device is gone.
+    /// Waits until a frame is due or a host sends; the hosts that do. `None` where a device is
+    /// gone.
     fn wait(&self, now: Time) -> rustix::io::Result<Option<Vec<usize>>> {
         let nap = self.links.next_at().map_or(NAP, |at| at.since(now).min(NAP));
         let devices = || self.devices.iter().enumerate().filter_map(|(node, device)| Some((node, device.as_ref()?)));

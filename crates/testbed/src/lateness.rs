@@ -1,6 +1,8 @@
-//! How late the emulator was: a frame that should have arrived at one time arrived at another. Who is late emulates another link.
+//! How late the emulator was: a frame that should have arrived at one time arrived at another. Who
+//! is late emulates another link.
 //!
-//! Not counted: how long a packet waited in its sender's device before the emulator read it; the link's clock starts with the reading.
+//! Not counted: how long a packet waited in its sender's device before the emulator read it; the
+//! link's clock starts with the reading.
 
 use serde::Serialize;
 use std::fmt;
@@ -33,7 +35,8 @@ pub struct LatenessReport {
 }
 
 impl LatenessReport {
-    /// Whether what was measured over it counts: frames came in time, and none was lost that the model did not lose.
+    /// Whether what was measured over it counts: frames came in time, and none was lost that the
+    /// model did not lose.
     pub fn is_sound(&self) -> bool {
         u128::from(self.p99_ns) <= LATEST.as_nanos() && self.refused == 0
     }

@@ -1,4 +1,5 @@
-//! What a testbed is made of: hosts and links, as a TOML file says it; addresses and ways follow from it.
+//! What a testbed is made of: hosts and links, as a TOML file says it; addresses and ways follow
+//! from it.
 
 use crate::Error;
 use larder_netsim::{Depth, LinkConfig, Loss, Queueing};
@@ -17,7 +18,8 @@ pub struct Spec {
     pub seed: u64,
     /// The largest IP packet, bytes.
     pub mtu: usize,
-    /// TCP's congestion control at every host: kernels differ in their default, and results by a factor of 100.
+    /// TCP's congestion control at every host: kernels differ in their default, and results by a
+    /// factor of 100.
     pub congestion: String,
     /// Hosts and routers, in the order in which the links name them.
     pub nodes: Vec<Node>,
@@ -112,7 +114,8 @@ impl Spec {
     /// Reads a specification.
     ///
     /// # Errors
-    /// One line with the place: a key that is not known, a quantity that is none, a link from a node to itself, a network in pieces.
+    /// One line with the place: a key that is not known, a quantity that is none, a link from a
+    /// node to itself, a network in pieces.
     pub fn parse(text: &str) -> Result<Spec, Error> {
         let file: File = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
@@ -196,7 +199,8 @@ impl Spec {
         format!("larder-{}-{}", self.name, self.nodes[host].name)
     }
 
-    /// For each node the link to take towards `destination`, and which way: the fewest links, the first named where several are as good.
+    /// For each node the link to take towards `destination`, and which way: the fewest links, the
+    /// first named where several are as good.
     pub(crate) fn ways_to(&self, destination: usize) -> Vec<Option<(usize, usize)>> {
         let mut ways = vec![None; self.nodes.len()];
         let mut reached = VecDeque::from([destination]);

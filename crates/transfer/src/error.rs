@@ -1,4 +1,5 @@
-//! Why a transfer failed. Every message names the packet concerned, so that it can be asked for by hand.
+//! Why a transfer failed. Every message names the packet concerned, so that it can be asked for by
+//! hand.
 
 use larder_packet::{DecodeError, Name, SignError};
 use std::fmt;
@@ -87,7 +88,8 @@ pub enum MetadataProblem {
     TooLong,
     /// The versioned name does not consist of the object's name and a version.
     ForeignName,
-    /// Its manifest is none that can be: too many segments or none ([`crate::limits::MAX_MANIFEST_SEGMENTS`]), a fan-out beyond a packet, or a packet that
+    /// Its manifest is none that can be: too many segments or none
+    /// ([`crate::limits::MAX_MANIFEST_SEGMENTS`]), a fan-out beyond a packet, or a packet that
     /// holds another number of digests than it should.
     Manifest,
 }
@@ -188,7 +190,8 @@ impl fmt::Display for EndProblem {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// Packets of this segment size would pass the [largest](crate::PublishOptions::largest_packet).
+    /// Packets of this segment size would pass the
+    /// [largest](crate::PublishOptions::largest_packet).
     SegmentSize {
         /// Bytes of content asked for in a segment.
         asked: usize,
@@ -200,7 +203,8 @@ pub enum PublishError {
         /// Segments of the object.
         segments: u64,
     },
-    /// The object changed while it was being served. Nothing more is answered, so that no consumer gets a mixture.
+    /// The object changed while it was being served. Nothing more is answered, so that no consumer
+    /// gets a mixture.
     Changed,
     /// The object cannot be read any more.
     Read(std::io::Error),

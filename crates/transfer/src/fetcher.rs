@@ -1,26 +1,35 @@
 //! The consumer: fetches one object by name, segment by segment, in order.
 //!
-//! First it asks `<name>/32=metadata` for the current version (RDR; skipped where the name ends in a version), then for `<version>/seg=0`, `seg=1`, …
-//! as many at once as congestion control allows, until FinalBlockId tells the end. Every Data is checked: its name must be one that was asked
-//! for, its digest or signature must hold, and what it says of the end must fit what arrived before. Where the metadata, signed with a key that is
-//! asked for, names a [manifest](crate::manifest), that is fetched first, and its digests take the place of the segments' signatures.
+//! First it asks `<name>/32=metadata` for the current version (RDR; skipped where the name ends in
+//! a version), then for `<version>/seg=0`, `seg=1`, … as many at once as congestion control allows,
+//! until FinalBlockId tells the end. Every Data is checked: its name must be one that was asked
+//! for, its digest or signature must hold, and what it says of the end must fit what arrived
+//! before. Where the metadata, signed with a key that is asked for, names a
+//! [manifest](crate::manifest), that is fetched first, and its digests take the place of the
+//! segments' signatures.
 //!
-//! With [`Naming::DiscoverOrPlain`], one Data of the name itself will do: it is asked for once the metadata has timed out, is none, or
-//! has no route. The metadata wins if it comes first. Of a name that ends in a version, such as a certificate's, the first segment takes
-//! the place of the metadata.
+//! With [`Naming::DiscoverOrPlain`], one Data of the name itself will do: it is asked for once the
+//! metadata has timed out, is none, or has no route. The metadata wins if it comes first. Of a name
+//! that ends in a version, such as a certificate's, the first segment takes the place of the
+//! metadata.
 //!
-//! The rules for FinalBlockId: it may come with any segment, or only with the last; it may move while the end is still ahead (a producer that
-//! learns its length late), but never before a segment that arrived, and never once a segment has called itself the last.
+//! The rules for FinalBlockId: it may come with any segment, or only with the last; it may move
+//! while the end is still ahead (a producer that learns its length late), but never before a
+//! segment that arrived, and never once a segment has called itself the last.
 //!
-//! A way that stalls, behind a TCP connection that recovers from losses of its own, has lost nothing. So where many Interests are in flight and none
-//! that was sent later than the oldest is answered, its time-out asks for it alone, whatever is left of the window, and begins anew, doubled, for the
-//! others (as RFC 6298, 5.4 to 5.6; what is no answer does not end that).
-//! What comes then tells: an Interest that was sent once, before the time-out, and answered after more than it allowed, proves it to have been too
-//! early, and congestion control goes back to where it was (RFC 4015, with this proof in the place of time stamps).
+//! A way that stalls, behind a TCP connection that recovers from losses of its own, has lost
+//! nothing. So where many Interests are in flight and none that was sent later than the oldest is
+//! answered, its time-out asks for it alone, whatever is left of the window, and begins anew,
+//! doubled, for the others (as RFC 6298, 5.4 to 5.6; what is no answer does not end that). What
+//! comes then tells: an Interest that was sent once, before the time-out, and answered after more
+//! than it allowed, proves it to have been too early, and congestion control goes back to where it
+//! was (RFC 4015, with this proof in the place of time stamps).
 //!
-//! The host owns time and the wire: it calls [`Fetcher::poll`] until it returns false and sends what was written, hands in Data, Nacks and the
-//! passing of [`Fetcher::next_timeout`], and polls again after each. Content comes out of [`Fetcher::on_data`] in order, through a closure: a
-//! segment that is in order already is not copied; those that came early wait in a window of at most [`FetchOptions::max_window`] segments.
+//! The host owns time and the wire: it calls [`Fetcher::poll`] until it returns false and sends
+//! what was written, hands in Data, Nacks and the passing of [`Fetcher::next_timeout`], and polls
+//! again after each. Content comes out of [`Fetcher::on_data`] in order, through a closure: a
+//! segment that is in order already is not copied; those that came early wait in a window of at
+//! most [`FetchOptions::max_window`] segments.
 
 use crate::congestion::{Answer, Congestion, CongestionControl, PathFeedback, Signal};
 use crate::error::{EndProblem, FetchError, MetadataProblem, Refusal};
@@ -43,7 +52,8 @@ pub struct FetchOptions {
     pub lifetime: Duration,
     /// How often one Interest is retransmitted before the transfer fails.
     pub retries: u32,
-    /// Most segments between the next to deliver and the furthest asked for: bounds the Interests in flight and the memory.
+    /// Most segments between the next to deliver and the furthest asked for: bounds the Interests
+    /// in flight and the memory.
     pub max_window: usize,
     /// Largest object accepted, bytes. Every segment counts as at least one.
     pub max_bytes: u64,
@@ -69,9 +79,11 @@ impl Default for FetchOptions {
 /// Where an object's segments are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
-    /// Under the version that the metadata tells; under the name itself where that ends in a version.
+    /// Under the version that the metadata tells; under the name itself where that ends in a
+    /// version.
     Discover,
-    /// As [`Naming::Discover`]. Where there is no metadata, the object is the one Data of that name.
+    /// As [`Naming::Discover`]. Where there is no metadata, the object is the one Data of that
+    /// name.
     DiscoverOrPlain,
     /// Under the name itself, whatever it ends in.
     Exact,
@@ -99,7 +111,8 @@ pub struct FetchStats {
     pub time_outs: u64,
     /// Times that what came after one or more of them proved them to have been too early.
     pub early_time_outs: u64,
-    /// Packets of the manifest that arrived and were right; 0 where there is none, or no key to check it.
+    /// Packets of the manifest that arrived and were right; 0 where there is none, or no key to
+    /// check it.
     pub manifest_packets: u64,
     /// Segments that arrived and were right.
     pub segments: u64,
@@ -138,7 +151,8 @@ pub struct Fetcher {
     backed_off_at: Option<Time>,
     /// In a stall, nothing times out before.
     stalled_until: Option<Time>,
-    /// The Interest that asks about the stall is to leave: what else is in flight may be more than the reduced window.
+    /// The Interest that asks about the stall is to leave: what else is in flight may be more than
+    /// the reduced window.
     probe_due: bool,
     /// The Interest sent last, and its segment, of those that were sent once and answered.
     last_answered: Option<(Time, u64)>,
@@ -182,8 +196,9 @@ struct Discovery {
 }
 
 impl Fetcher {
-    /// A transfer of the object `name`. Without a `verifier`, digests are checked and other signatures are counted as unverified; with one, it
-    /// must accept every Data. `nonces` must differ from transfer to transfer.
+    /// A transfer of the object `name`. Without a `verifier`, digests are checked and other
+    /// signatures are counted as unverified; with one, it must accept every Data. `nonces` must
+    /// differ from transfer to transfer.
     pub fn new(
         name: Name,
         options: FetchOptions,
@@ -230,14 +245,16 @@ impl Fetcher {
         }
     }
 
-    /// The same, with round trips that were measured on the way before: the first time-out need not be guessed.
+    /// The same, with round trips that were measured on the way before: the first time-out need not
+    /// be guessed.
     #[must_use]
     pub fn with_rtt(mut self, rtt: RttEstimator) -> Self {
         self.rtt = rtt;
         self
     }
 
-    /// Appends the next Interest to `out`; false where none is to be sent now. Call it until then, after every event.
+    /// Appends the next Interest to `out`; false where none is to be sent now. Call it until then,
+    /// after every event.
     pub fn poll(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         let last = match &self.target {
             Target::Metadata(discovery) => Some(if discovery.asks_plain { PLAIN } else { METADATA }),
@@ -266,14 +283,16 @@ impl Fetcher {
         true
     }
 
-    /// Whether the congestion window lets another Interest go: with others, once there is room for a burst.
+    /// Whether the congestion window lets another Interest go: with others, once there is room for
+    /// a burst.
     fn has_room(&mut self) -> bool {
         let (window, in_flight) = (self.congestion.window().max(1), self.window.in_flight());
         self.in_burst = in_flight < window && (self.in_burst || in_flight + self.congestion.burst() <= window);
         self.in_burst
     }
 
-    /// Takes a Data from the network, with what the path said along with it. What is now in order goes to `sink`, piece by piece.
+    /// Takes a Data from the network, with what the path said along with it. What is now in order
+    /// goes to `sink`, piece by piece.
     pub fn on_data(&mut self, now: Time, data: &Data<'_>, path: impl Into<PathFeedback>, mut sink: impl FnMut(&[u8])) {
         self.arrived(now);
         let Some(sent) = self.asked_for(data.name, true) else {
@@ -361,7 +380,8 @@ impl Fetcher {
         Some(self.stalled_until.map_or(deadline, |until| until.max(deadline)))
     }
 
-    /// Takes the passing of time: Interests without an answer are to be sent again, and some may be due.
+    /// Takes the passing of time: Interests without an answer are to be sent again, and some may be
+    /// due.
     pub fn on_timeout(&mut self, now: Time) {
         self.pacer.advance(now, self.congestion.rate());
         while self.progress() == Progress::Running {
@@ -376,7 +396,8 @@ impl Fetcher {
             if self.doubt.is_none() {
                 self.doubt = Some(Doubt { at: now, rto: self.rtt.rto(), congestion: self.congestion.snapshot() });
             }
-            // Once a round trip, like congestion control: what was sent before the last backoff tells nothing new.
+            // Once a round trip, like congestion control: what was sent before the last backoff
+            // tells nothing new.
             if self.backed_off_at.is_none_or(|at| sent.sent_at >= at) {
                 self.rtt.back_off();
                 self.backed_off_at = Some(now);
@@ -402,7 +423,8 @@ impl Fetcher {
         &self.stats
     }
 
-    /// What congestion control allows now: Interests in flight, and Interests a second where it has a rate.
+    /// What congestion control allows now: Interests in flight, and Interests a second where it has
+    /// a rate.
     pub fn allowance(&self) -> (usize, Option<f64>) {
         (self.congestion.window(), self.congestion.rate())
     }
@@ -417,7 +439,8 @@ impl Fetcher {
         self.object().map(|object| &object.prefix)
     }
 
-    /// Bytes of the whole object, as the metadata announced them or as the number of segments suggests; `None` while neither is known.
+    /// Bytes of the whole object, as the metadata announced them or as the number of segments
+    /// suggests; `None` while neither is known.
     pub fn expected_bytes(&self) -> Option<u64> {
         let object = self.object()?;
         let by_segments = || object.end?.last.checked_add(1)?.checked_mul(object.first_segment_bytes?);
@@ -471,7 +494,8 @@ impl Fetcher {
         }
     }
 
-    /// The implicit digest of what the Interest for this segment asks for, where a manifest tells it.
+    /// The implicit digest of what the Interest for this segment asks for, where a manifest tells
+    /// it.
     fn digest_of(&self, segment: u64) -> Option<&Digest> {
         self.object()?.digest_of(segment)
     }
@@ -479,7 +503,8 @@ impl Fetcher {
     /// Round trip and congestion control for an answer.
     fn account(&mut self, now: Time, sent: Sent, path: PathFeedback) {
         let rtt = (sent.sends == 1).then(|| now.since(sent.sent_at));
-        // The answer to the probe, or to what it repeats: it does not tell which, but the others come next if they come at all.
+        // The answer to the probe, or to what it repeats: it does not tell which, but the others
+        // come next if they come at all.
         self.stalled_until = self.stalled_until.filter(|_| rtt.is_none()).map(|_| now + self.rtt.rested().rto());
         self.probe_due = false;
         if let Some(rtt) = rtt {
@@ -497,7 +522,8 @@ impl Fetcher {
         }
     }
 
-    /// The first answer to an Interest that was sent once tells whether the time-outs before it were too early.
+    /// The first answer to an Interest that was sent once tells whether the time-outs before it
+    /// were too early.
     fn settle_doubt(&mut self, sent: Sent, rtt: Duration) {
         let Some(doubt) = self.doubt.take() else { return };
         if sent.sent_at <= doubt.at && rtt > doubt.rto {
@@ -536,7 +562,8 @@ impl Fetcher {
         }
         let mut object = Object::new(metadata.name, metadata.size_bytes);
         object.end = metadata.last_segment.map(|last| End { last, firm: false });
-        // Without a key to check the metadata, its manifest proves no more than the segments' own digests do.
+        // Without a key to check the metadata, its manifest proves no more than the segments' own
+        // digests do.
         if let Some(root) = metadata.manifest.filter(|_| self.verifier.is_some()) {
             object.expect_manifest(root).ok_or_else(|| bad(MetadataProblem::Manifest))?;
         }
@@ -560,7 +587,8 @@ impl Fetcher {
         Ok(())
     }
 
-    /// The metadata did not come in time: asks for Data of the object's name too, where that will do.
+    /// The metadata did not come in time: asks for Data of the object's name too, where that will
+    /// do.
     fn look_for_plain(&mut self) {
         let Target::Metadata(discovery) = &mut self.target else { return };
         discovery.asks_plain |= self.options.naming == Naming::DiscoverOrPlain;
@@ -661,9 +689,11 @@ impl Fetcher {
         }
     }
 
-    /// Written by hand in one pass: this and the check of the digest are all the work that a segment is.
+    /// Written by hand in one pass: this and the check of the digest are all the work that a
+    /// segment is.
     fn encode_interest(&mut self, segment: u64, out: &mut Vec<u8>) {
-        // Asked for again, it is asked for by its digest, where that is known: a cache that holds something else under the name is passed by.
+        // Asked for again, it is asked for by its digest, where that is known: a cache that holds
+        // something else under the name is passed by.
         let again = self.window.pending(segment).is_some();
         let digest = self.digest_of(segment).filter(|_| again).copied();
         let (prefix, selectors, segment): (_, &[u8], _) = match &self.target {

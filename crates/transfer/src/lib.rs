@@ -1,11 +1,13 @@
-//! Files over NDN: a consumer that fetches segments with congestion control, and a producer that makes them.
+//! Files over NDN: a consumer that fetches segments with congestion control, and a producer that
+//! makes them.
 //!
-//! Both are state machines without IO and without a clock: the host (the `larder` command, or the simulator) hands in packets and the time, and
-//! sends what comes out. What this crate is not: it opens no socket, registers no prefix, and keeps no packet it has made: caching is the
+//! Both are state machines without IO and without a clock: the host (the `larder` command, or the
+//! simulator) hands in packets and the time, and sends what comes out. What this crate is not: it
+//! opens no socket, registers no prefix, and keeps no packet it has made: caching is the
 //! forwarder's business.
 //!
-//! Read [`Fetcher`] and [`Publisher`] first. [`CongestionControl`] is the seam for further algorithms, which
-//! have names ([`CongestionSpec`]); [`limits`] holds every number.
+//! Read [`Fetcher`] and [`Publisher`] first. [`CongestionControl`] is the seam for further
+//! algorithms, which have names ([`CongestionSpec`]); [`limits`] holds every number.
 //!
 //! ```text
 //!            Interests                                Interests
@@ -46,8 +48,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Missing still: losses are found by time-out only (no fast retransmission), Interests are sent in bursts as a window opens (only a rate is
-//! paced); and a manifest is asked for only where the version is (a name that ends in a version has no metadata asked for).
+//! Missing still: losses are found by time-out only (no fast retransmission), Interests are sent in
+//! bursts as a window opens (only a rate is paced); and a manifest is asked for only where the
+//! version is (a name that ends in a version has no metadata asked for).
 #![forbid(unsafe_code)]
 
 pub mod congestion;

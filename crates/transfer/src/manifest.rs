@@ -1,14 +1,20 @@
-//! One signature for a whole object: a tree of digests over its segments, whose root the signed metadata names.
+//! One signature for a whole object: a tree of digests over its segments, whose root the signed
+//! metadata names.
 //!
-//! Source: R. Merkle, "A Digital Signature Based on a Conventional Encryption Function" (CRYPTO '87), with many children a node instead of two: a
-//! node is a packet `<version>/32=manifest/seg=<i>`, whose content is the implicit digests (SHA-256 of the whole packet) of its children, one after the other.
+//! Source: R. Merkle, "A Digital Signature Based on a Conventional Encryption Function" (CRYPTO
+//! '87), with many children a node instead of two: a node is a packet
+//! `<version>/32=manifest/seg=<i>`, whose content is the implicit digests (SHA-256 of the whole
+//! packet) of its children, one after the other.
 //!
-//! The nodes are numbered level by level, as in a heap: 0 is the root, and node n's children are n·f+1 to n·f+f, where f is the fan-out. The first `packets` nodes
-//! are the manifest's packets, all others the segments in order, so that every place is arithmetic, and whoever reads the packets in order knows each one's
-//! digest before it comes. So a wrong packet is found when it arrives, and no later than a wrong signature would be.
+//! The nodes are numbered level by level, as in a heap: 0 is the root, and node n's children are
+//! n·f+1 to n·f+f, where f is the fan-out. The first `packets` nodes are the manifest's packets,
+//! all others the segments in order, so that every place is arithmetic, and whoever reads the
+//! packets in order knows each one's digest before it comes. So a wrong packet is found when it
+//! arrives, and no later than a wrong signature would be.
 //!
-//! Cost: 32 bytes a segment at both ends, and one packet in f on the wire (f is 249 for segments of 8000 bytes); a consumer hashes each packet once, as
-//! for a digest. Not NDN's FLIC, whose manifests are larger and have groups, sizes and encryption, none of which is needed here.
+//! Cost: 32 bytes a segment at both ends, and one packet in f on the wire (f is 249 for segments of
+//! 8000 bytes); a consumer hashes each packet once, as for a digest. Not NDN's FLIC, whose
+//! manifests are larger and have groups, sizes and encryption, none of which is needed here.
 
 use crate::limits::{LARGEST_FAN_OUT, MAX_MANIFEST_SEGMENTS};
 use larder_packet::Data;
@@ -40,13 +46,15 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The tree over so many segments; `None` where it is no tree, or larger than [`MAX_MANIFEST_SEGMENTS`] allows.
+    /// The tree over so many segments; `None` where it is no tree, or larger than
+    /// [`MAX_MANIFEST_SEGMENTS`] allows.
     pub(crate) fn new(segments: u64, fan_out: u64) -> Option<Tree> {
         let fits = (1..=MAX_MANIFEST_SEGMENTS).contains(&segments) && (2..=LARGEST_FAN_OUT).contains(&fan_out);
         fits.then_some(Tree { segments, fan_out })
     }
 
-    /// The fan-out with which a manifest's packet is no larger than a segment: 32 bytes are left for its longer name.
+    /// The fan-out with which a manifest's packet is no larger than a segment: 32 bytes are left
+    /// for its longer name.
     pub(crate) fn fan_out(segment_bytes: usize) -> u64 {
         ((segment_bytes / DIGEST_BYTES) as u64).saturating_sub(1).clamp(2, LARGEST_FAN_OUT)
     }

@@ -1,8 +1,9 @@
 //! The Content of an RDR metadata packet: which version of an object is the current one.
 //!
-//! Source: Realtime Data Retrieval (RDR) as `ndnputchunks`, `ndncatchunks` and ndn6-file-server speak it. `<name>/32=metadata/v=<n>/seg=0` holds
-//! the Name of the versioned object; ndn6-file-server adds the last segment, sizes and times, each optional. Larder's own addition, which others skip, is
-//! the root of a [manifest](crate::manifest).
+//! Source: Realtime Data Retrieval (RDR) as `ndnputchunks`, `ndncatchunks` and ndn6-file-server
+//! speak it. `<name>/32=metadata/v=<n>/seg=0` holds the Name of the versioned object;
+//! ndn6-file-server adds the last segment, sizes and times, each optional. Larder's own addition,
+//! which others skip, is the root of a [manifest](crate::manifest).
 
 use crate::manifest::ManifestRoot;
 use larder_packet::tlv::{TlvReader, write_nested, write_nni, write_tlv};
@@ -16,8 +17,8 @@ const SEGMENT_SIZE: u32 = 0xF500;
 const SIZE: u32 = 0xF502;
 const MODIFIED: u32 = 0xF50C;
 
-/// Larder's own TLV-TYPE, of application range and not critical: the digest of the manifest's root, and its fan-out as a NonNegativeInteger element of
-/// the type behind it.
+/// Larder's own TLV-TYPE, of application range and not critical: the digest of the manifest's root,
+/// and its fan-out as a NonNegativeInteger element of the type behind it.
 const MANIFEST_DIGEST: u32 = 0xF580;
 const MANIFEST_FAN_OUT: u32 = 0xF582;
 
@@ -39,7 +40,8 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Reads a metadata packet's Content; elements that are not known here are skipped as their types say.
+    /// Reads a metadata packet's Content; elements that are not known here are skipped as their
+    /// types say.
     ///
     /// # Errors
     /// Where the Name is missing or anything is malformed.

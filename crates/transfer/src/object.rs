@@ -1,4 +1,5 @@
-//! What a consumer knows of a versioned object: where its segments are, where it ends, and their digests where a manifest told them.
+//! What a consumer knows of a versioned object: where its segments are, where it ends, and their
+//! digests where a manifest told them.
 
 use crate::error::{EndProblem, FetchError, MetadataProblem};
 use crate::manifest::{Digest, KnownDigests, MANIFEST_KEYWORD, ManifestRoot, Tree};
@@ -45,7 +46,8 @@ impl Object {
         }
     }
 
-    /// The metadata, which can be believed, names a manifest: it comes before the segments. `None` where it is none that can be.
+    /// The metadata, which can be believed, names a manifest: it comes before the segments. `None`
+    /// where it is none that can be.
     pub fn expect_manifest(&mut self, root: ManifestRoot) -> Option<()> {
         let end = self.end.as_mut()?;
         end.firm = true;

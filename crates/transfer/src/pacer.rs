@@ -1,14 +1,17 @@
 //! When Interests leave: by a rate, and by a clock that may be coarse.
 //!
-//! Source: Kato, Osada, Yamamoto, Ohzahata, "Impacts of system clock granularity on performance of NDN rate-based congestion control", Int. J.
-//! Advances in Telecommunications 11(3&4), 2018, sections III.A and IV.A. A rate makes an Interest due every 1/rate seconds; the interval is the
-//! rate's when it begins, and is not changed under way. With a fine clock it leaves when it is due. A coarse one looks only at its ticks, and
-//! all that became due since leave in one burst; with **smoothing**, they leave also whenever a Data or a Nack arrives, which wakes the host
-//! anyway.
+//! Source: Kato, Osada, Yamamoto, Ohzahata, "Impacts of system clock granularity on performance of
+//! NDN rate-based congestion control", Int. J. Advances in Telecommunications 11(3&4), 2018,
+//! sections III.A and IV.A. A rate makes an Interest due every 1/rate seconds; the interval is the
+//! rate's when it begins, and is not changed under way. With a fine clock it leaves when it is due.
+//! A coarse one looks only at its ticks, and all that became due since leave in one burst; with
+//! **smoothing**, they leave also whenever a Data or a Nack arrives, which wakes the host anyway.
 //!
-//! Without a rate an Interest is due when the window has room: under a coarse clock it then waits for the next tick, or, with smoothing, leaves
-//! with the Data that made the room. What is due and cannot be sent (no window, nothing to ask for) is forgotten, not saved up; so is what
-//! became due while the host slept for longer than a tick and [`LONGEST_DELAY`]. O(1) an Interest, no allocation.
+//! Without a rate an Interest is due when the window has room: under a coarse clock it then waits
+//! for the next tick, or, with smoothing, leaves with the Data that made the room. What is due and
+//! cannot be sent (no window, nothing to ask for) is forgotten, not saved up; so is what became due
+//! while the host slept for longer than a tick and [`LONGEST_DELAY`]. O(1) an Interest, no
+//! allocation.
 
 use crate::limits::LONGEST_DELAY;
 use larder_units::Time;
@@ -41,7 +44,8 @@ pub(crate) struct Pacer {
     next_tick: Time,
     /// The last moment at which a tick or an arrival let Interests leave.
     open_at: Option<Time>,
-    /// Nothing has asked what may leave since: a host's clock goes on between a packet and the Interests that it lets go.
+    /// Nothing has asked what may leave since: a host's clock goes on between a packet and the
+    /// Interests that it lets go.
     opened: bool,
     /// An Interest waits for its time.
     waiting: bool,
@@ -64,7 +68,8 @@ impl Pacer {
             return;
         };
         let due = *self.next_due.get_or_insert(now);
-        // What becomes due at a tick comes after it, and waits for the next: the paper's clock was there first.
+        // What becomes due at a tick comes after it, and waits for the next: the paper's clock was
+        // there first.
         let coarse = u64::from(!self.clock.tick.is_zero());
         let Some(now) = now.nanos().checked_sub(coarse).map(Time::from_nanos).filter(|now| due <= *now) else { return };
         let interval = Duration::from_secs_f64(1.0 / rate.max(1e-9)).as_nanos().clamp(1, u64::MAX.into()) as u64;

@@ -1,16 +1,24 @@
-//! The producer: serves one version of one object as segments, made when they are asked for, and its RDR metadata.
+//! The producer: serves one version of one object as segments, made when they are asked for, and
+//! its RDR metadata.
 //!
 //! It answers
-//! * `<name>/v=<n>/seg=<i>`: that segment, with FinalBlockId in every one; an empty object is one empty segment;
-//! * `<name>/32=metadata` (CanBePrefix) and the full metadata name: which version there is, how many segments, how large, as ndn6-file-server;
-//! * `<name>/v=<n>/32=manifest/seg=<i>`, where one signature, the metadata's, is to do for all: the [manifest](crate::manifest) that leads from there to
-//!   the segments, which then carry digests only;
-//! * `<name>` and `<name>/v=<n>` with CanBePrefix: segment 0, from whose name older consumers learn the version.
+//! * `<name>/v=<n>/seg=<i>`: that segment, with FinalBlockId in every one; an empty object is one
+//!   empty segment;
+//! * `<name>/32=metadata` (CanBePrefix) and the full metadata name: which version there is, how
+//!   many segments, how large, as ndn6-file-server;
+//! * `<name>/v=<n>/32=manifest/seg=<i>`, where one signature, the metadata's, is to do for all: the
+//!   [manifest](crate::manifest) that leads from there to the segments, which then carry digests
+//!   only;
+//! * `<name>` and `<name>/v=<n>` with CanBePrefix: segment 0, from whose name older consumers learn
+//!   the version.
 //!
-//! Everything else, a segment past the end too, is met with silence and counted (ndn6-file-server's choice: a Nack would be cached).
-//! A few segments are in memory at a time: those read ahead. A manifest is made at the beginning, by reading the whole source once. The source is asked for its stamp (size and time of modification) after every read:
-//! once it differs from the first one, nothing more is answered, so that no consumer gets a mixture of two files under one version. What this
-//! misses: a write of the same length within the tick of the file system's clock (4 ms on Linux) in which the file was last modified before.
+//! Everything else, a segment past the end too, is met with silence and counted (ndn6-file-server's
+//! choice: a Nack would be cached). A few segments are in memory at a time: those read ahead. A
+//! manifest is made at the beginning, by reading the whole source once. The source is asked for its
+//! stamp (size and time of modification) after every read: once it differs from the first one,
+//! nothing more is answered, so that no consumer gets a mixture of two files under one version.
+//! What this misses: a write of the same length within the tick of the file system's clock (4 ms on
+//! Linux) in which the file was last modified before.
 
 use crate::error::PublishError;
 use crate::limits::{
@@ -25,7 +33,8 @@ use std::io;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Longest ECDSA P-256 signature in DER, bytes; they vary, and a packet's size must be known before it is signed.
+/// Longest ECDSA P-256 signature in DER, bytes; they vary, and a packet's size must be known before
+/// it is signed.
 const MAX_ECDSA_BYTES: usize = 72;
 
 /// Where an object's bytes come from.
@@ -139,7 +148,8 @@ pub struct Publisher<S> {
     stats: PublishStats,
 }
 
-/// Bytes of the source that were read: one segment, or some ahead where segments are asked for in order.
+/// Bytes of the source that were read: one segment, or some ahead where segments are asked for in
+/// order.
 #[derive(Default)]
 struct Held {
     bytes: Vec<u8>,
@@ -161,8 +171,9 @@ impl<S: Source> Publisher<S> {
     /// Serves `source` as `name` in version `version`.
     ///
     /// # Errors
-    /// Where the source cannot be looked at, or segments of this size do not fit a packet (the error tells which do). With a manifest also where
-    /// the source cannot be read, or has too many segments.
+    /// Where the source cannot be looked at, or segments of this size do not fit a packet (the
+    /// error tells which do). With a manifest also where the source cannot be read, or has too many
+    /// segments.
     pub fn new(
         name: Name,
         version: u64,
@@ -263,7 +274,8 @@ impl<S: Source> Publisher<S> {
     /// Answers an Interest: appends the Data to `out`, or nothing.
     ///
     /// # Errors
-    /// Where the source changed or cannot be read, or the packet cannot be signed; then nothing is appended.
+    /// Where the source changed or cannot be read, or the packet cannot be signed; then nothing is
+    /// appended.
     pub fn on_interest(&mut self, interest: &Interest<'_>, out: &mut Vec<u8>) -> Result<Reply, PublishError> {
         let (name, digest) = interest.name.strip_implicit_digest();
         // A digest stands after the whole name of a Data: no prefix match then.
@@ -321,7 +333,8 @@ impl<S: Source> Publisher<S> {
         if !prefix {
             return Reply::NotOurs;
         }
-        // Longer than the object's name, only the metadata's can match; otherwise both do, and the object is what was asked for.
+        // Longer than the object's name, only the metadata's can match; otherwise both do, and the
+        // object is what was asked for.
         if name.component_count() > self.name.as_name().component_count() {
             return if metadata.starts_with(name) { Reply::Metadata } else { Reply::NotOurs };
         }
@@ -340,15 +353,16 @@ impl<S: Source> Publisher<S> {
         (offset, segment_bytes.min(self.stamp.size_bytes - offset) as usize)
     }
 
-    /// Reads a segment's content, with those behind it where it is asked for in order, and makes sure that it is still the same file. Tells
-    /// where it stands.
+    /// Reads a segment's content, with those behind it where it is asked for in order, and makes
+    /// sure that it is still the same file. Tells where it stands.
     fn read(&mut self, segment: u64) -> Result<Range<usize>, PublishError> {
         if self.changed {
             return Err(PublishError::Changed);
         }
         let (offset, length) = self.extent(segment);
         let in_order = self.held.next.replace(segment + 1) == Some(segment);
-        // Out of order it is read again, and the source looked at: an object of one segment must be found to have changed, too.
+        // Out of order it is read again, and the source looked at: an object of one segment must be
+        // found to have changed, too.
         if let Some(found) = self.held.find(offset, length).filter(|_| in_order) {
             return Ok(found);
         }
@@ -358,7 +372,8 @@ impl<S: Source> Publisher<S> {
         let read = self.source.read_at(offset, &mut self.held.bytes);
         // Nothing is held until it is known to be of the same file.
         self.held.offset = u64::MAX;
-        // The stamp changes before the bytes do, so looking at it after the read is looking early enough.
+        // The stamp changes before the bytes do, so looking at it after the read is looking early
+        // enough.
         if self.source.stamp().map_err(PublishError::Read)? != self.stamp {
             self.changed = true;
             return Err(PublishError::Changed);

@@ -1,6 +1,8 @@
-//! Round-trip time and retransmission time-out: RFC 6298, with the deviations that [`crate::limits`] gives reasons for.
+//! Round-trip time and retransmission time-out: RFC 6298, with the deviations that
+//! [`crate::limits`] gives reasons for.
 //!
-//! The estimator sees only segments whose Interest was sent once (Karn's algorithm, RFC 6298 section 3): the caller keeps the others away.
+//! The estimator sees only segments whose Interest was sent once (Karn's algorithm, RFC 6298
+//! section 3): the caller keeps the others away.
 
 use crate::limits::{INITIAL_RTO, MAX_RTO, MIN_RTO_MARGIN};
 use std::time::Duration;
@@ -65,7 +67,8 @@ impl RttEstimator {
     pub fn rto(&self) -> Duration {
         let base = match self.smoothed {
             None => INITIAL_RTO,
-            // Where a queue grows slowly the variation is next to nothing: the margin, not the sum, has a floor (as in Linux TCP).
+            // Where a queue grows slowly the variation is next to nothing: the margin, not the sum,
+            // has a floor (as in Linux TCP).
             Some(smoothed) => smoothed + (self.variation * 4).max(MIN_RTO_MARGIN),
         };
         (base * (1 << self.backoff)).min(MAX_RTO)

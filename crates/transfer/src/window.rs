@@ -1,8 +1,10 @@
-//! The segments between the next one to deliver and the furthest one asked for: what is in flight, what waits for its turn, what arrived early.
+//! The segments between the next one to deliver and the furthest one asked for: what is in flight,
+//! what waits for its turn, what arrived early.
 //!
-//! One [`Slot`] a segment in a ring, so that every look-up is an index. Interests in flight also stand in a queue by sending time; entries that
-//! an answer or a retransmission has overtaken are dropped when they reach the front. All time-outs are one RTO after sending, so the front of
-//! that queue is always the next to expire, and no timer needs a heap.
+//! One [`Slot`] a segment in a ring, so that every look-up is an index. Interests in flight also
+//! stand in a queue by sending time; entries that an answer or a retransmission has overtaken are
+//! dropped when they reach the front. All time-outs are one RTO after sending, so the front of that
+//! queue is always the next to expire, and no timer needs a heap.
 
 use crate::error::Refusal;
 use bytes::Bytes;
@@ -67,7 +69,8 @@ impl Window {
         self.buffered_bytes
     }
 
-    /// The segment to ask for next: a lost one first, else a new one up to `last`, at most `limit` segments from the next to deliver.
+    /// The segment to ask for next: a lost one first, else a new one up to `last`, at most `limit`
+    /// segments from the next to deliver.
     pub fn next_to_send(&mut self, last: Option<u64>, limit: usize) -> Option<u64> {
         while let Some(&segment) = self.lost.front() {
             if self.slot(segment).is_some_and(|slot| slot.state == State::Lost) {
@@ -79,7 +82,8 @@ impl Window {
         (self.slots.len() < limit && last.is_none_or(|last| new <= last)).then_some(new)
     }
 
-    /// The Interest for what [`Window::next_to_send`] returned was sent; returns how often it has been sent now.
+    /// The Interest for what [`Window::next_to_send`] returned was sent; returns how often it has
+    /// been sent now.
     pub fn sent(&mut self, segment: u64, now: Time) -> u32 {
         let index = (segment - self.base) as usize;
         if index == self.slots.len() {
@@ -104,8 +108,8 @@ impl Window {
         (!matches!(slot.state, State::Arrived(_))).then_some(Sent { segment, sends, sent_at, refused })
     }
 
-    /// Puts a pending segment's content in its place and hands everything that is now in order to `sink`; returns the number of bytes delivered.
-    /// What is in order already is never copied.
+    /// Puts a pending segment's content in its place and hands everything that is now in order to
+    /// `sink`; returns the number of bytes delivered. What is in order already is never copied.
     pub fn deliver(&mut self, segment: u64, content: &[u8], sink: &mut impl FnMut(&[u8])) -> u64 {
         let index = (segment - self.base) as usize;
         self.in_flight -= usize::from(self.slots[index].state == State::InFlight);
@@ -141,7 +145,8 @@ impl Window {
         }
     }
 
-    /// Notes a refusal: the segment stays in flight until its time-out, which then tells nothing about congestion.
+    /// Notes a refusal: the segment stays in flight until its time-out, which then tells nothing
+    /// about congestion.
     pub fn refuse(&mut self, segment: u64, refusal: Refusal) {
         if let Some(slot) = self.slot_mut(segment) {
             slot.refused = Some(refusal);

@@ -1,7 +1,8 @@
 //! Random streams by name and seed: PCG-64 (O'Neill, 2014), one sequence a component.
 //!
-//! A component asks for `streams.stream("link 3 loss")` and draws from it alone, so that adding a component changes no other's draws,
-//! and the same seed gives the same run on every machine. Not for secrets: keys come from the host's entropy.
+//! A component asks for `streams.stream("link 3 loss")` and draws from it alone, so that adding a
+//! component changes no other's draws, and the same seed gives the same run on every machine. Not
+//! for secrets: keys come from the host's entropy.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
@@ -20,10 +21,12 @@ impl Streams {
 
     /// The stream of the component called `name`; the same name gives the same draws.
     pub fn stream(&self, name: &str) -> Stream {
-        // FNV-1a over the name (a public constant is right here: names are ours, not the network's).
+        // FNV-1a over the name (a public constant is right here: names are ours, not the
+        // network's).
         let hash =
             name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
-        // PCG keeps neighbouring states apart only after some steps: seed and name are spread over all bits first.
+        // PCG keeps neighbouring states apart only after some steps: seed and name are spread over
+        // all bits first.
         let seed = spread(self.seed);
         let words = [1, 2, 3, 4].map(|word| spread(seed ^ spread(hash.wrapping_add(word))));
         let wide = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
@@ -31,7 +34,8 @@ impl Streams {
     }
 }
 
-/// SplitMix64's finalizer (Steele, Lea and Flood, OOPSLA 2014): a bijection in which every bit of the input sways every bit of the output.
+/// SplitMix64's finalizer (Steele, Lea and Flood, OOPSLA 2014): a bijection in which every bit of
+/// the input sways every bit of the output.
 fn spread(word: u64) -> u64 {
     let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -56,7 +60,8 @@ impl Stream {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// A uniform integer in [0, `bound`), without bias that matters (Lemire's multiplication, error below 2^-64 · bound); 0 for a bound of 0.
+    /// A uniform integer in [0, `bound`), without bias that matters (Lemire's multiplication, error
+    /// below 2^-64 · bound); 0 for a bound of 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A text that is not the quantity that was asked for. Its message names the text and what was expected.
+/// A text that is not the quantity that was asked for. Its message names the text and what was
+/// expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError {
     text: String,
@@ -36,7 +37,8 @@ pub(crate) fn split_number<'a>(text: &'a str, expected: &'static str) -> Result<
     Ok((number, unit.trim_start()))
 }
 
-/// A number of bytes. Reads `1500`, `8800B`, `64MiB`, `1.2GB` (KiB… are powers of 1024, kB… of 1000; case does not matter).
+/// A number of bytes. Reads `1500`, `8800B`, `64MiB`, `1.2GB` (KiB… are powers of 1024, kB… of
+/// 1000; case does not matter).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(u64);
 

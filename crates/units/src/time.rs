@@ -5,7 +5,8 @@ use std::fmt;
 use std::ops::{Add, AddAssign};
 use std::time::Duration;
 
-/// Nanoseconds since the host's start (584 years fit). Monotonic by the host's promise; the cores only compare and add.
+/// Nanoseconds since the host's start (584 years fit). Monotonic by the host's promise; the cores
+/// only compare and add.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -160,7 +161,8 @@ mod tests {
             let span = Duration::from_nanos(nanos);
             let text = format_duration(span);
             let back = parse_duration(&text).unwrap();
-            // A float carries 53 bits, the scaling takes some of them: exact to the nanosecond for six days.
+            // A float carries 53 bits, the scaling takes some of them: exact to the nanosecond for
+            // six days.
             prop_assert_eq!(back, span, "{}", text);
         }
 

@@ -1,7 +1,9 @@
-//! The consumer's bookkeeping, without socket and clock: which Interest is outstanding since when, and which comes next.
+//! The consumer's bookkeeping, without socket and clock: which Interest is outstanding since when,
+//! and which comes next.
 //!
-//! There is a slot for each outstanding Interest. Slot `s` asks for the numbers s, s + window, s + 2·window, …, so a number tells its slot, and
-//! an answer is found without a table. Hits go around in a set of names; its size is a multiple of the window.
+//! There is a slot for each outstanding Interest. Slot `s` asks for the numbers s, s + window, s +
+//! 2·window, …, so a number tells its slot, and an answer is found without a table. Hits go around
+//! in a set of names; its size is a multiple of the window.
 
 use larder_units::Time;
 use std::collections::VecDeque;
@@ -39,7 +41,8 @@ impl Asker {
         Asker { slots, free: (0..u32::from(window)).rev().collect(), sent: VecDeque::new(), names }
     }
 
-    /// The number of the next Interest, which is outstanding from now on; `None` where the window is full.
+    /// The number of the next Interest, which is outstanding from now on; `None` where the window
+    /// is full.
     pub fn ask(&mut self, now: Time) -> Option<u64> {
         let slot = &mut self.slots[self.free.pop()? as usize];
         slot.sent_at = Some(now);
@@ -47,7 +50,8 @@ impl Asker {
         Some(slot.number)
     }
 
-    /// The Interest of this number was answered; tells how long it took, or `None` where it is not outstanding.
+    /// The Interest of this number was answered; tells how long it took, or `None` where it is not
+    /// outstanding.
     pub fn answered(&mut self, now: Time, number: u64) -> Option<Duration> {
         let window = self.slots.len() as u64;
         let index = number % window;

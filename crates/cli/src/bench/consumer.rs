@@ -14,10 +14,12 @@ use std::time::Duration;
 /// InterestLifetime, and how long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// At least so many names are asked for again and again where hits are measured: 8 MB of segments, which every Content Store has room for.
+/// At least so many names are asked for again and again where hits are measured: 8 MB of segments,
+/// which every Content Store has room for.
 const HIT_NAMES: u64 = 1000;
 
-/// The longest round trip that is told from longer ones, and the precision of all, in decimal digits.
+/// The longest round trip that is told from longer ones, and the precision of all, in decimal
+/// digits.
 const LONGEST_NS: u64 = 10_000_000_000;
 const DIGITS: u8 = 2;
 
@@ -122,7 +124,8 @@ impl Load {
         let decoded =
             larder_packet::Interest::decode(&interest).map_err(|error| Failure::runtime(error.to_string()))?;
         let number_at = decoded.name_range().end - NUMBER_BYTES;
-        // The name has no place for these four bytes behind its end, and the nonce is the first element there.
+        // The name has no place for these four bytes behind its end, and the nonce is the first
+        // element there.
         let nonce_at = decoded.name_range().end + 2;
         Ok(Load {
             asker: Asker::new(options.window, names),

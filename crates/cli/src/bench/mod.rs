@@ -1,8 +1,9 @@
 //! `larder bench`: what a forwarder does under load, and what that costs it.
 //!
-//! A consumer and a producer of this process, each with a connection of its own, exchange Interests and Data through the forwarder. Packets
-//! are prepared beforehand and read and written many at a time, so that the forwarder is what is measured; `--floor` puts a relay without
-//! tables in its place, which tells what sockets and this generator cost by themselves.
+//! A consumer and a producer of this process, each with a connection of its own, exchange Interests
+//! and Data through the forwarder. Packets are prepared beforehand and read and written many at a
+//! time, so that the forwarder is what is measured; `--floor` puts a relay without tables in its
+//! place, which tells what sockets and this generator cost by themselves.
 //!
 //! ```text
 //!  consumer ── Interests ──► forwarder (or relay) ── Interests ──► producer
@@ -38,12 +39,15 @@ const WARM_UP: Duration = Duration::from_millis(300);
 
 /// Put load on a forwarder and measure it
 ///
-/// A consumer and a producer exchange Interests and Data through the forwarder of this machine, any that speaks NFD's management protocol: by
-/// default with 64 Interests outstanding and with one, by misses and by hits of the Content Store, for small Data and for segments. Names of
-/// misses are new ones, so the Content Store fills. The forwarder's CPU time comes from /proc, and counts all its threads.
+/// A consumer and a producer exchange Interests and Data through the forwarder of this machine, any
+/// that speaks NFD's management protocol: by default with 64 Interests outstanding and with one, by
+/// misses and by hits of the Content Store, for small Data and for segments. Names of misses are
+/// new ones, so the Content Store fills. The forwarder's CPU time comes from /proc, and counts all
+/// its threads.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
-    /// The forwarder, such as unix:///run/nfd/nfd.sock or tcp://127.0.0.1:6363; otherwise as the other commands find it
+    /// The forwarder, such as unix:///run/nfd/nfd.sock or tcp://127.0.0.1:6363; otherwise as the
+    /// other commands find it
     #[arg(long, value_name = "URI")]
     to: Option<String>,
 
@@ -63,7 +67,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", num_args = 1.., default_values = ["64", "1"], value_parser = clap::value_parser!(u16).range(1..))]
     window: Vec<u16>,
 
-    /// At most this many Interests a second; they are sent as they fall due, a few at each millisecond
+    /// At most this many Interests a second; they are sent as they fall due, a few at each
+    /// millisecond
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
 
@@ -173,7 +178,8 @@ fn measure(args: &BenchArgs, case: Case, index: usize) -> Result<Option<Row>, Fa
         Some(relay) => Some(Process::thread(relay.thread_id()?)),
         None => Process::of(&args.pid, &consumer),
     };
-    // Each measurement has names of its own: what the one before it left in the Content Store answers nothing.
+    // Each measurement has names of its own: what the one before it left in the Content Store
+    // answers nothing.
     let mut prefix = args.prefix.clone();
     prefix.push_generic(format!("{}-{index}", std::process::id()).as_bytes());
     let producer = Producer::start(producer, &prefix, case.content_bytes, relay.is_none())?;

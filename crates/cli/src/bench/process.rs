@@ -20,7 +20,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// The processes of these numbers; where there are none, the one that listens at the Unix socket that the client is connected to.
+    /// The processes of these numbers; where there are none, the one that listens at the Unix
+    /// socket that the client is connected to.
     pub fn of(pids: &[u32], client: &Client) -> Option<Process> {
         let listener = client.peer_process().filter(|_| pids.is_empty());
         let pids: Vec<u32> = pids.iter().copied().chain(listener).collect();
@@ -61,7 +62,8 @@ fn run_time(thread: &Path) -> Option<Duration> {
     }
 }
 
-/// `utime` and `stime` of a line of /proc/PID/stat; its second field is a name that may hold anything.
+/// `utime` and `stime` of a line of /proc/PID/stat; its second field is a name that may hold
+/// anything.
 fn ticks(stat: &str) -> Option<Duration> {
     let (_, fields) = stat.rsplit_once(')')?;
     let field = |index| fields.split_whitespace().nth(index)?.parse::<u64>().ok();

@@ -1,7 +1,8 @@
 //! The producer: a thread that answers every Interest under its prefix with a prepared Data.
 //!
-//! The Data differ in their names only, which end in a number of eight bytes. They are signed with SignatureNull (packet specification 0.3,
-//! "Null Signature"): forwarders check no signature, and one made a packet would be a measurement of SHA-256.
+//! The Data differ in their names only, which end in a number of eight bytes. They are signed with
+//! SignatureNull (packet specification 0.3, "Null Signature"): forwarders check no signature, and
+//! one made a packet would be a measurement of SHA-256.
 
 use crate::connection::broken;
 use crate::failure::Failure;

@@ -1,5 +1,6 @@
-//! A relay without tables: what one connection sends, the other gets, as it comes. The floor under every forwarder: the same sockets, the
-//! same generator, large reads and writes, and nothing done to a packet.
+//! A relay without tables: what one connection sends, the other gets, as it comes. The floor under
+//! every forwarder: the same sockets, the same generator, large reads and writes, and nothing done
+//! to a packet.
 
 use crate::connection::broken;
 use crate::failure::Failure;
@@ -31,7 +32,8 @@ impl Relay {
         let (sender, thread_id) = mpsc::channel();
         let run = move || {
             let _ = sender.send(rustix::thread::gettid().as_raw_pid() as u32);
-            // It ends with the connections; what goes wrong before shows as answers that do not come.
+            // It ends with the connections; what goes wrong before shows as answers that do not
+            // come.
             let _ = relay(&listener);
         };
         std::thread::Builder::new().name("relay".to_owned()).spawn(run).map_err(failed)?;

@@ -29,7 +29,8 @@ enum CsVerb {
     },
     /// Hits and misses by prefix, where the node counts them: those asked for most
     Prefixes,
-    /// Change capacity or policy, which loses nothing that there is room for, or switch admission or serving
+    /// Change capacity or policy, which loses nothing that there is room for, or switch admission
+    /// or serving
     Config {
         /// Bytes that may be stored, such as 1GiB
         #[arg(long, value_name = "SIZE")]
@@ -157,7 +158,8 @@ fn prefixes(node: &mut Management, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Answers that a node may give without having erased anything: it looks at 65,536 names at a time, which is a hundred million.
+/// Answers that a node may give without having erased anything: it looks at 65,536 names at a time,
+/// which is a hundred million.
 const IN_VAIN: u32 = 2048;
 
 /// A node erases a few at a time, and says when there are more.

@@ -1,7 +1,8 @@
-//! `larder ctl`: looks into a running forwarder, and changes it, over NFD's management protocol: so it works with NFD too. `purge` alone is
-//! the HTTP cache's, over the admin API.
+//! `larder ctl`: looks into a running forwarder, and changes it, over NFD's management protocol: so
+//! it works with NFD too. `purge` alone is the HTTP cache's, over the admin API.
 //!
-//! The words are those of NFD's own `nfdc`: `face list`, `route add`, `cs erase`; without a verb, a thing is listed.
+//! The words are those of NFD's own `nfdc`: `face list`, `route add`, `cs erase`; without a verb, a
+//! thing is listed.
 
 mod cs;
 mod face;
@@ -24,7 +25,8 @@ use std::path::{Path, PathBuf};
 
 /// Look into a running node, and change it: faces, routes, strategies, Content Store
 ///
-/// It speaks NFD's management protocol with the forwarder that NDN_CLIENT_TRANSPORT or client.conf names, or with the node here.
+/// It speaks NFD's management protocol with the forwarder that NDN_CLIENT_TRANSPORT or client.conf
+/// names, or with the node here.
 #[derive(Args, Debug)]
 pub struct CtlArgs {
     #[command(subcommand)]

@@ -21,7 +21,8 @@ const ADMIN: &str = "127.0.0.1:8081";
 
 /// What is purged, and who asks
 ///
-/// The token is that of the table `admin` in the node's configuration: read from there with --config, else from the environment's LARDER_TOKEN.
+/// The token is that of the table `admin` in the node's configuration: read from there with
+/// --config, else from the environment's LARDER_TOKEN.
 #[derive(Args, Debug)]
 pub struct PurgeArgs {
     #[command(flatten)]

@@ -32,7 +32,8 @@ enum RouteVerb {
         /// Interests under this prefix
         prefix: Name,
 
-        /// go to the face of this number, or to this peer (udp://HOST:PORT, tcp://HOST:PORT), to which a face is made if need be
+        /// go to the face of this number, or to this peer (udp://HOST:PORT, tcp://HOST:PORT), to
+        /// which a face is made if need be
         face: String,
 
         /// The smaller, the better

@@ -23,7 +23,8 @@ enum StrategyVerb {
         /// Interests under this prefix
         prefix: Name,
 
-        /// are forwarded so: best-route, multicast, asf, random, stateful, hobhis, or one of them with parameters (asf/v=5/probing-interval~30000)
+        /// are forwarded so: best-route, multicast, asf, random, stateful, hobhis, or one of them
+        /// with parameters (asf/v=5/probing-interval~30000)
         strategy: String,
     },
     /// Let what is above decide

@@ -50,7 +50,8 @@ impl Lines {
         Lines { policies: policies.collect(), sampling: Duration::ZERO }
     }
 
-    /// Reads the trace once, on this thread, and hands its sample to a worker a core, each with its share of the work.
+    /// Reads the trace once, on this thread, and hands its sample to a worker a core, each with its
+    /// share of the work.
     pub fn read(&mut self, source: &Source<'_>, progress: &Progress, sample: &mut Sample) -> Result<(), Failure> {
         let lines: Vec<&mut Timed> = self.policies.iter_mut().flatten().collect();
         let cores = std::thread::available_parallelism().map_or(1, usize::from).min(lines.len());
@@ -77,8 +78,8 @@ impl Lines {
         })
     }
 
-    /// Each policy's points, the share of the objects that they are of by now, and the seconds of processor time that they took, with the
-    /// sampling.
+    /// Each policy's points, the share of the objects that they are of by now, and the seconds of
+    /// processor time that they took, with the sampling.
     pub fn points(&self, sample: &Sample) -> impl Iterator<Item = (Vec<Point>, f64, f64)> {
         self.policies.iter().map(|lines| {
             let points = lines.iter().flat_map(|timed| match &timed.line {

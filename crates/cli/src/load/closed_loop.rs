@@ -1,4 +1,5 @@
-//! The connections, and what each of them does: ask, read to the end, count, ask again. All on one thread, over hyper's client.
+//! The connections, and what each of them does: ask, read to the end, count, ask again. All on one
+//! thread, over hyper's client.
 
 use super::report::{Outcome, Report};
 use crate::failure::Failure;

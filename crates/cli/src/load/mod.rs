@@ -1,8 +1,9 @@
-//! `larder load`: the client of the adaptsize paper's testbed (§4.3). It replays a trace against a cache in a closed loop: so many connections,
-//! each of which asks for the trace's next object as soon as it has the one before.
+//! `larder load`: the client of the adaptsize paper's testbed (§4.3). It replays a trace against a
+//! cache in a closed loop: so many connections, each of which asks for the trace's next object as
+//! soon as it has the one before.
 //!
-//! An object `id` of `size` bytes is asked for as `/SIZE/ID`, which `larder origin` makes. Whether it was a hit says `Cache-Status` (RFC 9211)
-//! of the cache nearest to the client.
+//! An object `id` of `size` bytes is asked for as `/SIZE/ID`, which `larder origin` makes. Whether
+//! it was a hit says `Cache-Status` (RFC 9211) of the cache nearest to the client.
 
 mod closed_loop;
 mod report;
@@ -19,13 +20,15 @@ use larder_units::parse_duration;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Put load on an HTTP cache: a trace, or one URL again and again, over many connections; hit ratio, latency, throughput
+/// Put load on an HTTP cache: a trace, or one URL again and again, over many connections; hit
+/// ratio, latency, throughput
 #[derive(Args, Debug)]
 pub struct LoadArgs {
     /// Where the cache is, as http://127.0.0.1:8080; without --trace, this very URL is asked for
     url: Uri,
 
-    /// Replay this trace: its object ID of SIZE bytes is asked for as /SIZE/ID, under the path of URL
+    /// Replay this trace: its object ID of SIZE bytes is asked for as /SIZE/ID, under the path of
+    /// URL
     #[arg(long)]
     trace: Option<PathBuf>,
 
@@ -107,14 +110,16 @@ mod tests {
         Http::start(&config, || ()).unwrap()
     }
 
-    /// The fear: the testbed's figures are not the cache's: requests lost or counted twice, hits misread, bytes wrong.
+    /// The fear: the testbed's figures are not the cache's: requests lost or counted twice, hits
+    /// misread, bytes wrong.
     #[test]
     fn a_trace_over_many_connections_comes_whole_and_its_hits_are_counted() {
         let origin = OriginServer::start(([127, 0, 0, 1], 0).into(), 2).unwrap();
         let node = cache(&origin, ByteSize::from_mib(64));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.csv");
-        // 300 objects, asked for 10 times in turn: 300 misses, the rest hits, wherever nothing is evicted.
+        // 300 objects, asked for 10 times in turn: 300 misses, the rest hits, wherever nothing is
+        // evicted.
         let mut text = String::from("time,id,size\n");
         for round in 0..10 {
             (0..300).for_each(|id| text.push_str(&format!("{},{id},{}\n", round * 300 + id, 1000 + id)));

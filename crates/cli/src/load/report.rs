@@ -23,7 +23,8 @@ impl Outcome {
     }
 }
 
-/// RFC 9211 §2: the last member is of the cache nearest to the client, and has `hit` where it answered without asking further.
+/// RFC 9211 §2: the last member is of the cache nearest to the client, and has `hit` where it
+/// answered without asking further.
 fn is_hit(headers: &HeaderMap) -> Option<bool> {
     let line = headers.get_all("cache-status").iter().next_back()?;
     let list: sfv::List = Parser::new(line.as_bytes()).parse().ok()?;
@@ -58,7 +59,8 @@ pub struct Report {
 
 impl Default for Report {
     fn default() -> Self {
-        // Three digits: the error of a percentile is below a thousandth. 1 < 2 <= LONGEST_US, which is all that it asks.
+        // Three digits: the error of a percentile is below a thousandth. 1 < 2 <= LONGEST_US, which
+        // is all that it asks.
         #[allow(clippy::expect_used, reason = "constants that fit")]
         let latency_us = Histogram::new_with_bounds(1, LONGEST_US, 3).expect("bounds that fit");
         Report {
@@ -196,7 +198,8 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    /// The fear: a far cache's hit, or a word in a text, is taken for a hit of the cache under test.
+    /// The fear: a far cache's hit, or a word in a text, is taken for a hit of the cache under
+    /// test.
     #[test]
     fn only_the_nearest_cache_counts() {
         let said = |lines: &[&str]| {

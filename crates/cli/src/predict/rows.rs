@@ -77,7 +77,8 @@ fn models(args: &PredictArgs, popularity: &Popularity, capacity: ByteSize) -> Ve
     models.into_iter().map(row).collect()
 }
 
-/// What would be no policy is said by the names of the flags, and before anything is predicted: a model takes what a policy refuses.
+/// What would be no policy is said by the names of the flags, and before anything is predicted: a
+/// model takes what a policy refuses.
 fn check_flags(args: &PredictArgs) -> Result<(), Failure> {
     let check = |flag: String, spec: String| match spec.parse::<Spec>() {
         Ok(_) => Ok(()),

@@ -14,7 +14,8 @@ pub fn write(rows: &[Row], path: &Path) -> Result<(), Failure> {
     write_whole(path, &figure(rows).svg())
 }
 
-/// A line for each policy and trace; of several seeds the mean, with the least and the greatest as its interval.
+/// A line for each policy and trace; of several seeds the mean, with the least and the greatest as
+/// its interval.
 fn figure(rows: &[Row]) -> Figure {
     let mut lines: Vec<(&Row, Vec<&Row>)> = Vec::new();
     for row in rows {

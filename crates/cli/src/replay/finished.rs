@@ -1,7 +1,8 @@
 //! Rows that earlier runs have finished: JSON lines, each a row and all that it depends on.
 //!
-//! A row is written by one call when it is finished, so a run that is killed loses what was not finished, and at most leaves a torn last line,
-//! which the next run cuts off. A row counts as the same where Larder's version, the trace's file (name, length, time of change, a sample of its
+//! A row is written by one call when it is finished, so a run that is killed loses what was not
+//! finished, and at most leaves a torn last line, which the next run cuts off. A row counts as the
+//! same where Larder's version, the trace's file (name, length, time of change, a sample of its
 //! bytes) and every argument are.
 
 use super::source::Identity;
@@ -102,7 +103,8 @@ impl Finished {
     }
 }
 
-/// Why a line is no row, and the way out: another version's row would be computed again in any case.
+/// Why a line is no row, and the way out: another version's row would be computed again in any
+/// case.
 fn fault(line: &[u8], error: &serde_json::Error) -> String {
     let line: Value = serde_json::from_slice(line).unwrap_or_default();
     let Some(version) = line.pointer("/run/version").and_then(Value::as_str) else {
@@ -117,7 +119,8 @@ fn fault(line: &[u8], error: &serde_json::Error) -> String {
     )
 }
 
-/// Whether `torn` is the beginning of one of our rows, and not of somebody's line: what stands `below_rows` of ours may be short.
+/// Whether `torn` is the beginning of one of our rows, and not of somebody's line: what stands
+/// `below_rows` of ours may be short.
 fn is_ours(torn: &[u8], below_rows: bool) -> bool {
     let (first, second) = (&b"{\"trace\":\""[..], &b"\",\"policy\":\""[..]);
     match below_rows {

@@ -4,7 +4,8 @@ use crate::progress::Bar;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// One bar for everything: its unit is a byte of a trace's file, read by one cache, or a request that is made.
+/// One bar for everything: its unit is a byte of a trace's file, read by one cache, or a request
+/// that is made.
 pub struct Progress {
     bar: Arc<Bar>,
     /// Units of what is done.
@@ -27,7 +28,8 @@ impl Progress {
         self.bar.add(units as u64);
     }
 
-    /// This share of the `units` that `verb` does to the trace `name` is done. An unknown share leaves the bar where it is.
+    /// This share of the `units` that `verb` does to the trace `name` is done. An unknown share
+    /// leaves the bar where it is.
     pub fn at(&self, verb: &str, name: &str, requests: u64, share: Option<f64>, units: f64) {
         self.bar.set_message(format!("{verb} {name}, {:.1} M requests", requests as f64 / 1e6));
         self.bar.set_position((self.before.get() + share.unwrap_or(0.0) * units) as u64);

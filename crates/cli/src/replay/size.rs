@@ -25,7 +25,8 @@ impl Size {
     /// The bytes for the trace of `survey`, which a share needs.
     ///
     /// # Errors
-    /// Where a share is less than a byte: a cache of nothing hits nothing, and who asks for it meant something else.
+    /// Where a share is less than a byte: a cache of nothing hits nothing, and who asks for it
+    /// meant something else.
     pub fn capacity(&self, survey: Option<&Survey>) -> Result<ByteSize, Failure> {
         self.of(survey.map_or(0, Survey::unique_bytes))
     }

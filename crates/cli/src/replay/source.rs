@@ -28,10 +28,12 @@ pub fn late(trace: &Trace) -> Option<String> {
     })
 }
 
-/// Requests that are read at once, 24 bytes each: large against the handing over, small against the processor's own cache.
+/// Requests that are read at once, 24 bytes each: large against the handing over, small against the
+/// processor's own cache.
 const CHUNK_REQUESTS: usize = 1 << 14;
 
-/// The same for several caches, 6 MB: each has to load anew what the others have driven out of the processor's cache meanwhile.
+/// The same for several caches, 6 MB: each has to load anew what the others have driven out of the
+/// processor's cache meanwhile.
 const SHARED_CHUNK_REQUESTS: usize = 1 << 18;
 
 /// Blocks of a file that tell it from another: the first, the last, and some between.
@@ -47,13 +49,15 @@ pub struct Source<'a> {
     limit: Option<u64>,
 }
 
-/// Which file it was. Moved to another folder it is the same; another file of the same name, length and time differs in the sample.
+/// Which file it was. Moved to another folder it is the same; another file of the same name, length
+/// and time differs in the sample.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub name: String,
     pub bytes: u64,
     pub modified_ns: u64,
-    /// SHA-256 of [`SAMPLED_BLOCKS`] blocks of the file, from its first to its last, in hexadecimal digits.
+    /// SHA-256 of [`SAMPLED_BLOCKS`] blocks of the file, from its first to its last, in hexadecimal
+    /// digits.
     pub sample: String,
 }
 
@@ -118,14 +122,15 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What it takes, for the progress, to read the trace for so many rows: the file's bytes each; some eight a request where there is a limit.
+    /// What it takes, for the progress, to read the trace for so many rows: the file's bytes each;
+    /// some eight a request where there is a limit.
     pub fn units(&self, rows: usize) -> f64 {
         let bytes = self.path.metadata().map_or(1, |file| file.len().max(1));
         rows as f64 * bytes.min(self.limit.unwrap_or(u64::MAX).saturating_mul(8)) as f64
     }
 
-    /// Hands all requests to `take`, a chunk at a time, until it has enough, and gives the trace back as it is then. `take` may keep a chunk by
-    /// leaving another vector in its place.
+    /// Hands all requests to `take`, a chunk at a time, until it has enough, and gives the trace
+    /// back as it is then. `take` may keep a chunk by leaving another vector in its place.
     ///
     /// # Errors
     /// Where the trace cannot be read, or has no request.

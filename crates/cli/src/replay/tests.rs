@@ -271,7 +271,8 @@ fn somebody_s_file_is_overwritten() {
 
 #[test]
 fn a_slow_cache_holds_up_or_loses_requests() {
-    // Policies that take very different times, more of them than cores: each must still see every request, in order.
+    // Policies that take very different times, more of them than cores: each must still see every
+    // request, in order.
     let policies = ["fifo", "lru", "lhd", "lookahead(window=2000)+lru", "belady", "belady-size", "agd", "lru-k"];
     let together = rows(&[&web07()], &[&["-s", "1000", "-p"], &policies[..]].concat()).unwrap();
     for (row, policy) in together.iter().zip(policies) {

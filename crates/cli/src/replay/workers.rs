@@ -1,7 +1,8 @@
 //! Caches over one reading of a trace, on all cores.
 //!
-//! One thread reads chunks of requests into a short queue; the others take the cache that is furthest behind and give it its next chunk. So a slow
-//! policy holds back the rest only at the end, and no core waits while two caches have something to do.
+//! One thread reads chunks of requests into a short queue; the others take the cache that is
+//! furthest behind and give it its next chunk. So a slow policy holds back the rest only at the
+//! end, and no core waits while two caches have something to do.
 
 use super::progress::Progress;
 use super::source::Source;
@@ -40,7 +41,8 @@ impl Cache {
     }
 }
 
-/// Replays the trace through all `caches`; `keep` gets the place and the row of each as soon as it is finished.
+/// Replays the trace through all `caches`; `keep` gets the place and the row of each as soon as it
+/// is finished.
 ///
 /// # Errors
 /// Where the trace cannot be read, or `keep` fails.
@@ -94,7 +96,8 @@ struct State {
     chunks: VecDeque<Arc<Vec<Access>>>,
     /// The number of the first of them.
     first: u64,
-    /// Vectors of chunks that all have taken, for the next ones: memory fresh from the system costs as much as the reading.
+    /// Vectors of chunks that all have taken, for the next ones: memory fresh from the system costs
+    /// as much as the reading.
     spare: Vec<Vec<Access>>,
     has_ended: bool,
     has_failed: bool,
@@ -109,7 +112,8 @@ enum Step {
 }
 
 impl Queue {
-    /// Hands a chunk to all caches, and puts another vector in its place; false where nobody will take it.
+    /// Hands a chunk to all caches, and puts another vector in its place; false where nobody will
+    /// take it.
     fn push(&self, chunk: &mut Vec<Access>) -> bool {
         let mut state = lock(&self.state);
         while state.chunks.len() >= WAITING_CHUNKS && !state.has_failed {
@@ -193,7 +197,8 @@ impl State {
     }
 }
 
-/// Wakes everybody when its worker ends, so that nobody waits for a cache that a panic has taken away.
+/// Wakes everybody when its worker ends, so that nobody waits for a cache that a panic has taken
+/// away.
 struct Bell<'a>(&'a Queue);
 
 impl Drop for Bell<'_> {

@@ -1,7 +1,9 @@
-//! A run in the formats of ndnSIM's tracers (2.x: `L3RateTracer`, `CsTracer`, `AppDelayTracer`), for scripts that read those.
+//! A run in the formats of ndnSIM's tracers (2.x: `L3RateTracer`, `CsTracer`, `AppDelayTracer`),
+//! for scripts that read those.
 //!
-//! Where it differs: a face's satisfied and timed-out Interests are told of the node only (face `-1`, `all`), as its forwarder counts them;
-//! Nacks have no kilobytes; `HopCount` is 0, since the packets carry none.
+//! Where it differs: a face's satisfied and timed-out Interests are told of the node only (face
+//! `-1`, `all`), as its forwarder counts them; Nacks have no kilobytes; `HopCount` is 0, since the
+//! packets carry none.
 
 use crate::destination::write_whole;
 use crate::failure::Failure;

@@ -12,7 +12,8 @@ pub const STEPS: u32 = 240;
 /// Lines of one figure at most: those with the greatest values, where there are more.
 const MOST_LINES: usize = 12;
 
-/// Writes `goodput.svg`, `delay.svg`, `hit-ratio.svg`, `queues.svg` and `links.svg` into `directory`.
+/// Writes `goodput.svg`, `delay.svg`, `hit-ratio.svg`, `queues.svg` and `links.svg` into
+/// `directory`.
 ///
 /// # Errors
 /// Where they cannot be written.

@@ -1,4 +1,5 @@
-//! A run as one page that plays it: the network drawn, links by their load, queues and hits, with a slider of time. It needs no other file.
+//! A run as one page that plays it: the network drawn, links by their load, queues and hits, with a
+//! slider of time. It needs no other file.
 
 use crate::destination::write_whole;
 use crate::failure::Failure;
@@ -31,11 +32,12 @@ struct Data<'a> {
 struct Moment {
     /// Seconds.
     t: f64,
-    /// Of each node, hits of all Interests in percent, -1 without Interests, -2 while it is down; then Interests that pend.
+    /// Of each node, hits of all Interests in percent, -1 without Interests, -2 while it is down;
+    /// then Interests that pend.
     h: Vec<i32>,
     p: Vec<usize>,
-    /// Of each channel, its load in thousandths of its rate, at least 1 where there is any, -1 without a rate; frames that wait; frames that
-    /// are gone.
+    /// Of each channel, its load in thousandths of its rate, at least 1 where there is any, -1
+    /// without a rate; frames that wait; frames that are gone.
     u: Vec<i32>,
     w: Vec<usize>,
     x: Vec<u64>,

@@ -53,8 +53,8 @@ fn mean_and_interval(values: &[f64]) -> (Option<f64>, Option<f64>) {
     (Some(mean), Some(student(values.len() - 1) * (squares / (n - 1.0) / n).sqrt()))
 }
 
-/// The 97.5 % quantile of Student's distribution: from the table up to 10 degrees of freedom, then by Cornish and Fisher's expansion, which is
-/// within 0.001 there.
+/// The 97.5 % quantile of Student's distribution: from the table up to 10 degrees of freedom, then
+/// by Cornish and Fisher's expansion, which is within 0.001 there.
 fn student(freedom: usize) -> f64 {
     const TABLE: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
     if let Some(quantile) = freedom.checked_sub(1).and_then(|index| TABLE.get(index)) {

@@ -1,4 +1,5 @@
-//! A run over time as one table: a row a step, component and quantity. Every column has one type, so that Parquet, pandas or a database take it as it is.
+//! A run over time as one table: a row a step, component and quantity. Every column has one type,
+//! so that Parquet, pandas or a database take it as it is.
 
 use crate::destination::write_whole;
 use crate::failure::Failure;
@@ -9,8 +10,8 @@ use std::path::Path;
 /// A quantity, its unit and its value.
 type Value = (&'static str, &'static str, f64);
 
-/// Writes the table into `path`: `time_s,component,quantity,unit,value`. `time_s` is the step's end; what there is no value for has no row, such as
-/// the delay of a step without Data.
+/// Writes the table into `path`: `time_s,component,quantity,unit,value`. `time_s` is the step's
+/// end; what there is no value for has no row, such as the delay of a step without Data.
 ///
 /// # Errors
 /// Where it cannot be written.

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 
 /// Write a trace in another format
 ///
-/// The trace is read and written as a stream. To libCacheSim's format it takes a scratch file of 24 bytes a request beside the destination, and about 30 bytes
-/// of memory an object, for the next accesses.
+/// The trace is read and written as a stream. To libCacheSim's format it takes a scratch file of 24
+/// bytes a request beside the destination, and about 30 bytes of memory an object, for the next
+/// accesses.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: larder trace convert twitter.csv.zst twitter.oracleGeneral.zst")]
 pub struct ConvertArgs {

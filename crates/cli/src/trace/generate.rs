@@ -36,7 +36,8 @@ struct Common {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Give the traffic locality: each object's requests in a window of the trace, from this share of it (0.01) to all, log-uniform; sorts the trace in memory
+    /// Give the traffic locality: each object's requests in a window of the trace, from this share
+    /// of it (0.01) to all, log-uniform; sorts the trace in memory
     #[arg(long, value_name = "SHARE")]
     windows: Option<f64>,
 
@@ -57,7 +58,8 @@ enum Generator {
         #[command(flatten)]
         common: Common,
     },
-    /// The same with Zipf–Mandelbrot popularity, as ndnSIM's consumers: rank k with a probability proportional to 1/(k + shift)^exponent
+    /// The same with Zipf–Mandelbrot popularity, as ndnSIM's consumers: rank k with a probability
+    /// proportional to 1/(k + shift)^exponent
     ZipfMandelbrot {
         /// Objects of the catalogue
         #[arg(long, value_name = "N", default_value_t = 2000)]
@@ -77,7 +79,8 @@ enum Generator {
         #[command(flatten)]
         common: Common,
     },
-    /// Views of videos, which ask for their packets in order at a constant rate: the filter paper's video traffic
+    /// Views of videos, which ask for their packets in order at a constant rate: the filter paper's
+    /// video traffic
     Video {
         #[command(flatten)]
         video: VideoArgs,
@@ -103,14 +106,16 @@ enum Generator {
         #[command(flatten)]
         common: Common,
     },
-    /// A CDN's hot object cache: the published properties of the AdaptSize paper's traces, at 580 requests a second
+    /// A CDN's hot object cache: the published properties of the AdaptSize paper's traces, at 580
+    /// requests a second
     Cdn {
         #[command(flatten)]
         cdn: CdnArgs,
         #[command(flatten)]
         common: Common,
     },
-    /// The CDN's traffic, and then a crowd that wants 200 to 1,000 of its objects: section 5.3.1 of the AdaptSize paper (15 million requests)
+    /// The CDN's traffic, and then a crowd that wants 200 to 1,000 of its objects: section 5.3.1 of
+    /// the AdaptSize paper (15 million requests)
     FlashCrowd {
         #[command(flatten)]
         cdn: CdnArgs,
@@ -120,7 +125,8 @@ enum Generator {
         #[command(flatten)]
         common: Common,
     },
-    /// Web, videos and downloads by turns, with sizes 1 : 32 : 512: section 5.3.2 of the AdaptSize paper (60 million requests)
+    /// Web, videos and downloads by turns, with sizes 1 : 32 : 512: section 5.3.2 of the AdaptSize
+    /// paper (60 million requests)
     TrafficMix {
         #[command(flatten)]
         cdn: CdnArgs,

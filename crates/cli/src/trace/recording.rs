@@ -1,7 +1,9 @@
-//! A trace file being written: its format and compression by its name, and it bears its name only when it is whole.
+//! A trace file being written: its format and compression by its name, and it bears its name only
+//! when it is whole.
 //!
-//! libCacheSim's format states for each request when its object is asked for again, which is known at the end only: the records go to a
-//! scratch file beside the destination, get their next accesses there from the end to the start, and are copied to where they belong.
+//! libCacheSim's format states for each request when its object is asked for again, which is known
+//! at the end only: the records go to a scratch file beside the destination, get their next
+//! accesses there from the end to the start, and are copied to where they belong.
 
 use crate::destination::Destination;
 use crate::failure::Failure;
@@ -23,8 +25,9 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// How a trace is written.
 #[derive(Args, Debug)]
 pub struct OutputFormat {
-    /// Format: oracle-general (libCacheSim's), text (webcachesim's `time id size`), csv or numbers (ids only); told by the file's name
-    /// otherwise: .oracleGeneral, .tr or .txt, .csv, .trace, and .zst to compress
+    /// Format: oracle-general (libCacheSim's), text (webcachesim's `time id size`), csv or numbers
+    /// (ids only); told by the file's name otherwise: .oracleGeneral, .tr or .txt, .csv, .trace,
+    /// and .zst to compress
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
 }

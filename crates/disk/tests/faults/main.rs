@@ -1,5 +1,6 @@
-//! The fears: after a crash, something torn is served, or something that was replaced or removed; or what was synced is gone. While the disk
-//! lies, what it says is believed. When it fails, the cache fails with it.
+//! The fears: after a crash, something torn is served, or something that was replaced or removed;
+//! or what was synced is gone. While the disk lies, what it says is believed. When it fails, the
+//! cache fails with it.
 
 #![expect(clippy::print_stderr, reason = "the seed of a run that fails")]
 
@@ -13,7 +14,8 @@ use larder_disk::{Config, Geometry, Identity, Log, MemoryStorage, Opened, Put, l
 use larder_units::{Streams, Time};
 use world::{KEYS, TAGS, World, key};
 
-/// Seeds a run; a failing one is printed by the panic of its assertion, and becomes a test of its own.
+/// Seeds a run; a failing one is printed by the panic of its assertion, and becomes a test of its
+/// own.
 const SEEDS: u64 = 60;
 
 #[test]
@@ -140,7 +142,8 @@ fn what_was_let_go_does_not_come_back_in_the_place_of_what_was_not_stored() {
         };
         let mut number = 0;
         while number < 2 || log.look_up(&key(1), None).is_some() {
-            // Hits are not on the disk: a restart takes the first for the oldest, and keeps the second.
+            // Hits are not on the disk: a restart takes the first for the oldest, and keeps the
+            // second.
             log.request(&key(0), Time::ZERO);
             assert_eq!(log.put(&key(number), 0, [vec![number; 300].into(), Bytes::new()], Time::ZERO), Put::Stored);
             work(&mut log);
@@ -157,8 +160,9 @@ fn what_was_let_go_does_not_come_back_in_the_place_of_what_was_not_stored() {
     assert!(!came_back(true));
 }
 
-/// The header of a new region is lost in a crash, what was written behind it is not. The fear: the next start begins the same region once more,
-/// and a record that was never there, and has been removed since, stands just behind the removal.
+/// The header of a new region is lost in a crash, what was written behind it is not. The fear: the
+/// next start begins the same region once more, and a record that was never there, and has been
+/// removed since, stands just behind the removal.
 #[test]
 fn a_region_that_never_began_leaves_nothing_behind() {
     let geometry = Geometry::new(2048, 8).unwrap();
@@ -191,9 +195,9 @@ fn a_region_that_never_began_leaves_nothing_behind() {
     }
 }
 
-/// A crash leaves entries whose records never reached the disk. The fear: a value that reclaiming was
-/// writing again is lost, though its former place was not overwritten yet; or from then on one rotten
-/// bit costs all that is older.
+/// A crash leaves entries whose records never reached the disk. The fear: a value that reclaiming
+/// was writing again is lost, though its former place was not overwritten yet; or from then on one
+/// rotten bit costs all that is older.
 #[test]
 fn a_crash_between_records_and_entries_loses_what_was_moved() {
     let geometry = Geometry::new(2048, 8).unwrap();
@@ -246,8 +250,8 @@ fn a_crash_between_records_and_entries_loses_what_was_moved() {
     assert!(moved > 0, "nothing was tried");
 }
 
-/// The fear: the policy has let a value go that is still on the disk; its owner removes it, and a restart, where nothing is known of hits, keeps it and
-/// lets another go.
+/// The fear: the policy has let a value go that is still on the disk; its owner removes it, and a
+/// restart, where nothing is known of hits, keeps it and lets another go.
 #[test]
 fn what_had_left_the_index_and_was_removed_stays_away() {
     let geometry = Geometry::new(2048, 8).unwrap();
@@ -283,8 +287,8 @@ fn what_had_left_the_index_and_was_removed_stays_away() {
     assert!(open().look_up(b"key", None).is_none());
 }
 
-/// The fear: every region is in use and a removal waits for one; who asks whether it lasts is told so when the region before it ends, and a crash then
-/// brings back what was removed.
+/// The fear: every region is in use and a removal waits for one; who asks whether it lasts is told
+/// so when the region before it ends, and a crash then brings back what was removed.
 #[test]
 fn a_removal_that_waits_for_room_is_settled_before_it_is_written() {
     let config =
@@ -315,7 +319,8 @@ fn a_removal_that_waits_for_room_is_settled_before_it_is_written() {
     assert!(came_back_unsettled > 0, "nothing was tried");
 }
 
-/// The fear: more removals wait than may, and the disk is given up for good; or one of them is forgotten; or who waits for one waits for ever.
+/// The fear: more removals wait than may, and the disk is given up for good; or one of them is
+/// forgotten; or who waits for one waits for ever.
 #[test]
 fn a_burst_of_removals_costs_the_disk() {
     let config =

@@ -1,5 +1,5 @@
-//! The fears: one fault of the disk, wherever it is, costs more than what stood there; or it brings back
-//! what was removed, replaced or purged.
+//! The fears: one fault of the disk, wherever it is, costs more than what stood there; or it brings
+//! back what was removed, replaced or purged.
 
 use crate::world::LastBytes;
 use bytes::Bytes;

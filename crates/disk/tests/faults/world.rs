@@ -1,5 +1,5 @@
-//! A log over a disk that fails, and beside it what may be read: of each value, everything that has happened to it, in order, and how
-//! much of that must have survived.
+//! A log over a disk that fails, and beside it what may be read: of each value, everything that has
+//! happened to it, in order, and how much of that must have survived.
 
 use crate::disk::Disk;
 use bytes::Bytes;

@@ -1,8 +1,10 @@
-//! The forwarder in memory: decode, tables, encode; no sockets. The filter paper's conditions, and what happens as its tables and names grow and as
-//! cores are added.
+//! The forwarder in memory: decode, tables, encode; no sockets. The filter paper's conditions, and
+//! what happens as its tables and names grow and as cores are added.
 //!
-//! `cargo bench -p larder-forwarder` runs it whole (4 GB of memory, some minutes); `cargo bench -p larder-forwarder -- --quick` with tables a
-//! hundredth as large, and with a policy's name that policy alone. Times are processor time of one thread. A packet is an Interest or a Data that was sent, as in the paper.
+//! `cargo bench -p larder-forwarder` runs it whole (4 GB of memory, some minutes);
+//! `cargo bench -p larder-forwarder -- --quick` with tables a hundredth as large, and with a
+//! policy's name that policy alone. Times are processor time of one thread. A packet is an Interest
+//! or a Data that was sent, as in the paper.
 #![allow(clippy::print_stdout, reason = "it prints tables")]
 #![allow(clippy::disallowed_methods, reason = "a program with arguments and threads")]
 
@@ -68,7 +70,8 @@ fn alone(scale: &Scale, what: &str, prefixes: u64, components: usize) {
     println!("{what:<18}  {}", columns(&world.run(scale.exchanges, 64)));
 }
 
-/// Filter in as many worlds at once, a thread each: what they take of each other's caches and memory. Time is each thread's own.
+/// Filter in as many worlds at once, a thread each: what they take of each other's caches and
+/// memory. Time is each thread's own.
 fn together(scale: &Scale, threads: usize) {
     let barrier = Barrier::new(threads);
     let one = || {

@@ -1,8 +1,11 @@
-//! A forwarder with the filter paper's tables, and requests for it: real frames, from the bytes that came to the bytes that go.
+//! A forwarder with the filter paper's tables, and requests for it: real frames, from the bytes
+//! that came to the bytes that go.
 //!
-//! Takemasa, Koizumi and Hasegawa, Lightweight cache admission algorithm for fast NDN software routers, Journal of Information Processing
-//! 27, 2019, section 6.1. Names of components of 9 characters; prefixes of 3, 4 and 5 components, as many of each; the consumer's requests
-//! follow Zipf 0.8, over objects in a scrambled order, so that popular names are no neighbours in any table.
+//! Takemasa, Koizumi and Hasegawa, Lightweight cache admission algorithm for fast NDN software
+//! routers, Journal of Information Processing 27, 2019, section 6.1. Names of components of 9
+//! characters; prefixes of 3, 4 and 5 components, as many of each; the consumer's requests follow
+//! Zipf 0.8, over objects in a scrambled order, so that popular names are no neighbours in any
+//! table.
 
 use larder_forwarder::account;
 use larder_forwarder::limits::CONTENT_STORE_ENTRY_BYTES;
@@ -13,18 +16,20 @@ use larder_replay::Zipf;
 use larder_units::{ByteSize, Stream, Streams, Time};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Exchanges whose frames stand ready when the clock starts; more would not fit into the processor's second cache, where a network card
-/// or the kernel leaves what came.
+/// Exchanges whose frames stand ready when the clock starts; more would not fit into the
+/// processor's second cache, where a network card or the kernel leaves what came.
 const ROUND: usize = 256;
 /// Type, length, nine characters.
 const COMPONENT_BYTES: usize = 11;
 /// Of an Interest before it has one.
 const NO_NONCE: u32 = 0xFEED_F00D;
-/// With names of 7 components the Interest has 93 bytes and the Data 1,115: with the encapsulation's 28, 121 and 1,143.
+/// With names of 7 components the Interest has 93 bytes and the Data 1,115: with the
+/// encapsulation's 28, 121 and 1,143.
 const CONTENT: [u8; 986] = [0; 986];
 /// IPv4 and UDP, in the published sizes and rates.
 const ENCAPSULATION: usize = 28;
-/// Coprime to the numbers of objects in use, so that ranks times this, modulo the objects, is a permutation.
+/// Coprime to the numbers of objects in use, so that ranks times this, modulo the objects, is a
+/// permutation.
 const SCRAMBLE: u64 = 7_368_787;
 
 pub struct World {
@@ -37,7 +42,8 @@ pub struct World {
     prefixes: u64,
     components: usize,
     round: Vec<Exchange>,
-    /// Where the name's first component and the nonce stand in an Interest, and the component in a Data.
+    /// Where the name's first component and the nonce stand in an Interest, and the component in a
+    /// Data.
     offsets: [usize; 3],
     outbox: Outbox,
     /// What was encoded: a socket's buffer.
@@ -145,7 +151,8 @@ impl World {
         self.measure(exchanges, batch, |_, _| {})
     }
 
-    /// The same while another face asks for as many names that nobody answers. Its Interests are not counted, nor is their time.
+    /// The same while another face asks for as many names that nobody answers. Its Interests are
+    /// not counted, nor is their time.
     pub fn run_in_flood(&mut self, exchanges: usize, batch: usize) -> Speed {
         let flooder = self.forwarder.add_face(FaceConfig::remote("flooder"));
         let mut number = self.objects;
@@ -216,7 +223,8 @@ impl World {
         Time::from_nanos(self.exchanges * 1000)
     }
 
-    /// Interests of a batch, then the Data for those that were sent on. A batch of one goes the way of one packet.
+    /// Interests of a batch, then the Data for those that were sent on. A batch of one goes the way
+    /// of one packet.
     fn exchange(&mut self, now: Time, batch: std::ops::Range<usize>) {
         let batch = &mut self.round[batch];
         batch.iter_mut().for_each(|exchange| exchange.is_forwarded = false);

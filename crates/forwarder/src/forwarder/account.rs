@@ -1,9 +1,11 @@
 //! Exchanges through the forwarder one stage at a time, for an account of what each stage costs.
 //!
-//! [`Forwarder::on_packet`] handles a packet from end to end. Here a batch of exchanges passes each stage together, by the same functions over the
-//! same tables, and a clock that comes in as an argument is read between the stages, so that one reading is shared by a batch. The stages are the
-//! blocks B1 to B13 of Takemasa, Koizumi and Hasegawa, Lightweight cache admission algorithm for fast NDN software routers, Journal of
-//! Information Processing 27, 2019, tables 1 and 2. Not for forwarding: it knows one consumer, one producer and plain exchanges.
+//! [`Forwarder::on_packet`] handles a packet from end to end. Here a batch of exchanges passes each
+//! stage together, by the same functions over the same tables, and a clock that comes in as an
+//! argument is read between the stages, so that one reading is shared by a batch. The stages are
+//! the blocks B1 to B13 of Takemasa, Koizumi and Hasegawa, Lightweight cache admission algorithm
+//! for fast NDN software routers, Journal of Information Processing 27, 2019, tables 1 and 2. Not
+//! for forwarding: it knows one consumer, one producer and plain exchanges.
 
 pub mod names;
 
@@ -72,7 +74,8 @@ pub struct Exchange {
     pub data: Vec<u8>,
 }
 
-/// Puts a next hop into the FIB without a route: a table of published size, without the books of the registration.
+/// Puts a next hop into the FIB without a route: a table of published size, without the books of
+/// the registration.
 pub fn add_next_hop(forwarder: &mut Forwarder, prefix: NameRef<'_>, face: FaceId) {
     forwarder.fib.set(&forwarder.hasher, prefix, &[NextHop { face, cost: 0 }]);
 }
@@ -90,7 +93,8 @@ struct Found<'a> {
     pending: u32,
 }
 
-/// Takes the exchanges through all stages; a name that comes twice in a batch is answered by its first Data.
+/// Takes the exchanges through all stages; a name that comes twice in a batch is answered by its
+/// first Data.
 pub fn run(
     forwarder: &mut Forwarder,
     now: Time,

@@ -1,9 +1,12 @@
-//! Many frames at once: the same as one after the other, but that the memory which they will need is asked for first.
+//! Many frames at once: the same as one after the other, but that the memory which they will need
+//! is asked for first.
 //!
-//! Tables of millions of entries are in no cache, and an Interest reads some ten places of them, each known from hashes alone. One frame
-//! after the other would wait for each place in turn. Here a batch passes five times: decode, hash and ask for the lines of the indexes; ask
-//! for the entries that they lead to, and for the filter of the FIB; for its index; for rows and packets; act. Only the last pass changes anything, frame
-//! by frame, so that what the earlier ones found may have become untrue: they guess, and the last looks.
+//! Tables of millions of entries are in no cache, and an Interest reads some ten places of them,
+//! each known from hashes alone. One frame after the other would wait for each place in turn. Here
+//! a batch passes five times: decode, hash and ask for the lines of the indexes; ask for the
+//! entries that they lead to, and for the filter of the FIB; for its index; for rows and packets;
+//! act. Only the last pass changes anything, frame by frame, so that what the earlier ones found
+//! may have become untrue: they guess, and the last looks.
 
 use super::Forwarder;
 use super::reception::{Frame, Packet};
@@ -14,7 +17,8 @@ use larder_policy::Slot;
 use larder_units::Time;
 use std::ops::Range;
 
-/// Frames that are under way at once: enough to hide the memory's latency, few enough that what is known of them stays in the first cache.
+/// Frames that are under way at once: enough to hide the memory's latency, few enough that what is
+/// known of them stays in the first cache.
 const FRAMES: usize = 32;
 
 /// One frame of a batch.
@@ -36,8 +40,9 @@ struct Ahead<'a> {
 }
 
 impl Forwarder {
-    /// Handles frames as [`Forwarder::on_packet`] does, one after the other, faster. Which frame a [`crate::Send`] came of stands in its
-    /// [`index`](crate::Send::index); which were dropped, and why, in [`Outbox::drops`].
+    /// Handles frames as [`Forwarder::on_packet`] does, one after the other, faster. Which frame a
+    /// [`crate::Send`] came of stands in its [`index`](crate::Send::index); which were dropped, and
+    /// why, in [`Outbox::drops`].
     pub fn on_packets(&mut self, now: Time, batch: &mut [Received<'_>], out: &mut Outbox) {
         out.clear();
         self.clock = now;

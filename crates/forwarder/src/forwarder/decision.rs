@@ -1,4 +1,5 @@
-//! Where a pending Interest goes: the FIB and the strategy of its name, and what comes of their decision; and Nacks, in both directions.
+//! Where a pending Interest goes: the FIB and the strategy of its name, and what comes of their
+//! decision; and Nacks, in both directions.
 
 use super::reception::{Arrival, is_localhop, is_localhost, received_hop_limit};
 use super::{Forwarder, Scratch};
@@ -70,7 +71,8 @@ impl Forwarder {
             nonce,
             hop_limit: interest.hop_limit,
             lifetime,
-            // HopLimit 0 after the decrement: the Interest may reach applications here, and nobody else.
+            // HopLimit 0 after the decrement: the Interest may reach applications here, and nobody
+            // else.
             local_only: interest.hop_limit == Some(0) || stays_here,
             send_to,
             refused: &mut refused,
@@ -149,7 +151,8 @@ impl Forwarder {
         self.fib.lengths().and(self.strategies.lengths())
     }
 
-    /// Tells everyone who waits for the entry that nobody can be asked, each by the Interest that he sent, and forgets it.
+    /// Tells everyone who waits for the entry that nobody can be asked, each by the Interest that
+    /// he sent, and forgets it.
     fn refuse(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>, reason: NackReason, out: &mut Outbox) {
         let Asked { slot, interest, .. } = *asked;
         let entry = self.pit.entry(slot);
@@ -191,7 +194,8 @@ impl Forwarder {
         (header.pit_token, header.nack) = (arrival.header.pit_token, Some(reason));
     }
 
-    /// Tells the strategy of a pending Interest what became of it, if it wants to know, and returns what it says.
+    /// Tells the strategy of a pending Interest what became of it, if it wants to know, and returns
+    /// what it says.
     pub(super) fn measure<R>(&mut self, slot: u32, tell: impl FnOnce(&mut dyn Strategy, &PitEntry) -> R) -> Option<R> {
         if self.measuring == 0 {
             return None;
@@ -227,7 +231,8 @@ impl Forwarder {
             record.nacked = Some(reason);
         }
         if entry.waits_for_tier() {
-            // An application that chose its next hop is refused there: it waits on, with those who wait for the tier, of whom no strategy has heard.
+            // An application that chose its next hop is refused there: it waits on, with those who
+            // wait for the tier, of whom no strategy has heard.
             return Ok(());
         }
         let lifetime = entry.last_expiry().since(arrival.now);
@@ -247,8 +252,8 @@ fn entry_of<'a>(pit: &'a mut Pit, hasher: &NameHasher, held: &HeldInterest) -> O
     is_held.then_some((slot, entry))
 }
 
-/// The next hops of the Interest's name, or of its first delegation that has a route (packet specification 0.3, "ForwardingHint"); and the
-/// hash of their prefix.
+/// The next hops of the Interest's name, or of its first delegation that has a route (packet
+/// specification 0.3, "ForwardingHint"); and the hash of their prefix.
 pub(super) fn next_hops<'a>(
     hasher: &NameHasher,
     fib: &'a Fib,
@@ -270,8 +275,8 @@ pub(super) fn next_hops<'a>(
     found.unwrap_or((0, &[]))
 }
 
-/// The consumer whose Interest goes upstream with this nonce, which may be a strategy's own; `from` is where the packet came from that lets it go, an
-/// upstream that refused, say, or the tier.
+/// The consumer whose Interest goes upstream with this nonce, which may be a strategy's own; `from`
+/// is where the packet came from that lets it go, an upstream that refused, say, or the tier.
 fn asker(entry: &PitEntry, nonce: u32, from: FaceId) -> FaceId {
     let records = &entry.in_records;
     let of_nonce = records.iter().find(|record| record.nonce == nonce);
@@ -279,10 +284,12 @@ fn asker(entry: &PitEntry, nonce: u32, from: FaceId) -> FaceId {
     asker.map_or(from, |record| record.face)
 }
 
-/// The Interest with this nonce and this HopLimit, or without one: each consumer gets back what he sent (but for the InterestLifetime).
+/// The Interest with this nonce and this HopLimit, or without one: each consumer gets back what he
+/// sent (but for the InterestLifetime).
 pub(super) fn rewritten(interest: &Interest<'_>, nonce: u32, hop_limit: Option<u8>) -> Vec<u8> {
     let element = Tlv::only(interest.wire, types::INTEREST).ok();
-    // Another element of this type, out of its place, is no HopLimit; behind the parameters their digest covers it.
+    // Another element of this type, out of its place, is no HopLimit; behind the parameters their
+    // digest covers it.
     let is_hop_limit = |element: &Tlv<'_>| interest.hop_limit_offset == Some(element.value_offset());
     let mut hop_limit = hop_limit;
     let mut value = Vec::with_capacity(interest.wire.len() + 3);

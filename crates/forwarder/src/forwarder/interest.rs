@@ -1,4 +1,5 @@
-//! The way of an Interest: what may not pass, what waits already, what the Content Store answers; and what becomes pending.
+//! The way of an Interest: what may not pass, what waits already, what the Content Store answers;
+//! and what becomes pending.
 
 use super::Forwarder;
 use super::decision::Asked;
@@ -17,7 +18,8 @@ use larder_units::Time;
 use std::time::Duration;
 
 impl Forwarder {
-    /// An Interest; `hash` is of its name ([`Forwarder::hash_of`]), `hashed` are the name's prefixes.
+    /// An Interest; `hash` is of its name ([`Forwarder::hash_of`]), `hashed` are the name's
+    /// prefixes.
     pub(super) fn on_interest(
         &mut self,
         arrival: &Arrival<'_>,
@@ -27,7 +29,8 @@ impl Forwarder {
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         let Some(nonce) = interest.nonce else {
-            // Applications may leave the nonce to the forwarder (packet specification 0.3, "Nonce").
+            // Applications may leave the nonce to the forwarder (packet specification 0.3,
+            // "Nonce").
             let packet = Bytes::from(with_nonce(interest.wire, self.nonces.bits() as u32));
             check_size(&packet, self.max_packet_bytes)?;
             let interest = Interest::decode(&packet)?;
@@ -82,14 +85,16 @@ impl Forwarder {
             return Ok(());
         }
         match arrival.next_hop {
-            // The application has chosen: no strategy is asked (NDNLPv2, "Consumer Controlled Forwarding").
+            // The application has chosen: no strategy is asked (NDNLPv2, "Consumer Controlled
+            // Forwarding").
             Some(chosen) => self.decide(arrival, &asked, out, |_, decision| decision.send_to_chosen(chosen)),
             None => self.decide(arrival, &asked, out, |strategy, decision| strategy.on_interest(decision)),
         }
         Ok(())
     }
 
-    /// The PIT entry of an Interest, a new one where there is none `pending`, and how long it may wait.
+    /// The PIT entry of an Interest, a new one where there is none `pending`, and how long it may
+    /// wait.
     pub(crate) fn pend(
         &mut self,
         arrival: &Arrival<'_>,
@@ -121,14 +126,15 @@ impl Forwarder {
         }
     }
 
-    /// The hash under which an Interest is pending and cached Data is found: of its name without an implicit digest.
+    /// The hash under which an Interest is pending and cached Data is found: of its name without an
+    /// implicit digest.
     pub(crate) fn hash_of(&self, name: NameRef<'_>) -> u64 {
         let (name, _) = name.strip_implicit_digest();
         self.hasher.hash(name.as_bytes())
     }
 
-    /// A nonce that another's Interest carries, or that a dead Interest carried: the Interest came around. `peer` is the face that it comes from, where
-    /// there is one peer only.
+    /// A nonce that another's Interest carries, or that a dead Interest carried: the Interest came
+    /// around. `peer` is the face that it comes from, where there is one peer only.
     pub(super) fn is_duplicate(
         &mut self,
         now: Time,
@@ -142,7 +148,8 @@ impl Forwarder {
         }
         let Some(slot) = pending else { return false };
         let entry = self.pit.entry(slot);
-        // From the peer that sent it before, it is a retransmission (NFD, "DUPLICATE_NONCE_IN_SAME"); on a link of many, somebody relayed it.
+        // From the peer that sent it before, it is a retransmission (NFD,
+        // "DUPLICATE_NONCE_IN_SAME"); on a link of many, somebody relayed it.
         let repeated = entry.in_records.iter().any(|record| record.nonce == nonce && peer == Some(record.face));
         let carried = entry.in_records.iter().map(|record| record.nonce);
         !repeated && carried.chain(entry.out_records.iter().map(|record| record.nonce)).any(|carried| carried == nonce)

@@ -11,7 +11,8 @@ impl Forwarder {
         self.partial_bytes
     }
 
-    /// The faces with incomplete packets: the bytes of each, and when the oldest of its packets began.
+    /// The faces with incomplete packets: the bytes of each, and when the oldest of its packets
+    /// began.
     pub fn partial_holders(&self) -> impl Iterator<Item = (FaceId, usize, Time)> {
         self.faces.reassembling()
     }

@@ -1,11 +1,16 @@
-//! A cache's place on the path of an answer, told along with the packets (NDNLPv2 header, [`PathRecord`]).
+//! A cache's place on the path of an answer, told along with the packets (NDNLPv2 header,
+//! [`PathRecord`]).
 //!
-//! An Interest collects how many caches it has passed, what they may store together, and the greatest of their centralities: what ProbCache
-//! (Psaras, Chai and Pavlou, ICN 2012) and Cache less for more (Chai et al., Networking 2012) let requests collect. The forwarder keeps, beside
-//! the pending Interest, what stood in the first one that asked. Whoever answers copies the greatest centrality into the Data, which then
-//! counts the caches that it passes. So each cache knows its [`Path`] from packets alone, wherever the Interest was answered. Where several
-//! wait for one answer, the path is that of the first. Where neither the own policy asks for it nor the host said a centrality
-//! ([`Forwarder::set_centrality`]), nothing of it is kept or told; neighbours that tell nothing count as the path's end. NFD passes the field over. A router whose Content Store has no room does not count.
+//! An Interest collects how many caches it has passed, what they may store together, and the
+//! greatest of their centralities: what ProbCache (Psaras, Chai and Pavlou, ICN 2012) and Cache
+//! less for more (Chai et al., Networking 2012) let requests collect. The forwarder keeps, beside
+//! the pending Interest, what stood in the first one that asked. Whoever answers copies the
+//! greatest centrality into the Data, which then counts the caches that it passes. So each cache
+//! knows its [`Path`] from packets alone, wherever the Interest was answered. Where several wait
+//! for one answer, the path is that of the first. Where neither the own policy asks for it nor the
+//! host said a centrality ([`Forwarder::set_centrality`]), nothing of it is kept or told;
+//! neighbours that tell nothing count as the path's end. NFD passes the field over. A router whose
+//! Content Store has no room does not count.
 //!
 //! O(1) a packet; 24 bytes an entry of the PIT; 24 bytes on the wire.
 
@@ -30,14 +35,16 @@ pub(super) struct Place {
 }
 
 impl Forwarder {
-    /// From now on tells and learns the places of caches on their paths, for the policies `lcd`, `probcache` and `betweenness`; `centrality` is
-    /// this router's betweenness, in any unit that all routers share. Room in the Content Store is no reason to admit any more.
+    /// From now on tells and learns the places of caches on their paths, for the policies `lcd`,
+    /// `probcache` and `betweenness`; `centrality` is this router's betweenness, in any unit that
+    /// all routers share. Room in the Content Store is no reason to admit any more.
     pub fn set_centrality(&mut self, centrality: u64) {
         let capacity = self.content_store.engine().capacity().bytes();
         self.paths = Some(Box::new(Paths { centrality, capacity, behind: Vec::new() }));
     }
 
-    /// For a policy that asks for its place on the path, where the host has said no centrality: all routers are equal then.
+    /// For a policy that asks for its place on the path, where the host has said no centrality: all
+    /// routers are equal then.
     pub(super) fn tell_path_if(&mut self, policy_asks: bool) {
         if policy_asks && self.paths.is_none() {
             self.set_centrality(0);

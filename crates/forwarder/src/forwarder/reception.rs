@@ -1,4 +1,5 @@
-//! A frame comes in: the link header off, HopLimit spent, the packet decoded, fragments put together; then to the pipeline of its kind.
+//! A frame comes in: the link header off, HopLimit spent, the packet decoded, fragments put
+//! together; then to the pipeline of its kind.
 
 use super::Forwarder;
 use crate::drop_reason::{Detail, DropReason, Dropped};
@@ -42,7 +43,8 @@ impl<'a> Frame<'a> {
     pub(super) const NOTHING: Frame<'static> =
         Frame { face: FaceId::INTERNAL, bytes: &[], range: 0..0, is_bare: true, packet: Packet::Nothing };
 
-    /// Reads a frame with a packet of at most `largest` bytes; an Interest's HopLimit is spent in place.
+    /// Reads a frame with a packet of at most `largest` bytes; an Interest's HopLimit is spent in
+    /// place.
     // It is large: with the decoders inlined into the batch, it is written where it stays.
     #[inline(always)]
     pub(super) fn read(&mut self, hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) {
@@ -144,8 +146,8 @@ pub(super) fn check_size(packet: &[u8], largest: usize) -> Result<(), Dropped> {
     }
 }
 
-/// Refuses what is too large, and takes one from an Interest's HopLimit (packet specification 0.3, "HopLimit"). A Nack's Interest goes back
-/// the way that it came, and keeps its own.
+/// Refuses what is too large, and takes one from an Interest's HopLimit (packet specification 0.3,
+/// "HopLimit"). A Nack's Interest goes back the way that it came, and keeps its own.
 #[inline]
 fn check_and_age(packet: &mut [u8], nack: Option<NackReason>, largest: usize) -> Result<(), Dropped> {
     check_size(packet, largest)?;
@@ -155,7 +157,8 @@ fn check_and_age(packet: &mut [u8], nack: Option<NackReason>, largest: usize) ->
     }
 }
 
-/// Whether these bytes may be an Interest with a HopLimit. Most have none, and are decoded once, when nothing of them changes any more.
+/// Whether these bytes may be an Interest with a HopLimit. Most have none, and are decoded once,
+/// when nothing of them changes any more.
 #[inline]
 fn may_have_hop_limit(packet: &[u8]) -> bool {
     const INTEREST: u8 = types::INTEREST as u8;
@@ -257,9 +260,11 @@ impl<'a> Arrival<'a> {
 }
 
 impl Forwarder {
-    /// Handles one frame from a face: an NDNLPv2 packet, or a bare Interest or Data. Its bytes may be changed in place (HopLimit).
+    /// Handles one frame from a face: an NDNLPv2 packet, or a bare Interest or Data. Its bytes may
+    /// be changed in place (HopLimit).
     ///
-    /// `Err` tells the host why the packet was dropped, for its log; it has been counted, and the face is none the worse.
+    /// `Err` tells the host why the packet was dropped, for its log; it has been counted, and the
+    /// face is none the worse.
     pub fn on_packet(&mut self, now: Time, face: FaceId, frame: &mut [u8], out: &mut Outbox) -> Result<(), Dropped> {
         out.clear();
         self.clock = now;
@@ -269,8 +274,8 @@ impl Forwarder {
         self.handle(now, &read, Hashed::default(), out)
     }
 
-    /// As [`Forwarder::on_packet`], of a bare Data in shared bytes: where it is stored, they are not copied. For hosts of many forwarders, which hold
-    /// the same Data.
+    /// As [`Forwarder::on_packet`], of a bare Data in shared bytes: where it is stored, they are
+    /// not copied. For hosts of many forwarders, which hold the same Data.
     ///
     /// # Errors
     /// As there; an Interest is malformed here, for its HopLimit could not be spent.
@@ -405,7 +410,8 @@ impl Forwarder {
         }
     }
 
-    /// Counts what the packet in `frame` made the forwarder send: the sends from the one with number `first` on.
+    /// Counts what the packet in `frame` made the forwarder send: the sends from the one with
+    /// number `first` on.
     pub(crate) fn count_sends(&mut self, first: usize, frame: &[u8], out: &Outbox) {
         for send in &out.sends[first..] {
             let Some(face) = self.faces.get_mut(send.face) else { continue };

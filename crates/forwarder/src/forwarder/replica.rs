@@ -1,5 +1,6 @@
-//! What the first of several shards tells the others, so that they forward as it does: changes of faces, next hops, strategies and the Content Store's
-//! settings, in order. Management, the RIB and the notifications of faces are the first shard's alone.
+//! What the first of several shards tells the others, so that they forward as it does: changes of
+//! faces, next hops, strategies and the Content Store's settings, in order. Management, the RIB and
+//! the notifications of faces are the first shard's alone.
 
 use super::Forwarder;
 use crate::face::{FaceConfig, FaceId};
@@ -39,7 +40,8 @@ pub enum Change {
 }
 
 impl Forwarder {
-    /// Takes out what the other shards must be told before they are given, or give, another packet; always empty where there are none.
+    /// Takes out what the other shards must be told before they are given, or give, another packet;
+    /// always empty where there are none.
     pub fn drain_changes(&mut self) -> std::vec::Drain<'_, Change> {
         self.changes.drain(..)
     }

@@ -1,11 +1,15 @@
 //! The way of an Interest through the second tier of the Content Store (`tier.rs`).
 //!
-//! It pends as any other, with an out-record to the Content Store instead of an upstream, so that others may wait for the same, and the strategy is not
-//! asked. What is read comes the way of all Data and answers all who wait. A read that fails, or brings something else than was asked for, or takes longer
-//! than [`RECALL_PATIENCE`], sends the Interest on to the strategy, as if it had come now: with the nonce of somebody who waits, as far as any of those who
-//! joined may go, and to any next hop but who waits alone. An Interest whose application has chosen its next hop goes there, whatever is being read.
+//! It pends as any other, with an out-record to the Content Store instead of an upstream, so that
+//! others may wait for the same, and the strategy is not asked. What is read comes the way of all
+//! Data and answers all who wait. A read that fails, or brings something else than was asked for,
+//! or takes longer than [`RECALL_PATIENCE`], sends the Interest on to the strategy, as if it had
+//! come now: with the nonce of somebody who waits, as far as any of those who joined may go, and to
+//! any next hop but who waits alone. An Interest whose application has chosen its next hop goes
+//! there, whatever is being read.
 //!
-//! The tier counts as a cache of its own above this one: memory's policy judges what is read as what comes from upstream.
+//! The tier counts as a cache of its own above this one: memory's policy judges what is read as
+//! what comes from upstream.
 
 use super::Forwarder;
 use super::decision::{Asked, rewritten};
@@ -50,7 +54,8 @@ impl Forwarder {
         self.tier = Some(Box::new(Tier { host, reads, next_ticket: 0, most, counters }));
     }
 
-    /// Asks the tier for a pending Interest. True where that waits for the tier now, and no strategy is to be asked.
+    /// Asks the tier for a pending Interest. True where that waits for the tier now, and no
+    /// strategy is to be asked.
     pub(super) fn tier_lookup(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>) -> bool {
         let Some(tier) = &mut self.tier else { return false };
         let Asked { slot, interest, nonce, .. } = *asked;
@@ -65,7 +70,8 @@ impl Forwarder {
         let (name, _) = interest.name.strip_implicit_digest();
         let hash = entry.name_hash();
         let is_asked = self.content_store.serves && arrival.next_hop.is_none() && !is_localhost(name);
-        // What memory has of the name, and what was not fresh enough or had another digest, is what the tier has.
+        // What memory has of the name, and what was not fresh enough or had another digest, is what
+        // the tier has.
         if !is_asked || self.content_store.exact(hash, name).is_some() {
             return false;
         }
@@ -131,7 +137,8 @@ impl Forwarder {
             return None;
         };
         data.freshness = record.fresh_for(unix_millis);
-        // The rules may be newer than the record: what would not be stored any more is not served from there.
+        // The rules may be newer than the record: what would not be stored any more is not served
+        // from there.
         let mut is_trusted = || match &mut self.verification {
             None => true,
             Some(rules) => rules.judge(now, unix_millis / 1000, &data) == Verdict::Trusted,
@@ -157,7 +164,8 @@ impl Forwarder {
         Some(())
     }
 
-    /// The tier does not answer: the Interest goes where it would have gone without it, if somebody still waits.
+    /// The tier does not answer: the Interest goes where it would have gone without it, if somebody
+    /// still waits.
     fn go_on(&mut self, now: Time, read: &Read, out: &mut Outbox) {
         let Ok(interest) = Interest::decode(&read.packet) else { return };
         let Some(slot) = self.pit.find(read.hash, &interest) else { return };

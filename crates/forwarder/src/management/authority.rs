@@ -1,14 +1,18 @@
 //! Who may command: rules, signatures, and the memory against repetition.
 //!
-//! Commands are signed in either form: the packet format 0.3's signed Interest, or the older one whose timestamp, nonce, SignatureInfo and
-//! SignatureValue are four name components. A rule lets anybody, or the holder of a certificate, use some modules of the protocol, from this
-//! machine (`/localhost/nfd`) or from others (`/localhop/nfd`), as NFD's `authorizations` and `localhop_security` do. Without rules every
-//! local application may do everything, as in NFD's default configuration; a bare digest is checked, for it costs nothing.
+//! Commands are signed in either form: the packet format 0.3's signed Interest, or the older one
+//! whose timestamp, nonce, SignatureInfo and SignatureValue are four name components. A rule lets
+//! anybody, or the holder of a certificate, use some modules of the protocol, from this machine
+//! (`/localhost/nfd`) or from others (`/localhop/nfd`), as NFD's `authorizations` and
+//! `localhop_security` do. Without rules every local application may do everything, as in NFD's
+//! default configuration; a bare digest is checked, for it costs nothing.
 //!
-//! Against repetition: a command that comes again from a face is answered again, and not carried out again; that memory is a face's own, so
-//! that applications that sign with the same digest never get in each other's way. A command signed with a certificate's key must also
-//! say its time, near this node's, and is remembered for as long as it might be played back from elsewhere. (NFD wants each time later than
-//! the last instead, and so refuses one of two programs that use a key in the same millisecond.)
+//! Against repetition: a command that comes again from a face is answered again, and not carried
+//! out again; that memory is a face's own, so that applications that sign with the same digest
+//! never get in each other's way. A command signed with a certificate's key must also say its time,
+//! near this node's, and is remembered for as long as it might be played back from elsewhere. (NFD
+//! wants each time later than the last instead, and so refuses one of two programs that use a key
+//! in the same millisecond.)
 
 use super::Refusal;
 use crate::limits::{REPLAY_BYTES, REPLAY_COMMANDS, SIGNATURE_TIME_GRACE, SIGNED_COMMANDS};
@@ -23,7 +27,8 @@ use std::collections::{BTreeSet, VecDeque};
 pub struct Rule {
     /// Whose commands.
     pub signer: Authorized,
-    /// Whether the rule is for applications on other machines (`/localhop/nfd`, where only `rib` answers), or on this one.
+    /// Whether the rule is for applications on other machines (`/localhop/nfd`, where only `rib`
+    /// answers), or on this one.
     pub localhop: bool,
     /// `faces`, `fib`, `rib`, `cs`, `strategy-choice`; `None` for all of them.
     pub modules: Option<Vec<String>>,
@@ -92,7 +97,8 @@ fn forbidden(text: &str) -> Refusal {
     (403, text.to_owned())
 }
 
-/// Components of the older form: `/localhost/nfd/MODULE/VERB`, the parameters, and the four of the signature.
+/// Components of the older form: `/localhost/nfd/MODULE/VERB`, the parameters, and the four of the
+/// signature.
 const LEGACY_COMPONENTS: usize = 9;
 
 /// A command's signature, in whichever form it came.
@@ -154,8 +160,9 @@ impl<'a> Signed<'a> {
     }
 }
 
-/// The commands of one certificate that were accepted within the grace, by time and keyed hash of what is signed: not of the name, for the
-/// same signed bytes fit under many (an ECDSA signature has a second form, and elements may follow a signature).
+/// The commands of one certificate that were accepted within the grace, by time and keyed hash of
+/// what is signed: not of the name, for the same signed bytes fit under many (an ECDSA signature
+/// has a second form, and elements may follow a signature).
 #[derive(Default)]
 struct SignedCommands {
     seen: BTreeSet<(u64, u64)>,
@@ -181,7 +188,8 @@ impl SignedCommands {
     }
 }
 
-/// The commands that one face sent last, by the keyed hash of their names, which hold all that is signed or its digest; with their responses.
+/// The commands that one face sent last, by the keyed hash of their names, which hold all that is
+/// signed or its digest; with their responses.
 #[derive(Default)]
 pub(crate) struct Replay {
     seen: VecDeque<(u64, Bytes)>,

@@ -1,11 +1,13 @@
 //! `cs`: the Content Store (NFD wiki, "Content Store Management").
 //!
-//! The protocol counts its capacity in packets, Larder in bytes: a packet counts as [`NOMINAL_PACKET_BYTES`] here, and elements of Larder's
-//! own, which NFD's clients skip, say the bytes. Larder's own, too: a policy spec in `cs/config`, under which what is stored stays stored,
+//! The protocol counts its capacity in packets, Larder in bytes: a packet counts as
+//! [`NOMINAL_PACKET_BYTES`] here, and elements of Larder's own, which NFD's clients skip, say the
+//! bytes. Larder's own, too: a policy spec in `cs/config`, under which what is stored stays stored,
 //! `cs/query` and `cs/prefixes`.
 //!
-//! A `cs/erase` erases everything under the prefix in the second tier, whatever its Count, which is of memory: the tier does not know how much it has there.
-//! The answer comes when no restart brings it back.
+//! A `cs/erase` erases everything under the prefix in the second tier, whatever its Count, which is
+//! of memory: the tier does not know how much it has there. The answer comes when no restart brings
+//! it back.
 
 use super::{Content, Refusal, Reply, Request, ShardQuery, require};
 use crate::content_store::Entry;
@@ -19,7 +21,8 @@ use larder_packet::{ControlParameters, DecodeError, Name, NameRef, types};
 use larder_policy::SpecError;
 use larder_units::{ByteSize, Time};
 
-/// The smallest entry of `cs/query`, a TLV with a name, a size, an age and hits, but for the name's value.
+/// The smallest entry of `cs/query`, a TLV with a name, a size, an age and hits, but for the name's
+/// value.
 const LEAST_OBJECT_BYTES: usize = 12;
 
 pub(super) fn config(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
@@ -110,7 +113,8 @@ pub(super) fn info(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut
     content.push(&information(forwarder))
 }
 
-/// Larder's own: what is stored under the prefix that the last component of the dataset's name holds, a Name; all where there is none.
+/// Larder's own: what is stored under the prefix that the last component of the dataset's name
+/// holds, a Name; all where there is none.
 pub(super) fn query(forwarder: &Forwarder, now: Time, name: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
     let prefix = queried(name).map_err(|error| (400, format!("malformed prefix: {error}")))?;
     let mut objects = forwarder.stored_under(now, prefix.as_name());
@@ -150,7 +154,8 @@ impl Forwarder {
     }
 }
 
-/// Larder's own: hits and misses by prefix, where the host counts them ([`Forwarder::set_figures_by_prefix`]).
+/// Larder's own: hits and misses by prefix, where the host counts them
+/// ([`Forwarder::set_figures_by_prefix`]).
 pub(super) fn prefixes(forwarder: &Forwarder, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
     if forwarder.figures_by_prefix.is_none() {
         return Err((404, "nothing is counted by prefix: set [ndn] count_by in the configuration".to_owned()));

@@ -1,7 +1,8 @@
 //! Status datasets: content cut into segments under a version.
 //!
-//! A dataset is made when its name is asked for by prefix, and remembered under its version while its segments are fetched: the answers to
-//! one fetch are of one moment. (NFD wiki, "Status Dataset".)
+//! A dataset is made when its name is asked for by prefix, and remembered under its version while
+//! its segments are fetched: the answers to one fetch are of one moment. (NFD wiki, "Status
+//! Dataset".)
 
 use super::{DatasetFn, Outcome, Refusal, refusal};
 use crate::forwarder::Forwarder;

@@ -1,6 +1,8 @@
-//! The notification stream `faces/events`: one Data an event, numbered; subscribers wait for the next (NFD wiki, "Notification").
+//! The notification stream `faces/events`: one Data an event, numbered; subscribers wait for the
+//! next (NFD wiki, "Notification").
 //!
-//! Events are remembered for a while, so that who asks for the next one by its number misses none that came in between.
+//! Events are remembered for a while, so that who asks for the next one by its number misses none
+//! that came in between.
 
 use super::Outcome;
 use crate::face::{FaceConfig, FaceId, Scope};

@@ -1,5 +1,5 @@
-//! `faces`: made, changed, closed and listed (NFD wiki, "Face Management"). Sockets are the host's: what only it can do is asked of it by a
-//! [`HostRequest`], and the command waits for its answer.
+//! `faces`: made, changed, closed and listed (NFD wiki, "Face Management"). Sockets are the host's:
+//! what only it can do is asked of it by a [`HostRequest`], and the command waits for its answer.
 
 use super::{Content, Refusal, Reply, Request, ok, refusal, require, response_data};
 use crate::face::{FaceConfig, FaceCounters, FaceId, Persistency, Scope};
@@ -20,7 +20,8 @@ pub(crate) struct PendingFaces {
 }
 
 impl PendingFaces {
-    /// Whether this face sent the command already, and waits: its consumer's Interest may have ended before the host's answer.
+    /// Whether this face sent the command already, and waits: its consumer's Interest may have
+    /// ended before the host's answer.
     pub(super) fn contains(&self, from: FaceId, command: NameRef<'_>) -> bool {
         self.commands.values().any(|pending| pending.from == from && pending.command.as_name() == command)
     }
@@ -195,9 +196,9 @@ impl Forwarder {
         }
     }
 
-    /// Returns the properties of a face for a command's response. For a new face these are the URIs,
-    /// without interval, threshold and MTU: python-ndn cannot read a response in which the MTU stands
-    /// where NFD and NDNts expect it. `faces/query` has them all.
+    /// Returns the properties of a face for a command's response. For a new face these are the
+    /// URIs, without interval, threshold and MTU: python-ndn cannot read a response in which the
+    /// MTU stands where NFD and NDNts expect it. `faces/query` has them all.
     fn properties(&self, id: FaceId, config: &FaceConfig, is_new: bool) -> ControlParameters {
         ControlParameters {
             face_id: Some(id.0),
@@ -225,7 +226,8 @@ fn matches(filter: &FaceQueryFilter, face: &FaceStatus) -> bool {
         && filter.link_type.is_none_or(|wanted| wanted == face.link_type)
 }
 
-/// Whether the host can keep a face so: a stream's end is its peer's to decide, a datagram face is nothing but memory.
+/// Whether the host can keep a face so: a stream's end is its peer's to decide, a datagram face is
+/// nothing but memory.
 fn may_be(config: &FaceConfig, wanted: Persistency) -> bool {
     let scheme = config.uri.split_once("://").map_or("", |(scheme, _)| scheme);
     wanted == config.persistency
@@ -248,7 +250,8 @@ fn mtu(parameters: &ControlParameters) -> Result<Option<usize>, Refusal> {
     usable_mtu(bytes).map(Some).ok_or_else(|| (406, format!("an MTU has at least {LEAST_MTU} bytes")))
 }
 
-/// The MTU that follows from a requested one: no frame is larger than the largest packet, as in NFD.
+/// The MTU that follows from a requested one: no frame is larger than the largest packet, as in
+/// NFD.
 fn usable_mtu(bytes: u64) -> Option<usize> {
     (bytes >= LEAST_MTU).then_some(bytes.min(MAX_PACKET_BYTES as u64) as usize)
 }

@@ -1,7 +1,8 @@
-//! `fib`: next hops straight into the FIB, beside what the RIB computes (NFD wiki, "FIB Management").
+//! `fib`: next hops straight into the FIB, beside what the RIB computes (NFD wiki, "FIB
+//! Management").
 //!
-//! A next hop that is added here is kept among the routes, with an origin that no route has, and listed as none; its prefix inherits
-//! nothing by it.
+//! A next hop that is added here is kept among the routes, with an origin that no route has, and
+//! listed as none; its prefix inherits nothing by it.
 
 use super::{Content, Refusal, Reply, Request, require, rib};
 use crate::forwarder::Forwarder;

@@ -1,8 +1,11 @@
-//! The NFD management protocol: commands, status datasets and the notifications of face events, under `/localhost/nfd` for local faces.
+//! The NFD management protocol: commands, status datasets and the notifications of face events,
+//! under `/localhost/nfd` for local faces.
 //!
-//! Management is an application with a face of its own ([`FaceId::INTERNAL`]). What it can answer at once it answers at once; an Interest
-//! that must wait (a face that the host is making, a face event to come) pends in the PIT as any other, so that several consumers, PIT
-//! tokens and lifetimes are the PIT's concern. One file a module of the protocol, with a row a verb in [`VERBS`].
+//! Management is an application with a face of its own ([`FaceId::INTERNAL`]). What it can answer
+//! at once it answers at once; an Interest that must wait (a face that the host is making, a face
+//! event to come) pends in the PIT as any other, so that several consumers, PIT tokens and
+//! lifetimes are the PIT's concern. One file a module of the protocol, with a row a verb in
+//! [`VERBS`].
 //!
 //! ```text
 //! Interest ─► VERBS ─┬─ command: authority ─► function ─┬─► ControlResponse
@@ -11,8 +14,8 @@
 //!                    └─ stream:  event ring ─► notification, or waits
 //! ```
 //!
-//! Status codes are NFD's: 200, 400 malformed, 403 not authorized, 404 no such thing, 406 unsupported, 409 conflict, 410 no such face, 414 a
-//! name too long, 501 no such verb, 507 full.
+//! Status codes are NFD's: 200, 400 malformed, 403 not authorized, 404 no such thing, 406
+//! unsupported, 409 conflict, 410 no such face, 414 a name too long, 501 no such verb, 507 full.
 //!
 //! Missing: `/localhop` beyond the commands of `rib`.
 

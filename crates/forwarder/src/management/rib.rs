@@ -1,6 +1,7 @@
 //! `rib`: routes that applications register, and prefix announcements (NFD wiki, "RIB Management").
 //!
-//! A remote application (`/localhop/nfd`) registers for itself only, and neither `/` nor what is local.
+//! A remote application (`/localhop/nfd`) registers for itself only, and neither `/` nor what is
+//! local.
 
 use super::{Content, Refusal, Reply, Request, require};
 use crate::face::FaceId;
@@ -45,7 +46,8 @@ pub(super) fn unregister(forwarder: &mut Forwarder, request: &Request<'_>, _: &m
     }))
 }
 
-/// The announcement is a Data in the ApplicationParameters; who sends the command is the next hop (NFD wiki, "PrefixAnnouncement").
+/// The announcement is a Data in the ApplicationParameters; who sends the command is the next hop
+/// (NFD wiki, "PrefixAnnouncement").
 pub(super) fn announce(forwarder: &mut Forwarder, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
     let malformed = |error: larder_packet::DecodeError| (400, format!("malformed prefix announcement: {error}"));
     let wire = require(request.interest.application_parameters, "prefix announcement")?;

@@ -1,5 +1,6 @@
-//! What management asks the other shards, where there are some: what they have counted and stored, and that they erase; and of the Content Store's second
-//! tier, where there is one, that what was erased stays so. The command or dataset pends meanwhile, as one for which the host makes a face.
+//! What management asks the other shards, where there are some: what they have counted and stored,
+//! and that they erase; and of the Content Store's second tier, where there is one, that what was
+//! erased stays so. The command or dataset pends meanwhile, as one for which the host makes a face.
 
 use super::cs::Erasure;
 use super::{DatasetFn, Outcome, Refusal, ok, refusal, response_data};
@@ -35,7 +36,8 @@ pub enum Report {
     Stored(Vec<CsObject>),
     /// How many it erased, and whether there are more.
     Erased(usize, bool),
-    /// Whether what was erased of the second tier stays so whatever happens; else one line that says why not.
+    /// Whether what was erased of the second tier stays so whatever happens; else one line that
+    /// says why not.
     Settled(Result<(), String>),
 }
 
@@ -107,7 +109,8 @@ impl Forwarder {
         Ok(Outcome::Wait)
     }
 
-    /// Refuses a command for which the others must be asked, where too many wait already; asked before the command does anything.
+    /// Refuses a command for which the others must be asked, where too many wait already; asked
+    /// before the command does anything.
     pub(super) fn may_ask(&self) -> Result<(), Refusal> {
         match (self.shard.manages() || self.tier.is_some())
             && self.management.shard_queries.waiting.len() >= SHARD_QUERIES
@@ -117,7 +120,8 @@ impl Forwarder {
         }
     }
 
-    /// Asks the shard behind `shard` to erase what is left; gives the erasure back where it is done.
+    /// Asks the shard behind `shard` to erase what is left; gives the erasure back where it is
+    /// done.
     pub(super) fn ask_next_to_erase(
         &mut self,
         from: FaceId,
@@ -138,7 +142,8 @@ impl Forwarder {
         None
     }
 
-    /// Waits for the second tier, where there is one and the erasure is done; gives the erasure back where there is not.
+    /// Waits for the second tier, where there is one and the erasure is done; gives the erasure
+    /// back where there is not.
     pub(super) fn settle(
         &mut self,
         from: FaceId,
@@ -173,7 +178,8 @@ impl Forwarder {
         }
     }
 
-    /// What another shard said to a [`HostRequest::Ask`]: whoever waited for the last word is answered, in `out`.
+    /// What another shard said to a [`HostRequest::Ask`]: whoever waited for the last word is
+    /// answered, in `out`.
     pub fn on_report(&mut self, now: Time, ticket: u64, report: Report, out: &mut Outbox) {
         out.clear();
         self.clock = now;

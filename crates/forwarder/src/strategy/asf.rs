@@ -1,18 +1,22 @@
-//! asf: the next hop that answers fastest, found by measuring (Lehman et al., "An experimental investigation of hyperbolic routing with a
-//! smart forwarding plane in NDN", IWQoS 2016: Adaptive Smoothed RTT-based Forwarding; NFD's asf version 5).
+//! asf: the next hop that answers fastest, found by measuring (Lehman et al., "An experimental
+//! investigation of hyperbolic routing with a smart forwarding plane in NDN", IWQoS 2016: Adaptive
+//! Smoothed RTT-based Forwarding; NFD's asf version 5).
 //!
-//! For each FIB entry that carries traffic, each next hop has a smoothed RTT. A new Interest goes to the fastest; those that were never measured
-//! come after the measured ones, those that timed out last, each by cost. Now and then an Interest is also sent to another next hop, as a probe
-//! with a nonce of its own: to one that was never measured, else to one drawn by rank (of N ranked ones the i-th with probability
-//! 2(N+1-i)/(N(N+1))).
+//! For each FIB entry that carries traffic, each next hop has a smoothed RTT. A new Interest goes
+//! to the fastest; those that were never measured come after the measured ones, those that timed
+//! out last, each by cost. Now and then an Interest is also sent to another next hop, as a probe
+//! with a nonce of its own: to one that was never measured, else to one drawn by rank (of N ranked
+//! ones the i-th with probability 2(N+1-i)/(N(N+1))).
 //!
-//! Deviation: a next hop has timed out once when the pending Interest ends without its answer, or another answers it when four of its RTTs are
-//! over, not at a timer of its own; so a dead one is left after `max-timeouts` lifetimes at most, while repetitions of the Interest go
-//! elsewhere at once. A Nack is answered by trying another next hop.
+//! Deviation: a next hop has timed out once when the pending Interest ends without its answer, or
+//! another answers it when four of its RTTs are over, not at a timer of its own; so a dead one is
+//! left after `max-timeouts` lifetimes at most, while repetitions of the Interest go elsewhere at
+//! once. A Nack is answered by trying another next hop.
 //!
-//! O(next hops) an Interest; 48 bytes a FIB entry in use and 40 a next hop of it, at most [`MEASURED_NAMESPACES`] entries of
-//! [`MEASURED_NEXT_HOPS`], of which the one first seen makes room. They are told apart by a
-//! keyed hash of the prefix: two that collide would share their measurements, and nothing else.
+//! O(next hops) an Interest; 48 bytes a FIB entry in use and 40 a next hop of it, at most
+//! [`MEASURED_NAMESPACES`] entries of [`MEASURED_NEXT_HOPS`], of which the one first seen makes
+//! room. They are told apart by a keyed hash of the prefix: two that collide would share their
+//! measurements, and nothing else.
 
 use super::suppression::Suppression;
 use super::{Decision, Feedback, Parameters, Strategy, StrategyEntry};
@@ -167,7 +171,8 @@ impl Strategy for Asf {
         measured.timeouts = 0;
         // RFC 6298, equation 2.3: an eighth of what is new.
         measured.srtt = Some(measured.srtt.map_or(rtt, |srtt| (srtt * 7 + rtt) / 8));
-        // Who was asked too, and took much longer than ever, did not answer: the pending Interest will not end to tell.
+        // Who was asked too, and took much longer than ever, did not answer: the pending Interest
+        // will not end to tell.
         for out in entry.out_records.iter().filter(|out| out.face != from && out.nacked.is_none()) {
             let late = known.entry(out.face);
             if late.srtt.is_some_and(|srtt| now.since(out.sent) > srtt * LATE) {
@@ -201,7 +206,8 @@ impl Namespace {
     }
 }
 
-/// What is known of this namespace; a new entry, first probed after `first`, where nothing is and there is room.
+/// What is known of this namespace; a new entry, first probed after `first`, where nothing is and
+/// there is room.
 fn remembered(
     namespaces: &mut HashMap<u64, Namespace, FixedState>,
     namespace: u64,

@@ -1,8 +1,9 @@
 //! best-route: the cheapest next hop first; a repetition tries the next one.
 //!
-//! As NFD's best-route version 5: a new Interest goes to the cheapest next hop; a repetition that is not suppressed goes to the cheapest one
-//! that has not been tried, else to the one that was tried longest ago. Beyond it, a Nack is answered by trying another next hop at once;
-//! the refusal goes downstream when none is left.
+//! As NFD's best-route version 5: a new Interest goes to the cheapest next hop; a repetition that
+//! is not suppressed goes to the cheapest one that has not been tried, else to the one that was
+//! tried longest ago. Beyond it, a Nack is answered by trying another next hop at once; the refusal
+//! goes downstream when none is left.
 
 use super::suppression::Suppression;
 use super::{Decision, Strategy, StrategyEntry};

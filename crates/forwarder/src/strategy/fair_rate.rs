@@ -1,18 +1,23 @@
-//! The rate that a link grants each of its flows, without knowing the flows: explicit rate reporting.
+//! The rate that a link grants each of its flows, without knowing the flows: explicit rate
+//! reporting.
 //!
-//! Source: the Rate Control Protocol's law (Dukkipati, "Rate Control Protocol (RCP): Congestion control to make flows complete quickly", PhD
-//! thesis, Stanford 2007, equation 3.1), as MIRCC takes it to Interests (Mahdian et al., "MIRCC: Multipath-aware ICN rate-based congestion
-//! control", ICN 2016). One rate R for all flows of a link; every round trip d it changes by what the link has left and by the queue:
+//! Source: the Rate Control Protocol's law (Dukkipati, "Rate Control Protocol (RCP): Congestion
+//! control to make flows complete quickly", PhD thesis, Stanford 2007, equation 3.1), as MIRCC
+//! takes it to Interests (Mahdian et al., "MIRCC: Multipath-aware ICN rate-based congestion
+//! control", ICN 2016). One rate R for all flows of a link; every round trip d it changes by what
+//! the link has left and by the queue:
 //!
 //! > R ← R · (1 + (α (η C − y) − β q / d) / C)
 //!
-//! with C the link's Interests a second, y those that came, and q those that wait. All flows that take what they are given end at the same
-//! share of C, whatever their round trips.
+//! with C the link's Interests a second, y those that came, and q those that wait. All flows that
+//! take what they are given end at the same share of C, whatever their round trips.
 //!
-//! Deviations. y counts the Interests of this forwarder's consumers, refused ones included, and q is the level of the link's token bucket: the
-//! queue of Data at the far end is not to be seen here, and Interests that pass the bucket do not fill it. MIRCC's inflated demand and its second
-//! class of paths are left out. d is the smoothed time from Interest to Data, 10 ms at least, and R changes once each d. Sizes: the rate is in
-//! Interests, and C says what their Data are. O(1) a packet, 64 bytes a link.
+//! Deviations. y counts the Interests of this forwarder's consumers, refused ones included, and q
+//! is the level of the link's token bucket: the queue of Data at the far end is not to be seen
+//! here, and Interests that pass the bucket do not fill it. MIRCC's inflated demand and its second
+//! class of paths are left out. d is the smoothed time from Interest to Data, 10 ms at least, and R
+//! changes once each d. Sizes: the rate is in Interests, and C says what their Data are. O(1) a
+//! packet, 64 bytes a link.
 
 use larder_units::Time;
 use std::time::Duration;
@@ -38,7 +43,8 @@ pub(super) struct FairRate {
 }
 
 impl FairRate {
-    /// Of a link that takes `capacity` Interests a second; the first flow is granted all that is aimed at.
+    /// Of a link that takes `capacity` Interests a second; the first flow is granted all that is
+    /// aimed at.
     pub(super) fn new(capacity: f64, now: Time) -> Self {
         FairRate { capacity, rate: ETA * capacity, offered: 0, changed: now, rtt: None }
     }
@@ -48,7 +54,8 @@ impl FairRate {
         self.offered += 1;
     }
 
-    /// Its Data came after `rtt`, while `queue` Interests wait; what is granted now, Interests a second.
+    /// Its Data came after `rtt`, while `queue` Interests wait; what is granted now, Interests a
+    /// second.
     pub(super) fn on_data(&mut self, now: Time, rtt: Duration, queue: f64) -> u64 {
         let smoothed = self.rtt.map_or(rtt, |old| (old * 7 + rtt) / 8);
         self.rtt = Some(smoothed);
@@ -70,7 +77,8 @@ impl FairRate {
 mod tests {
     use super::*;
 
-    /// `flows` take what they are granted, in full, for ten seconds at 100 ms; what each is granted then, and the most of the last second.
+    /// `flows` take what they are granted, in full, for ten seconds at 100 ms; what each is granted
+    /// then, and the most of the last second.
     fn settle(flows: f64) -> (f64, f64) {
         let (mut link, mut queue) = (FairRate::new(1000.0, Time::ZERO), 0.0_f64);
         let (mut granted, mut due, mut most) = (1000.0, 0.0, 0.0_f64);

@@ -1,17 +1,22 @@
-//! hobhis: hop-by-hop Interest shaping. Interests wait here, so that their Data do not wait, or get lost, before the link back.
+//! hobhis: hop-by-hop Interest shaping. Interests wait here, so that their Data do not wait, or get
+//! lost, before the link back.
 //!
-//! Source: Rozhnova and Fdida, "An effective hop-by-hop Interest shaping mechanism for CCN communications", NOMEN (INFOCOM workshops) 2012, and
-//! "An extended hop-by-hop Interest shaping mechanism for content-centric networking", GLOBECOM 2014 (both recalled; gain, target and the length
-//! of the queue are those of the first author's program). A router sends the Interests of a downstream link on at the rate
+//! Source: Rozhnova and Fdida, "An effective hop-by-hop Interest shaping mechanism for CCN
+//! communications", NOMEN (INFOCOM workshops) 2012, and "An extended hop-by-hop Interest shaping
+//! mechanism for content-centric networking", GLOBECOM 2014 (both recalled; gain, target and the
+//! length of the queue are those of the first author's program). A router sends the Interests of a
+//! downstream link on at the rate
 //!
 //! > γ = C + h (B − e) / A
 //!
-//! with C the Data a second that the link takes, e those that wait for it, B as many as should, A the time from Interest to Data here, h = 0.1.
-//! What is more waits in a queue for each conversation (a FIB entry's Interests from this link), and conversations take turns; a full queue
-//! refuses (Nack, Congestion). With `report~share` Data tell the consumer its share of γ, as the second paper: the least on the path reaches it,
-//! for a congestion control such as `explicit`.
+//! with C the Data a second that the link takes, e those that wait for it, B as many as should, A
+//! the time from Interest to Data here, h = 0.1. What is more waits in a queue for each
+//! conversation (a FIB entry's Interests from this link), and conversations take turns; a full
+//! queue refuses (Nack, Congestion). With `report~share` Data tell the consumer its share of γ, as
+//! the second paper: the least on the path reaches it, for a congestion control such as `explicit`.
 //!
-//! Parameters, as components `KEY~VALUE` of the strategy's name, and those of best-route for repeated Interests:
+//! Parameters, as components `KEY~VALUE` of the strategy's name, and those of best-route for
+//! repeated Interests:
 //!
 //! | key | value | |
 //! | --- | --- | --- |
@@ -20,12 +25,15 @@
 //! | `queue` | Interests, 100 | of each conversation |
 //! | `report` | `off` or `share` | |
 //!
-//! Deviations. One γ a link, and turns, in place of a γ a conversation: what one leaves the others take. e is counted here, one more with each Data
-//! that this strategy sees, C a second less: a forwarder does not see its host's queues, nor this one what the Content Store answers. γ is a
-//! tenth of C at least, and C until the first Data. A is 10 ms at least, and smoothed; 100 ms at least in what is reported, which consumers obey a
-//! round trip later, and there Interests that wait count with the Data, so that a standing queue of them drains. The papers drop where this
-//! refuses. Consumers of this node are not shaped; next hops are tried by cost. Sizes: C says what a Data is, Interests count alike. O(next hops)
-//! an Interest; 140 bytes a link, 60 a conversation, [`MEASURED_NAMESPACES`] of each (what is beyond is not shaped), and [`HELD_INTERESTS`], of which
+//! Deviations. One γ a link, and turns, in place of a γ a conversation: what one leaves the others
+//! take. e is counted here, one more with each Data that this strategy sees, C a second less: a
+//! forwarder does not see its host's queues, nor this one what the Content Store answers. γ is a
+//! tenth of C at least, and C until the first Data. A is 10 ms at least, and smoothed; 100 ms at
+//! least in what is reported, which consumers obey a round trip later, and there Interests that
+//! wait count with the Data, so that a standing queue of them drains. The papers drop where this
+//! refuses. Consumers of this node are not shaped; next hops are tried by cost. Sizes: C says what
+//! a Data is, Interests count alike. O(next hops) an Interest; 140 bytes a link, 60 a conversation,
+//! [`MEASURED_NAMESPACES`] of each (what is beyond is not shaped), and [`HELD_INTERESTS`], of which
 //! a link has half where it is alone, and n links an (n + 1)th each.
 
 use super::stateful::remembered;
@@ -159,8 +167,9 @@ impl Hobhis {
             shaper.next_at = now + shaper.interval(self.rate, self.target, now);
             return Verdict::Goes;
         }
-        // A link may hold as much as is left for the others (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
-        // switches", IEEE/ACM Transactions on Networking 6(2), 1998): whoever floods leaves them room.
+        // A link may hold as much as is left for the others (Choudhury and Hahne, "Dynamic queue
+        // length thresholds for shared-memory packet switches", IEEE/ACM Transactions on Networking
+        // 6(2), 1998): whoever floods leaves them room.
         let is_full = conversation.queue.len() >= self.queue
             || shaper.waiting >= HELD_INTERESTS - self.held
             || shaper.waiting_bytes + decision.packet.len() > HELD_BYTES.saturating_sub(self.held_bytes);
@@ -283,7 +292,8 @@ impl Strategy for Hobhis {
     }
 
     fn forget(&mut self, face: FaceId) {
-        // What waits for an upstream that is gone does not go when its turn comes; nor does what a downstream asked for, unless others wait for it too.
+        // What waits for an upstream that is gone does not go when its turn comes; nor does what a
+        // downstream asked for, unless others wait for it too.
         match self.links.get_mut(&face).filter(|shaper| shaper.waiting > 0) {
             Some(shaper) => shaper.is_gone = true,
             None => self.forget_link(face),

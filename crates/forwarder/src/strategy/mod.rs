@@ -1,7 +1,8 @@
-//! Forwarding strategies: to which next hops an Interest goes, and what a Nack means. One file a strategy.
+//! Forwarding strategies: to which next hops an Interest goes, and what a Nack means. One file a
+//! strategy.
 //!
-//! A strategy decides by calling [`Decision::send`] and [`Decision::refuse`]; what it remembers of one Interest is in its [`PitEntry`], what it
-//! remembers of the names under its prefix is its own.
+//! A strategy decides by calling [`Decision::send`] and [`Decision::refuse`]; what it remembers of
+//! one Interest is in its [`PitEntry`], what it remembers of the names under its prefix is its own.
 
 mod asf;
 mod best_route;
@@ -47,7 +48,8 @@ pub trait Strategy: Send {
     /// Nobody answered it in time.
     fn on_expiry(&mut self, _now: Time, _entry: &PitEntry) {}
 
-    /// Whether it holds Interests back ([`Decision::hold`]), and wants to be asked by the two below.
+    /// Whether it holds Interests back ([`Decision::hold`]), and wants to be asked by the two
+    /// below.
     fn holds(&self) -> bool {
         false
     }
@@ -57,8 +59,8 @@ pub trait Strategy: Send {
         None
     }
 
-    /// Lets those go whose time has come, one after the other. `send` says whether the Interest went: one that was answered meanwhile, or that
-    /// nobody waits for any more, does not.
+    /// Lets those go whose time has come, one after the other. `send` says whether the Interest
+    /// went: one that was answered meanwhile, or that nobody waits for any more, does not.
     fn release(&mut self, _now: Time, _send: &mut dyn FnMut(HeldInterest) -> bool) {}
 
     /// The face is gone, and its number never comes again.
@@ -111,7 +113,8 @@ pub(crate) struct StrategyEntry {
     pub(crate) build: Build,
 }
 
-/// Makes a strategy, or says what is wrong with its parameters. The random stream is this strategy's own.
+/// Makes a strategy, or says what is wrong with its parameters. The random stream is this
+/// strategy's own.
 pub(crate) type Build = fn(&mut Parameters<'_>, Stream) -> Result<Box<dyn Strategy>, String>;
 
 /// Every strategy; the first is the default of `/`.
@@ -183,8 +186,9 @@ impl Decision<'_> {
         self.entry
     }
 
-    /// The next hops that may be used, cheapest first: scope is respected, the packet does not go back to where it came from, and nobody
-    /// is asked for what he alone asks for. An ad-hoc link is many: what came from one of them may go to the others.
+    /// The next hops that may be used, cheapest first: scope is respected, the packet does not go
+    /// back to where it came from, and nobody is asked for what he alone asks for. An ad-hoc link
+    /// is many: what came from one of them may go to the others.
     pub fn next_hops(&self) -> impl Iterator<Item = NextHop> + '_ {
         self.next_hops.iter().copied().filter(|hop| self.may_use(hop.face))
     }
@@ -238,7 +242,8 @@ impl Decision<'_> {
         }
     }
 
-    /// Holds the Interest back for this next hop: what is returned is the strategy's to let go ([`Strategy::release`]).
+    /// Holds the Interest back for this next hop: what is returned is the strategy's to let go
+    /// ([`Strategy::release`]).
     pub fn hold(&mut self, face: FaceId) -> Option<HeldInterest> {
         if !self.note(face, self.nonce) {
             return None;
@@ -248,7 +253,8 @@ impl Decision<'_> {
         Some(HeldInterest { packet: Bytes::copy_from_slice(self.packet), from: self.from, to: face, mark: self.mark })
     }
 
-    /// Sends the Interest to this next hop with a nonce of its own, so that it is not taken for one that went round.
+    /// Sends the Interest to this next hop with a nonce of its own, so that it is not taken for one
+    /// that went round.
     pub fn send_with_nonce(&mut self, face: FaceId, nonce: u32) {
         if self.note(face, nonce) {
             self.send_to.push((face, Some(nonce)));
@@ -275,7 +281,8 @@ impl Decision<'_> {
         true
     }
 
-    /// Sends the Interest to the face that the application named, a next hop of its name or not; scope holds all the same.
+    /// Sends the Interest to the face that the application named, a next hop of its name or not;
+    /// scope holds all the same.
     pub(crate) fn send_to_chosen(&mut self, face: FaceId) {
         match self.may_use(face) {
             true => self.send(face),
@@ -288,7 +295,8 @@ impl Decision<'_> {
         *self.refused = Some(reason);
     }
 
-    /// Refuses if every upstream that was asked has refused, with the least severe of their reasons, or if there is none: NoRoute.
+    /// Refuses if every upstream that was asked has refused, with the least severe of their
+    /// reasons, or if there is none: NoRoute.
     pub fn refuse_if_all_refused(&mut self) {
         if self.is_waiting() {
             return;
@@ -299,7 +307,8 @@ impl Decision<'_> {
     }
 }
 
-/// Congestion before Duplicate before NoRoute: their codes grow so. No reason at all is the worst (ndn-cxx, `isLessSevere`).
+/// Congestion before Duplicate before NoRoute: their codes grow so. No reason at all is the worst
+/// (ndn-cxx, `isLessSevere`).
 fn severity(reason: NackReason) -> u64 {
     match reason {
         NackReason::None => u64::MAX,

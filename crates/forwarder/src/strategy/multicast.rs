@@ -1,6 +1,7 @@
-//! multicast: every next hop at once; a repetition asks again those whose suppression time is over (NFD's multicast version 5, with the
-//! suppression an Interest rather than an upstream). Who could not be asked before is asked at once: neighbours that synchronise ask each other for
-//! the same at the same time, and each is a next hop for what the others and the applications here want.
+//! multicast: every next hop at once; a repetition asks again those whose suppression time is over
+//! (NFD's multicast version 5, with the suppression an Interest rather than an upstream). Who could
+//! not be asked before is asked at once: neighbours that synchronise ask each other for the same at
+//! the same time, and each is a next hop for what the others and the applications here want.
 
 use super::suppression::Suppression;
 use super::{Decision, Strategy, StrategyEntry};

@@ -1,5 +1,6 @@
-//! Strategies by name: `best-route`, or as the NFD management protocol calls them, `/localhost/nfd/strategy/best-route/v=5`, with parameters
-//! behind the version: `/localhost/nfd/strategy/best-route/v=5/retx-suppression-max~500`.
+//! Strategies by name: `best-route`, or as the NFD management protocol calls them,
+//! `/localhost/nfd/strategy/best-route/v=5`, with parameters behind the version:
+//! `/localhost/nfd/strategy/best-route/v=5/retx-suppression-max~500`.
 
 use super::{Parameters, STRATEGIES, Strategy, StrategyEntry};
 use crate::limits;
@@ -94,8 +95,8 @@ impl fmt::Display for StrategyError {
 
 impl std::error::Error for StrategyError {}
 
-/// The whole name of the strategy called `text`: `best-route`, or its name in the NFD management protocol, with or without version and
-/// parameters.
+/// The whole name of the strategy called `text`: `best-route`, or its name in the NFD management
+/// protocol, with or without version and parameters.
 ///
 /// # Errors
 /// [`StrategyError`] where there is none, or its parameters are wrong.

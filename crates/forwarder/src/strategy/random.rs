@@ -1,5 +1,5 @@
-//! random: one of the next hops by lot (NFD's random version 1). Costs do not count. A Nack, or a repetition that is not suppressed, draws
-//! among those that have not been tried.
+//! random: one of the next hops by lot (NFD's random version 1). Costs do not count. A Nack, or a
+//! repetition that is not suppressed, draws among those that have not been tried.
 
 use super::suppression::Suppression;
 use super::{Decision, Strategy, StrategyEntry};

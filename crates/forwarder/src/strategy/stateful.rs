@@ -1,10 +1,13 @@
-//! stateful: stateful forwarding with rate limits. A next hop takes Interests as fast as its link can bring their Data back, and what is too
-//! much goes to the next one, or is refused at once (Nack, Congestion).
+//! stateful: stateful forwarding with rate limits. A next hop takes Interests as fast as its link
+//! can bring their Data back, and what is too much goes to the next one, or is refused at once
+//! (Nack, Congestion).
 //!
-//! Source: Yi et al., "A case for stateful forwarding plane", Computer Communications 36(7), 2013, sections 3 and 4, in the form that Kato et al.,
-//! "Impacts of system clock granularity on performance of NDN rate-based congestion control", 2018, measured. Each link has a token bucket, and
-//! with `fib~each` each FIB entry; an Interest must pass both, the FIB entry's first. Interests are policed, never held back. Next hops are tried by cost.
-//! Applications of this node are not limited.
+//! Source: Yi et al., "A case for stateful forwarding plane", Computer Communications 36(7), 2013,
+//! sections 3 and 4, in the form that Kato et al., "Impacts of system clock granularity on
+//! performance of NDN rate-based congestion control", 2018, measured. Each link has a token bucket,
+//! and with `fib~each` each FIB entry; an Interest must pass both, the FIB entry's first. Interests
+//! are policed, never held back. Next hops are tried by cost. Applications of this node are not
+//! limited.
 //!
 //! Parameters, as components `KEY~VALUE` of the strategy's name:
 //!
@@ -18,9 +21,10 @@
 //! | `mark` | Interests, 0 | Data that come while the link's bucket is fuller carry a congestion mark; 0 is none |
 //! | `report` | `off` or `fair` | Data tell the consumer what rate it may have: `fair_rate.rs` |
 //!
-//! and those of best-route for repeated Interests. Deviation: ndnSIM's next hops have colours and retry
-//! counts, here a repetition tries the next hops that have not been tried first. All prefixes of one choice of strategy share its links'
-//! buckets; two choices do not. O(next hops) an Interest; 64 bytes a link and as much a FIB entry in use, [`MEASURED_NAMESPACES`] of each: what
+//! and those of best-route for repeated Interests. Deviation: ndnSIM's next hops have colours and
+//! retry counts, here a repetition tries the next hops that have not been tried first. All prefixes
+//! of one choice of strategy share its links' buckets; two choices do not. O(next hops) an
+//! Interest; 64 bytes a link and as much a FIB entry in use, [`MEASURED_NAMESPACES`] of each: what
 //! is beyond is not limited.
 
 use super::fair_rate::FairRate;
@@ -96,7 +100,8 @@ impl Stateful {
         })
     }
 
-    /// Whether the buckets of the link and of the FIB entry let one more Interest pass; they have taken it in then.
+    /// Whether the buckets of the link and of the FIB entry let one more Interest pass; they have
+    /// taken it in then.
     fn admits(&mut self, decision: &Decision<'_>, face: FaceId) -> bool {
         if decision.is_local(face) {
             return true;
@@ -218,7 +223,8 @@ impl Limit {
     }
 }
 
-/// What is known of this key; what `new` makes, where nothing is and there is room. An empty bucket makes room: it is as good as a new one.
+/// What is known of this key; what `new` makes, where nothing is and there is room. An empty bucket
+/// makes room: it is as good as a new one.
 pub(super) fn remembered<K: Eq + Hash + Copy, V>(
     known: &mut HashMap<K, V, FixedState>,
     key: K,

@@ -1,16 +1,20 @@
 //! Suppression of repeated Interests: NFD's `RetxSuppressionExponential`, for those who repeat.
 //!
-//! Within an interval after an Interest was forwarded, a repetition of it waits; the interval starts at `initial` and grows by `multiplier` with
-//! each repetition that is forwarded, up to `max`. The interval is an Interest's, in its PIT entry; O(consumers and upstreams of the entry).
+//! Within an interval after an Interest was forwarded, a repetition of it waits; the interval
+//! starts at `initial` and grows by `multiplier` with each repetition that is forwarded, up to
+//! `max`. The interval is an Interest's, in its PIT entry; O(consumers and upstreams of the entry).
 //!
-//! Deviation: NFD takes the first Interest of a further consumer for a repetition too. It is none: nothing says that what is under way is lost, and
-//! where a round trip is longer than `initial`, as on every full link, each consumer's Interest would go up, and its Data come down, once more. It
-//! waits with the others, and goes on where the last sending is `max` ago: whoever asked first may have lost it, and left. (One interface of
-//! 50 Mb/s that sends a file to five nodes with two consumers each: 1.47 to 1.58 times the file came to it, 1.05 so; and what it sent
-//! falls from 1.20 to 1.07 of the file.)
+//! Deviation: NFD takes the first Interest of a further consumer for a repetition too. It is none:
+//! nothing says that what is under way is lost, and where a round trip is longer than `initial`, as
+//! on every full link, each consumer's Interest would go up, and its Data come down, once more. It
+//! waits with the others, and goes on where the last sending is `max` ago: whoever asked first may
+//! have lost it, and left. (One interface of 50 Mb/s that sends a file to five nodes with two
+//! consumers each: 1.47 to 1.58 times the file came to it, 1.05 so; and what it sent falls from
+//! 1.20 to 1.07 of the file.)
 //!
-//! Neither is the Interest of an upstream for what it was asked: it has not got it, and waits for nothing that would come from itself. So what went to who asks
-//! now does not count, but on a link of many: there another may answer, and all who have asked would send it elsewhere once more.
+//! Neither is the Interest of an upstream for what it was asked: it has not got it, and waits for
+//! nothing that would come from itself. So what went to who asks now does not count, but on a link
+//! of many: there another may answer, and all who have asked would send it elsewhere once more.
 
 use super::{Decision, Parameters};
 use crate::face::FaceId;

@@ -1,15 +1,19 @@
-//! A token bucket that polices Interests: each raises the level by one, time lowers it, and what would raise it above `depth` is refused.
+//! A token bucket that polices Interests: each raises the level by one, time lowers it, and what
+//! would raise it above `depth` is refused.
 //!
-//! Source: Yi et al., "A case for stateful forwarding plane", Computer Communications 36(7), 2013, section 4.3, as ndnSIM 1.0 has it
-//! (`LimitsRate`), which Kato et al., "Impacts of system clock granularity …", 2018, measured. Two ways to leak:
+//! Source: Yi et al., "A case for stateful forwarding plane", Computer Communications 36(7), 2013,
+//! section 4.3, as ndnSIM 1.0 has it (`LimitsRate`), which Kato et al., "Impacts of system clock
+//! granularity …", 2018, measured. Two ways to leak:
 //!
 //! * **fluid**: at `rate`, continuously. What an operator wants.
-//! * **quanta**: 1.001 tokens every 1.001/rate seconds, the first at a random moment of the host's first millisecond; below 2 tokens a second, once a
-//!   second. An interval is fixed when it begins, whatever becomes of the rate. What ndnSIM does: that paper's refusals at a tick of 50 ms come
-//!   from these quanta, and a fluid bucket has none.
+//! * **quanta**: 1.001 tokens every 1.001/rate seconds, the first at a random moment of the host's
+//!   first millisecond; below 2 tokens a second, once a second. An interval is fixed when it
+//!   begins, whatever becomes of the rate. What ndnSIM does: that paper's refusals at a tick of 50
+//!   ms come from these quanta, and a fluid bucket has none.
 //!
-//! Sizes: a token is an Interest, as in both sources; its Data's size is in the rate. Nothing is given back when Data come. Time is settled when
-//! the bucket is looked at: O(1), 64 bytes, no timers.
+//! Sizes: a token is an Interest, as in both sources; its Data's size is in the rate. Nothing is
+//! given back when Data come. Time is settled when the bucket is looked at: O(1), 64 bytes, no
+//! timers.
 
 use larder_units::Time;
 use std::time::Duration;
@@ -27,7 +31,8 @@ const QUANTUM: f64 = 1.001;
 /// The first leak of ndnSIM comes within this time.
 pub(super) const FIRST_LEAK: Duration = Duration::from_millis(1);
 
-/// The slowest rate, tokens a second: of a bucket that does not leak, no Data would ever raise the rate again.
+/// The slowest rate, tokens a second: of a bucket that does not leak, no Data would ever raise the
+/// rate again.
 const LEAST_RATE: f64 = 1.0;
 
 #[derive(Clone, Debug)]
@@ -44,7 +49,8 @@ pub(super) struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// An empty bucket for `depth` Interests, which leaks at most `rate` a second; the first quantum left `phase` after the host's start.
+    /// An empty bucket for `depth` Interests, which leaks at most `rate` a second; the first
+    /// quantum left `phase` after the host's start.
     pub(super) fn new(leak: Leak, rate: f64, depth: f64, now: Time, phase: Duration) -> Self {
         let at = match leak {
             Leak::Fluid => now,

@@ -1,4 +1,5 @@
-//! Neighbours on an ad-hoc link who do not hear each other: what came from one must go out there again for the others, and on other links must not.
+//! Neighbours on an ad-hoc link who do not hear each other: what came from one must go out there
+//! again for the others, and on other links must not.
 
 use super::world::{Packet, World, faces};
 use larder_forwarder::{DropReason, FaceConfig, LinkType};
@@ -24,7 +25,8 @@ fn an_ad_hoc_link_is_relayed_to_itself_and_no_other_is() {
     }
 }
 
-/// Two relays of one link would hand an Interest to and fro; from a peer with a link of its own it is a retransmission.
+/// Two relays of one link would hand an Interest to and fro; from a peer with a link of its own it
+/// is a retransmission.
 #[test]
 fn what_a_neighbour_relays_is_not_taken_for_a_retransmission() {
     for (link_type, came_round) in [(LinkType::AdHoc, 1), (LinkType::MultiAccess, 1), (LinkType::PointToPoint, 0)] {

@@ -24,8 +24,8 @@ fn a_full_pit_drops_and_counts_and_recovers() {
     assert_eq!(faces(&world.interest(consumer, "/flood/1001", 1)), [producer]);
 }
 
-/// The PIT of 1,000 entries and one face that asks for names without end; what `others` ask for meanwhile is answered 500 Interests of the
-/// flood later. Returns how much of it was.
+/// The PIT of 1,000 entries and one face that asks for names without end; what `others` ask for
+/// meanwhile is answered 500 Interests of the flood later. Returns how much of it was.
 fn answered_in_a_flood(others: usize, batch: bool) -> f64 {
     let streams = Streams::new(1);
     let engine = Engine::new(&"fifo".parse().unwrap(), ByteSize::from_bytes(0), &streams).unwrap();

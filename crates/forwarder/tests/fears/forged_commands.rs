@@ -1,4 +1,5 @@
-//! Commands of people who may not command: without the key, with another's, with yesterday's, or played back.
+//! Commands of people who may not command: without the key, with another's, with yesterday's, or
+//! played back.
 
 use super::world::{World, response};
 use larder_forwarder::{Authorized, FaceId, Rule};

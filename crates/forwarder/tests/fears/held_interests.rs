@@ -1,4 +1,5 @@
-//! Fear: an Interest that is held back never goes, goes too early, takes another's turn, or stays when nobody waits for it any more.
+//! Fear: an Interest that is held back never goes, goes too early, takes another's turn, or stays
+//! when nobody waits for it any more.
 
 use super::world::{Packet, Sent, World, faces, interest, nack, name};
 use larder_forwarder::FaceId;
@@ -80,7 +81,8 @@ fn a_repetition_of_what_is_held_is_held_too() {
     let (consumer, other, producer) = (world.remote(), world.remote(), world.remote());
     world.route("/", producer, 1);
     burst(&mut world, consumer, "/a", 9);
-    // Past the suppression of repetitions, which is ten milliseconds, there is nothing held: so from another, and at once.
+    // Past the suppression of repetitions, which is ten milliseconds, there is nothing held: so
+    // from another, and at once.
     for (face, nonce) in [(consumer, 100), (other, 101)] {
         assert_eq!(world.interest(face, "/a/8", nonce), []);
     }

@@ -48,7 +48,8 @@ fn an_interest_does_not_go_back_to_the_face_that_it_came_from() {
     world.route("/", upstream, 0);
     world.interest(consumer, "/a", 1);
     world.pass(Duration::from_millis(260));
-    // The upstream asks for the same, with a nonce of its own: somebody else waits, and still there is nobody to ask.
+    // The upstream asks for the same, with a nonce of its own: somebody else waits, and still there
+    // is nobody to ask.
     assert!(world.interest(upstream, "/a", 2).iter().all(|sent| !matches!(sent.packet, Packet::Interest { .. })));
 }
 
@@ -83,7 +84,8 @@ fn a_retransmission_waits_and_then_tries_the_next_hop() {
     assert_eq!(faces(&world.interest(consumer, "/a", 4)), [first], "the one that was tried longest ago");
 }
 
-/// The fear: on a way that is longer than ten milliseconds, everybody who wants the same is answered by a Data of his own.
+/// The fear: on a way that is longer than ten milliseconds, everybody who wants the same is
+/// answered by a Data of his own.
 #[test]
 fn a_second_consumer_has_the_first_ones_interest_sent_again() {
     let mut world = World::new();
@@ -100,8 +102,9 @@ fn a_second_consumer_has_the_first_ones_interest_sent_again() {
     assert_eq!(faces(&world.data(near, "/a")), [first, second, third]);
 }
 
-/// The fear: two routers are each other's next hop, one asks the other for what it was asked just now, and waits for itself while a third could answer;
-/// or all are refused because he alone could be asked.
+/// The fear: two routers are each other's next hop, one asks the other for what it was asked just
+/// now, and waits for itself while a third could answer; or all are refused because he alone could
+/// be asked.
 #[test]
 fn an_upstream_that_asks_back_is_waited_for() {
     let mut world = World::new();
@@ -126,7 +129,8 @@ fn an_upstream_that_asks_back_is_waited_for() {
     assert!(matches!(sent[..], [Sent { packet: Packet::Nack { nonce: 8, .. }, .. }]), "{sent:?}");
 }
 
-/// The fear: on a link of many, whoever asks is taken for the one who was asked, and each of all who want the same sends it elsewhere too.
+/// The fear: on a link of many, whoever asks is taken for the one who was asked, and each of all
+/// who want the same sends it elsewhere too.
 #[test]
 fn an_answer_from_a_third_on_the_link_is_not_waited_for() {
     for link_type in [LinkType::MultiAccess, LinkType::AdHoc] {
@@ -144,7 +148,8 @@ fn an_answer_from_a_third_on_the_link_is_not_waited_for() {
     }
 }
 
-/// The fear: neighbours that synchronise ask for the same at the same time, and who asked first is never asked.
+/// The fear: neighbours that synchronise ask for the same at the same time, and who asked first is
+/// never asked.
 #[test]
 fn under_multicast_who_asked_first_is_not_asked() {
     let mut world = World::new();

@@ -1,4 +1,5 @@
-//! An operator who cannot see or change what the forwarder does: commands, datasets and their refusals.
+//! An operator who cannot see or change what the forwarder does: commands, datasets and their
+//! refusals.
 
 use super::world::{Packet, Sent, World, command, data, faces, interest, name, response};
 use larder_forwarder::{
@@ -200,7 +201,8 @@ fn a_face_is_changed_only_as_it_can_be() {
     let wrong =
         world.command(application, "faces", "update", &ControlParameters { face_id: Some(udp.0), ..local_fields });
     assert_eq!((wrong.status_code, wrong.body.unwrap().flags), (409, Some(1)));
-    // A link to one neighbour can be reliable, as in NFD, and a stream is by itself; a group has too many.
+    // A link to one neighbour can be reliable, as in NFD, and a stream is by itself; a group has
+    // too many.
     let reliable = |face| ControlParameters { flags: Some(2), mask: Some(2), ..of(face) };
     let group = FaceConfig { link_type: LinkType::MultiAccess, ..FaceConfig::remote("udp4://224.0.23.170:56363") };
     let group = world.forwarder.add_face(group.with_mtu(1452).with_persistency(Persistency::Permanent));
@@ -293,7 +295,8 @@ fn a_prefix_announcement_makes_a_route_that_ends() {
     assert_eq!(response(&sent, producer).status_code, 400);
 }
 
-/// The fear: packets wait while one command passes all that is stored; or it says that all is gone, and some is there.
+/// The fear: packets wait while one command passes all that is stored; or it says that all is gone,
+/// and some is there.
 #[test]
 fn an_erasure_passes_the_whole_store() {
     const OLDEST: u32 = 300;
@@ -315,7 +318,8 @@ fn an_erasure_passes_the_whole_store() {
     assert_eq!(erase(), (Some(0), None));
 }
 
-/// The fears: the siblings of what is under a deep prefix, which stand together with it, are all passed by each command; or by none to the end.
+/// The fears: the siblings of what is under a deep prefix, which stand together with it, are all
+/// passed by each command; or by none to the end.
 #[test]
 fn an_erasure_passes_all_siblings_of_a_deep_prefix() {
     const SIBLINGS: u32 = larder_forwarder::limits::NAMES_PASSED_TO_ERASE as u32 * 5 / 4;

@@ -1,6 +1,7 @@
-//! NFD's own nfdc finds a command missing, or its signature refused. The messages were built from the protocol's definition
-//! (`interop/nfdc/nfdc.py --record`): commands signed by an ECDSA key that this forwarder does not know, which is what it meets
-//! on a machine where nobody was named in the configuration.
+//! NFD's own nfdc finds a command missing, or its signature refused. The messages were built from
+//! the protocol's definition (`interop/nfdc/nfdc.py --record`): commands signed by an ECDSA key
+//! that this forwarder does not know, which is what it meets on a machine where nobody was named in
+//! the configuration.
 
 use super::world::{World, response};
 use larder_forwarder::{FaceAnswer, FaceConfig, HostRequest};

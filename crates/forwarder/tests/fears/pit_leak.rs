@@ -84,8 +84,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever comes in whatever order: Data and Nacks go only to who asked and has not been answered, nothing is sent back to where
-    /// it came from, and in the end nothing is pending.
+    /// Whatever comes in whatever order: Data and Nacks go only to who asked and has not been
+    /// answered, nothing is sent back to where it came from, and in the end nothing is pending.
     #[test]
     fn nobody_gets_what_he_did_not_ask_for(steps in prop::collection::vec(step(), 1..80), multicast in any::<bool>(), tiny in any::<bool>()) {
         let capacity = if tiny { ByteSize::from_bytes(600) } else { ByteSize::from_mib(1) };

@@ -1,4 +1,5 @@
-//! Forged Data in the Content Store, from where everybody gets it: what must be signed by whom is not stored where it is not, and does not push out what is.
+//! Forged Data in the Content Store, from where everybody gets it: what must be signed by whom is
+//! not stored where it is not, and does not push out what is.
 
 use super::world::{Packet, World, interest, name};
 use larder_forwarder::{DropReason, FaceId, VerifyRule};
@@ -57,7 +58,8 @@ fn world(bundle: &[Vec<u8>]) -> (World, FaceId, FaceId) {
     (world, consumer, producer)
 }
 
-/// The producer answers an Interest by this signer; whether the consumer gets it, and whether it is stored.
+/// The producer answers an Interest by this signer; whether the consumer gets it, and whether it is
+/// stored.
 fn answered(world: &mut World, (consumer, producer): (FaceId, FaceId), of: &str, signer: &dyn Signer) -> (bool, bool) {
     let nonce = world.now.nanos() as u32;
     // Past what is stored: only what is fresh would be taken.
@@ -133,7 +135,8 @@ fn a_flood_of_forgeries_is_verified_so_often_and_no_more() {
     assert_eq!(answered(&mut world, (consumer, producer), "/v/a", &key(1, ANCHOR)), (true, true), "and then again");
 }
 
-/// Who asks with selectors and without waits twice, and needs the Data once; and what comes in pieces and never whole is counted.
+/// Who asks with selectors and without waits twice, and needs the Data once; and what comes in
+/// pieces and never whole is counted.
 #[test]
 fn data_goes_once_to_a_face_and_half_packets_are_counted() {
     let mut world = World::new();

@@ -1,4 +1,5 @@
-//! Fear: a link is flooded with Interests whose Data it cannot carry, or a limit stops what it should not.
+//! Fear: a link is flooded with Interests whose Data it cannot carry, or a limit stops what it
+//! should not.
 
 use super::world::{Packet, World, faces, interest, nack, name};
 use larder_forwarder::FaceId;
@@ -13,7 +14,8 @@ fn limited(more: &str) -> World {
     world
 }
 
-/// Asks for `count` names under `prefix`; to which faces they went, the consumer's refusals included.
+/// Asks for `count` names under `prefix`; to which faces they went, the consumer's refusals
+/// included.
 fn burst(world: &mut World, consumer: FaceId, prefix: &str, count: u32) -> Vec<FaceId> {
     (0..count).flat_map(|n| faces(&world.interest(consumer, &format!("{prefix}/{n}"), n + 1))).collect()
 }

@@ -1,4 +1,5 @@
-//! Applications that cannot register, and strangers that can. The commands are what real clients sent.
+//! Applications that cannot register, and strangers that can. The commands are what real clients
+//! sent.
 
 use super::arbitrary_bytes::hex;
 use super::world::{Packet, World, faces, interest};

@@ -1,7 +1,9 @@
-//! The fears of the Content Store's second tier: what it had is lost, or what was erased or replaced comes back; it serves what is not fresh, or another
-//! digest, or what must not be stored; somebody waits for a disk that hangs, or is asked twice, or not at all.
+//! The fears of the Content Store's second tier: what it had is lost, or what was erased or
+//! replaced comes back; it serves what is not fresh, or another digest, or what must not be stored;
+//! somebody waits for a disk that hangs, or is asked twice, or not at all.
 //!
-//! The tier is the log that the node has, over a disk in memory whose reads come when the test says.
+//! The tier is the log that the node has, over a disk in memory whose reads come when the test
+//! says.
 
 use crate::local_fields::{to_chosen, with_local_fields};
 use crate::world::{Packet, Sent, World, command, data, faces, interest, nack, response};
@@ -257,7 +259,8 @@ fn somebody_of_those_who_wait_gets_nothing_or_is_sent_upstream() {
     assert_eq!((place.world.forwarder.waiting(), place.world.forwarder.stats().pit_entries), (0, 0));
 }
 
-/// The fear: an application that measures one way, or looks for a neighbour, is kept waiting by a disk; or who waited for the disk is forgotten for it.
+/// The fear: an application that measures one way, or looks for a neighbour, is kept waiting by a
+/// disk; or who waited for the disk is forgotten for it.
 #[test]
 fn an_interest_with_a_next_hop_of_its_own_waits_for_a_read() {
     for (is_read, is_refused) in [(true, false), (true, true), (false, false)] {
@@ -470,7 +473,8 @@ fn reads_pile_up() {
         assert_eq!(faces(&place.deliver()), [place.consumer]);
     }
     assert!(place.world.interest(place.consumer, &numbered(0), nonce()).is_empty(), "there is room again");
-    // Interests of one name, each for another digest, are as many reads: none of them is what was asked for.
+    // Interests of one name, each for another digest, are as many reads: none of them is what was
+    // asked for.
     let before = place.counters().unfit;
     for number in 0..8 {
         assert!(place.world.interest(place.consumer, &format!("/a/1/sha256digest={number:064x}"), nonce()).is_empty());
@@ -482,7 +486,8 @@ fn reads_pile_up() {
     assert_eq!(place.counters().unfit, before + 8);
 }
 
-/// The fear: who finds the cache poisoned has signatures checked from now on, and the poison comes back from the disk.
+/// The fear: who finds the cache poisoned has signatures checked from now on, and the poison comes
+/// back from the disk.
 #[test]
 fn a_restart_with_a_rule_serves_what_came_before_it() {
     let mut place = Place::new();
@@ -851,7 +856,8 @@ fn something_wrong_is_served_in_some_life() {
         let life = std::panic::catch_unwind(|| {
             let mut life = Life::new(seed);
             (0..1500).for_each(|_| life.step());
-            // The disk answers what it was asked; who still waits, waits for the producer, until his time is over.
+            // The disk answers what it was asked; who still waits, waits for the producer, until
+            // his time is over.
             while life.place.is_reading() {
                 life.read();
             }

@@ -1,5 +1,6 @@
-//! Several shards are not as one forwarder: an Interest and its Data miss each other, state stays behind, or somebody gets what he never asked for, however
-//! what passes between the shards' threads is delayed.
+//! Several shards are not as one forwarder: an Interest and its Data miss each other, state stays
+//! behind, or somebody gets what he never asked for, however what passes between the shards'
+//! threads is delayed.
 
 use super::world::{command, name};
 use larder_forwarder::{

@@ -92,7 +92,8 @@ fn who_refuses_cannot_change_the_interest_that_others_get() {
     assert_eq!(faces(&sent), [good]);
 }
 
-/// The fear: a downstream that knows its Interests by all that it sent drops the refusal, and waits.
+/// The fear: a downstream that knows its Interests by all that it sent drops the refusal, and
+/// waits.
 #[test]
 fn a_refusal_is_of_another_interest_than_was_sent() {
     let refusals = |sent: Vec<super::world::Sent>| -> Vec<_> {
@@ -180,7 +181,8 @@ fn a_hop_limit_behind_the_parameters_is_dropped() {
     assert_eq!(send(second, nack(&limited(Some(3), 1), NackReason::NoRoute)), [(one, Some(9)), (two, None)]);
 }
 
-/// The fears: each upstream that refuses takes a hop of what the next one may go; and an application is told that it asks itself.
+/// The fears: each upstream that refuses takes a hop of what the next one may go; and an
+/// application is told that it asks itself.
 #[test]
 fn the_next_hop_after_a_refusal_gets_another_interest() {
     let mut world = World::new();

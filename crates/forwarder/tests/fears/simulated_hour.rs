@@ -1,4 +1,5 @@
-//! An hour of traffic in milliseconds: two of the node's forwarders, a lossy link between them, no socket and no clock.
+//! An hour of traffic in milliseconds: two of the node's forwarders, a lossy link between them, no
+//! socket and no clock.
 
 use super::world::{Packet, World};
 use larder_forwarder::FaceId;
@@ -124,7 +125,8 @@ fn hour(seed: u64) -> (u64, u64, u64, u64) {
 fn an_hour_passes_and_everything_adds_up() {
     let (asked, answered, hits, lost) = hour(1);
     assert!((6_900..7_500).contains(&asked), "two a second: {asked}");
-    // Retransmission is the consumer's; here every answer that is missing was lost on the link (or aggregated with one that was).
+    // Retransmission is the consumer's; here every answer that is missing was lost on the link (or
+    // aggregated with one that was).
     assert!(answered <= asked && asked - answered <= 3 * lost, "{asked} asked, {answered} answered, {lost} lost");
     assert!(hits > asked / 3, "the popular names stay close: {hits} of {asked}");
     assert_eq!(hour(1), (asked, answered, hits, lost), "the same seed gives the same hour");

@@ -11,7 +11,8 @@ fn choose(world: &mut World, strategy: &str) {
     world.forwarder.set_strategy(&name("/"), &strategy).unwrap();
 }
 
-/// One exchange: who was asked, the first as it is and others as probes; each answers after its own delay, or never.
+/// One exchange: who was asked, the first as it is and others as probes; each answers after its own
+/// delay, or never.
 fn exchange(world: &mut World, consumer: FaceId, i: u32, delays: &[(FaceId, Option<u64>)]) -> Vec<FaceId> {
     let uri = format!("/a/{i}");
     let sent = world.interest(consumer, &uri, i * 2 + 1_000_000);

@@ -1,4 +1,5 @@
-//! A cache that stores slices, an origin that knows ranges or treats them badly, and a client that reads to the end.
+//! A cache that stores slices, an origin that knows ranges or treats them badly, and a client that
+//! reads to the end.
 
 use crate::stage::{self, Request, Stage, get};
 use http::{HeaderMap, HeaderValue, StatusCode, Version};

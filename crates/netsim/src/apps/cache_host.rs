@@ -1,13 +1,18 @@
-//! The custodian: a cache that is asked by name for the contents that a hash gives it (hash routing).
+//! The custodian: a cache that is asked by name for the contents that a hash gives it (hash
+//! routing).
 //!
-//! Source: Saino, Psaras and Pavlou, Hash-routing schemes for information centric networking, ACM SIGCOMM ICN workshop 2013: the symmetric
-//! scheme. Consumers' Interests go to the cache that the content's hash says, from there to the producer where it has not got it, and the Data
-//! come back the same way; nobody else keeps a copy. Here the cache has a name of its own: `/cache_host/n3/p/seq=7` is asked of node n3 for
-//! `/p/seq=7`. So forwarders route by name as always, and an Interest that crosses its own path on the way from the custodian to the
-//! producer is another Interest, with another nonce, and no loop. The asymmetric and the multicast scheme, where Data take the short way back,
-//! need Data without a path of Interests, which NDN has not got: they are left out.
+//! Source: Saino, Psaras and Pavlou, Hash-routing schemes for information centric networking, ACM
+//! SIGCOMM ICN workshop 2013: the symmetric scheme. Consumers' Interests go to the cache that the
+//! content's hash says, from there to the producer where it has not got it, and the Data come back
+//! the same way; nobody else keeps a copy. Here the cache has a name of its own:
+//! `/cache_host/n3/p/seq=7` is asked of node n3 for `/p/seq=7`. So forwarders route by name as
+//! always, and an Interest that crosses its own path on the way from the custodian to the producer
+//! is another Interest, with another nonce, and no loop. The asymmetric and the multicast scheme,
+//! where Data take the short way back, need Data without a path of Interests, which NDN has not
+//! got: they are left out.
 //!
-//! Copies are kept by any policy of the registry; each counts as its packet's bytes, or as one. O(1) a request beside the policy.
+//! Copies are kept by any policy of the registry; each counts as its packet's bytes, or as one.
+//! O(1) a request beside the policy.
 
 use crate::app::{App, Received, Sends};
 use crate::apps::Unsigned;

@@ -1,8 +1,9 @@
 //! The consumer at a constant rate: ndnSIM's `ConsumerCbr` and `ConsumerZipfMandelbrot`.
 //!
-//! Source: ndnSIM 1.0 and 2.8 (Afanasyev, Moiseenko, Zhang, NDN-0005, 2012). The first Interest goes at the start; each later one 1/f after the
-//! one before, with the frequency at that time: a change of the frequency never moves an Interest that is planned. What timed out or was
-//! refused goes first, the lowest number first, in the place of a new one.
+//! Source: ndnSIM 1.0 and 2.8 (Afanasyev, Moiseenko, Zhang, NDN-0005, 2012). The first Interest
+//! goes at the start; each later one 1/f after the one before, with the frequency at that time: a
+//! change of the frequency never moves an Interest that is planned. What timed out or was refused
+//! goes first, the lowest number first, in the place of a new one.
 
 use super::names::Names;
 use super::retransmission::{Answered, Retransmission};
@@ -26,9 +27,11 @@ pub enum Randomize {
 /// What a [`Cbr`] asks for, and how often.
 #[derive(Clone, Debug)]
 pub struct CbrConfig {
-    /// Before the sequence number. Of several, each number has one by its hash: contents of several producers.
+    /// Before the sequence number. Of several, each number has one by its hash: contents of several
+    /// producers.
     pub prefixes: Vec<Name>,
-    /// Where there are any, hash routing: before the whole name, the one of them that the number's hash says ([`super::CacheHost`]).
+    /// Where there are any, hash routing: before the whole name, the one of them that the number's
+    /// hash says ([`super::CacheHost`]).
     pub custodians: Vec<Name>,
     /// Interests a second, above 0.
     pub frequency: f64,
@@ -235,7 +238,8 @@ impl Cbr {
     }
 }
 
-/// The one of these that a number belongs to; `salt` tells one choice from another. The finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+/// The one of these that a number belongs to; `salt` tells one choice from another. The finalizer
+/// of SplitMix64 (Steele, Lea and Flood, 2014).
 fn spread(number: u64, salt: u64, among: &[Name]) -> Option<&Name> {
     let mut hash = number.wrapping_add(salt << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

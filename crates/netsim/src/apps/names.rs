@@ -17,7 +17,8 @@ pub enum Names {
     Trace(TraceShare),
 }
 
-/// The requests of a trace that one consumer makes: the one with number `first`, and each `step`th after it.
+/// The requests of a trace that one consumer makes: the one with number `first`, and each `step`th
+/// after it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceShare {
     /// When, since the trace's first request, and for which object.
@@ -37,8 +38,9 @@ impl TraceShare {
     }
 }
 
-/// Zipf–Mandelbrot popularity: rank k of 1 … `count` has the weight (k + q)^-s (Mandelbrot, 1953), as ndnSIM's `ConsumerZipfMandelbrot` draws it:
-/// the first rank whose cumulative share reaches a uniform number.
+/// Zipf–Mandelbrot popularity: rank k of 1 … `count` has the weight (k + q)^-s (Mandelbrot, 1953),
+/// as ndnSIM's `ConsumerZipfMandelbrot` draws it: the first rank whose cumulative share reaches a
+/// uniform number.
 ///
 /// One table of `count` floats; a draw is a binary search.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +50,8 @@ pub struct ZipfMandelbrot {
 }
 
 impl ZipfMandelbrot {
-    /// The distribution over ranks 1 to `count` (at least 1). ndnSIM's defaults are 100, 0.7 and 0.7.
+    /// The distribution over ranks 1 to `count` (at least 1). ndnSIM's defaults are 100, 0.7 and
+    /// 0.7.
     pub fn new(count: usize, q: f64, s: f64) -> Self {
         let weights = (1..=count.max(1)).map(|rank| (rank as f64 + q).powf(-s));
         let mut cumulative: Vec<f64> = Vec::with_capacity(count);
@@ -84,7 +87,8 @@ impl Names {
         }
     }
 
-    /// When the trace has the request after `asked` others; `None` where there is none, or it is not made by the trace's times.
+    /// When the trace has the request after `asked` others; `None` where there is none, or it is
+    /// not made by the trace's times.
     pub(crate) fn time(&self, asked: u64) -> Option<Time> {
         match self {
             Names::Trace(trace) if trace.timed => trace.get(asked).map(|(time, _)| time),

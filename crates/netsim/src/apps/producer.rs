@@ -5,7 +5,8 @@ use larder_packet::{DataBuilder, Interest, NameRef, SignError, Signer};
 use larder_units::Time;
 use std::time::Duration;
 
-/// SignatureNull (NDN packet specification 0.3, "SignatureNull"): simulated Data needs no proof, and hashing would be most of the work.
+/// SignatureNull (NDN packet specification 0.3, "SignatureNull"): simulated Data needs no proof,
+/// and hashing would be most of the work.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unsigned;
 

@@ -1,9 +1,11 @@
 //! Which Interests to send again: the retransmission of ndnSIM's consumers.
 //!
-//! Source: ndnSIM 1.0 and 2.8, `Consumer` and `RttMeanDeviation` (after Jacobson, SIGCOMM 1988). The estimate starts at 1 s; gains are 1/8 for
-//! the mean and 1/4 for the deviation, the first sample sets the mean to itself and the deviation to half of it; the time-out is the mean and
-//! four deviations, at least 200 ms, all times a factor that each time-out and each Nack doubles (64 at most) and an answer to an Interest
-//! that was sent once resets (Karn). Time-outs are looked for every 50 ms.
+//! Source: ndnSIM 1.0 and 2.8, `Consumer` and `RttMeanDeviation` (after Jacobson, SIGCOMM 1988).
+//! The estimate starts at 1 s; gains are 1/8 for the mean and 1/4 for the deviation, the first
+//! sample sets the mean to itself and the deviation to half of it; the time-out is the mean and
+//! four deviations, at least 200 ms, all times a factor that each time-out and each Nack doubles
+//! (64 at most) and an answer to an Interest that was sent once resets (Karn). Time-outs are looked
+//! for every 50 ms.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;

@@ -37,8 +37,9 @@ impl Fetch {
         Fetch { fetcher, start, started: false, finished: None }
     }
 
-    /// Asks for the segments of `prefix` from `start` on and without end, over and over where one is lost: a consumer by a window
-    /// (ndnSIM's `ConsumerWindow`), or a rate, as the congestion control says. The clock may be coarse.
+    /// Asks for the segments of `prefix` from `start` on and without end, over and over where one
+    /// is lost: a consumer by a window (ndnSIM's `ConsumerWindow`), or a rate, as the congestion
+    /// control says. The clock may be coarse.
     pub fn endless(
         prefix: Name,
         start: Time,

@@ -178,7 +178,8 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// The label, with a number where there is one like it already: each has a random stream of its own.
+    /// The label, with a number where there is one like it already: each has a random stream of its
+    /// own.
     fn unused(&mut self, label: String) -> String {
         let mut numbered = label.clone();
         let mut number = 2;

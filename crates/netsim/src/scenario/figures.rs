@@ -10,8 +10,8 @@ use crate::{Channel, ChannelCounters, NodeId, Simulation};
 /// One value of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// `network`, `cbr c0 /p0`, `fetch c0 /file`, `cache_host r1`, `http-client c0`, `node r1`, `channel r1 r2`; of the
-    /// second of one kind `channel r1 r2 (2)`.
+    /// `network`, `cbr c0 /p0`, `fetch c0 /file`, `cache_host r1`, `http-client c0`, `node r1`,
+    /// `channel r1 r2`; of the second of one kind `channel r1 r2 (2)`.
     pub component: String,
     /// What was measured, such as `data` or `hit ratio`.
     pub quantity: &'static str,
@@ -72,7 +72,8 @@ fn of_network(span: &Record) -> Vec<Value> {
     let frames: u64 = span.channels.iter().map(|channel| channel.frames).sum();
     vec![
         ("data", "", answered),
-        // What no producer had to answer: from caches, and by joining an Interest that was on its way.
+        // What no producer had to answer: from caches, and by joining an Interest that was on its
+        // way.
         ("hit ratio", "", 1.0 - span.produced as f64 / answered),
         ("delay", "ms", delay / data as f64 * 1e3),
         ("frames a data", "", frames as f64 / answered),
@@ -162,7 +163,8 @@ fn of_node(network: &Simulation, node: NodeId, record: &NodeRecord, after: &Reco
     vec![
         ("interests", "", record.interests as f64),
         ("hits", "", store.hits as f64),
-        // Of all Interests, those that joined a pending one included: ndnSIM's CsTracer. NFD divides by its look-ups.
+        // Of all Interests, those that joined a pending one included: ndnSIM's CsTracer. NFD
+        // divides by its look-ups.
         ("hit ratio", "", store.hits as f64 / record.interests as f64),
         ("hit ratio of lookups", "", store.hits as f64 / (store.hits + store.misses) as f64),
         ("stored", "", stored),

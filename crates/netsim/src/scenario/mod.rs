@@ -1,7 +1,9 @@
 //! Scenarios: a network as a TOML file, and what became of it.
 //!
-//! A [`Scenario`] is read once and run with as many seeds as one likes; [`Scenario::run`] gives the [`Figure`]s of one run: a component, a quantity,
-//! a value. Units are written as strings; an unknown key, a node that is not there, a name that no route reaches are refused with the file's line.
+//! A [`Scenario`] is read once and run with as many seeds as one likes; [`Scenario::run`] gives the
+//! [`Figure`]s of one run: a component, a quantity, a value. Units are written as strings; an
+//! unknown key, a node that is not there, a name that no route reaches are refused with the file's
+//! line.
 //!
 //! ```
 //! use larder_netsim::scenario::Scenario;
@@ -76,8 +78,8 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 impl Scenario {
-    /// Reads a scenario that names no other files; `source` is the file's name, for errors. Its network is built once, so that what cannot be
-    /// shows here.
+    /// Reads a scenario that names no other files; `source` is the file's name, for errors. Its
+    /// network is built once, so that what cannot be shows here.
     ///
     /// # Errors
     /// [`ScenarioError`] as the module says.
@@ -85,8 +87,8 @@ impl Scenario {
         Scenario::parse_with(text, source, &|_| Err("no files here".to_owned()))
     }
 
-    /// As [`Scenario::parse`]; `read` gives the bytes of the files that the scenario names (topologies, traces), by their names as they are
-    /// written there, or says why it cannot.
+    /// As [`Scenario::parse`]; `read` gives the bytes of the files that the scenario names
+    /// (topologies, traces), by their names as they are written there, or says why it cannot.
     ///
     /// # Errors
     /// [`ScenarioError`] as the module says.
@@ -169,7 +171,8 @@ impl Scenario {
         Ok(figures::figures(&built, &before, &after))
     }
 
-    /// As [`Scenario::run`], and tells what happened on the way, the warm-up included. Watching changes nothing.
+    /// As [`Scenario::run`], and tells what happened on the way, the warm-up included. Watching
+    /// changes nothing.
     ///
     /// # Errors
     /// [`ScenarioError`] where time stands still.

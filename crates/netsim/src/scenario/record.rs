@@ -1,4 +1,5 @@
-//! What every component has counted up to a moment: two of them make the figures of the span between, many of them a course.
+//! What every component has counted up to a moment: two of them make the figures of the span
+//! between, many of them a course.
 
 use super::build::Built;
 use crate::apps::{CacheHost, Cbr, ConsumerCounters, CustodianCounters, Fetch, Producer};
@@ -69,7 +70,8 @@ impl Since for Duration {
     }
 }
 
-/// Counters of which these fields count since `before`; a field that is forgotten does not compile, unless the rest is said to be as it is.
+/// Counters of which these fields count since `before`; a field that is forgotten does not compile,
+/// unless the rest is said to be as it is.
 macro_rules! since {
     ($counters:ident { $($field:ident),+ $(, ..$rest:expr)? }, $after:expr, $before:expr) => {
         $counters { $($field: Since::since($after.$field, $before.$field)),+ $(, ..$rest)? }

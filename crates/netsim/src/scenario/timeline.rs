@@ -1,4 +1,5 @@
-//! The course of a run: what every component did in each step of time, for pictures, an animated replay and ndnSIM's traces.
+//! The course of a run: what every component did in each step of time, for pictures, an animated
+//! replay and ndnSIM's traces.
 
 use super::build::Built;
 use super::figures::mbps;
@@ -105,9 +106,11 @@ pub struct ChannelStep {
 /// How closely a run is watched.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
-    /// How long a step is; longer where the course would have more than [`limits::COURSE_VALUES`] values.
+    /// How long a step is; longer where the course would have more than [`limits::COURSE_VALUES`]
+    /// values.
     pub step: Duration,
-    /// Whether to note each Data's delay, and what faces count: for [ndnSIM's traces](Timeline::delays).
+    /// Whether to note each Data's delay, and what faces count: for
+    /// [ndnSIM's traces](Timeline::delays).
     pub closely: bool,
 }
 

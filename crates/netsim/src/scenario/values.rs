@@ -1,4 +1,5 @@
-//! How values are written in a scenario file: quantities with units, probabilities, counts within bounds.
+//! How values are written in a scenario file: quantities with units, probabilities, counts within
+//! bounds.
 
 use super::tables::{QueueDepth, StoreTable};
 use crate::queue::Depth;

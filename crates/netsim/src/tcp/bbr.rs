@@ -1,19 +1,26 @@
 //! BBR, version 1.
 //!
-//! Source: draft-cardwell-iccrg-bbr-congestion-control-00 and Linux' tcp_bbr.c, which every figure here is of.
+//! Source: draft-cardwell-iccrg-bbr-congestion-control-00 and Linux' tcp_bbr.c, which every figure
+//! here is of.
 //!
-//! * The model: the greatest delivery rate of ten round trips, the least round trip of ten seconds. What it sends is paced at the rate, with at most twice
-//!   their product under way; single losses do not matter to it.
-//! * Startup doubles the rate a round trip (2/ln 2) until it grows less than a quarter in three; drain empties the queue that this has made.
+//! * The model: the greatest delivery rate of ten round trips, the least round trip of ten seconds.
+//!   What it sends is paced at the rate, with at most twice their product under way; single losses
+//!   do not matter to it.
+//! * Startup doubles the rate a round trip (2/ln 2) until it grows less than a quarter in three;
+//!   drain empties the queue that this has made.
 //! * Then it probes: of eight round trips one at 5/4 of the rate, one at 3/4, six at it.
-//! * Every ten seconds without a shorter round trip it sends 4 segments a round trip for 200 ms, to see the path without its own queue.
-//! * After a loss it sends for a round trip what was delivered, then as before. What comes in bunches (aggregation) gets room beside the product.
+//! * Every ten seconds without a shorter round trip it sends 4 segments a round trip for 200 ms, to
+//!   see the path without its own queue.
+//! * After a loss it sends for a round trip what was delivered, then as before. What comes in
+//!   bunches (aggregation) gets room beside the product.
 //!
-//! Deviations: no long-term rate for policers (it would begin at losses of a fifth); the maximum is exact where the kernel keeps three samples;
-//! a delayed acknowledgement may renew the least round trip. In
-//! segments, whatever their bytes. O(1) an acknowledgement but for the filter's few entries; 300 bytes a connection.
+//! Deviations: no long-term rate for policers (it would begin at losses of a fifth); the maximum is
+//! exact where the kernel keeps three samples; a delayed acknowledgement may renew the least round
+//! trip. In segments, whatever their bytes. O(1) an acknowledgement but for the filter's few
+//! entries; 300 bytes a connection.
 //!
-//! `larder-transfer`'s BBR paces Interests and judges single Data; here there are cumulative acknowledgements and a scoreboard.
+//! `larder-transfer`'s BBR paces Interests and judges single Data; here there are cumulative
+//! acknowledgements and a scoreboard.
 
 use super::rate::Sample;
 use super::sender::{State, Window};
@@ -130,7 +137,8 @@ impl Bbr {
         self.mode == Mode::ProbeRtt
     }
 
-    /// Segments that leave at once: a millisecond's, as the kernel's packets are cut; 1 below 1.2 Mb/s, else 2 at least.
+    /// Segments that leave at once: a millisecond's, as the kernel's packets are cut; 1 below 1.2
+    /// Mb/s, else 2 at least.
     pub(super) fn burst(&self) -> u32 {
         let least = if self.pacing_rate < 150_000.0 { 1 } else { 2 };
         let bytes = (self.pacing_rate / 1024.0).min(65_535.0);
@@ -159,7 +167,8 @@ impl Bbr {
         }
     }
 
-    /// An acknowledgement; `in_flight` segments are under way after it, `mean_rtt` is the smoothed round trip.
+    /// An acknowledgement; `in_flight` segments are under way after it, `mean_rtt` is the smoothed
+    /// round trip.
     pub(super) fn on_ack(&mut self, now: Time, sample: &Sample, ack: Ack, window: &mut Window) {
         if !self.has_seen_rtt
             && let Some(rtt) = ack.mean_rtt
@@ -341,7 +350,8 @@ impl Bbr {
         }
     }
 
-    /// Rate times round trip times gain, in segments, with room for the sender's and receiver's bursts.
+    /// Rate times round trip times gain, in segments, with room for the sender's and receiver's
+    /// bursts.
     fn in_flight_at(&self, gain: f64) -> u32 {
         self.quantized(self.product(gain))
     }

@@ -134,7 +134,8 @@ impl Connections {
 
     // ---- What hosts do ----
 
-    /// A connection from one host to another: its end here. `None` where no links lead there, or there are too many.
+    /// A connection from one host to another: its end here. `None` where no links lead there, or
+    /// there are too many.
     pub(super) fn open(&mut self, context: &mut NetworkContext<'_>, from: HostId, to: HostId) -> Option<EndId> {
         let [here, there] = [from, to].map(|host| self.places[host.0 as usize].node);
         let mtu = self.path_mtu(context, here, there)?.min(self.path_mtu(context, there, here)?);
@@ -249,7 +250,8 @@ impl Connections {
         (end.endpoint.is_closed_there() && !std::mem::replace(&mut end.heard_close, true)).then_some(TcpEvent::Closed)
     }
 
-    /// Sends what an end has to send, and plans its timer; a connection that both ends have done with is forgotten.
+    /// Sends what an end has to send, and plans its timer; a connection that both ends have done
+    /// with is forgotten.
     pub(super) fn flush(&mut self, context: &mut NetworkContext<'_>, id: EndId) {
         let there = EndId { number: id.number ^ 1, ..id };
         let Some(to) = self.end(there).map(|end| end.node) else { return };

@@ -1,18 +1,25 @@
 //! CUBIC as Linux has it: RFC 9438 with HyStart.
 //!
-//! * After a loss the window falls to 0.7 of itself and grows by a cube of time, flat where the last loss was: W = 0.4 (t − K)³ + W_max.
+//! * After a loss the window falls to 0.7 of itself and grows by a cube of time, flat where the
+//!   last loss was: W = 0.4 (t − K)³ + W_max.
 //! * Where Reno's window would be larger, it grows as Reno's (section 4.3).
 //! * Losses below the last W_max lower it further (fast convergence, section 4.7).
-//! * Slow start ends before the first loss where acknowledgements come in a train as long as half a round trip, or the round trip has grown by an
-//!   eighth (Ha and Rhee, Computer Networks 55, 2011).
+//! * Slow start ends before the first loss where acknowledgements come in a train as long as half a
+//!   round trip, or the round trip has grown by an eighth (Ha and Rhee, Computer Networks 55,
+//!   2011).
 //! * A timeout forgets all of it.
 //!
-//! Deviations from the RFC are the kernel's (tcp_cubic.c): one step a window in 1/cnt segments, at most a segment for two acknowledged; the curve is
-//! looked at where the window or 1/32 s has moved on; no window beyond 1.5 W_cubic check. From the kernel: time is not in jiffies of 1 to 10 ms, and numbers
-//! have fractions; HyStart counts rounds from the first acknowledgement on. The kernel begins in the middle of a flight, when the window has 16 segments;
-//! but what it holds back to send more at once (TSO) brings its rounds to the flights' beginnings, where delays tell of no queue of its own. Windows are in segments, whatever their bytes. O(1) an acknowledgement; 120 bytes a connection.
+//! Deviations from the RFC are the kernel's (tcp_cubic.c): one step a window in 1/cnt segments, at
+//! most a segment for two acknowledged; the curve is looked at where the window or 1/32 s has moved
+//! on; no window beyond 1.5 W_cubic check. From the kernel: time is not in jiffies of 1 to 10 ms,
+//! and numbers have fractions; HyStart counts rounds from the first acknowledgement on. The kernel
+//! begins in the middle of a flight, when the window has 16 segments; but what it holds back to
+//! send more at once (TSO) brings its rounds to the flights' beginnings, where delays tell of no
+//! queue of its own. Windows are in segments, whatever their bytes. O(1) an acknowledgement; 120
+//! bytes a connection.
 //!
-//! `larder-transfer` has a CUBIC of its own, for NDN: it hears of marks, Nacks and single segments' timeouts, and has no cumulative acknowledgements.
+//! `larder-transfer` has a CUBIC of its own, for NDN: it hears of marks, Nacks and single segments'
+//! timeouts, and has no cumulative acknowledgements.
 
 use super::sender::Window;
 use larder_units::Time;
@@ -157,7 +164,8 @@ impl HyStart {
     fn on_rtt(&mut self, now: Time, rtt: Duration, shortest: Duration) {
         if now.since(self.last_ack) <= TRAIN_GAP {
             self.last_ack = now;
-            // Half of the shortest round trip; nothing is paced here. What the kernel adds for its own bursts, half a millisecond at most, is left out.
+            // Half of the shortest round trip; nothing is paced here. What the kernel adds for its
+            // own bursts, half a millisecond at most, is left out.
             self.found |= now.since(self.round_start) > shortest / 2;
         }
         self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
@@ -174,7 +182,8 @@ impl HyStart {
 mod tests {
     use super::*;
 
-    /// A window's course after a loss at 100 segments, all of it acknowledged once a round trip of 100 ms.
+    /// A window's course after a loss at 100 segments, all of it acknowledged once a round trip of
+    /// 100 ms.
     fn after_a_loss(rounds: u64) -> Vec<u32> {
         let mut cubic = Cubic { shortest: Some(Duration::from_millis(100)), ..Cubic::default() };
         let mut window = Window::new(100);
@@ -195,7 +204,8 @@ mod tests {
     fn the_curve_is_another() {
         let timeline = after_a_loss(60);
         assert_eq!(timeline[0], 70);
-        // K = cbrt(30 / 0.4) = 4.2 s: at 100 there, within a segment or two of the formula before and after.
+        // K = cbrt(30 / 0.4) = 4.2 s: at 100 there, within a segment or two of the formula before
+        // and after.
         for (round, window) in timeline.iter().enumerate().skip(2) {
             let t = (round as f64 + 0.5) / 10.0 - (30.0f64 / 0.4).cbrt();
             let expected = 100.0 + 0.4 * t * t * t;

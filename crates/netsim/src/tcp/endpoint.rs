@@ -1,8 +1,11 @@
-//! One end of a connection: the handshake, a sender and a receiver, and the stream's end, without IO, clock and bytes.
+//! One end of a connection: the handshake, a sender and a receiver, and the stream's end, without
+//! IO, clock and bytes.
 //!
-//! RFC 9293 but for what the model has no use for: no resets (where one end gives up, the other hears of it at once), no TIME-WAIT (an end answers as long as the connection is kept), no simultaneous
-//! opening, no urgent data, no zero window; a SYN carries no data. A SYN that is not answered is sent again after 1, 2, 3, 4, then 6, 10, … s (Linux'
-//! `tcp_syn_linear_timeouts`), its answer after 1, 3, 7, … s.
+//! RFC 9293 but for what the model has no use for: no resets (where one end gives up, the other
+//! hears of it at once), no TIME-WAIT (an end answers as long as the connection is kept), no
+//! simultaneous opening, no urgent data, no zero window; a SYN carries no data. A SYN that is not
+//! answered is sent again after 1, 2, 3, 4, then 6, 10, … s (Linux' `tcp_syn_linear_timeouts`), its
+//! answer after 1, 3, 7, … s.
 
 use super::TcpConfig;
 use super::receiver::Receiver;
@@ -26,8 +29,8 @@ enum Phase {
     Open,
 }
 
-/// See the module. It is handed what arrives, polled for what leaves ([`Endpoint::next_segment`] until there is none, after every call), and called again
-/// at [`Endpoint::next_timeout`].
+/// See the module. It is handed what arrives, polled for what leaves ([`Endpoint::next_segment`]
+/// until there is none, after every call), and called again at [`Endpoint::next_timeout`].
 #[derive(Clone, Debug)]
 pub(super) struct Endpoint {
     phase: Phase,

@@ -1,12 +1,15 @@
 //! HTTP over TCP on the links that NDN's nodes have: so that both can be compared in virtual time.
 //!
-//! What it is: TCP as Linux has it, as a state machine ([`sender`](self) with SACK, RACK, TLP, PRR, CUBIC with HyStart, BBR; delayed acknowledgements), and
-//! hosts of three kinds on top: clients, caches with any policy of the registry, origins. Segments are frames of real length on the links
-//! of the network, beside NDN's packets and in the same queues; nodes pass them on by the shortest path. What it is not: bytes. A stream is
-//! a length, and what a message says its receiver is told when its last byte has come.
+//! What it is: TCP as Linux has it, as a state machine ([`sender`](self) with SACK, RACK, TLP, PRR,
+//! CUBIC with HyStart, BBR; delayed acknowledgements), and hosts of three kinds on top: clients,
+//! caches with any policy of the registry, origins. Segments are frames of real length on the links
+//! of the network, beside NDN's packets and in the same queues; nodes pass them on by the shortest
+//! path. What it is not: bytes. A stream is a length, and what a message says its receiver is told
+//! when its last byte has come.
 //!
-//! Hosts take no time, read what comes at once, and have room for what they have not sent. A link that marks drops segments in place of it: there is no
-//! ECN, which Linux asks for only where it is told to. A node that crashes unplugs its hosts: they go on when it is back. docs/simulate.md has
+//! Hosts take no time, read what comes at once, and have room for what they have not sent. A link
+//! that marks drops segments in place of it: there is no ECN, which Linux asks for only where it is
+//! told to. A node that crashes unplugs its hosts: they go on when it is back. docs/simulate.md has
 //! the model beside the kernel.
 //!
 //! ```text
@@ -63,16 +66,18 @@ pub struct TcpConfig {
     pub initial_window: u32,
     /// Bytes that it takes beyond what came in order.
     pub receive_window: u32,
-    /// Bytes of the stream that it holds until they are acknowledged. Its application fills it again when a third is free.
+    /// Bytes of the stream that it holds until they are acknowledged. Its application fills it
+    /// again when a third is free.
     pub send_buffer: u32,
     /// The least timeout, beside the round trip.
     pub min_rto: Duration,
 }
 
 impl Default for TcpConfig {
-    /// Linux': CUBIC, 1448 bytes in 1500, 10 segments (RFC 6928), 200 ms. The window is a constant 16 MiB, half of `tcp_rmem`'s greatest, where the
-    /// kernel's grows with what is read. The buffer is what 4 MiB (`tcp_wmem`'s greatest) hold: 2500 segments, as Linux 6.18 had them at most under way,
-    /// with 230 bytes of its own beside each.
+    /// Linux': CUBIC, 1448 bytes in 1500, 10 segments (RFC 6928), 200 ms. The window is a constant
+    /// 16 MiB, half of `tcp_rmem`'s greatest, where the kernel's grows with what is read. The
+    /// buffer is what 4 MiB (`tcp_wmem`'s greatest) hold: 2500 segments, as Linux 6.18 had them at
+    /// most under way, with 230 bytes of its own beside each.
     fn default() -> Self {
         TcpConfig {
             congestion: Congestion::Cubic,

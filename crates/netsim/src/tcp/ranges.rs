@@ -1,4 +1,5 @@
-//! Disjoint ranges of a stream's bytes: what a receiver has beyond a gap, and what a sender knows of it.
+//! Disjoint ranges of a stream's bytes: what a receiver has beyond a gap, and what a sender knows
+//! of it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,8 @@ use std::collections::BTreeMap;
 pub(super) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
-    /// Adds a range, and tells `new` each part of it that was not there. O(log n) for each range that it touches.
+    /// Adds a range, and tells `new` each part of it that was not there. O(log n) for each range
+    /// that it touches.
     pub(super) fn insert(&mut self, start: u64, end: u64, mut new: impl FnMut(u64, u64)) {
         if start >= end {
             return;

@@ -1,7 +1,9 @@
-//! The delivery rate: how much was delivered between the sending of a segment and its acknowledgement.
+//! The delivery rate: how much was delivered between the sending of a segment and its
+//! acknowledgement.
 //!
-//! Source: draft-cheng-iccrg-delivery-rate-estimation-00, as Linux has it (tcp_rate.c). Each segment notes what was delivered when it left; its
-//! acknowledgement gives a rate over the longer of the time of sending and the time of acknowledging. O(1); in segments.
+//! Source: draft-cheng-iccrg-delivery-rate-estimation-00, as Linux has it (tcp_rate.c). Each
+//! segment notes what was delivered when it left; its acknowledgement gives a rate over the longer
+//! of the time of sending and the time of acknowledging. O(1); in segments.
 
 use larder_units::Time;
 use std::time::Duration;
@@ -83,7 +85,8 @@ impl Delivery {
         self.app_limited_until > 0
     }
 
-    /// What an acknowledgement tells that delivered segments, the `newest` of them this; they are counted already.
+    /// What an acknowledgement tells that delivered segments, the `newest` of them this; they are
+    /// counted already.
     pub(super) fn sample(&mut self, now: Time, newest: Newest, shortest: Option<Duration>) -> Sample {
         if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
@@ -93,7 +96,8 @@ impl Delivery {
         self.first_sent_at = sent_at;
         self.delivered_at = now;
         let span = sending.max(now.since(noted.delivered_at));
-        // Shorter than any round trip: an acknowledgement of what did not arrive, or a retransmission that was not needed.
+        // Shorter than any round trip: an acknowledgement of what did not arrive, or a
+        // retransmission that was not needed.
         let is_sound = !span.is_zero() && shortest.is_none_or(|shortest| span >= shortest);
         Sample {
             rate: is_sound.then(|| (self.delivered - noted.delivered, span)),

@@ -1,8 +1,11 @@
 //! The receiving half: what came, in order and beyond gaps, and when it is acknowledged.
 //!
-//! Linux' habits: at once what is out of order, fills a gap or comes twice, the first 16 segments, and each second one; else after 40 ms. SACK blocks
-//! tell the newest ranges first (RFC 2018, section 4), a block of what came twice before them (RFC 2883). What came in order its application takes
-//! at once, so the window never closes. Blocks stand where they fit beside the bytes: a full segment has none (Linux makes it shorter). Missing: the compression of SACKs (Linux holds them back by a twentieth of the round trip, 1 ms at most).
+//! Linux' habits: at once what is out of order, fills a gap or comes twice, the first 16 segments,
+//! and each second one; else after 40 ms. SACK blocks tell the newest ranges first (RFC 2018,
+//! section 4), a block of what came twice before them (RFC 2883). What came in order its
+//! application takes at once, so the window never closes. Blocks stand where they fit beside the
+//! bytes: a full segment has none (Linux makes it shorter). Missing: the compression of SACKs
+//! (Linux holds them back by a twentieth of the round trip, 1 ms at most).
 
 use super::TcpConfig;
 use super::ranges::Ranges;

@@ -1,8 +1,10 @@
-//! The round trip's estimate and the retransmission timeout: RFC 6298, with Linux' least variance of 200 ms and its slow decay.
+//! The round trip's estimate and the retransmission timeout: RFC 6298, with Linux' least variance
+//! of 200 ms and its slow decay.
 //!
-//! The mean moves by an eighth of the error, the deviation by a quarter (by a thirty-second where a *shorter* round trip would make it grow). The
-//! timeout is the mean and four deviations, these the greatest of the last round trip and 200 ms at least, and fall by a quarter a round
-//! trip. The shortest round trip is of all time (Linux: of five minutes). O(1); 64 bytes. All in nanoseconds.
+//! The mean moves by an eighth of the error, the deviation by a quarter (by a thirty-second where a
+//! *shorter* round trip would make it grow). The timeout is the mean and four deviations, these the
+//! greatest of the last round trip and 200 ms at least, and fall by a quarter a round trip. The
+//! shortest round trip is of all time (Linux: of five minutes). O(1); 64 bytes. All in nanoseconds.
 
 use super::TcpConfig;
 use std::time::Duration;

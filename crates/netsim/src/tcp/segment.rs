@@ -1,8 +1,11 @@
-//! Segments: TCP's packets as frames of the length that they have on a cable, from the IP header on. Their content is nothing.
+//! Segments: TCP's packets as frames of the length that they have on a cable, from the IP header
+//! on. Their content is nothing.
 //!
-//! A frame begins with 0x45, IPv4's version and header length, which no NDN packet begins with, and carries what the model needs in place of the
-//! real fields: positions of 64 bits, and the number of the connection's end in place of addresses and ports. Lengths are those of Linux: 20 bytes of IP,
-//! 20 of TCP, 12 of timestamps (RFC 7323), 4 and 8 a block of SACK (RFC 2018; three at most, beside the timestamps), and 20 of options in a SYN.
+//! A frame begins with 0x45, IPv4's version and header length, which no NDN packet begins with, and
+//! carries what the model needs in place of the real fields: positions of 64 bits, and the number
+//! of the connection's end in place of addresses and ports. Lengths are those of Linux: 20 bytes of
+//! IP, 20 of TCP, 12 of timestamps (RFC 7323), 4 and 8 a block of SACK (RFC 2018; three at most,
+//! beside the timestamps), and 20 of options in a SYN.
 
 /// First byte of a frame that is a segment.
 const IPV4: u8 = 0x45;
@@ -48,7 +51,8 @@ pub(super) struct Segment {
     pub(super) ack: Option<u64>,
     /// Bytes from there on that its sender takes.
     pub(super) window: u32,
-    /// What its sender has beyond, the newest first. A block below `ack` is of bytes that came twice (RFC 2883).
+    /// What its sender has beyond, the newest first. A block below `ack` is of bytes that came
+    /// twice (RFC 2883).
     pub(super) blocks: Blocks,
 }
 

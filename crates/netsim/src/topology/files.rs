@@ -1,7 +1,8 @@
-//! Topologies from files: ndnSIM's annotated ones, Rocketfuel's maps and weights, GraphML of the TcpHosts Topology Zoo.
+//! Topologies from files: ndnSIM's annotated ones, Rocketfuel's maps and weights, GraphML of the
+//! TcpHosts Topology Zoo.
 //!
-//! What a file does not say of a link, the scenario says. Nodes keep the file's order. Each reader takes any bytes: what it cannot read is
-//! refused with the line, in one line of text.
+//! What a file does not say of a link, the scenario says. Nodes keep the file's order. Each reader
+//! takes any bytes: what it cannot read is refused with the line, in one line of text.
 
 use super::{Topology, graphml, lines};
 use crate::limits;
@@ -15,8 +16,8 @@ use std::fmt;
 pub enum FileFormat {
     /// ndnSIM's `AnnotatedTopologyReader`: sections `router` and `link`.
     Annotated,
-    /// Rocketfuel's router-level maps (Spring, Mahajan and Wetherall, SIGCOMM 2002), `.cch`: `uid @place … -> <uid> …`. Links to other networks'
-    /// routers are left out.
+    /// Rocketfuel's router-level maps (Spring, Mahajan and Wetherall, SIGCOMM 2002), `.cch`:
+    /// `uid @place … -> <uid> …`. Links to other networks' routers are left out.
     Rocketfuel,
     /// Rocketfuel's inferred weights: `node node weight` a line, either direction or both.
     Weights,

@@ -1,9 +1,11 @@
-//! GraphML, as the TcpHosts Topology Zoo writes it (Knight, Nguyen, Falkner, Bowden and Roughan, IEEE JSAC 29, 2011).
+//! GraphML, as the TcpHosts Topology Zoo writes it (Knight, Nguyen, Falkner, Bowden and Roughan,
+//! IEEE JSAC 29, 2011).
 //!
-//! Of a node its `label` is its name, with `-` for blanks, and its id behind it, as often as it takes, where another node has the name already; `Latitude` and
-//! `Longitude` are where it is drawn. Of an edge `LinkSpeedRaw` is the rate, bits a second. Where the scenario gives links no delay and both
-//! ends have a place, the delay is what light in fibre takes along the great circle (200 000 km/s). Several edges between two nodes become one
-//! link, the fastest.
+//! Of a node its `label` is its name, with `-` for blanks, and its id behind it, as often as it
+//! takes, where another node has the name already; `Latitude` and `Longitude` are where it is
+//! drawn. Of an edge `LinkSpeedRaw` is the rate, bits a second. Where the scenario gives links no
+//! delay and both ends have a place, the delay is what light in fibre takes along the great circle
+//! (200 000 km/s). Several edges between two nodes become one link, the fastest.
 
 use super::Topology;
 use super::files::TopologyError;

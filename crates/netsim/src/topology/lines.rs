@@ -33,7 +33,8 @@ impl Places {
         self.by_name.get(name).copied()
     }
 
-    /// The link that these two have already, many files have each twice, once from each end; else it is to be `link` from now on.
+    /// The link that these two have already, many files have each twice, once from each end; else
+    /// it is to be `link` from now on.
     pub(super) fn linked(&mut self, a: usize, b: usize, link: usize) -> Option<usize> {
         let ends = [a.min(b), a.max(b)];
         let known = self.linked.get(&ends).copied();
@@ -50,8 +51,9 @@ fn with_numbers(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// ndnSIM: `router`, then `name comment y x` lines; `link`, then `node node rate metric delay queue` lines, of which the last three may be left
-/// out. The queue is a number of packets.
+/// ndnSIM: `router`, then `name comment y x` lines; `link`, then
+/// `node node rate metric delay queue` lines, of which the last three may be left out. The queue is
+/// a number of packets.
 pub(super) fn annotated(text: &str, link: &LinkConfig) -> Result<Topology, TopologyError> {
     let mut topology = Topology::default();
     let mut places = Places::default();
@@ -118,8 +120,9 @@ fn ns3_rate(text: &str) -> Option<BitRate> {
     text.parse::<BitRate>().ok().filter(|rate| rate.bits_per_second() > 0)
 }
 
-/// Rocketfuel's `.cch`: `uid @place [+] [bb] (neighbours) [&outside] -> <uid> … {-euid} … =name[!] rN`. A link that only one end's line has is a
-/// link; lines that begin with `-` are other networks' routers.
+/// Rocketfuel's `.cch`:
+/// `uid @place [+] [bb] (neighbours) [&outside] -> <uid> … {-euid} … =name[!] rN`. A link that only
+/// one end's line has is a link; lines that begin with `-` are other networks' routers.
 pub(super) fn rocketfuel(text: &str, link: &LinkConfig) -> Result<Topology, TopologyError> {
     let mut topology = Topology::default();
     let mut places = Places::default();
@@ -148,7 +151,8 @@ pub(super) fn rocketfuel(text: &str, link: &LinkConfig) -> Result<Topology, Topo
     Ok(topology)
 }
 
-/// Rocketfuel's weights and latencies: `node node number`. Metrics are whole numbers: a weight counts in tenths.
+/// Rocketfuel's weights and latencies: `node node number`. Metrics are whole numbers: a weight
+/// counts in tenths.
 pub(super) fn triples(text: &str, link: &LinkConfig, are_latencies: bool) -> Result<Topology, TopologyError> {
     let mut topology = Topology::default();
     let mut places = Places::default();

@@ -18,7 +18,8 @@ use std::time::Duration;
 /// From Lisbon to Bucharest, and from Athens to Stockholm.
 const EUROPE_KM: [f64; 2] = [3000.0, 2400.0];
 
-/// Of Waxman's rule: the distance at which the chance of a link falls by e, over the greatest distance.
+/// Of Waxman's rule: the distance at which the chance of a link falls by e, over the greatest
+/// distance.
 const WAXMAN_REACH: f64 = 0.15;
 
 /// Two thirds of the speed of light, on a way half as long again as the straight line.
@@ -57,7 +58,8 @@ impl Topology {
         line
     }
 
-    /// `pairs` consumers `c0 …` at router `r1`, as many producers `p0 …` at `r2`, one backbone between the routers.
+    /// `pairs` consumers `c0 …` at router `r1`, as many producers `p0 …` at `r2`, one backbone
+    /// between the routers.
     pub fn dumbbell(pairs: usize, edge: &LinkConfig, backbone: &LinkConfig) -> Self {
         let mut dumbbell = Topology::default();
         let [r1, r2] = ["r1", "r2"].map(|name| dumbbell.node(name));
@@ -73,7 +75,8 @@ impl Topology {
         dumbbell
     }
 
-    /// A tree with its root `t`, and `levels` levels of `children` below each node: `t.0`, `t.0.1`, …
+    /// A tree with its root `t`, and `levels` levels of `children` below each node: `t.0`, `t.0.1`,
+    /// …
     pub fn tree(children: usize, levels: usize, link: &LinkConfig) -> Self {
         let mut tree = Topology::default();
         let root = tree.node("t");
@@ -95,7 +98,8 @@ impl Topology {
         tree
     }
 
-    /// A grid of `height` rows of `width` nodes, each linked with those beside it: `g0.0` is the corner, `g1.0` the one below it.
+    /// A grid of `height` rows of `width` nodes, each linked with those beside it: `g0.0` is the
+    /// corner, `g1.0` the one below it.
     pub fn grid(width: usize, height: usize, link: &LinkConfig) -> Self {
         let mut grid = Topology::default();
         for row in 0..height {
@@ -115,8 +119,9 @@ impl Topology {
         grid
     }
 
-    /// A scale-free network (Barabási and Albert, Science 286, 1999): node after node is linked to `links` different earlier ones, each with
-    /// a chance that grows with its links; the first `links` + 1 are all linked.
+    /// A scale-free network (Barabási and Albert, Science 286, 1999): node after node is linked to
+    /// `links` different earlier ones, each with a chance that grows with its links; the first
+    /// `links` + 1 are all linked.
     pub fn scale_free(nodes: usize, links: usize, link: &LinkConfig, mut stream: Stream) -> Self {
         let mut network = Topology::default();
         // Each node once for each of its links: a uniform draw is a draw by degree.
@@ -141,10 +146,12 @@ impl Topology {
         network
     }
 
-    /// A backbone in the manner of GÉANT: `nodes` places at random in a rectangle of Europe's size, and three links for two of them (GÉANT of
-    /// 2012 has 61 for 40). Each place is linked to the nearest one before it, so that all are reached; the other links are drawn by Waxman's
-    /// rule (Routing of multipoint connections, IEEE JSAC 6(9), 1988): near places before far ones. To the delay of `link` comes what light in
-    /// fibre takes for the distance. Nodes `n0`, `n1`, …, with their places in kilometres; O(nodes²).
+    /// A backbone in the manner of GÉANT: `nodes` places at random in a rectangle of Europe's size,
+    /// and three links for two of them (GÉANT of 2012 has 61 for 40). Each place is linked to the
+    /// nearest one before it, so that all are reached; the other links are drawn by Waxman's rule
+    /// (Routing of multipoint connections, IEEE JSAC 6(9), 1988): near places before far ones. To
+    /// the delay of `link` comes what light in fibre takes for the distance. Nodes `n0`, `n1`, …,
+    /// with their places in kilometres; O(nodes²).
     pub fn geant_like(nodes: usize, link: &LinkConfig, mut stream: Stream) -> Self {
         let mut backbone = Topology::default();
         for number in 0..nodes {
@@ -194,7 +201,8 @@ impl Topology {
         self.edges.push(Edge { ends: [a, b], config: *config });
     }
 
-    /// Makes the nodes and links in a simulation; `config` says what each node is like. Nodes and links keep their order.
+    /// Makes the nodes and links in a simulation; `config` says what each node is like. Nodes and
+    /// links keep their order.
     ///
     /// # Errors
     /// [`ConfigError`] where the simulation refuses a node or a link.

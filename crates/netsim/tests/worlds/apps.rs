@@ -51,8 +51,8 @@ struct Asked {
     can_be_prefix: bool,
 }
 
-/// An Interest, until it expires: several may be answered by one Data, and a Content Store answers each of them. That there are no more answers
-/// than Interests, the face's counters tell.
+/// An Interest, until it expires: several may be answered by one Data, and a Content Store answers
+/// each of them. That there are no more answers than Interests, the face's counters tell.
 #[derive(Debug)]
 struct Pending {
     asked: Asked,

@@ -32,7 +32,8 @@ pub fn run(seed: u64) -> Run {
         world.network.run_until(Time::from_millis(100 * tenth)).unwrap();
         tables_are_within_their_bounds(&world);
     }
-    // A queue of 50 packets at 100 kb/s is empty after 20 s, an Interest gone after 4, half a packet after 1.
+    // A queue of 50 packets at 100 kb/s is empty after 20 s, an Interest gone after 4, half a
+    // packet after 1.
     world.network.run_until(Time::from_secs(1000)).unwrap();
     nothing_is_left(&world);
     answers_are_no_more_than_questions(&world);
@@ -93,8 +94,9 @@ fn answers_are_no_more_than_questions(world: &World) {
     }
 }
 
-/// What came in was answered, expired, or dropped for a reason. Less may come out: a face that asks again replaces what it asked, and a strategy
-/// asks again for another consumer when the suppression interval is over.
+/// What came in was answered, expired, or dropped for a reason. Less may come out: a face that asks
+/// again replaces what it asked, and a strategy asks again for another consumer when the
+/// suppression interval is over.
 fn questions_are_accounted_for(world: &World) {
     for node in up(world) {
         let stats = world.network.forwarder(node).stats();
@@ -114,7 +116,8 @@ fn questions_are_accounted_for(world: &World) {
     }
 }
 
-/// What was sent over a channel has arrived, or was dropped or lost and counted. Where all counters are of one life, and frames are packets.
+/// What was sent over a channel has arrived, or was dropped or lost and counted. Where all counters
+/// are of one life, and frames are packets.
 fn frames_are_conserved(world: &World) {
     for (id, channel) in world.network.channels() {
         assert_eq!(channel.counters().uncut, 0, "{id:?}");

@@ -1,7 +1,8 @@
 //! A seeded search over random worlds: what nobody thought of, on networks that nobody would build.
 //!
-//! Each seed makes a network (topology, links, policies, strategies, applications, faults), lets it run until nothing happens any more, and
-//! checks what must hold of every network (`invariants.rs`). `cargo test` looks at 200 seeds; for hours:
+//! Each seed makes a network (topology, links, policies, strategies, applications, faults), lets it
+//! run until nothing happens any more, and checks what must hold of every network
+//! (`invariants.rs`). `cargo test` looks at 200 seeds; for hours:
 //!
 //! ```text
 //! LARDER_SEEDS=0..1000000 cargo test --release -p larder-netsim --test worlds

@@ -189,7 +189,8 @@ impl Draw {
             "stateful/v=1/rate~50/depth~5/fib~each/report~fair",
             "hobhis/v=1/rate~50/target~3/queue~5/report~share",
         ];
-        // `random` asks again for each consumer, as NFD's does: its Interests do not add up one by one.
+        // `random` asks again for each consumer, as NFD's does: its Interests do not add up one by
+        // one.
         let strategy = match !gentle && self.0.chance(0.4) {
             true => self.one(&rough),
             false => self.one(&strategies),

@@ -1,4 +1,5 @@
-//! Management from an application's side: commands and datasets of the NFD management protocol, one at a time.
+//! Management from an application's side: commands and datasets of the NFD management protocol, one
+//! at a time.
 //!
 //! Packets that arrive meanwhile are dropped: it is for who does nothing else, or has not begun.
 
@@ -24,7 +25,8 @@ impl Client {
     /// Has the forwarder carry out a command, such as `rib/register`. It is signed by a digest.
     ///
     /// # Errors
-    /// Where the forwarder does not answer, has no management, or the connection breaks. A refusal is a response with its status code.
+    /// Where the forwarder does not answer, has no management, or the connection breaks. A refusal
+    /// is a response with its status code.
     pub fn command(&mut self, command: &str, parameters: &ControlParameters) -> Result<ControlResponse, ClientError> {
         for _ in 0..limits::MANAGEMENT_TRIES {
             let wire = self.signed_command(command, parameters);
@@ -41,7 +43,8 @@ impl Client {
         Err(ClientError::ManagementUnanswered { what: command.to_owned() })
     }
 
-    /// The content of a dataset, such as `faces/list`; `argument` is the last component of its name, where it has one.
+    /// The content of a dataset, such as `faces/list`; `argument` is the last component of its
+    /// name, where it has one.
     ///
     /// # Errors
     /// Where the forwarder does not answer, has no such dataset, or the connection breaks.

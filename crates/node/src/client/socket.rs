@@ -14,7 +14,8 @@ const SOCKET: Token = Token(0);
 const SIGNALS: Token = Token(1);
 const WAKER: Token = Token(2);
 
-/// A connected socket. mio tells of changes only, so both readiness flags are kept until a call would block.
+/// A connected socket. mio tells of changes only, so both readiness flags are kept until a call
+/// would block.
 pub(super) struct Socket {
     stream: Stream,
     poll: Poll,
@@ -35,7 +36,8 @@ enum Stream {
     Udp(Box<Datagrams>),
 }
 
-/// A connected UDP socket, read and written many datagrams at a time where the kernel can (GRO and GSO, through quinn-udp).
+/// A connected UDP socket, read and written many datagrams at a time where the kernel can (GRO and
+/// GSO, through quinn-udp).
 struct Datagrams {
     socket: UdpSocket,
     state: UdpSocketState,
@@ -73,7 +75,8 @@ impl Socket {
         })
     }
 
-    /// Whether the other end is on this machine and of the kind that management commands under /localhost are taken from.
+    /// Whether the other end is on this machine and of the kind that management commands under
+    /// /localhost are taken from.
     pub(super) fn is_local(&self) -> bool {
         match &self.stream {
             Stream::Unix(_) => true,
@@ -106,7 +109,8 @@ impl Socket {
         self.poll.registry().register(&mut reader, SIGNALS, Interest::READABLE)?;
         let writer = std::os::unix::net::UnixStream::from(writer);
         for signal in [SIGINT, SIGTERM] {
-            // The second one ends the process at once: the first waits for a read or write that may never end (a FIFO without a reader).
+            // The second one ends the process at once: the first waits for a read or write that may
+            // never end (a FIFO without a reader).
             let asked = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, asked.clone())?;
             signal_hook::flag::register(signal, asked)?;
@@ -139,8 +143,8 @@ impl Socket {
             };
             match read {
                 Ok(read) => {
-                    // A stream that gives less than there is room for has no more, and tells when it has (epoll(7)). Not so its end, of which was
-                    // told before.
+                    // A stream that gives less than there is room for has no more, and tells when
+                    // it has (epoll(7)). Not so its end, of which was told before.
                     let is_stream = !matches!(self.stream, Stream::Udp(_));
                     self.readable = self.ending || !is_stream || read.bytes == buffer.len();
                     return Ok(Some(read));
@@ -153,7 +157,8 @@ impl Socket {
         Ok(None)
     }
 
-    /// The most datagrams of one size that [`Socket::write`] takes; 1 for streams, where nobody asks.
+    /// The most datagrams of one size that [`Socket::write`] takes; 1 for streams, where nobody
+    /// asks.
     pub(super) fn most_datagrams(&self) -> usize {
         match &self.stream {
             Stream::Udp(udp) => udp.state.max_gso_segments(),
@@ -161,7 +166,8 @@ impl Socket {
         }
     }
 
-    /// Writes; `None` where it would block. To UDP `bytes` are datagrams of `datagram` bytes, of which the last may be shorter.
+    /// Writes; `None` where it would block. To UDP `bytes` are datagrams of `datagram` bytes, of
+    /// which the last may be shorter.
     pub(super) fn write(&mut self, bytes: &[u8], datagram: usize) -> io::Result<Option<usize>> {
         while self.writable {
             let written = match &mut self.stream {
@@ -179,9 +185,11 @@ impl Socket {
         Ok(None)
     }
 
-    /// Waits until there may be something to read, or room to write, `timeout` passes or a signal comes.
+    /// Waits until there may be something to read, or room to write, `timeout` passes or a signal
+    /// comes.
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        // Whole milliseconds are all that epoll knows; mio rounds up, so that a time-out is never early.
+        // Whole milliseconds are all that epoll knows; mio rounds up, so that a time-out is never
+        // early.
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}

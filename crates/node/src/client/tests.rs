@@ -98,7 +98,8 @@ fn packets_arrive_however_the_stream_is_cut() {
 #[test]
 fn what_cannot_be_decoded_is_counted_and_costs_nothing_else() {
     let (mut client, mut stream) = pair();
-    // An inner length past the end; a Data without signature; an unknown critical LP field; an IDLE packet, which is right.
+    // An inner length past the end; a Data without signature; an unknown critical LP field; an IDLE
+    // packet, which is right.
     for wire in [&[5, 8, 0x24, 0x7f, 0, 0, 0, 0, 0, 0][..], &[6, 0], &[100, 2, 1, 0], &[100, 0]] {
         stream.write_all(wire).unwrap();
     }
@@ -272,7 +273,8 @@ fn large_packets_cross_small_datagrams() {
     assert_eq!(client.malformed(), 1);
 }
 
-/// The fear: what the link to another machine loses is asked for again only when the whole transfer finds it missing, and what comes twice is used twice.
+/// The fear: what the link to another machine loses is asked for again only when the whole transfer
+/// finds it missing, and what comes twice is used twice.
 #[test]
 fn what_a_link_loses_is_lost() {
     let forwarder = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -367,7 +369,8 @@ fn an_end_behind_a_short_read_is_missed() {
     }
 }
 
-/// The fear: an application that had no processor for a while takes for late what has come meanwhile, and asks for it again.
+/// The fear: an application that had no processor for a while takes for late what has come
+/// meanwhile, and asks for it again.
 #[test]
 fn what_waits_to_be_read_is_late() {
     let forwarder = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

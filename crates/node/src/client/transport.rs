@@ -1,7 +1,8 @@
 //! Where an application finds its forwarder.
 //!
-//! In this order: `$NDN_CLIENT_TRANSPORT`; `transport=` in the first client.conf that exists (`~/.ndn`, `/usr/local/etc/ndn`, `/etc/ndn`), as
-//! ndn-cxx's applications do; then [`default_socket_paths`].
+//! In this order: `$NDN_CLIENT_TRANSPORT`; `transport=` in the first client.conf that exists
+//! (`~/.ndn`, `/usr/local/etc/ndn`, `/etc/ndn`), as ndn-cxx's applications do; then
+//! [`default_socket_paths`].
 
 use std::fmt;
 use std::fs;
@@ -64,7 +65,8 @@ impl Transport {
         Transport { uri: format!("unix://{}", path.display()), endpoint: Endpoint::Unix(path), source: None }
     }
 
-    /// Reads a URI, resolving a host name where there is one. `source` says in messages where it was found.
+    /// Reads a URI, resolving a host name where there is one. `source` says in messages where it
+    /// was found.
     ///
     /// # Errors
     /// Where it is none, or the host name has no address.
@@ -148,8 +150,9 @@ fn transport_line(text: &str) -> Option<&str> {
     values.next_back().filter(|value| !value.is_empty())
 }
 
-/// Where Larder's node listens and its applications look, in order of preference: NFD's path, so that other applications find it too; the
-/// user's runtime directory; a directory under /tmp of which only the user is the owner.
+/// Where Larder's node listens and its applications look, in order of preference: NFD's path, so
+/// that other applications find it too; the user's runtime directory; a directory under /tmp of
+/// which only the user is the owner.
 pub fn default_socket_paths() -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|directory| !directory.is_empty());
     let user = rustix::process::geteuid().as_raw();
@@ -164,7 +167,8 @@ pub(super) fn is_ours(path: &Path) -> bool {
     path.exists() && is_safe(path)
 }
 
-/// Whether nobody else could have put a socket there: under /tmp, where anybody could, its directory must belong to this user.
+/// Whether nobody else could have put a socket there: under /tmp, where anybody could, its
+/// directory must belong to this user.
 pub(crate) fn is_safe(path: &Path) -> bool {
     let owner = || path.parent().and_then(|directory| fs::symlink_metadata(directory).ok()).map(|found| found.uid());
     !path.starts_with("/tmp") || owner() == Some(rustix::process::geteuid().as_raw())

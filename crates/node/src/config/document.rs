@@ -1,7 +1,8 @@
 //! Reading a TOML document into a [`Config`] so that one pass reports every mistake in it.
 //!
-//! serde stops at the first error. So the document is read again without the key that was wrong, until nothing is wrong.
-//! A required key that is missing only because this removed it is not reported.
+//! serde stops at the first error. So the document is read again without the key that was wrong,
+//! until nothing is wrong. A required key that is missing only because this removed it is not
+//! reported.
 
 use super::Config;
 use serde::Deserialize;
@@ -11,7 +12,8 @@ use toml::de::{DeTable, DeValue, Error};
 
 /// Reads a document; `source` stands before the line number in errors.
 ///
-/// Returns the configuration without the keys that were wrong, and one line for each of them. `None` where the text is no TOML.
+/// Returns the configuration without the keys that were wrong, and one line for each of them.
+/// `None` where the text is no TOML.
 pub(super) fn read(text: &str, source: &str) -> (Option<Config>, Vec<String>) {
     let (mut document, syntax) = DeTable::parse_recoverable(text);
     if !syntax.is_empty() {
@@ -36,7 +38,8 @@ pub(super) fn read(text: &str, source: &str) -> (Option<Config>, Vec<String>) {
     }
 }
 
-/// Removes the entry at `span`, the innermost that it is in; returns the span of the table that held it.
+/// Removes the entry at `span`, the innermost that it is in; returns the span of the table that
+/// held it.
 fn remove(table: &mut DeTable<'_>, span: &Range<usize>, own: &Range<usize>) -> Option<Range<usize>> {
     let covers = |outer: &Range<usize>| outer.start <= span.start && span.end <= outer.end;
     let mut wrong = None;

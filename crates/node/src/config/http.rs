@@ -32,7 +32,8 @@ pub struct HttpTable {
     pub upstream: Option<UpstreamTable>,
     /// `[[http.origins]]`
     pub origins: Vec<OriginTable>,
-    /// PEM file of the certificates that lead to those of `https://` origins; `None` for the system's.
+    /// PEM file of the certificates that lead to those of `https://` origins; `None` for the
+    /// system's.
     #[serde(deserialize_with = "optional_path")]
     pub origin_ca: Option<PathBuf>,
     /// `[http.timeouts]`

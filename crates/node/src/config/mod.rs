@@ -1,6 +1,8 @@
-//! The node's configuration: a TOML file, every key optional, unknown keys refused with the line and a suggestion.
+//! The node's configuration: a TOML file, every key optional, unknown keys refused with the line
+//! and a suggestion.
 //!
-//! One file a table; the defaults stand in code beside each, and the embedded file states them again key by key, which a test compares.
+//! One file a table; the defaults stand in code beside each, and the embedded file states them
+//! again key by key, which a test compares.
 
 mod document;
 mod gateway;

@@ -1,4 +1,5 @@
-//! `[ndn]` of the configuration: listeners, the Content Store, routes, strategies, and who may command.
+//! `[ndn]` of the configuration: listeners, the Content Store, routes, strategies, and who may
+//! command.
 
 use super::gateway::GatewayTable;
 use super::http::DiskTable;
@@ -257,7 +258,8 @@ fn default_cost() -> u64 {
     10
 }
 
-/// The other end of a route: `udp://192.0.2.1:6363`, `tcp://…`, `unix:///run/other.sock`. Host names are resolved once, at the start.
+/// The other end of a route: `udp://192.0.2.1:6363`, `tcp://…`, `unix:///run/other.sock`. Host
+/// names are resolved once, at the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum RouteTarget {

@@ -15,7 +15,8 @@ const FIRST_WRITE_BYTES: usize = 4096;
 pub(super) struct DiskFile(File);
 
 impl DiskFile {
-    /// Opens the file, or makes an empty one that nobody else may read: it holds what clients get. Nobody else of our kind uses it meanwhile.
+    /// Opens the file, or makes an empty one that nobody else may read: it holds what clients get.
+    /// Nobody else of our kind uses it meanwhile.
     pub(super) fn open(path: &Path) -> io::Result<DiskFile> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         if !file.metadata()?.is_file() {

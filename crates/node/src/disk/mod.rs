@@ -5,10 +5,12 @@
 //!        ── recall, read_part ── bounded queue ──► threads "disk-read": pread, checksum ──► the one who waits
 //! ```
 //!
-//! A million objects of 1 KB are back 0.3 s after the start, from the page cache; what the threads cost is measured by `benches/disk.rs`.
+//! A million objects of 1 KB are back 0.3 s after the start, from the page cache; what the threads
+//! cost is measured by `benches/disk.rs`.
 //!
-//! A disk that fails, at the start or later, is left alone with one line in the log: the tier is empty from then on, and its file is
-//! truncated, since it does not know what was removed meanwhile.
+//! A disk that fails, at the start or later, is left alone with one line in the log: the tier is
+//! empty from then on, and its file is truncated, since it does not know what was removed
+//! meanwhile.
 
 mod file;
 mod reads;
@@ -47,7 +49,8 @@ pub struct DiskConfig {
 /// Looks at a tier's file without changing it.
 ///
 /// # Errors
-/// One line: what is wrong with the path or the capacity. A file that another process has locked is none where `may_be_in_use`.
+/// One line: what is wrong with the path or the capacity. A file that another process has locked is
+/// none where `may_be_in_use`.
 pub(crate) fn check(setting: &str, config: &DiskConfig, may_be_in_use: bool) -> Result<(), String> {
     let geometry = Geometry::of(config.capacity).map_err(|error| format!("{setting} capacity: {error}"))?;
     match file::check(&config.path, geometry.file_bytes()) {
@@ -90,7 +93,8 @@ struct State<M> {
     reads_refused: u64,
     /// Values that were overwritten before their slow reader had all of them.
     cut_short: u64,
-    /// How often it has had to remove everything, as far as the log says; and when it may say so again.
+    /// How often it has had to remove everything, as far as the log says; and when it may say so
+    /// again.
     emptied: u64,
     next_warning: Time,
     /// The log has failed: whether its file is empty.
@@ -117,10 +121,12 @@ pub struct DiskFigures {
 }
 
 impl<M: Bans + Send + 'static> Disk<M> {
-    /// Opens the log and starts its threads. `setting` is the table of the configuration, for errors.
+    /// Opens the log and starts its threads. `setting` is the table of the configuration, for
+    /// errors.
     ///
     /// # Errors
-    /// One line: what is wrong with the path or the capacity. A disk that fails is none: the tier is empty then.
+    /// One line: what is wrong with the path or the capacity. A disk that fails is none: the tier
+    /// is empty then.
     pub fn start(setting: &str, config: &DiskConfig, bans: M, streams: &Streams) -> Result<Disk<M>, String> {
         let begun = Instant::now();
         let geometry = Geometry::of(config.capacity).map_err(|error| format!("{setting} capacity: {error}"))?;
@@ -241,7 +247,8 @@ impl<M: Bans + Send + 'static> Disk<M> {
         }
     }
 
-    /// Writes what is to be written, and ends the threads; does not wait for ever for a disk that hangs.
+    /// Writes what is to be written, and ends the threads; does not wait for ever for a disk that
+    /// hangs.
     pub fn stop(&self) {
         let threads = {
             let mut state = self.lock();
@@ -310,7 +317,8 @@ impl<M: Bans + Send + 'static> Disk<M> {
         }
     }
 
-    /// The log has failed: its file does not know what is removed from now on, so it must not be read again.
+    /// The log has failed: its file does not know what is removed from now on, so it must not be
+    /// read again.
     fn retire(&self, mut state: MutexGuard<'_, State<M>>) {
         let path = self.0.path.display();
         let reason = state.log.failure().map_or_else(String::new, system_message);
@@ -347,7 +355,8 @@ impl<M: Bans + Send + 'static> Disk<M> {
         Time::from_nanos(u64::try_from(self.0.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// The log's methods leave it consistent or do not return: a panic in one of them is a bug, and the log goes on.
+    /// The log's methods leave it consistent or do not return: a panic in one of them is a bug, and
+    /// the log goes on.
     fn lock(&self) -> MutexGuard<'_, State<M>> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -378,7 +387,8 @@ fn report<M: Bans>(path: &Path, opened: Opened, log: &Log<M>, took: Duration) {
 mod tests {
     use super::*;
 
-    /// The fear: a disk that hangs, and every request for what it holds, and every unsafe one, hangs with it.
+    /// The fear: a disk that hangs, and every request for what it holds, and every unsafe one,
+    /// hangs with it.
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_for_a_disk_that_hangs() {
         let folder = tempfile::tempdir().unwrap();

@@ -33,8 +33,9 @@ pub enum Found<R> {
 }
 
 impl<M: Bans + Send + 'static> Disk<M> {
-    /// Reads the value with this tag, or else the newest one: all of it where `hold` reserves memory for so many bytes, else at least
-    /// its first `first` bytes. Nothing where the disk has more to do than it can, or hangs.
+    /// Reads the value with this tag, or else the newest one: all of it where `hold` reserves
+    /// memory for so many bytes, else at least its first `first` bytes. Nothing where the disk has
+    /// more to do than it can, or hangs.
     pub async fn tier_lookup<R: Send + 'static>(
         &self,
         key: &[u8],
@@ -53,7 +54,8 @@ impl<M: Bans + Send + 'static> Disk<M> {
         }
         let (sender, answered) = oneshot::channel();
         let disk = self.clone();
-        // The thread that uses the value allocates its memory: else each thread that reads would keep some.
+        // The thread that uses the value allocates its memory: else each thread that reads would
+        // keep some.
         let room = if held.is_some() { lookup.room() } else { Vec::new() };
         // It holds what was reserved until it has read, also where nobody waits for it any more.
         let read = Box::new(move || {
@@ -82,8 +84,9 @@ impl<M: Bans + Send + 'static> Disk<M> {
         }
     }
 
-    /// Counts a request for `key`, and reads its newest value, without waiting for it: `answer` is called by a thread that reads, or at once where the value has
-    /// not been written yet. It is not called where nothing is read. A disk that hangs calls it when it hangs no more.
+    /// Counts a request for `key`, and reads its newest value, without waiting for it: `answer` is
+    /// called by a thread that reads, or at once where the value has not been written yet. It is
+    /// not called where nothing is read. A disk that hangs calls it when it hangs no more.
     pub fn look_up_then(&self, key: &[u8], answer: impl FnOnce(Option<FoundRecord>) + Send + 'static) -> Asked {
         let lookup = {
             let mut state = self.lock();
@@ -141,7 +144,8 @@ impl<M: Bans + Send + 'static> Disk<M> {
         }
     }
 
-    /// Whether the value stays where it is, or goes where `parts` has followed it. If not, its region is overwritten soon.
+    /// Whether the value stays where it is, or goes where `parts` has followed it. If not, its
+    /// region is overwritten soon.
     pub fn stays(&self, parts: &mut Parts) -> bool {
         let state = self.lock();
         if state.log.holds(parts) {

@@ -1,9 +1,12 @@
-//! In which form a request is asked: shared, so that others who ask the same get the same, or in full.
+//! In which form a request is asked: shared, so that others who ask the same get the same, or in
+//! full.
 //!
-//! Shared are GET and HEAD without a body, credentials, cookies and wishes about the response's age. Of these the fields pass that select a
-//! representation ([`SELECTING`]); the others tell of one client (`User-Agent`, `Referer`, `X-Forwarded-For`), and would make of one page as many
-//! names as there are clients. Nothing is decided by that: a response whose `Vary` names a field that did not pass is not given in this form
-//! ([`is_enough`]), nor one that a shared cache might not reuse.
+//! Shared are GET and HEAD without a body, credentials, cookies and wishes about the response's
+//! age. Of these the fields pass that select a representation ([`SELECTING`]); the others tell of
+//! one client (`User-Agent`, `Referer`, `X-Forwarded-For`), and would make of one page as many
+//! names as there are clients. Nothing is decided by that: a response whose `Vary` names a field
+//! that did not pass is not given in this form ([`is_enough`]), nor one that a shared cache might
+//! not reuse.
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CACHE_CONTROL, COOKIE, IF_MATCH, IF_MODIFIED_SINCE,
@@ -27,7 +30,8 @@ pub static SELECTING: [HeaderName; 11] = [
     HeaderName::from_static("x-forwarded-proto"),
 ];
 
-/// The fields of the shared form; `None` where it is to be asked in full. `headers` are those for the origin.
+/// The fields of the shared form; `None` where it is to be asked in full. `headers` are those for
+/// the origin.
 pub fn shared(method: &Method, has_body: bool, headers: &HeaderMap) -> Option<HeaderMap> {
     let plain = matches!(*method, Method::GET | Method::HEAD) && !has_body;
     let own = ABSENT.iter().any(|name| headers.contains_key(name));
@@ -44,7 +48,8 @@ pub fn shared(method: &Method, has_body: bool, headers: &HeaderMap) -> Option<He
     Some(fields)
 }
 
-/// Requests in the shared form have none of these: a response that varies by them is decided on, too.
+/// Requests in the shared form have none of these: a response that varies by them is decided on,
+/// too.
 static ABSENT: [HeaderName; 4] = [AUTHORIZATION, COOKIE, CACHE_CONTROL, PRAGMA];
 
 /// Whether the fields of the shared form decide on this response: its `Vary` names no other.

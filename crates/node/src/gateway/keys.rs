@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A key pair's file, or a shared secret's; nothing for digests, by which anybody may have made what comes.
+/// A key pair's file, or a shared secret's; nothing for digests, by which anybody may have made
+/// what comes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyFiles {
-    /// The far node's private key, or the edge's copy of its public one: PEM, or at the edge a certificate.
+    /// The far node's private key, or the edge's copy of its public one: PEM, or at the edge a
+    /// certificate.
     pub key: Option<PathBuf>,
     /// The same bytes at both ends.
     pub secret: Option<PathBuf>,
@@ -40,7 +42,8 @@ impl KeyFiles {
         }
     }
 
-    /// What the edge signs requests in full by, where the two share a secret: of a key pair it has the public half alone.
+    /// What the edge signs requests in full by, where the two share a secret: of a key pair it has
+    /// the public half alone.
     ///
     /// # Errors
     /// As [`KeyFiles::signer`].

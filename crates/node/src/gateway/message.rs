@@ -1,8 +1,10 @@
 //! A request in an Interest's parameters, and the head of a response in a Data's content.
 //!
-//! Both are TLV. A request: Method, then FieldName and FieldValue by turns, Body, Unique. A response: Status, the fields, and Inline (the whole
-//! body) or Version and perhaps Length (where the body is), Unframed; or InFull alone: not to be answered in the shared form. Elements come in this
-//! order, each at most once but the fields; a reader refuses what it does not know, since it cannot tell whether it may be left out.
+//! Both are TLV. A request: Method, then FieldName and FieldValue by turns, Body, Unique. A
+//! response: Status, the fields, and Inline (the whole body) or Version and perhaps Length (where
+//! the body is), Unframed; or InFull alone: not to be answered in the shared form. Elements come in
+//! this order, each at most once but the fields; a reader refuses what it does not know, since it
+//! cannot tell whether it may be left out.
 
 use super::limits;
 use bytes::Bytes;
@@ -55,7 +57,8 @@ pub struct Head {
     pub headers: HeaderMap,
     /// Where the body is.
     pub body: Content,
-    /// The origin marks the end of the body by closing the connection alone: what was cut looks whole.
+    /// The origin marks the end of the body by closing the connection alone: what was cut looks
+    /// whole.
     pub unframed: bool,
 }
 
@@ -108,7 +111,8 @@ impl From<DecodeError> for MessageError {
 }
 
 impl Request {
-    /// As parameters of an Interest. The same request gives the same bytes: fields are written in the order of their names.
+    /// As parameters of an Interest. The same request gives the same bytes: fields are written in
+    /// the order of their names.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         write_tlv(&mut out, METHOD, self.method.as_str().as_bytes());
@@ -186,8 +190,8 @@ impl Answer {
     }
 }
 
-/// Removes from a request what belongs to a connection, and what whoever makes up a message must not decide for another's: a length or coding of its
-/// own would be read as another request.
+/// Removes from a request what belongs to a connection, and what whoever makes up a message must
+/// not decide for another's: a length or coding of its own would be read as another request.
 pub fn strip_connection(headers: &mut HeaderMap) {
     larder_http::strip_hop_by_hop(headers);
     for name in [CONTENT_LENGTH, EXPECT, HOST] {

@@ -34,7 +34,8 @@ pub enum Subject {
 }
 
 impl Object {
-    /// The object that a request under this prefix is for; `None` where its target is no path (`OPTIONS *`).
+    /// The object that a request under this prefix is for; `None` where its target is no path
+    /// (`OPTIONS *`).
     pub fn new(prefix: NameRef<'_>, authority: &str, target: &str) -> Option<Object> {
         let mut name = prefix.to_name();
         name.push_generic(authority.as_bytes());

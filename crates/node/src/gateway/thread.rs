@@ -1,4 +1,5 @@
-//! What both ends run on: a thread with a connection to this node's forwarder, as any application has one, and figures that others read.
+//! What both ends run on: a thread with a connection to this node's forwarder, as any application
+//! has one, and figures that others read.
 
 use crate::client::{Client, ClientError, Transport};
 use std::path::Path;
@@ -8,7 +9,8 @@ use std::thread::JoinHandle;
 
 /// What a thread does.
 pub(super) trait Work: Send + 'static {
-    /// Takes what came from other threads and from the forwarder, waits where there is nothing, and sends.
+    /// Takes what came from other threads and from the forwarder, waits where there is nothing, and
+    /// sends.
     ///
     /// # Errors
     /// Where the connection to the forwarder is gone.

@@ -1,6 +1,6 @@
-//! The admin server: `/metrics` in Prometheus' text format, `/status` as one JSON page, `/` says so; these only read, and ask nobody who they
-//! are. `POST /purge` (`purge.rs`) asks for a token, and is shut where there is none. It listens on loopback unless the configuration says
-//! otherwise.
+//! The admin server: `/metrics` in Prometheus' text format, `/status` as one JSON page, `/` says
+//! so; these only read, and ask nobody who they are. `POST /purge` (`purge.rs`) asks for a token,
+//! and is shut where there is none. It listens on loopback unless the configuration says otherwise.
 
 use super::body::Outgoing;
 use super::purge::{self, Purging};
@@ -25,7 +25,8 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 use tokio::sync::oneshot;
 
-/// A part of the node that has figures to show. Called on the admin thread, at each request for them; it may take locks, briefly.
+/// A part of the node that has figures to show. Called on the admin thread, at each request for
+/// them; it may take locks, briefly.
 pub trait StatusSource: Send + Sync {
     /// Its key on the status page.
     fn name(&self) -> &'static str;
@@ -122,7 +123,8 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Listens, and serves the figures of `sources`, and purges where that is wanted, on a thread of its own.
+    /// Listens, and serves the figures of `sources`, and purges where that is wanted, on a thread
+    /// of its own.
     ///
     /// # Errors
     /// One line that names the setting and what is wrong with it.
@@ -246,8 +248,9 @@ fn not_allowed(methods: &'static str, line: &str) -> Response<Outgoing> {
     response
 }
 
-/// OpenMetrics in Prometheus' older text format 0.0.4: there a counter's HELP and TYPE have the name of its samples, `_total` included
-/// (else its readers take the samples for untyped), and nothing marks the end. The encoder writes HELP, then TYPE.
+/// OpenMetrics in Prometheus' older text format 0.0.4: there a counter's HELP and TYPE have the
+/// name of its samples, `_total` included (else its readers take the samples for untyped), and
+/// nothing marks the end. The encoder writes HELP, then TYPE.
 fn plain(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len() + 1024);
     let mut lines = open_metrics.lines().filter(|line| *line != "# EOF").peekable();

@@ -1,5 +1,6 @@
-//! Bodies that are put together from slices: one task a body asks the cache for the next piece and, for what is not in memory, the disk and the origin. The
-//! client's pace is its own: no more than [`limits::PIECES_AHEAD`] pieces are ahead of it.
+//! Bodies that are put together from slices: one task a body asks the cache for the next piece and,
+//! for what is not in memory, the disk and the origin. The client's pace is its own: no more than
+//! [`limits::PIECES_AHEAD`] pieces are ahead of it.
 
 use super::body::{BodyError, Collecting, Outgoing, Upload};
 use super::informational::Turn;
@@ -23,7 +24,8 @@ pub(super) struct UpstreamTarget {
     pub(super) scheme: &'static str,
     /// As it is keyed.
     pub(super) host: HeaderValue,
-    /// What the client hears before its response. Not of slices: they are asked for when the head of the response has gone.
+    /// What the client hears before its response. Not of slices: they are asked for when the head
+    /// of the response has gone.
     pub(super) interims: Option<Turn>,
 }
 

@@ -85,10 +85,12 @@ impl Body for Outgoing {
     }
 }
 
-/// Reads a body from the origin into the store and to all who read it meanwhile, at the origin's pace; past what may be stored, at that of the
-/// slowest reader. Clients that go away do not stop it: what is wanted in the store is fetched once.
+/// Reads a body from the origin into the store and to all who read it meanwhile, at the origin's
+/// pace; past what may be stored, at that of the slowest reader. Clients that go away do not stop
+/// it: what is wanted in the store is fetched once.
 ///
-/// A future by hand: a small body has come with its head, and is read to its end where it stands, without a box or a task.
+/// A future by hand: a small body has come with its head, and is read to its end where it stands,
+/// without a box or a task.
 pub(super) struct Collecting {
     body: Timed<OriginBody>,
     /// `None` where it is done.
@@ -266,7 +268,8 @@ impl Upload {
         })
     }
 
-    /// Hears when all of the body has come; an error where it is dropped before that. `None` where all of it is here.
+    /// Hears when all of the body has come; an error where it is dropped before that. `None` where
+    /// all of it is here.
     pub(super) fn watch_end(&mut self) -> Option<oneshot::Receiver<()>> {
         let Upload::Coming(coming) = self else { return None };
         let (end, ended) = oneshot::channel();
@@ -290,8 +293,8 @@ impl Upload {
         Upload::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 
-    /// Where the client waits until it is asked for its body (RFC 9110 §10.1.1): holds it back until the gate is opened, or
-    /// [`limits::CONTINUE`] is over.
+    /// Where the client waits until it is asked for its body (RFC 9110 §10.1.1): holds it back
+    /// until the gate is opened, or [`limits::CONTINUE`] is over.
     pub(super) fn gate(&mut self) -> Option<Gate> {
         let Upload::Coming(coming) = self else { return None };
         if !coming.expects {
@@ -315,8 +318,9 @@ impl Upload {
         matches!(self, Upload::Coming(Coming { held: Some(_), .. }))
     }
 
-    /// Reads a small body that nobody takes. Answered without it, the connection would be closed on a client that is still sending, and the
-    /// reset may take the answer with it (RFC 9112, section 9.6).
+    /// Reads a small body that nobody takes. Answered without it, the connection would be closed on
+    /// a client that is still sending, and the reset may take the answer with it (RFC 9112, section
+    /// 9.6).
     pub(super) async fn take_rest(&mut self) {
         let small = |left: u64| left <= limits::UNWANTED_UPLOAD_BYTES;
         let Upload::Coming(Coming { body, expects: false, .. }) = self else { return };
@@ -493,7 +497,8 @@ mod tests {
         }
     }
 
-    /// The fear: an origin, or a client that uploads, that falls silent keeps everything behind it for ever.
+    /// The fear: an origin, or a client that uploads, that falls silent keeps everything behind it
+    /// for ever.
     #[tokio::test(start_paused = true)]
     async fn a_silent_body_fails_and_a_slow_one_does_not() {
         let pauses = vec![limits::BODY_STALL * 9 / 10; 5];

@@ -1,8 +1,10 @@
-//! A client's stream beneath hyper's HTTP/1. What comes is looked at (`framing.rs`), and answered here where it is a plain hit (`plain.rs`); interim
-//! responses are written (`interim.rs`); and who takes too long for a head is left.
+//! A client's stream beneath hyper's HTTP/1. What comes is looked at (`framing.rs`), and answered
+//! here where it is a plain hit (`plain.rs`); interim responses are written (`interim.rs`); and who
+//! takes too long for a head is left.
 //!
-//! The deadline could be hyper's own. But hyper makes a timer for every request, and does not hear of plain hits; here one alarm a connection
-//! goes off at most once in that time, and is set anew where there was something in between.
+//! The deadline could be hyper's own. But hyper makes a timer for every request, and does not hear
+//! of plain hits; here one alarm a connection goes off at most once in that time, and is set anew
+//! where there was something in between.
 //!
 //! Plain hits are for moments when hyper waits for a request, and has no part of it:
 //!
@@ -10,8 +12,8 @@
 //! 2. as many bodies of responses have been dropped as heads went up to it;
 //! 3. it has flushed the stream since, which it does only when its own buffer is empty.
 //!
-//! And none on a connection on which another protocol has been asked for: hyper ends such a one, at a stop, without waiting for what the stream still
-//! owes.
+//! And none on a connection on which another protocol has been asked for: hyper ends such a one, at
+//! a stop, without waiting for what the stream still owes.
 
 use super::exchanges::Exchanges;
 use super::framing::Framing;
@@ -222,7 +224,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
         let answered = self.exchanges.answered();
         if self.settled != answered {
             (self.settled, self.since, self.is_new) = (answered, Instant::now(), false);
-            // hyper does not read again before something comes; the alarm may have gone off meanwhile.
+            // hyper does not read again before something comes; the alarm may have gone off
+            // meanwhile.
             let _ = self.poll_alarm(cx);
         }
         Poll::Ready(Ok(()))
@@ -261,7 +264,8 @@ mod tests {
         PlainHits::new(proxy, "http", HeaderLimits::default())
     }
 
-    /// A client's end, and the connection, which takes 256 bytes at once; `true` where what is plain is answered ahead of hyper.
+    /// A client's end, and the connection, which takes 256 bytes at once; `true` where what is
+    /// plain is answered ahead of hyper.
     fn connection(proxy: &Arc<Proxy>, is_plain: bool) -> (DuplexStream, JoinHandle<()>) {
         let (near, far) = duplex(256);
         let (interims, exchanges) = (InformationalResponses::default(), Exchanges::default());
@@ -286,7 +290,8 @@ mod tests {
         head
     }
 
-    /// The fears: a client that says nothing, or half of something, keeps its place; one that waits for its page, or comes again and again, loses it.
+    /// The fears: a client that says nothing, or half of something, keeps its place; one that waits
+    /// for its page, or comes again and again, loses it.
     #[tokio::test(start_paused = true)]
     async fn who_does_not_ask_in_time_is_left_and_nobody_else() {
         for is_plain in [false, true] {
@@ -311,7 +316,8 @@ mod tests {
         }
     }
 
-    /// The fear: half an answer, or an answer within another, where the client takes little at a time.
+    /// The fear: half an answer, or an answer within another, where the client takes little at a
+    /// time.
     #[tokio::test]
     async fn answers_come_whole_and_in_turn() {
         let mut all = Vec::new();
@@ -335,7 +341,8 @@ mod tests {
         assert!(all[0][1].concat().contains("larder; hit"));
     }
 
-    /// The fear: what is said to be answered ahead of hyper is not, and nobody sees the difference but a benchmark.
+    /// The fear: what is said to be answered ahead of hyper is not, and nobody sees the difference
+    /// but a benchmark.
     #[tokio::test]
     async fn a_plain_hit_does_not_reach_hyper() {
         let (near, mut far) = duplex(4096);
@@ -387,7 +394,8 @@ mod tests {
         }
     }
 
-    /// The fear: hyper asks for the body while the client has half of a hint, and the one stands within the other.
+    /// The fear: hyper asks for the body while the client has half of a hint, and the one stands
+    /// within the other.
     #[tokio::test]
     async fn what_hyper_says_does_not_stand_within_a_hint() {
         const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";

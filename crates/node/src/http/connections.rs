@@ -1,8 +1,11 @@
-//! Connections to one server of an origin: opened where there is none, kept for a while where nobody needs them.
+//! Connections to one server of an origin: opened where there is none, kept for a while where
+//! nobody needs them.
 //!
-//! Each request thread keeps its own, so that a connection is driven by the thread whose requests it carries. A request takes the one that was given
-//! back last; what hyper had not written when the server closed it comes back, and goes to another. What it had written may have been acted upon: it
-//! goes to a new connection once more where the method allows it (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
+//! Each request thread keeps its own, so that a connection is driven by the thread whose requests
+//! it carries. A request takes the one that was given back last; what hyper had not written when
+//! the server closed it comes back, and goes to another. What it had written may have been acted
+//! upon: it goes to a new connection once more where the method allows it (RFC 9110 §9.2.2, RFC
+//! 9112 §9.3.1).
 
 use super::body::{BodyError, OriginBody, Upload};
 use super::header_limits::HeaderLimits;
@@ -83,7 +86,8 @@ impl Failed {
 type Sent = Result<Response<Incoming>, TrySendError<Request<Upload>>>;
 
 impl Server {
-    /// Of `http://HOST[:PORT]`, or with `https`, whose certificate has to be one that `trust` leads to. `None` for what is neither.
+    /// Of `http://HOST[:PORT]`, or with `https`, whose certificate has to be one that `trust` leads
+    /// to. `None` for what is neither.
     pub(crate) fn new(
         uri: &Uri,
         trust: Option<&Arc<ClientConfig>>,
@@ -106,8 +110,9 @@ impl Server {
         (server.tls.is_some() || uri.scheme() == Some(&Scheme::HTTP)).then_some(server)
     }
 
-    /// Asks. The fields are complete, `Host` among them; the target is in origin form. `again` makes the same request where it may be sent twice, which
-    /// is rare: a copy of each would cost a fiftieth of a miss.
+    /// Asks. The fields are complete, `Host` among them; the target is in origin form. `again`
+    /// makes the same request where it may be sent twice, which is rare: a copy of each would cost
+    /// a fiftieth of a miss.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         mut request: Request<Upload>,
@@ -127,7 +132,8 @@ impl Server {
                     }
                 },
             };
-            // Answered before it was asked for, a body may be read as one, or as the next request: nobody else shall get what comes then.
+            // Answered before it was asked for, a body may be read as one, or as the next request:
+            // nobody else shall get what comes then.
             let is_held = request.body().is_held();
             let body_end = request.body_mut().watch_end();
             let (sent, has_ended) = self.within(sender.try_send_request(request), body_end).await?;
@@ -136,7 +142,8 @@ impl Server {
                     let lease = (!is_held).then(|| Lease { sender, server: Arc::clone(self) });
                     return Ok(response.map(|body| OriginBody::received(body, lease)));
                 }
-                // A fresh one fails for a reason; a kept one perhaps because the server closed it just now.
+                // A fresh one fails for a reason; a kept one perhaps because the server closed it
+                // just now.
                 Err(mut error) => match error.take_message() {
                     Some(unsent) if !is_fresh => request = unsent,
                     None if !is_fresh && may_repeat && is_unreachable(error.error()) => {
@@ -148,8 +155,8 @@ impl Server {
         }
     }
 
-    /// Waits for the response: `origin_response` from the end of the request's body, however long that takes. Returns also
-    /// whether all of the body had come.
+    /// Waits for the response: `origin_response` from the end of the request's body, however long
+    /// that takes. Returns also whether all of the body had come.
     ///
     /// # Errors
     /// The server has had its time.
@@ -217,8 +224,9 @@ impl Server {
     }
 }
 
-/// To whichever of the addresses answers first (RFC 8305, "happy eyeballs"): each is tried [`limits::CONNECT_STAGGER`] after the one before, or as
-/// soon as that has failed, and those before go on meanwhile. The system's order is kept, which RFC 6724 has sorted.
+/// To whichever of the addresses answers first (RFC 8305, "happy eyeballs"): each is tried
+/// [`limits::CONNECT_STAGGER`] after the one before, or as soon as that has failed, and those
+/// before go on meanwhile. The system's order is kept, which RFC 6724 has sorted.
 async fn first_of(addresses: &[SocketAddr], time: Duration) -> io::Result<TcpStream> {
     let pause = time / u32::try_from(addresses.len() + 1).unwrap_or(u32::MAX);
     let pause = pause.min(limits::CONNECT_STAGGER);
@@ -277,8 +285,9 @@ impl Lease {
     }
 }
 
-/// There was a connection. What happens while the client still sends its body says nothing of the server: a server may
-/// end a connection on which a slow client sends nothing. `has_ended`: all of the body had come.
+/// There was a connection. What happens while the client still sends its body says nothing of the
+/// server: a server may end a connection on which a slow client sends nothing. `has_ended`: all of
+/// the body had come.
 fn classify(error: &hyper::Error, has_ended: bool) -> Failed {
     let reason = causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ");
     let timed_out = |cause: &(dyn Error + 'static)| {
@@ -330,7 +339,8 @@ mod tests {
         Arc::new(server.unwrap())
     }
 
-    /// The fear: a server whose host is off, so that nothing comes back at all, costs clients their answers, where one that refuses costs nothing.
+    /// The fear: a server whose host is off, so that nothing comes back at all, costs clients their
+    /// answers, where one that refuses costs nothing.
     #[tokio::test(start_paused = true)]
     async fn who_says_nothing_to_a_connection_is_not_there_and_another_may_be_asked() {
         let socket = || Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
@@ -349,7 +359,8 @@ mod tests {
         assert_eq!(failed.failure, UpstreamFailure::Unreachable, "{}", failed.reason);
     }
 
-    /// The fear: a server that has an address of each kind, of which one leads nowhere, costs every client its time-out.
+    /// The fear: a server that has an address of each kind, of which one leads nowhere, costs every
+    /// client its time-out.
     #[tokio::test]
     async fn an_address_that_does_not_answer_costs_a_moment() {
         let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
@@ -373,7 +384,8 @@ mod tests {
         assert_eq!(first_of(&[], limits::CONNECT).await.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
-    /// The fears: every request costs a handshake; one that the server has closed fails the next request; idle ones stay for ever.
+    /// The fears: every request costs a handshake; one that the server has closed fails the next
+    /// request; idle ones stay for ever.
     #[tokio::test]
     async fn connections_serve_again_and_closed_ones_do_not() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -410,7 +422,8 @@ mod tests {
         assert_eq!(kept(), 0);
     }
 
-    /// The fears: a server closes a kept connection as a request comes, and a page is a 502; or an order is carried out twice.
+    /// The fears: a server closes a kept connection as a request comes, and a page is a 502; or an
+    /// order is carried out twice.
     #[tokio::test]
     async fn what_a_kept_connection_swallows_is_asked_once_more_unless_it_changes_something() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,5 +1,5 @@
-//! How many requests of one connection of HTTP/1 hyper has answered. Beside how many went up to it, that tells the stream beneath
-//! (`client_stream.rs`) whether hyper waits for the next.
+//! How many requests of one connection of HTTP/1 hyper has answered. Beside how many went up to it,
+//! that tells the stream beneath (`client_stream.rs`) whether hyper waits for the next.
 
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::service::Service;

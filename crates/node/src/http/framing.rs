@@ -1,12 +1,17 @@
-//! Where one message of a client ends and the next begins, followed beside hyper, to refuse what can be read in two ways and hyper would accept:
-//! a `Content-Length` beside a `Transfer-Encoding` (RFC 9112 §6.1: such a message ought to be handled as an error), either of them twice, and
-//! lines that end with a bare LF (§2.2 permits to recognize them; not everybody does, which is how requests are smuggled).
+//! Where one message of a client ends and the next begins, followed beside hyper, to refuse what
+//! can be read in two ways and hyper would accept: a `Content-Length` beside a `Transfer-Encoding`
+//! (RFC 9112 §6.1: such a message ought to be handled as an error), either of them twice, and lines
+//! that end with a bare LF (§2.2 permits to recognize them; not everybody does, which is how
+//! requests are smuggled).
 //!
-//! hyper drops a length beside a coding before anybody can ask for it. So the bytes are looked at on their way to it, and the one that makes a
-//! message ambiguous becomes NUL, which is allowed nowhere in a head: hyper answers with 400 and closes the connection (§2.2, §5 ask for that). It never
-//! sees what comes behind: the stream ends there. Only a head gets its end before that, without which hyper would not look at one that has come in
-//! pieces, and close without the 400; behind trailers nothing follows, so that an upload with such does not end as a whole one, however hyper takes that
-//! byte. Nothing else is judged here: what is no HTTP at all hyper refuses by itself, and then it does not matter what this makes of it.
+//! hyper drops a length beside a coding before anybody can ask for it. So the bytes are looked at
+//! on their way to it, and the one that makes a message ambiguous becomes NUL, which is allowed
+//! nowhere in a head: hyper answers with 400 and closes the connection (§2.2, §5 ask for that). It
+//! never sees what comes behind: the stream ends there. Only a head gets its end before that,
+//! without which hyper would not look at one that has come in pieces, and close without the 400;
+//! behind trailers nothing follows, so that an upload with such does not end as a whole one,
+//! however hyper takes that byte. Nothing else is judged here: what is no HTTP at all hyper refuses
+//! by itself, and then it does not matter what this makes of it.
 //!
 //! Costs a search for LF a line, and nothing for the bytes of bodies. 64 bytes a connection.
 
@@ -89,7 +94,8 @@ impl Framing {
         matches!(self.at, At::Start | At::Fields(_))
     }
 
-    /// Bytes from a client; one of them becomes NUL where they can be read in two ways. Returns how many there are for hyper: up to that one.
+    /// Bytes from a client; one of them becomes NUL where they can be read in two ways. Returns how
+    /// many there are for hyper: up to that one.
     pub(super) fn pass(&mut self, all: &mut [u8]) -> usize {
         let mut passed = 0;
         while passed < all.len() {
@@ -114,7 +120,8 @@ impl Framing {
         passed
     }
 
-    /// Where something was refused, what comes for hyper instead of all that the client still sends: after that, nothing.
+    /// Where something was refused, what comes for hyper instead of all that the client still
+    /// sends: after that, nothing.
     pub(super) fn refused(&mut self) -> Option<&'static [u8]> {
         match &mut self.at {
             At::Refused(in_head) => Some(if std::mem::take(in_head) { b"\r\n\r\n" } else { b"" }),
@@ -241,7 +248,8 @@ mod tests {
         at
     }
 
-    /// The fear: what can be read in two ways gets through when it comes in pieces, behind another request, or in odd letters.
+    /// The fear: what can be read in two ways gets through when it comes in pieces, behind another
+    /// request, or in odd letters.
     #[test]
     fn two_lengths_are_refused_wherever_they_stand() {
         let before = [

@@ -1,4 +1,5 @@
-//! `[http.limits]`: how much a header block may hold, of clients' requests and of origins' responses.
+//! `[http.limits]`: how much a header block may hold, of clients' requests and of origins'
+//! responses.
 
 use super::limits;
 use larder_units::ByteSize;
@@ -34,7 +35,8 @@ impl HeaderLimits {
         self.bytes().max(limits::BUFFER_BYTES)
     }
 
-    /// The number of fields; `None` for hyper's own default, which costs 1.5 % of a hit less than any number that is set.
+    /// The number of fields; `None` for hyper's own default, which costs 1.5 % of a hit less than
+    /// any number that is set.
     pub(super) fn fields_to_set(&self) -> Option<usize> {
         Some(self.header_fields).filter(|fields| *fields != limits::HEADER_FIELDS)
     }

@@ -14,7 +14,8 @@ pub(crate) enum HostPattern {
 }
 
 impl HostPattern {
-    /// Reads a host as it is keyed (`larder_http::keyed_authority`), or `*.` and a domain. `None` for a `*` elsewhere, or with a port.
+    /// Reads a host as it is keyed (`larder_http::keyed_authority`), or `*.` and a domain. `None`
+    /// for a `*` elsewhere, or with a port.
     pub(crate) fn parse(host: &str) -> Option<HostPattern> {
         let bare = without_port(host);
         match host.strip_prefix('*') {
@@ -29,7 +30,8 @@ impl HostPattern {
         }
     }
 
-    /// How closely it fits a request's host, as it is keyed; the larger, the closer. `None` where it does not fit.
+    /// How closely it fits a request's host, as it is keyed; the larger, the closer. `None` where
+    /// it does not fit.
     pub(crate) fn fit(&self, host: &str) -> Option<usize> {
         match self {
             HostPattern::Any => Some(0),

@@ -1,4 +1,5 @@
-//! One connection of HTTP/2, with the deadlines that hyper does not have, and its frames gathered into few writes.
+//! One connection of HTTP/2, with the deadlines that hyper does not have, and its frames gathered
+//! into few writes.
 
 use super::header_limits::HeaderLimits;
 use super::limits;
@@ -21,8 +22,8 @@ use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-/// Many requests at once, bounded in number and in what they hold, until the client goes, is quiet for so long, takes nothing of a response, or the
-/// server stops.
+/// Many requests at once, bounded in number and in what they hold, until the client goes, is quiet
+/// for so long, takes nothing of a response, or the server stops.
 pub(super) async fn http2<S, B>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     service: S,
@@ -95,8 +96,8 @@ enum Over {
     Stopped,
 }
 
-/// Writes, gathered up to [`limits::RECORD_BYTES`] until the connection's turn ends. h2 flushes after every frame of data, which would be a record
-/// of TLS and a system call each.
+/// Writes, gathered up to [`limits::RECORD_BYTES`] until the connection's turn ends. h2 flushes
+/// after every frame of data, which would be a record of TLS and a system call each.
 struct Gathered<S>(Arc<Mutex<BufWriter<S>>>);
 
 impl<S> Clone for Gathered<S> {
@@ -217,7 +218,8 @@ mod tests {
         Request::get("http://localhost/").body(Empty::new()).unwrap()
     }
 
-    /// The fear: ten thousand large objects held in memory by clients that grant no window, while pings show them alive.
+    /// The fear: ten thousand large objects held in memory by clients that grant no window, while
+    /// pings show them alive.
     #[tokio::test(start_paused = true)]
     async fn a_client_that_takes_nothing_of_a_stream_loses_its_connection() {
         let (stream, server, _, _stopping) = server(1 << 20);

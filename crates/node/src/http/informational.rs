@@ -1,18 +1,23 @@
-//! Interim responses (RFC 9110 §15.2) on their way from the origin to a client of HTTP/1.1: `103 Early Hints` (RFC 8297) and their like, which a proxy
-//! MUST forward unless it has asked for them itself.
+//! Interim responses (RFC 9110 §15.2) on their way from the origin to a client of HTTP/1.1:
+//! `103 Early Hints` (RFC 8297) and their like, which a proxy MUST forward unless it has asked for
+//! them itself.
 //!
-//! hyper's client hands them to a callback, but its server has no way to send one. So the stream beneath hyper writes them
-//! (`client_stream.rs`), where they cannot come between anything else:
+//! hyper's client hands them to a callback, but its server has no way to send one. So the stream
+//! beneath hyper writes them (`client_stream.rs`), where they cannot come between anything else:
 //!
 //! 1. hyper asks for a request's response when all of the one before is in its buffer, or beyond;
-//! 2. it flushes the stream only when that buffer is empty, and what is waiting is written at a flush alone;
-//! 3. it makes the head of a response when the service's future has ended, and [`Last`] does not end while something waits.
+//! 2. it flushes the stream only when that buffer is empty, and what is waiting is written at a
+//!    flush alone;
+//! 3. it makes the head of a response when the service's future has ended, and [`Last`] does not
+//!    end while something waits.
 //!
-//! By 1 and 2 an interim response stands behind everything of the response before, by 3 in front of all of its own. hyper's `100 Continue` alone may come
-//! between, when the stream has taken a part of what waits: a write then begins with the rest of that.
+//! By 1 and 2 an interim response stands behind everything of the response before, by 3 in front of
+//! all of its own. hyper's `100 Continue` alone may come between, when the stream has taken a part
+//! of what waits: a write then begins with the rest of that.
 //!
-//! Not for HTTP/1.0 (§15.2: a server MUST NOT), and not for HTTP/2, where hyper writes the frames and tells nobody the number of a stream.
-//! Who follows another's request for the same gets none either: they are said to the one whose request went to the origin.
+//! Not for HTTP/1.0 (§15.2: a server MUST NOT), and not for HTTP/2, where hyper writes the frames
+//! and tells nobody the number of a stream. Who follows another's request for the same gets none
+//! either: they are said to the one whose request went to the origin.
 
 use super::limits;
 use ::http::{HeaderMap, StatusCode, Version};
@@ -198,7 +203,8 @@ mod tests {
 
     const HINT: &str = "HTTP/1.1 103 Early Hints\r\nvia: 1.1 larder\r\n\r\n";
 
-    /// The fears: half a head in front of a response; a hint in front of another request's response; an origin that hints without end.
+    /// The fears: half a head in front of a response; a hint in front of another request's
+    /// response; an origin that hints without end.
     #[test]
     fn what_waits_is_written_whole_in_its_turn_or_not_at_all() {
         let interims = InformationalResponses::default();

@@ -1,4 +1,5 @@
-//! Accepting connections, TLS on some of them, and serving HTTP/1 or HTTP/2 on them, until told to stop.
+//! Accepting connections, TLS on some of them, and serving HTTP/1 or HTTP/2 on them, until told to
+//! stop.
 
 use super::client_stream::{Before, ClientStream};
 use super::exchanges::{Counted, Exchanges};
@@ -106,8 +107,9 @@ pub(super) struct Client {
     pub(super) interims: InformationalResponses,
 }
 
-/// Serves every connection with a service of its own, on this thread, until `stopped` fires or its sender is gone. Then requests under way
-/// have `shutdown` of [`Timeouts`]. The service is told who comes; `beside` runs on the same thread.
+/// Serves every connection with a service of its own, on this thread, until `stopped` fires or its
+/// sender is gone. Then requests under way have `shutdown` of [`Timeouts`]. The service is told who
+/// comes; `beside` runs on the same thread.
 pub(super) fn serve<S, B>(
     listeners: Vec<Listener>,
     bounds: Bounds,
@@ -283,7 +285,8 @@ async fn http1<S, B>(
     B: Body + Unpin + 'static,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not read.
+    // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not
+    // read.
     let exchanges = Exchanges::default();
     let service = Counted::new(service, &exchanges);
     let mut http1 = http1::Builder::new();

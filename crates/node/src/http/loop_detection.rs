@@ -1,10 +1,11 @@
-//! Requests that come back to this cache: an origin that is the cache itself, and circles over other hosts.
+//! Requests that come back to this cache: an origin that is the cache itself, and circles over
+//! other hosts.
 
 use ::http::uri::Uri;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Whether `origin` names the listener at `local`, as far as can be told without asking a resolver or the interfaces: the same port, and
-/// the same address or one that leads to it on this machine.
+/// Whether `origin` names the listener at `local`, as far as can be told without asking a resolver
+/// or the interfaces: the same port, and the same address or one that leads to it on this machine.
 pub(super) fn leads_to(origin: &Uri, local: SocketAddr) -> bool {
     let host = origin.host().unwrap_or("");
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -41,7 +42,8 @@ mod tests {
     use ::http::header::VIA;
     use ::http::{HeaderMap, HeaderValue};
 
-    /// The fear: the cache asks itself until it is out of descriptors; or a sound configuration is refused.
+    /// The fear: the cache asks itself until it is out of descriptors; or a sound configuration is
+    /// refused.
     #[test]
     fn an_origin_that_is_the_cache_itself() {
         let round = [

@@ -1,5 +1,5 @@
-//! `Max-Forwards` (RFC 9110 §7.6.2), with which OPTIONS and TRACE name the hop that shall answer. An intermediary MUST look at it for
-//! these two, and for no other method.
+//! `Max-Forwards` (RFC 9110 §7.6.2), with which OPTIONS and TRACE name the hop that shall answer.
+//! An intermediary MUST look at it for these two, and for no other method.
 
 use super::body::Outgoing;
 use ::http::header::{
@@ -9,7 +9,8 @@ use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response};
 use bytes::Bytes;
 
-/// Takes one hop off; at none left, gives our own answer. A value that is no number is nobody's limit, and passes.
+/// Takes one hop off; at none left, gives our own answer. A value that is no number is nobody's
+/// limit, and passes.
 pub(super) fn spend(parts: &mut Parts) -> Option<Response<Outgoing>> {
     if parts.method != Method::OPTIONS && parts.method != Method::TRACE {
         return None;

@@ -1,4 +1,5 @@
-//! The HTTP side of the node: a caching reverse proxy, a thread a core, and the admin server on one more.
+//! The HTTP side of the node: a caching reverse proxy, a thread a core, and the admin server on one
+//! more.
 //!
 //! ```text
 //!  clients ──► listen ──► proxy ──► larder_http::Cache (one look-up; a hit copies no body; a plain one is answered before hyper sees it: plain)
@@ -8,23 +9,27 @@
 //!                           └─ the same miss once more: follow
 //! ```
 //!
-//! Each thread runs a single-threaded runtime: a connection stays with the thread that accepted it, and so do the connections to the origin that its
-//! requests use (`threads.rs`, `connections.rs`). The cache is one, behind a mutex that nobody holds across an await or while a body is copied: so
-//! purges, tags, the disk tier, followers and the policy are the same for any number of threads. Long work of the policy (AdaptSize's search) runs on
-//! the runtime's blocking threads.
+//! Each thread runs a single-threaded runtime: a connection stays with the thread that accepted it,
+//! and so do the connections to the origin that its requests use (`threads.rs`, `connections.rs`).
+//! The cache is one, behind a mutex that nobody holds across an await or while a body is copied: so
+//! purges, tags, the disk tier, followers and the policy are the same for any number of threads.
+//! Long work of the policy (AdaptSize's search) runs on the runtime's blocking threads.
 //!
 //! # Towards the origin
-//! The client's `Host` is passed on as it is keyed: in small letters, without port 80. `X-Forwarded-For` gets the client's address
-//! appended, so its last entry is the one to trust. `X-Forwarded-Host` and `X-Forwarded-Proto` are overwritten, and other fields that
-//! frameworks take for the target are removed (a list in `upstream_request.rs`): they are not part of the key, so what they select must not be
-//! stored under it.
+//! The client's `Host` is passed on as it is keyed: in small letters, without port 80.
+//! `X-Forwarded-For` gets the client's address appended, so its last entry is the one to trust.
+//! `X-Forwarded-Host` and `X-Forwarded-Proto` are overwritten, and other fields that frameworks
+//! take for the target are removed (a list in `upstream_request.rs`): they are not part of the key,
+//! so what they select must not be stored under it.
 //!
-//! A request that comes back to this cache, by `CDN-Loop`, or has our name eight times there or in `Via`, goes round in a circle and gets 508 (`round_trip.rs`); `Max-Forwards` of OPTIONS and
+//! A request that comes back to this cache, by `CDN-Loop`, or has our name eight times there or in
+//! `Via`, goes round in a circle and gets 508 (`round_trip.rs`); `Max-Forwards` of OPTIONS and
 //! TRACE is counted (`max_forwards.rs`).
 //!
 //! # What is missing
-//! HTTP/2 without TLS, and towards the origin, protocol upgrades (`Upgrade` is removed, so WebSockets do not pass; a 101 that nobody asked for is no
-//! response), and interim responses towards clients of HTTP/2 (hyper's server sends none; `interim.rs` has those of HTTP/1.1).
+//! HTTP/2 without TLS, and towards the origin, protocol upgrades (`Upgrade` is removed, so
+//! WebSockets do not pass; a 101 that nobody asked for is no response), and interim responses
+//! towards clients of HTTP/2 (hyper's server sends none; `interim.rs` has those of HTTP/1.1).
 
 pub mod admin;
 mod assemble;
@@ -90,15 +95,18 @@ use upstream::Origins;
 /// How to serve HTTP.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
-    /// Where clients connect by HTTP; port 0 takes a free one. `None` where they connect by TLS only.
+    /// Where clients connect by HTTP; port 0 takes a free one. `None` where they connect by TLS
+    /// only.
     pub listen: Option<SocketAddr>,
     /// Where they connect by TLS, if anywhere.
     pub tls: Option<TlsConfig>,
     /// Where responses come from that none of `origins` is for.
     pub upstream: Upstream,
-    /// Origins for some hosts and paths; the first that fits is asked, or where that has a `*`, the one that fits best.
+    /// Origins for some hosts and paths; the first that fits is asked, or where that has a `*`, the
+    /// one that fits best.
     pub origins: Vec<OriginGroup>,
-    /// PEM file of the certificates that lead to those of `https://` origins; `None` for the system's.
+    /// PEM file of the certificates that lead to those of `https://` origins; `None` for the
+    /// system's.
     pub origin_ca: Option<PathBuf>,
     /// How long each step of a request may take.
     pub timeouts: Timeouts,
@@ -112,7 +120,8 @@ pub struct HttpConfig {
     pub policy: Spec,
     /// The largest body that is stored.
     pub max_object: ByteSize,
-    /// Bodies that are asked for in ranges are fetched and stored in parts of this size; 0: only whole.
+    /// Bodies that are asked for in ranges are fetched and stored in parts of this size; 0: only
+    /// whole.
     pub slice: ByteSize,
     /// Responses with `Set-Cookie` are stored where their `Cache-Control` allows it.
     pub share_cookies: bool,
@@ -149,8 +158,8 @@ pub enum Upstream {
 /// `[[http.origins]]`: servers that have the same, for a host and the paths under a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginGroup {
-    /// As it is keyed: in small letters, without the scheme's own port. Without a port it is for every port; `*.` and a
-    /// domain is for all hosts below. `None` for all.
+    /// As it is keyed: in small letters, without the scheme's own port. Without a port it is for
+    /// every port; `*.` and a domain is for all hosts below. `None` for all.
     pub host: Option<String>,
     /// Paths begin so, as they are sent: nothing is decoded.
     pub path: String,
@@ -180,7 +189,8 @@ pub struct HttpReload {
     identity: Option<rustls::ServerConfig>,
 }
 
-/// The way to the origins of a cache that listens at `local`; what is as it was in `before` is taken over.
+/// The way to the origins of a cache that listens at `local`; what is as it was in `before` is
+/// taken over.
 fn origins(config: &HttpConfig, local: Option<SocketAddr>, before: Option<&Origins>) -> Result<Origins, String> {
     match own_origins(config, local).into_iter().next() {
         Some(problem) => Err(problem),
@@ -220,7 +230,8 @@ pub(crate) fn check(config: &HttpConfig, preflight: &mut Preflight) {
 }
 
 impl Http {
-    /// Listens, and serves on threads of its own. `on_end` is called when the first of them ends, for whatever reason.
+    /// Listens, and serves on threads of its own. `on_end` is called when the first of them ends,
+    /// for whatever reason.
     ///
     /// # Errors
     /// One line that names the setting and what is wrong with it.
@@ -330,8 +341,8 @@ impl Http {
         Arc::new(Purging::new(Arc::clone(&self.proxy), token))
     }
 
-    /// What of another configuration can change while it runs: the origins, and the certificate and key, whose files are read again. Nothing has
-    /// changed yet.
+    /// What of another configuration can change while it runs: the origins, and the certificate and
+    /// key, whose files are read again. Nothing has changed yet.
     ///
     /// # Errors
     /// One line that names the setting and what is wrong with it.
@@ -355,7 +366,8 @@ impl Http {
         self.proxy.set_origins(reload.origins);
     }
 
-    /// Stops accepting, gives requests in progress `shutdown` of [`Timeouts`], and returns when the threads have ended.
+    /// Stops accepting, gives requests in progress `shutdown` of [`Timeouts`], and returns when the
+    /// threads have ended.
     pub fn stop(mut self) {
         // Either fails only where the thread has ended before.
         for stop in self.stops.drain(..) {

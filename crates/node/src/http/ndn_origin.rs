@@ -1,4 +1,5 @@
-//! The far node as an origin: a request becomes a question over NDN, what comes a response (`pair/mod.rs`).
+//! The far node as an origin: a request becomes a question over NDN, what comes a response
+//! (`pair/mod.rs`).
 
 use super::body::{BodyError, OriginBody, Upload};
 use crate::gateway::ingress::{self, AskError, Failure, Handle};

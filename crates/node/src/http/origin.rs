@@ -1,8 +1,10 @@
-//! The generated origin of the adaptsize paper's testbed (§6): an object of any named size, made on the fly, with validators and a max-age.
+//! The generated origin of the adaptsize paper's testbed (§6): an object of any named size, made on
+//! the fly, with validators and a max-age.
 //!
-//! `GET /1MiB`, `/64KiB/any/name`, `/10000?max-age=5`. The first line of a body is its path, the rest printable text from one block of
-//! 64 KiB at a place that the path decides: nothing is computed by byte, so the origin is never the bottleneck. `GET /` says what can be
-//! asked for. `Range` is ignored, as RFC 9110 §14.2 allows.
+//! `GET /1MiB`, `/64KiB/any/name`, `/10000?max-age=5`. The first line of a body is its path, the
+//! rest printable text from one block of 64 KiB at a place that the path decides: nothing is
+//! computed by byte, so the origin is never the bottleneck. `GET /` says what can be asked for.
+//! `Range` is ignored, as RFC 9110 §14.2 allows.
 
 use super::body::BodyError;
 use super::limits;
@@ -161,7 +163,8 @@ impl Object {
         if self.cookie {
             headers.insert(SET_COOKIE, HeaderValue::from_static("larder=1"));
         }
-        // RFC 9110 §8.6, §15.3.5, §15.3.6, §15.4.5: these have no content, and a 204 no length either.
+        // RFC 9110 §8.6, §15.3.5, §15.3.6, §15.4.5: these have no content, and a 204 no length
+        // either.
         let content = match self.status {
             StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => Content::empty(),
             StatusCode::RESET_CONTENT => {

@@ -1,4 +1,5 @@
-//! The generated origin as a server of its own, for testbeds: what stands in front of it is what is measured.
+//! The generated origin as a server of its own, for testbeds: what stands in front of it is what is
+//! measured.
 
 use super::body::{BodyError, OriginBody};
 use super::timeouts::Timeouts;
@@ -11,14 +12,16 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
-/// A running origin that makes an object of any named size, as the default configuration's does; its front page says what else it can.
+/// A running origin that makes an object of any named size, as the default configuration's does;
+/// its front page says what else it can.
 pub struct OriginServer {
     local: SocketAddr,
     threads: Vec<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
 impl OriginServer {
-    /// Listens, and serves on so many threads, at least one. The kernel gives a connection to whichever thread takes it first.
+    /// Listens, and serves on so many threads, at least one. The kernel gives a connection to
+    /// whichever thread takes it first.
     ///
     /// # Errors
     /// One line that says what is wrong with the address.

@@ -1,9 +1,11 @@
-//! Plain hits, past hyper: a request whose bytes have come alone and whole, that wants nothing but a target, and that the store answers, costs one
-//! look-up, and one write of a head and the stored body. Everything else is hyper's: what is not surely plain, what the store does not answer,
+//! Plain hits, past hyper: a request whose bytes have come alone and whole, that wants nothing but
+//! a target, and that the store answers, costs one look-up, and one write of a head and the stored
+//! body. Everything else is hyper's: what is not surely plain, what the store does not answer,
 //! requests in pieces or several at once.
 //!
-//! So this decides nothing that hyper and `service.rs` do not decide in the same way. What it takes is parsed by hyper's parser (httparse), and is
-//! less than what they take: HTTP/1.1, GET, a target in origin form of the letters of RFC 3986, one `Host` that is a name or an IPv4 address, no bare
+//! So this decides nothing that hyper and `service.rs` do not decide in the same way. What it takes
+//! is parsed by hyper's parser (httparse), and is less than what they take: HTTP/1.1, GET, a target
+//! in origin form of the letters of RFC 3986, one `Host` that is a name or an IPv4 address, no bare
 //! LF, nothing that announces a body or says something of the connection other than that it stays.
 
 use super::header_limits::HeaderLimits;
@@ -32,7 +34,8 @@ impl PlainHits {
         PlainHits { proxy: Arc::clone(proxy), scheme, headers }
     }
 
-    /// Appends the head of the answer to `head` and returns the body, where `bytes` are a plain request and the store has it.
+    /// Appends the head of the answer to `head` and returns the body, where `bytes` are a plain
+    /// request and the store has it.
     pub(super) fn answer(&self, bytes: &[u8], head: &mut Vec<u8>) -> Option<Bytes> {
         let mut fields = [EMPTY_HEADER; FIELDS];
         let (authority, target, fields) = parse(bytes, &mut fields, &self.headers)?;
@@ -111,7 +114,8 @@ mod tests {
         parse(request.as_bytes(), &mut [EMPTY_HEADER; FIELDS], &HeaderLimits::default()).is_some()
     }
 
-    /// What browsers, curl and caches ask; `tests/http_plain_hits.rs` has that nothing is taken that hyper would treat otherwise.
+    /// What browsers, curl and caches ask; `tests/http_plain_hits.rs` has that nothing is taken
+    /// that hyper would treat otherwise.
     #[test]
     fn what_most_clients_send_is_plain() {
         let head = "GET /a/b.css?c=%20&d HTTP/1.1\r\nHost: a.example:8080\r\n";

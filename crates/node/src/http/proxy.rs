@@ -1,4 +1,5 @@
-//! The caching reverse proxy: clients' requests into the cache, the cache's wishes to the origin, responses back.
+//! The caching reverse proxy: clients' requests into the cache, the cache's wishes to the origin,
+//! responses back.
 
 use super::assemble::{UpstreamTarget, assemble};
 use super::body::{Collecting, OriginBody, Outgoing, Timed, Upload};
@@ -179,7 +180,8 @@ impl Proxy {
         self.lock().cache.on_slice_failure(exchange);
     }
 
-    /// A place among the requests under way; `None` only where the semaphore were closed, which nobody does.
+    /// A place among the requests under way; `None` only where the semaphore were closed, which
+    /// nobody does.
     pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.under_way).acquire_owned().await.ok()
     }
@@ -231,7 +233,8 @@ impl Proxy {
         Now { time: Time::from_nanos(nanos), unix_seconds }
     }
 
-    /// The cache's methods leave it consistent or do not return: a panic in one of them is a bug, and the cache goes on.
+    /// The cache's methods leave it consistent or do not return: a panic in one of them is a bug,
+    /// and the cache goes on.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -275,7 +278,8 @@ impl Proxy {
         }
     }
 
-    /// A request that has come round is not sent round again; one line says so, since the others would all be the same.
+    /// A request that has come round is not sent round again; one line says so, since the others
+    /// would all be the same.
     pub(super) fn refuse_circle(&self, exchange: &Exchange) -> Response<Outgoing> {
         if !self.circle_logged.swap(true, Ordering::Relaxed) {
             let host = exchange.authority();
@@ -317,7 +321,8 @@ impl Proxy {
         }
     }
 
-    /// A request that the store does not answer. Where others may wait for what comes, it goes on without its client.
+    /// A request that the store does not answer. Where others may wait for what comes, it goes on
+    /// without its client.
     pub(super) fn send_forward(
         self: Arc<Self>,
         exchange: Box<Exchange>,
@@ -355,7 +360,8 @@ impl Proxy {
                 tokio::spawn(collecting);
             }
         }
-        // RFC 9110 §10.1.1: who answers without the body says whether the connection ends. It does: the client may send it all the same.
+        // RFC 9110 §10.1.1: who answers without the body says whether the connection ends. It does:
+        // the client may send it all the same.
         if asked.is_some_and(|asked| !asked.load(Ordering::Relaxed)) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
@@ -400,7 +406,8 @@ impl Proxy {
         Ok(exchange)
     }
 
-    /// Asks the origin. What comes is for the client; the body, where it may be stored, has to be collected, and the client reads it meanwhile.
+    /// Asks the origin. What comes is for the client; the body, where it may be stored, has to be
+    /// collected, and the client reads it meanwhile.
     async fn forward(
         self: Arc<Self>,
         exchange: Box<Exchange>,
@@ -459,7 +466,8 @@ impl Proxy {
     }
 }
 
-/// What may go on by itself where nobody waits for it any more. A task from the start would do the same, at the cost of one for every miss.
+/// What may go on by itself where nobody waits for it any more. A task from the start would do the
+/// same, at the cost of one for every miss.
 pub(super) struct DetachOnDrop<T: Send + 'static> {
     /// `None` where it is done.
     future: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
@@ -493,7 +501,8 @@ impl<T: Send + 'static> Drop for DetachOnDrop<T> {
     }
 }
 
-/// Long work of the policy, under way until this is dropped: also where it panics, so that the next may run.
+/// Long work of the policy, under way until this is dropped: also where it panics, so that the next
+/// may run.
 struct JobRunning(Arc<Proxy>);
 
 impl Drop for JobRunning {

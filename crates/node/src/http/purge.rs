@@ -1,4 +1,5 @@
-//! `POST /purge` of the admin server: who has the token takes things out of the cache. The body is one JSON object:
+//! `POST /purge` of the admin server: who has the token takes things out of the cache. The body is
+//! one JSON object:
 //!
 //! ```json
 //! {"url": "http://example.com/a"}         all variants of one URL
@@ -8,7 +9,8 @@
 //! {"tag": "article-17", "soft": true}     keeps them, stale: they are validated, or serve while the origin is down
 //! ```
 //!
-//! The answer says how many responses in memory it took; when it has come, none of them is served any more, nor any on disk, nor after a restart.
+//! The answer says how many responses in memory it took; when it has come, none of them is served
+//! any more, nor any on disk, nor after a restart.
 
 use super::limits;
 use super::proxy::Proxy;

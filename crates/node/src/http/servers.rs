@@ -1,10 +1,14 @@
-//! Which of several servers is asked, without asking any: the choice, and what is known of their health.
+//! Which of several servers is asked, without asking any: the choice, and what is known of their
+//! health.
 //!
-//! - **Choice**: rendezvous hashing (Thaler and Ravishankar, "Using name-based mappings to increase hit rates", 1998). Every server has a score for
-//!   the key, the highest is asked: so each server gets the same keys from every node, and where one goes, its keys alone move, to all others.
-//! - **Passive**: after [`limits::FAILURES_OUT`] requests in a row that failed, a server is out for a second, then for twice as long each time, up to a
-//!   minute. When that is over, one request tries it; the others go on elsewhere until that one is answered.
-//! - **Active**: probes, where they are configured; two in a row that fail take it out, two that succeed bring it back.
+//! - **Choice**: rendezvous hashing (Thaler and Ravishankar, "Using name-based mappings to increase
+//!   hit rates", 1998). Every server has a score for the key, the highest is asked: so each server
+//!   gets the same keys from every node, and where one goes, its keys alone move, to all others.
+//! - **Passive**: after [`limits::FAILURES_OUT`] requests in a row that failed, a server is out for
+//!   a second, then for twice as long each time, up to a minute. When that is over, one request
+//!   tries it; the others go on elsewhere until that one is answered.
+//! - **Active**: probes, where they are configured; two in a row that fail take it out, two that
+//!   succeed bring it back.
 //! - Where all are out, they are asked all the same: a wrong suspicion must not end the service.
 //!
 //! A choice costs a multiplication or two a server; 64 bytes a server.
@@ -136,7 +140,8 @@ impl Server {
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): every bit of the result depends on every bit of the word.
+/// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): every bit of the result depends on
+/// every bit of the word.
 fn mix(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -160,7 +165,8 @@ mod tests {
         servers.next(key, &mut Tried::default(), now).unwrap()
     }
 
-    /// The fear: one server fails, and the caches of all others are worth nothing; or one of them gets everything.
+    /// The fear: one server fails, and the caches of all others are worth nothing; or one of them
+    /// gets everything.
     #[test]
     fn only_the_keys_of_the_server_that_goes_move_and_they_spread() {
         let mut servers = named(&names(10));

@@ -1,4 +1,5 @@
-//! The door: what a client's request must be before anybody looks at it, and what is done with it then.
+//! The door: what a client's request must be before anybody looks at it, and what is done with it
+//! then.
 
 use super::body::Outgoing;
 use super::informational::{InformationalResponses, Last};
@@ -46,7 +47,8 @@ impl hyper::service::Service<Request<Incoming>> for Service {
     fn call(&self, request: Request<Incoming>) -> Responding {
         let waits = waits_to_be_asked(&request);
         match self.answer(request) {
-            // RFC 9110 §10.1.1: who answers without the body says whether the connection ends. It does: the client may send it all the same.
+            // RFC 9110 §10.1.1: who answers without the body says whether the connection ends. It
+            // does: the client may send it all the same.
             Responding::Now(Some(mut response)) if waits => {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 Responding::Now(Some(response))
@@ -140,16 +142,17 @@ impl Future for Responding {
     }
 }
 
-/// RFC 9112 §6.1: `chunked` is the one transfer coding that is understood here. With another one below it, what is sent on would be encoded
-/// without saying so.
+/// RFC 9112 §6.1: `chunked` is the one transfer coding that is understood here. With another one
+/// below it, what is sent on would be encoded without saying so.
 fn coding(headers: &HeaderMap) -> Result<(), &'static str> {
     let mut lines = headers.get_all(TRANSFER_ENCODING).into_iter();
     let plain = lines.next().is_none_or(|line| line.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
     if plain && lines.next().is_none() { Ok(()) } else { Err("its transfer coding is not just chunked") }
 }
 
-/// Whom the request is for. RFC 9112 §3.2: a request with no `Host`, several or an invalid one is answered with 400; a target in absolute
-/// form overrules it (§3.2.2). HTTP/2 names it in `:authority`, and a `Host` beside that says the same (RFC 9113 §8.3.1).
+/// Whom the request is for. RFC 9112 §3.2: a request with no `Host`, several or an invalid one is
+/// answered with 400; a target in absolute form overrules it (§3.2.2). HTTP/2 names it in
+/// `:authority`, and a `Host` beside that says the same (RFC 9113 §8.3.1).
 fn authority<'a>(parts: &'a Parts, scheme: &str, fallback: &'a str) -> Result<&'a str, &'static str> {
     if parts.method == Method::CONNECT {
         return Err("this is no tunnel");
@@ -185,7 +188,8 @@ fn is_host(authority: &Authority) -> bool {
     port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A name or an IPv4 address, with a port or without: what nearly all hosts are, so that the grammar need not be gone through for each request.
+/// A name or an IPv4 address, with a port or without: what nearly all hosts are, so that the
+/// grammar need not be gone through for each request.
 pub(super) fn is_plain_host(host: &str) -> bool {
     let (name, port) = host.split_once(':').unwrap_or((host, "80"));
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
@@ -206,7 +210,8 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// A 400 that closes the connection: after a malformed request, nobody knows where the next one starts.
+/// A 400 that closes the connection: after a malformed request, nobody knows where the next one
+/// starts.
 fn refuse(reason: &'static str) -> Response<Outgoing> {
     let text = format!("larder: bad request: {reason}\n");
     let mut response = plain_error(StatusCode::BAD_REQUEST, text);

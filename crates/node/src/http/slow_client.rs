@@ -1,11 +1,15 @@
-//! Clients that take their responses too slowly are left: they hold an object, and perhaps a connection of the origin.
+//! Clients that take their responses too slowly are left: they hold an object, and perhaps a
+//! connection of the origin.
 //!
-//! Who takes nothing for `client_send` is left in any case, and who takes a little now and then in none, as long as he is in nobody's way. But
-//! bodies that clients are still being sent have their room (`larder_http::limits::filling`), and where that is spent, nothing new is stored. So while
-//! somebody is refused there (the [`MemoryPressure`]), a client must take [`limits::SLOW_BYTES`] in each [`limits::SLOW`] that is spent waiting for it. Small
-//! responses are through before that, however slowly they are taken.
+//! Who takes nothing for `client_send` is left in any case, and who takes a little now and then in
+//! none, as long as he is in nobody's way. But bodies that clients are still being sent have their
+//! room (`larder_http::limits::filling`), and where that is spent, nothing new is stored. So while
+//! somebody is refused there (the [`MemoryPressure`]), a client must take [`limits::SLOW_BYTES`] in
+//! each [`limits::SLOW`] that is spent waiting for it. Small responses are through before that,
+//! however slowly they are taken.
 //!
-//! This is HTTP/1's, and any connection's as a whole; `streams.rs` has the same for the streams of HTTP/2.
+//! This is HTTP/1's, and any connection's as a whole; `streams.rs` has the same for the streams of
+//! HTTP/2.
 
 use super::limits;
 use larder_http::Budget;
@@ -263,8 +267,9 @@ mod tests {
         });
     }
 
-    /// The fear: a few clients that take a byte now and then keep everything from being stored, for as long as they please; or somebody whose line is
-    /// slow, and who is in nobody's way, loses his page.
+    /// The fear: a few clients that take a byte now and then keep everything from being stored, for
+    /// as long as they please; or somebody whose line is slow, and who is in nobody's way, loses
+    /// his page.
     #[tokio::test(start_paused = true)]
     async fn who_takes_little_is_left_where_others_need_the_room_and_not_else() {
         let (proxy, a_second) = (Proxy::generated(), limits::SLOW_BYTES as usize / limits::SLOW.as_secs() as usize);

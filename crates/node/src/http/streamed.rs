@@ -1,7 +1,9 @@
-//! Bodies that stay on the disk tier until their clients take them: one task a body reads one part ahead of its client.
+//! Bodies that stay on the disk tier until their clients take them: one task a body reads one part
+//! ahead of its client.
 //!
-//! A part is read where the record stands, which may move. Where the log needs the region and the record is not wanted any more,
-//! the rest of the body is read into memory, if there is room; else it is read from the disk for as long as it stands there.
+//! A part is read where the record stands, which may move. Where the log needs the region and the
+//! record is not wanted any more, the rest of the body is read into memory, if there is room; else
+//! it is read from the disk for as long as it stands there.
 
 use super::assemble::{Pieces, Sender};
 use super::body::{BodyError, Outgoing};

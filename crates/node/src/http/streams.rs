@@ -1,7 +1,9 @@
-//! What the streams of one HTTP/2 connection do, so that one on which nothing happens, or whose client takes nothing of a response, is closed.
+//! What the streams of one HTTP/2 connection do, so that one on which nothing happens, or whose
+//! client takes nothing of a response, is closed.
 //!
-//! hyper has no such deadlines: a client may keep its connection open by pings alone, or ask for large objects and grant them no window, and
-//! they stay in memory. So responses' bodies are handed to hyper in [`Piece`]s that note when something of them was last sent, and how much was: the
+//! hyper has no such deadlines: a client may keep its connection open by pings alone, or ask for
+//! large objects and grant them no window, and they stay in memory. So responses' bodies are handed
+//! to hyper in [`Piece`]s that note when something of them was last sent, and how much was: the
 //! transport alone (`patience.rs`) cannot tell, since other streams go on.
 
 use bytes::Buf;
@@ -53,8 +55,9 @@ impl Streams {
         self.pieces().iter().filter_map(Weak::upgrade).any(|sent| self.is_older(&sent.last, since))
     }
 
-    /// Some piece has been sent for longer than `time`, on average at less than its share of `bytes` in each such time: a line of many streams gives each
-    /// a little. Of a body that comes in many pieces, each begins anew.
+    /// Some piece has been sent for longer than `time`, on average at less than its share of
+    /// `bytes` in each such time: a line of many streams gives each a little. Of a body that comes
+    /// in many pieces, each begins anew.
     pub(super) fn are_slow(&self, bytes: u64, time: Duration) -> bool {
         let (now, time) = (self.milliseconds(), time.as_millis() as u64);
         let pieces: Vec<_> = self.pieces().iter().filter_map(Weak::upgrade).collect();
@@ -83,7 +86,8 @@ impl Streams {
         let now = self.milliseconds();
         let sent = Arc::new(Sent { begun: now, last: AtomicU64::new(now), bytes: AtomicU64::new(0) });
         let mut pieces = self.pieces();
-        // Those that were sent make room: there are never more than twice as many as live, or a few.
+        // Those that were sent make room: there are never more than twice as many as live, or a
+        // few.
         if pieces.len() == pieces.capacity() {
             pieces.retain(|piece| piece.strong_count() > 0);
         }
@@ -217,7 +221,8 @@ mod tests {
     use bytes::Bytes;
     use tokio::time::advance;
 
-    /// The fear: pieces that are long sent are taken for stalled ones, or pile up for as long as the connection lives.
+    /// The fear: pieces that are long sent are taken for stalled ones, or pile up for as long as
+    /// the connection lives.
     #[tokio::test(start_paused = true)]
     async fn what_was_sent_is_forgotten_and_what_moves_is_not_stalled() {
         const LONG: Duration = Duration::from_secs(10);
@@ -242,8 +247,8 @@ mod tests {
         assert!(streams.are_quiet(LONG));
     }
 
-    /// The fear: a client takes one stream's response quickly and the others' a byte now and then, and holds a hundred objects; or many streams of one
-    /// slow line are taken for that.
+    /// The fear: a client takes one stream's response quickly and the others' a byte now and then,
+    /// and holds a hundred objects; or many streams of one slow line are taken for that.
     #[tokio::test(start_paused = true)]
     async fn a_piece_of_which_little_is_sent_is_slow() {
         const TIME: Duration = Duration::from_secs(10);

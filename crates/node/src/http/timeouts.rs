@@ -1,7 +1,7 @@
 //! `[http.timeouts]`: how long each step of a request may take.
 //!
-//! Each time limits one party. What a client is slow at never counts against a server: the time for a response runs from
-//! the end of the request's body.
+//! Each time limits one party. What a client is slow at never counts against a server: the time for
+//! a response runs from the end of the request's body.
 
 use super::limits;
 use larder_units::parse_duration;
@@ -13,7 +13,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
-    /// From the first byte of a request to the end of its header block; on a new connection, from its start.
+    /// From the first byte of a request to the end of its header block; on a new connection, from
+    /// its start.
     #[serde(deserialize_with = "time")]
     pub client_header: Duration,
     /// Between two reads of an upload.
@@ -34,7 +35,8 @@ pub struct Timeouts {
     /// From the end of a request's body to the head of the response.
     #[serde(deserialize_with = "time")]
     pub origin_response: Duration,
-    /// Silence within a response's body; [`limits::RELAY_SILENCE`] times as long where nobody else waits for the body.
+    /// Silence within a response's body; [`limits::RELAY_SILENCE`] times as long where nobody else
+    /// waits for the body.
     #[serde(deserialize_with = "time")]
     pub origin_read: Duration,
     /// For requests in progress at a clean stop.
@@ -64,7 +66,8 @@ impl Timeouts {
         self.origin_read.saturating_mul(limits::RELAY_SILENCE)
     }
 
-    /// A client takes nothing of one of several streams for so long: twice as long, since a stream waits for its turn.
+    /// A client takes nothing of one of several streams for so long: twice as long, since a stream
+    /// waits for its turn.
     pub(super) fn client_stream(&self) -> Duration {
         self.client_send.saturating_mul(2)
     }

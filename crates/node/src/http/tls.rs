@@ -1,4 +1,5 @@
-//! TLS towards clients: rustls with ring, certificate and key from PEM files, HTTP/2 or HTTP/1.1 by ALPN (RFC 7301).
+//! TLS towards clients: rustls with ring, certificate and key from PEM files, HTTP/2 or HTTP/1.1 by
+//! ALPN (RFC 7301).
 
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -68,7 +69,8 @@ pub(super) fn read(config: &TlsConfig) -> Result<ServerConfig, String> {
         .with_single_cert(chain, key)
         .map_err(|error| format!("[http.tls] certificate and key: {error}"))?;
     server.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
-    // Tickets of one run only: their keys turn over every six hours, and nothing is kept here for a client.
+    // Tickets of one run only: their keys turn over every six hours, and nothing is kept here for a
+    // client.
     server.ticketer = ring::Ticketer::new().map_err(|error| format!("[http.tls]: no tickets: {error}"))?;
     Ok(server)
 }

@@ -1,4 +1,5 @@
-//! Whom to believe that it is an origin: TLS towards `https://` servers, by the system's certificates or by those of a file.
+//! Whom to believe that it is an origin: TLS towards `https://` servers, by the system's
+//! certificates or by those of a file.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -68,8 +69,9 @@ impl Trust {
     }
 }
 
-/// Believes what the certificates of a file lead to, and a server's certificate that stands in the file itself: one that
-/// signs itself is often marked as an authority's, and webpki takes no such certificate for a server's.
+/// Believes what the certificates of a file lead to, and a server's certificate that stands in the
+/// file itself: one that signs itself is often marked as an authority's, and webpki takes no such
+/// certificate for a server's.
 #[derive(Debug)]
 struct Listed {
     certificates: Vec<CertificateDer<'static>>,

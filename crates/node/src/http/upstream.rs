@@ -1,5 +1,6 @@
-//! The way to the origins: which of them a request is for, the connections to its servers, or the generated origin. Which server of an origin is
-//! asked is decided in `servers.rs`; here it is asked, and asked elsewhere where that may be done twice.
+//! The way to the origins: which of them a request is for, the connections to its servers, or the
+//! generated origin. Which server of an origin is asked is decided in `servers.rs`; here it is
+//! asked, and asked elsewhere where that may be done twice.
 
 use super::assemble::UpstreamTarget;
 use super::body::{OriginBody, Upload};
@@ -54,10 +55,12 @@ struct Known {
 }
 
 impl Origins {
-    /// Of a configuration. What is as it was in `before` is taken over, with its connections and what is known of its servers.
+    /// Of a configuration. What is as it was in `before` is taken over, with its connections and
+    /// what is known of its servers.
     ///
     /// # Errors
-    /// One line where a server is not `http://HOST[:PORT]` or `https://HOST[:PORT]`, or no certificate to believe can be read.
+    /// One line where a server is not `http://HOST[:PORT]` or `https://HOST[:PORT]`, or no
+    /// certificate to believe can be read.
     pub(super) fn new(config: &HttpConfig, before: Option<&Origins>) -> Result<Origins, String> {
         if config.origins.iter().any(|origin| origin.servers.is_empty()) {
             return Err(format!("[[http.origins]] servers: expected 1 to {}", limits::SERVERS));
@@ -152,7 +155,8 @@ impl Origins {
         }
     }
 
-    /// Every server once, and whether requests go there as they should, of all origins that have it.
+    /// Every server once, and whether requests go there as they should, of all origins that have
+    /// it.
     pub(super) fn servers(&self) -> BTreeMap<String, bool> {
         let mut all = BTreeMap::new();
         for group in &self.groups {
@@ -209,7 +213,8 @@ impl Group {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the server of the key; where that fails and the request may be sent twice (RFC 9110 §9.2.2), others.
+    /// Asks the server of the key; where that fails and the request may be sent twice (RFC 9110
+    /// §9.2.2), others.
     async fn ask(
         &self,
         method: Method,

@@ -71,8 +71,9 @@ pub(super) fn set_forwarded_headers(headers: &mut HeaderMap, upstream_target: &U
     headers.insert(HOST, upstream_target.host.clone());
 }
 
-/// Fields from which frameworks take a target, a scheme or a method other than the request's. They are not part of the cache key, so a
-/// client could choose with them what others get (web cache poisoning): they do not pass. `X-Forwarded-Host` and `-Proto` are set anew.
+/// Fields from which frameworks take a target, a scheme or a method other than the request's. They
+/// are not part of the cache key, so a client could choose with them what others get (web cache
+/// poisoning): they do not pass. `X-Forwarded-Host` and `-Proto` are set anew.
 const UNKEYED: [&str; 10] = [
     "forwarded",
     "x-forwarded-port",

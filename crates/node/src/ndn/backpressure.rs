@@ -1,14 +1,14 @@
 //! Backpressure: an application that asks for more than it takes is read when it has taken some.
 //!
-//! A consumer with a large window writes its Interests when it has nothing to read, hundreds at once.
-//! One read of 64 KiB may bring a thousand, and the Content Store answers them with 8 MB: four times
-//! what may wait for one reader. When a face's queue is long, the rest of what it sent is held, and its
-//! socket is not read until half of the queue has left. Further Interests then wait in the application,
-//! which sees its round trips grow, and nothing is dropped.
+//! A consumer with a large window writes its Interests when it has nothing to read, hundreds at
+//! once. One read of 64 KiB may bring a thousand, and the Content Store answers them with 8 MB:
+//! four times what may wait for one reader. When a face's queue is long, the rest of what it sent
+//! is held, and its socket is not read until half of the queue has left. Further Interests then
+//! wait in the application, which sees its round trips grow, and nothing is dropped.
 //!
-//! This holds for faces that applications on this machine have opened. Forwarders that wait for each
-//! other could wait forever; here only the one that accepted the connection waits. An application that
-//! takes nothing, because it writes and does not read, is read again after
+//! This holds for faces that applications on this machine have opened. Forwarders that wait for
+//! each other could wait forever; here only the one that accepted the connection waits. An
+//! application that takes nothing, because it writes and does not read, is read again after
 //! [`limits::BACKPRESSURE_STALL`]; what its queue has no room for is dropped.
 
 use super::event_loop::{EventLoop, token};
@@ -51,7 +51,8 @@ impl EventLoop {
         }
     }
 
-    /// Whether the face is not read now. Where its queue has become short, handles what it has sent before.
+    /// Whether the face is not read now. Where its queue has become short, handles what it has sent
+    /// before.
     pub(super) fn is_paused(&mut self, now: Time, face: FaceId) -> bool {
         let short = self.long_queue() / 2;
         let Some(link) = self.links.get_mut(&face) else { return false };

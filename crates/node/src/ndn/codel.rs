@@ -1,15 +1,20 @@
 //! CoDel: when to say that a queue is too long, by how long packets have waited in it.
 //!
-//! K. Nichols, V. Jacobson, A. McGregor, J. Iyengar: Controlled Delay Active Queue Management, RFC 8289; the pseudocode of section 5.
+//! K. Nichols, V. Jacobson, A. McGregor, J. Iyengar: Controlled Delay Active Queue Management, RFC
+//! 8289; the pseudocode of section 5.
 //!
-//! A queue that empties within an interval only takes up a burst. One in which packets have waited longer than the target for a whole interval
-//! stands: one packet is marked (NDNLPv2, CongestionMark), the next one after interval / sqrt(2), the next after interval / sqrt(3), until the
-//! wait falls below the target. When it rises again soon after, marking goes on at about the pace at which it worked.
+//! A queue that empties within an interval only takes up a burst. One in which packets have waited
+//! longer than the target for a whole interval stands: one packet is marked (NDNLPv2,
+//! CongestionMark), the next one after interval / sqrt(2), the next after interval / sqrt(3), until
+//! the wait falls below the target. When it rises again soon after, marking goes on at about the
+//! pace at which it worked.
 //!
-//! Deviations: packets are marked, not dropped, so there is one decision a packet, and no loop over drops. It is made when a packet is queued,
-//! by the wait so far of the oldest in the queue, since packets are encoded when they are queued: the sign goes out one wait later than the RFC's,
-//! which costs a simulated download at 100 Mb/s, over round trips of 0.2 to 20 ms, at most 0.7 ms of its median wait (9.0 ms for 8.3).
-//! The RFC's floor of one packet is the caller's: no call while nothing is queued before. Sizes play no part: time does.
+//! Deviations: packets are marked, not dropped, so there is one decision a packet, and no loop over
+//! drops. It is made when a packet is queued, by the wait so far of the oldest in the queue, since
+//! packets are encoded when they are queued: the sign goes out one wait later than the RFC's, which
+//! costs a simulated download at 100 Mb/s, over round trips of 0.2 to 20 ms, at most 0.7 ms of its
+//! median wait (9.0 ms for 8.3). The RFC's floor of one packet is the caller's: no call while
+//! nothing is queued before. Sizes play no part: time does.
 //!
 //! One decision takes a few comparisons, and a square root where it marks; 40 bytes a queue.
 
@@ -20,7 +25,8 @@ use std::time::Duration;
 /// The state of one queue.
 #[derive(Debug, Default)]
 pub(super) struct CoDel {
-    /// When the queue will have been long for an interval; `None` while it is short ("first_above_time").
+    /// When the queue will have been long for an interval; `None` while it is short
+    /// ("first_above_time").
     long_at: Option<Time>,
     /// Packets are being marked ("dropping").
     marking: bool,
@@ -32,8 +38,8 @@ pub(super) struct CoDel {
 }
 
 impl CoDel {
-    /// Whether the packet that comes now is to be marked; the oldest in the queue has waited for `wait`.
-    /// `interval` is RFC 8289's INTERVAL.
+    /// Whether the packet that comes now is to be marked; the oldest in the queue has waited for
+    /// `wait`. `interval` is RFC 8289's INTERVAL.
     pub(super) fn mark(&mut self, now: Time, wait: Duration, interval: Duration) -> bool {
         if !self.is_standing(now, wait, interval) {
             self.marking = false;
@@ -110,8 +116,9 @@ mod tests {
         assert_eq!(marks(&mut codel, 9000, 9250), [9100, 9200], "that is long ago");
     }
 
-    /// A link of 100 Mb/s, and a consumer with additive increase and, once a round trip, a decrease by a half. The propagation delay is drawn,
-    /// and so is the segment's size. Without marks the wait would grow without bound.
+    /// A link of 100 Mb/s, and a consumer with additive increase and, once a round trip, a decrease
+    /// by a half. The propagation delay is drawn, and so is the segment's size. Without marks the
+    /// wait would grow without bound.
     #[test]
     fn an_ordinary_download_keeps_the_queue_short() {
         for seed in 0..10 {

@@ -1,10 +1,11 @@
 //! UDP: one socket for all peers, read and written in batches (`recvmmsg`, GRO, GSO through
 //! quinn-udp). Where that socket listens on loopback, another one reaches peers on other machines.
 //!
-//! A peer is a face: one that sends first gets its own (on-demand, forgotten after [`crate::limits::UDP_IDLE`]), one that a route names has
-//! it for ever. Packets larger than a frame are fragmented (NDNLPv2). Frames carry "don't fragment": on a path with a smaller MTU than the
-//! frame's size they are lost. `udp_mtu` says it, or the kernel, which is asked when a face is made and again from time to time
-//! ([`super::path_mtu`]).
+//! A peer is a face: one that sends first gets its own (on-demand, forgotten after
+//! [`crate::limits::UDP_IDLE`]), one that a route names has it for ever. Packets larger than a
+//! frame are fragmented (NDNLPv2). Frames carry "don't fragment": on a path with a smaller MTU than
+//! the frame's size they are lost. `udp_mtu` says it, or the kernel, which is asked when a face is
+//! made and again from time to time ([`super::path_mtu`]).
 
 use super::codel::CoDel;
 use super::frames::Frames;
@@ -22,7 +23,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The sockets, and the faces behind them.
 pub(super) struct UdpListener {
     listening: Bound,
-    /// For peers on other machines, where `listening` has an address of loopback: nothing leaves the machine from there.
+    /// For peers on other machines, where `listening` has an address of loopback: nothing leaves
+    /// the machine from there.
     outgoing: Option<Bound>,
     /// One buffer for every datagram of a batch; with GRO each may hold many, 64 KiB together.
     buffers: Vec<Vec<u8>>,
@@ -126,7 +128,8 @@ impl UdpListener {
         }
     }
 
-    /// Receives one batch, and calls `each` with the datagrams of one sender that came together, back to back.
+    /// Receives one batch, and calls `each` with the datagrams of one sender that came together,
+    /// back to back.
     pub(super) fn receive(&mut self, now: Time, via: Via, mut each: impl FnMut(Origin, &mut [u8])) -> io::Result<Left> {
         let bound = match via {
             Via::Listening => &self.listening,
@@ -153,8 +156,8 @@ impl UdpListener {
         Ok(if received == BATCH_SIZE { Left::Perhaps } else { Left::Nothing })
     }
 
-    /// Sends what a peer has queued, as far as the kernel has room; what it refuses for other reasons is lost, as on any datagram link, and
-    /// the number of lost frames is returned.
+    /// Sends what a peer has queued, as far as the kernel has room; what it refuses for other
+    /// reasons is lost, as on any datagram link, and the number of lost frames is returned.
     pub(super) fn flush(&self, peer: &mut Peer, spare: &mut SpareBuffers) -> usize {
         let mut lost = 0;
         let bound = self.through(peer.address);
@@ -222,7 +225,8 @@ impl Peer {
     }
 }
 
-/// The largest frame to this peer: as configured, else as the kernel knows the path, else as on most.
+/// The largest frame to this peer: as configured, else as the kernel knows the path, else as on
+/// most.
 pub(super) fn mtu_to(address: SocketAddr, configured: Option<usize>) -> usize {
     let usual = if address.ip().is_loopback() { LOOPBACK_MTU } else { UDP_MTU };
     configured.unwrap_or_else(|| path_to(address, None).map_or(usual, |path| path.mtu.clamp(UDP_LEAST_MTU, usual)))

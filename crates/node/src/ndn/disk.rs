@@ -91,7 +91,8 @@ impl SecondTier for Tier {
 }
 
 impl EventLoop {
-    /// Waits, on a thread of its own, until the disk knows what was erased: erasing is rare, and a disk may take seconds.
+    /// Waits, on a thread of its own, until the disk knows what was erased: erasing is rare, and a
+    /// disk may take seconds.
     pub(super) fn settle_disk(&self, ticket: u64) {
         let Some(disk) = self.disk.clone() else { return };
         let ports = self.shard_channel.ports.clone();

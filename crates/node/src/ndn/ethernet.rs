@@ -1,8 +1,11 @@
-//! Ethernet faces: frames of the type 0x8624 without IP (NFD wiki, "EthernetFace"), one socket an interface.
+//! Ethernet faces: frames of the type 0x8624 without IP (NFD wiki, "EthernetFace"), one socket an
+//! interface.
 //!
-//! The group 01:00:5e:00:17:aa is one face, everybody on the link; a neighbour that writes to this machine's own address is another, made when it is
-//! first heard, and forgotten when it is silent, as a UDP peer; `faces/create` makes one to `ether://[02:00:00:00:00:01]` from `dev://eth0`. A frame
-//! holds one link packet, and zeros behind it where it would be too short for the medium. One frame a system call.
+//! The group 01:00:5e:00:17:aa is one face, everybody on the link; a neighbour that writes to this
+//! machine's own address is another, made when it is first heard, and forgotten when it is silent,
+//! as a UDP peer; `faces/create` makes one to `ether://[02:00:00:00:00:01]` from `dev://eth0`. A
+//! frame holds one link packet, and zeros behind it where it would be too short for the medium. One
+//! frame a system call.
 
 use super::event_loop::EventLoop;
 use super::frames::Frames;
@@ -125,7 +128,8 @@ impl EventLoop {
         self.ethernet.iter().position(|port| port.interface == name)
     }
 
-    /// A face to `address`; `adapt` says how it differs from the ordinary. The caller enters it among the port's peers.
+    /// A face to `address`; `adapt` says how it differs from the ordinary. The caller enters it
+    /// among the port's peers.
     pub(super) fn add_ethernet(
         &mut self,
         now: Time,
@@ -181,7 +185,8 @@ impl EventLoop {
         let (mut to, mut from): (Mac, Mac) = ([0; 6], [0; 6]);
         to.copy_from_slice(&header[..6]);
         from.copy_from_slice(&header[6..12]);
-        // Where the first element ends the frame's padding begins. What is no element is the decoder's to refuse.
+        // Where the first element ends the frame's padding begins. What is no element is the
+        // decoder's to refuse.
         let length = tlv::frame(payload, payload.len()).ok().flatten().unwrap_or(payload.len());
         let packet = &mut payload[..length];
         let is_group_address = from[0] & 1 == 1;
@@ -199,7 +204,8 @@ impl EventLoop {
         self.handle_frames(now, face, std::iter::once(packet));
     }
 
-    /// A face for a neighbour that was not heard before, if what it sends is a packet and there is room.
+    /// A face for a neighbour that was not heard before, if what it sends is a packet and there is
+    /// room.
     fn new_neighbour(&mut self, now: Time, port: usize, from: Mac, packet: &[u8]) -> Option<FaceId> {
         if LpPacket::decode(packet).is_err() || self.ethernet[port].peers.len() >= limits::ETHERNET_PEERS {
             return None;

@@ -49,7 +49,8 @@ pub(super) struct EventLoop {
     commands: Receiver<Command>,
     /// The other threads.
     pub(super) shard_channel: ShardChannel,
-    /// Faces of other threads, with the number of each: at the first all, at the others those that are not the first's.
+    /// Faces of other threads, with the number of each: at the first all, at the others those that
+    /// are not the first's.
     pub(super) remote_shard_faces: HashMap<FaceId, usize, FixedState>,
     /// The thread that got the last accepted connection.
     pub(super) last_home: usize,
@@ -97,7 +98,8 @@ pub(super) struct EventLoop {
     pub(super) links: HashMap<FaceId, Link, FixedState>,
     /// Of queues that are empty.
     pub(super) spare: SpareBuffers,
-    /// Faces that are not read while their queues are long, and the bytes of frames that they sent before.
+    /// Faces that are not read while their queues are long, and the bytes of frames that they sent
+    /// before.
     pub(super) paused: Vec<FaceId>,
     pub(super) held_bytes: usize,
     /// Faces with something queued in this turn.

@@ -1,8 +1,10 @@
-//! Faces that management wants made, changed or closed: what `faces/create` and its neighbours mean for sockets.
+//! Faces that management wants made, changed or closed: what `faces/create` and its neighbours mean
+//! for sockets.
 //!
-//! UDP and Ethernet unicast and TCP faces are made, from canonical FaceUris (NFD wiki, "FaceMgmt"): an address and a port, no host name, for
-//! nobody here waits for a name server; an Ethernet face with the interface as its LocalUri. Multicast faces are the configuration's, as in NFD.
-//! A TCP face's command is answered when it is connected, or is not.
+//! UDP and Ethernet unicast and TCP faces are made, from canonical FaceUris (NFD wiki, "FaceMgmt"):
+//! an address and a port, no host name, for nobody here waits for a name server; an Ethernet face
+//! with the interface as its LocalUri. Multicast faces are the configuration's, as in NFD. A TCP
+//! face's command is answered when it is connected, or is not.
 
 use super::Command;
 use super::ethernet;

@@ -1,4 +1,5 @@
-//! Faces come and go: connections that are accepted, peers that are heard, and what belongs to each.
+//! Faces come and go: connections that are accepted, peers that are heard, and what belongs to
+//! each.
 
 use super::Command;
 use super::datagram::{self, Peer};
@@ -40,7 +41,8 @@ impl EventLoop {
                 Some(Ok(accepted)) => accepted,
                 Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Some(Err(error)) => {
-                    // Out of descriptors, most likely: the connection waits in the kernel, and is tried again in a second.
+                    // Out of descriptors, most likely: the connection waits in the kernel, and is
+                    // tried again in a second.
                     if self.may_warn() {
                         tracing::warn!(%error, "cannot accept connections");
                     }
@@ -74,7 +76,8 @@ impl EventLoop {
         }
     }
 
-    /// A face over a TCP connection, at the thread `home`; `adapt` says how it differs from the ordinary.
+    /// A face over a TCP connection, at the thread `home`; `adapt` says how it differs from the
+    /// ordinary.
     pub(super) fn add_tcp(
         &mut self,
         socket: TcpStream,
@@ -166,7 +169,8 @@ impl EventLoop {
         Some(face)
     }
 
-    /// A face for a UDP peer that was not heard first; `adapt` says how it differs from the ordinary.
+    /// A face for a UDP peer that was not heard first; `adapt` says how it differs from the
+    /// ordinary.
     pub(super) fn add_udp(
         &mut self,
         address: SocketAddr,
@@ -188,8 +192,8 @@ impl EventLoop {
         Ok(face)
     }
 
-    /// The address and port that packets to a UDP peer come from, or why there is no way to it. Makes
-    /// the socket that it needs. `Err` where that fails.
+    /// The address and port that packets to a UDP peer come from, or why there is no way to it.
+    /// Makes the socket that it needs. `Err` where that fails.
     pub(super) fn udp_end_towards(&mut self, peer: SocketAddr) -> Result<io::Result<SocketAddr>, String> {
         let Some(udp) = &mut self.udp else { return Err("[ndn] udp is off in the configuration".to_owned()) };
         let both = Interest::READABLE | Interest::WRITABLE;

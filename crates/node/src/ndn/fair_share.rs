@@ -1,15 +1,16 @@
 //! Fair shares of places among source prefixes, for places that anybody on the network can claim.
 //!
-//! At each of four prefix lengths, the prefixes take turns, and within the longest one its claims come in
-//! their own order. So senders in one network, or in one /8, displace each other and leave those of other
-//! networks alone. A limit per prefix is a result of this: a prefix has more than its share only while
-//! nobody else needs the places.
+//! At each of four prefix lengths, the prefixes take turns, and within the longest one its claims
+//! come in their own order. So senders in one network, or in one /8, displace each other and leave
+//! those of other networks alone. A limit per prefix is a result of this: a prefix has more than
+//! its share only while nobody else needs the places.
 
 use larder_units::Time;
 use std::cmp::Reverse;
 use std::net::IpAddr;
 
-/// Bits of the prefixes that share fairly, the longest first: a host, a network, and those that assign networks.
+/// Bits of the prefixes that share fairly, the longest first: a host, a network, and those that
+/// assign networks.
 const IPV4_PREFIXES: [u32; 4] = [32, 24, 16, 8];
 
 /// A customer has a /64 at least, and often a /56 or a /48.

@@ -1,4 +1,5 @@
-//! What a link of frames has queued: packets cut to its MTU, with link reliability where the face wants it.
+//! What a link of frames has queued: packets cut to its MTU, with link reliability where the face
+//! wants it.
 
 use super::link::{Refused, SpareBuffers};
 use crate::limits;
@@ -23,7 +24,8 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// For frames of at most `mtu` bytes, which will never be more than `most`, of packets of up to `largest`.
+    /// For frames of at most `mtu` bytes, which will never be more than `most`, of packets of up to
+    /// `largest`.
     pub(super) fn new(mtu: usize, most: usize, largest: usize) -> Self {
         Frames {
             mtu: mtu.min(most),
@@ -94,7 +96,8 @@ impl Frames {
         cut.map(drop).map_err(|_| Refused::CannotFragment)
     }
 
-    /// Takes in what a frame that was received says of the link. False where it is to go no further: it came before.
+    /// Takes in what a frame that was received says of the link. False where it is to go no
+    /// further: it came before.
     pub(super) fn receive(&mut self, now: Time, frame: &[u8]) -> bool {
         self.reliability.as_mut().is_none_or(|reliability| reliability.receive(now, frame))
     }
@@ -119,7 +122,8 @@ impl Frames {
     pub(super) fn on_timeout(&mut self, now: Time) -> u64 {
         let Frames { mtu, reliability: Some(reliability), bytes, lengths, .. } = self else { return 0 };
         reliability.on_timeout(now, *mtu, |frame| {
-            // A socket that takes nothing: what does not fit is lost, as on the link, and Acks do not pile up.
+            // A socket that takes nothing: what does not fit is lost, as on the link, and Acks do
+            // not pile up.
             if bytes.len() < limits::SEND_QUEUE_BYTES {
                 bytes.extend_from_slice(frame);
                 lengths.push(frame.len());
@@ -127,7 +131,8 @@ impl Frames {
         })
     }
 
-    /// Sends what is queued one frame a call, as far as the link takes it; returns how many frames were lost on the way.
+    /// Sends what is queued one frame a call, as far as the link takes it; returns how many frames
+    /// were lost on the way.
     pub(super) fn flush_each(
         &mut self,
         spare: &mut SpareBuffers,

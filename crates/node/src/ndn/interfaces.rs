@@ -1,6 +1,7 @@
 //! Which network interfaces a setting means: names, or `*` for each that can.
 
-/// Calls `open` for every interface that the setting `key` names. One that is named must work; with `*`, those that do not are passed over.
+/// Calls `open` for every interface that the setting `key` names. One that is named must work; with
+/// `*`, those that do not are passed over.
 pub(super) fn for_each<T>(
     key: &str,
     names: &[String],

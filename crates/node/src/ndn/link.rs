@@ -1,8 +1,10 @@
 //! A face's link: its socket, what waits to be sent there, and when that is too long.
 //!
-//! Packets are encoded into the socket's own queue; beside it stands how many bytes came when, so that the wait of the oldest is known. A packet
-//! that comes to a long queue is marked (NDNLPv2, CongestionMark): long by time, as [`CoDel`] says, or by bytes, as the face's
-//! DefaultCongestionThreshold says, which catches the burst of a transfer's start before CoDel's first interval is over.
+//! Packets are encoded into the socket's own queue; beside it stands how many bytes came when, so
+//! that the wait of the oldest is known. A packet that comes to a long queue is marked (NDNLPv2,
+//! CongestionMark): long by time, as [`CoDel`] says, or by bytes, as the face's
+//! DefaultCongestionThreshold says, which catches the burst of a transfer's start before CoDel's
+//! first interval is over.
 
 use super::backpressure::Pause;
 use super::codel::CoDel;
@@ -152,8 +154,8 @@ impl Link {
         queued
     }
 
-    /// Whether there is enough to be worth a write before the turn is over: so the reader begins while the rest is made, and what waits
-    /// waits for the reader and not for us.
+    /// Whether there is enough to be worth a write before the turn is over: so the reader begins
+    /// while the rest is made, and what waits waits for the reader and not for us.
     pub(super) fn is_worth_writing(&self) -> bool {
         !self.blocked && (self.packets >= WRITE_PACKETS || self.queued() >= WRITE_BYTES)
     }
@@ -163,7 +165,8 @@ impl Link {
         self.blocked = false;
     }
 
-    /// Writes what is queued, as far as the socket takes it; returns the number of frames that were lost. `Err` where the peer is gone.
+    /// Writes what is queued, as far as the socket takes it; returns the number of frames that were
+    /// lost. `Err` where the peer is gone.
     pub(super) fn flush(&mut self, udp: Option<&UdpListener>, spare: &mut SpareBuffers) -> io::Result<usize> {
         let mut lost = 0;
         self.packets = 0;
@@ -184,8 +187,8 @@ impl Link {
     }
 }
 
-/// Buffers of queues that were written, for the next ones to have something to say: a queue that is empty holds no memory, and one that fills and empties at
-/// every turn allocates none.
+/// Buffers of queues that were written, for the next ones to have something to say: a queue that is
+/// empty holds no memory, and one that fills and empties at every turn allocates none.
 #[derive(Debug, Default)]
 pub(super) struct SpareBuffers(Vec<Vec<u8>>);
 

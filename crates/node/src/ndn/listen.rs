@@ -15,7 +15,8 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 impl EventLoop {
-    /// Binds what the configuration names; returns what was bound, for people, and the path of the Unix socket.
+    /// Binds what the configuration names; returns what was bound, for people, and the path of the
+    /// Unix socket.
     pub(super) fn listen(&mut self, config: &NdnConfig) -> Result<(Vec<String>, Option<PathBuf>), String> {
         let (mut listening, mut channels) = (Vec::new(), Vec::new());
         let registry = self.poll.registry();
@@ -93,7 +94,8 @@ pub(crate) fn check(config: &NdnConfig, preflight: &mut Preflight) {
     }
 }
 
-/// Binds the socket for local applications: the configured path, else the first of the default paths that can be made.
+/// Binds the socket for local applications: the configured path, else the first of the default
+/// paths that can be made.
 pub(super) fn unix(configured: Option<&Path>) -> Result<(UnixListener, PathBuf), String> {
     if let Some(path) = configured {
         let bound = bind_unix(path).map_err(|why| format!("[ndn] unix: cannot listen on {}: {why}", path.display()))?;
@@ -109,7 +111,8 @@ pub(super) fn unix(configured: Option<&Path>) -> Result<(UnixListener, PathBuf),
     Err(format!("[ndn] unix: no default path can be used ({}); set [ndn] unix to a path of yours", errors.join("; ")))
 }
 
-/// A directory under /tmp must be this user's alone: who owns it could put another socket in our socket's place.
+/// A directory under /tmp must be this user's alone: who owns it could put another socket in our
+/// socket's place.
 fn own_directory(path: &Path) -> Result<(), String> {
     let Some(directory) = path.parent().filter(|directory| directory.starts_with("/tmp")) else { return Ok(()) };
     // Made here it is ours; one that is there already is looked at.
@@ -133,7 +136,8 @@ fn bind_unix(path: &Path) -> Result<UnixListener, String> {
     Ok(listener)
 }
 
-/// Removes the socket file of a forwarder that was killed; whatever else is there stays and is an error.
+/// Removes the socket file of a forwarder that was killed; whatever else is there stays and is an
+/// error.
 fn remove_stale(path: &Path) -> Result<(), String> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -152,7 +156,8 @@ fn remove_stale(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Binds with `bind`; where this machine has no IPv6, the IPv6 wildcard, which stands for every address, is IPv4's.
+/// Binds with `bind`; where this machine has no IPv6, the IPv6 wildcard, which stands for every
+/// address, is IPv4's.
 pub(super) fn with_ipv4_fallback<T>(address: SocketAddr, bind: impl Fn(SocketAddr) -> io::Result<T>) -> io::Result<T> {
     match bind(address) {
         Err(error) if error.raw_os_error() == Some(EAFNOSUPPORT) && address.ip().is_unspecified() => {
@@ -185,7 +190,8 @@ fn try_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     with_ipv4_fallback(address, bind)
 }
 
-/// The FaceUri of an address: `tcp4://127.0.0.1:6363`, `udp6://[::1]:6363`. An IPv4 address in its mapped form is what it is.
+/// The FaceUri of an address: `tcp4://127.0.0.1:6363`, `udp6://[::1]:6363`. An IPv4 address in its
+/// mapped form is what it is.
 pub(super) fn face_uri(scheme: &str, address: SocketAddr) -> String {
     let address = canonical(address);
     format!("{scheme}{}://{address}", if address.is_ipv4() { 4 } else { 6 })

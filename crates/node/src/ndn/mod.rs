@@ -1,4 +1,5 @@
-//! The NDN side of the node: threads, each with a [`Forwarder`](larder_forwarder::Forwarder) and sockets of its own, no lock.
+//! The NDN side of the node: threads, each with a [`Forwarder`](larder_forwarder::Forwarder) and
+//! sockets of its own, no lock.
 //!
 //! ```text
 //!  Unix, TCP, WebSocket, UDP, Ethernet ──► event loop (epoll through mio) ─► Forwarder::on_packets ──► Outbox ──► send queues ──► sockets
@@ -6,12 +7,15 @@
 //!  other threads ── Handle: snapshot, finished jobs, stop
 //! ```
 //!
-//! A turn reads up to 64 KiB of each stream that has something, and a batch of datagrams, hands every packet to the forwarder, and writes each
-//! face's queue once, or whenever it has grown to 32 packets or 64 KiB: what a packet costs in system calls falls with the load. A read that brings less than it
-//! could is the last of its turn. What a socket does not take waits in its face's queue ([`link`]), and is marked when it waits too long ([`codel`]).
+//! A turn reads up to 64 KiB of each stream that has something, and a batch of datagrams, hands
+//! every packet to the forwarder, and writes each face's queue once, or whenever it has grown to 32
+//! packets or 64 KiB: what a packet costs in system calls falls with the load. A read that brings
+//! less than it could is the last of its turn. What a socket does not take waits in its face's
+//! queue ([`link`]), and is marked when it waits too long ([`codel`]).
 //!
-//! With `shards` above 1 there are as many such threads. The first has the listeners, UDP, Ethernet and WebSocket, the connections of routes and management; accepted
-//! connections are given to all in turn. What is another's passes between them ([`shard_channel`]).
+//! With `shards` above 1 there are as many such threads. The first has the listeners, UDP, Ethernet
+//! and WebSocket, the connections of routes and management; accepted connections are given to all
+//! in turn. What is another's passes between them ([`shard_channel`]).
 
 mod backpressure;
 mod codel;
@@ -79,7 +83,8 @@ pub struct Snapshot {
     pub by_prefix: Vec<PrefixFigures>,
     /// Bytes of packets whose end has not come yet.
     pub partial_bytes: usize,
-    /// UDP peers that were heard first: the new ones, the known ones and those that hold their address.
+    /// UDP peers that were heard first: the new ones, the known ones and those that hold their
+    /// address.
     pub udp_peers: [usize; 3],
 }
 
@@ -129,7 +134,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// What the NDN side is doing; `None` where a thread of it has stopped, or does not answer within a second.
+    /// What the NDN side is doing; `None` where a thread of it has stopped, or does not answer
+    /// within a second.
     pub fn snapshot(&self) -> Option<Snapshot> {
         let ask = |port: &Port| {
             let (sender, receiver) = mpsc::channel();
@@ -150,7 +156,8 @@ impl Handle {
         Some(snapshot)
     }
 
-    /// Takes over what can change while running. What came of it is known when the next packets are handled.
+    /// Takes over what can change while running. What came of it is known when the next packets are
+    /// handled.
     ///
     /// # Errors
     /// One line; nothing has changed then.
@@ -198,8 +205,8 @@ pub struct Ndn {
 }
 
 impl Ndn {
-    /// Binds every listener, connects every route, and starts the threads; the first that ends calls `ended`.
-    /// `source` is the configuration's file.
+    /// Binds every listener, connects every route, and starts the threads; the first that ends
+    /// calls `ended`. `source` is the configuration's file.
     ///
     /// # Errors
     /// One line that names the setting, what is wrong and what to do.

@@ -1,7 +1,9 @@
-//! UDP multicast faces: everybody on a network, as one face an interface and group (NFD wiki, "UDP multicast"; 224.0.23.170 and ff02::1234, port 56363).
+//! UDP multicast faces: everybody on a network, as one face an interface and group (NFD wiki, "UDP
+//! multicast"; 224.0.23.170 and ff02::1234, port 56363).
 //!
-//! Each has a socket of its own, bound to the group and the interface, so that what is heard is the group's and of this network alone. What this
-//! machine sends it does not hear itself. One frame a system call: discovery and sync groups talk here, bulk data goes by unicast.
+//! Each has a socket of its own, bound to the group and the interface, so that what is heard is the
+//! group's and of this network alone. What this machine sends it does not hear itself. One frame a
+//! system call: discovery and sync groups talk here, bulk data goes by unicast.
 
 use super::event_loop::{EventLoop, token};
 use super::frames::Frames;

@@ -1,6 +1,7 @@
 //! A packet(7) socket: Ethernet frames of one type on one interface, read and written whole.
 //!
-//! The only `unsafe` of this crate: neither std nor socket2 nor rustix has packet(7)'s addresses, its multicast memberships and the interface's MTU.
+//! The only `unsafe` of this crate: neither std nor socket2 nor rustix has packet(7)'s addresses,
+//! its multicast memberships and the interface's MTU.
 #![allow(unsafe_code)]
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -21,7 +22,8 @@ pub(super) struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens it on this interface for one EtherType, and listens to a multicast group too. Needs CAP_NET_RAW.
+    /// Opens it on this interface for one EtherType, and listens to a multicast group too. Needs
+    /// CAP_NET_RAW.
     pub(super) fn open(interface: &str, ether_type: u16, group: Mac) -> io::Result<Self> {
         // Without a protocol nothing arrives before it is bound to its interface.
         let socket = Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(0)))?;
@@ -66,7 +68,8 @@ fn link_layer(index: u32) -> libc::sockaddr_ll {
 }
 
 fn to_sock_addr(address: libc::sockaddr_ll) -> io::Result<SockAddr> {
-    // SAFETY: the storage has room for any address (`sockaddr_storage`) and is aligned for it; family and length are set to what is written.
+    // SAFETY: the storage has room for any address (`sockaddr_storage`) and is aligned for it;
+    // family and length are set to what is written.
     let made = unsafe {
         SockAddr::try_init(|storage, length| {
             storage.cast::<libc::sockaddr_ll>().write(address);
@@ -81,7 +84,8 @@ fn from_sock_addr(address: &SockAddr) -> io::Result<libc::sockaddr_ll> {
     if i32::from(address.family()) != libc::AF_PACKET {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    // SAFETY: the storage behind the pointer is a whole `sockaddr_storage`, larger than a sockaddr_ll and aligned for it, and its family says that it is one.
+    // SAFETY: the storage behind the pointer is a whole `sockaddr_storage`, larger than a
+    // sockaddr_ll and aligned for it, and its family says that it is one.
     Ok(unsafe { address.as_ptr().cast::<libc::sockaddr_ll>().read() })
 }
 
@@ -94,7 +98,8 @@ fn add_membership(socket: &Socket, index: u32, group: Mac) -> io::Result<()> {
         mr_alen: 6,
         mr_address: address,
     };
-    // SAFETY: the descriptor is open for as long as `socket` is borrowed; the pointer and the length are of `request`, which outlives the call.
+    // SAFETY: the descriptor is open for as long as `socket` is borrowed; the pointer and the
+    // length are of `request`, which outlives the call.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -115,7 +120,8 @@ fn mtu_of(socket: &Socket, interface: &str) -> io::Result<usize> {
     for (to, from) in request.ifr_name[..room].iter_mut().zip(interface.bytes()) {
         *to = from as libc::c_char;
     }
-    // SAFETY: the descriptor is open, and SIOCGIFMTU reads the name from the ifreq and writes an int into its union.
+    // SAFETY: the descriptor is open, and SIOCGIFMTU reads the name from the ifreq and writes an
+    // int into its union.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) };
     if result != 0 {
         return Err(io::Error::last_os_error());

@@ -1,4 +1,5 @@
-//! Packets in, packets out: what a readable socket brings goes through the forwarder into the send queues, which are written once a turn.
+//! Packets in, packets out: what a readable socket brings goes through the forwarder into the send
+//! queues, which are written once a turn.
 
 use super::datagram::{Left, Origin, Via};
 use super::event_loop::{EventLoop, UDP, UDP_OUTGOING, token};
@@ -124,7 +125,8 @@ impl EventLoop {
         self.shard_channel.reuse(batch);
     }
 
-    /// Many frames at a time, so that the forwarder can ask for its tables' memory ahead. Those that come from outside may be another shard's.
+    /// Many frames at a time, so that the forwarder can ask for its tables' memory ahead. Those
+    /// that come from outside may be another shard's.
     fn forward<'a>(&mut self, now: Time, from_outside: bool, mut frames: impl Iterator<Item = (FaceId, &'a mut [u8])>) {
         loop {
             let mut count = 0;
@@ -262,7 +264,8 @@ impl EventLoop {
         true
     }
 
-    /// Writes what is queued, and lets what is for other threads leave: first, since they work while this one writes.
+    /// Writes what is queued, and lets what is for other threads leave: first, since they work
+    /// while this one writes.
     pub(super) fn flush(&mut self) {
         self.flush_crossing();
         let mut dirty = std::mem::take(&mut self.dirty);

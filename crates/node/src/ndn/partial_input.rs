@@ -1,13 +1,14 @@
 //! One memory budget for all input that is not a whole packet yet: packets cut off on streams,
 //! WebSocket messages and handshakes, and NDNLPv2 fragments in reassembly.
 //!
-//! Every shard publishes how much it holds. When the sum exceeds the budget, the shard that holds the most
-//! gives up its largest holdings until the sum is at 7/8 of the budget, so that it sorts its holders seldom.
-//! A holder of a few bytes therefore loses nothing while others hold much: an honest packet under way is
-//! complete within milliseconds, and a hostile one waits. Nothing here reads a clock or a socket.
+//! Every shard publishes how much it holds. When the sum exceeds the budget, the shard that holds
+//! the most gives up its largest holdings until the sum is at 7/8 of the budget, so that it sorts
+//! its holders seldom. A holder of a few bytes therefore loses nothing while others hold much: an
+//! honest packet under way is complete within milliseconds, and a hostile one waits. Nothing here
+//! reads a clock or a socket.
 //!
-//! Between the moment at which one shard exceeds the budget and the moment at which another one, which holds
-//! more, gives up, the sum is larger than the budget by what arrives meanwhile.
+//! Between the moment at which one shard exceeds the budget and the moment at which another one,
+//! which holds more, gives up, the sum is larger than the budget by what arrives meanwhile.
 
 use super::event_loop::EventLoop;
 use super::link::Link;
@@ -122,8 +123,9 @@ pub(super) struct Holder<T> {
     pub(super) since: Time,
 }
 
-/// The holders that must give up so that `bytes` become free. The largest come first; of those whose size is
-/// the same power of two, the oldest, because the rest of an honest packet is about to arrive.
+/// The holders that must give up so that `bytes` become free. The largest come first; of those
+/// whose size is the same power of two, the oldest, because the rest of an honest packet is about
+/// to arrive.
 pub(super) fn victims<T>(mut holders: Vec<Holder<T>>, bytes: usize) -> impl Iterator<Item = T> {
     holders.sort_unstable_by_key(|holder| (Reverse(holder.bytes.checked_ilog2()), holder.since));
     let mut freed = 0;
@@ -210,8 +212,8 @@ mod tests {
     /// The bytes of each connection, and since when.
     type Held = BTreeMap<u64, (usize, Time)>;
 
-    /// Some shards with connections that grow and end at random; whoever must give up does so at once, or when
-    /// it is woken, before the next step.
+    /// Some shards with connections that grow and end at random; whoever must give up does so at
+    /// once, or when it is woken, before the next step.
     struct World {
         shards: Vec<(PartialInput, Held)>,
         given_up: Vec<(usize, u64)>,

@@ -1,7 +1,9 @@
 //! How large a datagram may be on its way: what the kernel knows of the path.
 //!
-//! The kernel keeps the MTU of the route, and what routers told of narrower paths (RFC 1191, RFC 8201: "Packet Too Big" for the frames that we sent there).
-//! A socket connected to the peer is asked for it, and closed. Nothing is sent for it: a path whose routers tell nothing must be configured.
+//! The kernel keeps the MTU of the route, and what routers told of narrower paths (RFC 1191, RFC
+//! 8201: "Packet Too Big" for the frames that we sent there). A socket connected to the peer is
+//! asked for it, and closed. Nothing is sent for it: a path whose routers tell nothing must be
+//! configured.
 
 use super::datagram;
 use super::event_loop::EventLoop;
@@ -44,7 +46,8 @@ pub(super) fn path_to(peer: SocketAddr, interface: Option<&str>) -> io::Result<P
 }
 
 impl EventLoop {
-    /// Looks at some of the paths to UDP peers again, the others in the next calls: a router may have told of a narrower one.
+    /// Looks at some of the paths to UDP peers again, the others in the next calls: a router may
+    /// have told of a narrower one.
     pub(super) fn look_at_paths(&mut self) {
         if self.udp_mtu.is_some() {
             return;

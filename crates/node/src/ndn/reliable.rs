@@ -1,6 +1,8 @@
-//! Faces with link reliability: what their frames say of the link is taken in before the forwarder sees them, and their time is kept.
+//! Faces with link reliability: what their frames say of the link is taken in before the forwarder
+//! sees them, and their time is kept.
 //!
-//! A face is reliable where a route or management says so; one that its neighbour has opened, from the first frame on in which the neighbour offers it.
+//! A face is reliable where a route or management says so; one that its neighbour has opened, from
+//! the first frame on in which the neighbour offers it.
 
 use super::event_loop::EventLoop;
 use super::link::Connection;

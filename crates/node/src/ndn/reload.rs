@@ -1,5 +1,5 @@
-//! SIGHUP on the NDN side: what the configuration says now takes the place of what it said before. What management has set stays where the file
-//! says what it said.
+//! SIGHUP on the NDN side: what the configuration says now takes the place of what it said before.
+//! What management has set stays where the file says what it said.
 
 use super::event_loop::EventLoop;
 use super::upstream::Upstream;
@@ -121,7 +121,8 @@ mod tests {
         format!("[[ndn.route]]\nprefix = \"{prefix}\"\nto = \"udp://127.0.0.1:{port}\"\ncost = {cost}\n")
     }
 
-    /// The fear: what an operator set by hand is lost, a face that is in use is closed, or what the file no longer says stays.
+    /// The fear: what an operator set by hand is lost, a face that is in use is closed, or what the
+    /// file no longer says stays.
     #[test]
     fn what_the_file_says_now_is_what_runs_and_nothing_else_is_touched() {
         let strategy = |prefix: &str| format!("[[ndn.strategy]]\nprefix = \"{prefix}\"\nstrategy = \"multicast\"\n");

@@ -1,8 +1,11 @@
-//! What passes between the threads of several shards (`larder_forwarder::Shard`), each of which has a forwarder and some of the faces.
+//! What passes between the threads of several shards (`larder_forwarder::Shard`), each of which has
+//! a forwarder and some of the faces.
 //!
-//! A frame that is another shard's goes there; what a forwarder sends to a face of another thread goes there, to be queued, marked and written as what is sent here. Both
-//! are copied into batches, which leave when a batch of frames is done with. A thread takes them out of one queue, in which its commands are too: so a
-//! change of faces or routes that was sent before a packet is known before the packet. Packets for a thread that is too slow are dropped and counted
+//! A frame that is another shard's goes there; what a forwarder sends to a face of another thread
+//! goes there, to be queued, marked and written as what is sent here. Both are copied into batches,
+//! which leave when a batch of frames is done with. A thread takes them out of one queue, in which
+//! its commands are too: so a change of faces or routes that was sent before a packet is known
+//! before the packet. Packets for a thread that is too slow are dropped and counted
 //! ([`larder_forwarder::DropReason::ShardFull`]); commands never are, and nobody waits for anybody.
 
 use super::Command;
@@ -91,7 +94,8 @@ pub(super) struct ShardContext {
     pub(super) start: Instant,
 }
 
-/// The seats of so many shards, which share a budget of so many bytes for partial input, and the ways there.
+/// The seats of so many shards, which share a budget of so many bytes for partial input, and the
+/// ways there.
 pub(super) fn shard_contexts(shards: usize, partial_input: usize) -> io::Result<(Arc<[Port]>, Vec<ShardContext>)> {
     let mut polls = Vec::new();
     let mut ports = Vec::new();
@@ -169,7 +173,8 @@ pub(super) struct ShardChannel {
     /// By shard.
     frames: Vec<Batch<FaceId>>,
     sends: Vec<Batch<Outgoing>>,
-    /// Buffers of batches that came, for those that leave: what passes is about as much in both directions.
+    /// Buffers of batches that came, for those that leave: what passes is about as much in both
+    /// directions.
     spare: SpareBuffers,
     /// Faces of which packets were dropped.
     dropped: Vec<FaceId>,

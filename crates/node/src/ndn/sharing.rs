@@ -1,4 +1,5 @@
-//! A thread among the others: what the first tells them of faces and routes, and which of them has a face's socket.
+//! A thread among the others: what the first tells them of faces and routes, and which of them has
+//! a face's socket.
 
 use super::Command;
 use super::event_loop::{EventLoop, token};
@@ -39,7 +40,8 @@ impl EventLoop {
         self.last_home
     }
 
-    /// Gives a new face's socket to another thread. Who does not get it must know where it is before it sends, so that one is told last.
+    /// Gives a new face's socket to another thread. Who does not get it must know where it is
+    /// before it sends, so that one is told last.
     pub(super) fn give_away(&mut self, face: FaceId, socket: Socket, activity: Option<Activity>, shard: usize) {
         self.remote_shard_faces.insert(face, shard);
         for other in self.shard_channel.others().filter(|other| *other != shard) {

@@ -1,7 +1,7 @@
 //! Unix and TCP streams: packets back to back, read in large pieces and written in large pieces.
 //!
-//! All streams read into one buffer of their thread. A connection keeps bytes of its own only between two reads that
-//! have cut a packet: an idle one holds no memory.
+//! All streams read into one buffer of their thread. A connection keeps bytes of its own only
+//! between two reads that have cut a packet: an idle one holds no memory.
 
 use super::link::SpareBuffers;
 use crate::limits::SKIP_BYTES;
@@ -95,8 +95,8 @@ impl Partial {
         kept
     }
 
-    /// Keeps these bytes in place of the others. They belong to another packet than before if `progress` says that one
-    /// came to its end.
+    /// Keeps these bytes in place of the others. They belong to another packet than before if
+    /// `progress` says that one came to its end.
     pub(super) fn keep(&mut self, now: Time, bytes: [&[u8]; 2], progress: bool) {
         if progress || self.bytes.is_empty() {
             self.since = now;
@@ -160,8 +160,8 @@ impl StreamConnection {
         &self.partial
     }
 
-    /// Forgets the packet whose end has not come yet, and skips its rest. False where too little of it is here to
-    /// know its end.
+    /// Forgets the packet whose end has not come yet, and skips its rest. False where too little of
+    /// it is here to know its end.
     pub(super) fn give_up(&mut self) -> bool {
         // The packet is too large for no bytes at all: the error says how large it is.
         let Err(FrameError::TooLarge { total, .. }) = frame(&self.partial.bytes, 0) else { return false };
@@ -186,8 +186,8 @@ impl StreamConnection {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Reading::Frames { more: true },
             Err(error) => return Reading::Closed(Some(error.to_string())),
         };
-        // A stream that gives less than there is room for has no more, and tells when it has (epoll(7), "edge-triggered"). Not so its end,
-        // of which was told before.
+        // A stream that gives less than there is room for has no more, and tells when it has
+        // (epoll(7), "edge-triggered"). Not so its end, of which was told before.
         let more = self.ending || kept + read == buffer.len();
         match self.find_frames(&buffer[..kept + read], frames) {
             Ok(rest) => {

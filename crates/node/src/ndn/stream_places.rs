@@ -1,13 +1,14 @@
 //! The places of connections from other machines: which one is closed when there are too many.
 //!
-//! Anybody can open connections by the thousand, most cheaply from one address. So a new connection always
-//! gets a place, and while there are too many, the least entitled one is closed for it. A connection that has
-//! sent no whole packet is less entitled than others, except that a quarter of the places is for such
-//! ones: every connection is one at first. Among equals, source prefixes share the places fairly
-//! (`fair_share.rs`), and the connection of a prefix that was silent longest is closed first.
+//! Anybody can open connections by the thousand, most cheaply from one address. So a new connection
+//! always gets a place, and while there are too many, the least entitled one is closed for it. A
+//! connection that has sent no whole packet is less entitled than others, except that a quarter of
+//! the places is for such ones: every connection is one at first. Among equals, source prefixes
+//! share the places fairly (`fair_share.rs`), and the connection of a prefix that was silent
+//! longest is closed first.
 //!
-//! A connection to which a route leads, or which management or the configuration has made, is never closed
-//! for another. If only such ones are left, new connections are refused.
+//! A connection to which a route leads, or which management or the configuration has made, is never
+//! closed for another. If only such ones are left, new connections are refused.
 //!
 //! The order is computed for many at once, so it costs some 10 µs a new connection.
 
@@ -22,8 +23,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// When a connection sent its last whole packet: the thread that reads it says so, and the first thread,
-/// which has the places, asks.
+/// When a connection sent its last whole packet: the thread that reads it says so, and the first
+/// thread, which has the places, asks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Activity(Arc<AtomicU64>);
 
@@ -68,7 +69,8 @@ impl StreamPlaces {
         self.places.remove(&face);
     }
 
-    /// The least entitled connection, where there are `most` places; `may_go` says which may be closed.
+    /// The least entitled connection, where there are `most` places; `may_go` says which may be
+    /// closed.
     fn least_entitled(&mut self, now: Time, most: usize, may_go: impl Fn(FaceId) -> bool) -> Option<FaceId> {
         // An older order may be wrong by now.
         if now.since(self.ranked) < limits::ENTITLEMENT
@@ -107,7 +109,8 @@ impl StreamPlaces {
 }
 
 impl EventLoop {
-    /// Whether there may be another face, besides UDP peers that were heard first: those have places of their own.
+    /// Whether there may be another face, besides UDP peers that were heard first: those have
+    /// places of their own.
     fn has_room(&self, is_remote: bool) -> bool {
         let udp = self.udp_places.taken();
         (self.links.len() + self.remote_shard_faces.len()).saturating_sub(udp) < self.remote_faces + limits::LOCAL_FACES

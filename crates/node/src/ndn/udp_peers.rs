@@ -1,10 +1,11 @@
 //! UDP peers: the face of each sender, and what shows that a sender holds its address.
 //!
-//! While new peers come in such numbers that places are scarce, each gets one probe when it is new and one when it
-//! becomes known: an Interest whose name has a token that depends on the peer's address. A forwarder without a
-//! route for it returns it in a Nack, as NFD does and Larder does, and any packet with the token shows that the
-//! peer received the probe. An application that answers nothing keeps its standing: it is served, and its place
-//! depends on its prefix' share. No probe is sent while places are plenty.
+//! While new peers come in such numbers that places are scarce, each gets one probe when it is new
+//! and one when it becomes known: an Interest whose name has a token that depends on the peer's
+//! address. A forwarder without a route for it returns it in a Nack, as NFD does and Larder does,
+//! and any packet with the token shows that the peer received the probe. An application that
+//! answers nothing keeps its standing: it is served, and its place depends on its prefix' share. No
+//! probe is sent while places are plenty.
 
 use super::datagram::{Origin, Via};
 use super::event_loop::EventLoop;
@@ -70,8 +71,9 @@ impl EventLoop {
         }
     }
 
-    /// Asks a peer for a sign that it receives what is sent to its address, while places are scarce. A probe is as
-    /// small as a short Interest, so forged senders make no large answers of it.
+    /// Asks a peer for a sign that it receives what is sent to its address, while places are
+    /// scarce. A probe is as small as a short Interest, so forged senders make no large answers of
+    /// it.
     fn probe(&mut self, now: Time, face: FaceId, address: SocketAddr) {
         if !self.udp_places.are_scarce() {
             return;

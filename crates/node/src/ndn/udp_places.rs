@@ -1,21 +1,22 @@
 //! The places of UDP peers: which senders have a face, and which of them give theirs up.
 //!
-//! Anybody can forge the source address of a datagram, so a place must cost a forged sender more than it
-//! costs a genuine one. A peer has one of three standings, each with places of its own:
+//! Anybody can forge the source address of a datagram, so a place must cost a forged sender more
+//! than it costs a genuine one. A peer has one of three standings, each with places of its own:
 //!
-//! * `New`: heard within one second only. Its Interests are served, so that an ordinary consumer works at once.
+//! * `New`: heard within one second only. Its Interests are served, so that an ordinary consumer
+//!   works at once.
 //! * `Known`: heard again later.
-//! * `Proven`: it sent something that only the holder of its address could know: the token of a probe, or Data
-//!   or a Nack for an Interest that was sent to it.
+//! * `Proven`: it sent something that only the holder of its address could know: the token of a
+//!   probe, or Data or a Nack for an Interest that was sent to it.
 //!
-//! A flood of forged senders fills the places of `New` and touches no other peer. A peer that was promoted to a
-//! standing without room displaces one that goes down to the standing below.
+//! A flood of forged senders fills the places of `New` and touches no other peer. A peer that was
+//! promoted to a standing without room displaces one that goes down to the standing below.
 //!
-//! Within a standing, source prefixes share the places fairly (`fair_share.rs`), and the peer of a prefix that
-//! was silent longest loses first.
+//! Within a standing, source prefixes share the places fairly (`fair_share.rs`), and the peer of a
+//! prefix that was silent longest loses first.
 //!
-//! The table reads no clock and no socket. Room is made for many at once, so the sort is seldom: it costs some
-//! 100 ns a new peer.
+//! The table reads no clock and no socket. Room is made for many at once, so the sort is seldom: it
+//! costs some 100 ns a new peer.
 
 use super::fair_share::{Claim, sort_by_entitlement};
 use crate::limits::{UDP_KNOWN_AFTER, UDP_KNOWN_PEERS, UDP_NEW_PEERS, UDP_PROVEN_PEERS};
@@ -75,14 +76,16 @@ pub(super) struct UdpPlaces {
     key: [u64; 2],
 }
 
-/// The token of a probe: 64 bits that a sender cannot guess for an address whose packets it does not receive.
+/// The token of a probe: 64 bits that a sender cannot guess for an address whose packets it does
+/// not receive.
 pub(super) type Token = [u8; 8];
 
 /// What to do about a peer that was heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     pub(super) face: FaceId,
-    /// A probe was sent, and the token of this address in a packet would show that the peer holds the address.
+    /// A probe was sent, and the token of this address in a packet would show that the peer holds
+    /// the address.
     pub(super) is_asked: bool,
     /// It has become known, and should be probed if places are scarce.
     pub(super) is_promoted: bool,
@@ -177,8 +180,8 @@ impl UdpPlaces {
         standings.into_iter().any(|standing| self.counts[standing as usize] > standing.places())
     }
 
-    /// The faces that must be closed so that every standing has room. `has_answered` tells whether a face has sent
-    /// Data or a Nack that it was asked for.
+    /// The faces that must be closed so that every standing has room. `has_answered` tells whether
+    /// a face has sent Data or a Nack that it was asked for.
     pub(super) fn make_room(&mut self, has_answered: impl Fn(FaceId) -> bool) -> Vec<FaceId> {
         let proven = |place: &Place| place.standing < Standing::Proven && has_answered(place.face);
         let proven: Vec<SocketAddr> =
@@ -192,7 +195,8 @@ impl UdpPlaces {
         over.iter().filter_map(|address| self.get(*address)).collect()
     }
 
-    /// The peers that the others of this standing displace, an eighth at a time; none while there is room.
+    /// The peers that the others of this standing displace, an eighth at a time; none while there
+    /// is room.
     fn least_entitled(&self, standing: Standing) -> Vec<SocketAddr> {
         let most = standing.places();
         if self.counts[standing as usize] <= most {
@@ -299,8 +303,9 @@ mod tests {
             world.answering.insert(world.places.get(proven).unwrap());
             world.now += UDP_KNOWN_AFTER;
             assert!(world.datagram(known));
-            // Newcomers of other networks, and of one that forged senders may claim: these look as forged ones do
-            // until they are heard again, and a few lose their places before an answer came.
+            // Newcomers of other networks, and of one that forged senders may claim: these look as
+            // forged ones do until they are heard again, and a few lose their places before an
+            // answer came.
             let (mut newcomers, mut neighbours, mut too_short) = (Vec::new(), Vec::new(), 0);
             for number in 0..45_000_u32 {
                 world.now += std::time::Duration::from_micros(333);

@@ -1,4 +1,5 @@
-//! Other forwarders that the configuration's routes name: their faces are made again when they are gone.
+//! Other forwarders that the configuration's routes name: their faces are made again when they are
+//! gone.
 
 use super::event_loop::EventLoop;
 use super::faces::TOO_MANY_FACES;
@@ -70,7 +71,8 @@ impl Upstream {
 }
 
 impl EventLoop {
-    /// Takes the configured routes in and connects their upstreams; those that are not there, or go, are tried again.
+    /// Takes the configured routes in and connects their upstreams; those that are not there, or
+    /// go, are tried again.
     pub(super) fn add_routes(&mut self, config: &NdnConfig) -> Result<(), String> {
         let upstreams = Upstream::of(config);
         self.check_upstreams(&upstreams)?;
@@ -79,7 +81,8 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Takes other upstreams in place of those that there are: faces that both have stay, faces where nothing goes any more are closed.
+    /// Takes other upstreams in place of those that there are: faces that both have stay, faces
+    /// where nothing goes any more are closed.
     pub(super) fn set_upstreams(&mut self, now: Time, upstreams: Vec<Upstream>) {
         let mut before = std::mem::replace(&mut self.upstreams, upstreams);
         for mut upstream in std::mem::take(&mut self.upstreams) {

@@ -1,8 +1,8 @@
 //! WebSocket faces, for applications in browsers (RFC 6455): one packet a binary message.
 //!
-//! As on streams, all connections read into one buffer of their thread, and a connection keeps bytes of its own only
-//! while a message or its handshake is incomplete. A message larger than the largest packet is recognized by its header
-//! and skipped, so it takes no memory.
+//! As on streams, all connections read into one buffer of their thread, and a connection keeps
+//! bytes of its own only while a message or its handshake is incomplete. A message larger than the
+//! largest packet is recognized by its header and skipped, so it takes no memory.
 
 mod handshake;
 mod messages;
@@ -67,7 +67,8 @@ impl WebSocketConnection {
         &self.partial
     }
 
-    /// Forgets the message whose end has not come yet, and skips its rest. False where it cannot be skipped.
+    /// Forgets the message whose end has not come yet, and skips its rest. False where it cannot be
+    /// skipped.
     pub(super) fn give_up(&mut self) -> bool {
         let given_up = self.messages.as_mut().is_some_and(|messages| messages.give_up(&self.partial.bytes));
         if given_up {
@@ -112,7 +113,8 @@ impl WebSocketConnection {
         }
     }
 
-    /// Takes the handshake further. The number of bytes that it has, where it is over; `None` where more must come.
+    /// Takes the handshake further. The number of bytes that it has, where it is over; `None` where
+    /// more must come.
     fn shake_hands(&mut self, now: Time, bytes: &[u8]) -> Result<Option<usize>, Reading> {
         match handshake::answer(bytes, self.local, &self.origins) {
             Answer::Incomplete if bytes.len() > HANDSHAKE_BYTES => {
@@ -140,7 +142,8 @@ impl WebSocketConnection {
         }
     }
 
-    /// Writes what is queued before the connection is closed, as far as the socket takes it at once.
+    /// Writes what is queued before the connection is closed, as far as the socket takes it at
+    /// once.
     fn say_last(&mut self) {
         let _ = self.output.flush(&mut self.socket, &mut SpareBuffers::default());
     }

@@ -1,6 +1,7 @@
-//! Connections by the hundred from one address must not cost others theirs, nor keep new clients out.
-//! A connection from loopback is one of this machine and counts as no other machine's, so the test plays
-//! other machines in a network namespace. It needs root; without, it says that it was skipped.
+//! Connections by the hundred from one address must not cost others theirs, nor keep new clients
+//! out. A connection from loopback is one of this machine and counts as no other machine's, so the
+//! test plays other machines in a network namespace. It needs root; without, it says that it was
+//! skipped.
 
 use super::{App, Stage, interest, is_refusal};
 use larder_packet::ControlParameters;

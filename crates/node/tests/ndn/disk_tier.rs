@@ -1,5 +1,6 @@
-//! The fears of the Content Store's disk tier in a node: shards do not find what others put there, or bring back what one erased; a disk that cannot be used takes
-//! the forwarder with it; two caches write into one file.
+//! The fears of the Content Store's disk tier in a node: shards do not find what others put there,
+//! or bring back what one erased; a disk that cannot be used takes the forwarder with it; two
+//! caches write into one file.
 
 use super::{App, Stage, config, data, interest, is_refusal};
 use larder_node::Node;
@@ -61,7 +62,8 @@ fn ask(consumer: &mut App<impl Read + Write>, number: u32, nonce: u32) -> Vec<u8
     consumer.receive().unwrap()
 }
 
-/// Whether the node has it. On a busy machine a read may take longer than the node waits for it, and the Interest is refused, since nobody else has it.
+/// Whether the node has it. On a busy machine a read may take longer than the node waits for it,
+/// and the Interest is refused, since nobody else has it.
 fn gets(stage: &Stage, consumer: &mut App<impl Read + Write>, number: u32, nonce: u32) -> bool {
     let mut refusals = 0;
     loop {

@@ -1,4 +1,5 @@
-//! Web pages that a browser lets connect to the node's WebSocket, and that must not register prefixes.
+//! Web pages that a browser lets connect to the node's WebSocket, and that must not register
+//! prefixes.
 
 use super::Stage;
 

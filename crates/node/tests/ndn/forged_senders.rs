@@ -1,4 +1,5 @@
-//! Senders with forged addresses, which cost the sender nothing, must not cost genuine UDP peers their faces.
+//! Senders with forged addresses, which cost the sender nothing, must not cost genuine UDP peers
+//! their faces.
 
 use super::{PATIENCE, Stage, data, interest};
 use larder_packet::{ControlParameters, Data, Interest, LpPacket, Name};
@@ -34,7 +35,8 @@ fn receive(socket: &UdpSocket) -> Option<Vec<u8>> {
     Some(LpPacket::decode(&buffer[..length]).unwrap().fragment.unwrap().to_vec())
 }
 
-/// Repeats until there is what was asked for: datagrams of a flood may be lost, and so may others among them.
+/// Repeats until there is what was asked for: datagrams of a flood may be lost, and so may others
+/// among them.
 fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -104,7 +106,8 @@ fn forged_senders_shut_out_new_peers_and_those_that_return() {
     assert!(faces.len() <= 2048 + 10, "{} faces", faces.len());
 }
 
-/// A forwarder refuses what it has no route for: so it shows that it receives what is sent to its address.
+/// A forwarder refuses what it has no route for: so it shows that it receives what is sent to its
+/// address.
 #[test]
 fn a_forwarder_does_not_answer_the_probe() {
     let stage = Stage::new();

@@ -1,9 +1,11 @@
-//! Data beyond 8800 bytes: between nodes that both say so it passes, over streams and in fragments over UDP; elsewhere it is dropped, and the face stands.
+//! Data beyond 8800 bytes: between nodes that both say so it passes, over streams and in fragments
+//! over UDP; elsewhere it is dropped, and the face stands.
 
 use super::{Stage, data, interest};
 use larder_packet::{ControlParameters, Data, Interest, LpPacket};
 
-/// Data of so many bytes from an application at one node to one at another, with UDP in between; whether it comes.
+/// Data of so many bytes from an application at one node to one at another, with UDP in between;
+/// whether it comes.
 fn passes(near: &Stage, far: &Stage, bytes: usize, nonce: u32, reliable: bool) -> bool {
     let (mut consumer, mut producer) = (near.unix(), far.unix());
     let name = format!("/large/{nonce}");

@@ -1,4 +1,5 @@
-//! A face with link reliability, over a real socket: what is not acknowledged comes again, what is acknowledged does not, and what came twice is used once.
+//! A face with link reliability, over a real socket: what is not acknowledged comes again, what is
+//! acknowledged does not, and what came twice is used once.
 
 use super::{PATIENCE, Stage, data, interest};
 use larder_packet::tlv::{Tlv, write_header, write_tlv};

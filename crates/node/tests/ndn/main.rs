@@ -34,7 +34,8 @@ pub(crate) struct Stage {
     pub(crate) directory: tempfile::TempDir,
 }
 
-/// These tests are compiled twice: for a node of one thread, and for one of two (`tests/ndn_shards`).
+/// These tests are compiled twice: for a node of one thread, and for one of two
+/// (`tests/ndn_shards`).
 pub(crate) fn shards() -> usize {
     if env!("CARGO_CRATE_NAME") == "ndn_shards" { 2 } else { 1 }
 }

@@ -1,5 +1,5 @@
-//! Neighbours on a link, without addresses: UDP multicast and Ethernet, over a pair of virtual interfaces between two namespaces. It needs root; without,
-//! it says that it was skipped.
+//! Neighbours on a link, without addresses: UDP multicast and Ethernet, over a pair of virtual
+//! interfaces between two namespaces. It needs root; without, it says that it was skipped.
 
 use super::{Stage, config, interest};
 use larder_node::Node;
@@ -44,7 +44,8 @@ impl Cable {
         Some(cable)
     }
 
-    /// Until both ends carry: the kernel tells a little later that they do, and drops what is sent before.
+    /// Until both ends carry: the kernel tells a little later that they do, and drops what is sent
+    /// before.
     fn wait(&self) {
         let deadline = Instant::now() + super::PATIENCE;
         for (namespace, end) in self.names.iter().zip(ENDS) {
@@ -93,8 +94,9 @@ impl Drop for Cable {
     }
 }
 
-/// An application at the left asks, one at the right answers with 5000 bytes, by the left node's face to `uri`, which is made where it is none of the
-/// configuration's. Returns what the right node says of its face to the left.
+/// An application at the left asks, one at the right answers with 5000 bytes, by the left node's
+/// face to `uri`, which is made where it is none of the configuration's. Returns what the right
+/// node says of its face to the left.
 fn fetch(left: &Stage, right: &Stage, uri: &str, wanted: Option<ControlParameters>) -> larder_packet::mgmt::FaceStatus {
     let (mut consumer, mut producer) = (left.unix(), right.unix());
     producer.register("/there");
@@ -213,7 +215,8 @@ fn a_narrow_path_makes_smaller_frames() {
     }
 }
 
-/// A socket on loopback reaches no other machine: routes to other machines failed with the default configuration.
+/// A socket on loopback reaches no other machine: routes to other machines failed with the default
+/// configuration.
 #[test]
 fn a_node_that_listens_on_loopback_reaches_a_udp_peer_on_another_machine() {
     let Some(cable) = Cable::new("outgoing") else { return };

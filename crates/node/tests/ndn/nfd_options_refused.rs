@@ -110,7 +110,8 @@ fn an_mtu_of_a_stream_is_taken_or_is_a_conflict() {
 fn an_unreachable_udp_address_has_a_face() {
     let stage = Stage::new();
     let mut app = stage.unix();
-    // No socket of this node may broadcast; a link-local address without an interface leads nowhere.
+    // No socket of this node may broadcast; a link-local address without an interface leads
+    // nowhere.
     for uri in ["udp4://255.255.255.255:6363", "udp6://[fe80::1]:6363"] {
         let response = app.command("faces/create", &to(uri));
         assert_eq!(response.status_code, 504, "{uri}: {}", response.status_text);

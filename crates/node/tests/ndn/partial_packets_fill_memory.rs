@@ -65,7 +65,8 @@ fn partial_packets_of_all_transports_exceed_one_budget_or_stop_an_honest_client(
             (0..8).for_each(|piece| drop(socket.send(&fragment((round * 8 + piece) * 100 + number as u64 * 100_000))));
         }
         seen = most(seen);
-        // Honest clients of every kind, one with a packet in two pieces and one with a packet in fragments.
+        // Honest clients of every kind, one with a packet in two pieces and one with a packet in
+        // fragments.
         assert!(stage.unix().is_answered(1) && stage.websocket("").is_answered(2));
         let mut honest = stage.tcp();
         let packet = interest("/no/route", 3);

@@ -1,4 +1,5 @@
-//! Several threads forward as one: what one of them knows the others must know, and packets must meet on one of them. With one thread, the same must hold.
+//! Several threads forward as one: what one of them knows the others must know, and packets must
+//! meet on one of them. With one thread, the same must hold.
 
 use super::{App, Stage, data, interest, is_refusal};
 use larder_packet::mgmt::{CsInfo, CsObject, Element, FaceStatus};

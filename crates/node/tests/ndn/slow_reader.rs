@@ -39,8 +39,8 @@ fn a_reader_that_does_not_read_loses_its_own_packets_only() {
     assert!(marked > 0);
 }
 
-/// A consumer with a large window, as ndncatchunks has it after its slow start: its Interests come in
-/// reads of 64 KiB, and each read asks for several times what its queue takes.
+/// A consumer with a large window, as ndncatchunks has it after its slow start: its Interests come
+/// in reads of 64 KiB, and each read asks for several times what its queue takes.
 #[test]
 fn a_consumer_that_reads_loses_what_it_asked_for_at_once() {
     if super::shards() > 1 {

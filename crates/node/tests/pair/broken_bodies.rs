@@ -1,4 +1,5 @@
-//! The fear: half a page that looks whole, a page that comes only when its last byte has, or one that fills the memory.
+//! The fear: half a page that looks whole, a page that comes only when its last byte has, or one
+//! that fills the memory.
 
 use crate::wire::{Asked, Client, Origin, say, say_last};
 use crate::{Place, noise, pair, route};
@@ -105,7 +106,8 @@ fn a_client_that_stands_still_holds_the_origin_back() {
     assert!(far.figure("/gateway/reserved_bytes") <= 20 << 20);
 }
 
-/// Two edges read one body of unknown length; a client of the one stands still until the other has all of it.
+/// Two edges read one body of unknown length; a client of the one stands still until the other has
+/// all of it.
 #[test]
 fn who_reads_slowly_misses_what_another_has_read_already() {
     let body = noise(18 << 20);

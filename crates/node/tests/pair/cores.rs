@@ -116,7 +116,8 @@ fn forgeries_end_a_question_and_the_right_answer_after_one_does() {
     }
 }
 
-/// The fear: somebody on the way makes up an order, or alters one, and the origin carries it out, though its answer is then nobody's.
+/// The fear: somebody on the way makes up an order, or alters one, and the origin carries it out,
+/// though its answer is then nobody's.
 #[test]
 fn an_order_that_is_altered_on_the_way_is_carried_out() {
     let order = || Ask { shared: None, body: Bytes::from_static(b"1 book"), ..ask(Method::POST, "/order") };
@@ -253,7 +254,8 @@ fn nobody_guesses_where_the_body_of_one_clients_page_is() {
     assert!(own.iter().all(|own| own.abs_diff(shared[0]) > 1 << 32), "{own:?}");
 }
 
-/// The fear: an origin that fails where a field is missing, which the shared form left out, fails always.
+/// The fear: an origin that fails where a field is missing, which the shared form left out, fails
+/// always.
 #[test]
 fn trouble_is_heard_of_the_whole_request_alone() {
     let mut core = core(1 << 20);

@@ -1,4 +1,5 @@
-//! The fear: packets that the link loses are bytes that the client misses, or the far node's end is the client's patience.
+//! The fear: packets that the link loses are bytes that the client misses, or the far node's end is
+//! the client's patience.
 
 use crate::wire::{Origin, say};
 use crate::{Place, noise, pair};
@@ -63,7 +64,8 @@ fn every_byte_arrives_over_a_link_that_loses_a_tenth() {
     assert!(edge.figure("/upstream/retransmissions") > 0, "the link has lost nothing");
 }
 
-/// The fear: what a bad link loses is asked for by the client's end alone, time-out after time-out, where the link's own ends could have sent it again.
+/// The fear: what a bad link loses is asked for by the client's end alone, time-out after time-out,
+/// where the link's own ends could have sent it again.
 #[test]
 fn a_reliable_link_leaves_the_loss_to_time_outs_of_the_whole_way() {
     let large = noise(400_000);
@@ -74,8 +76,9 @@ fn a_reliable_link_leaves_the_loss_to_time_outs_of_the_whole_way() {
     });
     let far = Place::far(origin.address, "");
     let edge = Place::reliable_edge(&lossy(&far.udp()), "");
-    // Of the hundred packets and more of a page, twenty are lost; each of those again with a tenth's chance. A thread that a busy machine
-    // lets wait for longer than a time-out asks again too: the best of three pages tells.
+    // Of the hundred packets and more of a page, twenty are lost; each of those again with a
+    // tenth's chance. A thread that a busy machine lets wait for longer than a time-out asks again
+    // too: the best of three pages tells.
     let mut before = 0;
     let again = [1, 2, 3].map(|page| {
         let seen = edge.client().get(&format!("/large/{page}"));

@@ -1,4 +1,5 @@
-//! The fear: a page that the origin has, and the client of the pair does not get, or gets otherwise.
+//! The fear: a page that the origin has, and the client of the pair does not get, or gets
+//! otherwise.
 
 use crate::wire::{self, Asked, Node, Origin, say};
 use crate::{Place, noise, pair};

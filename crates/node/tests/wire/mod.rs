@@ -1,4 +1,5 @@
-//! The HTTP side of a node on free ports, a plain client over a socket, and an origin that does as it is told.
+//! The HTTP side of a node on free ports, a plain client over a socket, and an origin that does as
+//! it is told.
 
 #![allow(dead_code)]
 
@@ -56,7 +57,8 @@ impl Node {
         self.source.status()
     }
 
-    /// Waits until a figure of the status page has this value: what a client has read may be counted a moment later.
+    /// Waits until a figure of the status page has this value: what a client has read may be
+    /// counted a moment later.
     pub fn await_figure(&self, name: &str, value: u64) {
         for _ in 0..500 {
             if self.status()[name] == value {
@@ -242,7 +244,8 @@ impl Asked {
     }
 }
 
-/// An origin on a free port: `script` gets each request and the connection to write on, and says whether the connection stays open.
+/// An origin on a free port: `script` gets each request and the connection to write on, and says
+/// whether the connection stays open.
 pub struct Origin {
     pub address: SocketAddr,
     pub requests: Arc<AtomicUsize>,

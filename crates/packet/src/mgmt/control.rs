@@ -1,4 +1,5 @@
-//! Commands and their replies (NFD wiki, "ControlCommand"), and the prefix announcement that one of them carries.
+//! Commands and their replies (NFD wiki, "ControlCommand"), and the prefix announcement that one of
+//! them carries.
 
 use super::element::{Element, Millis, NameElement, NameInside, Nanos, Nested, Number, Text, elements};
 use crate::data::Data;
@@ -48,7 +49,8 @@ elements! {
         capacity_bytes: Option<u64> = opt(Number, nfd::LARDER_CAPACITY_BYTES),
     }
 
-    /// Reply to a command: the content of the Data that answers it. A body that is no ControlParameters is skipped.
+    /// Reply to a command: the content of the Data that answers it. A body that is no
+    /// ControlParameters is skipped.
     ControlResponse = nfd::CONTROL_RESPONSE => {
         /// As HTTP counts: 200, 400, 403, 404, 409, 501.
         status_code: u64 = one(Number, nfd::STATUS_CODE),
@@ -95,7 +97,8 @@ impl ControlResponse {
     }
 }
 
-/// A prefix announcement: Data by which somebody offers to serve a prefix (NFD wiki, "PrefixAnnouncement").
+/// A prefix announcement: Data by which somebody offers to serve a prefix (NFD wiki,
+/// "PrefixAnnouncement").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixAnnouncement {
     /// The announced prefix.
@@ -105,8 +108,9 @@ pub struct PrefixAnnouncement {
 }
 
 impl PrefixAnnouncement {
-    /// Reads it out of the Data, which is called `PREFIX/32=PA/v=…/seg=0` and has content type 5. Its ValidityPeriod, where there is one, is
-    /// passed over: it means something to who verifies the signature, as a certificate's does.
+    /// Reads it out of the Data, which is called `PREFIX/32=PA/v=…/seg=0` and has content type 5.
+    /// Its ValidityPeriod, where there is one, is passed over: it means something to who verifies
+    /// the signature, as a certificate's does.
     ///
     /// # Errors
     /// Where it is none.

@@ -1,4 +1,5 @@
-//! Status datasets and notifications: what a forwarder tells of itself (NFD wiki, pages of the modules, "Status Dataset").
+//! Status datasets and notifications: what a forwarder tells of itself (NFD wiki, pages of the
+//! modules, "Status Dataset").
 
 use super::element::{Millis, NameElement, NameInside, Nanos, Nested, Number, Text, elements};
 use crate::name::Name;
@@ -6,7 +7,8 @@ use crate::types::{self, nfd};
 use std::time::Duration;
 
 elements! {
-    /// `status/general`. Its fields stand in the content as they are, without an element around them.
+    /// `status/general`. Its fields stand in the content as they are, without an element around
+    /// them.
     ForwarderStatus = types::CONTENT => {
         /// Name and version of the forwarder.
         version: String = one(Text, nfd::NFD_VERSION),
@@ -86,7 +88,8 @@ elements! {
         flags: u64 = one(Number, nfd::FLAGS),
     }
 
-    /// The last component of the name of `faces/query`: only faces that have all of this are listed.
+    /// The last component of the name of `faces/query`: only faces that have all of this are
+    /// listed.
     FaceQueryFilter = nfd::FACE_QUERY_FILTER => {
         /// The face's number.
         face_id: Option<u64> = opt(Number, nfd::FACE_ID),
@@ -220,7 +223,8 @@ elements! {
         hits: u64 = one(Number, nfd::N_HITS),
     }
 
-    /// Larder's own, an entry of `cs/prefixes`: what was asked for under a prefix, and how much of it was stored.
+    /// Larder's own, an entry of `cs/prefixes`: what was asked for under a prefix, and how much of
+    /// it was stored.
     CsPrefix = nfd::LARDER_CS_PREFIX => {
         /// The prefix.
         name: Name = one(NameElement, types::NAME),

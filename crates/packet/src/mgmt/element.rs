@@ -1,7 +1,7 @@
 //! How elements of management are read and written: one table of fields an element.
 //!
-//! A field is `name: Type = count(Codec, TLV-TYPE)`: `one` must be there, `opt` may, `many` come any number of times; the codec says how a
-//! value stands in an element.
+//! A field is `name: Type = count(Codec, TLV-TYPE)`: `one` must be there, `opt` may, `many` come
+//! any number of times; the codec says how a value stands in an element.
 
 use crate::name::{Name, NameRef};
 use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv, TlvReader};
@@ -30,7 +30,8 @@ pub trait Element: Sized {
         Self::decode_fields(Tlv::only(wire, Self::TYPE)?.children())
     }
 
-    /// Reads elements that stand one after the other: a dataset's content. Others between them are skipped.
+    /// Reads elements that stand one after the other: a dataset's content. Others between them are
+    /// skipped.
     ///
     /// # Errors
     /// Where one is malformed, with the offset in `wire`.

@@ -1,8 +1,10 @@
-//! The NFD Management Protocol's elements: commands and their replies, status datasets, notifications of face events.
+//! The NFD Management Protocol's elements: commands and their replies, status datasets,
+//! notifications of face events.
 //!
-//! NFD wiki, "Management Protocol" and the pages of its modules. Each element is a table of fields, from which its struct, decoder and
-//! encoder are made (`element.rs`). As in NFD, elements are read in any order, the first of a type counts, and unknown ones are skipped, for
-//! clients of ten years have sent many kinds; they are written in the order that ndn-cxx's decoders insist on.
+//! NFD wiki, "Management Protocol" and the pages of its modules. Each element is a table of fields,
+//! from which its struct, decoder and encoder are made (`element.rs`). As in NFD, elements are read
+//! in any order, the first of a type counts, and unknown ones are skipped, for clients of ten years
+//! have sent many kinds; they are written in the order that ndn-cxx's decoders insist on.
 
 mod control;
 mod dataset;

@@ -1,13 +1,16 @@
-//! After: admits an object at its n-th request, as nginx does (`proxy_cache_min_uses`, `keys_zone` and `inactive` of
-//! ngx_http_proxy_module; "admit after x requests" in AdaptSize's comparison, NSDI 2017, section 2).
+//! After: admits an object at its n-th request, as nginx does (`proxy_cache_min_uses`, `keys_zone`
+//! and `inactive` of ngx_http_proxy_module; "admit after x requests" in AdaptSize's comparison,
+//! NSDI 2017, section 2).
 //!
-//! A table counts the requests of objects that are not stored. It holds the `keys` that were requested last, as nginx's zone does, and a key
-//! that was not requested for `inactive` starts again from zero. An object that is admitted leaves the table: once evicted, it needs n
-//! requests again.
+//! A table counts the requests of objects that are not stored. It holds the `keys` that were
+//! requested last, as nginx's zone does, and a key that was not requested for `inactive` starts
+//! again from zero. An object that is admitted leaves the table: once evicted, it needs n requests
+//! again.
 //!
-//! Where this differs: nginx's zone counts in megabytes, of about 8,000 keys each; here the default follows the cache, ten keys for each
-//! stored object and never fewer than nginx's one megabyte. Where another stage refuses what this one admits, its count starts again.
-//! Sizes do not matter to it.
+//! Where this differs: nginx's zone counts in megabytes, of about 8,000 keys each; here the default
+//! follows the cache, ten keys for each stored object and never fewer than nginx's one megabyte.
+//! Where another stage refuses what this one admits, its count starts again. Sizes do not matter to
+//! it.
 //!
 //! O(1) a request; 33 to 45 bytes a key, so some 400 an object stored.
 

@@ -1,12 +1,16 @@
-//! Bloom: admits at the second request, by a Bloom filter of what was requested (Maggs and Sitaraman, Algorithmic nuggets in content
-//! delivery, ACM SIGCOMM Computer Communication Review 45, 2015: cache on second hit).
+//! Bloom: admits at the second request, by a Bloom filter of what was requested (Maggs and
+//! Sitaraman, Algorithmic nuggets in content delivery, ACM SIGCOMM Computer Communication Review
+//! 45, 2015: cache on second hit).
 //!
-//! Three quarters of the objects that a content delivery network is asked for are asked for once: they stay out, at ten bits an object.
-//! A Bloom filter cannot forget one object, so there are two: a request is entered into the young one, and asked for in both; when the
-//! young one holds `window` objects, the old one is dropped. So the last `window` to 2·`window` objects are remembered.
+//! Three quarters of the objects that a content delivery network is asked for are asked for once:
+//! they stay out, at ten bits an object. A Bloom filter cannot forget one object, so there are two:
+//! a request is entered into the young one, and asked for in both; when the young one holds
+//! `window` objects, the old one is dropped. So the last `window` to 2·`window` objects are
+//! remembered.
 //!
-//! Where the paper is silent: the window follows the cache, four objects for each one stored. About 1 to 2 % of the objects requested once
-//! come in all the same, by false positives. Sizes do not matter to it.
+//! Where the paper is silent: the window follows the cache, four objects for each one stored. About
+//! 1 to 2 % of the objects requested once come in all the same, by false positives. Sizes do not
+//! matter to it.
 //!
 //! O(1) a request (dropping is amortised); 80 to 160 bits for each object stored, so some 15 bytes.
 
@@ -80,7 +84,8 @@ impl Policy for SecondRequest {
 }
 
 impl Admit for SecondRequest {
-    /// A hit is a request too, and keeps the object's mark young. A miss is entered by `admit`, which must see whether it was there before.
+    /// A hit is a request too, and keeps the object's mark young. A miss is entered by `admit`,
+    /// which must see whether it was there before.
     fn on_request(&mut self, request: &Request, hit: bool) {
         if hit {
             self.enter(request.id);

@@ -1,8 +1,10 @@
-//! ExpSize: admits with the chance exp(−size/c) for a fixed c. AdaptSize's Chance without its tuning (Berger, Sitaraman and Harchol-Balter,
-//! AdaptSize, NSDI 2017, section 3.1), and what its evaluation tunes offline or by hill climbing.
+//! ExpSize: admits with the chance exp(−size/c) for a fixed c. AdaptSize's Chance without its
+//! tuning (Berger, Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017, section 3.1), and what its
+//! evaluation tunes offline or by hill climbing.
 //!
-//! Small objects come in nearly always, large ones need luck or many requests; unlike behind a threshold, an object a little above c that is
-//! popular gets in at last. O(1); no state: 0 bytes an object.
+//! Small objects come in nearly always, large ones need luck or many requests; unlike behind a
+//! threshold, an object a little above c that is popular gets in at last. O(1); no state: 0 bytes
+//! an object.
 
 use crate::Request;
 use crate::cache::Cache;

@@ -1,23 +1,32 @@
-//! Filter: admits what was requested at least θ times among the last q requests (Takemasa, Koizumi and Hasegawa,
-//! Lightweight cache admission algorithm for fast NDN software routers, Journal of Information Processing 27, 2019, section 4.3).
+//! Filter: admits what was requested at least θ times among the last q requests (Takemasa, Koizumi
+//! and Hasegawa, Lightweight cache admission algorithm for fast NDN software routers, Journal of
+//! Information Processing 27, 2019, section 4.3).
 //!
-//! A history queue holds the hashes of the last q requests, a counter table how often each hash is in it. A request pushes its hash and
-//! counts it, the oldest leaves and is uncounted; when the object arrives, it is admitted where H\[x\] ≥ θ, the current request included.
-//! Collisions are not resolved: a false positive has the chance 1 − (1 − 1/h)^q, about q/h.
+//! A history queue holds the hashes of the last q requests, a counter table how often each hash is
+//! in it. A request pushes its hash and counts it, the oldest leaves and is uncounted; when the
+//! object arrives, it is admitted where H\[x\] ≥ θ, the current request included. Collisions are
+//! not resolved: a false positive has the chance 1 − (1 − 1/h)^q, about q/h.
 //!
 //! Where the paper is silent or fixed:
-//! * q is the cache's size in objects (the paper's q = C), and this engine counts bytes: by default q follows the cache, as
-//!   capacity ÷ mean size of what arrived lately, as though sixteen objects of 8 KiB had arrived before the first.
-//! * h is 2^24 slots of 16 bits in the paper (32 MB), 168·q at C = 1e5. By default it is the power of two at or above 128·q, so that false
-//!   positives stay below 0.8 %, but never above 2^24, nor above 8 MB or a sixteenth of the capacity: a large cache of small objects pays with
-//!   false positives, not with memory. They cost: at 32·q, 2.4 % of them took the hit rate from .258 to .234 (Zipf 0.8, 1 % cached).
-//! * A derived table grows with the requests in the queue, 128 slots for each, up to that size: else the first thousands of requests of a large cache
-//!   each touch another page of a table of up to 32 MB. On a busy machine the first megabyte through a node with a 512 MiB store took 50 ms of
-//!   CPU, now 7.
-//! * The queue keeps 32 of each hash's bits: the table's index is their first bits, so a grown table is counted anew from the queue.
-//! * A full counter (65,535) does not count further requests, and their departure does not uncount them: it cannot wrap.
+//! * q is the cache's size in objects (the paper's q = C), and this engine counts bytes: by default
+//!   q follows the cache, as capacity ÷ mean size of what arrived lately, as though sixteen objects
+//!   of 8 KiB had arrived before the first.
+//! * h is 2^24 slots of 16 bits in the paper (32 MB), 168·q at C = 1e5. By default it is the power
+//!   of two at or above 128·q, so that false positives stay below 0.8 %, but never above 2^24, nor
+//!   above 8 MB or a sixteenth of the capacity: a large cache of small objects pays with false
+//!   positives, not with memory. They cost: at 32·q, 2.4 % of them took the hit rate from .258 to
+//!   .234 (Zipf 0.8, 1 % cached).
+//! * A derived table grows with the requests in the queue, 128 slots for each, up to that size:
+//!   else the first thousands of requests of a large cache each touch another page of a table of up
+//!   to 32 MB. On a busy machine the first megabyte through a node with a 512 MiB store took 50 ms
+//!   of CPU, now 7.
+//! * The queue keeps 32 of each hash's bits: the table's index is their first bits, so a grown
+//!   table is counted anew from the queue.
+//! * A full counter (65,535) does not count further requests, and their departure does not uncount
+//!   them: it cannot wrap.
 //!
-//! O(1) a request (a growing table is amortised); 260 to 520 bytes an object at the default h, less above 8 MB.
+//! O(1) a request (a growing table is amortised); 260 to 520 bytes an object at the default h, less
+//! above 8 MB.
 
 use crate::Request;
 use crate::cache::Cache;
@@ -136,7 +145,8 @@ impl Filter {
         wanted.min(affordable).clamp(FILTER_MIN_TABLE, FILTER_MAX_TABLE)
     }
 
-    /// The window follows the number of objects that fit; a table that is too small for it will grow.
+    /// The window follows the number of objects that fit; a table that is too small for it will
+    /// grow.
     fn follow(&mut self, window: u64) {
         self.window = window as usize;
         if self.table_is_derived {

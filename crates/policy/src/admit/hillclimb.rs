@@ -1,15 +1,20 @@
-//! HillClimb: admits with the chance exp(−size/c), and moves c towards the better of two shadow caches (Berger, Sitaraman and
-//! Harchol-Balter, AdaptSize, NSDI 2017, section 5.3; its authors' simulator where the paper is silent).
+//! HillClimb: admits with the chance exp(−size/c), and moves c towards the better of two shadow
+//! caches (Berger, Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017, section 5.3; its authors'
+//! simulator where the paper is silent).
 //!
-//! The shadow caches are LRUs of the full capacity that hold ids and sizes only, and admit with c/2 and 3c/2. After an interval, log2 c moves
-//! by 1 towards the one with more hits, and that one's contents are copied into the other. The paper's point is that this gets stuck where
-//! the ratio is flat or has two peaks, and that shadows warm up slowly; it stands here to be compared with.
+//! The shadow caches are LRUs of the full capacity that hold ids and sizes only, and admit with c/2
+//! and 3c/2. After an interval, log2 c moves by 1 towards the one with more hits, and that one's
+//! contents are copied into the other. The paper's point is that this gets stuck where the ratio is
+//! flat or has two peaks, and that shadows warm up slowly; it stands here to be compared with.
 //!
-//! The interval is 10,000 requests below 256 MiB, else 20,000 + 40,000·(log2 C − 28); c starts at 2^(0.92·log2 C) and stays between a byte
-//! and the capacity. A missed request is seen when its size is known, at admission. An object that is larger than the capacity never enters.
-//! The shadows are LRU, as the paper's cache is; another eviction may stand behind, and c is then tuned for LRU.
+//! The interval is 10,000 requests below 256 MiB, else 20,000 + 40,000·(log2 C − 28); c starts at
+//! 2^(0.92·log2 C) and stays between a byte and the capacity. A missed request is seen when its
+//! size is known, at admission. An object that is larger than the capacity never enters. The
+//! shadows are LRU, as the paper's cache is; another eviction may stand behind, and c is then tuned
+//! for LRU.
 //!
-//! O(1) a request, amortised (a copy of a shadow cache an interval); about 80 bytes for each object that fits, twice what is stored.
+//! O(1) a request, amortised (a copy of a shadow cache an interval); about 80 bytes for each object
+//! that fits, twice what is stored.
 
 use super::expsize::chance;
 use super::shadow::Shadow;

@@ -1,18 +1,26 @@
-//! LookAhead and Static, the offline tuners that AdaptSize is measured against (Berger, Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017,
-//! sections 5.1 and 5.3). There is no published code; where the paper is silent, the choice is ours.
+//! LookAhead and Static, the offline tuners that AdaptSize is measured against (Berger, Sitaraman
+//! and Harchol-Balter, AdaptSize, NSDI 2017, sections 5.1 and 5.3). There is no published code;
+//! where the paper is silent, the choice is ours.
 //!
-//! * `lookahead` chooses, every 250,000 requests as AdaptSize does, the c under which the next 1,000,000 requests have the most hits, starting
-//!   from the cache as it is. Then it admits with the chance exp(−size/c), or where size ≤ c.
-//! * `static` chooses c once, over the whole trace or its first `window` requests, starting from an empty cache.
-//! * Tried are all powers of two up to the capacity, then the half-octaves beside the best; of equal ones the largest is taken.
-//! * Neither is a bound. `lookahead` is greedy: of a short web-like trace (67,000 requests, 4 MiB, an interval of 10,000) LRU hits .262, `static`
-//!   .269 and .276 with chance, `lookahead` .280 to .284 by its window, and AdaptSize .288.
-//! * The cache is taken to be an LRU, as the paper's is: a shadow of it follows every decision. Another eviction, or further admission stages,
-//!   may stand beside; c is then the best for LRU alone.
-//! * The tries toss their coins by the request, the same for every c, and others than those by which objects are then admitted.
+//! * `lookahead` chooses, every 250,000 requests as AdaptSize does, the c under which the next
+//!   1,000,000 requests have the most hits, starting from the cache as it is. Then it admits with
+//!   the chance exp(−size/c), or where size ≤ c.
+//! * `static` chooses c once, over the whole trace or its first `window` requests, starting from an
+//!   empty cache.
+//! * Tried are all powers of two up to the capacity, then the half-octaves beside the best; of
+//!   equal ones the largest is taken.
+//! * Neither is a bound. `lookahead` is greedy: of a short web-like trace (67,000 requests, 4 MiB,
+//!   an interval of 10,000) LRU hits .262, `static` .269 and .276 with chance, `lookahead` .280 to
+//!   .284 by its window, and AdaptSize .288.
+//! * The cache is taken to be an LRU, as the paper's is: a shadow of it follows every decision.
+//!   Another eviction, or further admission stages, may stand beside; c is then the best for LRU
+//!   alone.
+//! * The tries toss their coins by the request, the same for every c, and others than those by
+//!   which objects are then admitted.
 //!
-//! O(1) a request, and about log2(capacity) replays of the window at each choice ([`Window`]): for lookahead of 1 GiB ten times the cost of LRU.
-//! 80 bytes for each object that fits, and 28 for each request of the window while it chooses (of the whole trace, for `static`).
+//! O(1) a request, and about log2(capacity) replays of the window at each choice ([`Window`]): for
+//! lookahead of 1 GiB ten times the cost of LRU. 80 bytes for each object that fits, and 28 for
+//! each request of the window while it chooses (of the whole trace, for `static`).
 
 use super::expsize::chance;
 use super::shadow::Shadow;
@@ -118,7 +126,8 @@ impl LookAhead {
         }
     }
 
-    /// The c that has the most hits in the window from the request `seq`, which the shadow has not seen.
+    /// The c that has the most hits in the window from the request `seq`, which the shadow has not
+    /// seen.
     fn best(&self, seq: u64) -> f64 {
         let window = self.window(seq);
         let most = |log_cs: &[f64]| {
@@ -147,7 +156,8 @@ impl LookAhead {
         (mix(seq ^ self.salt) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// The cache has hit or stored the object: so does its shadow, as long as there is a choice to come.
+    /// The cache has hit or stored the object: so does its shadow, as long as there is a choice to
+    /// come.
     fn follow(&mut self, request: &Request) {
         if self.interval.is_some() && !self.shadow.hit(request.id) {
             self.shadow.insert(request.id, request.size, self.capacity);

@@ -1,9 +1,11 @@
-//! Probability: admits each missed object with the same chance p (Prob(p) of the literature on cache networks; Laoutaris, Che and
-//! Stavrakakis, The LCD interconnection of LRU caches and its analysis, Performance Evaluation 63, 2006).
+//! Probability: admits each missed object with the same chance p (Prob(p) of the literature on
+//! cache networks; Laoutaris, Che and Stavrakakis, The LCD interconnection of LRU caches and its
+//! analysis, Performance Evaluation 63, 2006).
 //!
-//! An object that is requested k times while it is away comes in with 1 − (1 − p)^k: without any memory of requests, what is popular is
-//! favoured, and what is asked for once mostly stays out. The smaller p, the nearer to LFU, and the slower to follow a change.
-//! Sizes do not matter to it. O(1); no state: 0 bytes an object.
+//! An object that is requested k times while it is away comes in with 1 − (1 − p)^k: without any
+//! memory of requests, what is popular is favoured, and what is asked for once mostly stays out.
+//! The smaller p, the nearer to LFU, and the slower to follow a change. Sizes do not matter to it.
+//! O(1); no state: 0 bytes an object.
 
 use crate::Request;
 use crate::cache::Cache;

@@ -1,16 +1,19 @@
-//! ProbCache (Psaras, Chai and Pavlou, Probabilistic in-network caching for information-centric networks, ACM ICN workshop 2012; and
-//! In-network cache management and resource allocation for information-centric networks, IEEE TPDS 25, 2014).
+//! ProbCache (Psaras, Chai and Pavlou, Probabilistic in-network caching for information-centric
+//! networks, ACM ICN workshop 2012; and In-network cache management and resource allocation for
+//! information-centric networks, IEEE TPDS 25, 2014).
 //!
-//! A cache x hops behind the source, of the c on the path, admits with the chance TimesIn · CacheWeight. TimesIn is how many times the
-//! rest of the path could hold the object: Σ N_i / (T · N_x) over the capacities N of this cache and those behind it, where T says how many
-//! seconds' worth of traffic a cache should hold. CacheWeight is x/c, larger near the consumer, so that paths share fairly: long ones leave
-//! room at their far end to the short ones of others.
+//! A cache x hops behind the source, of the c on the path, admits with the chance TimesIn ·
+//! CacheWeight. TimesIn is how many times the rest of the path could hold the object: Σ N_i / (T ·
+//! N_x) over the capacities N of this cache and those behind it, where T says how many seconds'
+//! worth of traffic a cache should hold. CacheWeight is x/c, larger near the consumer, so that
+//! paths share fairly: long ones leave room at their far end to the short ones of others.
 //!
-//! The default is the paper of 2012, `weight=linear`; that of 2014 raises the weight to (x/c)^c (`weight=power`), since with equal capacities
-//! the linear one gives x(c+1−x)/(c·T), as much near the source as near the consumer.
+//! The default is the paper of 2012, `weight=linear`; that of 2014 raises the weight to (x/c)^c
+//! (`weight=power`), since with equal capacities the linear one gives x(c+1−x)/(c·T), as much near
+//! the source as near the consumer.
 //!
-//! Admits everything where the engine is told no [`crate::Path`]. Sizes do not matter to it but by the capacities, which are in bytes. O(1);
-//! no state: 0 bytes an object.
+//! Admits everything where the engine is told no [`crate::Path`]. Sizes do not matter to it but by
+//! the capacities, which are in bytes. O(1); no state: 0 bytes an object.
 
 use crate::Request;
 use crate::cache::Cache;

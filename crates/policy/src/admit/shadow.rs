@@ -1,4 +1,5 @@
-//! A cache of ids and sizes under LRU, in which an admission policy tries what it might do. O(1) a request; 40 bytes an object.
+//! A cache of ids and sizes under LRU, in which an admission policy tries what it might do. O(1) a
+//! request; 40 bytes an object.
 
 use crate::Slot;
 use crate::hash::mix;

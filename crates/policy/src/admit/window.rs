@@ -1,7 +1,9 @@
-//! Requests that come, as many values of c try them, all in one pass: LRUs without an index or lists, since who asked before is the same for all.
+//! Requests that come, as many values of c try them, all in one pass: LRUs without an index or
+//! lists, since who asked before is the same for all.
 //!
-//! A place is an object in the cache as it is, the oldest first, or after those a request. An object is stored at the place of its latest
-//! request, so that places are in LRU's order. Each has a bit for each c: a hit takes them along from the request before, and who must leave is the
+//! A place is an object in the cache as it is, the oldest first, or after those a request. An
+//! object is stored at the place of its latest request, so that places are in LRU's order. Each has
+//! a bit for each c: a hit takes them along from the request before, and who must leave is the
 //! first place with that bit.
 
 use super::shadow::Shadow;
@@ -14,7 +16,8 @@ pub(super) struct Window {
     /// Bytes stored before the first request, and by how many objects.
     used: u64,
     stored: usize,
-    /// Of each place: the object's size. In one window an object has one size: what it has in the cache, or at its first request.
+    /// Of each place: the object's size. In one window an object has one size: what it has in the
+    /// cache, or at its first request.
     sizes: Vec<u64>,
     /// Of each request: the place where its object was before, or [`Window::NEVER`].
     before: Vec<u32>,
@@ -40,8 +43,8 @@ struct Lane {
 impl Window {
     const NEVER: u32 = u32::MAX;
 
-    /// Up to `len` requests from `seq` on, before a cache of `capacity` bytes that stores what `shadow` does. `least_c` of the request's number
-    /// and size is infinite where no c may admit.
+    /// Up to `len` requests from `seq` on, before a cache of `capacity` bytes that stores what
+    /// `shadow` does. `least_c` of the request's number and size is infinite where no c may admit.
     pub fn new(
         future: &Future,
         seq: u64,

@@ -7,7 +7,8 @@ use crate::traits::Policy;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// Admits only what is smaller than everything that would have to leave for it, and notes whom it was shown.
+/// Admits only what is smaller than everything that would have to leave for it, and notes whom it
+/// was shown.
 struct Duel(Arc<Mutex<Vec<u64>>>);
 
 impl Policy for Duel {}
@@ -50,7 +51,8 @@ fn a_duel_is_shown_others_than_those_who_leave() {
         for id in 0..500_u64 {
             let size = 10 + id * 37 % 300;
             engine.miss(id, Time::ZERO);
-            // An evictor may refuse the newcomer; it is stored all the same, and the same must leave for it.
+            // An evictor may refuse the newcomer; it is stored all the same, and the same must
+            // leave for it.
             let _ = engine.admit(id, size, Time::ZERO);
             victims.clear();
             let slot = engine.insert(id, size, Time::ZERO, &mut victims).unwrap();

@@ -1,12 +1,15 @@
-//! ARC (Megiddo and Modha, ARC: a self-tuning, low overhead replacement cache, FAST 2003, figure 4).
+//! ARC (Megiddo and Modha, ARC: a self-tuning, low overhead replacement cache, FAST 2003, figure
+//! 4).
 //!
-//! Two LRU lists: T1 of what was requested once, T2 of what was requested again; beside each the ghosts of what it evicted, B1 and B2. T1's
-//! target p learns: a request for a ghost of B1 says that T1 was too short and raises p, one of B2 lowers it, by the more the rarer such
-//! ghosts are. T1 evicts while it is longer than p, else T2.
+//! Two LRU lists: T1 of what was requested once, T2 of what was requested again; beside each the
+//! ghosts of what it evicted, B1 and B2. T1's target p learns: a request for a ghost of B1 says
+//! that T1 was too short and raises p, one of B2 lowers it, by the more the rarer such ghosts are.
+//! T1 evicts while it is longer than p, else T2.
 //!
-//! Sizes: all lengths and p are in bytes, and p moves by the size of the ghost where the paper's moves by 1. p learns at the request, whether
-//! or not admission then stores the object; the ghost stays until it does. T1 with B1 is at most the capacity, all four at most twice
-//! that; the ghosts are cut after the insertion, where the paper cuts before, with the same outcome for equal sizes.
+//! Sizes: all lengths and p are in bytes, and p moves by the size of the ghost where the paper's
+//! moves by 1. p learns at the request, whether or not admission then stores the object; the ghost
+//! stays until it does. T1 with B1 is at most the capacity, all four at most twice that; the ghosts
+//! are cut after the insertion, where the paper cuts before, with the same outcome for equal sizes.
 //!
 //! O(1) a request; 24 bytes an object, 27 to 53 a ghost.
 
@@ -51,11 +54,13 @@ struct Half {
     ghosts: Ghosts,
 }
 
-/// 16 bytes: four fill a line of the processor's cache, where of 24 bytes one in four would lie across two.
+/// 16 bytes: four fill a line of the processor's cache, where of 24 bytes one in four would lie
+/// across two.
 #[derive(Clone, Copy)]
 struct Object {
     id: u64,
-    /// The size in the high 63 bits, whether it is in T2 in the low one. Of 2^63 bytes or more, one byte less than 2^63 counts.
+    /// The size in the high 63 bits, whether it is in T2 in the low one. Of 2^63 bytes or more, one
+    /// byte less than 2^63 counts.
     size_and_half: u64,
 }
 

@@ -1,21 +1,27 @@
-//! Belady's MIN (A study of replacement algorithms for a virtual-storage computer, IBM Systems Journal 1966), and its form for sizes (Berger,
-//! Beckmann and Harchol-Balter, Practical bounds on optimal caching with variable object sizes, SIGMETRICS 2018: Belady-Size).
+//! Belady's MIN (A study of replacement algorithms for a virtual-storage computer, IBM Systems
+//! Journal 1966), and its form for sizes (Berger, Beckmann and Harchol-Balter, Practical bounds on
+//! optimal caching with variable object sizes, SIGMETRICS 2018: Belady-Size).
 //!
-//! Both know the trace ahead. `belady` evicts what is requested again last, sizes do not matter to the order: for equal sizes nobody has more
-//! hits. `belady-size` evicts the greatest product of the size and the requests until the next one for it, a rule of thumb; the best choice for
-//! sizes is NP-hard. What never comes again leaves first, in `belady-size` the largest of it.
+//! Both know the trace ahead. `belady` evicts what is requested again last, sizes do not matter to
+//! the order: for equal sizes nobody has more hits. `belady-size` evicts the greatest product of
+//! the size and the requests until the next one for it, a rule of thumb; the best choice for sizes
+//! is NP-hard. What never comes again leaves first, in `belady-size` the largest of it.
 //!
-//! * The newcomer is judged as those it would displace, and refused where one of them comes again before it, or has the smaller product: MIN
-//!   stores every page, since a processor cannot bypass its memory. `always` stores everything, as published and as libCacheSim does.
-//! * The product changes with time, but its order among equal sizes does not. So objects stand in heaps by size, eight to an octave, and the
-//!   tops are compared with the exact product: the victim's is at least 8/9 of the greatest. libCacheSim's takes the greatest of 128 drawn.
+//! * The newcomer is judged as those it would displace, and refused where one of them comes again
+//!   before it, or has the smaller product: MIN stores every page, since a processor cannot bypass
+//!   its memory. `always` stores everything, as published and as libCacheSim does.
+//! * The product changes with time, but its order among equal sizes does not. So objects stand in
+//!   heaps by size, eight to an octave, and the tops are compared with the exact product: the
+//!   victim's is at least 8/9 of the greatest. libCacheSim's takes the greatest of 128 drawn.
 //!
-//! The figures of `always` are libCacheSim's (0.3.5) to the last of its four digits: of a block trace's 113,872 requests miss .7642, .5431 and
-//! .4301 in caches of 1,000, 10,000 and 25,000 equal objects, and by bytes .7997, .6476 and .4301 in 20, 200 and 1,000 MiB. Its sampled
-//! BeladySize misses .7736, .5967 and .4301 there, ours .7706, .5970 and .4301.
+//! The figures of `always` are libCacheSim's (0.3.5) to the last of its four digits: of a block
+//! trace's 113,872 requests miss .7642, .5431 and .4301 in caches of 1,000, 10,000 and 25,000 equal
+//! objects, and by bytes .7997, .6476 and .4301 in 20, 200 and 1,000 MiB. Its sampled BeladySize
+//! misses .7736, .5967 and .4301 there, ours .7706, .5970 and .4301.
 //!
-//! A hit leaves the old place in the heap behind, at its low end, until half of the heap is such; so 64 bytes an object. O(1) a hit, amortised,
-//! O(log n) an eviction, and for `belady-size` the classes: eight for each octave from the smallest to the largest size.
+//! A hit leaves the old place in the heap behind, at its low end, until half of the heap is such;
+//! so 64 bytes an object. O(1) a hit, amortised, O(log n) an eviction, and for `belady-size` the
+//! classes: eight for each octave from the smallest to the largest size.
 
 use crate::future::Future;
 use crate::parameters::{Arguments, Parameter, Preset, Values};
@@ -94,7 +100,8 @@ impl Object {
 /// Objects of similar size, the last to be requested first.
 #[derive(Default)]
 struct Class {
-    /// The next request and the slot; what is no longer true of the slot is skipped. The top is true.
+    /// The next request and the slot; what is no longer true of the slot is skipped. The top is
+    /// true.
     heap: BinaryHeap<(u32, Slot)>,
     /// Objects in it.
     len: usize,

@@ -1,12 +1,14 @@
 //! CAR (Bansal and Modha, CAR: clock with adaptive replacement, FAST 2004, figure 2).
 //!
-//! ARC with clocks for its lists: T1 of what was requested once and T2 of what was requested again, each with a hand and a bit an object, and
-//! the ghosts of both, B1 and B2. A hit sets the bit and moves nothing. T1's hand sends those with a bit to T2, T2's hand gives them another
-//! round. T1's target p learns as ARC's, when what has a ghost is stored again.
+//! ARC with clocks for its lists: T1 of what was requested once and T2 of what was requested again,
+//! each with a hand and a bit an object, and the ghosts of both, B1 and B2. A hit sets the bit and
+//! moves nothing. T1's hand sends those with a bit to T2, T2's hand gives them another round. T1's
+//! target p learns as ARC's, when what has a ghost is stored again.
 //!
-//! Sizes: all lengths and p are in bytes, and p moves by the size of the ghost where the paper's moves by 1. T1 with B1 is at most the
-//! capacity, all four at most twice that; the ghosts are cut after the insertion. A look ahead moves the hands; whoever is hit after it was
-//! chosen returns to where its hand stands.
+//! Sizes: all lengths and p are in bytes, and p moves by the size of the ghost where the paper's
+//! moves by 1. T1 with B1 is at most the capacity, all four at most twice that; the ghosts are cut
+//! after the insertion. A look ahead moves the hands; whoever is hit after it was chosen returns to
+//! where its hand stands.
 //!
 //! O(1) a hit, O(1) amortised an eviction; 32 bytes an object, 27 to 53 a ghost.
 

@@ -1,12 +1,16 @@
-//! CLOCK: FIFO with a second chance (Corbató, A paging experiment with the Multics system, MIT Project MAC report, 1968).
+//! CLOCK: FIFO with a second chance (Corbató, A paging experiment with the Multics system, MIT
+//! Project MAC report, 1968).
 //!
-//! Objects stand in a circle in the order of their arrival, each with one bit. A hit sets the bit and moves nothing. The hand stands at the
-//! oldest: one whose bit is set loses the bit and counts as the newest, one without leaves.
+//! Objects stand in a circle in the order of their arrival, each with one bit. A hit sets the bit
+//! and moves nothing. The hand stands at the oldest: one whose bit is set loses the bit and counts
+//! as the newest, one without leaves.
 //!
-//! The circle is a queue whose tail is where the hand stands. Sizes: the hand goes on until the newcomer fits; nothing else changes.
-//! A look ahead moves the hand, and so takes bits earlier than the eviction would; whoever is hit after it was chosen is spared.
+//! The circle is a queue whose tail is where the hand stands. Sizes: the hand goes on until the
+//! newcomer fits; nothing else changes. A look ahead moves the hand, and so takes bits earlier than
+//! the eviction would; whoever is hit after it was chosen is spared.
 //!
-//! O(1) a hit, O(1) amortised an eviction (each step of the hand takes a bit that a hit has set); 9 bytes an object.
+//! O(1) a hit, O(1) amortised an eviction (each step of the hand takes a bit that a hit has set); 9
+//! bytes an object.
 
 use super::foreseen::Foreseen;
 use crate::list::{Links, List};

@@ -1,21 +1,28 @@
-//! CLOCK-Pro (Jiang, Chen and Zhang, CLOCK-Pro: an effective improvement of the CLOCK replacement, USENIX ATC 2005, section 4).
+//! CLOCK-Pro (Jiang, Chen and Zhang, CLOCK-Pro: an effective improvement of the CLOCK replacement,
+//! USENIX ATC 2005, section 4).
 //!
-//! LIRS with clocks: hot objects are protected, cold ones pass. A cold object is in its test period until the hot hand has gone past it; if it
-//! is requested before that, stored or not, it becomes hot, and the cold part was too small: its target m_c grows by the object. A test that
-//! ends without a request makes it smaller. The cold hand evicts what was not requested, and gives what was requested after its test another
-//! test. The hot hand takes bits, and turns what has none cold, until the hot ones fit into the rest of the capacity.
+//! LIRS with clocks: hot objects are protected, cold ones pass. A cold object is in its test period
+//! until the hot hand has gone past it; if it is requested before that, stored or not, it becomes
+//! hot, and the cold part was too small: its target m_c grows by the object. A test that ends
+//! without a request makes it smaller. The cold hand evicts what was not requested, and gives what
+//! was requested after its test another test. The hot hand takes bits, and turns what has none
+//! cold, until the hot ones fit into the rest of the capacity.
 //!
-//! The one clock of the paper is kept as three queues in the order of their hands, hot, cold and ghosts: each hand then meets only what it
-//! acts upon. Where the hot hand has been is known by a stamp: who was placed before the hot object that it met last is out of its test. A
-//! stored object's failed test counts when the cold hand comes to it. As long as the hot hand does not overtake the cold one, this is the
-//! paper's order; where it does, newcomers stand behind the older cold ones. The test hand is the bound of the ghosts, one capacity.
+//! The one clock of the paper is kept as three queues in the order of their hands, hot, cold and
+//! ghosts: each hand then meets only what it acts upon. Where the hot hand has been is known by a
+//! stamp: who was placed before the hot object that it met last is out of its test. A stored
+//! object's failed test counts when the cold hand comes to it. As long as the hot hand does not
+//! overtake the cold one, this is the paper's order; where it does, newcomers stand behind the
+//! older cold ones. The test hand is the bound of the ghosts, one capacity.
 //!
-//! Sizes: all parts and m_c are in bytes, and m_c moves by the size of the object where the paper's moves by 1. It starts at 1 % of the
-//! capacity and stays above, LIRS's share: with less, newcomers leave before their second request (twitter cluster 52 in 5 MiB: .803
-//! without that bound, .828 with it). A look ahead moves the cold hand; whoever is hit after it was chosen returns to it.
+//! Sizes: all parts and m_c are in bytes, and m_c moves by the size of the object where the paper's
+//! moves by 1. It starts at 1 % of the capacity and stays above, LIRS's share: with less, newcomers
+//! leave before their second request (twitter cluster 52 in 5 MiB: .803 without that bound, .828
+//! with it). A look ahead moves the cold hand; whoever is hit after it was chosen returns to it.
 //!
-//! libCacheSim's is no yardstick: it starts with all of the capacity cold and then misses more than LRU (Zipf 1.0 over 1e5 objects of one
-//! size, a hundredth cached: .554, LRU .494, LIRS .404, this .402).
+//! libCacheSim's is no yardstick: it starts with all of the capacity cold and then misses more than
+//! LRU (Zipf 1.0 over 1e5 objects of one size, a hundredth cached: .554, LRU .494, LIRS .404, this
+//! .402).
 //!
 //! O(1) a hit, O(1) amortised else; 40 bytes an object, 35 to 69 a ghost.
 
@@ -45,7 +52,8 @@ struct ClockPro {
     target: u64,
     /// Placements so far.
     clock: u64,
-    /// The placement of the hot object that the hot hand met last: later ones are in their test period.
+    /// The placement of the hot object that the hot hand met last: later ones are in their test
+    /// period.
     floor: u64,
     links: Links,
     /// The hot hand stands at the tail.

@@ -1,8 +1,10 @@
 //! Victims that were chosen ahead, by `peek`, and have not left yet.
 //!
-//! A policy whose choice changes its state (a hand that moves, a sample that is drawn) cannot choose twice. So it chooses once, when it is
-//! asked first, and keeps the choice here: `victim` takes it from here, and whoever is requested meanwhile is taken out again. What was
-//! chosen ahead stays chosen over further misses, so that a newcomer refused for its victim does not make every next look ahead as long.
+//! A policy whose choice changes its state (a hand that moves, a sample that is drawn) cannot
+//! choose twice. So it chooses once, when it is asked first, and keeps the choice here: `victim`
+//! takes it from here, and whoever is requested meanwhile is taken out again. What was chosen ahead
+//! stays chosen over further misses, so that a newcomer refused for its victim does not make every
+//! next look ahead as long.
 //!
 //! O(1) everywhere; no memory until the first look ahead, then 9 bytes a slot.
 

@@ -1,11 +1,13 @@
-//! Ghosts: ids and sizes of objects that left, in the order in which they left, bounded by the sum of their sizes and by number.
+//! Ghosts: ids and sizes of objects that left, in the order in which they left, bounded by the sum
+//! of their sizes and by number.
 //!
-//! A ring: who left last stands at its end, the oldest at its beginning, so that both are in memory that was used a moment ago, and no links are
-//! needed. Who is taken out between them leaves a hole, which is passed over once it is the oldest. When the ring is full it doubles, or, where
+//! A ring: who left last stands at its end, the oldest at its beginning, so that both are in memory
+//! that was used a moment ago, and no links are needed. Who is taken out between them leaves a
+//! hole, which is passed over once it is the oldest. When the ring is full it doubles, or, where
 //! half of it are holes, is moved together.
 //!
-//! Each may carry a note of its policy. O(1) a call, amortised; 16 to 32 bytes a ghost, twice that where there are many holes, 11 to 21 of the
-//! index, and the note.
+//! Each may carry a note of its policy. O(1) a call, amortised; 16 to 32 bytes a ghost, twice that
+//! where there are many holes, 11 to 21 of the index, and the note.
 
 use crate::Slot;
 use crate::index::SlotIndex;
@@ -35,7 +37,8 @@ pub(crate) struct Ghost<N> {
 /// The size of a hole; no object can have it.
 const HOLE: u64 = u64::MAX;
 
-/// Numbers begin anew after 2^31, many times as many as there can be at once; all of them are slots that an index can hold.
+/// Numbers begin anew after 2^31, many times as many as there can be at once; all of them are slots
+/// that an index can hold.
 const LAST_NUMBER: u32 = u32::MAX >> 1;
 
 const MIN_RING: usize = 16;
@@ -55,8 +58,9 @@ impl<N: Copy + Default> Ghosts<N> {
         self.bytes
     }
 
-    /// An object left; it is the newest ghost. The oldest go until the sizes of all sum to `limit` at most; what is larger alone is not remembered.
-    /// It has no ghost yet, unless its id was stored more than once: who stores an object takes its ghost out.
+    /// An object left; it is the newest ghost. The oldest go until the sizes of all sum to `limit`
+    /// at most; what is larger alone is not remembered. It has no ghost yet, unless its id was
+    /// stored more than once: who stores an object takes its ghost out.
     pub fn push(&mut self, ghost: Ghost<N>, limit: u64) {
         if ghost.size > limit {
             return;

@@ -1,12 +1,15 @@
-//! GreedyDual-Size (Cao and Irani, Cost-aware WWW proxy caching algorithms, USITS 1997), and with Frequency (Cherkasova, Improving WWW proxies
-//! performance with Greedy-Dual-Size-Frequency caching policy, HP Laboratories 98-69R1, 1998): for the object hit ratio, every miss costs 1.
+//! GreedyDual-Size (Cao and Irani, Cost-aware WWW proxy caching algorithms, USITS 1997), and with
+//! Frequency (Cherkasova, Improving WWW proxies performance with Greedy-Dual-Size-Frequency caching
+//! policy, HP Laboratories 98-69R1, 1998): for the object hit ratio, every miss costs 1.
 //!
-//! An object's value is H = L + f/s: s bytes, f requests since it was stored (always 1 in GDS), and L, the value of the last victim, as it was
-//! at the object's last request. The least value leaves; of equals, what was not requested for the longest time. L only rises, so what is
-//! not requested falls behind.
+//! An object's value is H = L + f/s: s bytes, f requests since it was stored (always 1 in GDS), and
+//! L, the value of the last victim, as it was at the object's last request. The least value leaves;
+//! of equals, what was not requested for the longest time. L only rises, so what is not requested
+//! falls behind.
 //!
-//! `admission=bypass`, GDSF's default here, refuses a newcomer that is worth less than one of those that would have to leave for it, and leaves
-//! L as it is; `always` is what was published. H is a float: where L is so large that 1/s is below its precision, the object is worth L.
+//! `admission=bypass`, GDSF's default here, refuses a newcomer that is worth less than one of those
+//! that would have to leave for it, and leaves L as it is; `always` is what was published. H is a
+//! float: where L is so large that 1/s is below its precision, the object is worth L.
 //!
 //! O(1) a hit, O(log n) amortised else; 64 bytes an object.
 

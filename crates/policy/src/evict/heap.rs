@@ -1,10 +1,12 @@
 //! The stored objects by a key that only rises: the least leaves first.
 //!
-//! A heap of four children a node, with a delay: a hit raises the key by slot and leaves the heap as it is, so that it is O(1). What the heap
-//! holds is therefore a lower bound; who comes to the top with a bound below its key sinks to where it belongs. Each hit costs at most one
-//! such sinking, later. So does a removal: the node stays until it comes to the top, or until half of all nodes are such.
-//! Nobody's place in the heap is kept: each would be another line of memory to write at each move. Victims looked at ahead are taken out, and
-//! go back before anything else changes.
+//! A heap of four children a node, with a delay: a hit raises the key by slot and leaves the heap
+//! as it is, so that it is O(1). What the heap holds is therefore a lower bound; who comes to the
+//! top with a bound below its key sinks to where it belongs. Each hit costs at most one such
+//! sinking, later. So does a removal: the node stays until it comes to the top, or until half of
+//! all nodes are such. Nobody's place in the heap is kept: each would be another line of memory to
+//! write at each move. Victims looked at ahead are taken out, and go back before anything else
+//! changes.
 //!
 //! O(1) to raise; O(log n) amortised else; for a key of 16 bytes 48 bytes an object.
 
@@ -40,7 +42,8 @@ struct Node<K> {
     generation: u32,
 }
 
-/// Children of a node: four stand in one or two cache lines, and the tree is half as deep as with two.
+/// Children of a node: four stand in one or two cache lines, and the tree is half as deep as with
+/// two.
 const CHILDREN: usize = 4;
 
 /// Nodes that stand for nobody and are too few to be worth a clearance.
@@ -178,8 +181,9 @@ impl<K: Copy + Ord> Heap<K> {
         self.nodes[place] = node;
     }
 
-    /// Moves the top, which is empty, down until `node` may stand there. The grandchildren, which stand side by side, are loaded while the
-    /// children are compared, and the keys of those who come to the top next.
+    /// Moves the top, which is empty, down until `node` may stand there. The grandchildren, which
+    /// stand side by side, are loaded while the children are compared, and the keys of those who
+    /// come to the top next.
     fn sink(&mut self, node: Node<K>) {
         let mut place = 0;
         loop {

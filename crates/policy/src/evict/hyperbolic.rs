@@ -1,11 +1,14 @@
-//! Hyperbolic caching (Blankstein, Sen and Freedman, Hyperbolic caching: flexible caching for web applications, USENIX ATC 2017).
+//! Hyperbolic caching (Blankstein, Sen and Freedman, Hyperbolic caching: flexible caching for web
+//! applications, USENIX ATC 2017).
 //!
-//! An object's priority is n/t: n requests since it was stored, t the time since then. So everything decays, what is popular slowly, and a
-//! newcomer is safe for as long as its one request is recent. No order can be kept of priorities that all change, so the least of 64 drawn
-//! ones leaves (section 3.2).
+//! An object's priority is n/t: n requests since it was stored, t the time since then. So
+//! everything decays, what is popular slowly, and a newcomer is safe for as long as its one request
+//! is recent. No order can be kept of priorities that all change, so the least of 64 drawn ones
+//! leaves (section 3.2).
 //!
-//! Sizes: the priority is divided by the size, as section 4.1 has it for the object hit ratio. t is counted in requests, at least 1. A victim that was looked at
-//! ahead and is not requested meanwhile remains the next.
+//! Sizes: the priority is divided by the size, as section 4.1 has it for the object hit ratio. t is
+//! counted in requests, at least 1. A victim that was looked at ahead and is not requested
+//! meanwhile remains the next.
 //!
 //! O(1) a request, an eviction reads 64 objects; 24 bytes an object.
 

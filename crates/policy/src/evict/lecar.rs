@@ -1,21 +1,28 @@
-//! LeCaR (Vietri et al., Driving cache replacement with ML-based LeCaR, HotStorage 2018, algorithms 1 and 2).
+//! LeCaR (Vietri et al., Driving cache replacement with ML-based LeCaR, HotStorage 2018, algorithms
+//! 1 and 2).
 //!
-//! Two experts order the same objects: LRU, and LFU with the older first of equals. Whose victim leaves is drawn by their weights. Each has a
-//! history of what left on its word; a miss for one of them is that expert's regret, and multiplies the other's weight by e^(λ·d^t), less the
-//! longer ago the eviction was. λ = 0.45 and d = 0.005^(1/N) as published, N objects in the cache and t in requests.
+//! Two experts order the same objects: LRU, and LFU with the older first of equals. Whose victim
+//! leaves is drawn by their weights. Each has a history of what left on its word; a miss for one of
+//! them is that expert's regret, and multiplies the other's weight by e^(λ·d^t), less the longer
+//! ago the eviction was. λ = 0.45 and d = 0.005^(1/N) as published, N objects in the cache and t in
+//! requests.
 //!
-//! As in the authors' program, and not in the paper: each history has half of the capacity, whom both experts chose enters neither, who comes
-//! back takes up its count of requests, and no weight falls below 0.01.
+//! As in the authors' program, and not in the paper: each history has half of the capacity, whom
+//! both experts chose enters neither, who comes back takes up its count of requests, and no weight
+//! falls below 0.01.
 //!
-//! Sizes matter to neither expert's order; histories are bounded in bytes, and N is the number of objects stored. Weights learn at the request,
-//! whether or not admission then stores the object; the ghost stays until it does. What a look ahead has drawn stays drawn.
+//! Sizes matter to neither expert's order; histories are bounded in bytes, and N is the number of
+//! objects stored. Weights learn at the request, whether or not admission then stores the object;
+//! the ghost stays until it does. What a look ahead has drawn stays drawn.
 //!
-//! Held against libCacheSim's at one size, 1e5 objects of Zipf 1.0, a hundredth and a tenth cached: misses .4133 and .2148, theirs .4897 and
-//! .2616. The count that comes back makes the difference: without it, .4900 and .2617.
+//! Held against libCacheSim's at one size, 1e5 objects of Zipf 1.0, a hundredth and a tenth cached:
+//! misses .4133 and .2148, theirs .4897 and .2616. The count that comes back makes the difference:
+//! without it, .4900 and .2617.
 //!
-//! Cacheus (Rodriguez et al., FAST 2021), which follows LeCaR with other experts and a learning rate that adapts, is left out: libCacheSim's
-//! misses .204 and .114 on twitter cluster 52 at one size with 20,000 and 200,000 objects, where LRU misses .194 and .109, this .182 and
-//! .108, S3-FIFO .170 and .107; on the Zipf above, .400 and .212, it is behind W-TinyLFU's .394 and .207.
+//! Cacheus (Rodriguez et al., FAST 2021), which follows LeCaR with other experts and a learning
+//! rate that adapts, is left out: libCacheSim's misses .204 and .114 on twitter cluster 52 at one
+//! size with 20,000 and 200,000 objects, where LRU misses .194 and .109, this .182 and .108,
+//! S3-FIFO .170 and .107; on the Zipf above, .400 and .212, it is behind W-TinyLFU's .394 and .207.
 //!
 //! O(1) a hit, O(log n) amortised else; 80 bytes an object, 43 to 85 a ghost.
 

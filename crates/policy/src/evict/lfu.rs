@@ -1,9 +1,11 @@
-//! LFU in cache, and with dynamic ageing (Arlitt, Cherkasova, Dilley, Friedrich and Jin, Evaluating content management techniques for web
-//! proxy caches, ACM SIGMETRICS Performance Evaluation Review 2000: LFU-DA).
+//! LFU in cache, and with dynamic ageing (Arlitt, Cherkasova, Dilley, Friedrich and Jin, Evaluating
+//! content management techniques for web proxy caches, ACM SIGMETRICS Performance Evaluation Review
+//! 2000: LFU-DA).
 //!
-//! Evicts what was requested least often since it was stored; of equals, what was not requested for the longest time. Nothing is remembered
-//! of what has left. So what was popular once stays for ever. With `ageing=dynamic` an object's key is its requests plus L at its last
-//! request, where L is the key of the last victim: who is not requested falls behind.
+//! Evicts what was requested least often since it was stored; of equals, what was not requested for
+//! the longest time. Nothing is remembered of what has left. So what was popular once stays for
+//! ever. With `ageing=dynamic` an object's key is its requests plus L at its last request, where L
+//! is the key of the last victim: who is not requested falls behind.
 //!
 //! Sizes do not matter to the order.
 //!

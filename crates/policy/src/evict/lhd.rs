@@ -1,26 +1,35 @@
-//! LHD (Beckmann, Chen and Cidon, LHD: improving cache hit rate by maximizing hit density, NSDI 2018).
+//! LHD (Beckmann, Chen and Cidon, LHD: improving cache hit rate by maximizing hit density, NSDI
+//! 2018).
 //!
-//! Hit density: the hits that an object will bring, divided by the bytes and the time that it will take for them. It is estimated from what
-//! befell others of the same age (time since the last request) and class (time between the last requests): counts of hits and of evictions
-//! at each age, which fade. The least dense of a sample of 32 leaves. One object requested in 32, while they take no more than a hundredth of
-//! the cache, explores: until its next request it stays whatever its density, since what always leaves early would never show that it is hit
-//! later. Were only newcomers to explore, the old of their class would look denser than of others.
+//! Hit density: the hits that an object will bring, divided by the bytes and the time that it will
+//! take for them. It is estimated from what befell others of the same age (time since the last
+//! request) and class (time between the last requests): counts of hits and of evictions at each
+//! age, which fade. The least dense of a sample of 32 leaves. One object requested in 32, while
+//! they take no more than a hundredth of the cache, explores: until its next request it stays
+//! whatever its density, since what always leaves early would never show that it is hit later. Were
+//! only newcomers to explore, the old of their class would look denser than of others.
 //!
-//! Deviations: ages are counted in requests and in bins of a 16th of an octave, where the authors' program has 20,000 equal bins and tunes
-//! their width; so there is nothing to tune, and a bin's width enters the sum. Densities are computed anew after as many requests as objects
-//! are stored (within [`LHD_MIN_INTERVAL`] and [`LHD_MAX_INTERVAL`]; every 2^20 there), so that short traces are learnt from as well. The
-//! authors' program stops exploring after 50 computations; here it goes on, but an explorer is protected for 16 requests an object stored only:
-//! else those never asked for again fill the explorers' share, are never counted as evicted, and great ages look as if they were always hit.
-//! The authors' program adds the 8 newest objects to the sample; not here: beside bins this fine they leave at ages that nobody survives.
-//! Applications are not told apart. Classes are relative to a span of 128 requests an object stored.
+//! Deviations: ages are counted in requests and in bins of a 16th of an octave, where the authors'
+//! program has 20,000 equal bins and tunes their width; so there is nothing to tune, and a bin's
+//! width enters the sum. Densities are computed anew after as many requests as objects are stored
+//! (within [`LHD_MIN_INTERVAL`] and [`LHD_MAX_INTERVAL`]; every 2^20 there), so that short traces
+//! are learnt from as well. The authors' program stops exploring after 50 computations; here it
+//! goes on, but an explorer is protected for 16 requests an object stored only: else those never
+//! asked for again fill the explorers' share, are never counted as evicted, and great ages look as
+//! if they were always hit. The authors' program adds the 8 newest objects to the sample; not here:
+//! beside bins this fine they leave at ages that nobody survives. Applications are not told apart.
+//! Classes are relative to a span of 128 requests an object stored.
 //!
-//! Misses beside libCacheSim's: twitter cluster 52 with its sizes, 5 and 50 MiB, .149 and .097, theirs .156 and .100 (.162 and .097 where
-//! explorers are protected for ever); at one size, 20,000 and 200,000 objects, .175 and .106, theirs .181 and .108; Zipf 0.8 over 1e6 objects, a
-//! tenth cached, 10 million requests, .463, theirs .458 (.474 with explorers protected for ever); Zipf 1.0 over 1e5, a hundredth and a tenth,
-//! .432 and .228, theirs .468 and .245. Weak: traces too short to learn from (NASA's day, a tenth, .150; GDSF .091).
+//! Misses beside libCacheSim's: twitter cluster 52 with its sizes, 5 and 50 MiB, .149 and .097,
+//! theirs .156 and .100 (.162 and .097 where explorers are protected for ever); at one size, 20,000
+//! and 200,000 objects, .175 and .106, theirs .181 and .108; Zipf 0.8 over 1e6 objects, a tenth
+//! cached, 10 million requests, .463, theirs .458 (.474 with explorers protected for ever); Zipf
+//! 1.0 over 1e5, a hundredth and a tenth, .432 and .228, theirs .468 and .245. Weak: traces too
+//! short to learn from (NASA's day, a tenth, .150; GDSF .091).
 //!
-//! O(1) a request, an eviction reads 16 bytes of each of 32 objects, which is what it takes its time for: four of them in a line of the
-//! processor's cache, so that the sample is eight lines ([`Pool`]); 20 bytes an object and 230 KB.
+//! O(1) a request, an eviction reads 16 bytes of each of 32 objects, which is what it takes its
+//! time for: four of them in a line of the processor's cache, so that the sample is eight lines
+//! ([`Pool`]); 20 bytes an object and 230 KB.
 
 use super::foreseen::Foreseen;
 use super::pool::Pool;
@@ -50,8 +59,9 @@ const EXPLORE: f64 = 1.0 / 32.0;
 /// Explorers take at most one part in this many of the capacity.
 const EXPLORERS_SHARE: u64 = 100;
 
-/// Ages below this many requests an object stored protect an explorer. Beyond, it may leave: the dead must be seen to leave, or what is left at
-/// great ages would seem to be hit always, and must not fill the explorers' share.
+/// Ages below this many requests an object stored protect an explorer. Beyond, it may leave: the
+/// dead must be seen to leave, or what is left at great ages would seem to be hit always, and must
+/// not fill the explorers' share.
 const PROTECTED: u64 = 16;
 
 /// What stays of the counts at each computation.
@@ -60,7 +70,8 @@ const DECAY: f64 = 0.9;
 /// Classes by the time between requests, each half of the one before.
 const CLASSES: usize = 16;
 
-/// The time of the first class, in requests an object stored: the ages that the authors' bins cover, about a hundred.
+/// The time of the first class, in requests an object stored: the ages that the authors' bins
+/// cover, about a hundred.
 const SPAN_LOG: u32 = 7;
 
 struct Lhd {
@@ -82,11 +93,13 @@ struct Lhd {
     explorer_bytes: u64,
     /// By slot.
     objects: Vec<Object>,
-    /// Ages at the last hits, by slot; 0 before the first. What is longer than 2^32 is taken for that.
+    /// Ages at the last hits, by slot; 0 before the first. What is longer than 2^32 is taken for
+    /// that.
     hit_ages: Vec<u32>,
 }
 
-/// What a sample is judged by: 16 bytes in a place of their own, so that a look loads one line, and few in all.
+/// What a sample is judged by: 16 bytes in a place of their own, so that a look loads one line, and
+/// few in all.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 struct Object {
@@ -94,8 +107,9 @@ struct Object {
     state: State,
 }
 
-/// The last request in the high 56 bits; whether the object explores in the one below; in the low seven bits the length in binary digits of its ages at the last two
-/// hits, together, or at the only one; 0 before.
+/// The last request in the high 56 bits; whether the object explores in the one below; in the low
+/// seven bits the length in binary digits of its ages at the last two hits, together, or at the
+/// only one; 0 before.
 #[derive(Clone, Copy)]
 struct State(u64);
 
@@ -283,14 +297,15 @@ struct Class {
 }
 
 impl Class {
-    /// Before anything is known: as the authors', a little like GDSF, the denser the shorter the times between requests and the age.
+    /// Before anything is known: as the authors', a little like GDSF, the denser the shorter the
+    /// times between requests and the age.
     fn new(class: usize) -> Class {
         let density = |bin| (class + 1) as f64 / (first_age(bin) + 1) as f64;
         Class { hits: vec![0.0; BINS], evictions: vec![0.0; BINS], densities: (0..BINS).map(density).collect() }
     }
 
-    /// Computes the densities (section 4.1): of those that reached an age, the hits to come by the time to come. Of what nothing
-    /// is known no hits are expected.
+    /// Computes the densities (section 4.1): of those that reached an age, the hits to come by the
+    /// time to come. Of what nothing is known no hits are expected.
     fn compute(&mut self) {
         let mut hits = 0.0;
         let mut events = 0.0;
@@ -306,7 +321,8 @@ impl Class {
     }
 }
 
-/// A count fades; once it is next to nothing it is nothing, since arithmetic on floats that vanish is slow.
+/// A count fades; once it is next to nothing it is nothing, since arithmetic on floats that vanish
+/// is slow.
 fn fade(count: &mut f64) {
     *count = if *count > FORGOTTEN { *count * DECAY } else { 0.0 };
 }
@@ -392,7 +408,8 @@ mod tests {
         lhd.on_miss(&request(1001));
         let protected = |lhd: &Lhd| (0..1000).filter(|slot| lhd.density(Slot::new(*slot)) >= 1.0).count() as u64;
         assert_eq!(protected(&lhd), lhd.explorer_bytes);
-        // Nothing of theirs is asked for during 17 requests an object, with densities computed on the way.
+        // Nothing of theirs is asked for during 17 requests an object, with densities computed on
+        // the way.
         for seq in 1002..=1000 + 17 * LHD_MIN_INTERVAL.max(1000) {
             lhd.on_miss(&request(seq));
         }

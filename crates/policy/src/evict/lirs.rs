@@ -1,19 +1,25 @@
-//! LIRS (Jiang and Zhang, LIRS: an efficient low inter-reference recency set replacement policy, SIGMETRICS 2002, section 3).
+//! LIRS (Jiang and Zhang, LIRS: an efficient low inter-reference recency set replacement policy,
+//! SIGMETRICS 2002, section 3).
 //!
-//! What comes back soon has a low inter-reference recency and is protected (LIR): nearly all of the cache. All else (HIR) shares the rest as
-//! a FIFO queue Q, from whose front leaves who must. A stack S by recency reaches down to the LIR object not requested for the longest time;
-//! an HIR object requested while it is in S, stored or not, came back sooner than that one, and they change places.
+//! What comes back soon has a low inter-reference recency and is protected (LIR): nearly all of the
+//! cache. All else (HIR) shares the rest as a FIFO queue Q, from whose front leaves who must. A
+//! stack S by recency reaches down to the LIR object not requested for the longest time; an HIR
+//! object requested while it is in S, stored or not, came back sooner than that one, and they
+//! change places.
 //!
-//! S is not built: an object is in S exactly where its last request is later than the floor, that of the oldest LIR object. The LIR objects
-//! in order of their last requests, Q, and the ghosts in order of theirs are three plain lists, and pruning the stack is to raise the floor.
+//! S is not built: an object is in S exactly where its last request is later than the floor, that
+//! of the oldest LIR object. The LIR objects in order of their last requests, Q, and the ghosts in
+//! order of theirs are three plain lists, and pruning the stack is to raise the floor.
 //!
-//! Sizes: both parts are measured in bytes; HIR has the share `hir` (1 % in the paper), and as many of the oldest LIR objects become HIR as
-//! the one that becomes LIR needs room. What is larger than the LIR part stays HIR. Newcomers are LIR until one does not fit (the paper:
-//! while the part is not full), and again below half of it: what a large object leaves over is no room that nobody uses. Ghosts are
-//! bounded by the capacity, the oldest go first; the paper has no bound.
+//! Sizes: both parts are measured in bytes; HIR has the share `hir` (1 % in the paper), and as many
+//! of the oldest LIR objects become HIR as the one that becomes LIR needs room. What is larger than
+//! the LIR part stays HIR. Newcomers are LIR until one does not fit (the paper: while the part is
+//! not full), and again below half of it: what a large object leaves over is no room that nobody
+//! uses. Ghosts are bounded by the capacity, the oldest go first; the paper has no bound.
 //!
-//! Misses as libCacheSim's to three digits: Zipf 1.0 over 1e5 objects of one size, a hundredth and a tenth cached, .404 and .221; Zipf 0.8 over
-//! 1e7, a tenth, .462; twitter cluster 52 at one size, 20,000 and 200,000 objects, .187 and .109.
+//! Misses as libCacheSim's to three digits: Zipf 1.0 over 1e5 objects of one size, a hundredth and
+//! a tenth cached, .404 and .221; Zipf 0.8 over 1e7, a tenth, .462; twitter cluster 52 at one size,
+//! 20,000 and 200,000 objects, .187 and .109.
 //!
 //! O(1) amortised a request (a ghost is pruned once); 40 bytes an object, 35 to 69 a ghost.
 
@@ -54,7 +60,8 @@ struct Lirs {
     share: f64,
     /// No newcomer has found the LIR part full.
     is_filling: bool,
-    /// The last request of the oldest LIR object that has ever been: S holds what was requested later.
+    /// The last request of the oldest LIR object that has ever been: S holds what was requested
+    /// later.
     floor: u64,
     links: Links,
     /// By last request.
@@ -82,7 +89,8 @@ impl Lirs {
         (self.capacity as f64 * self.share) as u64
     }
 
-    /// Links `slot`, which is in no list, as the newest of its part; the oldest LIR objects make room for it.
+    /// Links `slot`, which is in no list, as the newest of its part; the oldest LIR objects make
+    /// room for it.
     fn enter(&mut self, slot: Slot) {
         let Object { size, is_lir, .. } = self.objects[slot.index()];
         if !is_lir {

@@ -1,13 +1,17 @@
-//! LRU-K (O'Neil, O'Neil and Weikum, The LRU-K page replacement algorithm for database disk buffering, SIGMOD 1993).
+//! LRU-K (O'Neil, O'Neil and Weikum, The LRU-K page replacement algorithm for database disk
+//! buffering, SIGMOD 1993).
 //!
-//! Evicts the object whose K-th last request is longest ago; those with fewer than K requests go first, by LRU. So one request does not
-//! displace what is requested again and again. The times of what has left are remembered for a while, else what returns after its eviction
-//! would always look new.
+//! Evicts the object whose K-th last request is longest ago; those with fewer than K requests go
+//! first, by LRU. So one request does not displace what is requested again and again. The times of
+//! what has left are remembered for a while, else what returns after its eviction would always look
+//! new.
 //!
-//! The paper's Correlated Reference Period is 0, as in its experiments; its Retained Information Period, a time there, is here a share of the
-//! capacity that the sizes of the remembered objects may sum to. Time is counted in requests. Sizes do not matter to the order.
+//! The paper's Correlated Reference Period is 0, as in its experiments; its Retained Information
+//! Period, a time there, is here a share of the capacity that the sizes of the remembered objects
+//! may sum to. Time is counted in requests. Sizes do not matter to the order.
 //!
-//! O(1) a hit, O(log n) amortised else; 104 bytes an object and as many remembered ones of 59 to 117.
+//! O(1) a hit, O(log n) amortised else; 104 bytes an object and as many remembered ones of 59 to
+//! 117.
 
 use super::ghosts::{Ghost, Ghosts};
 use super::heap::Heap;

@@ -1,11 +1,14 @@
 //! Who is stored, a bit a slot, to draw samples from.
 //!
-//! A sample costs what it has to load, so it is drawn by neighbours: the slots whose entries in the policy's table share a line of the
-//! processor's cache. Every slot is drawn as often as any other, and who is whose neighbour says nothing, since a newcomer gets the slot of
-//! whoever left. (Only while a cache fills for the first time do neighbours come after one another.) LHD's replay of Zipf 0.8 over 1e7 objects
-//! takes two thirds of the time that it took with 32 slots drawn one by one, and hits as much, but for what its seeds differ by (.002).
+//! A sample costs what it has to load, so it is drawn by neighbours: the slots whose entries in the
+//! policy's table share a line of the processor's cache. Every slot is drawn as often as any other,
+//! and who is whose neighbour says nothing, since a newcomer gets the slot of whoever left. (Only
+//! while a cache fills for the first time do neighbours come after one another.) LHD's replay of
+//! Zipf 0.8 over 1e7 objects takes two thirds of the time that it took with 32 slots drawn one by
+//! one, and hits as much, but for what its seeds differ by (.002).
 //!
-//! O(1) a call while an eighth of the slots or more are in use, else an eviction may look for the next one, 64 slots at a time; a bit a slot.
+//! O(1) a call while an eighth of the slots or more are in use, else an eviction may look for the
+//! next one, 64 slots at a time; a bit a slot.
 
 use crate::Slot;
 use crate::prefetch::prefetch;
@@ -14,7 +17,8 @@ use larder_units::Stream;
 /// Bytes of a line of the processor's cache.
 const LINE_BYTES: usize = 64;
 
-/// How often a sample is added to that has less than three quarters of what it should have, since slots are empty.
+/// How often a sample is added to that has less than three quarters of what it should have, since
+/// slots are empty.
 const ROUNDS: usize = 4;
 
 #[derive(Default)]
@@ -45,8 +49,10 @@ impl Pool {
         self.len -= 1;
     }
 
-    /// Makes `sample` about `count` slots drawn with replacement, at least one, the same `count` each time; each slot once where there are no more than that. `table`, which has a place for
-    /// every slot, is where they will be looked up: those of the next sample are being loaded already.
+    /// Makes `sample` about `count` slots drawn with replacement, at least one, the same `count`
+    /// each time; each slot once where there are no more than that. `table`, which has a place for
+    /// every slot, is where they will be looked up: those of the next sample are being loaded
+    /// already.
     pub fn sample<T>(&mut self, count: usize, stream: &mut Stream, table: &[T], sample: &mut Vec<Slot>) {
         sample.clear();
         if self.len <= count {
@@ -103,7 +109,8 @@ impl Pool {
     }
 }
 
-/// The entries in a line, and no more than the sample has: a power of two, so that a group's bits are in one word.
+/// The entries in a line, and no more than the sample has: a power of two, so that a group's bits
+/// are in one word.
 fn neighbours<T>(count: usize) -> usize {
     let fitting = (LINE_BYTES / size_of::<T>().max(1)).min(count).max(1);
     1 << fitting.ilog2()

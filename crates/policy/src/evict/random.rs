@@ -1,7 +1,9 @@
 //! Random: evicts any object with equal chance, whatever its size.
 //!
-//! The slots stand in one vector in no order, and the victims are drawn into its end, one Fisher–Yates step each, so that `peek` can look
-//! ahead and `victim` then takes what was shown to this newcomer; once it is refused, the next one is shown others. O(1) a request; 8 bytes an object.
+//! The slots stand in one vector in no order, and the victims are drawn into its end, one
+//! Fisher–Yates step each, so that `peek` can look ahead and `victim` then takes what was shown to
+//! this newcomer; once it is refused, the next one is shown others. O(1) a request; 8 bytes an
+//! object.
 
 use crate::registry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
@@ -60,7 +62,8 @@ impl Evict for Random {
     fn on_hit(&mut self, _: Slot, _: &Request) {}
 
     fn on_refusal(&mut self) {
-        // Each newcomer duels with others: a popular object that was drawn once would beat every newcomer until it left.
+        // Each newcomer duels with others: a popular object that was drawn once would beat every
+        // newcomer until it left.
         self.drawn = 0;
     }
 
@@ -103,7 +106,8 @@ mod tests {
 
     #[test]
     fn one_popular_object_wins_every_duel() {
-        // Where nobody leaves, the next newcomer meets somebody else; within a request, the one who was shown is the one who leaves.
+        // Where nobody leaves, the next newcomer meets somebody else; within a request, the one who
+        // was shown is the one who leaves.
         let request = |seq| Request { id: seq, size: 1, now: Time::ZERO, seq };
         let mut random = Random::new(Streams::new(1).stream("random"));
         (0..100).for_each(|slot| random.on_insert(Slot::new(slot), &request(u64::from(slot))));

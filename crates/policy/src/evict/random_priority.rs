@@ -1,10 +1,13 @@
-//! Random priority: what ndnSIM (Mastorakis, Afanasyev, Moiseenko and Zhang, ndnSIM 2, NDN-0028, 2015) calls random replacement.
+//! Random priority: what ndnSIM (Mastorakis, Afanasyev, Moiseenko and Zhang, ndnSIM 2, NDN-0028,
+//! 2015) calls random replacement.
 //!
-//! Each object draws a priority when it arrives; the least leaves, and the newcomer is one of them. So it is no random choice among the
-//! stored: what drew high stays, and after n different objects each of them is stored with the same chance, as in a reservoir. The papers
-//! that used ndnSIM's random policy measured this one; `random` is the textbook's.
+//! Each object draws a priority when it arrives; the least leaves, and the newcomer is one of them.
+//! So it is no random choice among the stored: what drew high stays, and after n different objects
+//! each of them is stored with the same chance, as in a reservoir. The papers that used ndnSIM's
+//! random policy measured this one; `random` is the textbook's.
 //!
-//! Sizes: a newcomer that drew less than one of those that would have to leave for it is refused, and nobody leaves.
+//! Sizes: a newcomer that drew less than one of those that would have to leave for it is refused,
+//! and nobody leaves.
 //!
 //! O(1) a hit, O(log n) else; 40 bytes an object.
 

@@ -1,14 +1,20 @@
-//! S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, FIFO queues are all you need for cache eviction, SOSP 2023, algorithm 1).
+//! S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, FIFO queues are all you need for cache eviction, SOSP
+//! 2023, algorithm 1).
 //!
-//! Three queues: newcomers enter *small*, a tenth of the cache; who was requested at least twice while in it moves on to *main*, the others
-//! leave and are remembered as ghosts; a newcomer with a ghost enters main at once. Main gives one more round for each request, up to three.
-//! So what is requested once is gone after a tenth of the cache's turnover. Hits only count, up to three, and move nothing.
+//! Three queues: newcomers enter *small*, a tenth of the cache; who was requested at least twice
+//! while in it moves on to *main*, the others leave and are remembered as ghosts; a newcomer with a
+//! ghost enters main at once. Main gives one more round for each request, up to three. So what is
+//! requested once is gone after a tenth of the cache's turnover. Hits only count, up to three, and
+//! move nothing.
 //!
-//! Sizes: shares are shares of the bytes, the ghosts' too (their sizes sum to at most the main queue's nine tenths). Until the first
-//! eviction newcomers that small has no room for enter main, as in the authors' program: else a large cache begins with a small queue of its
-//! whole length (Zipf 0.8 over 1e7, a tenth cached, 20 million requests: a miss ratio of .4619 with it, .4676 without; theirs .4620). Later, while
-//! main is short of its share, small may be longer than its own. An object larger than the small queue enters it all the same, and pushes the others through.
-//! A look ahead moves objects as the eviction would; whoever is hit after it was chosen returns to the end of its queue.
+//! Sizes: shares are shares of the bytes, the ghosts' too (their sizes sum to at most the main
+//! queue's nine tenths). Until the first eviction newcomers that small has no room for enter main,
+//! as in the authors' program: else a large cache begins with a small queue of its whole length
+//! (Zipf 0.8 over 1e7, a tenth cached, 20 million requests: a miss ratio of .4619 with it, .4676
+//! without; theirs .4620). Later, while main is short of its share, small may be longer than its
+//! own. An object larger than the small queue enters it all the same, and pushes the others
+//! through. A look ahead moves objects as the eviction would; whoever is hit after it was chosen
+//! returns to the end of its queue.
 //!
 //! O(1) a hit, O(1) amortised an eviction; 32 bytes an object and 27 to 53 a ghost.
 
@@ -40,7 +46,8 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 /// Requests that are counted: two bits (section 4.1).
 const MAX_COUNT: u8 = 3;
 
-/// Requests while in the small queue that move an object on to main: "accessed more than once" (section 4.2).
+/// Requests while in the small queue that move an object on to main: "accessed more than once"
+/// (section 4.2).
 const PROMOTING_COUNT: u8 = 2;
 
 struct S3Fifo {

@@ -1,13 +1,17 @@
-//! SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, SIEVE is simpler than LRU, NSDI 2024, algorithm 1).
+//! SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, SIEVE is simpler than LRU, NSDI 2024, algorithm
+//! 1).
 //!
-//! A queue in the order of arrival, one bit an object, and a hand that walks from the oldest to the newest and then begins again. A hit sets
-//! the bit. The hand takes the bits of those it passes and stops at the first without one, who leaves. Unlike CLOCK nobody is moved: who
-//! survives keeps its place, so newcomers behind the hand are sifted soon, and what is popular stays out of its way.
+//! A queue in the order of arrival, one bit an object, and a hand that walks from the oldest to the
+//! newest and then begins again. A hit sets the bit. The hand takes the bits of those it passes and
+//! stops at the first without one, who leaves. Unlike CLOCK nobody is moved: who survives keeps its
+//! place, so newcomers behind the hand are sifted soon, and what is popular stays out of its way.
 //!
-//! Sizes: the hand goes on until the newcomer fits; nothing else changes. A look ahead moves the hand, and so takes bits earlier than the
-//! eviction would; whoever is hit after it was chosen is spared and has kept its place.
+//! Sizes: the hand goes on until the newcomer fits; nothing else changes. A look ahead moves the
+//! hand, and so takes bits earlier than the eviction would; whoever is hit after it was chosen is
+//! spared and has kept its place.
 //!
-//! O(1) a hit, O(1) amortised an eviction (each step of the hand takes a bit that a hit has set, or begins a new round); 9 bytes an object.
+//! O(1) a hit, O(1) amortised an eviction (each step of the hand takes a bit that a hit has set, or
+//! begins a new round); 9 bytes an object.
 
 use super::foreseen::Foreseen;
 use crate::list::{Links, List};
@@ -71,7 +75,8 @@ impl Policy for Sieve {
 
 impl Evict for Sieve {
     fn on_hit(&mut self, slot: Slot, _: &Request) {
-        // Whoever was chosen ahead has been passed by the hand, and is spared without a bit for the next round as well.
+        // Whoever was chosen ahead has been passed by the hand, and is spared without a bit for the
+        // next round as well.
         let chosen = self.foreseen.take(slot);
         self.requested[slot.index()] = !chosen;
     }

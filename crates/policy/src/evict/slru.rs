@@ -1,14 +1,16 @@
-//! Segmented LRU (Karedla, Love and Wherry, Caching strategies to improve disk system performance, IEEE Computer 1994), and with four
-//! segments S4LRU (Huang et al., An analysis of Facebook photo caching, SOSP 2013).
+//! Segmented LRU (Karedla, Love and Wherry, Caching strategies to improve disk system performance,
+//! IEEE Computer 1994), and with four segments S4LRU (Huang et al., An analysis of Facebook photo
+//! caching, SOSP 2013).
 //!
-//! n LRU lists of equal shares, one above the other. A newcomer enters the lowest; a hit moves an object to the head of the next higher, in
-//! the highest to its head; what a list has beyond its share falls from its tail to the head of the list below. The tail of the lowest leaves.
+//! n LRU lists of equal shares, one above the other. A newcomer enters the lowest; a hit moves an
+//! object to the head of the next higher, in the highest to its head; what a list has beyond its
+//! share falls from its tail to the head of the list below. The tail of the lowest leaves.
 //!
-//! Sizes: shares are shares of the bytes. The lowest list has no limit of its own: it may use what the higher ones leave free, where Huang's
-//! would leave that unused until objects have risen.
+//! Sizes: shares are shares of the bytes. The lowest list has no limit of its own: it may use what
+//! the higher ones leave free, where Huang's would leave that unused until objects have risen.
 //!
-//! O(n) a request at worst for n segments, each step one object that falls (sizes may let several fall for one that rises, amortised by their
-//! own rise); 24 bytes an object.
+//! O(n) a request at worst for n segments, each step one object that falls (sizes may let several
+//! fall for one that rises, amortised by their own rise); 24 bytes an object.
 
 use crate::limits::SLRU_MAX_SEGMENTS;
 use crate::list::{Links, List};

@@ -1,10 +1,13 @@
-//! 2Q, full version (Johnson and Shasha, 2Q: a low overhead high performance buffer management replacement algorithm, VLDB 1994).
+//! 2Q, full version (Johnson and Shasha, 2Q: a low overhead high performance buffer management
+//! replacement algorithm, VLDB 1994).
 //!
-//! Newcomers enter a FIFO queue, A1in, where hits change nothing: requests soon after the first are one event. Who leaves it is remembered
-//! as a ghost in A1out; a newcomer with a ghost is requested over a longer time, and enters Am, an LRU list. While A1in has more than its
-//! share it evicts, else Am does.
+//! Newcomers enter a FIFO queue, A1in, where hits change nothing: requests soon after the first are
+//! one event. Who leaves it is remembered as a ghost in A1out; a newcomer with a ghost is requested
+//! over a longer time, and enters Am, an LRU list. While A1in has more than its share it evicts,
+//! else Am does.
 //!
-//! Sizes: Kin and Kout are shares of the bytes (a quarter for A1in, ghosts whose sizes sum to a half, as the paper advises).
+//! Sizes: Kin and Kout are shares of the bytes (a quarter for A1in, ghosts whose sizes sum to a
+//! half, as the paper advises).
 //!
 //! O(1) a request; 32 bytes an object, 27 to 53 a ghost.
 

@@ -1,23 +1,30 @@
-//! W-TinyLFU: a small LRU window before a segmented LRU, and a duel by frequency for who passes from one to the other (Einziger, Friedman
-//! and Manes, TinyLFU: a highly efficient cache admission policy, ACM Transactions on Storage 13, 2017, section 4; Caffeine).
+//! W-TinyLFU: a small LRU window before a segmented LRU, and a duel by frequency for who passes
+//! from one to the other (Einziger, Friedman and Manes, TinyLFU: a highly efficient cache admission
+//! policy, ACM Transactions on Storage 13, 2017, section 4; Caffeine).
 //!
-//! A newcomer enters the window (1 % of the bytes), so that it can gather requests. Who leaves the window meets the main part's victim, and
-//! the one that was requested less lately, by an ageing sketch ([`crate::sketch`]), leaves the cache. The main part is an SLRU: a probation
-//! segment, whose hits move to the protected one (80 % of the main part), whose overflow falls back to probation.
+//! A newcomer enters the window (1 % of the bytes), so that it can gather requests. Who leaves the
+//! window meets the main part's victim, and the one that was requested less lately, by an ageing
+//! sketch ([`crate::sketch`]), leaves the cache. The main part is an SLRU: a probation segment,
+//! whose hits move to the protected one (80 % of the main part), whose overflow falls back to
+//! probation.
 //!
-//! Extended to sizes after the same authors' "aggregated victims" (Einziger, Eytan, Friedman and Manes, Lightweight robust size aware cache
-//! management, ACM Transactions on Storage 18, 2022): who would enter the main part must have been requested more often than all together
-//! whose bytes it takes, or as often and be smaller. Each of them counts once at least, so that a duel looks at sixteen at most. An object
-//! larger than the window has its duel before it is stored, and enters the main part or nothing.
+//! Extended to sizes after the same authors' "aggregated victims" (Einziger, Eytan, Friedman and
+//! Manes, Lightweight robust size aware cache management, ACM Transactions on Storage 18, 2022):
+//! who would enter the main part must have been requested more often than all together whose bytes
+//! it takes, or as often and be smaller. Each of them counts once at least, so that a duel looks at
+//! sixteen at most. An object larger than the window has its duel before it is stored, and enters
+//! the main part or nothing.
 //!
 //! Where this differs from Caffeine:
-//! * The engine asks for victims before it stores the newcomer, so the duel comes before the insertion, and whenever something has to leave
-//!   and the window is more than half full.
-//! * Caffeine's candidate loses every tie. Object hit ratios with ties for the smaller / all lost: NASA's day, a tenth of its bytes,
-//!   .888 / .877; a CDN's web class, 1 GiB, .802 / .785; its mix, .444 / .431; Twitter's cluster 52, 5 MiB, .849 / .848; block I/O, 200 MB,
-//!   .216 / .217. Equal sizes are as before.
+//! * The engine asks for victims before it stores the newcomer, so the duel comes before the
+//!   insertion, and whenever something has to leave and the window is more than half full.
+//! * Caffeine's candidate loses every tie. Object hit ratios with ties for the smaller / all lost:
+//!   NASA's day, a tenth of its bytes, .888 / .877; a CDN's web class, 1 GiB, .802 / .785; its mix,
+//!   .444 / .431; Twitter's cluster 52, 5 MiB, .849 / .848; block I/O, 200 MB, .216 / .217. Equal
+//!   sizes are as before.
 //! * The window's share is fixed, it does not climb hills.
-//! * A lost duel is lost; Caffeine lets one in 128 of the warm losers in, against chosen hashes: here the owner's keyed ids do that.
+//! * A lost duel is lost; Caffeine lets one in 128 of the warm losers in, against chosen hashes:
+//!   here the owner's keyed ids do that.
 //!
 //! O(1) a request; 32 bytes an object and 8 to 16 of the sketch.
 
@@ -72,7 +79,8 @@ struct Object {
 const WINDOW: u8 = 0;
 const PROBATION: u8 = 1;
 const PROTECTED: u8 = 2;
-/// Who has lost a duel or was chosen, in the order in which they leave: what `peek` showed, `victim` takes.
+/// Who has lost a duel or was chosen, in the order in which they leave: what `peek` showed,
+/// `victim` takes.
 const DOOMED: u8 = 3;
 
 impl WTinyLfu {
@@ -129,8 +137,9 @@ impl WTinyLfu {
         next.or_else(|| if segment == PROBATION { self.tail(PROTECTED) } else { None })
     }
 
-    /// Was the object requested more often than all those together that the main part would lose for `short` bytes, or as often and is
-    /// smaller than they are? One at least is compared with it.
+    /// Was the object requested more often than all those together that the main part would lose
+    /// for `short` bytes, or as often and is smaller than they are? One at least is compared with
+    /// it.
     fn wins(&self, id: u64, size: u64, short: u64) -> bool {
         let frequency = self.sketch.estimate(id);
         let (mut freed, mut displaced) = (0, 0);
@@ -150,7 +159,8 @@ impl WTinyLfu {
         }
     }
 
-    /// Chooses who leaves next: the loser of the duel between the window's oldest and the main part's, where the window is over half full.
+    /// Chooses who leaves next: the loser of the duel between the window's oldest and the main
+    /// part's, where the window is over half full.
     fn doom(&mut self) -> Option<Slot> {
         let main = self.main_victim(None);
         let over = self.segments[WINDOW as usize].bytes > self.window_capacity() / 2 || main.is_none();
@@ -170,7 +180,8 @@ impl WTinyLfu {
         Some(loser)
     }
 
-    /// What the window has too much moves on without a duel, as long as the main part has room that nobody must leave.
+    /// What the window has too much moves on without a duel, as long as the main part has room that
+    /// nobody must leave.
     fn spill(&mut self) {
         let window = self.window_capacity();
         while self.segments[WINDOW as usize].bytes > window

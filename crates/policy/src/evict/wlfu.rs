@@ -1,16 +1,19 @@
-//! WLFU: evicts what was requested least often among the last W requests, and of these what was requested longest ago (Karakostas and
-//! Serpanos, Exploitation of different types of locality for web caches, IEEE ISCC 2002).
+//! WLFU: evicts what was requested least often among the last W requests, and of these what was
+//! requested longest ago (Karakostas and Serpanos, Exploitation of different types of locality for
+//! web caches, IEEE ISCC 2002).
 //!
-//! A queue holds the ids of the last W requests, a table how often each id is in it, also of objects that are not stored. The stored objects
-//! stand in one list for each count, most recently moved at the head; a request moves its object one list up, and the request that leaves
-//! the queue moves its object one list down. A bitmap of two levels finds the lowest list that is not empty.
+//! A queue holds the ids of the last W requests, a table how often each id is in it, also of
+//! objects that are not stored. The stored objects stand in one list for each count, most recently
+//! moved at the head; a request moves its object one list up, and the request that leaves the queue
+//! moves its object one list down. A bitmap of two levels finds the lowest list that is not empty.
 //!
-//! Where this differs: the counts are exact, but [`WLFU_LEVELS`] and more count alike. The paper's objects are of one size; here objects
-//! leave until the newcomer fits. The newcomer always enters; `tinylfu+wlfu` lets it duel. By default W follows the cache, ten requests
-//! for each stored object.
+//! Where this differs: the counts are exact, but [`WLFU_LEVELS`] and more count alike. The paper's
+//! objects are of one size; here objects leave until the newcomer fits. The newcomer always enters;
+//! `tinylfu+wlfu` lets it duel. By default W follows the cache, ten requests for each stored
+//! object.
 //!
-//! O(1) a request; 18 bytes a stored object, and 8 for each request of the window with 29 to 57 for each object in it: some 200 to 600 an
-//! object stored. TinyLFU's sketch exists to spare that.
+//! O(1) a request; 18 bytes a stored object, and 8 for each request of the window with 29 to 57 for
+//! each object in it: some 200 to 600 an object stored. TinyLFU's sketch exists to spare that.
 
 use crate::hash::mix;
 use crate::limits::{WLFU_LEVELS, WLFU_MAX_WINDOW, WLFU_MIN_WINDOW, WLFU_WINDOW_AN_OBJECT};

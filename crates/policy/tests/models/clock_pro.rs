@@ -1,4 +1,5 @@
-//! CLOCK-Pro with its one clock, hot, cold and remembered objects in the order in which they were placed.
+//! CLOCK-Pro with its one clock, hot, cold and remembered objects in the order in which they were
+//! placed.
 
 use super::{Item, Model, new};
 use crate::CAPACITY;

@@ -1,6 +1,7 @@
 //! LHD: the least dense of all leaves, where no more objects are stored than a sample holds.
 //!
-//! What befell objects is a list of events, each with its weight, and a density is summed over all of it anew.
+//! What befell objects is a list of events, each with its weight, and a density is summed over all
+//! of it anew.
 
 use super::{Item, Model, Queue, bytes, find, new};
 use crate::CAPACITY;
@@ -83,7 +84,8 @@ impl Lhd {
         self.due = self.now + stored.clamp(LHD_MIN_INTERVAL, LHD_MAX_INTERVAL);
     }
 
-    /// Class and bin: by the time of the last two intervals between requests, and since the last request.
+    /// Class and bin: by the time of the last two intervals between requests, and since the last
+    /// request.
     fn place(&self, id: u64) -> (u32, u64) {
         let requests = &self.requests[&id];
         let last = *requests.last().unwrap();

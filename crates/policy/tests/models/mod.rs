@@ -56,7 +56,8 @@ pub fn take(queue: &mut Queue, id: u64) -> Option<Item> {
     find(queue, id).map(|place| queue.remove(place))
 }
 
-/// Appends a ghost, and drops the oldest while all are larger than `limit`; one that is larger alone is not remembered.
+/// Appends a ghost, and drops the oldest while all are larger than `limit`; one that is larger
+/// alone is not remembered.
 pub fn remember(ghosts: &mut Queue, ghost: Item, limit: u64) {
     if ghost.size <= limit {
         ghosts.push(ghost);

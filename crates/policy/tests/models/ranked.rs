@@ -1,4 +1,5 @@
-//! The least of a rank leaves: LFU, GreedyDual-Size and with Frequency, LRU-K, hyperbolic, random priority.
+//! The least of a rank leaves: LFU, GreedyDual-Size and with Frequency, LRU-K, hyperbolic, random
+//! priority.
 
 use super::{Item, Model, Queue, bytes, find, new, take};
 use crate::CAPACITY;
@@ -12,7 +13,8 @@ pub enum Rank {
     GreedyDual { frequency: bool },
 }
 
-/// Items in the order of their last requests, oldest first; an item's key is fixed at its last request.
+/// Items in the order of their last requests, oldest first; an item's key is fixed at its last
+/// request.
 pub struct Ranked {
     rank: Rank,
     bypasses: bool,

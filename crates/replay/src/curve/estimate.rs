@@ -16,7 +16,8 @@ pub trait Simulated {
     /// Requests, one after another.
     fn requests(&mut self, accesses: &[Access]);
 
-    /// Each capacity in bytes, ascending, and its misses so far, of the share of the objects that it was made for.
+    /// Each capacity in bytes, ascending, and its misses so far, of the share of the objects that
+    /// it was made for.
     fn misses(&self) -> Vec<(u64, Misses)>;
 
     /// The share of the objects that it looks at by now.
@@ -45,16 +46,19 @@ pub struct Point {
     pub capacity: u64,
     /// Hits ÷ requests.
     pub object_hit_ratio: f64,
-    /// The true ratio is this close with 95 % of confidence; 0 where nothing was left out: exact unless `size_changes`.
+    /// The true ratio is this close with 95 % of confidence; 0 where nothing was left out: exact
+    /// unless `size_changes`.
     pub object_error: f64,
     /// Bytes of the requests that hit ÷ bytes of all requests.
     pub byte_hit_ratio: f64,
     /// As `object_error`, of `byte_hit_ratio`.
     pub byte_error: f64,
-    /// A policy that behaves otherwise in a small cache than in a large one, beyond what the errors tell: the true ones are larger.
+    /// A policy that behaves otherwise in a small cache than in a large one, beyond what the errors
+    /// tell: the true ones are larger.
     pub error_is_least: bool,
-    /// Requests looked at that asked for a held object with another size than it was stored with, where one pass stands for all capacities
-    /// ([`LruCurve`]): what these differ from a replay is in no error. 0 where each capacity has its own cache.
+    /// Requests looked at that asked for a held object with another size than it was stored with,
+    /// where one pass stands for all capacities ([`LruCurve`]): what these differ from a replay is
+    /// in no error. 0 where each capacity has its own cache.
     pub size_changes: u64,
 }
 
@@ -86,8 +90,8 @@ impl Curve<LruCurve> {
         Curve::of(curve(sample.clone()), sets(sample).map(curve).collect())
     }
 
-    /// The same in bounded memory: it looks at fewer of the sample's objects as soon as more than `max_objects` would have to be followed, and again as
-    /// many in the sets that tell the error.
+    /// The same in bounded memory: it looks at fewer of the sample's objects as soon as more than
+    /// `max_objects` would have to be followed, and again as many in the sets that tell the error.
     pub fn bounded_lru(capacities: &[u64], sample: &Sample, max_objects: usize) -> Self {
         let set = |_| LruCurve::new(capacities, sample.set(), max_objects / CURVE_SETS);
         Curve::of(LruCurve::new(capacities, sample.clone(), max_objects), (0..CURVE_SETS).map(set).collect())
@@ -160,8 +164,9 @@ impl<S: Simulated> Curve<S> {
     }
 }
 
-/// The hit ratio of `all`, from the misses of a sample and of its sets, and its error: see the module's page. The misses are counted as of the first
-/// of the rates, and the last is that of the objects still looked at.
+/// The hit ratio of `all`, from the misses of a sample and of its sets, and its error: see the
+/// module's page. The misses are counted as of the first of the rates, and the last is that of the
+/// objects still looked at.
 fn ratio(whole: f64, sets: &[f64], all: f64, [rate, last]: [f64; 2]) -> (f64, f64) {
     if all == 0.0 {
         return (0.0, 0.0);

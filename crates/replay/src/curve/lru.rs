@@ -1,22 +1,30 @@
 //! LRU at many capacities in one pass.
 //!
-//! LRU caches of all capacities keep one order: that of last requests. An object moves to its end in all of them at once, and a cache is the end of
-//! it, from a mark on: what stands before the mark has left. So one order serves all caches, and each has a mark, and the bytes behind it. The
-//! order is a line of sizes, the newest last; a request leaves a hole where its object stood, and puts it behind all others. Where that is more
-//! than a cache holds, its mark goes on, past holes and past what leaves. A mark passes each place once, in memory's order, where a tree of stack
-//! distances (Mattson et al., Evaluation techniques for storage hierarchies, IBM Systems Journal 1970) reads another cache line at every
-//! level: exact at 8 capacities, this costs 3.4 replays of one cache, and a tree did 8.3 (`benches/curves.rs`).
+//! LRU caches of all capacities keep one order: that of last requests. An object moves to its end
+//! in all of them at once, and a cache is the end of it, from a mark on: what stands before the
+//! mark has left. So one order serves all caches, and each has a mark, and the bytes behind it. The
+//! order is a line of sizes, the newest last; a request leaves a hole where its object stood, and
+//! puts it behind all others. Where that is more than a cache holds, its mark goes on, past holes
+//! and past what leaves. A mark passes each place once, in memory's order, where a tree of stack
+//! distances (Mattson et al., Evaluation techniques for storage hierarchies, IBM Systems Journal
+//! 1970) reads another cache line at every level: exact at 8 capacities, this costs 3.4 replays of
+//! one cache, and a tree did 8.3 (`benches/curves.rs`).
 //!
-//! **Sizes.** A cache does not store what is larger than itself: its mark passes over such objects and counts nothing, whatever larger caches do. So
-//! each cache holds what its replay holds, more capacity can mean fewer hits, and the curve shows it. Where an object changes its size in the
-//! trace, caches of different capacities hold it with different sizes: here it keeps its size while any of them holds it, and hits may
-//! differ from the replay's (2511 for 2534 in one trace). Such requests are counted ([`Point::size_changes`](super::Point)); without any, the curve is exact.
+//! **Sizes.** A cache does not store what is larger than itself: its mark passes over such objects
+//! and counts nothing, whatever larger caches do. So each cache holds what its replay holds, more
+//! capacity can mean fewer hits, and the curve shows it. Where an object changes its size in the
+//! trace, caches of different capacities hold it with different sizes: here it keeps its size while
+//! any of them holds it, and hits may differ from the replay's (2511 for 2534 in one trace). Such
+//! requests are counted ([`Point::size_changes`](super::Point)); without any, the curve is exact.
 //!
-//! **Sampled** with a rate R (SHARDS, fixed-rate), an object has left when what was asked for since, ÷ R, and the object do not fit together: its own
-//! size is known. **Bounded** (SHARDS, fixed-size), R is halved when more objects are followed than may be: those go whose hash is above what R stands
-//! for now, and hits count twice from then on, in units of the first R. Deviation: the authors take R down by one object at a time.
+//! **Sampled** with a rate R (SHARDS, fixed-rate), an object has left when what was asked for
+//! since, ÷ R, and the object do not fit together: its own size is known. **Bounded** (SHARDS,
+//! fixed-size), R is halved when more objects are followed than may be: those go whose hash is
+//! above what R stands for now, and hits count twice from then on, in units of the first R.
+//! Deviation: the authors take R down by one object at a time.
 //!
-//! O(k) a request for k capacities, amortised; some 60 bytes for each object among as many bytes as the largest capacity.
+//! O(k) a request for k capacities, amortised; some 60 bytes for each object among as many bytes as
+//! the largest capacity.
 
 use super::estimate::{Misses, Simulated};
 use super::sample::Sample;
@@ -71,8 +79,9 @@ struct Cache {
 }
 
 impl LruCurve {
-    /// Empty caches of `capacities` bytes, to be shown the objects of `sample`, all requests for these. Capacities above [`CURVE_MAX_BYTES`] count as that. It
-    /// follows at most `max_objects` of the objects.
+    /// Empty caches of `capacities` bytes, to be shown the objects of `sample`, all requests for
+    /// these. Capacities above [`CURVE_MAX_BYTES`] count as that. It follows at most `max_objects`
+    /// of the objects.
     pub fn new(capacities: &[u64], sample: Sample, max_objects: usize) -> LruCurve {
         let mut capacities: Vec<u64> = capacities.iter().map(|capacity| *capacity.min(&CURVE_MAX_BYTES)).collect();
         capacities.sort_unstable();
@@ -305,7 +314,8 @@ mod tests {
 
     #[test]
     fn memory_grows_with_the_trace() {
-        // Sizes by the request: nothing but large objects, nothing but small ones, both, and large ones that a middle capacity holds.
+        // Sizes by the request: nothing but large objects, nothing but small ones, both, and large
+        // ones that a middle capacity holds.
         let patterns: [fn(u64) -> u64; 4] =
             [|_| 1000, |_| 1, |id| if id % 2 == 0 { 5 } else { 5000 }, |id| if id % 3 == 0 { 100 } else { 5000 }];
         for (pattern, size) in patterns.into_iter().enumerate() {

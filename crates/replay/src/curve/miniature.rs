@@ -1,15 +1,18 @@
-//! Any policy at one capacity, by a cache scaled down with the sample (Waldspurger, Saemundsson, Ahmad and Park, Cache modeling and optimization
-//! using miniature simulations, USENIX ATC 2017): the objects of a sample with the rate R, in a cache of R times the capacity.
+//! Any policy at one capacity, by a cache scaled down with the sample (Waldspurger, Saemundsson,
+//! Ahmad and Park, Cache modeling and optimization using miniature simulations, USENIX ATC 2017):
+//! the objects of a sample with the rate R, in a cache of R times the capacity.
 //!
-//! At the rate 1 it is the replay itself. As fast as the policy for the sampled requests; its memory for R of the objects.
+//! At the rate 1 it is the replay itself. As fast as the policy for the sampled requests; its
+//! memory for R of the objects.
 
 use super::estimate::{Misses, Simulated};
 use crate::{Access, Replay};
 use larder_policy::{Spec, SpecError};
 use larder_units::ByteSize;
 
-/// Evictions that learn at intervals with a minimum in requests, which a miniature spends a larger part of its life in: on Twitter's trace at 5
-/// MiB and the rate 0.01, the error stated for LHD held in one sample of ten.
+/// Evictions that learn at intervals with a minimum in requests, which a miniature spends a larger
+/// part of its life in: on Twitter's trace at 5 MiB and the rate 0.01, the error stated for LHD
+/// held in one sample of ten.
 const UNSCALED: [&str; 1] = ["lhd"];
 
 /// One cache with any policy.
@@ -20,7 +23,8 @@ pub struct Miniature {
 }
 
 impl Miniature {
-    /// An empty cache standing for one of `capacity` with the policies of `spec`, to be shown the share `rate` of all objects.
+    /// An empty cache standing for one of `capacity` with the policies of `spec`, to be shown the
+    /// share `rate` of all objects.
     ///
     /// # Errors
     /// [`SpecError`] where the spec's arguments contradict each other.

@@ -62,7 +62,8 @@ impl Sample {
         self.last > 0
     }
 
-    /// One of the [`CURVE_SETS`] parts of it, which has this rate; that its objects are of that part is for the caller to see to.
+    /// One of the [`CURVE_SETS`] parts of it, which has this rate; that its objects are of that
+    /// part is for the caller to see to.
     pub(super) fn set(&self) -> Sample {
         Sample { rate: self.rate / CURVE_SETS as f64, ..self.clone() }
     }
@@ -92,8 +93,9 @@ impl Sample {
     }
 }
 
-/// SplitMix64's finalizer (Steele, Lea and Flood, OOPSLA 2014): a bijection in which every bit of the input sways every bit of the output.
-/// Not the policies' hash, to whose tables a sample by it would be no sample.
+/// SplitMix64's finalizer (Steele, Lea and Flood, OOPSLA 2014): a bijection in which every bit of
+/// the input sways every bit of the output. Not the policies' hash, to whose tables a sample by it
+/// would be no sample.
 fn hash(id: u64) -> u64 {
     let word = id.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -4,7 +4,8 @@ use super::ParameterError;
 use larder_units::Stream;
 use std::time::Duration;
 
-/// A pause before the next of `per_second` arrivals; the longest that there is where it fits no [`Duration`].
+/// A pause before the next of `per_second` arrivals; the longest that there is where it fits no
+/// [`Duration`].
 pub(super) fn pause(per_second: f64, stream: &mut Stream) -> Duration {
     // 1 − u is never 0.
     Duration::try_from_secs_f64(-(1.0 - stream.unit()).ln() / per_second).unwrap_or(Duration::MAX)

@@ -1,5 +1,6 @@
-//! The traffic of a CDN's hot object cache, by the properties that were published of traces that are not public (Berger, Sitaraman and
-//! Harchol-Balter, AdaptSize, NSDI 2017, section 4.1, figures 4 and 9, table 2).
+//! The traffic of a CDN's hot object cache, by the properties that were published of traces that
+//! are not public (Berger, Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017, section 4.1, figures
+//! 4 and 9, table 2).
 //!
 //! | property | published | how it is made |
 //! | --- | --- | --- |
@@ -10,11 +11,13 @@
 //! | mean size of objects with more than 200,000 of 450 million requests | 8.6 KB | median and deviation are smaller for popular objects |
 //! | arrivals | 450 million in nine days | Poisson, 580 a second |
 //!
-//! Popularity is Zipf, independent of time; the paper does not publish its exponent. How popular an object is, for its size, is the share of
-//! requests that go to more popular ones: objects below [`POPULAR`] are popular (with 10⁶ objects and the exponent 0.9, these are the ones with the
-//! paper's share), those above [`RARE`] are not, between the two the logarithm of the median and the deviation move linearly. So the properties
-//! are the same for a catalogue scaled down. Popular objects are some forty times smaller than the mean, which is what size-aware
-//! admission lives on; in other published tables ([`crate::Joint`]) they are not.
+//! Popularity is Zipf, independent of time; the paper does not publish its exponent. How popular an
+//! object is, for its size, is the share of requests that go to more popular ones: objects below
+//! [`POPULAR`] are popular (with 10⁶ objects and the exponent 0.9, these are the ones with the
+//! paper's share), those above [`RARE`] are not, between the two the logarithm of the median and
+//! the deviation move linearly. So the properties are the same for a catalogue scaled down. Popular
+//! objects are some forty times smaller than the mean, which is what size-aware admission lives on;
+//! in other published tables ([`crate::Joint`]) they are not.
 
 use super::{ParameterError, arrivals};
 use crate::limits::CDN_MAX_OBJECTS;
@@ -45,8 +48,8 @@ pub struct Cdn {
 }
 
 impl Cdn {
-    /// A catalogue of `objects` whose popularity falls with the Zipf exponent `exponent`; 1,000,000 and 0.9 stand well for a day's part of the
-    /// published traces.
+    /// A catalogue of `objects` whose popularity falls with the Zipf exponent `exponent`; 1,000,000
+    /// and 0.9 stand well for a day's part of the published traces.
     ///
     /// # Errors
     /// [`ParameterError`] where there is no such distribution, or more than [`CDN_MAX_OBJECTS`].
@@ -78,7 +81,8 @@ impl Cdn {
         CdnRequests { cdn: self, stream: self.streams.stream("cdn requests"), now: Time::ZERO }
     }
 
-    /// The objects' sizes in bytes, the most popular object first; an object's id is its place here.
+    /// The objects' sizes in bytes, the most popular object first; an object's id is its place
+    /// here.
     pub fn sizes(&self) -> &[u32] {
         &self.sizes
     }
@@ -116,7 +120,8 @@ impl Iterator for CdnRequests<'_> {
 mod tests {
     use super::*;
 
-    /// What the paper publishes, of a catalogue; sizes have a heavy tail, so the means of other seeds differ by a third.
+    /// What the paper publishes, of a catalogue; sizes have a heavy tail, so the means of other
+    /// seeds differ by a third.
     fn check(objects: usize) {
         let cdn = Cdn::new(objects, 0.9, &Streams::new(1)).unwrap();
         let sizes = cdn.sizes();

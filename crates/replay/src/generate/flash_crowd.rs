@@ -1,12 +1,17 @@
-//! A flash crowd: some objects are suddenly asked for by everyone (Berger, Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017, section 5.3.1).
+//! A flash crowd: some objects are suddenly asked for by everyone (Berger, Sitaraman and
+//! Harchol-Balter, AdaptSize, NSDI 2017, section 5.3.1).
 //!
-//! First come 5 million requests as ever, in which every cache settles; then half of the requests are as ever, and half are for the crowd's 200 to
-//! 1,000 objects. "As ever" is the [`Cdn`] here, since the paper's traces are not public. Where the paper is silent:
-//! * the crowd's objects are "randomly sampled from the trace": here drawn from the catalogue with equal chances, so most were hardly asked for
-//!   before (drawn by their requests, they would have been popular already), and have the sizes of rare objects, half of them below 17 KB: a
+//! First come 5 million requests as ever, in which every cache settles; then half of the requests
+//! are as ever, and half are for the crowd's 200 to 1,000 objects. "As ever" is the [`Cdn`] here,
+//! since the paper's traces are not public. Where the paper is silent:
+//! * the crowd's objects are "randomly sampled from the trace": here drawn from the catalogue with
+//!   equal chances, so most were hardly asked for before (drawn by their requests, they would have
+//!   been popular already), and have the sizes of rare objects, half of them below 17 KB: a
 //!   threshold that was right before admits most of them still;
-//! * but sections 3.1 and 5.3.1 speak of "a video with 2 MB chunks" that "abruptly becomes popular", and the typical case of figure 15a moves the
-//!   best threshold from 20 KB to 512 KB. [`CrowdShape::chunk_bytes`] is this second reading: chunks of one size, which nobody asked for before;
+//! * but sections 3.1 and 5.3.1 speak of "a video with 2 MB chunks" that "abruptly becomes
+//!   popular", and the typical case of figure 15a moves the best threshold from 20 KB to 512 KB.
+//!   [`CrowdShape::chunk_bytes`] is this second reading: chunks of one size, which nobody asked for
+//!   before;
 //! * the requests of the crowd spread evenly over its objects, as independent draws;
 //! * they come in addition: twice as many requests a second.
 
@@ -24,8 +29,8 @@ const CALM_REQUESTS: u64 = 5_000_000;
 pub struct CrowdShape {
     /// How many objects, at least and at most: drawn between the two.
     pub objects: [u64; 2],
-    /// Bytes of each of them, if they are the chunks of a video that is new, with ids beyond the catalogue's; `None` where they are drawn
-    /// from the catalogue.
+    /// Bytes of each of them, if they are the chunks of a video that is new, with ids beyond the
+    /// catalogue's; `None` where they are drawn from the catalogue.
     pub chunk_bytes: Option<u64>,
 }
 
@@ -36,7 +41,8 @@ impl Default for CrowdShape {
     }
 }
 
-/// A flash crowd over the traffic of a [`Cdn`]. The paper's experiment takes 15 million requests of it.
+/// A flash crowd over the traffic of a [`Cdn`]. The paper's experiment takes 15 million requests of
+/// it.
 #[derive(Clone, Debug)]
 pub struct FlashCrowd {
     cdn: Cdn,
@@ -48,7 +54,8 @@ pub struct FlashCrowd {
 }
 
 impl FlashCrowd {
-    /// The paper's crowd for objects of `cdn`, drawn by `streams`, that comes after [`FlashCrowd::CALM_REQUESTS`].
+    /// The paper's crowd for objects of `cdn`, drawn by `streams`, that comes after
+    /// [`FlashCrowd::CALM_REQUESTS`].
     pub fn new(cdn: Cdn, streams: &Streams) -> FlashCrowd {
         FlashCrowd::of(CrowdShape::default(), cdn, streams)
     }

@@ -1,16 +1,20 @@
-//! Requests drawn from a table of popularity and size: the joint distribution that models of CDN traffic classes are published as (Sabnis
-//! and Sitaraman, JEDI: model-driven trace generation for cache simulations, IMC 2022).
+//! Requests drawn from a table of popularity and size: the joint distribution that models of CDN
+//! traffic classes are published as (Sabnis and Sitaraman, JEDI: model-driven trace generation for
+//! cache simulations, IMC 2022).
 //!
 //! ```text
 //! table = *( popularity *( size probability ) )    one popularity, or one size with its probability, a line
 //! ```
 //!
-//! A popularity is the number of requests of one object; the lines below it give the sizes that such objects have, as the upper end of a bin
-//! in KB (1,000 bytes), with the share of all objects in this bin; a bin begins where the next smaller size of the whole table ends, the
-//! lowest at [`MIN_SIZE`]. Objects are drawn by these shares, each is requested as often as its popularity says, but for at most a
-//! fortieth of all requests, its size is log-uniform inside its bin, and the order is random: without any locality in time, which
-//! flatters policies by frequency. A few very popular objects decide much: LRU's hit ratio differs by ten points from seed to seed (.56 to .65
-//! for a published web class, 1 GiB, 5 million requests), so policies are compared on one seed.
+//! A popularity is the number of requests of one object; the lines below it give the sizes that
+//! such objects have, as the upper end of a bin in KB (1,000 bytes), with the share of all objects
+//! in this bin; a bin begins where the next smaller size of the whole table ends, the lowest at
+//! [`MIN_SIZE`]. Objects are drawn by these shares, each is requested as often as its popularity
+//! says, but for at most a fortieth of all requests, its size is log-uniform inside its bin, and
+//! the order is random: without any locality in time, which flatters policies by frequency. A few
+//! very popular objects decide much: LRU's hit ratio differs by ten points from seed to seed (.56
+//! to .65 for a published web class, 1 GiB, 5 million requests), so policies are compared on one
+//! seed.
 
 use crate::Access;
 use crate::limits::{JOINT_MAX_BINS, JOINT_MAX_REQUESTS};
@@ -23,7 +27,8 @@ use std::io::BufRead;
 const MIN_SIZE: f64 = 100.0;
 /// Bytes of the table's unit of size.
 const KB: f64 = 1000.0;
-/// No object has more than one part in this many of the requests, so that a short trace is not one object's.
+/// No object has more than one part in this many of the requests, so that a short trace is not one
+/// object's.
 const MAX_SHARE: usize = 40;
 
 /// A joint distribution of popularity and size.
@@ -77,7 +82,8 @@ impl Joint {
     /// Reads a table.
     ///
     /// # Errors
-    /// [`TableError`] where a line is not a positive popularity nor a size with a share, or where there is nothing to draw from.
+    /// [`TableError`] where a line is not a positive popularity nor a size with a share, or where
+    /// there is nothing to draw from.
     pub fn read(table: impl BufRead) -> Result<Joint, TableError> {
         let mut bins = Vec::new();
         let mut popularity = None;
@@ -122,7 +128,8 @@ impl Joint {
         Ok(Joint { bins, total: cumulative })
     }
 
-    /// As many requests, at most [`JOINT_MAX_REQUESTS`]: 4 bytes of memory for each, and 8 for each object.
+    /// As many requests, at most [`JOINT_MAX_REQUESTS`]: 4 bytes of memory for each, and 8 for each
+    /// object.
     pub fn requests(&self, requests: usize, streams: &Streams) -> JointRequests {
         let requests = requests.min(JOINT_MAX_REQUESTS);
         let mut stream = streams.stream("joint");
@@ -189,7 +196,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// A quarter of the objects is requested 4 times and has 1 to 10 KB, the rest once with up to 1 KB or 10 to 100 KB.
+    /// A quarter of the objects is requested 4 times and has 1 to 10 KB, the rest once with up to 1
+    /// KB or 10 to 100 KB.
     const TABLE: &str = "4\n10 0.25\n\n1\n1 0.5\n 100 0.25 \n";
 
     fn requests(table: &str, requests: usize, seed: u64) -> Vec<Access> {

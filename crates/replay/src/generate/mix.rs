@@ -1,7 +1,9 @@
-//! Web and video traffic together, in a given ratio of their volumes (the filter paper, section 6.1.2: 0.7, from Fricker et al.).
+//! Web and video traffic together, in a given ratio of their volumes (the filter paper, section
+//! 6.1.2: 0.7, from Fricker et al.).
 //!
-//! Volume is read as bytes requested: so many web requests come a second that their bytes are `ratio` times those of the videos. With the paper's packets of one
-//! size that is 3,500 beside 5,000. The ratio holds in the long run; in the first seconds, few videos run yet.
+//! Volume is read as bytes requested: so many web requests come a second that their bytes are
+//! `ratio` times those of the videos. With the paper's packets of one size that is 3,500 beside
+//! 5,000. The ratio holds in the long run; in the first seconds, few videos run yet.
 
 use super::{ParameterError, Video, VideoRequests, Web, WebRequests, arrivals};
 use crate::Access;
@@ -11,7 +13,8 @@ use std::iter::Peekable;
 /// The paper's ratio of web to video.
 const RATIO: f64 = 0.7;
 
-/// Web beside video. [`Default`] is the filter paper's third workload. Ids of videos follow those of web objects.
+/// Web beside video. [`Default`] is the filter paper's third workload. Ids of videos follow those
+/// of web objects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mix {
     web: Web,
@@ -25,7 +28,8 @@ impl Default for Mix {
 }
 
 impl Mix {
-    /// `web` beside `video`, with `ratio` times as many bytes requested; the rate of `web` is what this makes it.
+    /// `web` beside `video`, with `ratio` times as many bytes requested; the rate of `web` is what
+    /// this makes it.
     pub fn of(web: Web, video: Video, ratio: f64) -> Mix {
         let video_bytes = video.views_per_second * video.packets as f64 * video.packet_bytes as f64;
         let requests_per_second = ratio * video_bytes / web.object_bytes as f64;

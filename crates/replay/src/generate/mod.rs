@@ -1,7 +1,9 @@
-//! Traffic that is made, not recorded: by published tables and properties, where the traces themselves are not public.
+//! Traffic that is made, not recorded: by published tables and properties, where the traces
+//! themselves are not public.
 //!
-//! Every generator is an iterator of [`crate::Access`] and the same for the same seed; most are endless, so take as many as you want. Catalogues are
-//! numbered from the most popular object, except [`Joint`]'s.
+//! Every generator is an iterator of [`crate::Access`] and the same for the same seed; most are
+//! endless, so take as many as you want. Catalogues are numbered from the most popular object,
+//! except [`Joint`]'s.
 
 mod arrivals;
 mod cdn;

@@ -1,11 +1,13 @@
-//! A server that is given other traffic again and again: web, then videos, then software downloads (Berger, Sitaraman and Harchol-Balter,
-//! AdaptSize, NSDI 2017, section 5.3.2).
+//! A server that is given other traffic again and again: web, then videos, then software downloads
+//! (Berger, Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017, section 5.3.2).
 //!
-//! Every 3 million requests the traffic changes, 60 million in all, and each kind asks for a very different threshold: 32 KB, 1 MB and 16 MB
-//! in the paper's example. Where the paper is silent:
-//! * web is the [`Cdn`]; videos and downloads are the same with 32 and 512 times larger objects, which are the ratios of those thresholds, and as many times fewer
-//!   of them, so that every kind has a catalogue of about the same bytes;
-//! * which kind comes next is drawn from the two others with equal chances, and what comes again has the objects that it had;
+//! Every 3 million requests the traffic changes, 60 million in all, and each kind asks for a very
+//! different threshold: 32 KB, 1 MB and 16 MB in the paper's example. Where the paper is silent:
+//! * web is the [`Cdn`]; videos and downloads are the same with 32 and 512 times larger objects,
+//!   which are the ratios of those thresholds, and as many times fewer of them, so that every kind
+//!   has a catalogue of about the same bytes;
+//! * which kind comes next is drawn from the two others with equal chances, and what comes again
+//!   has the objects that it had;
 //! * requests come at one rate.
 
 use super::cdn::{Cdn, CdnRequests, RATE};
@@ -54,8 +56,8 @@ impl TrafficMix {
     /// Requests until the traffic changes, in the paper's experiment.
     pub const REQUESTS_PER_CLASS: u64 = REQUESTS_PER_CLASS;
 
-    /// Traffic over a web catalogue of `objects` with the Zipf exponent `exponent`, and the others', that changes every `requests_per_class`
-    /// (0 is 1).
+    /// Traffic over a web catalogue of `objects` with the Zipf exponent `exponent`, and the
+    /// others', that changes every `requests_per_class` (0 is 1).
     ///
     /// # Errors
     /// [`ParameterError`] where there is no such catalogue.
@@ -75,7 +77,8 @@ impl TrafficMix {
         Ok(TrafficMix { catalogues, requests_per_class: requests_per_class.max(1), streams: *streams })
     }
 
-    /// Requests without end, always the same ones. Ids of videos follow those of the web, ids of downloads those of videos.
+    /// Requests without end, always the same ones. Ids of videos follow those of the web, ids of
+    /// downloads those of videos.
     pub fn requests(&self) -> TrafficMixRequests<'_> {
         let mut stream = self.streams.stream("traffic mix");
         let class = stream.below(3) as usize;

@@ -1,9 +1,12 @@
-//! Video traffic: views start by a Poisson process, and each asks for the packets of its video in order at a constant rate (the filter
-//! paper by Takemasa, Koizumi and Hasegawa, section 6.1.2: 10⁴ videos of 10⁴ packets of 1,024 bytes, 0.5 views a second, 625 packets a second, which is 5 Mbps).
+//! Video traffic: views start by a Poisson process, and each asks for the packets of its video in
+//! order at a constant rate (the filter paper by Takemasa, Koizumi and Hasegawa, section 6.1.2: 10⁴
+//! videos of 10⁴ packets of 1,024 bytes, 0.5 views a second, 625 packets a second, which is 5
+//! Mbps).
 //!
-//! The paper does not say how popular the videos are; they are Zipf with the exponent of its web traffic here. Two views of one video are
-//! independent. All views ask at the same rate, so the one that asked longest ago asks next: a queue is enough, O(1) a request, 24 bytes
-//! a running view (8 on average).
+//! The paper does not say how popular the videos are; they are Zipf with the exponent of its web
+//! traffic here. Two views of one video are independent. All views ask at the same rate, so the one
+//! that asked longest ago asks next: a queue is enough, O(1) a request, 24 bytes a running view (8
+//! on average).
 
 use super::{ParameterError, arrivals};
 use crate::limits::VIDEO_MAX_VIEWS;
@@ -48,11 +51,12 @@ impl Video {
         self.videos.checked_mul(self.packets)
     }
 
-    /// Requests without end; the same for the same streams. The first views start in an empty network: it takes the length of a video until
-    /// as many run as on average.
+    /// Requests without end; the same for the same streams. The first views start in an empty
+    /// network: it takes the length of a video until as many run as on average.
     ///
     /// # Errors
-    /// [`ParameterError`] where there is no such distribution, or more than [`VIDEO_MAX_VIEWS`] views run on average.
+    /// [`ParameterError`] where there is no such distribution, or more than [`VIDEO_MAX_VIEWS`]
+    /// views run on average.
     pub fn requests(&self, streams: &Streams) -> Result<VideoRequests, ParameterError> {
         let zipf = Zipf::new(self.videos, self.exponent).ok_or(ParameterError::popularity())?;
         arrivals::check("views-per-second", self.views_per_second)?;
@@ -181,7 +185,8 @@ mod tests {
             // After 16 s, 0.5 views a second of 16 s each.
             running += if taken > 100_000 { requests.running.len() } else { 0 };
         }
-        // Mean over requests, not over time, which favours busy times: 8 + 1 by the Poisson distribution's size bias.
+        // Mean over requests, not over time, which favours busy times: 8 + 1 by the Poisson
+        // distribution's size bias.
         let mean = running as f64 / 900_000.0;
         assert!((7.5..10.5).contains(&mean), "{mean}");
     }

@@ -1,9 +1,12 @@
-//! Web traffic: every request is for an object drawn by its popularity, whatever came before, at the times of a Poisson process
-//! (the filter paper, section 6.1.2: 10⁷ objects of one Data packet each, Zipf with the exponent 0.8).
+//! Web traffic: every request is for an object drawn by its popularity, whatever came before, at
+//! the times of a Poisson process (the filter paper, section 6.1.2: 10⁷ objects of one Data packet
+//! each, Zipf with the exponent 0.8).
 //!
-//! With a shift, the popularity is Zipf–Mandelbrot's instead, as chunk-size studies on ndnSIM have it: rank k with a probability proportional
-//! to (k + shift)^−exponent. The paper gives no rate: what a cache hits depends on the order alone, and the default is the rate that the
-//! [`super::Mix`] needs beside its videos. Sizes are equal; give 1 to count capacities in packets, as the paper does. O(1) memory.
+//! With a shift, the popularity is Zipf–Mandelbrot's instead, as chunk-size studies on ndnSIM have
+//! it: rank k with a probability proportional to (k + shift)^−exponent. The paper gives no rate:
+//! what a cache hits depends on the order alone, and the default is the rate that the
+//! [`super::Mix`] needs beside its videos. Sizes are equal; give 1 to count capacities in packets,
+//! as the paper does. O(1) memory.
 
 use super::{ParameterError, arrivals};
 use crate::{Access, Zipf};
@@ -73,7 +76,8 @@ mod tests {
         let pauses: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let mean = pauses.iter().sum::<f64>() / pauses.len() as f64;
         assert!((mean - 0.01).abs() < 2e-4, "a mean pause of {mean} s for 0.01");
-        // Exponential: the deviation is the mean, and e^−2 of the pauses are more than twice as long.
+        // Exponential: the deviation is the mean, and e^−2 of the pauses are more than twice as
+        // long.
         let deviation = (pauses.iter().map(|pause| (pause - mean).powi(2)).sum::<f64>() / pauses.len() as f64).sqrt();
         assert!((deviation / mean - 1.0).abs() < 0.02, "{deviation}");
         let long = pauses.iter().filter(|pause| **pause > 0.02).count() as f64 / pauses.len() as f64;

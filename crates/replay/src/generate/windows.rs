@@ -1,8 +1,11 @@
 //! Temporal locality for traffic that has none: the requests of each object moved close together.
 //!
-//! Requests that are drawn independently of each other flatter what counts frequency; in recorded traces an object's requests lie close together, and LRU
-//! lives by that. So each object gets a window of the trace, of a length log-uniform from `least` to the whole and placed anywhere, and its requests stand in it as they
-//! did in the trace. The n-th request keeps the n-th time. Popularity and sizes stay as they are, to the request. Larder's own, for want of published marginals of locality.
+//! Requests that are drawn independently of each other flatter what counts frequency; in recorded
+//! traces an object's requests lie close together, and LRU lives by that. So each object gets a
+//! window of the trace, of a length log-uniform from `least` to the whole and placed anywhere, and
+//! its requests stand in it as they did in the trace. The n-th request keeps the n-th time.
+//! Popularity and sizes stay as they are, to the request. Larder's own, for want of published
+//! marginals of locality.
 //!
 //! O(n log n), 64 bytes of memory a request.
 
@@ -13,10 +16,12 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_units::Streams;
 
-/// `accesses` with those of each object in a window of `least` of the trace or more, up to 1, which leaves all where they are; the same for the same streams.
+/// `accesses` with those of each object in a window of `least` of the trace or more, up to 1, which
+/// leaves all where they are; the same for the same streams.
 ///
 /// # Errors
-/// [`ParameterError`] where `least` is not above 0 and at most 1, or there are more than [`WINDOWS_MAX_REQUESTS`].
+/// [`ParameterError`] where `least` is not above 0 and at most 1, or there are more than
+/// [`WINDOWS_MAX_REQUESTS`].
 pub fn gather(accesses: Vec<Access>, least: f64, streams: &Streams) -> Result<Vec<Access>, ParameterError> {
     let refused = |needed| Err(ParameterError { parameter: "windows", needed });
     if !(least > 0.0 && least <= 1.0) {

@@ -1,8 +1,11 @@
-//! LRU behind admission by size: Theorem 1 and Lemmas 1 and 2 of Berger, Sitaraman and Harchol-Balter, AdaptSize, 2016, section 3.2.1.
+//! LRU behind admission by size: Theorem 1 and Lemmas 1 and 2 of Berger, Sitaraman and
+//! Harchol-Balter, AdaptSize, 2016, section 3.2.1.
 //!
-//! An object of the rate λ that is admitted with the probability p is in the cache with p(e^{λµ} − 1) / (1 + p(e^{λµ} − 1)); µ is the
-//! characteristic time. With p = 1 it is Che's approximation. The tuner of `adaptsize` in `larder-policy` has the same theorem, with the
-//! horizon that a search for c needs; here it gives byte hits and insertions too, and is held against the tuner's in a test.
+//! An object of the rate λ that is admitted with the probability p is in the cache with p(e^{λµ} −
+//! 1) / (1 + p(e^{λµ} − 1)); µ is the characteristic time. With p = 1 it is Che's approximation.
+//! The tuner of `adaptsize` in `larder-policy` has the same theorem, with the horizon that a search
+//! for c needs; here it gives byte hits and insertions too, and is held against the tuner's in a
+//! test.
 
 use super::{Cached, Group, Popularity, Prediction, characteristic_time};
 use larder_policy::adaptsize_model::Shape;
@@ -10,7 +13,8 @@ use larder_units::ByteSize;
 
 /// LRU behind admission by `shape` with the parameter `c` in bytes.
 ///
-/// It is the long run: for a `c` far below the sizes of popular objects, Chance needs e^{size/c} requests to come near it.
+/// It is the long run: for a `c` far below the sizes of popular objects, Chance needs e^{size/c}
+/// requests to come near it.
 pub fn adaptsize(popularity: &Popularity, capacity: ByteSize, shape: Shape, c: f64) -> Prediction {
     let ln_admission = |group: &Group| match shape {
         Shape::Chance => -group.size / c,

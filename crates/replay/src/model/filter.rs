@@ -1,20 +1,25 @@
-//! Filter before FIFO: equations (3) to (7) of Takemasa, Koizumi and Hasegawa, Lightweight cache admission algorithm for fast NDN software
-//! routers, Journal of Information Processing 27, 2019, section 5.2.
+//! Filter before FIFO: equations (3) to (7) of Takemasa, Koizumi and Hasegawa, Lightweight cache
+//! admission algorithm for fast NDN software routers, Journal of Information Processing 27, 2019,
+//! section 5.2.
 //!
-//! The history holds the last q requests, so Poisson(qλ) of them are for an object of the rate λ. It is inserted at a miss where θ − 1 or more
-//! are, itself being the θ-th: p = P\[X ≥ θ − 1\], equation (3). Behind it FIFO keeps an object for τ requests: λpτ/(1 + λpτ), equation (5), τ by
+//! The history holds the last q requests, so Poisson(qλ) of them are for an object of the rate λ.
+//! It is inserted at a miss where θ − 1 or more are, itself being the θ-th: p = P\[X ≥ θ − 1\],
+//! equation (3). Behind it FIFO keeps an object for τ requests: λpτ/(1 + λpτ), equation (5), τ by
 //! (6), and the sums (7) and (4).
 //!
-//! Where the model is off: p takes the history as independent of the miss. It is not where q is longer than τ: what was asked for lately is
-//! likely cached, so a miss finds fewer of its own requests in the history, and the equations are too high (up to 2 points at q = 5 C and 20,000
+//! Where the model is off: p takes the history as independent of the miss. It is not where q is
+//! longer than τ: what was asked for lately is likely cached, so a miss finds fewer of its own
+//! requests in the history, and the equations are too high (up to 2 points at q = 5 C and 20,000
 //! objects; `crates/policy/tests/filter_departs_from_its_theory.rs`).
 //!
-//! [`filter_between_requests`] is not the paper's: it follows an object from its eviction to its next insertion, and so knows what a miss finds.
+//! [`filter_between_requests`] is not the paper's: it follows an object from its eviction to its
+//! next insertion, and so knows what a miss finds.
 //!
-//! Added to the paper: collisions in the counter table (its section 4.3 only estimates how often they come) put the other q(1 − λ)
-//! requests into one of h slots, so X has the mean qλ + q(1 − λ)/h (few, but each inserts an unpopular object: at q = 1e5 and the paper's
-//! h = 2^24 they take .3273 to .3190, which a replay gives too); sizes, which the characteristic time does not depend on; and the objects of
-//! a measured trace, which leave their own request out of λ.
+//! Added to the paper: collisions in the counter table (its section 4.3 only estimates how often
+//! they come) put the other q(1 − λ) requests into one of h slots, so X has the mean qλ + q(1 −
+//! λ)/h (few, but each inserts an unpopular object: at q = 1e5 and the paper's h = 2^24 they take
+//! .3273 to .3190, which a replay gives too); sizes, which the characteristic time does not depend
+//! on; and the objects of a measured trace, which leave their own request out of λ.
 
 use super::{Cached, Group, Popularity, Prediction, characteristic_time};
 use larder_units::ByteSize;
@@ -36,15 +41,19 @@ pub fn filter(popularity: &Popularity, capacity: ByteSize, table: FilterTable) -
     before_fifo(popularity, capacity, |group| table.insertion(group, ln_factorial))
 }
 
-/// Filter with θ = 2, a history of `window` requests and a table of `slots` before FIFO, where a miss knows that it is one. Larder's own.
+/// Filter with θ = 2, a history of `window` requests and a table of `slots` before FIFO, where a
+/// miss knows that it is one. Larder's own.
 ///
-/// Equation (3) takes the history of a miss for that of any request, 1 − e^−x of them with another one in it, x = qλ. But an object that is not stored was evicted
-/// at some time: the gap between its requests that this time falls into is longer than others, a sum of two exponential times, and within q with the
-/// probability 1 − (1 + x)e^−x only; each further gap of the same absence is within q with 1 − e^−x. An absence ends with the first that is. So it has
-/// 1 + (1 + x)e^−x / (1 − e^−x) misses, one of which inserts. Of the table, a slot counts another *name*, not each of its requests, with the probability
-/// 1 − e^(−d/h), where d names are in a history.
+/// Equation (3) takes the history of a miss for that of any request, 1 − e^−x of them with another
+/// one in it, x = qλ. But an object that is not stored was evicted at some time: the gap between
+/// its requests that this time falls into is longer than others, a sum of two exponential times,
+/// and within q with the probability 1 − (1 + x)e^−x only; each further gap of the same absence is
+/// within q with 1 − e^−x. An absence ends with the first that is. So it has 1 + (1 + x)e^−x / (1 −
+/// e^−x) misses, one of which inserts. Of the table, a slot counts another *name*, not each of its
+/// requests, with the probability 1 − e^(−d/h), where d names are in a history.
 ///
-/// Right where an object stays longer than q requests; where it does not, the gap of the eviction is shorter than said.
+/// Right where an object stays longer than q requests; where it does not, the gap of the eviction
+/// is shorter than said.
 pub fn filter_between_requests(
     popularity: &Popularity,
     capacity: ByteSize,
@@ -85,7 +94,8 @@ fn before_fifo(popularity: &Popularity, capacity: ByteSize, insertion: impl Fn(&
     }))
 }
 
-/// That one or more of the q requests of a history fall into the slot of another name: 1 − (1 − 1/h)^q (section 4.3).
+/// That one or more of the q requests of a history fall into the slot of another name: 1 − (1 −
+/// 1/h)^q (section 4.3).
 pub fn false_positives(window: u64, slots: u64) -> f64 {
     -(window as f64 * (-1.0 / slots as f64).ln_1p()).exp_m1()
 }
@@ -105,8 +115,8 @@ impl FilterTable {
     }
 }
 
-/// P\[X ≥ n\], X Poisson with the `mean`; `ln_factorial` is ln n!. The smaller tail is summed from its largest term outwards, which neither
-/// cancels nor underflows.
+/// P\[X ≥ n\], X Poisson with the `mean`; `ln_factorial` is ln n!. The smaller tail is summed from
+/// its largest term outwards, which neither cancels nor underflows.
 fn at_least(n: u32, mean: f64, ln_factorial: f64) -> f64 {
     if n == 0 {
         return 1.0;

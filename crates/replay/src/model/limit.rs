@@ -1,7 +1,8 @@
-//! The best that a cache can do which knows the popularities and nothing else: the set that is stored once and never changed.
+//! The best that a cache can do which knows the popularities and nothing else: the set that is
+//! stored once and never changed.
 //!
-//! The object at the edge counts with the part of it that fits, so with sizes the figure is an upper bound, close while objects are small
-//! against the cache. O(n log n) in the groups.
+//! The object at the edge counts with the part of it that fits, so with sizes the figure is an
+//! upper bound, close while objects are small against the cache. O(n log n) in the groups.
 
 use super::{Cached, Group, Popularity, Prediction};
 use larder_units::ByteSize;
@@ -12,8 +13,8 @@ pub fn lfu_limit(popularity: &Popularity, capacity: ByteSize) -> Prediction {
     stored(popularity, capacity, |group| group.rate)
 }
 
-/// The objects with the most requests a byte, which is the best set for object hits (a fractional knapsack). The same as [`lfu_limit`] for
-/// equal sizes.
+/// The objects with the most requests a byte, which is the best set for object hits (a fractional
+/// knapsack). The same as [`lfu_limit`] for equal sizes.
 pub fn static_limit(popularity: &Popularity, capacity: ByteSize) -> Prediction {
     stored(popularity, capacity, |group| group.rate / group.size)
 }

@@ -1,8 +1,11 @@
-//! What a cache would hit, computed instead of replayed: the models of the literature for independent requests.
+//! What a cache would hit, computed instead of replayed: the models of the literature for
+//! independent requests.
 //!
-//! Every model here rests on the independent reference model (each request asks for object i with the probability λᵢ, whatever came before) and
-//! on a characteristic time: a large cache evicts at about the same age whatever the object, so each object can be looked at alone, and the
-//! age is the one at which the expected bytes in the cache are its capacity. What differs is the probability that an object is in the cache:
+//! Every model here rests on the independent reference model (each request asks for object i with
+//! the probability λᵢ, whatever came before) and on a characteristic time: a large cache evicts at
+//! about the same age whatever the object, so each object can be looked at alone, and the age is
+//! the one at which the expected bytes in the cache are its capacity. What differs is the
+//! probability that an object is in the cache:
 //!
 //! | model | in the cache with probability | source |
 //! | --- | --- | --- |
@@ -13,8 +16,9 @@
 //! | [`filter_between_requests`] | the same, p of what a miss finds | – |
 //! | [`adaptsize()`] | p(e^{λµ} − 1) / (1 + p(e^{λµ} − 1)) | Berger, Sitaraman and Harchol-Balter 2016, Theorem 1 and Lemma 2 |
 //!
-//! Objects come in [`Group`]s of equal rate and size ([`Popularity`]): a catalogue of 10⁷ takes milliseconds. Real traffic is not independent:
-//! what was asked for is asked for again soon, which LRU and FIFO profit from; the difference to a replay tells how much.
+//! Objects come in [`Group`]s of equal rate and size ([`Popularity`]): a catalogue of 10⁷ takes
+//! milliseconds. Real traffic is not independent: what was asked for is asked for again soon, which
+//! LRU and FIFO profit from; the difference to a replay tells how much.
 
 mod adaptsize;
 mod filter;
@@ -31,7 +35,8 @@ pub use recency::{che_lru, fifo};
 use larder_units::ByteSize;
 use serde::Serialize;
 
-/// The figures that a model predicts, by the names that they have in a replay's [`Row`](crate::Row).
+/// The figures that a model predicts, by the names that they have in a replay's
+/// [`Row`](crate::Row).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     /// Hits ÷ requests.
@@ -78,9 +83,11 @@ impl Cached {
     const NEVER: Cached = Cached { probability: 0.0, insertion: 0.0 };
 }
 
-/// The time τ, in requests, at which the expected bytes in the cache are its capacity; infinite where everything that can be in it fits.
+/// The time τ, in requests, at which the expected bytes in the cache are its capacity; infinite
+/// where everything that can be in it fits.
 ///
-/// `probability(group, τ)` must not fall with τ. Bisection in ln τ over all of f64's exponents: 70 rounds leave no more than rounding.
+/// `probability(group, τ)` must not fall with τ. Bisection in ln τ over all of f64's exponents: 70
+/// rounds leave no more than rounding.
 fn characteristic_time(popularity: &Popularity, capacity: ByteSize, probability: impl Fn(&Group, f64) -> f64) -> f64 {
     let capacity_bytes = capacity.bytes() as f64;
     let fitting = || popularity.groups().iter().filter(|group| group.size <= capacity_bytes);

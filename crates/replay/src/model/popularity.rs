@@ -14,8 +14,9 @@ pub struct Group {
     pub rate: f64,
     /// Bytes of each.
     pub size: f64,
-    /// The share of its requests that are the first of an object, which no cache can hit: 0 for a law, which has been going on for ever, and 1/n
-    /// for an object of a trace that asks for it n times.
+    /// The share of its requests that are the first of an object, which no cache can hit: 0 for a
+    /// law, which has been going on for ever, and 1/n for an object of a trace that asks for it n
+    /// times.
     pub first: f64,
 }
 
@@ -26,11 +27,13 @@ pub struct Popularity {
 }
 
 impl Popularity {
-    /// `objects` objects of one byte each, so that capacities count objects; rank k is asked for with a probability proportional to
-    /// k^−`exponent`. `None` unless there is an object and the exponent is finite and positive.
+    /// `objects` objects of one byte each, so that capacities count objects; rank k is asked for
+    /// with a probability proportional to k^−`exponent`. `None` unless there is an object and the
+    /// exponent is finite and positive.
     ///
-    /// The first ranks stand alone, the others in blocks in which rates differ by less than s/256; a block has its exact total (the integral
-    /// from half a rank before to half a rank behind it, which is right to 10⁻⁸ of it there).
+    /// The first ranks stand alone, the others in blocks in which rates differ by less than s/256;
+    /// a block has its exact total (the integral from half a rank before to half a rank behind it,
+    /// which is right to 10⁻⁸ of it there).
     pub fn zipf(objects: u64, exponent: f64) -> Option<Popularity> {
         if objects == 0 || !(exponent.is_finite() && exponent > 0.0) {
             return None;
@@ -49,8 +52,9 @@ impl Popularity {
         Some(Popularity { groups: blocks.into_iter().map(group).collect() })
     }
 
-    /// The popularity of a trace, with sizes: few counts stand alone, larger ones and all sizes in groups of a sixteenth of an octave, which
-    /// have their objects' mean. A size is the object's largest; one of 0 weighs a byte, as in the engine.
+    /// The popularity of a trace, with sizes: few counts stand alone, larger ones and all sizes in
+    /// groups of a sixteenth of an octave, which have their objects' mean. A size is the object's
+    /// largest; one of 0 weighs a byte, as in the engine.
     pub fn of(survey: &Survey) -> Popularity {
         let mut groups: HashMap<(u64, u64), (f64, f64, f64), FixedState> = HashMap::default();
         for (count, size) in survey.counted() {
@@ -75,7 +79,8 @@ impl Popularity {
         Popularity { groups }
     }
 
-    /// The groups as they are. Rates need not add up to 1, but all must be positive and finite, as sizes must.
+    /// The groups as they are. Rates need not add up to 1, but all must be positive and finite, as
+    /// sizes must.
     pub fn from_groups(groups: Vec<Group>) -> Popularity {
         Popularity { groups }
     }

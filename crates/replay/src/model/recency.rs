@@ -1,25 +1,29 @@
 //! FIFO, Random and LRU without admission.
 //!
-//! Sizes: the characteristic time does not depend on an object's size, its share of the capacity does; an object larger than the cache is never in
-//! it. Random chooses victims without regard to size. O(groups) a solver's round.
+//! Sizes: the characteristic time does not depend on an object's size, its share of the capacity
+//! does; an object larger than the cache is never in it. Random chooses victims without regard to
+//! size. O(groups) a solver's round.
 
 use super::{Cached, Group, Popularity, Prediction, characteristic_time};
 use larder_units::ByteSize;
 
-/// FIFO, and Random, which has the same law: an object stays for τ requests and is then away until it is asked for, so it is in the cache for
-/// λτ/(1 + λτ) of the time (Gelenbe, A unified approach to the evaluation of a class of replacement algorithms, IEEE ToC 1973; equations (5)
-/// to (7) of the `filter` paper with p = 1).
+/// FIFO, and Random, which has the same law: an object stays for τ requests and is then away until
+/// it is asked for, so it is in the cache for λτ/(1 + λτ) of the time (Gelenbe, A unified approach
+/// to the evaluation of a class of replacement algorithms, IEEE ToC 1973; equations (5) to (7) of
+/// the `filter` paper with p = 1).
 pub fn fifo(popularity: &Popularity, capacity: ByteSize) -> Prediction {
     recency(popularity, capacity, |odds| odds / (1.0 + odds))
 }
 
-/// LRU by Che's approximation: an object is in the cache if it was asked for within the last τ requests, with the probability 1 − e^{−λτ}
-/// (Che, Tung and Wang, Hierarchical Web caching systems: modeling, design and experimental results, IEEE JSAC 2002, equation (3)).
+/// LRU by Che's approximation: an object is in the cache if it was asked for within the last τ
+/// requests, with the probability 1 − e^{−λτ} (Che, Tung and Wang, Hierarchical Web caching
+/// systems: modeling, design and experimental results, IEEE JSAC 2002, equation (3)).
 pub fn che_lru(popularity: &Popularity, capacity: ByteSize) -> Prediction {
     recency(popularity, capacity, |requests| -(-requests).exp_m1())
 }
 
-/// A policy under which an object is in the cache with a probability that grows with the requests λτ expected for it in a characteristic time.
+/// A policy under which an object is in the cache with a probability that grows with the requests
+/// λτ expected for it in a characteristic time.
 fn recency(popularity: &Popularity, capacity: ByteSize, probability: impl Fn(f64) -> f64) -> Prediction {
     let time = characteristic_time(popularity, capacity, |group, time| probability(group.rate * time));
     let cached = |group: &Group| match () {
@@ -51,7 +55,8 @@ mod tests {
 
     #[test]
     fn the_bytes_of_objects_do_not_count() {
-        // As many small objects as large ones, equal rates: whatever is cached, half of the hits are of each, and their bytes fill the cache.
+        // As many small objects as large ones, equal rates: whatever is cached, half of the hits
+        // are of each, and their bytes fill the cache.
         let group = |size| Group { objects: 100.0, rate: 1.0, size, first: 0.0 };
         let popularity = Popularity::from_groups(vec![group(1.0), group(9.0)]);
         for model in [fifo, che_lru] {
@@ -60,7 +65,8 @@ mod tests {
             assert!((prediction.byte_hit_ratio - 0.25).abs() < 1e-9, "{prediction:?}");
             assert_eq!(prediction.insertion_ratio, 1.0);
         }
-        // Nine bytes do not fit into eight: only the small ones are ever cached, eight of two hundred.
+        // Nine bytes do not fit into eight: only the small ones are ever cached, eight of two
+        // hundred.
         let prediction = che_lru(&popularity, ByteSize::from_bytes(8));
         assert!((prediction.object_hit_ratio - 0.04).abs() < 1e-9, "{prediction:?}");
         assert!((prediction.insertion_ratio - 0.46 / 0.96).abs() < 1e-6, "{prediction:?}");

@@ -1,5 +1,6 @@
-//! The ARC paper's disk traces (`.lis`): first block, number of blocks, a flag, and the request's number, with blanks between.
-//! Every block is an object of 512 bytes, and one line asks for all its blocks in turn.
+//! The ARC paper's disk traces (`.lis`): first block, number of blocks, a flag, and the request's
+//! number, with blanks between. Every block is an object of 512 bytes, and one line asks for all
+//! its blocks in turn.
 
 use super::Requests;
 use super::error::Place;
@@ -38,7 +39,8 @@ impl Requests for Arc {
     }
 }
 
-/// Whether the first lines are such requests, by the third field, which is always 0, and the fourth, which counts from 0.
+/// Whether the first lines are such requests, by the third field, which is always 0, and the
+/// fourth, which counts from 0.
 pub(super) fn is_arc(start: &[u8]) -> bool {
     let end = start.iter().rposition(|byte| *byte == b'\n').unwrap_or(start.len());
     let mut lines = start[..end].split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).zip(0..);
@@ -52,7 +54,8 @@ pub(super) fn is_arc(start: &[u8]) -> bool {
     lines.clone().count() > 1 && lines.all(is_request)
 }
 
-/// The blocks and the number of a request, which is `least` or more, or 0 again: lines of other traces have four numbers as well.
+/// The blocks and the number of a request, which is `least` or more, or 0 again: lines of other
+/// traces have four numbers as well.
 fn request(line: &[u8], least: u64) -> Result<(std::ops::Range<u64>, u64), String> {
     let fields: Option<Vec<u64>> =
         line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).map(whole).collect();

@@ -1,7 +1,8 @@
 //! Lines of time, object and size: most public traces.
 //!
-//! Times are seconds, with a fraction or without. Objects are numbers, or names, which are hashed: SipHash with a fixed key, so that an object
-//! is the same number in every run and on every machine (foldhash promises neither), and names that collide would have to be chosen for it.
+//! Times are seconds, with a fraction or without. Objects are numbers, or names, which are hashed:
+//! SipHash with a fixed key, so that an object is the same number in every run and on every machine
+//! (foldhash promises neither), and names that collide would have to be chosen for it.
 
 use super::Requests;
 use super::error::Place;
@@ -20,8 +21,9 @@ pub(super) struct Columns {
     layout: Option<Layout>,
 }
 
-/// Which columns are read, where a trace does not name them as this reader knows them: `time=ts,id=key,size=bytes`, each by its name in the first
-/// line or by its number from 1. Without a time, all requests come at once; without a size, every object has one byte.
+/// Which columns are read, where a trace does not name them as this reader knows them:
+/// `time=ts,id=key,size=bytes`, each by its name in the first line or by its number from 1. Without
+/// a time, all requests come at once; without a size, every object has one byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnNames {
     time: Option<Column>,
@@ -134,7 +136,8 @@ impl Requests for Columns {
 }
 
 impl Layout {
-    /// The layout that the first line shows, and whether that line is a header. A comment that names no column is one that says nothing.
+    /// The layout that the first line shows, and whether that line is a header. A comment that
+    /// names no column is one that says nothing.
     fn of(line: &[u8]) -> Result<(Layout, bool), String> {
         let separator = separator_of(line);
         let layout = Layout { separator, time: Some(0), object: 1, size: Some(2) };
@@ -217,7 +220,8 @@ fn each_field<'a>(line: &'a [u8], separator: Separator, mut take: impl FnMut(&'a
     }
 }
 
-/// Seconds, whole or not: exact to the nanosecond in decimals, and as a float reads it with an exponent.
+/// Seconds, whole or not: exact to the nanosecond in decimals, and as a float reads it with an
+/// exponent.
 fn seconds(text: &[u8]) -> Option<Time> {
     if let Some(seconds) = whole(text) {
         return Some(Time::from_secs(seconds));

@@ -1,4 +1,5 @@
-//! How far a file is read: a progress bar cannot know how many requests there are, but how many bytes.
+//! How far a file is read: a progress bar cannot know how many requests there are, but how many
+//! bytes.
 
 use std::io::{self, Read};
 use std::sync::Arc;

@@ -8,16 +8,21 @@ use std::str::FromStr;
 /// The format of a trace, after decompression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Lines of time, object and size, with commas, tabs or blanks between: libCacheSim's CSV, webcachesim's text, Tencent's block traces.
-    /// A first line with `#` or with words names the columns, if they stand otherwise.
+    /// Lines of time, object and size, with commas, tabs or blanks between: libCacheSim's CSV,
+    /// webcachesim's text, Tencent's block traces. A first line with `#` or with words names the
+    /// columns, if they stand otherwise.
     Columns,
-    /// A web server's log, common or combined, or with tabs and a first line that names `url`, `response` and `bytes`. Answers 200 and 304 count.
+    /// A web server's log, common or combined, or with tabs and a first line that names `url`,
+    /// `response` and `bytes`. Answers 200 and 304 count.
     WebLog,
-    /// The ARC paper's disk traces: lines of first block, number of blocks, a flag and the request's number; 512 bytes a block.
+    /// The ARC paper's disk traces: lines of first block, number of blocks, a flag and the
+    /// request's number; 512 bytes a block.
     Arc,
-    /// libCacheSim's binary: 24 bytes a request, little-endian u32 time in seconds, u64 object, u32 size, i64 next request.
+    /// libCacheSim's binary: 24 bytes a request, little-endian u32 time in seconds, u64 object, u32
+    /// size, i64 next request.
     OracleGeneral,
-    /// Twitter's cache traces: time, key, key size, value size, client, operation and time to live, with commas between. `get` and `gets` count.
+    /// Twitter's cache traces: time, key, key size, value size, client, operation and time to live,
+    /// with commas between. `get` and `gets` count.
     Twitter,
     /// Big-endian 32-bit object numbers and nothing else (web07, web12); every object has one byte.
     Numbers,

@@ -1,4 +1,5 @@
-//! A line of a web server's log in the Common Log Format, as every server writes it, or in the combined format, which adds two fields:
+//! A line of a web server's log in the Common Log Format, as every server writes it, or in the
+//! combined format, which adds two fields:
 //! `host ident user [10/Oct/2000:13:55:36 -0700] "GET /index.html HTTP/1.0" 200 2326`.
 
 use super::columns::name_hash;
@@ -28,7 +29,8 @@ impl LogLine {
         let expected = || format!("`… [time] \"GET /url HTTP/1.0\" status bytes` expected, found `{}`", shown(line));
         let (_, rest) = split_at(line, b" [").ok_or_else(expected)?;
         let (time, rest) = split_at(rest, b"] \"").ok_or_else(expected)?;
-        // A URL may hold a quote; status and bytes are what follows the first quote that numbers follow.
+        // A URL may hold a quote; status and bytes are what follows the first quote that numbers
+        // follow.
         let (request, answer) = request_and_answer(rest).ok_or_else(expected)?;
         let now = seconds(time).ok_or_else(|| format!("`{}` is not a log's time", shown(time)))?;
         let mut words = request.split(|byte| *byte == b' ').filter(|word| !word.is_empty());

@@ -1,4 +1,5 @@
-//! Trace files: told apart, decompressed and read as a stream, with bounded memory. The only file access of the cores' floors.
+//! Trace files: told apart, decompressed and read as a stream, with bounded memory. The only file
+//! access of the cores' floors.
 
 mod arc;
 mod columns;
@@ -33,8 +34,10 @@ use web_log::{Sizes, WebLog};
 
 /// The requests of a trace, one after another. After an error, nothing follows.
 ///
-/// Times never go back: a request that is earlier than one before it takes that one's time, and is counted as late. Logs of real systems are slightly out of
-/// order (requests are written when they end), and a cache's clock is not. Sizes are any number of bytes, 0 and 2^63 too: how a cache takes them is said in [`crate::Replay`].
+/// Times never go back: a request that is earlier than one before it takes that one's time, and is
+/// counted as late. Logs of real systems are slightly out of order (requests are written when they
+/// end), and a cache's clock is not. Sizes are any number of bytes, 0 and 2^63 too: how a cache
+/// takes them is said in [`crate::Replay`].
 pub struct Trace {
     name: String,
     format: Format,
@@ -53,7 +56,8 @@ pub struct Trace {
 trait Requests {
     fn next(&mut self) -> Result<Option<Access>, (Place, String)>;
 
-    /// Adds requests to `accesses` until it has `most`, or the trace ends. One call through the table of methods for many requests.
+    /// Adds requests to `accesses` until it has `most`, or the trace ends. One call through the
+    /// table of methods for many requests.
     fn read(&mut self, accesses: &mut Vec<Access>, most: usize) -> Result<(), (Place, String)> {
         while accesses.len() < most
             && let Some(access) = self.next()?
@@ -65,8 +69,8 @@ trait Requests {
 }
 
 impl Trace {
-    /// Opens the trace in the file at `path`. Compression (zstd, xz, gzip) is told by the first bytes, the format by the name and the first bytes
-    /// unless it is given.
+    /// Opens the trace in the file at `path`. Compression (zstd, xz, gzip) is told by the first
+    /// bytes, the format by the name and the first bytes unless it is given.
     ///
     /// # Errors
     /// [`TraceError`] where the file cannot be read or its format not be told.
@@ -155,8 +159,8 @@ impl Trace {
         })
     }
 
-    /// Replaces what is in `accesses` by the next requests, `most` of them, or as many as there are. Some times faster than one after another
-    /// (`benches/readers.rs`).
+    /// Replaces what is in `accesses` by the next requests, `most` of them, or as many as there
+    /// are. Some times faster than one after another (`benches/readers.rs`).
     ///
     /// # Errors
     /// As the iterator's, once `accesses` has the requests before the wrong one.
@@ -185,7 +189,8 @@ impl Trace {
         self.latest = access.now;
     }
 
-    /// How much of the file is read, from 0 to 1, for a progress bar; `None` where that is not known, as of a pipe.
+    /// How much of the file is read, from 0 to 1, for a progress bar; `None` where that is not
+    /// known, as of a pipe.
     pub fn progress(&self) -> Option<f64> {
         let (read, len) = self.position.as_ref()?;
         Some((read.load(Relaxed) as f64 / (*len).max(1) as f64).min(1.0))

@@ -9,7 +9,8 @@ use larder_units::Time;
 use std::io::{BufRead, ErrorKind};
 use std::ops::Range;
 
-/// 24 bytes a request, little-endian: u32 time in seconds, u64 object, u32 size, i64 next request (not used).
+/// 24 bytes a request, little-endian: u32 time in seconds, u64 object, u32 size, i64 next request
+/// (not used).
 pub(super) struct OracleGeneral(Records<24>);
 
 /// Big-endian 32-bit object numbers, every object one byte.
@@ -21,8 +22,9 @@ impl OracleGeneral {
     }
 }
 
-/// Whether the first bytes are oracleGeneral's: in all whole records, times do not go back and a next access is none or a request's number, which no
-/// other bytes are likely to be in each of 170 records.
+/// Whether the first bytes are oracleGeneral's: in all whole records, times do not go back and a
+/// next access is none or a request's number, which no other bytes are likely to be in each of 170
+/// records.
 pub(super) fn is_oracle_general(start: &[u8]) -> bool {
     let mut latest = 0;
     let mut is_late = |record: &[u8]| {
@@ -75,7 +77,8 @@ impl Requests for Numbers {
     }
 }
 
-/// Records of N bytes, out of a buffer of its own: a call through the source's layers for each costs more than the record.
+/// Records of N bytes, out of a buffer of its own: a call through the source's layers for each
+/// costs more than the record.
 struct Records<const N: usize> {
     source: Box<dyn BufRead + Send>,
     buffer: Vec<u8>,
@@ -100,7 +103,8 @@ impl<const N: usize> Records<N> {
         Ok(Some(*record))
     }
 
-    /// Adds records to `accesses` until it has `most`, or the trace ends: all that the buffer has at once.
+    /// Adds records to `accesses` until it has `most`, or the trace ends: all that the buffer has
+    /// at once.
     fn read(
         &mut self,
         accesses: &mut Vec<Access>,

@@ -13,7 +13,8 @@ const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 
 /// A trace's bytes.
 pub(super) struct Source {
-    /// Decompressed; the first [`BufRead::fill_buf`] shows [`SNIFFED_BYTES`], or all if there are fewer.
+    /// Decompressed; the first [`BufRead::fill_buf`] shows [`SNIFFED_BYTES`], or all if there are
+    /// fewer.
     pub bytes: Box<dyn BufRead + Send>,
     is_compressed: bool,
 }
@@ -40,7 +41,8 @@ pub(super) fn open(bytes: impl Read + Send + 'static) -> Result<Source, (Place, 
 }
 
 impl Source {
-    /// What is wrong with compressed bytes, as far as some of them tell. For who would complain of something else, which is not the fault.
+    /// What is wrong with compressed bytes, as far as some of them tell. For who would complain of
+    /// something else, which is not the fault.
     pub fn check(&mut self) -> Result<(), (Place, String)> {
         let (mut read, mut buffer) = (0, vec![0; SNIFFED_BYTES]);
         while self.is_compressed && read < CHECKED_BYTES {

@@ -1,8 +1,10 @@
-//! Twitter's cache traces as published (Yang, Yue and Rashmi, A large scale analysis of hundreds of in-memory cache clusters at Twitter, OSDI 2020): lines
-//! of time in seconds, anonymised key, key size, value size, client, operation and time to live, with commas between.
+//! Twitter's cache traces as published (Yang, Yue and Rashmi, A large scale analysis of hundreds of
+//! in-memory cache clusters at Twitter, OSDI 2020): lines of time in seconds, anonymised key, key
+//! size, value size, client, operation and time to live, with commas between.
 //!
-//! A `get` or `gets` is a request; the other operations change what is cached, and only tell sizes. An object is its key and value, and has as
-//! many bytes as both. A request that missed at Twitter states a value of 0 bytes: it then has the size that the last operation on the key told, or the
+//! A `get` or `gets` is a request; the other operations change what is cached, and only tell sizes.
+//! An object is its key and value, and has as many bytes as both. A request that missed at Twitter
+//! states a value of 0 bytes: it then has the size that the last operation on the key told, or the
 //! key's alone. Times to live are not kept.
 
 use super::Requests;

@@ -1,9 +1,12 @@
-//! A web server's log: in the Common Log Format or the combined one, or with tabs and named columns, such as the Internet Traffic Archive's NASA day.
+//! A web server's log: in the Common Log Format or the combined one, or with tabs and named
+//! columns, such as the Internet Traffic Archive's NASA day.
 //!
-//! Answers 200 and 304 count, whatever the method; others are no objects. The object is the URL. The log states bytes sent, not sizes: none in
-//! a 304 and in the answer to a HEAD, and less than the size where the client went away. So an object has the largest size that was ever
-//! sent of it. A file is read ahead once to learn these sizes; of a stream, only what came before is known (NASA day, a tenth of the bytes:
-//! LRU .8044 and .8124 of the requests hit). An object that was never sent has 0 bytes, one in a cache's books.
+//! Answers 200 and 304 count, whatever the method; others are no objects. The object is the URL.
+//! The log states bytes sent, not sizes: none in a 304 and in the answer to a HEAD, and less than
+//! the size where the client went away. So an object has the largest size that was ever sent of it.
+//! A file is read ahead once to learn these sizes; of a stream, only what came before is known
+//! (NASA day, a tenth of the bytes: LRU .8044 and .8124 of the requests hit). An object that was
+//! never sent has 0 bytes, one in a cache's books.
 
 use super::Requests;
 use super::columns::name_hash;

@@ -1,7 +1,8 @@
 //! Trace files as they are written.
 //!
-//! Formats that have no place for a value refuse it, with the request's number; formats that have no column for it leave it out:
-//! [`WriteFormat::Numbers`] keeps the objects alone. What was written reads back as it was, but for fractions of seconds in oracleGeneral.
+//! Formats that have no place for a value refuse it, with the request's number; formats that have
+//! no column for it leave it out: [`WriteFormat::Numbers`] keeps the objects alone. What was
+//! written reads back as it was, but for fractions of seconds in oracleGeneral.
 
 use crate::Access;
 use crate::limits::LINK_CHUNK_RECORDS;
@@ -19,8 +20,9 @@ const NEXT: usize = 16;
 /// A format that traces are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFormat {
-    /// libCacheSim's binary; see [`crate::Format::OracleGeneral`]. Times are whole seconds below 2^32, sizes are below 2^32 bytes. The next accesses are
-    /// -1 until [`link_next_accesses`] has put them in.
+    /// libCacheSim's binary; see [`crate::Format::OracleGeneral`]. Times are whole seconds below
+    /// 2^32, sizes are below 2^32 bytes. The next accesses are -1 until [`link_next_accesses`] has
+    /// put them in.
     OracleGeneral,
     /// Lines of time, object and size with blanks between, as webcachesim reads them.
     Text,
@@ -39,7 +41,8 @@ impl WriteFormat {
         ("numbers", WriteFormat::Numbers),
     ];
 
-    /// The format that a file's name asks for: `.oracleGeneral` or `.oracleGeneral.bin`, `.tr` or `.txt`, `.csv`, `.trace`; `.zst` may follow.
+    /// The format that a file's name asks for: `.oracleGeneral` or `.oracleGeneral.bin`, `.tr` or
+    /// `.txt`, `.csv`, `.trace`; `.zst` may follow.
     pub fn of_name(name: &str) -> Option<WriteFormat> {
         let name = name.to_ascii_lowercase();
         let name = name.strip_suffix(".zst").unwrap_or(&name);
@@ -170,8 +173,9 @@ impl<W: Write> TraceWriter<W> {
     }
 }
 
-/// Puts each request's next access (its number from 1, or -1 for none) into an oracleGeneral file: one pass from the end to the start, in chunks, with 16 bytes of
-/// memory and a table's slack for each object. `done` is told the requests of each chunk.
+/// Puts each request's next access (its number from 1, or -1 for none) into an oracleGeneral file:
+/// one pass from the end to the start, in chunks, with 16 bytes of memory and a table's slack for
+/// each object. `done` is told the requests of each chunk.
 ///
 /// # Errors
 /// The file's; [`io::ErrorKind::InvalidData`] where it does not hold whole records.

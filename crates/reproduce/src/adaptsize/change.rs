@@ -93,7 +93,8 @@ fn tuners<How: DeserializeOwned + Sync>(
     );
     section.condition("cache", format!("{} bytes", sweep.capacity));
     let (interval, window) = (sweep.lookahead_interval, sweep.lookahead_window);
-    // As in the paper: Static is Threshold, tuned on the traffic before the change, the others are Chance.
+    // As in the paper: Static is Threshold, tuned on the traffic before the change, the others are
+    // Chance.
     let specs = [
         format!("lookahead(chance,interval={interval},window={window})+lru"),
         "adaptsize(chance)+lru".to_owned(),
@@ -104,7 +105,8 @@ fn tuners<How: DeserializeOwned + Sync>(
     let seeds: Vec<u64> = (request.seed..request.seed + sweep.seeds).collect();
     let requests = sweep.seeds * sweep.catalogue.requests as u64;
     watch.begin(&experiment.title, requests * specs.iter().map(|spec| weight(spec)).sum::<u64>());
-    // One scenario is up to 3 GB, with what LookAhead foresees: as many are held as there are cores.
+    // One scenario is up to 3 GB, with what LookAhead foresees: as many are held as there are
+    // cores.
     let found = on_all_cores(seeds.clone(), |seed| {
         let traffic = &Traffic::new("changing", generate(sweep, seed)?);
         let found =
@@ -135,7 +137,8 @@ fn tuners<How: DeserializeOwned + Sync>(
     section.judged()
 }
 
-/// Figures 15b and 16b: from the 25th to the 75th percentile of the repetitions, whiskers from the 5th to the 95th.
+/// Figures 15b and 16b: from the 25th to the 75th percentile of the repetitions, whiskers from the
+/// 5th to the 95th.
 fn boxes(section: &mut Section, ratios: &[Vec<f64>; 4]) {
     let of = |percent| ratios.iter().map(|ratios| percentile(ratios, percent)).collect::<Vec<f64>>();
     let points = |percent| (0..).map(f64::from).zip(of(percent)).collect();

@@ -1,4 +1,5 @@
-//! Section 5.1.5 as far as a replay shows it: bytes of the statistics, and processor time a request beside LRU's.
+//! Section 5.1.5 as far as a replay shows it: bytes of the statistics, and processor time a request
+//! beside LRU's.
 
 use super::replays::{Catalogue, Run, replay_all, work};
 use crate::{Error, Experiment, Request, Section, Watch};

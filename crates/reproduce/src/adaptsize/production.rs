@@ -1,4 +1,5 @@
-//! Figures 1, 10, 11 and 12: against the production caches and LookAhead, over c's course and the cache's size.
+//! Figures 1, 10, 11 and 12: against the production caches and LookAhead, over c's course and the
+//! cache's size.
 
 use super::replays::{Catalogue, Found, Run, best, replay_all, work};
 use crate::{Error, Experiment, Request, Section, Watch};

@@ -1,4 +1,5 @@
-//! Public traces beside the generated ones: NASA's day always, and what the directory of `--traces` holds.
+//! Public traces beside the generated ones: NASA's day always, and what the directory of `--traces`
+//! holds.
 
 use super::replays::{Run, Traffic, replay_all, work};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -84,8 +85,9 @@ fn load(name: &str, trace: Trace, requests: usize) -> Result<Traffic, Error> {
     Ok(Traffic::new(name, accesses.map_err(|error| Error(error.to_string()))?))
 }
 
-/// NASA's day. A log does not tell the size of what was not modified (304): the largest that was ever sent stands in, for which the reader looks
-/// ahead in a file, but cannot in bytes that it reads once.
+/// NASA's day. A log does not tell the size of what was not modified (304): the largest that was
+/// ever sent stands in, for which the reader looks ahead in a file, but cannot in bytes that it
+/// reads once.
 fn nasa() -> Result<Traffic, Error> {
     let trace = Trace::read(NASA, "nasa_19950801.tsv.zst", None).map_err(|error| Error(error.to_string()))?;
     let mut traffic = load("NASA, a day", trace, usize::MAX)?;

@@ -12,7 +12,8 @@ use std::sync::{Arc, OnceLock};
 pub(super) struct Traffic {
     pub name: String,
     pub accesses: Vec<Access>,
-    /// Whether free room is filled without asking the policy, as the node's caches do; the paper asks for every object.
+    /// Whether free room is filled without asking the policy, as the node's caches do; the paper
+    /// asks for every object.
     fills: bool,
     /// Of all the requests: tells this traffic from others.
     digest: u64,
@@ -90,7 +91,8 @@ pub(super) struct Found {
     pub spec: String,
     /// Of the requests after the warm-up.
     pub hit_ratio: f64,
-    /// After each fortieth of the traffic: requests in millions, the hit ratio of this fortieth, and c in bytes, if there is one.
+    /// After each fortieth of the traffic: requests in millions, the hit ratio of this fortieth,
+    /// and c in bytes, if there is one.
     pub course: Vec<(f64, f64, Option<f64>)>,
     /// The policies' figures at the end, as far as they are numbers.
     pub gauges: Vec<(String, f64)>,
@@ -100,7 +102,8 @@ pub(super) struct Found {
     pub nanoseconds: f64,
 }
 
-/// As much as LRU's request costs one of LookAhead, whose header says why: a progress that counted them alike would promise too little.
+/// As much as LRU's request costs one of LookAhead, whose header says why: a progress that counted
+/// them alike would promise too little.
 const LOOK_AHEAD_WEIGHT: u64 = 10;
 
 /// Parts of a course.

@@ -1,4 +1,5 @@
-//! Figures 2 and 14: against the research policies; and what became of AdaptSize's readings and of later evictions.
+//! Figures 2 and 14: against the research policies; and what became of AdaptSize's readings and of
+//! later evictions.
 
 use super::replays::{Catalogue, Run, best, replay_all, work};
 use crate::{Error, Experiment, Request, Section, Watch};

@@ -1,4 +1,5 @@
-//! Figures 5 and 8: the object hit ratio over c, replayed and as the model predicts it from the same requests, calm and in a flash crowd.
+//! Figures 5 and 8: the object hit ratio over c, replayed and as the model predicts it from the
+//! same requests, calm and in a flash crowd.
 
 use super::replays::{Catalogue, Run, Traffic, replay_all, work};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -116,8 +117,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
-/// Of a curve over c whose best c was `before`: the share of its top that it has there; and how far it falls on its way to a c that is better than
-/// all within an octave of there, 0 where it only rises.
+/// Of a curve over c whose best c was `before`: the share of its top that it has there; and how far
+/// it falls on its way to a c that is better than all within an octave of there, 0 where it only
+/// rises.
 fn kept_and_fall(curve: &[(f64, f64)], before: f64) -> (f64, f64) {
     let top = curve.iter().copied().fold((0.0, 0.0), |top, point| if point.1 > top.1 { point } else { top });
     let near = curve.iter().copied().filter(|(c, _)| (before / 2.0..=before * 2.0).contains(c));

@@ -1,4 +1,5 @@
-//! Section 4.1, figures 4 and 9: the properties that are published of the two traces, of the traffic that stands for them.
+//! Section 4.1, figures 4 and 9: the properties that are published of the two traces, of the
+//! traffic that stands for them.
 
 use super::replays::Catalogue;
 use crate::{Error, Experiment, Request, Section, Watch};

@@ -1,4 +1,5 @@
-//! Beyond the paper: every policy of the registry, packets to 1 MB, loss, and what fragments do to each.
+//! Beyond the paper: every policy of the registry, packets to 1 MB, loss, and what fragments do to
+//! each.
 
 use super::dumbbell::{BACKBONES, CACHED_OBJECTS, CATALOGUE, Cell, Outcome, RATES, READING, Reading, run_all};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -39,8 +40,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.judged()
 }
 
-/// The policies that do not know the trace ahead: those that evict, and those that admit before LRU. One that needs to be told a number (`size`,
-/// `threshold`) is left out: packets of one size are no question to it.
+/// The policies that do not know the trace ahead: those that evict, and those that admit before
+/// LRU. One that needs to be told a number (`size`, `threshold`) is left out: packets of one size
+/// are no question to it.
 fn specs() -> Vec<String> {
     let online = registry().iter().filter(|entry| !entry.is_offline());
     let spec = |entry: &larder_policy::PolicyEntry| match entry.kind() {

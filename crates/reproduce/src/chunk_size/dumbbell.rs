@@ -37,7 +37,8 @@ pub(super) struct Reading {
     pub(super) loss: f64,
 }
 
-/// The one that ndnSIM 2.8 shares with the paper's text: fragments of 1500 bytes, queues that take them.
+/// The one that ndnSIM 2.8 shares with the paper's text: fragments of 1500 bytes, queues that take
+/// them.
 pub(super) const READING: Reading = Reading {
     queue: Depth::Packets(1000),
     mtu: Some(1500),
@@ -63,7 +64,8 @@ pub(super) struct Cell<'a> {
 /// What a run, or the mean of some, measured; NaN where there is nothing to measure.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outcome {
-    /// Content Store hits of the consumers' nodes over all their Interests: what ndnSIM's CsTracer counts.
+    /// Content Store hits of the consumers' nodes over all their Interests: what ndnSIM's CsTracer
+    /// counts.
     #[serde(deserialize_with = "number_or_nan")]
     pub(super) hit_ratio: f64,
     /// Hits over look-ups: NFD looks up where nothing is pending only.
@@ -121,7 +123,8 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / f64::from(count)
 }
 
-/// Runs each cell with `seeds` seeds, on all cores, but for those that are finished; the runs of a cell stand together.
+/// Runs each cell with `seeds` seeds, on all cores, but for those that are finished; the runs of a
+/// cell stand together.
 pub(super) fn run_all(
     cells: &[Cell<'_>],
     seeds: u64,
@@ -247,7 +250,8 @@ mod tests {
     use super::*;
     use crate::{Rows, Unwatched};
 
-    /// The fear: half an hour is computed again, or a run without evictions is, since its lifetime is no number.
+    /// The fear: half an hour is computed again, or a run without evictions is, since its lifetime
+    /// is no number.
     #[test]
     fn a_finished_run_is_computed_again() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Figures 1 to 4: hit ratio, lifetime, throughput and delay over the packet's size, both scenarios, every policy.
+//! Figures 1 to 4: hit ratio, lifetime, throughput and delay over the packet's size, both
+//! scenarios, every policy.
 
 use super::dumbbell::{BACKBONES, Cell, Outcome, RATES, READING, run_all};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -127,7 +128,8 @@ impl Found {
         all.filter(|(scenario, size)| is_off(*scenario, *size)).count() as f64
     }
 
-    /// The greatest over the least of a metric among all policies, less one; the greatest of it over sizes and scenarios.
+    /// The greatest over the least of a metric among all policies, less one; the greatest of it
+    /// over sizes and scenarios.
     fn spread(&self, sizes: std::ops::Range<usize>, metric: Metric) -> f64 {
         let mut most = 0.0_f64;
         for (scenario, _) in BACKBONES.iter().enumerate() {
@@ -140,7 +142,8 @@ impl Found {
         most
     }
 
-    /// Steps to the next size, over policies and scenarios, with which a metric does not do what it should.
+    /// Steps to the next size, over policies and scenarios, with which a metric does not do what it
+    /// should.
     fn steps(&self, metric: Metric, is_off: fn(f64, f64) -> bool) -> f64 {
         let policies = 0..POLICIES.len();
         let off = |policy: usize| {

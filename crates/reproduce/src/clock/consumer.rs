@@ -7,7 +7,8 @@ use larder_units::{Stream, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Segments between the next to deliver and the furthest asked for: six seconds of the fastest link here, so that congestion control alone limits.
+/// Segments between the next to deliver and the furthest asked for: six seconds of the fastest link
+/// here, so that congestion control alone limits.
 const MOST_AHEAD: usize = 1 << 16;
 
 /// Points of a course are at least so far apart, but for falls of the rate.

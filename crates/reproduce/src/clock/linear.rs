@@ -7,7 +7,8 @@ use serde::Deserialize;
 
 pub(super) const FILE: (&str, &str) = ("clock/linear.toml", include_str!("../../../../experiments/clock/linear.toml"));
 
-/// Rows of Tables I and II, published: tick in milliseconds (0 is the fine clock), smoothing, Mb/s, Nacks.
+/// Rows of Tables I and II, published: tick in milliseconds (0 is the fine clock), smoothing, Mb/s,
+/// Nacks.
 const PUBLISHED: [(u64, bool, f64, u64); 7] = [
     (0, false, 8.75, 0),
     (50, false, 7.72, 7),

@@ -1,4 +1,5 @@
-//! Beyond the paper: every congestion control under every clock, and what removes the collapse with several flows.
+//! Beyond the paper: every congestion control under every clock, and what removes the collapse with
+//! several flows.
 
 use super::network::{LARGE_INTEREST, Outcome, Run, clock, congestion, outcomes, strategy};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -23,7 +24,8 @@ pub(super) struct Sweep {
 #[serde(deny_unknown_fields)]
 struct Method {
     name: String,
-    /// `SHARE` stands for the line rate over the number of pairs, `WINDOW` for as many Interests as fill that share.
+    /// `SHARE` stands for the line rate over the number of pairs, `WINDOW` for as many Interests as
+    /// fill that share.
     congestion: String,
     strategy: String,
     /// Links mark by CoDel.

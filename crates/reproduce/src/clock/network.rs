@@ -1,4 +1,5 @@
-//! The paper's network: pairs of consumer and producer at the ends of a dumbbell (figs. 2 and 7), and what one run of it gives.
+//! The paper's network: pairs of consumer and producer at the ends of a dumbbell (figs. 2 and 7),
+//! and what one run of it gives.
 
 use super::consumer::{Consumer, Course};
 use crate::{Error, Request, Watch, on_all_cores};
@@ -15,15 +16,18 @@ use std::time::Duration;
 /// Bytes of a Data in all: with headers on top, Table I's first figure would be 8.62.
 const DATA_BYTES: usize = 1250;
 
-/// Bytes of an Interest, which the paper does not state, without the component that tells pairs apart.
+/// Bytes of an Interest, which the paper does not state, without the component that tells pairs
+/// apart.
 const INTEREST_REST: usize = 20;
 
-/// In sections III and IV: with 60 an independent simulation's Nacks come closest to the paper's. Where every Interest in a burst counts, it
-/// matters: Table I at 100 ms has 19 Nacks with 42 bytes.
+/// In sections III and IV: with 60 an independent simulation's Nacks come closest to the paper's.
+/// Where every Interest in a burst counts, it matters: Table I at 100 ms has 19 Nacks with 42
+/// bytes.
 pub(super) const LARGE_INTEREST: usize = 60;
 
-/// In section V: what the independent simulation had of which there are figures for several pairs. It matters there too: two pairs at a tick of
-/// 10 ms get 20 to 23 Mb/s with 42 bytes, 25 to 27 with 60, for so many tokens leak while a burst comes in.
+/// In section V: what the independent simulation had of which there are figures for several pairs.
+/// It matters there too: two pairs at a tick of 10 ms get 20 to 23 Mb/s with 42 bytes, 25 to 27
+/// with 60, for so many tokens leak while a burst comes in.
 pub(super) const SMALL_INTEREST: usize = 42;
 
 /// Of every link (figs. 2 and 7).
@@ -82,7 +86,8 @@ impl Outcome {
         self.received.iter().sum()
     }
 
-    /// Jain's index of the pairs' throughputs: 1 where all have the same, 1/n where one has everything.
+    /// Jain's index of the pairs' throughputs: 1 where all have the same, 1/n where one has
+    /// everything.
     pub(super) fn fairness(&self) -> f64 {
         let squares: f64 = self.received.iter().map(|rate| rate * rate).sum();
         self.total().powi(2) / (self.received.len() as f64 * squares).max(f64::MIN_POSITIVE)
@@ -155,7 +160,8 @@ impl Run {
         if self.marks {
             link.queue = Queueing::CoDel(CoDel { mark: true, depth: Depth::Packets(100), ..CoDel::default() });
         }
-        // Nobody asks for what another has, and ndnSIM's 100 packets are overtaken before anybody asks again: no Content Store.
+        // Nobody asks for what another has, and ndnSIM's 100 packets are overtaken before anybody
+        // asks again: no Content Store.
         let capacity = ByteSize::from_bytes(0);
         let node = NodeConfig {
             strategy: Some(self.strategy.clone()),

@@ -1,6 +1,7 @@
 //! `filter`: hit rates, insertion rates, the model, and the cycles that a packet costs.
 //!
-//! Where the paper does not add up, both readings run, and the bands come from its equations; each experiment's file says which.
+//! Where the paper does not add up, both readings run, and the bands come from its equations; each
+//! experiment's file says which.
 
 mod collisions;
 mod cycles;

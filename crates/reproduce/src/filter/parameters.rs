@@ -1,4 +1,5 @@
-//! Figure 4: what q and θ do, by the equations and by replays, and how long a threshold takes to settle.
+//! Figure 4: what q and θ do, by the equations and by replays, and how long a threshold takes to
+//! settle.
 
 use super::replays::{Cell, Rates, Workload, filter, replay_all, spec, work};
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};

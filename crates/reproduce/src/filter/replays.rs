@@ -1,4 +1,5 @@
-//! Replays of the paper's workloads: what of the requests hit and what of the misses was stored, once the cache has settled.
+//! Replays of the paper's workloads: what of the requests hit and what of the misses was stored,
+//! once the cache has settled.
 
 use crate::{Error, Request, Watch, on_all_cores};
 use larder_policy::Spec;
@@ -66,8 +67,9 @@ impl Workload {
 /// The policies of figure 6.
 pub(super) const POLICIES: [&str; 6] = ["FIFO", "Random", "LFU (in cache)", "ARC", "TinyLFU", "Filter"];
 
-/// A policy of the paper before a cache of `capacity` packets: the filter with q = C, h = 2²⁴ and θ = 2, TinyLFU with a window of 50 C; LFU
-/// counts what is not cached too, over 400 C requests, or as many as it can.
+/// A policy of the paper before a cache of `capacity` packets: the filter with q = C, h = 2²⁴ and θ
+/// = 2, TinyLFU with a window of 50 C; LFU counts what is not cached too, over 400 C requests, or
+/// as many as it can.
 pub(super) fn spec(policy: &str, capacity: u64) -> Result<Spec, Error> {
     let text = match policy {
         "FIFO" => "fifo".to_owned(),
@@ -109,13 +111,16 @@ pub(super) struct Rates {
     pub(super) insertion: f64,
 }
 
-/// Requests that are made at once: large against the look ahead of [`Replay::requests`], small against the processor's cache.
+/// Requests that are made at once: large against the look ahead of [`Replay::requests`], small
+/// against the processor's cache.
 const CHUNK: u64 = 1 << 14;
 
-/// Caches that share a making of their requests, a quarter of the work. With all six, two cores would have some 12 GB of caches of 1.1e7 packets.
+/// Caches that share a making of their requests, a quarter of the work. With all six, two cores
+/// would have some 12 GB of caches of 1.1e7 packets.
 const AT_ONCE: usize = 3;
 
-/// Runs the cells that are not finished on all cores, the longest first; the rates come in the order of the cells.
+/// Runs the cells that are not finished on all cores, the longest first; the rates come in the
+/// order of the cells.
 pub(super) fn replay_all(cells: &[Cell], request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Rates>, Error> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut rates: Vec<(usize, Rates)> = Vec::new();

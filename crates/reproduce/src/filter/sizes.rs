@@ -1,4 +1,5 @@
-//! Figures 5 and 6: insertion and hit rates over the cache's size on web, video and their mix, and the model's beside them on web.
+//! Figures 5 and 6: insertion and hit rates over the cache's size on web, video and their mix, and
+//! the model's beside them on web.
 
 use super::replays::{Cell, POLICIES, Rates, Workload, replay_all, spec, work};
 use crate::{Error, Experiment, Request, Section, Watch};

@@ -1,4 +1,5 @@
-//! Cells of the experiments: a system on a network with a seed, measured once, and kept, so that `--resume` does not measure it again.
+//! Cells of the experiments: a system on a network with a seed, measured once, and kept, so that
+//! `--resume` does not measure it again.
 
 use super::programs::{self, System};
 use super::tree::Network;
@@ -59,12 +60,14 @@ impl Ground {
     /// Takes it, and takes away what a run that was killed has left.
     ///
     /// # Errors
-    /// Who runs this is not root, another reproduction has it, or what was left cannot be taken away.
+    /// Who runs this is not root, another reproduction has it, or what was left cannot be taken
+    /// away.
     pub(super) fn bare() -> Result<Ground, Error> {
         if !rustix::process::geteuid().is_root() {
             return Err(Error("ndn-vs-http makes network namespaces and devices: run it as root".into()));
         }
-        // Beside the namespaces, which are the machine's: a directory for temporary files may be a user's own.
+        // Beside the namespaces, which are the machine's: a directory for temporary files may be a
+        // user's own.
         let path = Path::new("/run/larder-ndn-vs-http.lock");
         let said = |what: &dyn std::fmt::Display| Error(format!("{}: {what}", path.display()));
         let file = File::options().write(true).create(true).truncate(false).open(path).map_err(|error| said(&error))?;
@@ -88,7 +91,8 @@ impl Drop for Ground {
 /// Runs beside each other, where each takes the least share of the machine.
 pub(super) const MOST_AT_ONCE: usize = 18;
 
-/// The name of one of the testbeds beside each other: always the same ones, so that what a killed run leaves is found.
+/// The name of one of the testbeds beside each other: always the same ones, so that what a killed
+/// run leaves is found.
 pub(super) fn testbed(number: usize) -> String {
     format!("ndnvshttp{number}")
 }
@@ -98,11 +102,13 @@ pub(super) fn testbed(number: usize) -> String {
 pub(super) struct Measured(Vec<(Cell, Run)>);
 
 impl Measured {
-    /// Measures these cells in their order, and adds them. `share` is how much of the machine a cell takes, of [`MOST_AT_ONCE`] in all: who lets
-    /// several run beside each other says why they do not disturb one another.
+    /// Measures these cells in their order, and adds them. `share` is how much of the machine a
+    /// cell takes, of [`MOST_AT_ONCE`] in all: who lets several run beside each other says why they
+    /// do not disturb one another.
     ///
     /// # Errors
-    /// The first that could not be measured, or that the work was to end; those under way end, the others do not begin.
+    /// The first that could not be measured, or that the work was to end; those under way end, the
+    /// others do not begin.
     pub(super) fn add(
         &mut self,
         cells: Vec<Cell>,
@@ -144,7 +150,8 @@ impl Measured {
     }
 }
 
-/// Where cells are measured beside each other as far as there is room. Who comes first enters first: a cell that needs much room is not passed for ever.
+/// Where cells are measured beside each other as far as there is room. Who comes first enters
+/// first: a cell that needs much room is not passed for ever.
 struct Floor {
     state: Mutex<State>,
     /// Somebody has left.
@@ -218,12 +225,14 @@ impl Runs<'_> {
         self.0.is_empty()
     }
 
-    /// The mean over the runs of the clients' mean download time, and half the width of its 90 % interval, s.
+    /// The mean over the runs of the clients' mean download time, and half the width of its 90 %
+    /// interval, s.
     pub(super) fn mean(&self) -> (f64, f64) {
         super::mean_and_interval(&self.0.iter().map(|run| run.mean()).collect::<Vec<_>>())
     }
 
-    /// The median over the runs of the clients' mean download time, s: what claims are made of, for one run with a bad start moves a mean.
+    /// The median over the runs of the clients' mean download time, s: what claims are made of, for
+    /// one run with a bad start moves a mean.
     pub(super) fn median(&self) -> f64 {
         super::median(self.0.iter().map(|run| run.mean()).collect())
     }
@@ -268,7 +277,8 @@ mod tests {
     use crate::{Rows, Unwatched};
     use std::time::Duration;
 
-    /// The fear: a cell is measured again after `--resume`, or taken for another that differs in the loss alone.
+    /// The fear: a cell is measured again after `--resume`, or taken for another that differs in
+    /// the loss alone.
     #[test]
     fn a_finished_cell_is_measured_again() {
         let network = Network { shape: Shape::Links, rate: None, delay: 200, loss: 10.0 };
@@ -287,7 +297,8 @@ mod tests {
         assert_ne!(format!("{cell:?}"), format!("{lossless:?}"));
     }
 
-    /// The fear: a run that needs the machine for itself has others beside it, or waits until everybody else is done.
+    /// The fear: a run that needs the machine for itself has others beside it, or waits until
+    /// everybody else is done.
     #[test]
     fn a_run_that_needs_room_has_none() {
         let network = Network { shape: Shape::Links, rate: None, delay: 0, loss: 0.0 };

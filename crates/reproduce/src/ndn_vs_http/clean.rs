@@ -1,4 +1,5 @@
-//! Clean links: directly, behind one level of cache, and behind two (fig. 2 and 3); and the paper's 100 MB behind two.
+//! Clean links: directly, behind one level of cache, and behind two (fig. 2 and 3); and the paper's
+//! 100 MB behind two.
 
 use super::cells::{Cell, Ground, MOST_AT_ONCE, Measured, Runs};
 use super::programs::{Faces, System};
@@ -30,7 +31,8 @@ const TUNED: System = System::LarderTuned { levels: 2 };
 const SQUID_1: System = System::Squid { levels: 1, tuned: true };
 const LARDER_1: System = System::Larder { levels: 1, faces: Faces::Tcp };
 
-/// Where the interface of one host, the server's or the top's, is what all clients share: a run sends no more than that through the machine.
+/// Where the interface of one host, the server's or the top's, is what all clients share: a run
+/// sends no more than that through the machine.
 const THROUGH_ONE: [System; 5] = [
     System::Lighttpd { tuned: false },
     System::Lighttpd { tuned: true },
@@ -45,8 +47,8 @@ const THROUGH_FIVE: [System; 4] = [SQUID, LARDER, TUNED, System::Pair];
 /// The same of a large file.
 const LARGE_THROUGH_FIVE: [System; 3] = [SQUID, LARDER, TUNED];
 
-/// Two runs of [`THROUGH_ONE`] beside each other send less together than one of the others. (So do four, but their links were too late on one day of two,
-/// and were run again.)
+/// Two runs of [`THROUGH_ONE`] beside each other send less together than one of the others. (So do
+/// four, but their links were too late on one day of two, and were run again.)
 fn share(cell: &Cell) -> usize {
     if THROUGH_FIVE.contains(&cell.system) { MOST_AT_ONCE } else { MOST_AT_ONCE / 2 }
 }
@@ -99,7 +101,8 @@ fn measured(
     let network = Network { shape: Shape::Interfaces, rate: Some(rate(sweep)?), delay: 0, loss: 0.0 };
     let cells = |systems: &[System]| {
         let mut cells = Vec::new();
-        // The long ones first; run by run, not system by system: what else the machine does meets all of them.
+        // The long ones first; run by run, not system by system: what else the machine does meets
+        // all of them.
         for &clients in sweep.clients.iter().rev() {
             for run in 0..sweep.runs {
                 let (bytes, seed) = (sweep.file_bytes, request.seed + run);
@@ -124,7 +127,8 @@ fn of(measured: &Measured, system: System, clients: usize) -> Runs<'_> {
     measured.runs(|cell| cell.system == system && cell.clients == clients)
 }
 
-/// CPU time of servers and caches in the median run, s: what is compared is a run of one system with that of another, which deliver the same.
+/// CPU time of servers and caches in the median run, s: what is compared is a run of one system
+/// with that of another, which deliver the same.
 fn cpu(runs: &Runs<'_>) -> f64 {
     runs.median_of(|run| run.cpu)
 }

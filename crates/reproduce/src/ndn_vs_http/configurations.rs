@@ -1,8 +1,9 @@
 //! Configurations of the programs: as Debian packages them, tuned, and Larder's nodes.
 //!
-//! *As packaged* takes in the file of the package itself, and changes what has to differ on a testbed with several servers: where it listens and
-//! for whom, which directory it serves, whose rights it has, where it logs, and who its parent is. *Tuned* adds what its documentation advises for
-//! many connections and large files.
+//! *As packaged* takes in the file of the package itself, and changes what has to differ on a
+//! testbed with several servers: where it listens and for whom, which directory it serves, whose
+//! rights it has, where it logs, and who its parent is. *Tuned* adds what its documentation advises
+//! for many connections and large files.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -20,7 +21,8 @@ pub(super) fn lighttpd(root: &Path, tuned: bool) -> String {
         root.join("lighttpd.pid")
     );
     if tuned {
-        // The file itself stays in the kernel's page cache: what is spared is system calls and refusals.
+        // The file itself stays in the kernel's page cache: what is spared is system calls and
+        // refusals.
         text += "server.max-fds = 16384\nserver.max-connections = 8192\nserver.stat-cache-engine = \"inotify\"\n\
                  server.network-backend = \"sendfile\"\nserver.max-keep-alive-requests = 1000\n";
     }
@@ -29,8 +31,8 @@ pub(super) fn lighttpd(root: &Path, tuned: bool) -> String {
 
 /// A cache on port 3128, which asks `parent` where there is one.
 ///
-/// As packaged, no object of more than 512 kB is kept in memory, there is no cache on disk, and each request fetches for itself: a file of that
-/// size is never cached.
+/// As packaged, no object of more than 512 kB is kept in memory, there is no cache on disk, and
+/// each request fetches for itself: a file of that size is never cached.
 pub(super) fn squid(directory: &Path, host: &str, parent: Option<Ipv4Addr>, tuned: bool) -> String {
     let [_, (_, packaged)] = PACKAGED;
     let mut text = format!(

@@ -1,4 +1,5 @@
-//! Losses on the clients' links, a delay behind them (fig. 5, 6 and 7): NDN caches at the edge, HTTP does not.
+//! Losses on the clients' links, a delay behind them (fig. 5, 6 and 7): NDN caches at the edge,
+//! HTTP does not.
 
 use super::cells::{Cell, Ground, MOST_AT_ONCE, Measured, Runs};
 use super::programs::{Faces, System};
@@ -114,9 +115,11 @@ impl Sweep {
     }
 }
 
-/// How much of the machine a run takes. Over a link that loses, CUBIC's clients wait for time-outs nearly all of the time, BBR's for most of it (the
-/// links of 20 take a tenth of a core), and those of Larder behind a delay wait for half of it. Without delay a run has the machine for itself, but for
-/// CUBIC's, which wait there too. That they do not disturb each other shows in how late the links were, which is checked of each run.
+/// How much of the machine a run takes. Over a link that loses, CUBIC's clients wait for time-outs
+/// nearly all of the time, BBR's for most of it (the links of 20 take a tenth of a core), and those
+/// of Larder behind a delay wait for half of it. Without delay a run has the machine for itself,
+/// but for CUBIC's, which wait there too. That they do not disturb each other shows in how late the
+/// links were, which is checked of each run.
 fn share(cell: &Cell) -> usize {
     let Cell { system, network, congestion, .. } = cell;
     let is_lossy = network.loss > 0.0;
@@ -130,8 +133,9 @@ fn share(cell: &Cell) -> usize {
     }
 }
 
-/// Measures cells, the long ones first, so that at the end nobody waits for one of them: those with time-outs, and of these those of many clients; those
-/// that need the machine last. Else run by run, not column by column: what else the machine does meets all of them.
+/// Measures cells, the long ones first, so that at the end nobody waits for one of them: those with
+/// time-outs, and of these those of many clients; those that need the machine last. Else run by
+/// run, not column by column: what else the machine does meets all of them.
 pub(super) fn measure(mut cells: Vec<Cell>, request: &Request<'_>, watch: &dyn Watch) -> Result<Measured, Error> {
     cells.sort_by_key(|cell| {
         let (delay, is_patient) = (cell.network.delay, share(cell) == 1);

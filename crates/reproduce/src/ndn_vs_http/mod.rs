@@ -1,6 +1,8 @@
-//! `ndn-vs-http`: a file to many clients, over NDN and over HTTP, on clean and on lossy links; real programs on the testbed's links.
+//! `ndn-vs-http`: a file to many clients, over NDN and over HTTP, on clean and on lossy links; real
+//! programs on the testbed's links.
 //!
-//! It needs root, and lighttpd, Squid and wget as Debian packages them. Rates, file and clients are scaled to one machine; each experiment says how.
+//! It needs root, and lighttpd, Squid and wget as Debian packages them. Rates, file and clients are
+//! scaled to one machine; each experiment says how.
 
 mod cells;
 mod clean;

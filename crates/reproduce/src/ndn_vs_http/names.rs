@@ -66,7 +66,8 @@ pub(super) fn measure(segments: u64, rounds: usize, seed: u64, watch: &dyn Watch
     let mut times: [Vec<f64>; 5] = Default::default();
     for _ in 0..rounds {
         for (times, look_up) in times.iter_mut().zip(LOOK_UPS.into_iter().map(Some).chain([None])) {
-            // The first time is not counted: it finds in the caches what the way before it has left there.
+            // The first time is not counted: it finds in the caches what the way before it has left
+            // there.
             store.time(look_up, &order)?;
             let took = store.time(look_up, &order)?;
             times.push(took.as_nanos() as f64 / HITS as f64);

@@ -1,4 +1,5 @@
-//! The programs on the testbed: lighttpd, Squid and wget as Debian packages them; Larder's node, `put` and `get` from this very binary.
+//! The programs on the testbed: lighttpd, Squid and wget as Debian packages them; Larder's node,
+//! `put` and `get` from this very binary.
 
 use super::cells::{Cell, Run};
 use super::configurations::{self, Route};
@@ -24,10 +25,12 @@ pub(super) enum System {
     Squid { levels: u8, tuned: bool },
     /// Larder's node at the server and the top, and at the edges too where there are two levels.
     Larder { levels: u8, faces: Faces },
-    /// The same over TCP, tuned: every node and `larder put` agree on packets larger than NDN's usual.
+    /// The same over TCP, tuned: every node and `larder put` agree on packets larger than NDN's
+    /// usual.
     LarderTuned { levels: u8 },
-    /// HTTP over NDN: lighttpd behind Larder's far node at the server, NDN nodes at the top and the edges, and a node on each client's host, which wget
-    /// asks as its proxy; by reliable datagrams to the edge, as its documentation advises for a bad link.
+    /// HTTP over NDN: lighttpd behind Larder's far node at the server, NDN nodes at the top and the
+    /// edges, and a node on each client's host, which wget asks as its proxy; by reliable datagrams
+    /// to the edge, as its documentation advises for a bad link.
     Pair,
 }
 
@@ -36,7 +39,8 @@ pub(super) enum System {
 pub(super) enum Faces {
     /// As the paper's: who loses a packet has it again from TCP.
     Tcp,
-    /// Datagrams, with fragments of NDNLPv2. On a client's link both ends send again what it loses, which `larder get` offers.
+    /// Datagrams, with fragments of NDNLPv2. On a client's link both ends send again what it loses,
+    /// which `larder get` offers.
     Udp,
 }
 
@@ -66,7 +70,8 @@ const ATTEMPTS: usize = 5;
 /// A program that does not serve by then has failed.
 const START: Duration = Duration::from_secs(20);
 
-/// The file that is fetched; its type is in Debian's table, without which lighttpd sends neither validators nor times.
+/// The file that is fetched; its type is in Debian's table, without which lighttpd sends neither
+/// validators nor times.
 const FILE: &str = "file.txt";
 
 /// The `[http]` of a node that only forwards.
@@ -93,8 +98,9 @@ pub(super) fn check_installed() -> Result<(), Error> {
     }
 }
 
-/// Builds the network as the testbed `name`, starts the programs, lets every client fetch the file at once, and takes everything down. A run whose
-/// links were late is of another network, and is run again: alone, since those beside it may be why.
+/// Builds the network as the testbed `name`, starts the programs, lets every client fetch the file
+/// at once, and takes everything down. A run whose links were late is of another network, and is
+/// run again: alone, since those beside it may be why.
 pub(super) fn download(cell: &Cell, name: &str, watch: &dyn Watch) -> Result<Run, Error> {
     static BESIDE: RwLock<()> = RwLock::new(());
     for attempt in 0..ATTEMPTS {
@@ -120,7 +126,8 @@ fn prefix(testbed: &str) -> String {
     format!("larder-{testbed}-")
 }
 
-/// Removes the directories that a killed run has left of this testbed, and the shared memory of its Squids, which are always killed.
+/// Removes the directories that a killed run has left of this testbed, and the shared memory of its
+/// Squids, which are always killed.
 pub(super) fn remove_left(testbed: &str) -> Result<(), Error> {
     let memory = Path::new("/dev/shm");
     let hosts = (0..CLUSTERS).map(edge).chain(["top".into()]);
@@ -141,8 +148,8 @@ pub(super) fn remove_left(testbed: &str) -> Result<(), Error> {
 /// Of Squid's collapsed forwarding, which makes them with one process too.
 const SHARED: [&str; 3] = ["metadata", "queues", "readers"];
 
-/// A testbed with programs. Its processes and its directory go with the testbed; where this process is killed, the next one takes both away
-/// ([`Ground`](super::cells::Ground)).
+/// A testbed with programs. Its processes and its directory go with the testbed; where this process
+/// is killed, the next one takes both away ([`Ground`](super::cells::Ground)).
 struct Site {
     bed: Testbed,
     directory: TempDir,
@@ -167,7 +174,8 @@ impl Site {
         let mut stream = larder_units::Streams::new(1).stream("file");
         let file: Vec<u8> = std::iter::repeat_with(|| stream.bits().to_le_bytes()).flatten().take(bytes).collect();
         let path = site.write(FILE, &file)?;
-        // Nothing says how long it may be kept: last changed a year ago, it is what caches take for lasting (RFC 9111, section 4.2.2).
+        // Nothing says how long it may be kept: last changed a year ago, it is what caches take for
+        // lasting (RFC 9111, section 4.2.2).
         let then = SystemTime::now() - Duration::from_secs(365 * 24 * 3600);
         let set = fs::File::options().write(true).open(&path).and_then(|file| file.set_modified(then));
         set.map_err(|error| Error(format!("{}: {error}", path.display())))?;
@@ -193,7 +201,8 @@ impl Site {
         }
         self.wait_for_all()?;
         if system == System::Pair {
-            // A node on each client's host, all started a moment ago: their first packets make tables and connections, which last for weeks.
+            // A node on each client's host, all started a moment ago: their first packets make
+            // tables and connections, which last for weeks.
             self.write("small.txt", b"a small file")?;
             self.fetch(system, clients, "small.txt", watch)?;
         }
@@ -206,7 +215,8 @@ impl Site {
         Ok((Run { times, cpu, cpu_top, late_p99_ns: lateness.p99_ns }, lateness))
     }
 
-    /// Every client fetches this file at once: how long each took, from the start of its program to its end.
+    /// Every client fetches this file at once: how long each took, from the start of its program to
+    /// its end.
     fn fetch(&self, system: System, clients: usize, file: &str, watch: &dyn Watch) -> Result<Vec<f64>, Error> {
         let mut starting = Vec::new();
         for client in 0..clients {
@@ -270,7 +280,8 @@ impl Site {
                 (words, Some(faces.uri(self.address(&above(levels))?)))
             }
         };
-        // It waits for a line: to make its namespace's process costs 10 ms, which twenty would not have behind them at once.
+        // It waits for a line: to make its namespace's process costs 10 ms, which twenty would not
+        // have behind them at once.
         let mut command = self.bed.command(host, "sh");
         command.args(["-c", "printf . >&2; read -r _; exec \"$0\" \"$@\" >/dev/null"]).args(words);
         command.envs(transport.map(|uri| ("NDN_CLIENT_TRANSPORT", uri)));
@@ -296,7 +307,8 @@ impl Site {
         self.start_lighttpd(true)?;
         self.wait_for_all()?;
         let secret = self.write("secret", b"a secret of 32 bytes and some more")?;
-        // A body is shared on the way up to an eighth of the memory: the file of the clean links has 100 MB.
+        // A body is shared on the way up to an eighth of the memory: the file of the clean links
+        // has 100 MB.
         let gateway = format!(
             "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nsecret = {secret:?}\nmemory = \"1GiB\"\n"
         );
@@ -317,7 +329,8 @@ impl Site {
         Ok(())
     }
 
-    /// NDN from `larder put` at the server to the lowest level, with this under every node's `[ndn]`.
+    /// NDN from `larder put` at the server to the lowest level, with this under every node's
+    /// `[ndn]`.
     fn start_larder(&mut self, levels: u8, faces: Faces, ndn: &str, put: &[&str]) -> Result<(), Error> {
         self.start_node("server", None, ndn)?;
         self.wait_for_all()?;
@@ -336,7 +349,8 @@ impl Site {
         self.start_node_with(host, up.transpose()?, ndn, NO_HTTP, 6363)
     }
 
-    /// A node with more under `[ndn]` and with this `[http]`, which serves once it listens on `port`; nodes that it has routes to serve already.
+    /// A node with more under `[ndn]` and with this `[http]`, which serves once it listens on
+    /// `port`; nodes that it has routes to serve already.
     fn start_node_with(
         &mut self,
         host: &str,

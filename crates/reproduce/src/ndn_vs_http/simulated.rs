@@ -1,7 +1,9 @@
-//! The lossy experiment in the simulator, beside the testbed: the same links, the same forwarder, fetcher and publisher, in virtual time.
+//! The lossy experiment in the simulator, beside the testbed: the same links, the same forwarder,
+//! fetcher and publisher, in virtual time.
 //!
-//! NDN over datagrams is the same protocol there and here, and HTTP goes over the simulator's model of the kernel's TCP, so their figures are held
-//! against each other. What the simulator does not have: time that programs and the kernel take, and NDN's TCP faces, whose column on the testbed
+//! NDN over datagrams is the same protocol there and here, and HTTP goes over the simulator's model
+//! of the kernel's TCP, so their figures are held against each other. What the simulator does not
+//! have: time that programs and the kernel take, and NDN's TCP faces, whose column on the testbed
 //! stands beside without a counterpart.
 
 use super::cells::{Cell, Ground, Measured, Runs};
@@ -29,14 +31,16 @@ pub(super) struct Sweep {
     pub(super) seeds: u64,
 }
 
-/// Bytes of an UDP frame at most, as `larder run` has it on a path of 1500 bytes, and of IP's and UDP's headers before it.
+/// Bytes of an UDP frame at most, as `larder run` has it on a path of 1500 bytes, and of IP's and
+/// UDP's headers before it.
 const FRAME_BYTES: usize = 1452;
 const HEADER_BYTES: u32 = 28;
 
 /// A download that is not over by then never will be.
 const END: Time = Time::from_secs(900);
 
-/// As the testbed's clients are told: over a link that loses half of all segments, the usual number of tries is used up now and then.
+/// As the testbed's clients are told: over a link that loses half of all segments, the usual number
+/// of tries is used up now and then.
 const RETRIES: u32 = 100;
 
 /// Of every node and cache: it holds the file.
@@ -254,7 +258,8 @@ impl Tree {
         }
         let mut clients = Vec::new();
         let access = frames(cell.network.access());
-        // The client offers to send again what is lost, and the edge takes part; between nodes a route would have to say so.
+        // The client offers to send again what is lost, and the edge takes part; between nodes a
+        // route would have to say so.
         let access = LinkConfig { reliable: access.mtu.is_some(), ..access };
         for client in 0..cell.clients {
             // `larder get` has no node: its own one here keeps nothing.
@@ -315,13 +320,15 @@ mod tests {
         let cell =
             Cell { system: COLUMNS[UDP].system, network, clients: 6, bytes: 80_000, congestion: "cubic", seed: 1 };
         let times = ndn(&cell).unwrap();
-        // The metadata, then ten segments in the first window: two round trips of 200 ms and what sending takes.
+        // The metadata, then ten segments in the first window: two round trips of 200 ms and what
+        // sending takes.
         assert!(times.len() == 6 && times.iter().all(|time| (0.4..0.42).contains(time)), "{times:?}");
         let lossy = Cell { network: Network { loss: 10.0, ..network }, ..cell };
         let lossy = ndn(&lossy).unwrap();
         let mean = lossy.iter().sum::<f64>() / 6.0;
         assert!((0.42..2.0).contains(&mean), "what the clients' links lose comes again from the edge: {lossy:?}");
-        // The connection's round trip, then 80 kB by windows of 10 segments, 20, and the rest, from the top.
+        // The connection's round trip, then 80 kB by windows of 10 segments, 20, and the rest, from
+        // the top.
         let times = http(&Cell { system: SQUID, ..cell }).unwrap();
         assert!(times.len() == 6 && times.iter().all(|time| (0.8..0.85).contains(time)), "{times:?}");
     }

@@ -1,4 +1,5 @@
-//! The simulator's TCP beside the kernel's, download by download over the same links: what HTTP in virtual time rests on.
+//! The simulator's TCP beside the kernel's, download by download over the same links: what HTTP in
+//! virtual time rests on.
 
 use super::cells::{Ground, testbed};
 use super::median;
@@ -33,8 +34,9 @@ pub(super) struct Sweep {
 /// Of every link, Mb/s.
 const RATE: &str = "100Mbps";
 
-/// Seconds of the model's median below which a cell with losses is short: a lost SYN, or one timeout, takes as long as all the rest, and runs fall into
-/// groups of which a median of few is in the one or the other.
+/// Seconds of the model's median below which a cell with losses is short: a lost SYN, or one
+/// timeout, takes as long as all the rest, and runs fall into groups of which a median of few is in
+/// the one or the other.
 const SHORT: f64 = 0.5;
 
 /// Bytes of a request, and of a response's head: the model's.

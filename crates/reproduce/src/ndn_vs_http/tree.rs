@@ -1,4 +1,5 @@
-//! The paper's network: a server, one node above, five nodes below, and the clients under these (fig. 1 and 4).
+//! The paper's network: a server, one node above, five nodes below, and the clients under these
+//! (fig. 1 and 4).
 
 use larder_netsim::{LinkConfig, Loss};
 use larder_testbed::{Spec, link};
@@ -11,9 +12,11 @@ pub(super) const CLUSTERS: usize = 5;
 /// What the hosts are linked by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shape {
-    /// Fig. 1: a switch, and each host at it by one interface, which all that the host sends has to share: the paper's bottleneck where it has one.
+    /// Fig. 1: a switch, and each host at it by one interface, which all that the host sends has to
+    /// share: the paper's bottleneck where it has one.
     Interfaces,
-    /// Fig. 4: a link from node to node, so that nothing but losses and delay is between a client and what it asks for.
+    /// Fig. 4: a link from node to node, so that nothing but losses and delay is between a client
+    /// and what it asks for.
     Links,
 }
 
@@ -81,7 +84,8 @@ pub(super) fn edge(cluster: usize) -> String {
 mod tests {
     use super::*;
 
-    /// The fear: a host of the clean network has two interfaces, or none, and its bottleneck is not the paper's.
+    /// The fear: a host of the clean network has two interfaces, or none, and its bottleneck is not
+    /// the paper's.
     #[test]
     fn a_host_sends_past_its_interface() {
         let network = Network { shape: Shape::Interfaces, rate: None, delay: 0, loss: 0.0 };

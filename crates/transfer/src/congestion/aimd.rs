@@ -1,10 +1,12 @@
 //! aimd: additive increase, multiplicative decrease, as TCP Reno.
 //!
-//! Source: `ndncatchunks`' AIMD pipeline and RFC 5681 section 3.1, in segments. Slow start adds one segment a Data until the first sign of
-//! congestion; after it, `increase` segments a round trip: W ← W + increase / W a Data. A sign of congestion, time-out, mark or Nack alike,
-//! multiplies W by `decrease`, once a round trip (ndncatchunks: conservative window adaptation).
+//! Source: `ndncatchunks`' AIMD pipeline and RFC 5681 section 3.1, in segments. Slow start adds one
+//! segment a Data until the first sign of congestion; after it, `increase` segments a round trip: W
+//! ← W + increase / W a Data. A sign of congestion, time-out, mark or Nack alike, multiplies W by
+//! `decrease`, once a round trip (ndncatchunks: conservative window adaptation).
 //!
-//! Deviation: a time-out does not go back to slow start, since NDN has no other sign of loss. Sizes do not count: a segment is a segment. O(1).
+//! Deviation: a time-out does not go back to slow start, since NDN has no other sign of loss. Sizes
+//! do not count: a segment is a segment. O(1).
 
 use super::spec::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip};
@@ -31,7 +33,8 @@ pub struct Aimd {
 }
 
 impl Aimd {
-    /// Grows by `increase` segments a round trip; shrinks to `decrease` of the window, which is below 1.
+    /// Grows by `increase` segments a round trip; shrinks to `decrease` of the window, which is
+    /// below 1.
     pub fn new(increase: f64, decrease: f64) -> Self {
         let event = OncePerRoundTrip::default();
         Aimd { increase, decrease, window: INITIAL_WINDOW as f64, slow_start_threshold: f64::INFINITY, event }

@@ -1,14 +1,18 @@
 //! bbr: a model of the path, not its losses: bottleneck rate × least round trip.
 //!
-//! Source: Cardwell et al., "BBR: Congestion-based congestion control", ACM Queue 14(5), 2016, version 1. The bottleneck's rate is the greatest
-//! of the last ten round trips, the path's delay the least round trip of the last ten seconds; Interests are paced at the rate, and at most two
-//! products of both are in flight. Startup sends 2.89 times the rate until that grows no more, then the queue is drained; after it, one round
-//! trip in eight at 1.25 probes for more and the next at 0.75 drains; every ten seconds without a new least round trip, four segments are in
-//! flight for a while to find it again.
+//! Source: Cardwell et al., "BBR: Congestion-based congestion control", ACM Queue 14(5), 2016,
+//! version 1. The bottleneck's rate is the greatest of the last ten round trips, the path's delay
+//! the least round trip of the last ten seconds; Interests are paced at the rate, and at most two
+//! products of both are in flight. Startup sends 2.89 times the rate until that grows no more, then
+//! the queue is drained; after it, one round trip in eight at 1.25 probes for more and the next at
+//! 0.75 drains; every ten seconds without a new least round trip, four segments are in flight for a
+//! while to find it again.
 //!
-//! Deviations ("BBR-like"): a round's rate is the Data that came in it over its time, as NDN's Data come in any order; loss counts only as a Nack
-//! or time-out in startup, which ends it. A cache on the way shortens round trips of some Data: the least of them is then of the cache, and the
-//! window may be too small for the rest (BBR-CD, MILCOM 2021, is about that, and not here). Sizes do not count. O(1) a Data.
+//! Deviations ("BBR-like"): a round's rate is the Data that came in it over its time, as NDN's Data
+//! come in any order; loss counts only as a Nack or time-out in startup, which ends it. A cache on
+//! the way shortens round trips of some Data: the least of them is then of the cache, and the
+//! window may be too small for the rest (BBR-CD, MILCOM 2021, is about that, and not here). Sizes
+//! do not count. O(1) a Data.
 
 use super::spec::Entry;
 use super::{Answer, Congestion, CongestionControl};

@@ -1,12 +1,14 @@
 //! bic: binary increase congestion control.
 //!
-//! Source: Xu, Harfoush, Rhee, "Binary increase congestion control (BIC) for fast long-distance networks", INFOCOM 2004, section III. The window
-//! that was too large, W_max, is searched for: each round trip W goes half the way to W_max, but no more than S_max segments (additive
-//! increase) and no less than S_min; beyond W_max it probes, by twice as much each round trip, up to S_max. A sign of congestion takes β of the
-//! window, and lets go of more of W_max where it came below the last one (fast convergence). Small windows grow and shrink as Reno's.
+//! Source: Xu, Harfoush, Rhee, "Binary increase congestion control (BIC) for fast long-distance
+//! networks", INFOCOM 2004, section III. The window that was too large, W_max, is searched for:
+//! each round trip W goes half the way to W_max, but no more than S_max segments (additive
+//! increase) and no less than S_min; beyond W_max it probes, by twice as much each round trip, up
+//! to S_max. A sign of congestion takes β of the window, and lets go of more of W_max where it came
+//! below the last one (fast convergence). Small windows grow and shrink as Reno's.
 //!
-//! Deviations: the increase a round trip is spread over its Data (as Linux has it), and slow start lasts until the first sign, without limit.
-//! Sizes do not count. O(1).
+//! Deviations: the increase a round trip is spread over its Data (as Linux has it), and slow start
+//! lasts until the first sign, without limit. Sizes do not count. O(1).
 
 use super::spec::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip};

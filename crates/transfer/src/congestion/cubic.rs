@@ -1,15 +1,19 @@
 //! CUBIC (RFC 9438) with HyStart++ slow start (RFC 9406), counted in segments.
 //!
-//! * After a reduction the window follows W(t) = C·(t − K)³ + W_max: quickly back towards the window that was too large, slowly around it,
-//!   then quickly on. In a short-RTT network the Reno-friendly estimate grows faster and is used instead.
-//! * A sign of congestion multiplies the window by 0.7, at most once a round trip; fast convergence lets go of W_max when flows arrive.
-//! * Slow start ends when the round trip of a round grows (HyStart++), not only on loss: a producer's or a forwarder's queue is filled by
-//!   milliseconds, not by seconds.
+//! * After a reduction the window follows W(t) = C·(t − K)³ + W_max: quickly back towards the
+//!   window that was too large, slowly around it, then quickly on. In a short-RTT network the
+//!   Reno-friendly estimate grows faster and is used instead.
+//! * A sign of congestion multiplies the window by 0.7, at most once a round trip; fast convergence
+//!   lets go of W_max when flows arrive.
+//! * Slow start ends when the round trip of a round grows (HyStart++), not only on loss: a
+//!   producer's or a forwarder's queue is filled by milliseconds, not by seconds.
 //!
-//! Deviations. Every loss is found by a time-out here (NDN has no duplicate acknowledgements), so a time-out reduces by 0.7 like a mark, and
-//! falls to the smallest window only where a second one follows without any answer between them (RFC 9438 section 4.7 has one segment at the
-//! first). HyStart++'s smallest delay threshold is 1 ms instead of 4 ms, because round trips between applications of one machine are a tenth of
-//! a millisecond. Rounds end by time (one smoothed RTT after their start), since answers of NDN need not come in the order of sending.
+//! Deviations. Every loss is found by a time-out here (NDN has no duplicate acknowledgements), so a
+//! time-out reduces by 0.7 like a mark, and falls to the smallest window only where a second one
+//! follows without any answer between them (RFC 9438 section 4.7 has one segment at the first).
+//! HyStart++'s smallest delay threshold is 1 ms instead of 4 ms, because round trips between
+//! applications of one machine are a tenth of a millisecond. Rounds end by time (one smoothed RTT
+//! after their start), since answers of NDN need not come in the order of sending.
 //!
 //! Complexity: a few multiplications an answer; one cube root a reduction.
 
@@ -23,10 +27,11 @@ use std::time::Duration;
 const BETA: f64 = 0.7;
 /// RFC 9438 section 5: how aggressively the cubic grows, segments per cubic second.
 const C: f64 = 0.4;
-/// RFC 9438 section 4.3: additive increase of the Reno-friendly estimate that is as fair as Reno's 1 with a decrease by 0.5.
+/// RFC 9438 section 4.3: additive increase of the Reno-friendly estimate that is as fair as Reno's
+/// 1 with a decrease by 0.5.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// RFC 9406 section 4.3: delay thresholds (the smaller is 4 ms there; see the deviations above), samples a round, growth and rounds of the
-/// conservative phase.
+/// RFC 9406 section 4.3: delay thresholds (the smaller is 4 ms there; see the deviations above),
+/// samples a round, growth and rounds of the conservative phase.
 const MIN_RTT_THRESHOLD: Duration = Duration::from_millis(1);
 const MAX_RTT_THRESHOLD: Duration = Duration::from_millis(16);
 const MIN_RTT_DIVISOR: u32 = 8;
@@ -51,7 +56,8 @@ pub struct Cubic {
     /// W_max of RFC 9438.
     window_before_reduction: f64,
     event: OncePerRoundTrip,
-    /// False where nothing arrived since the last reduction: a further time-out then falls to the smallest window.
+    /// False where nothing arrived since the last reduction: a further time-out then falls to the
+    /// smallest window.
     answered_since: bool,
 }
 
@@ -92,13 +98,15 @@ impl Cubic {
         let epoch = self.epoch.get_or_insert_with(|| Epoch::begin(answer.now, window, last_plateau));
         let rtt = answer.smoothed_rtt.unwrap_or_default().as_secs_f64();
         let elapsed = answer.now.since(epoch.start).as_secs_f64();
-        // Section 4.3: once the estimate is where the last reduction happened, it grows like Reno, by one segment a round trip.
+        // Section 4.3: once the estimate is where the last reduction happened, it grows like Reno,
+        // by one segment a round trip.
         let alpha = if epoch.reno >= last_plateau { 1.0 } else { ALPHA };
         epoch.reno += alpha / window;
         if epoch.cubic(elapsed) < epoch.reno {
             self.window = window.max(epoch.reno);
         } else {
-            // Sections 4.4 and 4.5: towards where the cubic will be in one round trip, by at most half a window a round trip.
+            // Sections 4.4 and 4.5: towards where the cubic will be in one round trip, by at most
+            // half a window a round trip.
             let target = epoch.cubic(elapsed + rtt).clamp(window, 1.5 * window);
             self.window += (target - window) / window;
         }
@@ -168,7 +176,8 @@ struct SlowStart {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     Standard,
-    /// Conservative slow start: a quarter of the growth, until the delay proves spurious or the rounds are over.
+    /// Conservative slow start: a quarter of the growth, until the delay proves spurious or the
+    /// rounds are over.
     Conservative {
         rounds: u32,
         baseline: Duration,
@@ -319,7 +328,8 @@ mod tests {
 
     #[test]
     fn window_returns_to_its_plateau_after_k_seconds() {
-        // RTT 100 ms and W_max 1000: K = cbrt(1000 × 0.3 / 0.4) = 9.09 s, and the Reno estimate is far below the plateau then.
+        // RTT 100 ms and W_max 1000: K = cbrt(1000 × 0.3 / 0.4) = 9.09 s, and the Reno estimate is
+        // far below the plateau then.
         let (mut cubic, mut now) = (Cubic::new(), Time::from_secs(10));
         cubic.window = 1000.0;
         cubic.on_congestion(&congestion(now, Time::from_secs(9), Signal::Mark));

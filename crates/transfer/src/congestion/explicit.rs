@@ -1,12 +1,15 @@
 //! explicit: the rate that the path grants.
 //!
-//! Source: the consumers of Mahdian et al., "MIRCC: Multipath-aware ICN rate-based congestion control", ICN 2016, and of Rozhnova and Fdida, "An
-//! extended hop-by-hop Interest shaping mechanism for content-centric networking", GLOBECOM 2014 (both recalled): each router says what it can
-//! take, the least of them comes with the Data, and the consumer sends so fast, and no faster. How routers find it is theirs (here: the
-//! forwarder's strategies `stateful` with `report~fair`, and `hobhis` with `report~share`).
+//! Source: the consumers of Mahdian et al., "MIRCC: Multipath-aware ICN rate-based congestion
+//! control", ICN 2016, and of Rozhnova and Fdida, "An extended hop-by-hop Interest shaping
+//! mechanism for content-centric networking", GLOBECOM 2014 (both recalled): each router says what
+//! it can take, the least of them comes with the Data, and the consumer sends so fast, and no
+//! faster. How routers find it is theirs (here: the forwarder's strategies `stateful` with
+//! `report~fair`, and `hobhis` with `report~share`).
 //!
-//! Deviations: the rate halves, once a round trip, at a sign of congestion, until the next Data says what is granted; a path that grants nothing
-//! leaves it so, and Data then raise it by one Interest a second each, as `rate`. Sizes do not count: the rate is of Interests. O(1).
+//! Deviations: the rate halves, once a round trip, at a sign of congestion, until the next Data
+//! says what is granted; a path that grants nothing leaves it so, and Data then raise it by one
+//! Interest a second each, as `rate`. Sizes do not count: the rate is of Interests. O(1).
 
 use super::spec::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip};
@@ -33,7 +36,8 @@ pub struct Explicit {
 }
 
 impl Explicit {
-    /// Sends `start` Interests a second until the path has said; never more than `most`, which is at least one.
+    /// Sends `start` Interests a second until the path has said; never more than `most`, which is
+    /// at least one.
     pub fn new(start: f64, most: f64) -> Self {
         let most = most.max(LEAST);
         Explicit { rate: start.min(most), most, event: OncePerRoundTrip::default() }

@@ -1,4 +1,5 @@
-//! fixed: a window that never changes. For links whose capacity is known, and for measurements without a control loop (as `ndnd cat`).
+//! fixed: a window that never changes. For links whose capacity is known, and for measurements
+//! without a control loop (as `ndnd cat`).
 
 use super::spec::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl};

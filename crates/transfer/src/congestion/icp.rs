@@ -1,12 +1,16 @@
 //! icp: the Interest Control Protocol.
 //!
-//! Source: Carofiglio, Gallo, Muscariello, "ICP: Design and evaluation of an Interest control protocol for content-centric networking", INFOCOM
-//! 2012 workshops, section III (recalled, not read again). W ← W + η/W a Data; where an Interest is not answered within τ, W ← β W, at most once
-//! in τ. τ = R_min + δ (R_max − R_min) over the recent round trips: delay is the sign, before queues drop.
+//! Source: Carofiglio, Gallo, Muscariello, "ICP: Design and evaluation of an Interest control
+//! protocol for content-centric networking", INFOCOM 2012 workshops, section III (recalled, not
+//! read again). W ← W + η/W a Data; where an Interest is not answered within τ, W ← β W, at most
+//! once in τ. τ = R_min + δ (R_max − R_min) over the recent round trips: delay is the sign, before
+//! queues drop.
 //!
-//! Deviations: an answer that took longer than τ is found when it comes, not when its timer would end, and one that never comes by the fetcher's
-//! time-out; marks and Nacks are signs too. R_min and R_max are of the last 20 round trips (20 samples in the paper: less than a window, in
-//! which a queue hardly moves). τ is 2 ms above R_min at least, which no queue makes. Sizes do not count. O(1); 20 pairs.
+//! Deviations: an answer that took longer than τ is found when it comes, not when its timer would
+//! end, and one that never comes by the fetcher's time-out; marks and Nacks are signs too. R_min
+//! and R_max are of the last 20 round trips (20 samples in the paper: less than a window, in which
+//! a queue hardly moves). τ is 2 ms above R_min at least, which no queue makes. Sizes do not count.
+//! O(1); 20 pairs.
 
 use super::spec::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip, Signal};
@@ -52,7 +56,8 @@ pub struct Icp {
 }
 
 impl Icp {
-    /// Grows by `eta` segments a round trip, shrinks to `beta` of the window; `delta` places τ between the least and the greatest round trip.
+    /// Grows by `eta` segments a round trip, shrinks to `beta` of the window; `delta` places τ
+    /// between the least and the greatest round trip.
     pub fn new(eta: f64, beta: f64, delta: f64) -> Self {
         Icp {
             eta,

@@ -1,9 +1,12 @@
-//! How many Interests may be in flight, and how fast they may follow each other: one small trait, one file an algorithm, each by a name.
+//! How many Interests may be in flight, and how fast they may follow each other: one small trait,
+//! one file an algorithm, each by a name.
 //!
-//! The [`Fetcher`](crate::Fetcher) counts what is in flight, measures round trips and tells the algorithm about answers and about signs of
-//! congestion; the algorithm answers with a window, a rate or both. A sign carries the time at which the Interest in question was sent, so that
-//! an algorithm reacts at most once a round trip: what was sent before the last reaction says nothing new. When an Interest leaves by a rate is
-//! the business of the pacer ([`crate::Clock`]), not of the algorithm.
+//! The [`Fetcher`](crate::Fetcher) counts what is in flight, measures round trips and tells the
+//! algorithm about answers and about signs of congestion; the algorithm answers with a window, a
+//! rate or both. A sign carries the time at which the Interest in question was sent, so that an
+//! algorithm reacts at most once a round trip: what was sent before the last reaction says nothing
+//! new. When an Interest leaves by a rate is the business of the pacer ([`crate::Clock`]), not of
+//! the algorithm.
 //!
 //! ```
 //! use larder_transfer::CongestionSpec;
@@ -41,7 +44,8 @@ use larder_packet::LpHeader;
 use larder_units::Time;
 use std::time::Duration;
 
-/// A copy of an algorithm with its state: to go back to where a sign of congestion proves to have been none.
+/// A copy of an algorithm with its state: to go back to where a sign of congestion proves to have
+/// been none.
 pub trait Snapshot {
     /// The copy.
     fn snapshot(&self) -> Box<dyn CongestionControl>;
@@ -55,7 +59,8 @@ impl<T: CongestionControl + Clone + 'static> Snapshot for T {
 
 /// A congestion control algorithm of a consumer.
 pub trait CongestionControl: Snapshot + Send {
-    /// Interests that may be in flight now, at least 1; `usize::MAX` where the rate alone limits them.
+    /// Interests that may be in flight now, at least 1; `usize::MAX` where the rate alone limits
+    /// them.
     fn window(&self) -> usize;
 
     /// Interests a second that may be sent now; `None` where the window alone limits them.
@@ -75,7 +80,8 @@ pub trait CongestionControl: Snapshot + Send {
     /// A segment arrived.
     fn on_answer(&mut self, answer: &Answer);
 
-    /// A sign of congestion; true where the algorithm reacted to it (and not to an earlier one of the same round trip).
+    /// A sign of congestion; true where the algorithm reacted to it (and not to an earlier one of
+    /// the same round trip).
     fn on_congestion(&mut self, congestion: &Congestion) -> bool;
 }
 
@@ -88,7 +94,8 @@ pub struct Answer {
     pub rtt: Option<Duration>,
     /// The smoothed round trip, once there is one.
     pub smoothed_rtt: Option<Duration>,
-    /// True where the window, and not the end of the object or the reorder memory, held Interests back: only then may it grow.
+    /// True where the window, and not the end of the object or the reorder memory, held Interests
+    /// back: only then may it grow.
     pub window_limited: bool,
     /// What the path grants, Interests a second, where it says.
     pub granted_rate: Option<u64>,
@@ -146,8 +153,9 @@ struct OncePerRoundTrip {
 }
 
 impl OncePerRoundTrip {
-    /// Whether the Interest was sent after the last reaction; that becomes the time of this sign then. A burst that this host's own forwarder
-    /// refuses is sent and refused at one time: it is one event.
+    /// Whether the Interest was sent after the last reaction; that becomes the time of this sign
+    /// then. A burst that this host's own forwarder refuses is sent and refused at one time: it is
+    /// one event.
     fn is_new(&mut self, congestion: &Congestion) -> bool {
         let is_new = self.reacted_at.is_none_or(|at| congestion.sent_at > at);
         if is_new {

@@ -1,16 +1,19 @@
 //! rate: additive increase, multiplicative decrease of a rate, by Nacks.
 //!
-//! Source: the consumer of Kato, Osada, Yamamoto, Ohzahata, "Impacts of system clock granularity on performance of NDN rate-based congestion
-//! control", Int. J. Advances in Telecommunications 11(3&4), 2018, section III.A: one Interest a second more for each Data, up to `most`; half
-//! for each Nack, down to one a second. Three reactions to Nacks:
+//! Source: the consumer of Kato, Osada, Yamamoto, Ohzahata, "Impacts of system clock granularity on
+//! performance of NDN rate-based congestion control", Int. J. Advances in Telecommunications
+//! 11(3&4), 2018, section III.A: one Interest a second more for each Data, up to `most`; half for
+//! each Nack, down to one a second. Three reactions to Nacks:
 //!
 //! * `halve`: the paper's. Ten Nacks of one burst are a thousandth.
 //! * `step`: one Interest a second less (the form of stateful forwarding's own author in ndnSIM).
-//! * `once`: half, once a congestion event: Nacks of Interests that were sent before the last reaction are of the same event (the paper's
-//!   reference \[12\], Kato and Bandai, CCNC 2017; recalled). Marks and time-outs are events too.
+//! * `once`: half, once a congestion event: Nacks of Interests that were sent before the last
+//!   reaction are of the same event (the paper's reference \[12\], Kato and Bandai, CCNC 2017;
+//!   recalled). Marks and time-outs are events too.
 //!
-//! With the first two, only Nacks count, as in the paper; a path that loses without a Nack needs `once`. There is no window: what is in flight
-//! is bounded by the fetcher's window. Sizes do not count. O(1).
+//! With the first two, only Nacks count, as in the paper; a path that loses without a Nack needs
+//! `once`. There is no window: what is in flight is bounded by the fetcher's window. Sizes do not
+//! count. O(1).
 
 use super::spec::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip, Signal};

@@ -5,7 +5,8 @@
 //! argument = parameter "=" value
 //! ```
 //!
-//! The table below is the only list of them: the parser, its errors, and what the command line lists come from it.
+//! The table below is the only list of them: the parser, its errors, and what the command line
+//! lists come from it.
 
 use super::{CongestionControl, aimd, bbr, bic, cubic, explicit, fixed, icp, pcon, rate};
 use std::fmt;
@@ -96,7 +97,8 @@ impl Given<'_> {
     }
 }
 
-/// A congestion control by name, parsed and checked: it can be built as often as there are transfers.
+/// A congestion control by name, parsed and checked: it can be built as often as there are
+/// transfers.
 #[derive(Clone)]
 pub struct CongestionSpec {
     entry: &'static Entry,

@@ -1,4 +1,5 @@
-//! Fear: where one signature stands for a whole object, somebody gets bytes through that nobody signed.
+//! Fear: where one signature stands for a whole object, somebody gets bytes through that nobody
+//! signed.
 
 use crate::link::{Link, Outcome, Reply, bytes, run, serve};
 use larder_packet::{

@@ -1,4 +1,5 @@
-//! Fear: a producer that lies, errs or never ends makes a consumer panic, hang, fill the disk, or take wrong bytes for right ones.
+//! Fear: a producer that lies, errs or never ends makes a consumer panic, hang, fill the disk, or
+//! take wrong bytes for right ones.
 
 use crate::link::{Link, Outcome, Reply, bytes, fetcher, publisher, run, serve};
 use larder_packet::{
@@ -138,7 +139,8 @@ fn a_wrong_digest_is_never_delivered() {
         Reply::Data(wire)
     });
     assert!(matches!(outcome.result, Err(FetchError::NoAnswer { sends: 4, last: Refusal::BadSignature, .. })));
-    // The first window had ten Interests; each may be rejected until the first has been often enough.
+    // The first window had ten Interests; each may be rejected until the first has been often
+    // enough.
     assert!(outcome.stats.rejected >= 4);
     assert_eq!((outcome.stats.segments, outcome.stats.bytes), (0, 0));
 }

@@ -1,4 +1,5 @@
-//! A consumer and a producer with a link between them, in virtual time: seeded loss, reordering, duplicates, and a bottleneck with a queue.
+//! A consumer and a producer with a link between them, in virtual time: seeded loss, reordering,
+//! duplicates, and a bottleneck with a queue.
 
 use larder_packet::{Data, DigestSigner, Interest, NackReason, Name};
 use larder_transfer::{
@@ -21,7 +22,8 @@ pub struct Link {
     pub loss: f64,
     pub duplicates: f64,
     pub bottleneck: Option<Bottleneck>,
-    /// What would arrive between these times waits for the second: a TCP connection below that recovers from a loss.
+    /// What would arrive between these times waits for the second: a TCP connection below that
+    /// recovers from a loss.
     pub stall: Option<[Time; 2]>,
 }
 

@@ -1,5 +1,5 @@
-//! Fear: a last hop that loses a tenth of its frames each way, without any delay, costs a file time-out after time-out, where link reliability would
-//! mend each loss in a few milliseconds.
+//! Fear: a last hop that loses a tenth of its frames each way, without any delay, costs a file
+//! time-out after time-out, where link reliability would mend each loss in a few milliseconds.
 
 use crate::link::{Reply, bytes, fetcher, publisher, serve};
 use larder_packet::{Data, Interest, LpHeader, LpPacket, Reassembled, Reassembler, Reliability};

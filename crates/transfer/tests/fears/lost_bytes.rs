@@ -83,7 +83,8 @@ proptest! {
         fixed: bool,
     ) {
         let link = Link { seed, loss, duplicates, jitter: Duration::from_millis(jitter_ms), ..Link::default() };
-        // A pair of packets is lost with 0.51 at the worst: 60 times in a row once in 10^17 segments. (15 retries failed once in a thousand runs.)
+        // A pair of packets is lost with 0.51 at the worst: 60 times in a row once in 10^17
+        // segments. (15 retries failed once in a thousand runs.)
         let options = FetchOptions { max_window, retries: 60, ..FetchOptions::default() };
         let fetcher = if fixed {
             fetcher_with("/file", options, Box::new(FixedWindow::new(50)))

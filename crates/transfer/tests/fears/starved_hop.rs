@@ -1,5 +1,6 @@
-//! Fear: a last hop with link reliability whose ends wait for a processor, as many programs on few cores do: what is late is taken for lost, goes again and
-//! again, is given up in the end, and the consumer has to ask for it once more.
+//! Fear: a last hop with link reliability whose ends wait for a processor, as many programs on few
+//! cores do: what is late is taken for lost, goes again and again, is given up in the end, and the
+//! consumer has to ask for it once more.
 
 use crate::link::{Reply, bytes, fetcher, publisher, serve};
 use larder_packet::{Data, Interest, LpHeader, LpPacket, Reassembled, Reassembler, Reliability, ReliabilityCounters};
@@ -123,7 +124,8 @@ fn fetch(seed: u64, is_awake: impl Fn(usize, u64) -> bool) -> (FetchStats, Relia
 #[test]
 fn what_is_late_is_sent_again_and_given_up() {
     const SEEDS: u64 = 10;
-    // Never busy; a turn of 5 ms in 60; the consumer, or both, at the same time or not, without a turn for 0.4 s in 0.6.
+    // Never busy; a turn of 5 ms in 60; the consumer, or both, at the same time or not, without a
+    // turn for 0.4 s in 0.6.
     let turns: [fn(usize, u64) -> bool; 5] = [
         |_, _| true,
         |end, millis| (millis / 5 + 7 * end as u64).is_multiple_of(12),

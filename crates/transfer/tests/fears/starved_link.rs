@@ -13,7 +13,8 @@ const SEGMENT: usize = 1000;
 const ROOMY: Bottleneck =
     Bottleneck { packets_a_second: 2000, queue: 100_000, mark_from: 100_000, nack_from: 100_000, grants: false };
 
-/// Fetches `segments` segments over 2000 packets a second and 40 ms of round trip: 80 packets in flight fill it.
+/// Fetches `segments` segments over 2000 packets a second and 40 ms of round trip: 80 packets in
+/// flight fill it.
 fn fetch(segments: usize, loss: f64, queue: usize, mark_from: usize) -> (Outcome, f64) {
     let bottleneck = Some(Bottleneck { queue, mark_from, ..ROOMY });
     let link = Link { seed: 3, delay: Duration::from_millis(20), loss, bottleneck, ..Link::default() };
@@ -58,7 +59,8 @@ fn a_way_that_stalls_is_taken_for_one_that_loses() {
     }
 }
 
-/// The fear: where all that was under way is lost, the window that the time-out has cut keeps back the one Interest that asks what has happened.
+/// The fear: where all that was under way is lost, the window that the time-out has cut keeps back
+/// the one Interest that asks what has happened.
 #[test]
 fn nobody_asks_whether_a_stall_is_over() {
     for spec in ["cubic", "aimd", "bic", "fixed(window=10)"] {
@@ -76,7 +78,8 @@ fn nobody_asks_whether_a_stall_is_over() {
     }
 }
 
-/// The fears: every segment is a wake-up and two system calls in every node on the way; and Interests that wait for each other wait for ever.
+/// The fears: every segment is a wake-up and two system calls in every node on the way; and
+/// Interests that wait for each other wait for ever.
 #[test]
 fn interests_leave_one_by_one_or_not_at_all() {
     const SEGMENTS: usize = 400;
@@ -105,7 +108,8 @@ fn a_short_queue_that_drops_is_lived_with() {
     let (outcome, utilisation) = fetch(20_000, 0.0, 40, 1000);
     assert!(utilisation > 0.7, "{utilisation}");
     let again = outcome.stats.retransmissions as f64 / outcome.stats.interests as f64;
-    // A loss is found 200 ms later (no duplicate acknowledgements in NDN), so slow start overshoots once by what it sends meanwhile.
+    // A loss is found 200 ms later (no duplicate acknowledgements in NDN), so slow start overshoots
+    // once by what it sends meanwhile.
     assert!(again < 0.03, "{again}");
 }
 
@@ -117,12 +121,14 @@ fn one_loss_in_a_thousand_costs_less_than_half() {
 
 #[test]
 fn one_loss_in_a_hundred_does_not_stop_it() {
-    // RFC 9438's response function: about 0.8 × 1/sqrt(p) segments a round trip at this loss, a tenth of the link.
+    // RFC 9438's response function: about 0.8 × 1/sqrt(p) segments a round trip at this loss, a
+    // tenth of the link.
     let (_, utilisation) = fetch(5_000, 0.005, 1000, 1000);
     assert!(utilisation > 0.07, "{utilisation}");
 }
 
-/// Fetches over 2000 packets a second and 40 ms with this congestion control; the share of the link that was used, and the mean round trip.
+/// Fetches over 2000 packets a second and 40 ms with this congestion control; the share of the link
+/// that was used, and the mean round trip.
 fn controlled(spec: &str, bottleneck: Bottleneck, clock: Clock) -> (f64, Duration) {
     let segments = 6000;
     let link = Link { seed: 5, delay: Duration::from_millis(20), bottleneck: Some(bottleneck), ..Link::default() };
@@ -139,9 +145,11 @@ fn a_congestion_control_wastes_the_link_or_fills_its_queue() {
     let refusing = Bottleneck { nack_from: 20, ..ROOMY };
     let granting = Bottleneck { grants: true, ..ROOMY };
     let cases = [
-        // The spec, the link, the least share used, the longest mean round trip in milliseconds (40 without a queue).
+        // The spec, the link, the least share used, the longest mean round trip in milliseconds (40
+        // without a queue).
         ("fixed(window=80)", ROOMY, 0.95, 42),
-        // It halves at the first 2 ms of queue: half to all of the link, and a start that ends early.
+        // It halves at the first 2 ms of queue: half to all of the link, and a start that ends
+        // early.
         ("icp", ROOMY, 0.55, 45),
         ("bbr", ROOMY, 0.8, 90),
         ("aimd", marking, 0.7, 60),

@@ -1,4 +1,5 @@
-//! Fear: a producer answers what it should not, not what it should, or with packets that no forwarder passes on.
+//! Fear: a producer answers what it should not, not what it should, or with packets that no
+//! forwarder passes on.
 
 use crate::link::{bytes, publisher};
 use larder_packet::{
@@ -133,7 +134,8 @@ fn the_largest_segment_fits_and_one_byte_more_is_refused() {
     }
 }
 
-/// The fear: a segment for nodes that take more is cut to what all nodes take, or passes what these take.
+/// The fear: a segment for nodes that take more is cut to what all nodes take, or passes what these
+/// take.
 #[test]
 fn larger_packets_are_made_where_they_are_asked_for_and_nowhere_else() {
     let publish = |segment_bytes| {

@@ -1,13 +1,15 @@
 //! Names of stored Data kept decoded, against decoded at each look-up.
 //!
-//! Yuan and Crowley, Experimental evaluation of content distribution with NDN and HTTP, IEEE INFOCOM Mini-Conference, 2013, section IV and fig. 8: CCNx
-//! kept its stored packets in a list ordered by names, and decoded the names that a look-up compared; to keep them decoded gave it 40 % more throughput.
-//! Here Interests are answered out of the forwarder's own Content Store, each by the functions that [`Forwarder::on_packet`] calls, and only
-//! what finds the name is exchanged.
+//! Yuan and Crowley, Experimental evaluation of content distribution with NDN and HTTP, IEEE
+//! INFOCOM Mini-Conference, 2013, section IV and fig. 8: CCNx kept its stored packets in a list
+//! ordered by names, and decoded the names that a look-up compared; to keep them decoded gave it 40
+//! % more throughput. Here Interests are answered out of the forwarder's own Content Store, each by
+//! the functions that [`Forwarder::on_packet`] calls, and only what finds the name is exchanged.
 //!
-//! A decoded name is here where its bytes stand in the packet: Larder's look-ups compare encoded names, whole, since equal names have equal encodings. So to decode one
-//! is to find and check it, and nothing is allocated, as CCNx did. Deviation: in the place of its skip list, a search by halves: log2(n) names as
-//! well.
+//! A decoded name is here where its bytes stand in the packet: Larder's look-ups compare encoded
+//! names, whole, since equal names have equal encodings. So to decode one is to find and check it,
+//! and nothing is allocated, as CCNx did. Deviation: in the place of its skip list, a search by
+//! halves: log2(n) names as well.
 
 use crate::content_store::Entry;
 use crate::face::FaceId;
@@ -58,7 +60,8 @@ impl Order {
     }
 }
 
-/// Answers the Interests in these frames out of the Content Store, one after the other; how many it could answer. `order` is of this forwarder.
+/// Answers the Interests in these frames out of the Content Store, one after the other; how many it
+/// could answer. `order` is of this forwarder.
 pub fn answer<'a>(
     forwarder: &mut Forwarder,
     now: Time,
@@ -90,7 +93,8 @@ pub fn answer<'a>(
 fn found(forwarder: &Forwarder, look_up: LookUp, order: &Order, hash: u64, name: NameRef<'_>) -> Option<Slot> {
     let store = &forwarder.content_store;
     let in_order = |of: fn(&Entry) -> &[u8]| {
-        // Encodings sort as names do (packet specification 0.3, "Canonical Order"): types and lengths come first, the shorter the smaller.
+        // Encodings sort as names do (packet specification 0.3, "Canonical Order"): types and
+        // lengths come first, the shorter the smaller.
         let compared = order.0.binary_search_by(|slot| store.entry(*slot).map_or(&[][..], of).cmp(name.as_bytes()));
         compared.ok().map(|at| order.0[at])
     };

@@ -1,8 +1,10 @@
-//! A cache between clients and origins: objects kept by the policy engine, misses fetched from the next cache or the origin.
+//! A cache between clients and origins: objects kept by the policy engine, misses fetched from the
+//! next cache or the origin.
 //!
-//! A body goes on to who asked as it comes, and is kept when it is complete; it is asked of the policy by its size, and free room is filled without
-//! asking, as the node's caches do. With collapsing, requests for what is on its way join it, as in Larder's node (and in Squid where it is told so);
-//! without, each is a miss of its own. Everything is fresh for ever.
+//! A body goes on to who asked as it comes, and is kept when it is complete; it is asked of the
+//! policy by its size, and free room is filled without asking, as the node's caches do. With
+//! collapsing, requests for what is on its way join it, as in Larder's node (and in Squid where it
+//! is told so); without, each is a miss of its own. Everything is fresh for ever.
 
 use super::{HEAD_BYTES, HostId, Message, Net, TcpEvent};
 use crate::simulation::ConfigError;
@@ -168,7 +170,8 @@ impl Cache {
         }
     }
 
-    /// A client has done, or whom it asked has gone away: then those who waited are told by the end of their connection.
+    /// A client has done, or whom it asked has gone away: then those who waited are told by the end
+    /// of their connection.
     fn on_closed(&mut self, net: &mut Net<'_, '_>, end: EndId) {
         net.close(end);
         self.idle.retain(|idle| *idle != end);

@@ -1,4 +1,5 @@
-//! A client: asks for objects one after the other, or at a rate, over connections that it keeps or not.
+//! A client: asks for objects one after the other, or at a rate, over connections that it keeps or
+//! not.
 
 use super::{HEAD_BYTES, HostId, Message, Net, TcpEvent};
 use crate::apps::Names;

@@ -1,4 +1,5 @@
-//! HTTP's hosts: clients, caches, origins. They take no time and see no bytes; requests of a connection go one after the other, as in HTTP/1.1.
+//! HTTP's hosts: clients, caches, origins. They take no time and see no bytes; requests of a
+//! connection go one after the other, as in HTTP/1.1.
 
 mod cache;
 mod client;
@@ -42,7 +43,8 @@ pub struct HttpCounters {
     pub failures: u64,
     /// Of a client: bytes of bodies.
     pub bytes: u64,
-    /// Of a client: seconds from asking to the last byte, of all that came whole. A request that waits for a connection waits in it.
+    /// Of a client: seconds from asking to the last byte, of all that came whole. A request that
+    /// waits for a connection waits in it.
     pub seconds: f64,
     /// Connections opened.
     pub connections: u64,

@@ -27,7 +27,8 @@ impl Sender {
         });
     }
 
-    /// TLP's time (RFC 8985, section 7.2): two round trips; with one segment under way, whose acknowledgement may be delayed, 200 ms more.
+    /// TLP's time (RFC 8985, section 7.2): two round trips; with one segment under way, whose
+    /// acknowledgement may be delayed, 200 ms more.
     pub(super) fn probe_at(&self, now: Time) -> Option<Time> {
         if self.state != State::Open || self.told_count > 0 || self.probe.is_some() {
             return None;

@@ -22,8 +22,8 @@ impl Sender {
         }
     }
 
-    /// RACK (RFC 8985, section 6.2): what left before the newest that came, and a bit more than a round trip ago, is lost. Whether something is
-    /// that was sent again.
+    /// RACK (RFC 8985, section 6.2): what left before the newest that came, and a bit more than a
+    /// round trip ago, is lost. Whether something is that was sent again.
     pub(super) fn find_lost(&mut self, now: Time) -> bool {
         let Some(rack) = self.rack else { return false };
         if self.alarm.is_some_and(|(_, alarm)| alarm == Alarm::Reordering) {

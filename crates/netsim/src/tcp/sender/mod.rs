@@ -1,13 +1,16 @@
 //! The sending half: what is under way, what of it is lost, and when it is sent again.
 //!
-//! As Linux does it: a scoreboard of segments (RFC 2018, RFC 6675's account of what is in flight), losses found by time (RACK, RFC 8985) from each
-//! acknowledgement and from a timer, a probe for losses at the tail (TLP, the same), a timeout with Karn's rule and doubling (RFC 6298), the window in a
-//! recovery by the rate of deliveries (PRR, RFC 6937). Positions count the stream's bytes from 0; its end takes one more. Windows count segments. A
-//! segment that is sent again has the bytes that it had.
+//! As Linux does it: a scoreboard of segments (RFC 2018, RFC 6675's account of what is in flight),
+//! losses found by time (RACK, RFC 8985) from each acknowledgement and from a timer, a probe for
+//! losses at the tail (TLP, the same), a timeout with Karn's rule and doubling (RFC 6298), the
+//! window in a recovery by the rate of deliveries (PRR, RFC 6937). Positions count the stream's
+//! bytes from 0; its end takes one more. Windows count segments. A segment that is sent again has
+//! the bytes that it had.
 //!
-//! Missing: undoing a reduction that was not needed (Eifel, F-RTO), so that reordering beyond a quarter of a round trip costs more than in the kernel; the
-//! growth of RACK's patience with reordering; and the shrinking of a window that is not used. O(log n) an acknowledgement and newly
-//! told segment, n under way, 90 bytes each.
+//! Missing: undoing a reduction that was not needed (Eifel, F-RTO), so that reordering beyond a
+//! quarter of a round trip costs more than in the kernel; the growth of RACK's patience with
+//! reordering; and the shrinking of a window that is not used. O(log n) an acknowledgement and
+//! newly told segment, n under way, 90 bytes each.
 
 mod alarms;
 mod losses;
@@ -40,7 +43,8 @@ const TIMER_SLACK: Duration = Duration::from_millis(2);
 /// Of an entry of a tree: two numbers, and what the tree adds.
 const NODE_BYTES: usize = 32;
 
-/// What the sender is about, in Linux' names: `Disorder` is folded into `Open`, `Cwr` is over at once.
+/// What the sender is about, in Linux' names: `Disorder` is folded into `Open`, `Cwr` is over at
+/// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Open,
@@ -125,7 +129,8 @@ pub(super) struct Sender {
     next: u64,
     /// What the other end takes.
     limit: u64,
-    /// What the application has written, its end included; and of that, what the send buffer has taken.
+    /// What the application has written, its end included; and of that, what the send buffer has
+    /// taken.
     written: u64,
     buffer: u64,
     buffered: u64,
@@ -356,7 +361,8 @@ impl Sender {
         (self.backoff, self.tries) = (0, 0);
     }
 
-    /// The application is woken when a third of the buffer is free (`sk_stream_is_writeable`), and fills it.
+    /// The application is woken when a third of the buffer is free (`sk_stream_is_writeable`), and
+    /// fills it.
     fn fill_buffer(&mut self) {
         if 3 * self.buffered.saturating_sub(self.una) > 2 * self.buffer {
             return;
@@ -373,14 +379,16 @@ impl Sender {
         self.next < self.written.min(self.limit).min(self.buffered)
     }
 
-    /// The round trip that an acknowledgement tells, if any: the kernel's `ca_rtt`, of its last segment. The estimate takes the first one's.
+    /// The round trip that an acknowledgement tells, if any: the kernel's `ca_rtt`, of its last
+    /// segment. The estimate takes the first one's.
     fn measure(&mut self, now: Time, news: &mut News) -> Option<Duration> {
         let head = self.sent.front().map(|sent| sent.at);
         let estimate = news.first_acked.or(news.first_told).or(news.resent);
         if let Some(at) = estimate {
             self.rtt.sample(now.since(at), self.una, self.next);
         }
-        // What left after the first that is missing was told: that one's timeout runs from its own time.
+        // What left after the first that is missing was told: that one's timeout runs from its own
+        // time.
         news.rearms =
             news.first_acked.is_none() && news.first_told.is_some_and(|at| head.is_some_and(|head| at < head));
         news.last_acked.or(news.last_told).map(|at| now.since(at))
@@ -399,7 +407,8 @@ impl Sender {
         }
     }
 
-    /// TLP: whether the probe mended a loss that nobody else would have noticed (RFC 8985, section 7.4).
+    /// TLP: whether the probe mended a loss that nobody else would have noticed (RFC 8985, section
+    /// 7.4).
     fn end_probe(&mut self, ack: u64, twice: bool) {
         let Some((until, was_resent)) = self.probe.filter(|(until, _)| ack >= *until) else { return };
         if was_resent && !twice && ack > until {

@@ -6,7 +6,8 @@ use larder_units::Time;
 use std::time::Duration;
 
 impl Sender {
-    /// The next segment that may leave now: its place, its length with the stream's end, and whether that end is in it.
+    /// The next segment that may leave now: its place, its length with the stream's end, and
+    /// whether that end is in it.
     pub(in crate::tcp) fn next_segment(&mut self, now: Time) -> Option<Segment> {
         if std::mem::take(&mut self.probe_due) && !self.sent.is_empty() {
             return self.send_probe(now);
@@ -113,7 +114,8 @@ impl Sender {
         Segment { seq: sent.seq, bytes: sent.length - u32::from(is_fin), is_fin, ..Segment::default() }
     }
 
-    /// After a pause: the window of a path that may have changed is halved for each timeout that passed (RFC 2861); BBR keeps it, as in Linux.
+    /// After a pause: the window of a path that may have changed is halved for each timeout that
+    /// passed (RFC 2861); BBR keeps it, as in Linux.
     pub(super) fn restart(&mut self, now: Time) {
         let idle = now.since(self.last_sent_at);
         match &mut self.control {

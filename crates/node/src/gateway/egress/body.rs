@@ -1,7 +1,9 @@
-//! A body at the far node: cut into segments as it comes, kept whole or as a window, and who waits for what.
+//! A body at the far node: cut into segments as it comes, kept whole or as a window, and who waits
+//! for what.
 //!
-//! Where the length is known, every segment but the last is full and FinalBlockId is in each. Where it is not, what has come is a segment after
-//! [`limits::FLUSH`] even if it is a short one, and the last segment alone says that it is, perhaps an empty one.
+//! Where the length is known, every segment but the last is full and FinalBlockId is in each. Where
+//! it is not, what has come is a segment after [`limits::FLUSH`] even if it is a short one, and the
+//! last segment alone says that it is, perhaps an empty one.
 
 use crate::gateway::limits;
 use bytes::Bytes;
@@ -86,7 +88,8 @@ impl Body {
         }
     }
 
-    /// Bytes of a body that is kept as a window: what may be asked for again, what is read ahead, and a piece on top.
+    /// Bytes of a body that is kept as a window: what may be asked for again, what is read ahead,
+    /// and a piece on top.
     pub(super) fn window_bytes() -> usize {
         limits::WINDOW_SEGMENTS * limits::SEGMENT_BYTES + limits::AHEAD_BYTES + crate::http::limits::BUFFER_BYTES
     }
@@ -150,10 +153,12 @@ impl Body {
         self.segments.push_back(Bytes::from(std::mem::take(&mut self.partial)));
     }
 
-    /// It has ended; false where it broke off, which it also has where it is not as long as it said.
+    /// It has ended; false where it broke off, which it also has where it is not as long as it
+    /// said.
     pub(super) fn end(&mut self, is_whole: bool) -> bool {
         let is_whole = is_whole && self.length.is_none_or(|length| length == self.received);
-        // Of unknown length, the last segment says so itself, and the one before has gone out without.
+        // Of unknown length, the last segment says so itself, and the one before has gone out
+        // without.
         if is_whole && (self.length.is_none() || !self.partial.is_empty()) {
             self.cut();
         }
@@ -161,7 +166,8 @@ impl Body {
         is_whole
     }
 
-    /// It is kept whole, and what may come until it is looked at again does not fit its room. Only one of unknown length can be.
+    /// It is kept whole, and what may come until it is looked at again does not fit its room. Only
+    /// one of unknown length can be.
     pub(super) fn is_full(&self) -> bool {
         let may_come = (limits::AHEAD_BYTES + crate::http::limits::BUFFER_BYTES) as u64;
         self.whole && self.length.is_none() && self.received + may_come > self.reserved as u64

@@ -1,4 +1,5 @@
-//! The Data that a far node makes but for segments, which their [`super::body::Body`] makes: heads and errors, metadata, and word of what is gone.
+//! The Data that a far node makes but for segments, which their [`super::body::Body`] makes: heads
+//! and errors, metadata, and word of what is gone.
 
 use crate::gateway::limits;
 use crate::gateway::message::{Answer, Content, Head};
@@ -99,7 +100,8 @@ pub(super) fn inline_room(key: &[u8], headers: &HeaderMap) -> usize {
     limits::MAX_PACKET_BYTES.saturating_sub(limits::OVERHEAD_BYTES + key.len() * 2 + fields).min(limits::SEGMENT_BYTES)
 }
 
-/// Bytes of a segment under this name: the key's name, which stands in every packet, is shorter than the object's and 16 bytes.
+/// Bytes of a segment under this name: the key's name, which stands in every packet, is shorter
+/// than the object's and 16 bytes.
 pub(super) fn segment_bytes(name: &Name) -> usize {
     let names = 2 * name.as_bytes().len() + 32;
     (limits::MAX_PACKET_BYTES - limits::OVERHEAD_BYTES).saturating_sub(names).clamp(1, limits::SEGMENT_BYTES)

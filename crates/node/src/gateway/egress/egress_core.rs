@@ -1,11 +1,14 @@
 //! The far node without IO: what is asked, what the origin says, what is sent.
 //!
-//! A question is answered once and the answer kept, so that who has lost it gets it again and the origin is not asked twice; what waits for the
-//! origin waits here. What answers may be given to others is decided in [`EgressCore::on_head`].
+//! A question is answered once and the answer kept, so that who has lost it gets it again and the
+//! origin is not asked twice; what waits for the origin waits here. What answers may be given to
+//! others is decided in [`EgressCore::on_head`].
 //!
-//! Memory is reserved before the origin is asked for a body: all of it up to an eighth of the room, else a window that ends
-//! [`limits::WINDOW_SEGMENTS`] behind the furthest segment that was asked for. One of unknown length is kept whole as long as it is no longer than that eighth.
-//! Where room is short, what is kept goes in the order of [`super::reply_cache`]; without room, the answer is 503.
+//! Memory is reserved before the origin is asked for a body: all of it up to an eighth of the room,
+//! else a window that ends [`limits::WINDOW_SEGMENTS`] behind the furthest segment that was asked
+//! for. One of unknown length is kept whole as long as it is no longer than that eighth. Where room
+//! is short, what is kept goes in the order of [`super::reply_cache`]; without room, the answer is
+//! 503.
 
 use super::body::{Body, Found};
 use super::data::{DataSigner, HEAD_TOO_LARGE, NO_ROOM, OwnError, TIMED_OUT, UNREACHABLE, inline_room, segment_bytes};
@@ -56,8 +59,9 @@ pub struct EgressCore {
 }
 
 impl EgressCore {
-    /// Answers for everything under `prefix`. Versions begin behind `version`: the microseconds since 1970, so that no start repeats another's.
-    /// `version_key` is random: from it come the versions that nobody shall guess.
+    /// Answers for everything under `prefix`. Versions begin behind `version`: the microseconds
+    /// since 1970, so that no start repeats another's. `version_key` is random: from it come the
+    /// versions that nobody shall guess.
     pub fn new(
         prefix: Name,
         signer: Box<dyn Signer>,
@@ -82,7 +86,8 @@ impl EgressCore {
         }
     }
 
-    /// Requests in full count where they are signed so: one that was made up or altered on the way does not reach the origin.
+    /// Requests in full count where they are signed so: one that was made up or altered on the way
+    /// does not reach the origin.
     pub fn asked_by(self, trust: Option<Trust>) -> EgressCore {
         EgressCore { asked_by: trust, ..self }
     }
@@ -164,7 +169,8 @@ impl EgressCore {
             return;
         }
         if is_unsafe && self.replay_filter.holds(key) {
-            // Its answer is gone, and nobody waits for it so long: somebody repeats what he has read on the way.
+            // Its answer is gone, and nobody waits for it so long: somebody repeats what he has
+            // read on the way.
             self.figures.not_ours += 1;
             return;
         }
@@ -192,7 +198,8 @@ impl EgressCore {
         out.orders.push(OriginRequest { id, method, authority, target, headers, body });
     }
 
-    /// The origin has answered; what is to come of the body comes by [`EgressCore::on_piece`], as far as it is granted.
+    /// The origin has answered; what is to come of the body comes by [`EgressCore::on_piece`], as
+    /// far as it is granted.
     pub fn on_head(&mut self, now: Time, unix_seconds: u64, id: u64, mut head: OriginHead, out: &mut Outcome) {
         let Some(key) = self.reply_cache.orders.get(&id).cloned() else { return };
         let Some(question) = self.reply_cache.questions.get(&key) else { return };
@@ -349,7 +356,8 @@ impl EgressCore {
         Opened::Body(Content::Segments { version, length })
     }
 
-    /// Whoever knows a body's name may fetch it: that of one client's response is told in its head alone, whose own name nobody guesses.
+    /// Whoever knows a body's name may fetch it: that of one client's response is told in its head
+    /// alone, whose own name nobody guesses.
     fn next_version(&mut self, is_shared: bool) -> u64 {
         self.last_version += 1;
         if is_shared {
@@ -545,7 +553,8 @@ mod tests {
         true
     }
 
-    /// The fear: each time that a page is asked again when its answer is past, one more entry stays behind.
+    /// The fear: each time that a page is asked again when its answer is past, one more entry stays
+    /// behind.
     #[test]
     fn a_page_that_is_asked_for_ever_fills_the_memory() {
         let (mut core, page) = (core(), question(Method::GET, 7));
@@ -557,7 +566,8 @@ mod tests {
         assert_eq!((core.reply_cache.answered.len(), core.reply_cache.reserved), (1, limits::ANSWER_BYTES));
     }
 
-    /// The fear: whoever posts without end leaves no room for anybody else's request until his answers are past.
+    /// The fear: whoever posts without end leaves no room for anybody else's request until his
+    /// answers are past.
     #[test]
     fn orders_without_end_keep_everybody_out() {
         let mut core = core();
@@ -570,7 +580,8 @@ mod tests {
         assert!(!is_made(&mut core, Time::ZERO, &question(Method::POST, 0)), "though its answer has gone");
     }
 
-    /// The fear: who has read an order on the way has it carried out again when its answer is forgotten.
+    /// The fear: who has read an order on the way has it carried out again when its answer is
+    /// forgotten.
     #[test]
     fn an_order_is_repeated_a_day_later() {
         let mut core = core();

@@ -67,7 +67,8 @@ pub struct Figures {
     pub questions: u64,
     /// Requests to the origin.
     pub requests: u64,
-    /// Answers by what they were: for everybody, for one, and the word that it be asked for in full.
+    /// Answers by what they were: for everybody, for one, and the word that it be asked for in
+    /// full.
     pub answers: [u64; 3],
     /// Segments sent.
     pub segments: u64,

@@ -1,5 +1,6 @@
-//! The far node: answers questions under its prefix with what an HTTP origin says. One thread owns a connection to this node's forwarder and the
-//! [`EgressCore`], another runs the requests to the origin.
+//! The far node: answers questions under its prefix with what an HTTP origin says. One thread owns
+//! a connection to this node's forwarder and the [`EgressCore`], another runs the requests to the
+//! origin.
 
 mod body;
 mod data;

@@ -1,4 +1,5 @@
-//! Requests to the origin: a task each, on a thread of their own. What comes goes to the far node's thread, as much as was granted.
+//! Requests to the origin: a task each, on a thread of their own. What comes goes to the far node's
+//! thread, as much as was granted.
 
 use super::{OriginHead, OriginRequest, Outcome};
 use crate::gateway::limits;
@@ -59,7 +60,8 @@ impl Requests {
     /// A server by https is believed by the certificates of the PEM file `ca`, or by the system's.
     ///
     /// # Errors
-    /// One line where the origin is no `http://HOST:PORT` or `https://HOST:PORT`, no certificate to believe can be read, or there is no thread.
+    /// One line where the origin is no `http://HOST:PORT` or `https://HOST:PORT`, no certificate to
+    /// believe can be read, or there is no thread.
     pub(super) fn start(
         origin: &Uri,
         ca: Option<&Path>,

@@ -1,12 +1,14 @@
-//! Orders that were carried out: who has read one on the way shall not have it carried out again, word for word, when its answer is no longer kept.
-//! With another number it is another order, and orders are not signed: that is not kept out here.
+//! Orders that were carried out: who has read one on the way shall not have it carried out again,
+//! word for word, when its answer is no longer kept. With another number it is another order, and
+//! orders are not signed: that is not kept out here.
 
 use crate::gateway::limits;
 use siphasher::sip::SipHasher13;
 use std::collections::{HashSet, VecDeque};
 use std::hash::Hasher;
 
-/// Requests that must not be made twice and were made, the last [`limits::UNSAFE_REMEMBERED`] of them.
+/// Requests that must not be made twice and were made, the last [`limits::UNSAFE_REMEMBERED`] of
+/// them.
 pub(super) struct ReplayFilter {
     key: [u64; 2],
     hashes: HashSet<u64>,

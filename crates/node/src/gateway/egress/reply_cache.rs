@@ -1,8 +1,10 @@
-//! What a far node keeps: questions with their answers, bodies, whom the origin's responses are for, and the memory that they share.
+//! What a far node keeps: questions with their answers, bodies, whom the origin's responses are
+//! for, and the memory that they share.
 //!
-//! Memory is reserved, not counted: an answer takes [`limits::ANSWER_BYTES`], a body what it may grow to. Where room is short, bodies that nobody is
-//! promised go first, then the oldest answers to what may be asked twice, then those to what may not: who has lost such a one asks in vain, since it
-//! is not made again.
+//! Memory is reserved, not counted: an answer takes [`limits::ANSWER_BYTES`], a body what it may
+//! grow to. Where room is short, bodies that nobody is promised go first, then the oldest answers
+//! to what may be asked twice, then those to what may not: who has lost such a one asks in vain,
+//! since it is not made again.
 
 use super::body::Body;
 use super::exchange::Outcome;
@@ -22,7 +24,8 @@ pub(super) struct ReplyCache {
     pub(super) bodies: HashMap<Vec<u8>, Body>,
     /// The question or the body that an order is for.
     pub(super) orders: HashMap<u64, Vec<u8>>,
-    /// Answers that may be let go for others, the oldest first, and until when each is kept; some have gone already.
+    /// Answers that may be let go for others, the oldest first, and until when each is kept; some
+    /// have gone already.
     pub(super) answered: VecDeque<(Time, Vec<u8>)>,
     /// The same of requests that must not be made twice: these go last.
     pub(super) answered_once: VecDeque<(Time, Vec<u8>)>,
@@ -38,7 +41,8 @@ pub(super) struct ShardQuery {
 }
 
 pub(super) enum State {
-    /// The origin has not answered. Who asks is one neighbour, this node's forwarder: the last Interest counts.
+    /// The origin has not answered. Who asks is one neighbour, this node's forwarder: the last
+    /// Interest counts.
     Waiting {
         token: Option<PitToken>,
         until: Time,
@@ -85,7 +89,8 @@ impl ReplyCache {
         old.iter().for_each(|key| self.forget_body(key, out));
     }
 
-    /// Lets go what nobody is promised any more, and then answers, until there is room for so many bytes; false where there is not.
+    /// Lets go what nobody is promised any more, and then answers, until there is room for so many
+    /// bytes; false where there is not.
     pub(super) fn make_room(&mut self, now: Time, needed: usize) -> bool {
         if self.has_room(needed) {
             return true;
@@ -145,7 +150,8 @@ impl ReplyCache {
     }
 }
 
-/// Whether the answer that is kept so long is there still: the question may have been asked anew since.
+/// Whether the answer that is kept so long is there still: the question may have been asked anew
+/// since.
 fn is_answered(questions: &HashMap<Vec<u8>, ShardQuery>, key: &[u8], reply_cache: Time) -> bool {
     matches!(questions.get(key), Some(ShardQuery { state: State::Answered { until, .. }, .. }) if *until == reply_cache)
 }

@@ -1,10 +1,13 @@
 //! The edge without IO: what is being fetched, which Interests leave, what the Data bring.
 //!
-//! A fetch is a question first, sent again by the RTO until it is answered; then, where the body did not come with the head, a
-//! [`larder_transfer::Fetcher`] of its segments. Round trips that one fetch has measured are where the next one begins. A fetch whose reader is
-//! [`limits::UNREAD_BYTES`] behind asks for nothing more, and the more fetches there are, the less each may have under way.
+//! A fetch is a question first, sent again by the RTO until it is answered; then, where the body
+//! did not come with the head, a [`larder_transfer::Fetcher`] of its segments. Round trips that one
+//! fetch has measured are where the next one begins. A fetch whose reader is
+//! [`limits::UNREAD_BYTES`] behind asks for nothing more, and the more fetches there are, the less
+//! each may have under way.
 //!
-//! Cost: a packet is one look-up of its name. Memory: what fetches hold, 700 MB at most (`window_segments`).
+//! Cost: a packet is one look-up of its name. Memory: what fetches hold, 700 MB at most
+//! (`window_segments`).
 
 use crate::gateway::keys::Trust;
 use crate::gateway::limits;
@@ -94,7 +97,8 @@ pub struct Figures {
     pub asked_again: u64,
     /// Answers.
     pub answers: u64,
-    /// Fetches that failed without a way to the far node, without an answer, for a wrong signature, for an answer that is none, and in the body.
+    /// Fetches that failed without a way to the far node, without an answer, for a wrong signature,
+    /// for an answer that is none, and in the body.
     pub failures: [u64; 5],
     /// Interests sent.
     pub interests: u64,
@@ -115,7 +119,8 @@ pub struct Figures {
 /// What is being fetched.
 pub struct Fetches {
     fetches: HashMap<u64, Fetch, RandomState>,
-    /// Who waits for Data of this name, or for segments under it. From the network, but looked up only: what stands here is our own.
+    /// Who waits for Data of this name, or for segments under it. From the network, but looked up
+    /// only: what stands here is our own.
     waiting: HashMap<Vec<u8>, Vec<u64>, RandomState>,
     /// When fetches are to be looked at.
     due: BTreeSet<(Time, u64)>,
@@ -168,7 +173,8 @@ struct Asking {
 }
 
 impl Fetches {
-    /// No fetches. Whatever comes is believed where there is no `trust`; `streams` must differ from start to start.
+    /// No fetches. Whatever comes is believed where there is no `trust`; `streams` must differ from
+    /// start to start.
     pub fn new(trust: Option<Trust>, streams: Streams) -> Fetches {
         let mut nonces = streams.stream("questions");
         let keys = [nonces.bits(), nonces.bits()];
@@ -223,7 +229,8 @@ impl Fetches {
         }
     }
 
-    /// Appends the next Interest to `out`; false where none is to be sent now. Call it until then, after every event.
+    /// Appends the next Interest to `out`; false where none is to be sent now. Call it until then,
+    /// after every event.
     pub fn poll(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         while let Some(&id) = self.ready.front() {
             if self.poll_one(now, id, out) {
@@ -287,7 +294,8 @@ impl Fetches {
 
     fn on_answer(&mut self, now: Time, id: u64, data: &Data<'_>, events: &mut Vec<(u64, Event)>) {
         let Some(Fetch { phase: Phase::Asking(asking), .. }) = self.fetches.get_mut(&id) else { return };
-        // The origin's time is in it: good enough to begin with, and no more, and never worse than to know nothing, which is three times this.
+        // The origin's time is in it: good enough to begin with, and no more, and never worse than
+        // to know nothing, which is three times this.
         if self.rtt.smoothed().is_none() && asking.sends == 1 {
             self.rtt.sample(now.since(asking.sent).min(INITIAL_RTO / 3));
         }
@@ -471,7 +479,8 @@ impl Fetches {
 }
 
 impl Asking {
-    /// A `signer` is for requests in full alone: what is asked in the shared form, all ask by the same name.
+    /// A `signer` is for requests in full alone: what is asked in the shared form, all ask by the
+    /// same name.
     fn new(now: Time, ask: Ask, in_full: bool, signer: Option<Arc<dyn Signer>>, rtt: RttEstimator) -> Asking {
         let shared = ask.shared.clone().filter(|_| !in_full);
         let headers = shared.unwrap_or_else(|| ask.headers.clone());
@@ -517,8 +526,9 @@ impl Asking {
     }
 }
 
-/// Segments that a fetch may have under way which is the nth of those under way when it begins. The nth oldest always began with n or more, so that
-/// all together have at most `FLIGHT_SEGMENTS · (1 + ln(FETCHES · WINDOW_SEGMENTS / FLIGHT_SEGMENTS))`.
+/// Segments that a fetch may have under way which is the nth of those under way when it begins. The
+/// nth oldest always began with n or more, so that all together have at most
+/// `FLIGHT_SEGMENTS · (1 + ln(FETCHES · WINDOW_SEGMENTS / FLIGHT_SEGMENTS))`.
 fn window_segments(nth: usize) -> usize {
     (limits::FLIGHT_SEGMENTS / nth.max(1)).min(limits::WINDOW_SEGMENTS)
 }
@@ -532,8 +542,9 @@ fn verify(data: &Data<'_>, trust: Option<&Trust>) -> bool {
     }
 }
 
-/// Pages that the far node did not give in the shared form: their hashes, each at its place, where the next one of that place puts it out. A page
-/// that is forgotten, or taken for another, costs a round trip more or is not shared, and nothing else.
+/// Pages that the far node did not give in the shared form: their hashes, each at its place, where
+/// the next one of that place puts it out. A page that is forgotten, or taken for another, costs a
+/// round trip more or is not shared, and nothing else.
 struct PrivatePages {
     keys: [u64; 2],
     /// Each with the end of its time.
@@ -555,7 +566,8 @@ impl PrivatePages {
         page as usize % self.pages.len()
     }
 
-    /// The hash of the page without its query: what one search is, all are. Validations are pages of their own: a 304 says less of how long it holds.
+    /// The hash of the page without its query: what one search is, all are. Validations are pages
+    /// of their own: a 304 says less of how long it holds.
     fn page(&self, ask: &Ask) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(self.keys[0], self.keys[1]);
         let path = ask.object.target.split('?').next().unwrap_or_default();

@@ -1,5 +1,6 @@
-//! The edge: a thread that fetches over NDN for the HTTP side. The thread owns a connection to this node's forwarder and the
-//! [`Fetches`]; HTTP's tasks hand in requests and get what comes through channels.
+//! The edge: a thread that fetches over NDN for the HTTP side. The thread owns a connection to this
+//! node's forwarder and the [`Fetches`]; HTTP's tasks hand in requests and get what comes through
+//! channels.
 
 mod fetches;
 mod status;

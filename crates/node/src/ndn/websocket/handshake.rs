@@ -1,10 +1,12 @@
 //! The opening handshake of a WebSocket (RFC 6455, section 4.2), and which web pages may connect.
 //!
-//! A browser lets every page connect to every WebSocket, also to one on loopback, and says in Origin which page it is
-//! (section 10.2). A page of a stranger could otherwise register prefixes as a local application. So a handshake with an
-//! Origin is accepted only from this machine's own pages, or if the configuration lists the Origin. A page whose name
-//! resolves to this machine's address (DNS rebinding) still has its own name in Origin, so no name is believed but
-//! `localhost` and the machine's host name. A handshake without Origin comes from a program, which could also use TCP.
+//! A browser lets every page connect to every WebSocket, also to one on loopback, and says in
+//! Origin which page it is (section 10.2). A page of a stranger could otherwise register prefixes
+//! as a local application. So a handshake with an Origin is accepted only from this machine's own
+//! pages, or if the configuration lists the Origin. A page whose name resolves to this machine's
+//! address (DNS rebinding) still has its own name in Origin, so no name is believed but `localhost`
+//! and the machine's host name. A handshake without Origin comes from a program, which could also
+//! use TCP.
 
 use std::net::IpAddr;
 use tungstenite::handshake::machine::TryParse;

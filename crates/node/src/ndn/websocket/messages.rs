@@ -1,4 +1,5 @@
-//! WebSocket frames (RFC 6455, section 5) as a server reads and writes them: messages found in a buffer, in place.
+//! WebSocket frames (RFC 6455, section 5) as a server reads and writes them: messages found in a
+//! buffer, in place.
 
 use crate::limits::{SEND_QUEUE_LEAST_BYTES, SKIP_BYTES};
 use crate::ndn::stream::Framed;
@@ -58,8 +59,8 @@ impl Decoder {
         Decoder { largest, fragments: Fragments::None, joined: 0, skip: 0 }
     }
 
-    /// Finds the messages in `bytes`, which begin with what was kept of the last ones, and decodes them in place.
-    /// Appends replies to control frames to `replies`.
+    /// Finds the messages in `bytes`, which begin with what was kept of the last ones, and decodes
+    /// them in place. Appends replies to control frames to `replies`.
     pub(super) fn decode(
         &mut self,
         bytes: &mut [u8],
@@ -129,8 +130,8 @@ impl Decoder {
         Ok(rest)
     }
 
-    /// Forgets the message of which these bytes were kept, and skips its rest. False where too little of it is here
-    /// to know its end.
+    /// Forgets the message of which these bytes were kept, and skips its rest. False where too
+    /// little of it is here to know its end.
     pub(super) fn give_up(&mut self, kept: &[u8]) -> bool {
         let frame = &kept[self.joined..];
         match header(frame) {
@@ -185,7 +186,8 @@ fn on_control(code: Control, payload: &[u8], replies: &mut Vec<u8>) -> Result<()
         Control::Pong => return Ok(()),
         Control::Reserved(_) => return Err(wrong("a control frame is of no known kind")),
     };
-    // A peer that does not read its pongs gets no more (RFC 6455, section 5.5.3 wants the last one only).
+    // A peer that does not read its pongs gets no more (RFC 6455, section 5.5.3 wants the last one
+    // only).
     if replies.len() < SEND_QUEUE_LEAST_BYTES {
         replies.extend([0x80 | u8::from(OpCode::Control(reply)), payload.len() as u8]);
         replies.extend_from_slice(payload);
@@ -247,7 +249,8 @@ mod tests {
     /// The messages of a stream; `None` for those that are not wanted.
     type Found = Result<Vec<Option<Vec<u8>>>, End>;
 
-    /// One connection's bytes cut at random: what is found, the most that is kept between two reads, and the replies.
+    /// One connection's bytes cut at random: what is found, the most that is kept between two
+    /// reads, and the replies.
     fn decode(stream: &[u8], mut cut: impl FnMut() -> usize) -> (Found, usize, Vec<u8>) {
         let mut decoder = Decoder::new(LARGEST);
         let (mut kept, mut found, mut most, mut replies) = (Vec::new(), Vec::new(), 0, Vec::new());

@@ -1,20 +1,27 @@
-//! How many of an interval's requests a cache with the parameter c would have hit, had it known only the other requests: what the search
-//! maximises.
+//! How many of an interval's requests a cache with the parameter c would have hit, had it known
+//! only the other requests: what the search maximises.
 //!
-//! Theorem 1 with the counted rates judges each object by the very requests that are to be predicted: one seen once has the rate 1, and is taken to be hit
-//! with some probability though it never was. And its P is the chain's long run, which a tiny p with a huge rµ reaches after e^{size/c} requests:
-//! maximised as it is, it drives c of Chance to a few bytes (the published form's error hides this). Both are mended by leaving one out:
+//! Theorem 1 with the counted rates judges each object by the very requests that are to be
+//! predicted: one seen once has the rate 1, and is taken to be hit with some probability though it
+//! never was. And its P is the chain's long run, which a tiny p with a huge rµ reaches after
+//! e^{size/c} requests: maximised as it is, it drives c of Chance to a few bytes (the published
+//! form's error hides this). Both are mended by leaving one out:
 //!
-//! * an interval begins with the object in the cache with the probability P₀, by the rate known *before* the interval;
-//! * each of its k requests in the interval finds the chain on its way from P₀ to P₁, the long run by the k − 1 *other* requests: it enters
-//!   at the rate rp and leaves at r/(e^{rµ} − 1), with λ their sum, so over the interval the mean is P₁ + (P₀ − P₁)(1 − e^{−λ})/λ;
-//! * µ comes from Lemma 1 with the smoothed rates, since every object takes its room, seen once or not.
+//! * an interval begins with the object in the cache with the probability P₀, by the rate known
+//!   *before* the interval;
+//! * each of its k requests in the interval finds the chain on its way from P₀ to P₁, the long run
+//!   by the k − 1 *other* requests: it enters at the rate rp and leaves at r/(e^{rµ} − 1), with λ
+//!   their sum, so over the interval the mean is P₁ + (P₀ − P₁)(1 − e^{−λ})/λ;
+//! * µ comes from Lemma 1 with the smoothed rates, since every object takes its room, seen once or
+//!   not.
 //!
-//! So what is asked for once counts nothing, what was popular and is no more counts nothing, and what will be asked for again counts as far
-//! as it can be in the cache by then. P₀ itself starts 64 intervals ago from an empty cache.
+//! So what is asked for once counts nothing, what was popular and is no more counts nothing, and
+//! what will be asked for again counts as far as it can be in the cache by then. P₀ itself starts
+//! 64 intervals ago from an empty cache.
 //!
-//! All of this looks not at objects but at bins of them, by size, by requests in the interval and by the rate before it: some
-//! thousand bins stand for 100,000 objects, with the same c as the result (`benches/adaptsize.rs`).
+//! All of this looks not at objects but at bins of them, by size, by requests in the interval and
+//! by the rate before it: some thousand bins stand for 100,000 objects, with the same c as the
+//! result (`benches/adaptsize.rs`).
 
 use super::model::{Admissible, Admission, Bin, Model, Shape, exp_less_1, presence};
 use super::search;
@@ -22,17 +29,20 @@ use crate::hash::mix;
 use hashbrown::HashTable;
 use std::f64::consts::SQRT_2;
 
-/// Intervals in which P₀ must have been reached. Object hit ratios with 4 / 16 / 256 / without end: traffic of a CDN's web class, 1 GiB, .837 / .841 /
-/// .844 / .846; of its mix, .442 / .498 / .518 / .528; Twitter's cluster 52, 5 MiB, .812 / .811 / .809 / .808; web and mix by turns .653 /
-/// .654 / .652 / .649.
+/// Intervals in which P₀ must have been reached. Object hit ratios with 4 / 16 / 256 / without end:
+/// traffic of a CDN's web class, 1 GiB, .837 / .841 / .844 / .846; of its mix, .442 / .498 / .518 /
+/// .528; Twitter's cluster 52, 5 MiB, .812 / .811 / .809 / .808; web and mix by turns .653 / .654 /
+/// .652 / .649.
 const HORIZON: f64 = 64.0;
 
-/// Where an octave's further bins begin, as multiples of its own beginning: four bins of size, two of requests in the interval, one of the rate before.
+/// Where an octave's further bins begin, as multiples of its own beginning: four bins of size, two
+/// of requests in the interval, one of the rate before.
 const SIZES: [f64; 3] = [1.189_207_115_002_721, SQRT_2, 1.681_792_830_507_429];
 const REQUESTS: [f64; 1] = [SQRT_2];
 const RATES: [f64; 0] = [];
 
-/// An object's smoothed rate: 0.7 of the interval that ended, 0.3 of what was known before (the authors' weights).
+/// An object's smoothed rate: 0.7 of the interval that ended, 0.3 of what was known before (the
+/// authors' weights).
 pub(super) fn smoothed(last: f64, before: f64) -> f64 {
     0.7 * last + 0.3 * before
 }
@@ -100,12 +110,14 @@ impl Foresight {
         self.seen.len()
     }
 
-    /// The c in bytes with the highest hit ratio, and that ratio; `None` where there is none, such as without requests.
+    /// The c in bytes with the highest hit ratio, and that ratio; `None` where there is none, such
+    /// as without requests.
     pub fn best(&self) -> Option<(f64, f64)> {
         search::best(self.model.capacity, |c| self.hit_ratio(c))
     }
 
-    /// The share of the last interval's requests that would have been hits with the parameter `c` in bytes. NaN where there were none.
+    /// The share of the last interval's requests that would have been hits with the parameter `c`
+    /// in bytes. NaN where there were none.
     pub fn hit_ratio(&self, c: f64) -> f64 {
         let requests: f64 = self.model.bins.iter().zip(&self.seen).map(|(bin, seen)| bin.objects * seen.last).sum();
         let admissible = self.model.admissible(c);
@@ -126,7 +138,8 @@ impl Foresight {
     }
 }
 
-/// The part of an octave in which `value` is, of those that begin with the octave and at `starts`; 0 for 0.
+/// The part of an octave in which `value` is, of those that begin with the octave and at `starts`;
+/// 0 for 0.
 fn part(value: f64, starts: &[f64]) -> u64 {
     if value <= 0.0 {
         return 0;
@@ -155,7 +168,8 @@ fn chain(rate: f64, admission: &Admission, mu: f64) -> Chain {
 }
 
 impl Chain {
-    /// The mean probability to be in the cache over `intervals` that begin with the probability `start`.
+    /// The mean probability to be in the cache over `intervals` that begin with the probability
+    /// `start`.
     fn mean_from(&self, start: f64, intervals: f64) -> f64 {
         let turns = self.turns * intervals;
         let kept = match turns {
@@ -203,7 +217,8 @@ mod tests {
         let once = foresight(&[(100_000, 1000.0, 0.0, 1.0)], 1e7, Shape::Threshold);
         assert_eq!(once.hit_ratio(1e6), 0.0);
         assert!(once.model.hit_ratio(1e6) > 0.05, "Lemma 2 expects them");
-        // Twice, from nothing, with room for all: the second of the two is a hit, and the chain says .37 of both.
+        // Twice, from nothing, with room for all: the second of the two is a hit, and the chain
+        // says .37 of both.
         let twice = foresight(&[(1000, 1000.0, 0.0, 2.0)], 1e9, Shape::Threshold);
         assert!((twice.hit_ratio(1e6) - (-1.0_f64).exp()).abs() < 1e-9);
     }
@@ -222,10 +237,12 @@ mod tests {
         let chain = |rate, ln_p, mu| super::chain(rate, &Admission::with_ln(ln_p), mu);
         let never = chain(200.0, -100.0, 1.0);
         assert!(never.long_run > 0.999_999 && never.mean_from(0.0, HORIZON) < 1e-30);
-        // Admitted at the first request, never evicted: out of it for the mean time to that, e^{−1} of it on average over one.
+        // Admitted at the first request, never evicted: out of it for the mean time to that, e^{−1}
+        // of it on average over one.
         let sure = chain(1.0, 0.0, f64::INFINITY);
         assert!((sure.mean_from(0.0, 1.0) - (-1.0_f64).exp()).abs() < 1e-12);
-        // Nobody asks: it stays as it is where nothing leaves, and is gone in the end where something does.
+        // Nobody asks: it stays as it is where nothing leaves, and is gone in the end where
+        // something does.
         assert_eq!(chain(0.0, 0.0, f64::INFINITY).mean_from(0.5, 1e6), 0.5);
         assert!(chain(0.0, 0.0, 2.0).mean_from(0.5, 1e9) < 1e-8);
     }

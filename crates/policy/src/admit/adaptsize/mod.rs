@@ -1,23 +1,28 @@
-//! AdaptSize: admits by size, with a parameter c that a Markov model of the cache tunes every Δ requests (Berger, Sitaraman and
-//! Harchol-Balter, NSDI 2017, section 3).
+//! AdaptSize: admits by size, with a parameter c that a Markov model of the cache tunes every Δ
+//! requests (Berger, Sitaraman and Harchol-Balter, NSDI 2017, section 3).
 //!
-//! * Chance admits with the probability exp(−size/c), Threshold where size ≤ c. LRU is meant to stand behind, any eviction may.
-//! * Every request counts its object ([`statistics`]); after an interval a job smooths the counts, predicts the object hit ratio for any c
-//!   ([`model`], [`foresight`]) and searches the best ([`search`]). The request path only counts; the job runs wherever the host likes.
+//! * Chance admits with the probability exp(−size/c), Threshold where size ≤ c. LRU is meant to
+//!   stand behind, any eviction may.
+//! * Every request counts its object ([`statistics`]); after an interval a job smooths the counts,
+//!   predicts the object hit ratio for any c ([`model`], [`foresight`]) and searches the best
+//!   ([`search`]). The request path only counts; the job runs wherever the host likes.
 //!
-//! Where the paper is silent: c starts at 32 KiB (the authors' simulators; their Varnish module starts at the capacity) and never exceeds
-//! the capacity; a search without a finite answer leaves c as it is; an object that is larger than the capacity is never admitted, and the
-//! model knows it. The paper writes Chance both as exp(−size/c) and exp(−c·size); the first is meant (its figures have c in bytes).
-//! A missed request is counted when its size is known, at admission; one that is never answered is not counted.
+//! Where the paper is silent: c starts at 32 KiB (the authors' simulators; their Varnish module
+//! starts at the capacity) and never exceeds the capacity; a search without a finite answer leaves
+//! c as it is; an object that is larger than the capacity is never admitted, and the model knows
+//! it. The paper writes Chance both as exp(−size/c) and exp(−c·size); the first is meant (its
+//! figures have c in bytes). A missed request is counted when its size is known, at admission; one
+//! that is never answered is not counted.
 //!
 //! Deviations, all of which `adaptsize(model=paper, interval=250000)` takes back:
-//! * The search maximises what the theorem says of each request by the *other* requests ([`foresight`]), not Lemma 2 over the counts, which expects
-//!   back what was seen once.
+//! * The search maximises what the theorem says of each request by the *other* requests
+//!   ([`foresight`]), not Lemma 2 over the counts, which expects back what was seen once.
 //! * The theorem is computed exactly; the published form errs where p is small ([`published`]).
-//! * The interval follows the cache and the catalogue: four times the objects stored, at least 25,000 and at most 250,000 requests, and longer as
-//!   long as fewer than 12,500 of them repeat. Short ones follow changes, long ones know rare objects: with 30,000 / 100,000 / 250,000 /
-//!   500,000 a CDN's web class (1 GiB) has .827 / .847 / .844 / .842, its mix .444 / .494 / .518 / .515, Twitter's cluster 52 (5 MiB) .816 / .816 /
-//!   .809 / .804.
+//! * The interval follows the cache and the catalogue: four times the objects stored, at least
+//!   25,000 and at most 250,000 requests, and longer as long as fewer than 12,500 of them repeat.
+//!   Short ones follow changes, long ones know rare objects: with 30,000 / 100,000 / 250,000 /
+//!   500,000 a CDN's web class (1 GiB) has .827 / .847 / .844 / .842, its mix .444 / .494 / .518 /
+//!   .515, Twitter's cluster 52 (5 MiB) .816 / .816 / .809 / .804.
 //!
 //! | object hit ratio, over LRU | web 1 GiB | mix 1 GiB | Twitter 5 MiB | web and mix by turns |
 //! | --- | --- | --- | --- | --- |
@@ -28,10 +33,12 @@
 //! | `model=paper` | .853 | .500 | .806 | .663 |
 //! | `model=paper,interval=250000` | .839 | .500 | .805 | .660 |
 //!
-//! `prototype` is Chance as the authors' Varnish module runs it: it divides integers, so what is smaller than c is always admitted, up to 2c with
-//! the chance 1/e, and so on. The module's tuner, like the one here, takes it for Chance.
+//! `prototype` is Chance as the authors' Varnish module runs it: it divides integers, so what is
+//! smaller than c is always admitted, up to 2c with the chance 1/e, and so on. The module's tuner,
+//! like the one here, takes it for Chance.
 //!
-//! O(1) a request; at most 40 bytes for each object requested in the last intervals (not for each stored), within fixed bounds.
+//! O(1) a request; at most 40 bytes for each object requested in the last intervals (not for each
+//! stored), within fixed bounds.
 
 pub mod foresight;
 pub mod model;

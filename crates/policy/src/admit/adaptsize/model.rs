@@ -1,11 +1,14 @@
-//! The Markov model of AdaptSize: the object hit ratio of an LRU cache behind size-aware admission (Theorem 1, Lemmas 1 and 2).
+//! The Markov model of AdaptSize: the object hit ratio of an LRU cache behind size-aware admission
+//! (Theorem 1, Lemmas 1 and 2).
 //!
-//! An object with the rate r and the admission probability p is in the cache with the probability
-//! P = p(e^{rµ} − 1) / (1 + p(e^{rµ} − 1)), where µ, the characteristic time, is such that the expected bytes fill the capacity.
+//! An object with the rate r and the admission probability p is in the cache with the probability P
+//! = p(e^{rµ} − 1) / (1 + p(e^{rµ} − 1)), where µ, the characteristic time, is such that the
+//! expected bytes fill the capacity.
 //!
-//! [`Form`] tells how that is computed. Exactly: ln p and ln(e^{rµ} − 1) are added and P is the logistic function of the sum, right for every p
-//! and µ since nothing overflows, and where nothing would, the theorem is taken as it stands; µ is found by Newton's method in ln µ within a bracket, which always converges. As in the paper: see
-//! [`super::published`].
+//! [`Form`] tells how that is computed. Exactly: ln p and ln(e^{rµ} − 1) are added and P is the
+//! logistic function of the sum, right for every p and µ since nothing overflows, and where nothing
+//! would, the theorem is taken as it stands; µ is found by Newton's method in ln µ within a
+//! bracket, which always converges. As in the paper: see [`super::published`].
 //!
 //! O(bins) a round, 4 to 8 rounds an evaluation.
 
@@ -40,8 +43,8 @@ pub enum Shape {
 pub enum Form {
     /// As the theorem says.
     Exact,
-    /// As the paper (section 3.3.2) and its authors' prototype approximate it: the exponential by a Padé form, µ by twenty rounds of a
-    /// fixed-point iteration.
+    /// As the paper (section 3.3.2) and its authors' prototype approximate it: the exponential by a
+    /// Padé form, µ by twenty rounds of a fixed-point iteration.
     Published,
 }
 
@@ -76,7 +79,8 @@ impl Model {
         Model { form, ..self }
     }
 
-    /// Lemma 2: the object hit ratio with the parameter `c` in bytes. NaN where there are no requests.
+    /// Lemma 2: the object hit ratio with the parameter `c` in bytes. NaN where there are no
+    /// requests.
     pub fn hit_ratio(&self, c: f64) -> f64 {
         let admissible = self.admissible(c);
         let requests: f64 = self.bins.iter().map(|bin| bin.objects * bin.rate).sum();
@@ -91,7 +95,8 @@ impl Model {
         hits / requests
     }
 
-    /// The c in bytes with the highest hit ratio, and that ratio; `None` where there is none, such as without requests.
+    /// The c in bytes with the highest hit ratio, and that ratio; `None` where there is none, such
+    /// as without requests.
     pub fn best(&self) -> Option<(f64, f64)> {
         search::best(self.capacity, |c| self.hit_ratio(c))
     }
@@ -112,14 +117,15 @@ impl Model {
         }
     }
 
-    /// Lemma 1: the µ with which the expected bytes are the capacity. They grow with µ, from 0 to all that is admissible; where all of that
-    /// fits, what was admitted stays, and µ is infinite.
+    /// Lemma 1: the µ with which the expected bytes are the capacity. They grow with µ, from 0 to
+    /// all that is admissible; where all of that fits, what was admitted stays, and µ is infinite.
     pub(super) fn characteristic_time(&self, admissible: &[Admissible]) -> f64 {
         let bytes: f64 = admissible.iter().map(|a| a.bin.objects * a.bin.size).sum();
         if bytes <= self.capacity {
             return f64::INFINITY;
         }
-        // Where rµ is small, P is about p·r·µ, which gives the first guess. Where every p is tiny, any guess will do.
+        // Where rµ is small, P is about p·r·µ, which gives the first guess. Where every p is tiny,
+        // any guess will do.
         let flow: f64 = admissible.iter().map(|a| a.bin.objects * a.bin.rate * a.bin.size * a.admission.p).sum();
         let mut ln_mu = (self.capacity / flow.max(self.capacity * 1e-9)).ln();
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
@@ -172,8 +178,8 @@ impl Admission {
 /// Logarithm of odds below which P is 0: no more than 1e-26.
 const NO_ODDS: f64 = -60.0;
 
-/// Theorem 1: the probability P that an object is in the cache, and dP/d ln µ; `x` is rµ. One exponential where nothing overflows, since all of
-/// the search's time goes here.
+/// Theorem 1: the probability P that an object is in the cache, and dP/d ln µ; `x` is rµ. One
+/// exponential where nothing overflows, since all of the search's time goes here.
 pub(super) fn presence(x: f64, &Admission { p, ln_p }: &Admission) -> (f64, f64) {
     if x == f64::INFINITY {
         return (1.0, 0.0);
@@ -244,7 +250,8 @@ mod tests {
 
     const REQUESTS: f64 = 250_000.0;
 
-    /// The object hit ratio of independent requests from an empty cache, replayed through the engine.
+    /// The object hit ratio of independent requests from an empty cache, replayed through the
+    /// engine.
     fn replay(spec: &str, capacity: u64, objects: &[Bin]) -> f64 {
         let streams = Streams::new(1);
         let mut engine = Engine::new(&spec.parse().unwrap(), ByteSize::from_bytes(capacity), &streams).unwrap();
@@ -280,8 +287,9 @@ mod tests {
         f64::from(hits) / REQUESTS
     }
 
-    /// The model's own assumption, independent requests, with the true rates: Threshold within a point, Chance within four. With a smaller c the
-    /// long run of Chance is far: at 4 MiB and 16 KiB .58, and .52 after 250,000 requests.
+    /// The model's own assumption, independent requests, with the true rates: Threshold within a
+    /// point, Chance within four. With a smaller c the long run of Chance is far: at 4 MiB and 16
+    /// KiB .58, and .52 after 250,000 requests.
     #[test]
     fn the_model_is_off() {
         let mut sizes = Streams::new(2).stream("sizes");

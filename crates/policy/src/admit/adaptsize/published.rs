@@ -1,13 +1,16 @@
-//! The model as it was published and deployed, with its errors (AdaptSize, NSDI 2017, section 3.3.2; the authors' prototype where the paper is
-//! silent).
+//! The model as it was published and deployed, with its errors (AdaptSize, NSDI 2017, section
+//! 3.3.2; the authors' prototype where the paper is silent).
 //!
-//! The exponential of the theorem is replaced by its Padé approximant of order [4/3], e^x ≈ (840 + 480x + 120x² + 16x³ + x⁴) / (840 − 360x + 60x²
-//! − 4x³). Put into P = p(e^x − 1) / (1 + p(e^x − 1)) and multiplied out, this is one quotient of polynomials in x = rµ. Its denominator turns negative from
-//! x ≈ 5 on where p is small, and P is then taken to be 0 where the truth tends to 1: p = .001 and x = 8 give 0 for .749. That hides objects
-//! which are small enough for the cache and popular enough to get in at last, and so keeps c larger than the theorem would have it.
+//! The exponential of the theorem is replaced by its Padé approximant of order [4/3], e^x ≈ (840 +
+//! 480x + 120x² + 16x³ + x⁴) / (840 − 360x + 60x² − 4x³). Put into P = p(e^x − 1) / (1 + p(e^x −
+//! 1)) and multiplied out, this is one quotient of polynomials in x = rµ. Its denominator turns
+//! negative from x ≈ 5 on where p is small, and P is then taken to be 0 where the truth tends to 1:
+//! p = .001 and x = 8 give 0 for .749. That hides objects which are small enough for the cache and
+//! popular enough to get in at last, and so keeps c larger than the theorem would have it.
 //!
-//! µ is found by twenty rounds of µ ← µ·C / (expected bytes), from C / Σ r·p·s on. Threshold is computed as P = 1 − e^{−rµ}, without an
-//! approximation. Kept for comparison: the published claims were made with this.
+//! µ is found by twenty rounds of µ ← µ·C / (expected bytes), from C / Σ r·p·s on. Threshold is
+//! computed as P = 1 − e^{−rµ}, without an approximation. Kept for comparison: the published claims
+//! were made with this.
 
 use super::model::{Admissible, Shape};
 

@@ -1,9 +1,11 @@
-//! The search for AdaptSize's c: every power of two from both ends, then golden section around the best (section 3.2.2).
+//! The search for AdaptSize's c: every power of two from both ends, then golden section around the
+//! best (section 3.2.2).
 
 use crate::limits::ADAPTSIZE_SEARCH_ROUNDS;
 
-/// The c in bytes, between 1 and the capacity, with the highest `hit_ratio`, and that ratio; of equal ones the largest, since admitting more
-/// is the smaller intervention. `None` where there is no finite answer, such as without requests.
+/// The c in bytes, between 1 and the capacity, with the highest `hit_ratio`, and that ratio; of
+/// equal ones the largest, since admitting more is the smaller intervention. `None` where there is
+/// no finite answer, such as without requests.
 pub(super) fn best(capacity: f64, hit_ratio: impl Fn(f64) -> f64) -> Option<(f64, f64)> {
     let top = capacity.log2();
     if !(top.is_finite() && top >= 0.0) {

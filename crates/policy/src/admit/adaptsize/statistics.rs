@@ -1,8 +1,11 @@
-//! The request statistics of AdaptSize: counts of the running interval, and the smoothed rates of those before.
+//! The request statistics of AdaptSize: counts of the running interval, and the smoothed rates of
+//! those before.
 //!
-//! r ← 0.7·(count of this interval) + 0.3·r, and objects below 0.1 are forgotten: one seen once is kept for two intervals.
-//! Memory: 16 bytes a counted object over the table's load, 20 to 40; 24 bytes an object of the history. Both are bounded: an interval counts
-//! at most [`ADAPTSIZE_MAX_OBJECTS`], and at most twice as many with a few per cent of popular ones outlast it.
+//! r ← 0.7·(count of this interval) + 0.3·r, and objects below 0.1 are forgotten: one seen once is
+//! kept for two intervals. Memory: 16 bytes a counted object over the table's load, 20 to 40; 24
+//! bytes an object of the history. Both are bounded: an interval counts at most
+//! [`ADAPTSIZE_MAX_OBJECTS`], and at most twice as many with a few per cent of popular ones outlast
+//! it.
 
 use super::foresight::{Observed, smoothed};
 use crate::hash::mix;
@@ -15,8 +18,9 @@ const LEAST_PLACES: usize = 256;
 /// Objects with a lower rate are forgotten.
 const MIN_RATE: f32 = 0.1;
 
-/// Requests of the running interval, by object: open addressing with linear probing, from the high bits of the id's hash on, so that a look is
-/// one cache line that can be announced, and reading it from one end to the other is nearly in the order of the hashes.
+/// Requests of the running interval, by object: open addressing with linear probing, from the high
+/// bits of the id's hash on, so that a look is one cache line that can be announced, and reading it
+/// from one end to the other is nearly in the order of the hashes.
 #[derive(Default)]
 pub(super) struct Counts {
     /// A power of two of them, at most four fifths taken.

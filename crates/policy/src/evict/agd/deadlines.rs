@@ -1,8 +1,10 @@
-//! When each class is due, in a tree of minima, four to a node: a change climbs four levels without a branch.
+//! When each class is due, in a tree of minima, four to a node: a change climbs four levels without
+//! a branch.
 //!
-//! A due time is kept as a whole number: the bits of a float that is not negative are in its order. The last eight of them are the class's
-//! number instead, so that the least number says who is first and when, and of two that are due at the same time it is the lower class. Due
-//! times are compared to 44 bits therefore.
+//! A due time is kept as a whole number: the bits of a float that is not negative are in its order.
+//! The last eight of them are the class's number instead, so that the least number says who is
+//! first and when, and of two that are due at the same time it is the lower class. Due times are
+//! compared to 44 bits therefore.
 
 /// Classes; each fits into a byte.
 pub(super) const CLASSES: usize = 256;

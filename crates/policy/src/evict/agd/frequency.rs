@@ -1,4 +1,5 @@
-//! What is known of the requests: the counts of what is stored and of what is not, how they fade, and the classes that follow.
+//! What is known of the requests: the counts of what is stored and of what is not, how they fade,
+//! and the classes that follow.
 
 use super::history::History;
 use super::ranking::{Ranking, Stored};
@@ -12,7 +13,8 @@ const LOG2_OF_ONE: i32 = 127 << MANTISSA;
 /// The class of the value 1, and the half that rounding adds, as [`log2`] has them.
 const CLASS_OF_ONE: i32 = (160 << (MANTISSA - 1)) + (1 << (MANTISSA - 2));
 
-/// After this many halvings counts are brought back from powers of two that a float soon has no more of.
+/// After this many halvings counts are brought back from powers of two that a float soon has no
+/// more of.
 const ERAS: i32 = 64;
 
 pub(super) struct Frequency {
@@ -26,7 +28,8 @@ pub(super) struct Frequency {
     requests: usize,
     /// Halvings since stored counts were last brought back.
     era: i32,
-    /// What a request adds to a stored count: 2^era. So what was added before the last halving is worth half, and nobody is visited.
+    /// What a request adds to a stored count: 2^era. So what was added before the last halving is
+    /// worth half, and nobody is visited.
     one: f32,
 }
 
@@ -105,7 +108,8 @@ impl Frequency {
         f32::from(known) * self.one
     }
 
-    /// Halves all counts once the cache was asked [`AGD_HALF_LIFE_TURNS`] times as often as it has objects.
+    /// Halves all counts once the cache was asked [`AGD_HALF_LIFE_TURNS`] times as often as it has
+    /// objects.
     #[inline]
     fn fade(&mut self) {
         self.requests += 1;
@@ -129,7 +133,8 @@ impl Frequency {
     }
 }
 
-/// The class of `count` · 2^−`era` requests of an object of `size` bytes, half an octave of value each.
+/// The class of `count` · 2^−`era` requests of an object of `size` bytes, half an octave of value
+/// each.
 #[inline]
 fn class(count: f32, era: i32, size: u64, size_exponent: f64) -> u8 {
     let mut size = log2(size as f32);
@@ -140,7 +145,8 @@ fn class(count: f32, era: i32, size: u64, size_exponent: f64) -> u8 {
     ((log2(count) - (era << MANTISSA) - size + CLASS_OF_ONE) >> (MANTISSA - 1)).clamp(0, 255) as u8
 }
 
-/// log2 to 0.09, plus 127, in steps of 2^−23: the exponent and the mantissa of a positive float as they stand. Classes are wider.
+/// log2 to 0.09, plus 127, in steps of 2^−23: the exponent and the mantissa of a positive float as
+/// they stand. Classes are wider.
 #[inline]
 fn log2(value: f32) -> i32 {
     value.to_bits() as i32

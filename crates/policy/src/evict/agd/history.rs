@@ -1,7 +1,9 @@
 //! How often objects that are not stored were requested: a count–min sketch that fades.
 //!
-//! Cormode and Muthukrishnan, J. Algorithms 2005, with conservative update (Estan and Varghese, SIGCOMM 2002): four counters of a byte, all in one line of 64 bytes,
-//! so that a look costs one cache miss. Halved by the owner, as in TinyLFU. It doubles with the cache: the copy answers as the original did.
+//! Cormode and Muthukrishnan, J. Algorithms 2005, with conservative update (Estan and Varghese,
+//! SIGCOMM 2002): four counters of a byte, all in one line of 64 bytes, so that a look costs one
+//! cache miss. Halved by the owner, as in TinyLFU. It doubles with the cache: the copy answers as
+//! the original did.
 
 use crate::hash::mix;
 use crate::limits::{AGD_COUNTERS_AN_OBJECT, AGD_MAX_COUNTERS, AGD_MIN_COUNTERS};

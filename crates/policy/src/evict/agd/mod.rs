@@ -1,61 +1,86 @@
-//! agd, adaptive GreedyDual: evicts by requests a byte against recency, and finds from the traffic how much either counts.
+//! agd, adaptive GreedyDual: evicts by requests a byte against recency, and finds from the traffic
+//! how much either counts.
 //!
-//! Larder's own, after GreedyDual-Size-Frequency (Cherkasova, HP Labs 1998), CAMP (Ghandeharizadeh et al., Middleware 2014), TinyLFU's fading
-//! sketch (Einziger et al., ACM ToS 2017) and miniature simulation (Waldspurger et al., ATC 2017).
+//! Larder's own, after GreedyDual-Size-Frequency (Cherkasova, HP Labs 1998), CAMP (Ghandeharizadeh
+//! et al., Middleware 2014), TinyLFU's fading sketch (Einziger et al., ACM ToS 2017) and miniature
+//! simulation (Waldspurger et al., ATC 2017).
 //!
 //! # The idea
-//! * An object that was requested f times is worth v = f / size^κ. At each of its requests it gets the lifetime v^p on a clock; who is due
-//!   first leaves, and the clock jumps there. A newcomer that would be due no later than those who must leave for it is bypassed.
-//! * p says how fast history fades. p = 0 is LRU, p = 1 GDSF, p → ∞ the pure order of values; at p = 2, ten times the requests a byte stay a
-//!   hundred times as long. So p also sets how much size counts, as a power p·κ, against recency.
+//! * An object that was requested f times is worth v = f / size^κ. At each of its requests it gets
+//!   the lifetime v^p on a clock; who is due first leaves, and the clock jumps there. A newcomer
+//!   that would be due no later than those who must leave for it is bypassed.
+//! * p says how fast history fades. p = 0 is LRU, p = 1 GDSF, p → ∞ the pure order of values; at p
+//!   = 2, ten times the requests a byte stay a hundred times as long. So p also sets how much size
+//!   counts, as a power p·κ, against recency.
 //! * f outlives eviction, in a fading sketch. That is as important as p.
-//! * Seven small shadow caches of a sample of the objects, one a rung p = 0, 0.5, 1, 1.5, 2, 4, 8, say which p the traffic likes; a cumulative sum
-//!   test changes to it.
-//! * κ = 1 − bytes/100, and a shadow's hit is worth size^(bytes/100): one parameter trades object hits for byte hits.
+//! * Seven small shadow caches of a sample of the objects, one a rung p = 0, 0.5, 1, 1.5, 2, 4, 8,
+//!   say which p the traffic likes; a cumulative sum test changes to it.
+//! * κ = 1 − bytes/100, and a shadow's hit is worth size^(bytes/100): one parameter trades object
+//!   hits for byte hits.
 //!
 //! # To reimplement it
-//! `docs/agd.md` has the pseudo-code, the constants with their reasons, and figures beside the peers'. In short:
+//! `docs/agd.md` has the pseudo-code, the constants with their reasons, and figures beside the
+//! peers'. In short:
 //!
-//! Counts: a hit adds 1 to the object's own count; a miss adds 1 to a count–min sketch ([`history`]). A stored newcomer starts from the
-//! sketch's count, a victim's count is written back (up to 255). After 128 requests an object of the cache, or one miss a counter of the sketch,
-//! all counts halve: of stored ones by what a request adds being doubled ([`frequency`]).
+//! Counts: a hit adds 1 to the object's own count; a miss adds 1 to a count–min sketch
+//! ([`history`]). A stored newcomer starts from the sketch's count, a victim's count is written
+//! back (up to 255). After 128 requests an object of the cache, or one miss a counter of the
+//! sketch, all counts halve: of stored ones by what a request adds being doubled ([`frequency`]).
 //!
-//! A hit moves its object only where the class changes or a quarter of the lifetime has passed since it was moved last: who was hit a moment ago
-//! rests, and most hits count and do no more. At p = 0 all lifetimes are 1, nobody rests, and the clock goes on by 1/n where an object is moved or stored: LRU.
+//! A hit moves its object only where the class changes or a quarter of the lifetime has passed
+//! since it was moved last: who was hit a moment ago rests, and most hits count and do no more. At
+//! p = 0 all lifetimes are 1, nobody rests, and the clock goes on by 1/n where an object is moved
+//! or stored: LRU.
 //!
-//! Order: log2 v, by straight lines between powers of two, is rounded to half octaves. Within such a class all lifetimes are equal, so its list
-//! is in the order of due times; the next victim is the earliest of the tails ([`order`]). Each refusal moves the clock 1/n of the way to
-//! the first due time, n objects being stored, so that a hot set that died with high counts is due after some n·ln(its lifetime / the
-//! newcomer's) refusals. When p changes, everyone keeps the share of its lifetime that is left.
+//! Order: log2 v, by straight lines between powers of two, is rounded to half octaves. Within such
+//! a class all lifetimes are equal, so its list is in the order of due times; the next victim is
+//! the earliest of the tails ([`order`]). Each refusal moves the clock 1/n of the way to the first
+//! due time, n objects being stored, so that a hot set that died with high counts is due after some
+//! n·ln(its lifetime / the newcomer's) refusals. When p changes, everyone keeps the share of its
+//! lifetime that is left.
 //!
-//! At p = 8 a newcomer is judged as half an octave less than it is worth: equals do not displace each other, so that a loop is kept in part.
+//! At p = 8 a newcomer is judged as half an octave less than it is worth: equals do not displace
+//! each other, so that a loop is kept in part.
 //!
-//! Choice of p: [`tuner`]. A sample of 1/8 of the objects, halved each time that a shadow would hold more than 4,096 of them (the others stay in the shadows),
-//! doubled again where it would hold fewer than 512 (from empty shadows), and shadow caches with that share of the capacity, which order the classes that the cache has found. Every 512 sampled requests, each rung's lead over the rung in use grows by the difference of
-//! their hits, less 0.0005 of the requests, and never falls below 0; at 60 the rung is taken and all leads start anew. Where the cache itself has lost 512 hits of the
-//! sample (and an eighth of all that it has lost or won) against one rung, that is taken, and eight times the lead asked for, which fades: traffic to and fro is not followed for long.
+//! Choice of p: [`tuner`]. A sample of 1/8 of the objects, halved each time that a shadow would
+//! hold more than 4,096 of them (the others stay in the shadows), doubled again where it would hold
+//! fewer than 512 (from empty shadows), and shadow caches with that share of the capacity, which
+//! order the classes that the cache has found. Every 512 sampled requests, each rung's lead over
+//! the rung in use grows by the difference of their hits, less 0.0005 of the requests, and never
+//! falls below 0; at 60 the rung is taken and all leads start anew. Where the cache itself has lost
+//! 512 hits of the sample (and an eighth of all that it has lost or won) against one rung, that is
+//! taken, and eight times the lead asked for, which fades: traffic to and fro is not followed for
+//! long.
 //!
 //! # Cost
-//! O(1) a request, amortised: who is due first stands at the root of a tree of minima over the 256 classes; at most 256 objects counted to judge
-//! a newcomer; the sketch is halved at most once in as many misses as it has counters, or 128 turns of the cache; all objects are passed once at
-//! a change of p, and where the clock is set back to zero. 40 bytes an object, and 16 to 32 of sketch (it does not shrink), and 0.7 MB of
-//! shadows of 2,700 objects each, half as much again once they had more, for tables are kept; at most 38 MB. Speed: `docs/agd.md`.
+//! O(1) a request, amortised: who is due first stands at the root of a tree of minima over the 256
+//! classes; at most 256 objects counted to judge a newcomer; the sketch is halved at most once in
+//! as many misses as it has counters, or 128 turns of the cache; all objects are passed once at a
+//! change of p, and where the clock is set back to zero. 40 bytes an object, and 16 to 32 of sketch
+//! (it does not shrink), and 0.7 MB of shadows of 2,700 objects each, half as much again once they
+//! had more, for tables are kept; at most 38 MB. Speed: `docs/agd.md`.
 //!
 //! # Figures
 //! Beside the peers', and with p fixed: `docs/agd.md`.
 //!
-//! κ = 0.75 with p fixed gave no more object hits to speak of (NASA .910, caffeine's trace .425 for .425, CloudPhysics .264 for .265): κ is no rung of its
-//! own. Where recency is all that counts (40 % new objects, the rest uniformly from the last 20,000 requests, 20,000 stored) agd has .598 and
+//! κ = 0.75 with p fixed gave no more object hits to speak of (NASA .910, caffeine's trace .425 for
+//! .425, CloudPhysics .264 for .265): κ is no rung of its own. Where recency is all that counts (40
+//! % new objects, the rest uniformly from the last 20,000 requests, 20,000 stored) agd has .598 and
 //! LRU .600, with 10,000 stored .528 and .529.
 //!
 //! # What falls short
-//! * As fast as S3-FIFO it is not where it stores many more objects: four fifths of its speed to a sixth more, see `docs/agd.md`.
-//! * Who asks for more than is stored in turn, and back, sends p to and fro until that is found to lose: half a point to one and a half below LRU (`docs/agd.md`).
-//! * A loop larger than the cache is kept in part once p = 8 is found (.82 of 1.2 caches); beside other traffic, less of it (`docs/agd.md`).
-//! * Short traces end before p is found: CloudPhysics' 114,000 requests have .306 where p = 8 has .312.
-//! * Objects larger than a shadow are not in the sample's game; with few large objects the shadows are noisy, and p may rest a rung from the best.
-//! * Object hits are bought with byte hits: on web 1 GiB .364 of the bytes, LRU .479. `bytes` is the remedy:
-//!   50 has .797 of the objects and .579 of the bytes, 100 has .583 and .617.
+//! * As fast as S3-FIFO it is not where it stores many more objects: four fifths of its speed to a
+//!   sixth more, see `docs/agd.md`.
+//! * Who asks for more than is stored in turn, and back, sends p to and fro until that is found to
+//!   lose: half a point to one and a half below LRU (`docs/agd.md`).
+//! * A loop larger than the cache is kept in part once p = 8 is found (.82 of 1.2 caches); beside
+//!   other traffic, less of it (`docs/agd.md`).
+//! * Short traces end before p is found: CloudPhysics' 114,000 requests have .306 where p = 8 has
+//!   .312.
+//! * Objects larger than a shadow are not in the sample's game; with few large objects the shadows
+//!   are noisy, and p may rest a rung from the best.
+//! * Object hits are bought with byte hits: on web 1 GiB .364 of the bytes, LRU .479. `bytes` is
+//!   the remedy: 50 has .797 of the objects and .579 of the bytes, 100 has .583 and .617.
 
 mod deadlines;
 mod frequency;

@@ -1,28 +1,36 @@
 //! The order of eviction: GreedyDual with a power, over lists by class of value.
 //!
-//! A value v = f / size^κ is rounded to half an octave, its class. Every object of a class gets the same lifetime v^p on a common clock, so
-//! that within a class who was moved first is also due first: one list each, and the next victim is the earliest of at most 256 tails
-//! (the lists of CAMP, Ghandeharizadeh et al., Middleware 2014). The clock jumps to the due time of each victim. Nothing is ever sorted.
+//! A value v = f / size^κ is rounded to half an octave, its class. Every object of a class gets the
+//! same lifetime v^p on a common clock, so that within a class who was moved first is also due
+//! first: one list each, and the next victim is the earliest of at most 256 tails (the lists of
+//! CAMP, Ghandeharizadeh et al., Middleware 2014). The clock jumps to the due time of each victim.
+//! Nothing is ever sorted.
 //!
-//! What is kept of an object stands elsewhere ([`Places`]): beside the cache's other knowledge of it, or in one line with what all shadows keep of it.
+//! What is kept of an object stands elsewhere ([`Places`]): beside the cache's other knowledge of
+//! it, or in one line with what all shadows keep of it.
 
 use super::deadlines::{CLASSES, Deadlines};
 use crate::Slot;
 use crate::limits::AGD_VICTIMS_COUNTED;
 use crate::list::{Linked, List};
 
-/// The class of the value 1, of half octaves from 2^−80 (one request of 2^64 bytes, with room to fade) to 2^47.5.
+/// The class of the value 1, of half octaves from 2^−80 (one request of 2^64 bytes, with room to
+/// fade) to 2^47.5.
 const CLASS_OF_ONE: f64 = 160.0;
-/// Where the clock is this many times a victim's lifetime, short lifetimes begin to vanish in the rounding of due times: it starts again from zero.
+/// Where the clock is this many times a victim's lifetime, short lifetimes begin to vanish in the
+/// rounding of due times: it starts again from zero.
 const CLOCK_RANGE: f64 = (1_u64 << 28) as f64;
 
-/// A hit that would put an object off by less than this share of its lifetime moves nothing: most hits are on what was hit a moment ago. Nobody
-/// is due earlier by more than that. With 1/4 hit ratios are as without to .0002 (web and mix 1 GiB, Twitter 5 MiB), with 1/2 they begin to fall, and
-/// so does the speed: who is due too early comes back. At p = 0 nobody rests: it is LRU then, and a quarter of the order is up to three points.
+/// A hit that would put an object off by less than this share of its lifetime moves nothing: most
+/// hits are on what was hit a moment ago. Nobody is due earlier by more than that. With 1/4 hit
+/// ratios are as without to .0002 (web and mix 1 GiB, Twitter 5 MiB), with 1/2 they begin to fall,
+/// and so does the speed: who is due too early comes back. At p = 0 nobody rests: it is LRU then,
+/// and a quarter of the order is up to three points.
 pub(super) const REST: f64 = 0.25;
 
-/// From this power on a newcomer must be worth half an octave more than whom it displaces: else a loop that is larger than the cache, where all
-/// are worth the same, would displace everyone before it is asked for again. A loop of 1.2 caches: .82 of the requests hit, .03 without.
+/// From this power on a newcomer must be worth half an octave more than whom it displaces: else a
+/// loop that is larger than the cache, where all are worth the same, would displace everyone before
+/// it is asked for again. A loop of 1.2 caches: .82 of the requests hit, .03 without.
 const STUBBORN_POWER: f64 = 8.0;
 
 /// What the order keeps of the stored objects, and reads of them.
@@ -99,7 +107,8 @@ impl Order {
         self.link(places, slot, class);
     }
 
-    /// A request for an object of `class` that was last moved at `since` moves nothing: it would gain less than [`REST`] of its lifetime.
+    /// A request for an object of `class` that was last moved at `since` moves nothing: it would
+    /// gain less than [`REST`] of its lifetime.
     #[inline]
     pub fn rests(&self, class: u8, since: f64) -> bool {
         self.clock - since <= self.rest * self.lifetimes[usize::from(class)]
@@ -123,7 +132,8 @@ impl Order {
         }
     }
 
-    /// At the power 0 all lifetimes are 1, and who was moved later must be due later: the clock itself goes on, 1 in a turn of the cache.
+    /// At the power 0 all lifetimes are 1, and who was moved later must be due later: the clock
+    /// itself goes on, 1 in a turn of the cache.
     #[inline]
     fn tick(&mut self) {
         if self.power == 0.0 {
@@ -169,8 +179,9 @@ impl Order {
 
     /// Is a newcomer in `class` worth more than what must leave for `short` bytes?
     ///
-    /// Where it is refused, the clock goes a share of the way to who is due first, all of it but 1/e in as many refusals as there are objects.
-    /// Else a stored set that nobody wants any more would never be due.
+    /// Where it is refused, the clock goes a share of the way to who is due first, all of it but
+    /// 1/e in as many refusals as there are objects. Else a stored set that nobody wants any more
+    /// would never be due.
     pub fn accept(&mut self, places: &impl Places, class: u8, short: u64) -> bool {
         let outlasts = self.outlasts(places, class, short);
         if !outlasts && let Some((_, due)) = self.deadlines.first() {
@@ -179,10 +190,12 @@ impl Order {
         outlasts
     }
 
-    /// Would a newcomer in `class` be due after everyone who must leave for `short` bytes? So it is where what is due before it has as many
-    /// bytes, in whatever order they are counted: from the low classes, where the large objects are. After a number of objects that
-    /// bounds the work, the rest is believed. From [`STUBBORN_POWER`] on, the newcomer counts as one class less. At the power 0 nobody is refused: who
-    /// was moved last would be due at the same time, and must leave for a newcomer that takes all the room.
+    /// Would a newcomer in `class` be due after everyone who must leave for `short` bytes? So it is
+    /// where what is due before it has as many bytes, in whatever order they are counted: from the
+    /// low classes, where the large objects are. After a number of objects that bounds the work,
+    /// the rest is believed. From [`STUBBORN_POWER`] on, the newcomer counts as one class less. At
+    /// the power 0 nobody is refused: who was moved last would be due at the same time, and must
+    /// leave for a newcomer that takes all the room.
     fn outlasts(&self, places: &impl Places, class: u8, short: u64) -> bool {
         if self.power == 0.0 {
             return true;
@@ -211,7 +224,8 @@ impl Order {
         false
     }
 
-    /// Lifetimes are v^`power` from now on, and the clock starts from zero; everyone keeps the share of its lifetime that is left. O(objects).
+    /// Lifetimes are v^`power` from now on, and the clock starts from zero; everyone keeps the
+    /// share of its lifetime that is left. O(objects).
     pub fn set_power(&mut self, places: &mut impl Places, power: f64) {
         let new = lifetimes(power);
         let (old, clock) = (&self.lifetimes, self.clock);

@@ -13,7 +13,8 @@ pub(super) struct Ranking {
     plan: Plan,
 }
 
-/// A stored object, and what is known of its requests: 32 bytes, so that a hit finds all of it in one line.
+/// A stored object, and what is known of its requests: 32 bytes, so that a hit finds all of it in
+/// one line.
 #[derive(Clone, Copy, Default)]
 #[repr(align(32))]
 pub(super) struct Stored {
@@ -72,8 +73,9 @@ impl Ranking {
         self.order.push(&mut self.store, slot, stored.class);
     }
 
-    /// The object in `slot` was requested, and is in the class that `class` finds, which may write down the request: that class. It stays where it is as
-    /// long as it would gain less than a share of its lifetime ([`Order::rests`]).
+    /// The object in `slot` was requested, and is in the class that `class` finds, which may write
+    /// down the request: that class. It stays where it is as long as it would gain less than a
+    /// share of its lifetime ([`Order::rests`]).
     #[inline]
     pub fn touch(&mut self, slot: Slot, class: impl FnOnce(&mut Stored) -> u8) -> u8 {
         let place = &mut self.store.places[slot.index()];

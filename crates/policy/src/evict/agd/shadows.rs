@@ -1,8 +1,10 @@
 //! Small caches of a sample of the objects, one for each power, that see the same requests.
 //!
-//! A shadow is an order of eviction and nothing else: an object's class is what the cache has just found, since how often it was asked for does not depend on
-//! the power. So it is the same in all shadows that store the object, and a request reads one line of the processor's cache: when each shadow last moved
-//! the object, who stores it, its class. Most are at rest in most shadows, which one comparison each says; a second line, with the links, is for those that are not.
+//! A shadow is an order of eviction and nothing else: an object's class is what the cache has just
+//! found, since how often it was asked for does not depend on the power. So it is the same in all
+//! shadows that store the object, and a request reads one line of the processor's cache: when each
+//! shadow last moved the object, who stores it, its class. Most are at rest in most shadows, which
+//! one comparison each says; a second line, with the links, is for those that are not.
 //!
 //! The shadow of the power 0 is LRU, one list.
 
@@ -101,7 +103,8 @@ impl Shadows {
         self.used = [0; POWER_INDEXES];
     }
 
-    /// Those whose ids the sample has lost leave, and who is due first, until `capacity` bytes are left of each: the others stay, and what was learnt by them.
+    /// Those whose ids the sample has lost leave, and who is due first, until `capacity` bytes are
+    /// left of each: the others stay, and what was learnt by them.
     pub fn thin(&mut self, capacity: u64, is_sampled: impl Fn(u64) -> bool) {
         self.capacity = capacity;
         for slot in (0..self.objects.len() as u32).map(Slot::new) {
@@ -177,7 +180,8 @@ impl Shadows {
         }
     }
 
-    /// All that store the object in `slot` know that it is in `class`, and move it where that puts it off by more than a rest.
+    /// All that store the object in `slot` know that it is in `class`, and move it where that puts
+    /// it off by more than a rest.
     #[inline]
     fn touch(&mut self, slot: Slot, class: u8) {
         let object = &mut self.objects[slot.index()];

@@ -1,29 +1,39 @@
-//! Which power suits the traffic: small shadow caches, one for each, that see a sample of the objects.
+//! Which power suits the traffic: small shadow caches, one for each, that see a sample of the
+//! objects.
 //!
-//! A sample is all requests of some objects (those whose hash ends in zeros), and a shadow has the same share of the capacity: so it behaves
-//! as the whole cache does (Waldspurger et al., SHARDS, FAST 2015; Cache Modeling and Optimization using Miniature Simulations, ATC 2017).
-//! All shadows see the same requests, so that the difference between two is far less noisy than the hit ratio of either.
+//! A sample is all requests of some objects (those whose hash ends in zeros), and a shadow has the
+//! same share of the capacity: so it behaves as the whole cache does (Waldspurger et al., SHARDS,
+//! FAST 2015; Cache Modeling and Optimization using Miniature Simulations, ATC 2017). All shadows
+//! see the same requests, so that the difference between two is far less noisy than the hit ratio
+//! of either.
 //!
-//! Where the traffic goes to and fro faster than the cache can follow (a sawtooth of requests), whoever leads lags by the time that it is followed, and
-//! following loses against every power that stays. So the cache's own hits on the sample are counted too: each time that it has lost [`LOSS`] hits against one of the
-//! shadows, that one is taken, and [`CAUTION`] times the lead is asked for from then on.
+//! Where the traffic goes to and fro faster than the cache can follow (a sawtooth of requests),
+//! whoever leads lags by the time that it is followed, and following loses against every power that
+//! stays. So the cache's own hits on the sample are counted too: each time that it has lost
+//! [`LOSS`] hits against one of the shadows, that one is taken, and [`CAUTION`] times the lead is
+//! asked for from then on.
 //!
-//! What the shadows keep, and how they do with one or two cache lines a request: [`super::shadows`].
+//! What the shadows keep, and how they do with one or two cache lines a request:
+//! [`super::shadows`].
 
 use super::shadows::{POWER_INDEXES, POWERS, Sampled, Shadows};
 use crate::hash::mix;
 use crate::limits::{AGD_LEAST_SAMPLE_SHIFT, AGD_SHADOW_OBJECTS, AGD_SHADOWED_OBJECTS};
 
-/// Sampled requests between two decisions. They wait until then, and go through the shadows in a row, so that these are fetched into the processor's cache once.
+/// Sampled requests between two decisions. They wait until then, and go through the shadows in a
+/// row, so that these are fetched into the processor's cache once.
 const DECISION: usize = 512;
 /// A lead below this share of the requests is no reason to change.
 const DRIFT: f64 = 0.0005;
-/// Hits that a power must have had more than the one in use, its drift deducted, in sums that start anew where it falls behind.
+/// Hits that a power must have had more than the one in use, its drift deducted, in sums that start
+/// anew where it falls behind.
 const LEAD: f64 = 60.0;
-/// What the cache may lose against one power before it is said to follow too eagerly, in hits of the sample: two points of some [`MEMORY`] decisions. What is learnt late
-/// where traffic changes now and then costs less.
+/// What the cache may lose against one power before it is said to follow too eagerly, in hits of
+/// the sample: two points of some [`MEMORY`] decisions. What is learnt late where traffic changes
+/// now and then costs less.
 const LOSS: f64 = 512.0;
-/// And this share of all that was lost or won against it meanwhile: who stays on a sawtooth is behind and ahead by turns, and is not wrong.
+/// And this share of all that was lost or won against it meanwhile: who stays on a sawtooth is
+/// behind and ahead by turns, and is not wrong.
 const LOST: f64 = 0.125;
 /// What stays of losses at each decision: those of the last hundred count.
 const MEMORY: f64 = 0.99;
@@ -87,7 +97,8 @@ impl Tuner {
         self.restart();
     }
 
-    /// A request for an object of `class`, which the cache had or not, while `stored` objects are in it; the power to go to, if it is another.
+    /// A request for an object of `class`, which the cache had or not, while `stored` objects are
+    /// in it; the power to go to, if it is another.
     #[inline]
     pub fn request(&mut self, id: u64, size: u64, class: u8, hit: bool, stored: usize) -> Option<f64> {
         if !is_sampled(id, self.shift) {
@@ -124,7 +135,8 @@ impl Tuner {
         if self.size_exponent == 1.0 { 1.0 } else { (size as f64).powf(1.0 - self.size_exponent) }
     }
 
-    /// A cumulative sum test (Page, Biometrika 1954): small leads must last, large ones decide at once. Unless following has lost.
+    /// A cumulative sum test (Page, Biometrika 1954): small leads must last, large ones decide at
+    /// once. Unless following has lost.
     fn decide(&mut self) -> Option<f64> {
         let scores = self.shadows.scores_of(&self.waiting);
         let reference = scores[self.current] + DRIFT * self.weight;
@@ -159,7 +171,8 @@ impl Tuner {
         Some(POWERS[power_index])
     }
 
-    /// Half the sample: a cache that fills does so again and again, and would else learn nothing until it is full. What has been counted stays.
+    /// Half the sample: a cache that fills does so again and again, and would else learn nothing
+    /// until it is full. What has been counted stays.
     fn thin(&mut self) {
         let shift = self.shift;
         self.shadows.thin(self.capacity >> shift, |id| is_sampled(id, shift));
@@ -211,7 +224,8 @@ mod tests {
         assert_eq!(shift_beside(100), AGD_LEAST_SAMPLE_SHIFT);
     }
 
-    /// The fear: a cache that keeps a thousand large objects has shadows that keep all the small ones that ever came.
+    /// The fear: a cache that keeps a thousand large objects has shadows that keep all the small
+    /// ones that ever came.
     #[test]
     fn shadows_take_more_memory_than_stated() {
         let mut tuner = Tuner::new(0, 1.0, 1 << 40);
@@ -229,7 +243,8 @@ mod tests {
         let mut tuner = Tuner::new(4, 1.0, 8 << AGD_LEAST_SAMPLE_SHIFT);
         let sampled = (0..).filter(|id| mix(*id).is_multiple_of(1 << AGD_LEAST_SAMPLE_SHIFT));
         let few: Vec<u64> = sampled.take(4).collect();
-        // The shadows have all of them, the cache has none: 508 hits lost at the first decision, 512 at the next.
+        // The shadows have all of them, the cache has none: 508 hits lost at the first decision,
+        // 512 at the next.
         let mut decide = |hit: bool| {
             let requests = few.iter().cycle().take(DECISION);
             requests.for_each(|id| _ = tuner.request(*id, 1, 160, hit, 0));

@@ -1,4 +1,5 @@
-//! Figures 15 and 16 with a real server: tuners where the traffic changes. LookAhead, which no server can be, is replayed.
+//! Figures 15 and 16 with a real server: tuners where the traffic changes. LookAhead, which no
+//! server can be, is replayed.
 
 use super::serve::{Run, overhead, serve};
 use super::servers::System;

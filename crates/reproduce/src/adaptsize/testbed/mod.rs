@@ -1,11 +1,15 @@
-//! The paper's testbed (sections 4.3 and 5): real caches on loopback, `larder load` in front of them, `larder origin` behind.
+//! The paper's testbed (sections 4.3 and 5): real caches on loopback, `larder load` in front of
+//! them, `larder origin` behind.
 //!
-//! Traffic is what the replays have, smaller: traces, catalogue and caches are scaled down together, objects are cut at a fiftieth of the typical cache,
-//! since all that comes of the servers' own limits (bodies under way, evictions for one object) would else be another experiment. The files say how much.
-//! One machine has all three programs, so throughput is told as processor time.
+//! Traffic is what the replays have, smaller: traces, catalogue and caches are scaled down
+//! together, objects are cut at a fiftieth of the typical cache, since all that comes of the
+//! servers' own limits (bodies under way, evictions for one object) would else be another
+//! experiment. The files say how much. One machine has all three programs, so throughput is told as
+//! processor time.
 //!
-//! Whether a node hits as often as the replayer says is claimed too. The replayer must know that a node counts more than bodies, and that it fills free
-//! room without asking the policy: [`serve::overhead`] measures the one, `Traffic::stored` passes on both.
+//! Whether a node hits as often as the replayer says is claimed too. The replayer must know that a
+//! node counts more than bodies, and that it fills free room without asking the policy:
+//! [`serve::overhead`] measures the one, `Traffic::stored` passes on both.
 
 mod change;
 mod nginx;
@@ -32,7 +36,8 @@ mod tests {
     use super::*;
     use crate::{Experiment, Scale};
 
-    /// The fear: a scale that the servers' own limits decide. Larder has 7/32 of a cache for large bodies under way.
+    /// The fear: a scale that the servers' own limits decide. Larder has 7/32 of a cache for large
+    /// bodies under way.
     #[test]
     fn a_file_is_read_after_the_servers_were_started() {
         let production = Experiment::<production::Sweep>::parse(production::FILE.0, production::FILE.1).unwrap();

@@ -1,8 +1,10 @@
-//! What nginx' `proxy_cache` stores, as its source has it (`ngx_http_file_cache.c`), to find the best `proxy_cache_min_uses` without running it for each.
+//! What nginx' `proxy_cache` stores, as its source has it (`ngx_http_file_cache.c`), to find the
+//! best `proxy_cache_min_uses` without running it for each.
 //!
-//! One queue has every key that was asked for, stored or not, the latest first, with its number of requests. At that of the number `uses` the response is
-//! stored. Past the size, keys leave at the end of the queue, with their files and their numbers: so an object must be asked for so often within the
-//! time that a key stays. A file has whole pages. O(log n) a request.
+//! One queue has every key that was asked for, stored or not, the latest first, with its number of
+//! requests. At that of the number `uses` the response is stored. Past the size, keys leave at the
+//! end of the queue, with their files and their numbers: so an object must be asked for so often
+//! within the time that a key stays. A file has whole pages. O(log n) a request.
 
 use larder_replay::Access;
 use std::collections::{BTreeMap, HashMap};
@@ -62,7 +64,8 @@ mod tests {
         assert_eq!([1, 2, 3].map(|uses| ratio(&[7, 7, 7, 7], 1 << 20, uses)), [0.75, 0.5, 0.25]);
         // Room for one page file: each of two by turns drives the other out.
         assert_eq!(ratio(&[1, 2, 1, 2], PAGE_BYTES, 1).to_bits(), 0.0_f64.to_bits());
-        // When 9 is stored, keys leave from the end of the queue: 1 with its number, so that its next request is its first again; not so where 8 is there.
+        // When 9 is stored, keys leave from the end of the queue: 1 with its number, so that its
+        // next request is its first again; not so where 8 is there.
         assert_eq!(ratio(&[1, 8, 8, 9, 9, 1, 1], PAGE_BYTES, 2).to_bits(), 0.0_f64.to_bits());
         assert!((ratio(&[8, 8, 1, 9, 9, 1, 1], PAGE_BYTES, 2) - 1.0 / 7.0).abs() < 1e-12);
         let accesses: Vec<Access> = [7; 4].iter().map(|id| Access { id: *id, size: 1, now: Time::ZERO }).collect();

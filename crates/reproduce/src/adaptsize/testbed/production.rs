@@ -191,7 +191,8 @@ impl<'a> Bench<'a> {
         ["threshold", "chance"].map(|shape| format!("adaptsize({shape},interval={interval})+lru"))
     }
 
-    /// At which request nginx admits best, and its hit ratio then, by a model of nginx: the paper tunes it offline too.
+    /// At which request nginx admits best, and its hit ratio then, by a model of nginx: the paper
+    /// tunes it offline too.
     fn tuned_nginx(&self, capacity: u64) -> Result<(u64, f64), Error> {
         let accesses = &self.traffic.accesses;
         let tried =

@@ -1,4 +1,5 @@
-//! Traffic through a cache: `larder load` in front of it, `larder origin` behind, part after part of the traffic.
+//! Traffic through a cache: `larder load` in front of it, `larder origin` behind, part after part
+//! of the traffic.
 
 use super::servers::{Server, System};
 use super::site::{REQUESTS, Site};
@@ -105,7 +106,8 @@ impl Run<'_> {
     }
 }
 
-/// Bytes that Larder's cache counts for an object beside its body: measured on the first objects of the traffic, stored in a node that has room for them.
+/// Bytes that Larder's cache counts for an object beside its body: measured on the first objects of
+/// the traffic, stored in a node that has room for them.
 pub(super) fn overhead(traffic: &Traffic) -> Result<u64, Error> {
     const OBJECTS: usize = 200;
     let mut seen = HashSet::new();
@@ -142,7 +144,8 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// What is wrong with a load that should have brought so many whole bodies of so many bytes in all.
+    /// What is wrong with a load that should have brought so many whole bodies of so many bytes in
+    /// all.
     fn fault(&self, requests: u64, bytes: u64) -> Option<String> {
         if let Some((why, times)) = self.failures.iter().next() {
             return Some(format!("{} requests failed, {times} of them: {why}", self.errors));

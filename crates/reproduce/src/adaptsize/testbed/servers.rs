@@ -1,14 +1,18 @@
-//! The caches under test, with the same bytes each and one request thread: Larder's node, Varnish, nginx' proxy_cache.
+//! The caches under test, with the same bytes each and one request thread: Larder's node, Varnish,
+//! nginx' proxy_cache.
 //!
-//! Each says in `Cache-Status` (RFC 9211) whether it had the object, nginx by `$upstream_cache_status`, Varnish by having passed `vcl_hit`. What a byte of
-//! capacity is differs: Larder counts bodies, header blocks, keys and structures; Varnish's malloc counts bodies and headers; nginx counts files in
-//! pages of 4 KiB. Differences to what Debian packages:
-//! * Varnish may evict up to 10,000 objects to make room for one (`nuke_limit`, 50 as packaged, past which the response breaks off).
+//! Each says in `Cache-Status` (RFC 9211) whether it had the object, nginx by
+//! `$upstream_cache_status`, Varnish by having passed `vcl_hit`. What a byte of capacity is
+//! differs: Larder counts bodies, header blocks, keys and structures; Varnish's malloc counts
+//! bodies and headers; nginx counts files in pages of 4 KiB. Differences to what Debian packages:
+//! * Varnish may evict up to 10,000 objects to make room for one (`nuke_limit`, 50 as packaged,
+//!   past which the response breaks off).
 //!
 //! And since the paper's days are played within a minute here:
-//! * what was hit is the latest in Varnish's LRU at once, not at most every two seconds (`lru_interval`), in which a small cache would be FIFO;
-//! * nginx holds to its size in a process that wakes up every ten seconds, in which it would store many times as much: it is woken as soon as
-//!   there is more (see [`Trimmer`]).
+//! * what was hit is the latest in Varnish's LRU at once, not at most every two seconds
+//!   (`lru_interval`), in which a small cache would be FIFO;
+//! * nginx holds to its size in a process that wakes up every ten seconds, in which it would store
+//!   many times as much: it is woken as soon as there is more (see [`Trimmer`]).
 
 use super::site::{REQUESTS, Site, free_ports};
 use crate::Error;
@@ -114,7 +118,8 @@ impl Server {
         }
     }
 
-    /// How much it held on average, as a share of its capacity, where files can be counted; the server is stopped by its site.
+    /// How much it held on average, as a share of its capacity, where files can be counted; the
+    /// server is stopped by its site.
     pub(super) fn held(self) -> Option<f64> {
         self.trimmer.map(Trimmer::stop)
     }
@@ -156,7 +161,8 @@ fn nginx(directory: &Path, uses: u64, capacity: u64, origin: u16, port: u16) -> 
     )
 }
 
-/// Bytes of files in the memory's file system, but for the client's list of requests, which lies there too and is no part of a cache.
+/// Bytes of files in the memory's file system, but for the client's list of requests, which lies
+/// there too and is no part of a cache.
 fn in_memory(directory: &Path) -> Result<u64, Error> {
     let figures = rustix::fs::statvfs(directory).map_err(|error| Error(format!("{}: {error}", directory.display())))?;
     let requests = std::fs::metadata(directory.join(REQUESTS)).map_or(0, |file| file.len());
@@ -164,8 +170,9 @@ fn in_memory(directory: &Path) -> Result<u64, Error> {
     Ok(used.saturating_sub(requests.next_multiple_of(figures.f_frsize)))
 }
 
-/// Wakes nginx' cache manager whenever there are more bytes than the capacity: it ends the process, which nginx starts again at once, and which looks at
-/// once. The bytes are those of the whole file system in memory beyond what was there before.
+/// Wakes nginx' cache manager whenever there are more bytes than the capacity: it ends the process,
+/// which nginx starts again at once, and which looks at once. The bytes are those of the whole file
+/// system in memory beyond what was there before.
 struct Trimmer {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<f64>,

@@ -1,8 +1,10 @@
-//! A place for programs on loopback: a directory in memory, free ports, and processes that end with it, whatever happens.
+//! A place for programs on loopback: a directory in memory, free ports, and processes that end with
+//! it, whatever happens.
 //!
-//! A shell, the watchman, waits at the other end of a pipe. When it closes, because the site is dropped or because this process has ended in any way,
-//! Ctrl-C and SIGKILL among them, it ends what still runs and removes the directory. It is in a process group of its own, so that Ctrl-C at
-//! a terminal does not reach it.
+//! A shell, the watchman, waits at the other end of a pipe. When it closes, because the site is
+//! dropped or because this process has ended in any way, Ctrl-C and SIGKILL among them, it ends
+//! what still runs and removes the directory. It is in a process group of its own, so that Ctrl-C
+//! at a terminal does not reach it.
 
 use crate::Error;
 use rustix::process::{Pid, Signal, kill_process};
@@ -140,7 +142,8 @@ impl Drop for Site {
     }
 }
 
-/// Ports that nobody listens on. Somebody else may take one before its program does, which then says so.
+/// Ports that nobody listens on. Somebody else may take one before its program does, which then
+/// says so.
 pub(super) fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
     let failed = |error: std::io::Error| Error(format!("no free port on loopback: {error}"));
     let mut held = Vec::new();

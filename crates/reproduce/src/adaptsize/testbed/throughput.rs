@@ -1,7 +1,9 @@
-//! Figure 13: what AdaptSize costs a server that always hits, and one that never does; and whether client and origin leave the server the machine.
+//! Figure 13: what AdaptSize costs a server that always hits, and one that never does; and whether
+//! client and origin leave the server the machine.
 //!
-//! The paper has bytes a second of dedicated servers. Here client, cache and origin share a machine, so the measure is requests a second of the cache's
-//! own processor time, AdaptSize's beside LRU's in pairs that follow each other, and the interval of their ratio.
+//! The paper has bytes a second of dedicated servers. Here client, cache and origin share a
+//! machine, so the measure is requests a second of the cache's own processor time, AdaptSize's
+//! beside LRU's in pairs that follow each other, and the interval of their ratio.
 
 use super::serve::{Load, repeat, replay};
 use super::servers::{Server, System};
@@ -122,7 +124,8 @@ impl<'a> Bench<'a> {
         Ok(Bench { sweep, site, origin, caches, fresh: 0 })
     }
 
-    /// By system and round. The first round, in which connections and tables are new, does not count.
+    /// By system and round. The first round, in which connections and tables are new, does not
+    /// count.
     fn measure(&mut self, half: Half, connections: usize, watch: &dyn Watch) -> Result<Vec<Vec<Spent>>, Error> {
         let requests = self.sweep.requests;
         let mut spent = vec![Vec::new(); SYSTEMS.len()];
@@ -184,9 +187,11 @@ impl<'a> Bench<'a> {
 #[derive(Default)]
 struct Found {
     rows: Vec<Vec<String>>,
-    /// By half and system: connections, the mean of thousand requests a processor second, half its interval.
+    /// By half and system: connections, the mean of thousand requests a processor second, half its
+    /// interval.
     lines: [[Vec<(f64, f64, f64)>; SYSTEMS.len()]; 2],
-    /// By half: AdaptSize's requests a processor second as ratios to LRU's, means and half intervals.
+    /// By half: AdaptSize's requests a processor second as ratios to LRU's, means and half
+    /// intervals.
     ratios: [Vec<(f64, f64)>; 2],
     /// Of misses: the origin's processor time, as shares of LRU's.
     origin: Vec<f64>,

@@ -1,4 +1,5 @@
-//! The time-stamp counter: cycles of the processor's nominal clock on x86-64, nanoseconds elsewhere.
+//! The time-stamp counter: cycles of the processor's nominal clock on x86-64, nanoseconds
+//! elsewhere.
 
 /// What [`now`] counts.
 pub(super) const UNIT: &str =

@@ -1,4 +1,5 @@
-//! The account of cycles: blocks B1 to B13 of the real forwarder, equations (1) and (2), figures 7 and 8.
+//! The account of cycles: blocks B1 to B13 of the real forwarder, equations (1) and (2), figures 7
+//! and 8.
 
 mod counter;
 mod world;
@@ -49,7 +50,8 @@ const BLOCKS: [(&str, &str, f64); 10] = [
     ("B11", "Data sent", 50.0),
 ];
 
-/// Objects and prefixes of the warm world, and packets of its Content Store: all fit into a processor's second cache, and some requests miss.
+/// Objects and prefixes of the warm world, and packets of its Content Store: all fit into a
+/// processor's second cache, and some requests miss.
 const WARM: (u64, u64) = (256, 32);
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
@@ -118,7 +120,8 @@ struct Account {
 }
 
 impl Account {
-    /// Blocks that do not depend on the policy are FIFO's, so that noise in them does not tell policies apart, as in the paper.
+    /// Blocks that do not depend on the policy are FIFO's, so that noise in them does not tell
+    /// policies apart, as in the paper.
     fn new(policy: &str, own: &Measured, fifo: &Measured) -> Account {
         let admits = matches!(policy, "Filter" | "TinyLFU");
         // Asked again, the look-up alone is taken from deciding and sending.
@@ -144,7 +147,8 @@ impl Account {
         }
     }
 
-    /// Equation (1) for an eviction, (2) for an admission. The forwarder asks for admission under every policy, so B13 is in (1) too.
+    /// Equation (1) for an eviction, (2) for an admission. The forwarder asks for admission under
+    /// every policy, so B13 is in (1) too.
     fn average(&self, rates: &Rates) -> f64 {
         let [b1, b3, b4, b5, b6, b7, b8, b9, b10, b11] = self.blocks;
         let always = b1 + self.history + b3 + b11;

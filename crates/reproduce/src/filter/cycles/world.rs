@@ -1,4 +1,5 @@
-//! A forwarder with the paper's tables and packets, and requests for it: names of 7 components of 9 characters, prefixes of 4.
+//! A forwarder with the paper's tables and packets, and requests for it: names of 7 components of 9
+//! characters, prefixes of 4.
 
 use super::counter;
 use crate::Error;
@@ -10,7 +11,8 @@ use larder_policy::{Engine, Spec};
 use larder_replay::Zipf;
 use larder_units::{ByteSize, Stream, Streams, Time};
 
-/// Exchanges between two readings of the counter: large against the reading, small enough that a batch's packets stay in the caches.
+/// Exchanges between two readings of the counter: large against the reading, small enough that a
+/// batch's packets stay in the caches.
 const BATCH: usize = 64;
 const COMPONENTS: usize = 7;
 const PREFIX_COMPONENTS: usize = 4;
@@ -18,7 +20,8 @@ const PREFIX_COMPONENTS: usize = 4;
 const COMPONENT_BYTES: usize = 11;
 /// Of an Interest before it has one.
 const NO_NONCE: u32 = 0xFEED_F00D;
-/// With the Interest's 87 bytes and the encapsulation's 28, close to the published sizes of 121 and 1,143.
+/// With the Interest's 87 bytes and the encapsulation's 28, close to the published sizes of 121 and
+/// 1,143.
 const CONTENT: [u8; 980] = [0; 980];
 
 /// A forwarder and what it is asked.
@@ -30,7 +33,8 @@ pub(super) struct World {
     /// Prefixes in the FIB.
     prefixes: u64,
     batch: Vec<Exchange>,
-    /// Where the name's first component and the nonce stand in an Interest, the component in a Data.
+    /// Where the name's first component and the nonce stand in an Interest, the component in a
+    /// Data.
     offsets: [usize; 3],
     data_bytes: usize,
     outbox: Outbox,
@@ -182,7 +186,8 @@ fn name(prefix: u64, object: u64) -> Result<Name, Error> {
     uri.parse().map_err(|_| Error(format!("{uri} is no name")))
 }
 
-/// Writes `number` into these components of a name whose first component's characters stand at `at`.
+/// Writes `number` into these components of a name whose first component's characters stand at
+/// `at`.
 fn write_components(frame: &mut [u8], at: usize, components: std::ops::Range<usize>, number: u64) {
     for component in components {
         let mut rest = number;
