@@ -1,49 +1,54 @@
-//! Applications: what asks and answers behind a node's local face.
+//! Applications: state machines that send Interests and Data through a local face of their node.
 
 use larder_packet::LpHeader;
 use larder_units::Time;
 use std::any::Any;
 
-/// An application's number, in the order in which they were added.
+/// The number of an application, in the order in which applications were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppId(pub u32);
 
 /// An application of one node.
 ///
-/// What it sends reaches its forwarder when the call returns, in order, and in no time. What the
-/// forwarder sends it comes in a call of its own, at the same time but after this one: an
-/// application that sends a burst hears of its refusals when the whole burst is out.
+/// Any crate can implement this trait: [`crate::Simulation::add_app`] takes a boxed application, and
+/// [`crate::Simulation::app`] returns it by its type after the run, with what it has measured.
+/// `examples/custom_app.rs` is a complete program. An application reads no clock and draws chance
+/// only from a stream of [`crate::Simulation::streams`], so that one seed always gives one result.
+///
+/// The forwarder receives what the application sends when the call returns, in order, and without
+/// delay. The application receives each answer in a call of its own, at the same time but later: an
+/// application that sends a burst receives the first Nack after the whole burst is sent.
 pub trait App: Any + Send {
-    /// When [`App::on_timer`] is to be called; asked after every call. A time that has passed means
-    /// now.
+    /// Returns the time at which [`App::on_timer`] should be called. The simulation reads it after
+    /// every call. A time in the past means now.
     fn next_timer(&self) -> Option<Time>;
 
-    /// The time has come; never before [`App::next_timer`].
+    /// Handles the timer. The simulation never calls it before [`App::next_timer`].
     fn on_timer(&mut self, now: Time, sends: &mut Sends);
 
-    /// About how many bytes it keeps of what it waits for, where that may grow without end: a run
-    /// ends with an error first.
+    /// Returns about how many bytes the application keeps for pending requests, if that number may
+    /// grow without a bound. A run ends with an error before they fill the memory.
     fn kept_bytes(&self) -> u64 {
         0
     }
 
-    /// A packet came.
+    /// Handles a packet from the forwarder.
     fn on_packet(&mut self, now: Time, packet: &Received<'_>, sends: &mut Sends);
 }
 
-/// A packet for an application.
+/// A packet that an application receives.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
-    /// Nack, congestion mark.
+    /// The link header: a Nack, a congestion mark.
     pub header: LpHeader,
     /// The Interest or Data.
     pub packet: &'a [u8],
 }
 
-/// What an application sends: Interests, Data, or link packets around them.
+/// The packets that an application sends in one call: Interests, Data, or link packets around them.
 #[derive(Debug, Default)]
 pub struct Sends {
-    pub(crate) frames: Vec<Vec<u8>>,
+    frames: Vec<Vec<u8>>,
 }
 
 impl Sends {
@@ -52,12 +57,18 @@ impl Sends {
         self.frames.push(packet);
     }
 
-    /// How many there are.
+    /// Takes out all packets in order. The simulation does this after each call; a test of an
+    /// application can do it too.
+    pub fn drain(&mut self) -> impl Iterator<Item = Vec<u8>> + '_ {
+        self.frames.drain(..)
+    }
+
+    /// The number of packets.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// True where there are none.
+    /// Returns true if there are no packets.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }

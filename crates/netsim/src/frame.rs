@@ -8,6 +8,15 @@ use larder_forwarder::StoredPacket;
 use larder_packet::types;
 use std::ops::Deref;
 
+/// The first byte of a frame that is a TCP segment: IPv4's version and header length, with which no
+/// NDN packet begins.
+pub(crate) const SEGMENT_FIRST_BYTE: u8 = 0x45;
+
+/// Returns true if a frame is a TCP segment.
+pub(crate) fn is_segment(frame: &[u8]) -> bool {
+    frame.first() == Some(&SEGMENT_FIRST_BYTE)
+}
+
 /// A frame; cheap to hand on.
 #[derive(Clone, Debug)]
 pub(crate) enum Frame {

@@ -1,7 +1,7 @@
 //! Nodes: a forwarder, and what stands behind each of its faces.
 
+use crate::error::ConfigError;
 use crate::limits::MAX_PACKET_BYTES;
-use crate::simulation::ConfigError;
 use larder_forwarder::{Config, FaceConfig, FaceId, Forwarder, Route};
 use larder_packet::Name;
 use larder_policy::{Engine, Spec};

@@ -209,7 +209,7 @@ fn what_cannot_be_is_refused_by_name() {
     refused(network.connect(a, a, &link(1, 1)).unwrap_err(), "a – a leads from a node to itself");
     refused(network.connect(a, b, &link(0, 1)).unwrap_err(), "a – b has rate 0");
     let lossy = LinkConfig { loss: Loss::Uniform(1.5), ..link(1, 1) };
-    refused(network.connect(a, b, &lossy).unwrap_err(), "no probability");
+    refused(network.connect(a, b, &lossy).unwrap_err(), "not a probability");
     let app = network.add_app(b, Burst::boxed(0)).unwrap();
     assert_eq!(network.serve(&name("/p"), app).unwrap(), [a], "no link: a cannot reach it");
 }
@@ -244,4 +244,13 @@ fn a_reliable_link_loses_what_it_carries() {
     let [a, b] = ["a", "b"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
     let whole = LinkConfig { reliable: true, mtu: None, ..lossy };
     assert!(network.connect(a, b, &whole).unwrap_err().to_string().contains("reliable without an MTU"));
+}
+
+#[path = "../examples/custom_app.rs"]
+#[allow(dead_code)]
+mod custom_app;
+
+#[test]
+fn an_application_from_outside_the_crate_runs() {
+    custom_app::main().unwrap();
 }

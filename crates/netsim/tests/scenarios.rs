@@ -314,7 +314,7 @@ fn a_mistake_in_an_http_table_is_found_with_its_line() {
     let apart = HTTP.replace("ends = [\"t\", \"server\"]", "ends = [\"server\", \"far\"]");
     let apart = apart.split("[[file]]").next().unwrap().to_owned() + "[[node]]\nname = \"far\"\n";
     let refusal = Scenario::parse(&apart, "h.toml").unwrap_err().to_string();
-    assert!(refusal.contains("no links lead from t to whom it asks"), "{refusal}");
+    assert!(refusal.contains("no links lead from t to its server"), "{refusal}");
 }
 
 #[test]

@@ -16,8 +16,8 @@
 
 use crate::app::{App, Received, Sends};
 use crate::apps::Unsigned;
+use crate::error::ConfigError;
 use crate::node::Capacity;
-use crate::simulation::ConfigError;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_packet::{Data, DataBuilder, Interest, InterestBuilder, Name};

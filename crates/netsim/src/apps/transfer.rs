@@ -2,7 +2,7 @@
 
 use crate::app::{App, Received, Sends};
 use crate::apps::Unsigned;
-use crate::simulation::ConfigError;
+use crate::error::ConfigError;
 use larder_packet::{Data, Interest, Name};
 use larder_transfer::{
     Clock, CongestionControl, FetchOptions, FetchStats, Fetcher, Naming, PathFeedback, Progress, PublishOptions,

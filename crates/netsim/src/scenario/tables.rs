@@ -1,8 +1,7 @@
 //! The tables of a scenario file, as they are written.
 
 use super::values::*;
-use crate::loss::Loss;
-use crate::queue::{CoDel, Depth, Queueing, Red};
+use crate::link::{CoDel, Depth, Loss, Queueing, Red};
 use crate::tcp::Congestion;
 use crate::{Capacity, LinkConfig};
 use larder_packet::Name;

@@ -2,7 +2,7 @@
 //! bounds.
 
 use super::tables::{QueueDepth, StoreTable};
-use crate::queue::Depth;
+use crate::link::Depth;
 use crate::{Capacity, limits};
 use larder_packet::Name;
 use larder_units::{BitRate, ByteSize, Ratio, parse_duration};

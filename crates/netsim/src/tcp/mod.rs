@@ -49,7 +49,6 @@ pub use connections::HostId;
 pub(crate) use connections::NetworkContext;
 pub(crate) use http::TcpHosts;
 pub use http::{CacheConfig, ClientConfig, HttpCounters, OriginConfig};
-pub(crate) use segment::is_segment;
 pub use sender::TcpCounters;
 
 use std::str::FromStr;

@@ -7,8 +7,7 @@
 //! IP, 20 of TCP, 12 of timestamps (RFC 7323), 4 and 8 a block of SACK (RFC 2018; three at most,
 //! beside the timestamps), and 20 of options in a SYN.
 
-/// First byte of a frame that is a segment.
-const IPV4: u8 = 0x45;
+use crate::frame::SEGMENT_FIRST_BYTE;
 
 /// IP and TCP headers with timestamps.
 pub(super) const HEADER_BYTES: usize = 52;
@@ -88,7 +87,7 @@ impl Segment {
         let blocks = self.blocks.as_slice();
         let mut frame = vec![0; header_bytes(self.is_syn, blocks.len()) + self.bytes as usize];
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
-        frame[0] = IPV4;
+        frame[0] = SEGMENT_FIRST_BYTE;
         frame[1] = flag(self.is_syn, SYN) | flag(self.ack.is_some(), ACK) | flag(self.is_fin, FIN);
         frame[2] = blocks.len() as u8;
         frame[3] = self.attempt << 4 | (self.echo & 15);
@@ -130,15 +129,10 @@ impl Segment {
 
 /// Whom a frame is for; `None` where it is no segment.
 pub(super) fn address(frame: &[u8]) -> Option<EndId> {
-    let [IPV4, _, _, _, number @ ..] = frame.first_chunk::<8>()? else { return None };
+    let [SEGMENT_FIRST_BYTE, _, _, _, number @ ..] = frame.first_chunk::<8>()? else { return None };
     let life = frame.get(8..12)?.try_into().ok()?;
     // The least header: what is shorter was never sent.
     (frame.len() >= HEADER_BYTES).then(|| EndId { number: u32::from_le_bytes(*number), life: u32::from_le_bytes(life) })
-}
-
-/// Whether a frame is a segment, and no NDN packet.
-pub(crate) fn is_segment(frame: &[u8]) -> bool {
-    frame.first() == Some(&IPV4)
 }
 
 fn header_bytes(is_syn: bool, blocks: usize) -> usize {
@@ -182,7 +176,7 @@ mod tests {
         for _ in 0..20_000 {
             let mut frame: Vec<u8> = (0..stream.below(100)).map(|_| stream.bits() as u8).collect();
             if let Some(first) = frame.first_mut() {
-                *first = IPV4;
+                *first = SEGMENT_FIRST_BYTE;
             }
             if let Some(segment) = Segment::read(&frame) {
                 assert!(segment.bytes as usize + HEADER_BYTES <= frame.len());

@@ -1,5 +1,5 @@
 //! Topologies from files: ndnSIM's annotated ones, Rocketfuel's maps and weights, GraphML of the
-//! TcpHosts Topology Zoo.
+//! Internet Topology Zoo.
 //!
 //! What a file does not say of a link, the scenario says. Nodes keep the file's order. Each reader
 //! takes any bytes: what it cannot read is refused with the line, in one line of text.
@@ -23,7 +23,7 @@ pub enum FileFormat {
     Weights,
     /// Rocketfuel's link latencies: `node node milliseconds` a line.
     Latencies,
-    /// GraphML, as the TcpHosts Topology Zoo has it (Knight et al., JSAC 29, 2011).
+    /// GraphML, as the Internet Topology Zoo has it (Knight et al., JSAC 29, 2011).
     Graphml,
 }
 

@@ -1,4 +1,4 @@
-//! GraphML, as the TcpHosts Topology Zoo writes it (Knight, Nguyen, Falkner, Bowden and Roughan,
+//! GraphML, as the Internet Topology Zoo writes it (Knight, Nguyen, Falkner, Bowden and Roughan,
 //! IEEE JSAC 29, 2011).
 //!
 //! Of a node its `label` is its name, with `-` for blanks, and its id behind it, as often as it

@@ -2,8 +2,7 @@
 
 use super::Topology;
 use super::files::TopologyError;
-use crate::link::LinkConfig;
-use crate::queue::{Depth, Queueing};
+use crate::link::{Depth, LinkConfig, Queueing};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_units::{BitRate, parse_duration};

@@ -6,10 +6,11 @@ mod lines;
 
 pub use files::{FileFormat, TopologyError};
 
+use crate::error::ConfigError;
 use crate::limits;
 use crate::link::{LinkConfig, LinkId};
 use crate::node::{NodeConfig, NodeId};
-use crate::simulation::{ConfigError, Simulation};
+use crate::simulation::Simulation;
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 use larder_units::Stream;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const FILE: (&str, &str) = ("adaptsize/public.toml", include_str!("../../../../experiments/adaptsize/public.toml"));
 
-/// A day of NASA's web server, from the TcpHosts Traffic Archive.
+/// A day of NASA's web server, from the Internet Traffic Archive.
 const NASA: &[u8] = include_bytes!("../../../replay/tests/data/nasa_19950801.tsv.zst");
 
 #[derive(Debug, Deserialize)]

@@ -7,7 +7,7 @@
 //! is told so); without, each is a miss of its own. Everything is fresh for ever.
 
 use super::{HEAD_BYTES, HostId, Message, Net, TcpEvent};
-use crate::simulation::ConfigError;
+use crate::error::ConfigError;
 use crate::tcp::segment::EndId;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;

@@ -1,8 +1,8 @@
 //! Links alone, for who brings the time and the frames: the link emulator of the testbed runs the
 //! simulator's links by the real clock.
 
+use super::channel::{Channel, ChannelCounters, ChannelId, LinkConfig};
 use crate::events::{Event, EventQueue, Frames};
-use crate::link::{Channel, ChannelCounters, ChannelId, LinkConfig};
 use crate::node::NodeId;
 use larder_forwarder::FaceId;
 use larder_units::{Streams, Time};

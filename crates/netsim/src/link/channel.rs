@@ -4,12 +4,12 @@
 //! not, and arrives a delay later. Else it waits in the queue. The sender's clock of each channel
 //! is `busy_until`; an event is planned for it only where frames wait.
 
+use super::loss::Loss;
+use super::queue::{Depth, Queue, Queueing};
 use crate::events::{Event, EventQueue, Frames};
 use crate::frame::Frame;
 use crate::limits::MAX_PACKET_BYTES;
-use crate::loss::Loss;
 use crate::node::NodeId;
-use crate::queue::{Depth, Queue, Queueing};
 use larder_forwarder::FaceId;
 use larder_packet::{Fragmenter, Reliability};
 use larder_units::{BitRate, Stream, Time};
@@ -218,7 +218,7 @@ impl Channel {
 
     /// Takes in what a frame that came by the link's other channel says of the link; false where it
     /// came before.
-    pub(crate) fn hears(&mut self, now: Time, frame: &[u8], events: &mut EventQueue) -> bool {
+    pub(crate) fn receive_reliability(&mut self, now: Time, frame: &[u8], events: &mut EventQueue) -> bool {
         let Some(mut reliability) = self.reliability.take() else { return true };
         let is_new = reliability.receive(now, frame);
         self.keep(now, reliability, events);

@@ -9,8 +9,7 @@
 //! Where CoDel or RED mark, the frame gets an NDNLPv2 congestion mark in place of being dropped; a
 //! TCP segment is dropped (no ECN).
 
-use crate::frame::Frame;
-use crate::tcp::is_segment;
+use crate::frame::{Frame, is_segment};
 use larder_packet::{LpHeader, LpPacket, encode_lp};
 use larder_units::{Stream, Time};
 use std::collections::VecDeque;
