@@ -27,7 +27,7 @@ pub fn prevents_plain_hit(name: &str) -> bool {
     PREVENT_PLAIN_HIT.iter().any(|wish| wish.eq_ignore_ascii_case(name))
 }
 
-/// A GET without a body and without fields that are a [wish](is_wish).
+/// A GET without a body and without fields that prevent one ([`prevents_plain_hit`]).
 #[derive(Clone, Copy, Debug)]
 pub struct PlainRequest<'a> {
     /// `http` or `https`: how the client came.

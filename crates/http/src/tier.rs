@@ -49,7 +49,7 @@ pub trait SecondTier: Send {
 }
 
 /// A response as the second tier gives it back. It is read whole where
-/// [`Budget::reserve_for_tier_hit`](crate::Budget::reserve_to_recall) has room for it; else its
+/// [`Budget::reserve_for_tier_hit`](crate::Budget::reserve_for_tier_hit) has room for it; else its
 /// body is streamed.
 #[derive(Debug)]
 pub struct TierHit {

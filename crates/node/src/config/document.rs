@@ -22,20 +22,26 @@ pub(super) fn read(text: &str, source: &str) -> (Option<Config>, Vec<String>) {
     let (mut problems, mut damaged) = (Vec::new(), Vec::new());
     loop {
         let error = match Config::deserialize(Deserializer::from(document.clone())) {
-            Ok(config) => return (Some(config), problems),
+            Ok(config) => return (Some(config), in_order(problems)),
             Err(error) => error,
         };
         let is_consequence =
             error.message().starts_with("missing field") && error.span().is_some_and(|span| damaged.contains(&span));
         if !is_consequence {
-            problems.push(explain(&error, text, source));
+            problems.push((error.span().map_or(0, |span| span.start), explain(&error, text, source)));
         }
         // Each turn removes an entry, so this ends.
         match error.span().and_then(|span| remove(document.get_mut(), &span, &(0..0))) {
             Some(table) => damaged.push(table),
-            None => return (None, problems),
+            None => return (None, in_order(problems)),
         }
     }
+}
+
+/// Sorts problems by their place in the text. serde reports unknown keys before wrong values.
+fn in_order(mut problems: Vec<(usize, String)>) -> Vec<String> {
+    problems.sort_by_key(|(at, _)| *at);
+    problems.into_iter().map(|(_, problem)| problem).collect()
 }
 
 /// Removes the entry at `span`, the innermost that it is in; returns the span of the table that

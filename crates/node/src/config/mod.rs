@@ -201,6 +201,13 @@ mod tests {
     }
 
     #[test]
+    fn errors_come_in_another_order_than_the_file() {
+        let refused = refusal("[ndn]\nunknown = 1\npolicy = \"none such\"\nunix = 3\n[htpt]");
+        let lines: Vec<_> = refused.lines().map(|line| &line[..14]).collect();
+        assert_eq!(lines, ["larder.toml:2:", "larder.toml:3:", "larder.toml:4:", "larder.toml:5:"], "{refused}");
+    }
+
+    #[test]
     fn the_embedded_file_says_what_the_defaults_are() {
         let file = Config::parse(DEFAULT, "default").unwrap_or_else(|error| panic!("{error}"));
         let code = Config::default();

@@ -1,8 +1,9 @@
 //! LRU behind admission by size: Theorem 1 and Lemmas 1 and 2 of Berger, Sitaraman and
 //! Harchol-Balter, AdaptSize, 2016, section 3.2.1.
 //!
-//! An object of the rate λ that is admitted with the probability p is in the cache with p(e^{λµ} −
-//! 1) / (1 + p(e^{λµ} − 1)); µ is the characteristic time. With p = 1 it is Che's approximation.
+//! An object of the rate λ that is admitted with the probability p is in the cache with
+//! p(e^{λµ} − 1) / (1 + p(e^{λµ} − 1)); µ is the characteristic time. With p = 1 it is Che's
+//! approximation.
 //! The tuner of `adaptsize` in `larder-policy` has the same theorem, with the horizon that a search
 //! for c needs; here it gives byte hits and insertions too, and is held against the tuner's in a
 //! test.
