@@ -1,5 +1,4 @@
-//! What one fears of topology files: that a link is lost or doubled, and that odd bytes stop the
-//! reader.
+//! Failures of topology files: a link is lost or duplicated, or unusual bytes stop the reader.
 
 use larder_netsim::{Depth, FileFormat, LinkConfig, Queueing, Topology};
 use larder_units::Streams;
