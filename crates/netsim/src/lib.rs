@@ -16,7 +16,9 @@
 //! Read first: [`Simulation`] and [`App`].
 //!
 //! ```text
-//!  App ──local face── Forwarder ──face── Channel (queue ─ rate ─ loss ─ delay) ──face── Forwarder ──local face── App
+//!  App ──local face── Forwarder ──face── Channel (queue ─ rate ─ loss ─ delay)
+//!                                           │
+//!                                          face── Forwarder ──local face── App
 //! ```
 //!
 //! ```

@@ -3,14 +3,15 @@
 
     crates/netsim/tests/icarus.py docs/scenarios/geant.txt lcd [--requests N] [--seed N]
 
-Icarus (Saino, Psaras and Pavlou, SIMUTools 2014) has no packets. One request after another walks the
-shortest path to its source. The first cache that has the content answers, and the content leaves
-copies on its way back. Delays are sums of the links' delays. This program is written from the
-descriptions of Icarus' strategies and shares no code with Larder. It keeps what Larder does
-differently: ProbCache counts the cache that answered, and of equal centralities the cache nearest to
-the consumer keeps the copy. Each node of the file has a consumer and an LRU cache of 50; three
+Icarus (Saino, Psaras and Pavlou, SIMUTools 2014) has no packets. One request after another walks
+the shortest path to its source. The first cache that has the content answers, and the content
+leaves copies on its way back. Delays are sums of the links' delays. This program is written from
+the descriptions of Icarus' strategies and shares no code with Larder. It keeps what Larder does
+differently: ProbCache counts the cache that answered, and of equal centralities the cache nearest
+to the consumer keeps the copy. Each node of the file has a consumer and an LRU cache of 50; three
 sources are 34 ms behind pop-ny, pop-il and pop-ie; there are 10,000 contents of Zipf 0.8. As many
-requests precede those that count. Prints the hit ratio and the mean delay in milliseconds as JSON.
+requests precede those that count. Prints the hit ratio and the mean delay in milliseconds as
+JSON.
 """
 
 import argparse
@@ -30,7 +31,7 @@ PROBCACHE_WINDOW = 10
 
 class Network:
     def __init__(self, file):
-        """The links of an annotated file, with the sources. All links have the same metric, as in the file."""
+        """Reads the links of an annotated file, and adds the sources. All links have metric 1."""
         lines = (line.split() for line in open(file, encoding="utf-8"))
         links = [words for words in itertools.dropwhile(lambda words: words != ["link"], lines) if words and words[0] not in ("#", "link")]
         self.delay, self.neighbours = {}, {}

@@ -86,7 +86,7 @@ fn a_mistake_is_found_with_its_line() {
             "",
         ),
         ("pairs = 2", "pairs = 0", "d.toml:10: 0: expected 1", ""),
-        ("queue = \"1000 packets\", mtu", "loss = 2, mtu", "d.toml:11: 2 is no probability", "\"2%\""),
+        ("queue = \"1000 packets\", mtu", "loss = 2, mtu", "d.toml:11: 2 is not a probability", "\"2%\""),
         ("queue = \"1000 packets\", mtu", "mark = true, mtu", "d.toml:11: a drop-tail queue does not mark", "codel"),
         (
             "queue = \"1000 packets\", mtu",
@@ -293,7 +293,7 @@ fn a_mistake_in_an_http_table_is_found_with_its_line() {
             server,
             "no origin, and no cache that leads to one, at t.0; there is one at server, t",
         ),
-        ("server = \"t\"", "server = \"t\"\nfrequency = 0", server + 1, "0 requests a second: expected more than 0"),
+        ("server = \"t\"", "server = \"t\"\nfrequency = 0", server + 1, "0 requests per second: expected more than 0"),
         (
             "size = \"1MB\"                      # of",
             "size = \"2000000GiB\" #",
@@ -304,7 +304,7 @@ fn a_mistake_in_an_http_table_is_found_with_its_line() {
         ("congestion = \"cubic\"", "congestion = \"vegas\"", line("congestion = "), "there is \"cubic\" and \"bbr\""),
         ("node = \"t\"\nupstream", "node = \"server\"\nupstream", upstream - 1, "a second HTTP server at server"),
         ("policy = \"lru\"", "policy = \"lrux\"", line("policy = "), "did you mean"),
-        ("policy = \"lru\"", "policy = \"lcd+lru\"", upstream - 1, "lcd+lru asks for a cache's place on the path"),
+        ("policy = \"lru\"", "policy = \"lcd+lru\"", upstream - 1, "lcd+lru needs a cache's position on the path"),
         ("node = \"c*\"", "node = \"q*\"", server - 1, "no node `q*`"),
     ];
     for (from, to, line, contains) in cases {

@@ -146,7 +146,7 @@ impl FromStr for BitRate {
         let found = RATE_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
         let rate = number * found.ok_or_else(|| UnitError::new(text, EXPECTED))?.1 as f64;
         if rate >= u64::MAX as f64 {
-            return Err(UnitError::new(text, "a rate below 2^64 bits a second"));
+            return Err(UnitError::new(text, "a rate below 2^64 bits per second"));
         }
         Ok(BitRate(rate.round() as u64))
     }

@@ -285,7 +285,7 @@ impl Channel {
         self.counters.frames += 1;
         self.counters.bytes += bytes;
         self.busy_until = now + self.config.rate.map_or(Duration::ZERO, |rate| sending_time(bytes, rate));
-        if self.config.loss.is_hit(&mut self.in_bad, &mut self.stream) {
+        if self.config.loss.is_lost(&mut self.in_bad, &mut self.stream) {
             self.counters.lost += 1;
             return;
         }

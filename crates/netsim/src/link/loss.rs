@@ -48,7 +48,7 @@ impl Loss {
     }
 
     /// Draws whether the next frame is lost; `in_bad` is the state of the channel.
-    pub(crate) fn is_hit(&self, in_bad: &mut bool, stream: &mut Stream) -> bool {
+    pub(crate) fn is_lost(&self, in_bad: &mut bool, stream: &mut Stream) -> bool {
         match *self {
             Loss::None => false,
             Loss::Uniform(p) => stream.chance(p),
@@ -71,7 +71,7 @@ mod tests {
         let (mut in_bad, mut stream) = (false, Streams::new(1).stream("loss"));
         let (mut lost, mut bursts, mut before) = (0u32, 0u32, false);
         for _ in 0..200_000 {
-            let now = loss.is_hit(&mut in_bad, &mut stream);
+            let now = loss.is_lost(&mut in_bad, &mut stream);
             lost += u32::from(now);
             bursts += u32::from(now && !before);
             before = now;

@@ -160,7 +160,7 @@ impl Queue {
         };
         let mut verdict = Verdict { dropped: 0, marked: 0 };
         if let Queueing::Red(red) = &self.queueing
-            && self.red.is_hit(red, self.waiting.len(), stream)
+            && self.red.selects(red, self.waiting.len(), stream)
         {
             match red.mark && !is_segment(&frame) {
                 true => verdict.marked = mark(&mut frame),
@@ -252,7 +252,7 @@ impl Queue {
 }
 
 impl RedState {
-    fn is_hit(&mut self, red: &Red, length: usize, stream: &mut Stream) -> bool {
+    fn selects(&mut self, red: &Red, length: usize, stream: &mut Stream) -> bool {
         self.average += red.weight * (length as f64 - self.average);
         if self.average < red.least {
             self.since_last = 0;
@@ -355,7 +355,7 @@ mod tests {
         let (mut gaps, mut gap) = (Vec::new(), 0u32);
         for _ in 0..200_000 {
             gap += 1;
-            if state.is_hit(&red, 10, &mut stream) {
+            if state.selects(&red, 10, &mut stream) {
                 gaps.push(std::mem::take(&mut gap));
             }
         }
@@ -363,7 +363,7 @@ mod tests {
         // between 1 and 100 (Floyd and Jacobson, section 7).
         let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
         assert!((mean - 50.5).abs() < 2.0 && gaps.iter().all(|gap| *gap <= 100), "{mean}");
-        assert!(!RedState::default().is_hit(&red, 4, &mut stream));
-        assert!(RedState { average: 20.0, since_last: 0 }.is_hit(&red, 20, &mut stream));
+        assert!(!RedState::default().selects(&red, 4, &mut stream));
+        assert!(RedState { average: 20.0, since_last: 0 }.selects(&red, 20, &mut stream));
     }
 }

@@ -189,8 +189,10 @@ fn topology(scenario: &Scenario, network: &Simulation) -> Result<Topology, Scena
     let is_alone = |one: &&OneNodeTable| places.get(one.name.get_ref()).is_some_and(|place| !linked.contains(place));
     if let Some(alone) = tables.node.iter().find(is_alone).filter(|_| topology.nodes.len() > 1) {
         let name = alone.name.get_ref();
-        return Err(scenario
-            .fault(&alone.name.span(), format_args!("no [[link]] leads to node {name}, which the shape has not")));
+        return Err(scenario.fault(
+            &alone.name.span(),
+            format_args!("no [[link]] leads to node {name}, which is not part of the shape"),
+        ));
     }
     if topology.nodes.is_empty() {
         return Err(ScenarioError(format!(

@@ -53,14 +53,14 @@ pub(super) fn place(scenario: &Scenario, topology: &Topology) -> Result<Caches, 
         CachesAt::Nodes(patterns) => named(scenario, spanned, topology, patterns)?,
     };
     if at.is_empty() {
-        return Err(scenario.fault(&spanned.span(), "[caching] finds no node to put a cache at"));
+        return Err(scenario.fault(&spanned.span(), "[caching] matches no node"));
     }
     let each = total.map(|StoreTable(total)| match total {
         Capacity::Bytes(size) => Capacity::Bytes(ByteSize::from_bytes(size.bytes() / at.len() as u64)),
         Capacity::Packets(packets) => Capacity::Packets(packets / at.len() as u64),
     });
     if matches!(each, Some(Capacity::Packets(0))) {
-        let what = format!("[caching] shares less than one packet a cache: total is below the {} caches", at.len());
+        let what = format!("[caching] gives each cache less than one packet: total is below the {} caches", at.len());
         return Err(scenario.fault(&spanned.span(), what));
     }
     Ok(Caches { at: Some(at), each, routing: *routing })

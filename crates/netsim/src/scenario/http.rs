@@ -96,7 +96,7 @@ impl HostBuilder<'_> {
             && !(*frequency.get_ref() > 0.0 && *frequency.get_ref() <= limits::FREQUENCY)
         {
             let (found, most) = (frequency.get_ref(), limits::FREQUENCY);
-            let what = format!("{found} requests a second: expected more than 0, {most:e} at most");
+            let what = format!("{found} requests per second: expected more than 0, {most:e} at most");
             return Err(scenario.fault(&frequency.span(), what));
         }
         let frequency = table.frequency.as_ref().map(|frequency| *frequency.get_ref());

@@ -199,13 +199,13 @@ impl TryFrom<WrittenLink> for LinkTable {
         let QueueDepth(depth) = written.queue;
         let mark = written.mark;
         if mark && written.discipline == Discipline::DropTail {
-            return Err("a drop-tail queue does not mark: state discipline = \"codel\" or \"red\", or leave mark out");
+            return Err("a drop-tail queue does not mark: set discipline = \"codel\" or \"red\", or leave mark out");
         }
         if written.bursts.is_some() && written.loss > 0.0 {
-            return Err("loss and bursts: keep one; good and bad are what bursts lose in each state");
+            return Err("loss and bursts: keep one; good and bad are the losses in each state of bursts");
         }
         if written.reliable && written.mtu.is_none() {
-            return Err("reliable without mtu: what is sent again is a frame; state how large one is");
+            return Err("reliable without mtu: link reliability repeats frames; set the size of a frame");
         }
         Ok(LinkTable(LinkConfig {
             rate: written.rate,
@@ -528,7 +528,7 @@ pub(super) fn explain(error: &toml::de::Error, text: &str, source: &str) -> Stri
 fn unit_or_quotes(message: &str) -> &'static str {
     let is_text = message.contains("type: string");
     match message.ends_with("expected a string") {
-        true => ": quantities stand in quotes with their unit, such as \"10ms\", \"40Mbps\" or \"5kB\"",
+        true => ": write quantities in quotes with their unit, such as \"10ms\", \"40Mbps\" or \"5kB\"",
         false if is_text && message.ends_with(|end: char| end.is_ascii_digit()) => ": a count, without quotes or unit",
         false => "",
     }

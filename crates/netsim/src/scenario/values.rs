@@ -139,7 +139,7 @@ pub(super) fn frequency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f6
     match found > 0.0 && found <= limits::FREQUENCY {
         true => Ok(found),
         false => Err(D::Error::custom(format!(
-            "{found} Interests a second: expected more than 0, {:e} at most",
+            "{found} Interests per second: expected more than 0, {:e} at most",
             limits::FREQUENCY
         ))),
     }
@@ -171,7 +171,7 @@ pub(super) fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     };
     match (0.0..=1.0).contains(&found) {
         true => Ok(found),
-        false => Err(D::Error::custom(format!("{found} is no probability: expected 0 to 1, or \"2%\""))),
+        false => Err(D::Error::custom(format!("{found} is not a probability: expected 0 to 1, or \"2%\""))),
     }
 }
 

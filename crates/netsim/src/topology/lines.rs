@@ -79,7 +79,7 @@ pub(super) fn annotated(text: &str, link: &LinkConfig) -> Result<Topology, Topol
                 let config = annotated_link(&words, link).map_err(fault)?;
                 topology.link(a, b, &config);
             }
-            _ => return Err(fault(format!("{line:?} stands before the first section: expected `router`"))),
+            _ => return Err(fault(format!("{line:?} is before the first section: expected `router`"))),
         }
     }
     Ok(topology)

@@ -100,7 +100,7 @@ impl World {
             self.words += &format!("{prefix}: {config:?}\n");
             let answerer = RandomProducer::new(config, streams.stream(&format!("answerer {number}")));
             let app = self.network.add_app(nodes[draw.below(nodes.len())], Box::new(answerer)).unwrap();
-            assert!(self.network.serve(&prefix, app).unwrap().is_empty(), "the tree reaches everybody");
+            assert!(self.network.serve(&prefix, app).unwrap().is_empty(), "the tree reaches every node");
             self.producers.push(app);
             if !self.is_gentle {
                 // Routes beside the shortest ones; some form loops.

@@ -17,7 +17,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "aimd",
     says: "additive increase, multiplicative decrease, as TCP Reno and ndncatchunks",
     parameters: &[
-        Parameter::number("increase", 1.0, 0.01, 100.0, "segments a round trip"),
+        Parameter::number("increase", 1.0, 0.01, 100.0, "segments per round trip"),
         Parameter::number("decrease", 0.5, 0.01, 0.99, "the window's factor at congestion"),
     ],
     build: |given| Box::new(Aimd::new(given.number("increase"), given.number("decrease"))),

@@ -21,8 +21,8 @@ pub(super) const ENTRY: Entry = Entry {
     name: "explicit",
     says: "the rate that the path grants (as MIRCC and extended HoBHIS)",
     parameters: &[
-        Parameter::number("start", 200.0, LEAST, 1e9, "Interests a second until the path has said"),
-        Parameter::number("most", 1e6, LEAST, 1e9, "Interests a second at the most"),
+        Parameter::number("start", 200.0, LEAST, 1e9, "initial Interests per second, until the path states a rate"),
+        Parameter::number("most", 1e6, LEAST, 1e9, "maximum of Interests per second"),
     ],
     build: |given| Box::new(Explicit::new(given.number("start"), given.number("most"))),
 };

@@ -29,14 +29,14 @@ pub(super) const ENTRY: Entry = Entry {
     name: "icp",
     says: "delay-based additive increase, multiplicative decrease (Carofiglio et al. 2012)",
     parameters: &[
-        Parameter::number("eta", 1.0, 0.01, 100.0, "segments a round trip"),
+        Parameter::number("eta", 1.0, 0.01, 100.0, "segments per round trip"),
         Parameter::number("beta", 0.5, 0.01, 0.99, "the window's factor at congestion"),
         Parameter::number(
             "delta",
             0.5,
             0.01,
             1.0,
-            "where the time-out stands between the least and the greatest round trip",
+            "position of the timeout between the least and the greatest round trip",
         ),
     ],
     build: |given| Box::new(Icp::new(given.number("eta"), given.number("beta"), given.number("delta"))),

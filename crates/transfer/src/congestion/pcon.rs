@@ -20,8 +20,14 @@ pub(super) const ENTRY: Entry = Entry {
     name: "pcon",
     says: "BIC on congestion marks and Nacks (Schneider et al. 2016)",
     parameters: &[
-        Parameter::number("beta", 0.125, 0.01, 0.99, "what a mark takes of the window"),
-        Parameter::number("suppress", 0.5, 0.0, 10.0, "round trips after a reaction's in which signs say nothing"),
+        Parameter::number("beta", 0.125, 0.01, 0.99, "share of the window that a mark takes"),
+        Parameter::number(
+            "suppress",
+            0.5,
+            0.0,
+            10.0,
+            "further round trips after a reaction in which signs are ignored",
+        ),
     ],
     build: |given| Box::new(Pcon::new(given.number("beta"), given.number("suppress"))),
 };

@@ -25,9 +25,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "rate",
     says: "a rate that Data raise and Nacks lower (Kato et al. 2018)",
     parameters: &[
-        Parameter::number("start", 200.0, LEAST, 1e9, "Interests a second at first"),
-        Parameter::number("most", 1e6, LEAST, 1e9, "Interests a second at the most: the link's"),
-        Parameter::number("increase", 1.0, 0.0, 1e6, "Interests a second for each Data"),
+        Parameter::number("start", 200.0, LEAST, 1e9, "initial Interests per second"),
+        Parameter::number("most", 1e6, LEAST, 1e9, "maximum of Interests per second: the link's"),
+        Parameter::number("increase", 1.0, 0.0, 1e6, "Interests per second that each Data adds"),
         Parameter::choice("nack", &["once", "halve", "step"], "what a Nack does"),
     ],
     build: |given| {

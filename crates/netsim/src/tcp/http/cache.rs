@@ -56,7 +56,7 @@ impl Cache {
     pub(super) fn new(config: CacheConfig, streams: &Streams) -> Result<Self, ConfigError> {
         if config.policy.needs_path() {
             return Err(ConfigError::new(format!(
-                "the policy {} asks for a cache's place on the path, which HTTP does not tell; it is for nodes' Content Stores",
+                "the policy {} needs a cache's position on the path, which HTTP does not carry; it is for nodes' Content Stores",
                 config.policy
             )));
         }
