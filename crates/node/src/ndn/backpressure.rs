@@ -1,15 +1,15 @@
 //! Backpressure: the node reads an application only while its queue is short.
 //!
-//! A consumer with a large window writes its Interests when it has nothing to read, hundreds at once.
-//! One read of 64 KiB may bring a thousand, and the Content Store answers them with 8 MB: four times
-//! the limit of one reader's queue. When a face's queue is long, the node holds the rest of the face's
-//! input, and does not read its socket until half of the queue has left. Further Interests then wait in
-//! the application, which measures longer round trips. Nothing is dropped.
+//! A consumer with a large window writes its Interests when it has nothing to read, hundreds at
+//! once. One read of 64 KiB may bring a thousand, and the Content Store answers them with 8 MB:
+//! four times the limit of one reader's queue. When a face's queue is long, the node holds the rest
+//! of the face's input, and does not read its socket until half of the queue has left. Further
+//! Interests then wait in the application, which measures longer round trips. Nothing is dropped.
 //!
-//! This applies to faces that applications on this machine have opened. Two forwarders that wait for
-//! each other could wait for ever; here only the one that accepted the connection waits. An application
-//! that writes and does not read is read again after [`limits::BACKPRESSURE_STALL`]; what does not fit
-//! its queue is dropped.
+//! This applies to faces that applications on this machine have opened. Two forwarders that wait
+//! for each other could wait for ever; here only the one that accepted the connection waits. An
+//! application that writes and does not read is read again after [`limits::BACKPRESSURE_STALL`];
+//! what does not fit its queue is dropped.
 
 use super::event_loop::{EventLoop, token};
 use super::link::{Connection, Link};
@@ -35,7 +35,8 @@ impl Pause {
 }
 
 impl EventLoop {
-    /// Hands frames of a face to the forwarder. Frames that come while the face's queue is long wait.
+    /// Hands frames of a face to the forwarder. Frames that come while the face's queue is long
+    /// wait.
     pub(super) fn handle_with_backpressure<'a>(
         &mut self,
         now: Time,
@@ -51,8 +52,8 @@ impl EventLoop {
         }
     }
 
-    /// Returns true while the face is not read. If its queue has become short, handles the frames that
-    /// waited.
+    /// Returns true while the face is not read. If its queue has become short, handles the frames
+    /// that waited.
     pub(super) fn is_paused(&mut self, now: Time, face: FaceId) -> bool {
         let short = self.long_queue() / 2;
         let Some(link) = self.links.get_mut(&face) else { return false };

@@ -3,17 +3,17 @@
 //! K. Nichols, V. Jacobson, A. McGregor, J. Iyengar: Controlled Delay Active Queue Management, RFC
 //! 8289; the pseudocode of section 5.
 //!
-//! A queue that empties within an interval absorbs a burst. If packets wait longer than the target for
-//! a whole interval, the queue is persistent: CoDel marks one packet (NDNLPv2, CongestionMark), the
-//! next after interval / sqrt(2), the next after interval / sqrt(3), until the wait falls below the
-//! target. If the wait rises again soon after, marking continues at about the pace that worked.
+//! A queue that empties within an interval absorbs a burst. If packets wait longer than the target
+//! for a whole interval, the queue is persistent: CoDel marks one packet (NDNLPv2, CongestionMark),
+//! the next after interval / sqrt(2), the next after interval / sqrt(3), until the wait falls below
+//! the target. If the wait rises again soon after, marking continues at about the pace that worked.
 //!
-//! Deviations: packets are marked, not dropped, so there is one decision per packet and no loop over
-//! drops. The decision comes when a packet is queued, because packets are encoded then; it uses the
-//! wait so far of the oldest packet in the queue. So the mark leaves one wait later than the RFC's. In
-//! a simulated download at 100 Mb/s, over round trips of 0.2 to 20 ms, this costs at most 0.7 ms of the
-//! median wait (9.0 ms instead of 8.3). The caller keeps the RFC's minimum of one packet: it does not
-//! call while the queue is empty. Sizes have no influence, only time.
+//! Deviations: packets are marked, not dropped, so there is one decision per packet and no loop
+//! over drops. The decision comes when a packet is queued, because packets are encoded then; it
+//! uses the wait so far of the oldest packet in the queue. So the mark leaves one wait later than
+//! the RFC's. In a simulated download at 100 Mb/s, over round trips of 0.2 to 20 ms, this costs at
+//! most 0.7 ms of the median wait (9.0 ms instead of 8.3). The caller keeps the RFC's minimum of
+//! one packet: it does not call while the queue is empty. Sizes have no influence, only time.
 //!
 //! A decision takes a few comparisons, and a square root when it marks. A queue takes 40 bytes.
 
@@ -37,8 +37,8 @@ pub(super) struct CoDel {
 }
 
 impl CoDel {
-    /// Returns true if the packet that is queued now has to be marked. The oldest packet in the queue has
-    /// waited for `wait`. `interval` is RFC 8289's INTERVAL.
+    /// Returns true if the packet that is queued now has to be marked. The oldest packet in the
+    /// queue has waited for `wait`. `interval` is RFC 8289's INTERVAL.
     pub(super) fn mark(&mut self, now: Time, wait: Duration, interval: Duration) -> bool {
         if !self.is_standing(now, wait, interval) {
             self.marking = false;
@@ -115,9 +115,9 @@ mod tests {
         assert_eq!(marks(&mut codel, 9000, 9250), [9100, 9200], "that is long ago");
     }
 
-    /// A link of 100 Mb/s, and a consumer with additive increase and, once per round trip, a decrease by
-    /// half. The propagation delay and the size of the segments are random. Without marks the wait would
-    /// grow without bound.
+    /// A link of 100 Mb/s, and a consumer with additive increase and, once per round trip, a
+    /// decrease by half. The propagation delay and the size of the segments are random. Without
+    /// marks the wait would grow without bound.
     #[test]
     fn an_ordinary_download_keeps_the_queue_short() {
         for seed in 0..10 {

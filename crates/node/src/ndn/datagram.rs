@@ -1,11 +1,11 @@
-//! UDP: one socket for all peers, read and written in batches (`recvmmsg`, GRO, GSO through quinn-udp).
-//! If that socket listens on loopback, a second one reaches peers on other machines.
+//! UDP: one socket for all peers, read and written in batches (`recvmmsg`, GRO, GSO through
+//! quinn-udp). If that socket listens on loopback, a second one reaches peers on other machines.
 //!
 //! Each peer is a face. A peer that sends first gets an on-demand face, which is removed after
-//! [`crate::limits::UDP_IDLE`]; a peer of a route has a permanent one. Packets larger than a frame are
-//! fragmented (NDNLPv2). Frames have the "don't fragment" flag: a path with a smaller MTU loses them.
-//! `udp_mtu` states the MTU. Without it, the kernel's value is read when a face is created and again
-//! from time to time ([`super::path_mtu`]).
+//! [`crate::limits::UDP_IDLE`]; a peer of a route has a permanent one. Packets larger than a frame
+//! are fragmented (NDNLPv2). Frames have the "don't fragment" flag: a path with a smaller MTU loses
+//! them. `udp_mtu` states the MTU. Without it, the kernel's value is read when a face is created
+//! and again from time to time ([`super::path_mtu`]).
 
 use super::codel::CoDel;
 use super::frames::Frames;
@@ -23,8 +23,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The sockets, and the faces behind them.
 pub(super) struct UdpListener {
     listening: Bound,
-    /// The socket for peers on other machines, if `listening` is bound to loopback, from where nothing
-    /// leaves the machine.
+    /// The socket for peers on other machines, if `listening` is bound to loopback, from where
+    /// nothing leaves the machine.
     outgoing: Option<Bound>,
     /// One buffer per datagram of a batch. With GRO each may hold several, together 64 KiB.
     buffers: Vec<Vec<u8>>,
@@ -63,7 +63,8 @@ impl Bound {
         Ok(Bound { socket: UdpSocket::from_std(socket.into()), state, ipv6: address.is_ipv6() })
     }
 
-    /// Returns the address as the socket needs it: a dual-stack socket takes IPv4 addresses in mapped form.
+    /// Returns the address as the socket needs it: a dual-stack socket takes IPv4 addresses in
+    /// mapped form.
     fn destination(&self, address: SocketAddr) -> SocketAddr {
         match address {
             SocketAddr::V4(v4) if self.ipv6 => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
@@ -128,8 +129,8 @@ impl UdpListener {
         }
     }
 
-    /// Receives one batch. Calls `each` with the datagrams of one sender that arrived together, back to
-    /// back.
+    /// Receives one batch. Calls `each` with the datagrams of one sender that arrived together,
+    /// back to back.
     pub(super) fn receive(&mut self, now: Time, via: Via, mut each: impl FnMut(Origin, &mut [u8])) -> io::Result<Left> {
         let bound = match via {
             Via::Listening => &self.listening,
@@ -156,8 +157,8 @@ impl UdpListener {
         Ok(if received == BATCH_SIZE { Left::Perhaps } else { Left::Nothing })
     }
 
-    /// Sends a peer's queue as far as the kernel has room. Frames that the kernel refuses for another
-    /// reason are lost, as on any datagram link. Returns the number of lost frames.
+    /// Sends a peer's queue as far as the kernel has room. Frames that the kernel refuses for
+    /// another reason are lost, as on any datagram link. Returns the number of lost frames.
     pub(super) fn flush(&self, peer: &mut Peer, spare: &mut SpareBuffers) -> usize {
         let mut lost = 0;
         let bound = self.through(peer.address);

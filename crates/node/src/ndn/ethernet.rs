@@ -1,11 +1,11 @@
 //! Ethernet faces: frames of type 0x8624 without IP (NFD wiki, "EthernetFace"), one socket per
 //! interface.
 //!
-//! The group 01:00:5e:00:17:aa is one face to all nodes on the link. A neighbour that writes to this
-//! machine's own address is another face; it is created when the neighbour is first heard, and removed
-//! when it is silent, as for a UDP peer. `faces/create` creates one to `ether://[02:00:00:00:00:01]`
-//! from `dev://eth0`. A frame holds one link packet, and zeros behind it if the medium needs a longer
-//! one. Each frame costs one system call.
+//! The group 01:00:5e:00:17:aa is one face to all nodes on the link. A neighbour that writes to
+//! this machine's own address is another face; it is created when the neighbour is first heard, and
+//! removed when it is silent, as for a UDP peer. `faces/create` creates one to
+//! `ether://[02:00:00:00:00:01]` from `dev://eth0`. A frame holds one link packet, and zeros behind
+//! it if the medium needs a longer one. Each frame costs one system call.
 
 use super::event_loop::EventLoop;
 use super::frames::Frames;
@@ -128,8 +128,8 @@ impl EventLoop {
         self.ethernet.iter().position(|port| port.interface == name)
     }
 
-    /// Adds a face to `address`. `adapt` changes its configuration from the default. The caller adds it to
-    /// the port's peers.
+    /// Adds a face to `address`. `adapt` changes its configuration from the default. The caller
+    /// adds it to the port's peers.
     pub(super) fn add_ethernet(
         &mut self,
         now: Time,
@@ -185,8 +185,8 @@ impl EventLoop {
         let (mut to, mut from): (Mac, Mac) = ([0; 6], [0; 6]);
         to.copy_from_slice(&header[..6]);
         from.copy_from_slice(&header[6..12]);
-        // The first element ends where the padding of the frame begins. If there is no element, the decoder
-        // refuses the bytes.
+        // The first element ends where the padding of the frame begins. If there is no element, the
+        // decoder refuses the bytes.
         let length = tlv::frame(payload, payload.len()).ok().flatten().unwrap_or(payload.len());
         let packet = &mut payload[..length];
         let is_group_address = from[0] & 1 == 1;

@@ -49,8 +49,8 @@ pub(super) struct EventLoop {
     commands: Receiver<Command>,
     /// The queues to the other threads.
     pub(super) shard_channel: ShardChannel,
-    /// The thread number of each face of another thread. The first thread knows all of them; the others
-    /// know those that do not belong to the first.
+    /// The thread number of each face of another thread. The first thread knows all of them; the
+    /// others know those that do not belong to the first.
     pub(super) remote_shard_faces: HashMap<FaceId, usize, FixedState>,
     /// The thread that got the last accepted connection.
     pub(super) last_home: usize,
@@ -86,8 +86,8 @@ pub(super) struct EventLoop {
     pub(super) udp_address: SocketAddr,
     /// Interfaces with NDN on Ethernet.
     pub(super) ethernet: Vec<Port>,
-    /// Faces with frames or Acks that wait. Reliable faces without any are not in the list, because any
-    /// peer can have one.
+    /// Faces with frames or Acks that wait. Reliable faces without any are not in the list, because
+    /// any peer can have one.
     pub(super) reliable: Vec<FaceId>,
     /// The UDP peer whose path MTU was read last.
     pub(super) path_looked_at: FaceId,
@@ -99,7 +99,8 @@ pub(super) struct EventLoop {
     pub(super) links: HashMap<FaceId, Link, FixedState>,
     /// Buffers of queues that are empty.
     pub(super) spare: SpareBuffers,
-    /// Faces that are not read while their queues are long, and the bytes of frames that they sent before.
+    /// Faces that are not read while their queues are long, and the bytes of frames that they sent
+    /// before.
     pub(super) paused: Vec<FaceId>,
     pub(super) held_bytes: usize,
     /// Faces whose queues have grown in this turn.
@@ -115,7 +116,8 @@ pub(super) struct EventLoop {
     pub(super) buffer: Vec<u8>,
     pub(super) frames: Vec<Framed>,
     housekeeping: Time,
-    /// The time until which no warning about a peer is logged, so that a flood does not fill the log.
+    /// The time until which no warning about a peer is logged, so that a flood does not fill the
+    /// log.
     pub(super) next_warning: Time,
     /// Requests of management in this turn.
     pub(super) requests: Vec<HostRequest>,

@@ -1,9 +1,9 @@
-//! Faces that management creates, changes or closes: the effect of `faces/create` and its relatives on
-//! sockets.
+//! Faces that management creates, changes or closes: the effect of `faces/create` and its relatives
+//! on sockets.
 //!
 //! Management can create UDP and TCP faces and Ethernet unicast faces from canonical FaceUris (NFD
-//! wiki, "FaceMgmt"): an address and a port, no host name, because this thread does not wait for a name
-//! server. An Ethernet face needs the interface as its LocalUri. Multicast faces belong to the
+//! wiki, "FaceMgmt"): an address and a port, no host name, because this thread does not wait for a
+//! name server. An Ethernet face needs the interface as its LocalUri. Multicast faces belong to the
 //! configuration, as in NFD. The command of a TCP face is answered when the connection succeeds or
 //! fails.
 
@@ -54,7 +54,8 @@ impl EventLoop {
         self.post(now, &[]);
     }
 
-    /// Creates the face. Returns `None` while it is being connected, and `Err` if it cannot be created.
+    /// Creates the face. Returns `None` while it is being connected, and `Err` if it cannot be
+    /// created.
     fn create_face(&mut self, now: Time, request: FaceRequest) -> Result<Option<FaceAnswer>, FaceAnswer> {
         let refused = |code, text: &str| FaceAnswer::Refused(code, text.to_owned());
         let remote = peer(&request.uri)?;

@@ -40,8 +40,8 @@ impl EventLoop {
                 Some(Ok(accepted)) => accepted,
                 Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Some(Err(error)) => {
-                    // The node is probably out of descriptors. The connection waits in the kernel, and is accepted after a
-                    // second.
+                    // The node is probably out of descriptors. The connection waits in the kernel,
+                    // and is accepted after a second.
                     if self.may_warn() {
                         tracing::warn!(%error, "cannot accept connections");
                     }
@@ -75,8 +75,8 @@ impl EventLoop {
         }
     }
 
-    /// Adds a face over a TCP connection at thread `home`. `adapt` changes its configuration from the
-    /// default.
+    /// Adds a face over a TCP connection at thread `home`. `adapt` changes its configuration from
+    /// the default.
     pub(super) fn add_tcp(
         &mut self,
         socket: TcpStream,
@@ -168,8 +168,8 @@ impl EventLoop {
         Some(face)
     }
 
-    /// Adds a face for a UDP peer that did not send first. `adapt` changes its configuration from the
-    /// default.
+    /// Adds a face for a UDP peer that did not send first. `adapt` changes its configuration from
+    /// the default.
     pub(super) fn add_udp(
         &mut self,
         address: SocketAddr,
@@ -191,8 +191,8 @@ impl EventLoop {
         Ok(face)
     }
 
-    /// Returns the local address and port for packets to a UDP peer, or the reason why there is no route.
-    /// Creates the socket that the peer needs. `Err` if that fails.
+    /// Returns the local address and port for packets to a UDP peer, or the reason why there is no
+    /// route. Creates the socket that the peer needs. `Err` if that fails.
     pub(super) fn udp_end_towards(&mut self, peer: SocketAddr) -> Result<io::Result<SocketAddr>, String> {
         let Some(udp) = &mut self.udp else { return Err("[ndn] udp is off in the configuration".to_owned()) };
         let both = Interest::READABLE | Interest::WRITABLE;

@@ -1,9 +1,9 @@
 //! Fair shares of places among source prefixes, for places that any machine can claim.
 //!
 //! At each of four prefix lengths, the prefixes take turns; within the longest one, claims come in
-//! their own order. So senders in one network, or in one /8, displace each other and not those of other
-//! networks. This acts as a limit per prefix: a prefix has more than its share only while no other
-//! prefix needs the places.
+//! their own order. So senders in one network, or in one /8, displace each other and not those of
+//! other networks. This acts as a limit per prefix: a prefix has more than its share only while no
+//! other prefix needs the places.
 
 use larder_units::Time;
 use std::cmp::Reverse;
@@ -46,8 +46,8 @@ impl<T> Claim<T> {
     }
 }
 
-/// Sorts the claims so that the first N are those that keep a place if there are N places. Within one
-/// prefix, the claims that were heard last come first.
+/// Sorts the claims so that the first N are those that keep a place if there are N places. Within
+/// one prefix, the claims that were heard last come first.
 pub(super) fn sort_by_entitlement<T>(claims: &mut [Claim<T>]) {
     for level in 0..IPV4_PREFIXES.len() {
         claims.sort_unstable_by_key(|claim| (claim.prefix(level), claim.turn()));

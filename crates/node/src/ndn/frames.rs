@@ -1,4 +1,5 @@
-//! The queue of a frame-based link: packets cut to its MTU, with link reliability if the face uses it.
+//! The queue of a frame-based link: packets cut to its MTU, with link reliability if the face uses
+//! it.
 
 use super::link::{Refused, SpareBuffers};
 use crate::limits;
@@ -23,8 +24,8 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Creates a queue for frames of at most `mtu` bytes, which never exceed `most`, of packets of up to
-    /// `largest` bytes.
+    /// Creates a queue for frames of at most `mtu` bytes, which never exceed `most`, of packets of
+    /// up to `largest` bytes.
     pub(super) fn new(mtu: usize, most: usize, largest: usize) -> Self {
         Frames {
             mtu: mtu.min(most),
@@ -68,8 +69,8 @@ impl Frames {
         is_new
     }
 
-    /// Limits the frames that wait for Acks to so many bytes. They occupy memory like frames that wait for
-    /// the socket.
+    /// Limits the frames that wait for Acks to so many bytes. They occupy memory like frames that
+    /// wait for the socket.
     pub(super) fn hold_at_most(&mut self, bytes: usize) {
         if let Some(reliability) = &mut self.reliability {
             reliability.hold_at_most(bytes);
@@ -96,7 +97,8 @@ impl Frames {
         cut.map(drop).map_err(|_| Refused::CannotFragment)
     }
 
-    /// Processes the link header of a received frame. Returns false for a duplicate, which goes no further.
+    /// Processes the link header of a received frame. Returns false for a duplicate, which goes no
+    /// further.
     pub(super) fn receive(&mut self, now: Time, frame: &[u8]) -> bool {
         self.reliability.as_mut().is_none_or(|reliability| reliability.receive(now, frame))
     }
@@ -106,7 +108,8 @@ impl Frames {
         self.reliability.as_ref()?.next_timeout()
     }
 
-    /// Returns true if the event loop has to begin to keep its time: an Ack is missing, here or there.
+    /// Returns true if the event loop has to begin to keep its time: an Ack is missing, here or
+    /// there.
     pub(super) fn begins_to_wait(&mut self) -> bool {
         !self.is_watched && self.still_waits()
     }
@@ -121,8 +124,8 @@ impl Frames {
     pub(super) fn on_timeout(&mut self, now: Time) -> u64 {
         let Frames { mtu, reliability: Some(reliability), bytes, lengths, .. } = self else { return 0 };
         reliability.on_timeout(now, *mtu, |frame| {
-            // The socket accepts nothing: frames that do not fit are lost, as on the link, and Acks do not pile
-            // up.
+            // The socket accepts nothing: frames that do not fit are lost, as on the link, and Acks
+            // do not pile up.
             if bytes.len() < limits::SEND_QUEUE_BYTES {
                 bytes.extend_from_slice(frame);
                 lengths.push(frame.len());
@@ -130,8 +133,8 @@ impl Frames {
         })
     }
 
-    /// Sends the queue one frame per call, as far as the link accepts it. Returns the number of frames that
-    /// were lost.
+    /// Sends the queue one frame per call, as far as the link accepts it. Returns the number of
+    /// frames that were lost.
     pub(super) fn flush_each(
         &mut self,
         spare: &mut SpareBuffers,

@@ -1,7 +1,7 @@
 //! A face's link: its socket, the queue for it, and the decision that the queue is too long.
 //!
-//! Packets are encoded into the socket's queue. A list beside it has the arrival times of bytes, so the
-//! wait of the oldest is known. A packet that comes to a long queue is marked (NDNLPv2,
+//! Packets are encoded into the socket's queue. A list beside it has the arrival times of bytes, so
+//! the wait of the oldest is known. A packet that comes to a long queue is marked (NDNLPv2,
 //! CongestionMark). A queue is long by time, as [`CoDel`] decides, or by bytes, as the face's
 //! DefaultCongestionThreshold says. The second detects the burst at the start of a transfer, before
 //! CoDel's first interval is over.
@@ -154,8 +154,8 @@ impl Link {
         queued
     }
 
-    /// Returns true if the queue is worth a write before the end of the turn. Then the reader begins while
-    /// the rest is made, and the queue waits for the reader and not for this thread.
+    /// Returns true if the queue is worth a write before the end of the turn. Then the reader
+    /// begins while the rest is made, and the queue waits for the reader and not for this thread.
     pub(super) fn is_worth_writing(&self) -> bool {
         !self.blocked && (self.packets >= WRITE_PACKETS || self.queued() >= WRITE_BYTES)
     }
@@ -165,8 +165,8 @@ impl Link {
         self.blocked = false;
     }
 
-    /// Writes the queue as far as the socket accepts it. Returns the number of lost frames, and `Err` if
-    /// the peer is gone.
+    /// Writes the queue as far as the socket accepts it. Returns the number of lost frames, and
+    /// `Err` if the peer is gone.
     pub(super) fn flush(&mut self, udp: Option<&UdpListener>, spare: &mut SpareBuffers) -> io::Result<usize> {
         let mut lost = 0;
         self.packets = 0;
@@ -213,7 +213,8 @@ impl SpareBuffers {
     }
 }
 
-/// The arrival times of the bytes in a queue: one entry for all that came within [`ARRIVALS_APART`].
+/// The arrival times of the bytes in a queue: one entry for all that came within
+/// [`ARRIVALS_APART`].
 #[derive(Debug, Default)]
 struct Arrivals {
     /// The time of the first of these bytes, and the count of all bytes up to the last of them.

@@ -15,8 +15,8 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 impl EventLoop {
-    /// Binds the listeners of the configuration. Returns their addresses for messages, and the path of the
-    /// Unix socket.
+    /// Binds the listeners of the configuration. Returns their addresses for messages, and the path
+    /// of the Unix socket.
     pub(super) fn listen(&mut self, config: &NdnConfig) -> Result<(Vec<String>, Option<PathBuf>), String> {
         let (mut listening, mut channels) = (Vec::new(), Vec::new());
         let registry = self.poll.registry();
@@ -94,8 +94,8 @@ pub(crate) fn check(config: &NdnConfig, preflight: &mut Preflight) {
     }
 }
 
-/// Binds the socket for local applications: at the configured path, else at the first default path that
-/// works.
+/// Binds the socket for local applications: at the configured path, else at the first default path
+/// that works.
 pub(super) fn unix(configured: Option<&Path>) -> Result<(UnixListener, PathBuf), String> {
     if let Some(path) = configured {
         let bound = bind_unix(path).map_err(|why| format!("[ndn] unix: cannot listen on {}: {why}", path.display()))?;

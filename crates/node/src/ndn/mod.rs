@@ -1,5 +1,5 @@
-//! The NDN side of the node: threads, each with its own [`Forwarder`](larder_forwarder::Forwarder) and
-//! sockets, and without locks.
+//! The NDN side of the node: threads, each with its own [`Forwarder`](larder_forwarder::Forwarder)
+//! and sockets, and without locks.
 //!
 //! ```text
 //!  sockets ──► event loop (epoll through mio) ─► Forwarder::on_packets ──► Outbox ──► send queues ──► sockets
@@ -7,15 +7,15 @@
 //!  other threads ── Handle: snapshot, finished jobs, stop
 //! ```
 //!
-//! A turn reads up to 64 KiB of each readable stream and a batch of datagrams, passes every packet to
-//! the forwarder, and writes each face's queue once, or whenever it reaches 32 packets or 64 KiB. So
-//! the system calls per packet decrease with the load. A read that returns less than it could is the
-//! last of its turn. Bytes that a socket does not accept wait in the face's queue ([`link`]); packets
-//! that come while the queue is long are marked ([`codel`]).
+//! A turn reads up to 64 KiB of each readable stream and a batch of datagrams, passes every packet
+//! to the forwarder, and writes each face's queue once, or whenever it reaches 32 packets or 64
+//! KiB. So the system calls per packet decrease with the load. A read that returns less than it
+//! could is the last of its turn. Bytes that a socket does not accept wait in the face's queue
+//! ([`link`]); packets that come while the queue is long are marked ([`codel`]).
 //!
 //! With `shards` above 1 there are as many such threads. The first one has the listeners, UDP,
-//! Ethernet, WebSocket, and the connections of routes and management. Accepted connections go to all
-//! threads in turn. Packets for another thread pass through [`shard_channel`].
+//! Ethernet, WebSocket, and the connections of routes and management. Accepted connections go to
+//! all threads in turn. Packets for another thread pass through [`shard_channel`].
 
 mod backpressure;
 mod codel;
@@ -133,8 +133,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Returns the state of the NDN side; `None` if one of its threads has stopped, or does not answer
-    /// within a second.
+    /// Returns the state of the NDN side; `None` if one of its threads has stopped, or does not
+    /// answer within a second.
     pub fn snapshot(&self) -> Option<Snapshot> {
         let ask = |port: &Port| {
             let (sender, receiver) = mpsc::channel();
@@ -203,8 +203,8 @@ pub struct Ndn {
 }
 
 impl Ndn {
-    /// Binds every listener, connects every route, and starts the threads. The first thread that ends calls
-    /// `ended`. `source` is the configuration's file.
+    /// Binds every listener, connects every route, and starts the threads. The first thread that
+    /// ends calls `ended`. `source` is the configuration's file.
     ///
     /// # Errors
     /// One line that names the setting, the problem and the remedy.

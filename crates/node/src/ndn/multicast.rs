@@ -1,9 +1,9 @@
 //! UDP multicast faces: all nodes on a network, as one face per interface and group (NFD wiki, "UDP
 //! multicast"; 224.0.23.170 and ff02::1234, port 56363).
 //!
-//! Each has its own socket, bound to the group and the interface, so that it receives only this group
-//! on this network. The machine does not receive its own frames. Each frame costs one system call:
-//! discovery and sync groups use these faces, bulk data uses unicast.
+//! Each has its own socket, bound to the group and the interface, so that it receives only this
+//! group on this network. The machine does not receive its own frames. Each frame costs one system
+//! call: discovery and sync groups use these faces, bulk data uses unicast.
 
 use super::event_loop::{EventLoop, token};
 use super::frames::Frames;

@@ -22,7 +22,8 @@ pub(super) struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens the socket on an interface for one EtherType, and joins a multicast group. Needs CAP_NET_RAW.
+    /// Opens the socket on an interface for one EtherType, and joins a multicast group. Needs
+    /// CAP_NET_RAW.
     pub(super) fn open(interface: &str, ether_type: u16, group: Mac) -> io::Result<Self> {
         // Without a protocol, nothing arrives before the socket is bound to its interface.
         let socket = Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(0)))?;

@@ -1,5 +1,5 @@
-//! Packets in, packets out: passes the input of readable sockets through the forwarder into the send
-//! queues, which are written once per turn.
+//! Packets in, packets out: passes the input of readable sockets through the forwarder into the
+//! send queues, which are written once per turn.
 
 use super::datagram::{Left, Origin, Via};
 use super::event_loop::{EventLoop, UDP, UDP_OUTGOING, token};
@@ -125,8 +125,8 @@ impl EventLoop {
         self.shard_channel.reuse(batch);
     }
 
-    /// Passes many frames at a time, so that the forwarder can prefetch its tables. Frames from outside may
-    /// belong to another shard.
+    /// Passes many frames at a time, so that the forwarder can prefetch its tables. Frames from
+    /// outside may belong to another shard.
     fn forward<'a>(&mut self, now: Time, from_outside: bool, mut frames: impl Iterator<Item = (FaceId, &'a mut [u8])>) {
         loop {
             let mut count = 0;
@@ -227,7 +227,8 @@ impl EventLoop {
         share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES)
     }
 
-    /// Queues a packet, and may mark it. Returns false if this thread does not have the face's socket.
+    /// Queues a packet, and may mark it. Returns false if this thread does not have the face's
+    /// socket.
     #[inline]
     pub(super) fn queue(&mut self, now: Time, most: usize, send: &mut Send, input: &[u8]) -> bool {
         let Some(link) = self.links.get_mut(&send.face) else { return false };
@@ -264,8 +265,8 @@ impl EventLoop {
         true
     }
 
-    /// Writes the queues. The batches for other threads leave first, because those threads work while this
-    /// one writes.
+    /// Writes the queues. The batches for other threads leave first, because those threads work
+    /// while this one writes.
     pub(super) fn flush(&mut self) {
         self.flush_shard_channel();
         let mut dirty = std::mem::take(&mut self.dirty);

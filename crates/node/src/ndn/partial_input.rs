@@ -1,13 +1,14 @@
 //! One memory budget for all input that is not yet a whole packet: packets cut off on streams,
 //! WebSocket messages and handshakes, and NDNLPv2 fragments in reassembly.
 //!
-//! Every shard publishes how much it holds. When the sum exceeds the budget, the shard that holds the
-//! most gives up its largest holdings until the sum is at 7/8 of the budget, so that it seldom sorts
-//! its holders. So a holder of a few bytes loses nothing while others hold much. An honest packet is
-//! complete within milliseconds; a hostile one waits. This module reads no clock and no socket.
+//! Every shard publishes how much it holds. When the sum exceeds the budget, the shard that holds
+//! the most gives up its largest holdings until the sum is at 7/8 of the budget, so that it seldom
+//! sorts its holders. So a holder of a few bytes loses nothing while others hold much. An honest
+//! packet is complete within milliseconds; a hostile one waits. This module reads no clock and no
+//! socket.
 //!
-//! Between the moment at which one shard exceeds the budget and the moment at which another one gives
-//! up, the sum exceeds the budget by the input of that time.
+//! Between the moment at which one shard exceeds the budget and the moment at which another one
+//! gives up, the sum exceeds the budget by the input of that time.
 
 use super::event_loop::EventLoop;
 use super::link::Link;
@@ -123,8 +124,8 @@ pub(super) struct Holder<T> {
 }
 
 /// Returns the holders that have to give up so that `bytes` become free. The largest come first; of
-/// those whose size is the same power of two, the oldest, because the rest of an honest packet is about
-/// to arrive.
+/// those whose size is the same power of two, the oldest, because the rest of an honest packet is
+/// about to arrive.
 pub(super) fn victims<T>(mut holders: Vec<Holder<T>>, bytes: usize) -> impl Iterator<Item = T> {
     holders.sort_unstable_by_key(|holder| (Reverse(holder.bytes.checked_ilog2()), holder.since));
     let mut freed = 0;
@@ -177,7 +178,8 @@ impl EventLoop {
         }
     }
 
-    /// Drops the connection's packet and skips its rest. If that is impossible, closes the connection.
+    /// Drops the connection's packet and skips its rest. If that is impossible, closes the
+    /// connection.
     fn give_up_connection(&mut self, face: FaceId) {
         let Some(link) = self.links.get_mut(&face) else { return };
         let before = link.connection.partial_bytes();
@@ -211,8 +213,8 @@ mod tests {
     /// The bytes of each connection, and since when.
     type Held = BTreeMap<u64, (usize, Time)>;
 
-    /// Some shards with connections that grow and end at random. A shard that has to give up does so at
-    /// once, or when it is woken, before the next step.
+    /// Some shards with connections that grow and end at random. A shard that has to give up does
+    /// so at once, or when it is woken, before the next step.
     struct World {
         shards: Vec<(PartialInput, Held)>,
         given_up: Vec<(usize, u64)>,

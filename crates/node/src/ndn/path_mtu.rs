@@ -1,9 +1,9 @@
 //! The largest datagram of a path, as the kernel knows it.
 //!
-//! The kernel keeps the MTU of the route, and the reports of routers about narrower paths (RFC 1191,
-//! RFC 8201: "Packet Too Big" for frames that were sent). A socket is connected to the peer, asked for
-//! the MTU, and closed. This sends nothing. If the routers of a path are silent, the MTU has to be
-//! configured.
+//! The kernel keeps the MTU of the route, and the reports of routers about narrower paths (RFC
+//! 1191, RFC 8201: "Packet Too Big" for frames that were sent). A socket is connected to the peer,
+//! asked for the MTU, and closed. This sends nothing. If the routers of a path are silent, the MTU
+//! has to be configured.
 
 use super::datagram;
 use super::event_loop::EventLoop;
@@ -46,8 +46,8 @@ pub(super) fn path_to(peer: SocketAddr, interface: Option<&str>) -> io::Result<P
 }
 
 impl EventLoop {
-    /// Reads the MTU of some paths to UDP peers again, and of the others in the next calls: a router may
-    /// have reported a narrower one.
+    /// Reads the MTU of some paths to UDP peers again, and of the others in the next calls: a
+    /// router may have reported a narrower one.
     pub(super) fn look_at_paths(&mut self) {
         if self.udp_mtu.is_some() {
             return;

@@ -1,5 +1,5 @@
-//! Permanent TCP faces of management (NFD wiki, "FaceMgmt"). When its connection is gone, such a face
-//! keeps its number and its routes, and is connected again.
+//! Permanent TCP faces of management (NFD wiki, "FaceMgmt"). When its connection is gone, such a
+//! face keeps its number and its routes, and is connected again.
 
 use super::event_loop::{EventLoop, token};
 use super::faces;
@@ -51,8 +51,8 @@ impl EventLoop {
         self.permanent.iter().find(|one| one.address == address).map(|one| one.face)
     }
 
-    /// Records that something came by this face: the next loss of its connection begins with the shortest
-    /// wait again.
+    /// Records that something came by this face: the next loss of its connection begins with the
+    /// shortest wait again.
     pub(super) fn heard_permanent(&mut self, face: FaceId) {
         if let Some(one) = self.permanent.iter_mut().find(|one| one.face == face) {
             one.wait = RECONNECT_FIRST;

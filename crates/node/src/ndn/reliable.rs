@@ -1,8 +1,8 @@
-//! Faces with link reliability: processes the link headers of their frames before the forwarder sees
-//! them, and keeps their time.
+//! Faces with link reliability: processes the link headers of their frames before the forwarder
+//! sees them, and keeps their time.
 //!
-//! A face is reliable if a route or management says so. A face that its neighbour has opened becomes
-//! reliable with the first frame that offers it.
+//! A face is reliable if a route or management says so. A face that its neighbour has opened
+//! becomes reliable with the first frame that offers it.
 
 use super::event_loop::EventLoop;
 use super::link::Connection;

@@ -121,8 +121,8 @@ mod tests {
         format!("[[ndn.route]]\nprefix = \"{prefix}\"\nto = \"udp://127.0.0.1:{port}\"\ncost = {cost}\n")
     }
 
-    /// Failure: a setting of the operator is lost, a face in use is closed, or a setting that the file no
-    /// longer has stays.
+    /// Failure: a setting of the operator is lost, a face in use is closed, or a setting that the
+    /// file no longer has stays.
     #[test]
     fn what_the_file_says_now_is_what_runs_and_nothing_else_is_touched() {
         let strategy = |prefix: &str| format!("[[ndn.strategy]]\nprefix = \"{prefix}\"\nstrategy = \"multicast\"\n");

@@ -1,12 +1,13 @@
 //! Channels between the threads of several shards (`larder_forwarder::Shard`). Each thread has a
 //! forwarder and some of the faces.
 //!
-//! A frame for another shard goes through the channel. A send to a face of another thread goes there
-//! too, and is queued, marked and written there. Both are copied into batches, which leave after each
-//! batch of frames. A thread takes them out of one queue, which also has its commands: so a change of
-//! faces or routes that was sent before a packet is known before the packet. Packets for a thread that
-//! is too slow are dropped and counted ([`larder_forwarder::DropReason::ShardFull`]). Commands are
-//! never dropped, and no thread waits for another.
+//! A frame for another shard goes through the channel. A send to a face of another thread goes
+//! there too, and is queued, marked and written there. Both are copied into batches, which leave
+//! after each batch of frames. A thread takes them out of one queue, which also has its commands:
+//! so a change of faces or routes that was sent before a packet is known before the packet. Packets
+//! for a thread that is too slow are dropped and counted
+//! ([`larder_forwarder::DropReason::ShardFull`]). Commands are never dropped, and no thread waits
+//! for another.
 
 use super::Command;
 use super::event_loop::WAKER;
@@ -94,8 +95,8 @@ pub(super) struct ShardContext {
     pub(super) start: Instant,
 }
 
-/// Creates the contexts of so many shards, which share a budget of so many bytes for partial input, and
-/// the queues to them.
+/// Creates the contexts of so many shards, which share a budget of so many bytes for partial input,
+/// and the queues to them.
 pub(super) fn shard_contexts(shards: usize, partial_input: usize) -> io::Result<(Arc<[Port]>, Vec<ShardContext>)> {
     let mut polls = Vec::new();
     let mut ports = Vec::new();
@@ -173,7 +174,8 @@ pub(super) struct ShardChannel {
     /// Batches by shard.
     frames: Vec<Batch<FaceId>>,
     sends: Vec<Batch<Outgoing>>,
-    /// Buffers of batches that came, for batches that leave: about as much passes in both directions.
+    /// Buffers of batches that came, for batches that leave: about as much passes in both
+    /// directions.
     spare: SpareBuffers,
     /// The faces of dropped packets.
     dropped: Vec<FaceId>,
@@ -206,7 +208,8 @@ impl ShardChannel {
         (0..self.shard.of()).filter(move |shard| *shard != own)
     }
 
-    /// Adds a frame to the batches of the shards that need it. Returns true if this shard is one of them.
+    /// Adds a frame to the batches of the shards that need it. Returns true if this shard is one of
+    /// them.
     pub(super) fn is_for_here(&mut self, face: FaceId, frame: &[u8]) -> bool {
         if self.shard.is_only() {
             return true;
@@ -262,8 +265,8 @@ impl ShardChannel {
         }
     }
 
-    /// Returns the faces whose packets were dropped since the last call, one entry per packet, and the
-    /// reason.
+    /// Returns the faces whose packets were dropped since the last call, one entry per packet, and
+    /// the reason.
     pub(super) fn take_dropped(&mut self) -> (Vec<FaceId>, DropReason) {
         (std::mem::take(&mut self.dropped), DropReason::ShardFull)
     }

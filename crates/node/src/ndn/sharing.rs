@@ -1,5 +1,5 @@
-//! One thread among the others: changes of faces and routes that the first one sends, and the thread
-//! that has a face's socket.
+//! One thread among the others: changes of faces and routes that the first one sends, and the
+//! thread that has a face's socket.
 
 use super::Command;
 use super::event_loop::{EventLoop, token};
@@ -40,8 +40,8 @@ impl EventLoop {
         self.last_home
     }
 
-    /// Passes a new face's socket to another thread. The other threads learn its place first, because they
-    /// must know it before they send.
+    /// Passes a new face's socket to another thread. The other threads learn its place first,
+    /// because they must know it before they send.
     pub(super) fn give_away(&mut self, face: FaceId, socket: Socket, activity: Option<Activity>, shard: usize) {
         self.remote_shard_faces.insert(face, shard);
         for other in self.shard_channel.others().filter(|other| *other != shard) {

@@ -95,8 +95,8 @@ impl Partial {
         kept
     }
 
-    /// Keeps these bytes in place of the former ones. They belong to a new packet if `progress` says that
-    /// one was completed.
+    /// Keeps these bytes in place of the former ones. They belong to a new packet if `progress`
+    /// says that one was completed.
     pub(super) fn keep(&mut self, now: Time, bytes: [&[u8]; 2], progress: bool) {
         if progress || self.bytes.is_empty() {
             self.since = now;
@@ -160,8 +160,8 @@ impl StreamConnection {
         &self.partial
     }
 
-    /// Drops the incomplete packet and skips its rest. Returns false if too few bytes are here to know its
-    /// length.
+    /// Drops the incomplete packet and skips its rest. Returns false if too few bytes are here to
+    /// know its length.
     pub(super) fn give_up(&mut self) -> bool {
         // With a limit of 0, the packet is too large, and the error has its length.
         let Err(FrameError::TooLarge { total, .. }) = frame(&self.partial.bytes, 0) else { return false };
@@ -186,8 +186,9 @@ impl StreamConnection {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Reading::Frames { more: true },
             Err(error) => return Reading::Closed(Some(error.to_string())),
         };
-        // A stream that returns less than there is room for has no more, and raises an event when it has
-        // (epoll(7), "edge-triggered"). This does not hold for its end, whose event has already come.
+        // A stream that returns less than there is room for has no more, and raises an event when
+        // it has (epoll(7), "edge-triggered"). This does not hold for its end, whose event has
+        // already come.
         let more = self.ending || kept + read == buffer.len();
         match self.find_frames(&buffer[..kept + read], frames) {
             Ok(rest) => {

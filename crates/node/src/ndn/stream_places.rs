@@ -1,15 +1,15 @@
-//! The places of connections from other machines: selects the connection to close when there are too
-//! many.
+//! The places of connections from other machines: selects the connection to close when there are
+//! too many.
 //!
-//! Anyone can open thousands of connections, most cheaply from one address. So a new connection always
-//! gets a place, and while there are too many, the least entitled one is closed for it. A connection
-//! that has sent no whole packet is less entitled than others, but a quarter of the places is reserved
-//! for such connections, because every connection is one at first. Among equals, source prefixes share
-//! the places fairly (`fair_share.rs`), and the connection of a prefix that was silent longest is
-//! closed first.
+//! Anyone can open thousands of connections, most cheaply from one address. So a new connection
+//! always gets a place, and while there are too many, the least entitled one is closed for it. A
+//! connection that has sent no whole packet is less entitled than others, but a quarter of the
+//! places is reserved for such connections, because every connection is one at first. Among equals,
+//! source prefixes share the places fairly (`fair_share.rs`), and the connection of a prefix that
+//! was silent longest is closed first.
 //!
-//! A connection of a route, of management or of the configuration is never closed for another. If only
-//! such ones are left, new connections are refused.
+//! A connection of a route, of management or of the configuration is never closed for another. If
+//! only such ones are left, new connections are refused.
 //!
 //! The order is computed for many connections at once, so it costs some 10 µs per new connection.
 
@@ -24,8 +24,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The time of a connection's last whole packet. The thread that reads it writes it; the first thread,
-/// which has the places, reads it.
+/// The time of a connection's last whole packet. The thread that reads it writes it; the first
+/// thread, which has the places, reads it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Activity(Arc<AtomicU64>);
 
@@ -53,7 +53,8 @@ struct Place {
 #[derive(Debug, Default)]
 pub(super) struct StreamPlaces {
     places: HashMap<FaceId, Place, FixedState>,
-    /// The least entitled connections, the least entitled one last, with their activity at that time.
+    /// The least entitled connections, the least entitled one last, with their activity at that
+    /// time.
     next: Vec<(FaceId, Option<Time>)>,
     ranked: Time,
 }
@@ -70,8 +71,8 @@ impl StreamPlaces {
         self.places.remove(&face);
     }
 
-    /// Returns the least entitled connection if there are `most` places. `may_go` selects those that may be
-    /// closed.
+    /// Returns the least entitled connection if there are `most` places. `may_go` selects those
+    /// that may be closed.
     fn least_entitled(&mut self, now: Time, most: usize, may_go: impl Fn(FaceId) -> bool) -> Option<FaceId> {
         // An old order may be wrong by now.
         if now.since(self.ranked) < limits::ENTITLEMENT
@@ -110,7 +111,8 @@ impl StreamPlaces {
 }
 
 impl EventLoop {
-    /// Returns true if there may be another face. UDP peers that sent first have places of their own.
+    /// Returns true if there may be another face. UDP peers that sent first have places of their
+    /// own.
     fn has_room(&self, is_remote: bool) -> bool {
         let udp = self.udp_places.taken();
         (self.links.len() + self.remote_shard_faces.len()).saturating_sub(udp) < self.remote_faces + limits::LOCAL_FACES

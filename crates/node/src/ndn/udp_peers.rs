@@ -1,10 +1,11 @@
 //! UDP peers: the face of each sender, and the proof that a sender holds its address.
 //!
-//! While many new peers come and places are scarce, each gets one probe when it is new and one when it
-//! becomes known: an Interest whose name has a token that depends on the peer's address. A forwarder
-//! without a route for it returns it in a Nack, as NFD and Larder do. Any packet with the token proves
-//! that the peer received the probe. An application that does not answer keeps its standing: it is
-//! served, and its place depends on its prefix's share. No probe is sent while there is room.
+//! While many new peers come and places are scarce, each gets one probe when it is new and one when
+//! it becomes known: an Interest whose name has a token that depends on the peer's address. A
+//! forwarder without a route for it returns it in a Nack, as NFD and Larder do. Any packet with the
+//! token proves that the peer received the probe. An application that does not answer keeps its
+//! standing: it is served, and its place depends on its prefix's share. No probe is sent while
+//! there is room.
 
 use super::datagram::{Origin, Via};
 use super::event_loop::EventLoop;
@@ -70,8 +71,8 @@ impl EventLoop {
         }
     }
 
-    /// While places are scarce, asks a peer for a proof that it receives packets at its address. A probe is
-    /// as small as a short Interest, so forged senders cannot use it for amplification.
+    /// While places are scarce, asks a peer for a proof that it receives packets at its address. A
+    /// probe is as small as a short Interest, so forged senders cannot use it for amplification.
     fn probe(&mut self, now: Time, face: FaceId, address: SocketAddr) {
         if !self.udp_places.are_scarce() {
             return;

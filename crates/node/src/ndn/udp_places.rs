@@ -1,13 +1,13 @@
 //! The places of UDP peers: selects the senders that have a face, and those that lose it.
 //!
-//! Anyone can forge the source address of a datagram, so a place has to cost a forged sender more than
-//! a genuine one. A peer has one of three standings, each with its own places:
+//! Anyone can forge the source address of a datagram, so a place has to cost a forged sender more
+//! than a genuine one. A peer has one of three standings, each with its own places:
 //!
-//! * `New`: heard within one second only. Its Interests are served, so an ordinary consumer works at
-//!   once.
+//! * `New`: heard within one second only. Its Interests are served, so an ordinary consumer works
+//!   at once.
 //! * `Known`: heard again later.
-//! * `Proven`: it sent something that only the holder of its address could know: the token of a probe,
-//!   or Data or a Nack for an Interest that was sent to it.
+//! * `Proven`: it sent something that only the holder of its address could know: the token of a
+//!   probe, or Data or a Nack for an Interest that was sent to it.
 //!
 //! A flood of forged senders fills the places of `New` and affects no other peer. A peer that is
 //! promoted to a full standing displaces one there, which moves to the standing below.
@@ -15,8 +15,8 @@
 //! Within a standing, source prefixes share the places fairly (`fair_share.rs`), and the peer of a
 //! prefix that was silent longest loses its place first.
 //!
-//! The table reads no clock and no socket. It makes room for many peers at once, so it seldom sorts:
-//! some 100 ns per new peer.
+//! The table reads no clock and no socket. It makes room for many peers at once, so it seldom
+//! sorts: some 100 ns per new peer.
 
 use super::fair_share::{Claim, sort_by_entitlement};
 use crate::limits::{UDP_KNOWN_AFTER, UDP_KNOWN_PEERS, UDP_NEW_PEERS, UDP_PROVEN_PEERS};
@@ -84,7 +84,8 @@ pub(super) type Token = [u8; 8];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     pub(super) face: FaceId,
-    /// True if a probe was sent: the token of this address in a packet proves that the peer holds it.
+    /// True if a probe was sent: the token of this address in a packet proves that the peer holds
+    /// it.
     pub(super) is_asked: bool,
     /// True if the peer has become known. It should be probed if places are scarce.
     pub(super) is_promoted: bool,
@@ -125,8 +126,8 @@ impl UdpPlaces {
         }
     }
 
-    /// Removes a peer whose face is gone. If a route has created another face for it, that one keeps the
-    /// place.
+    /// Removes a peer whose face is gone. If a route has created another face for it, that one
+    /// keeps the place.
     pub(super) fn remove(&mut self, address: SocketAddr, face: FaceId) {
         if self.get(address) == Some(face)
             && let Some(place) = self.places.remove(&address)
@@ -180,8 +181,8 @@ impl UdpPlaces {
         standings.into_iter().any(|standing| self.counts[standing as usize] > standing.places())
     }
 
-    /// Returns the faces that have to be closed so that every standing has room. `has_answered` tells
-    /// whether a face has sent Data or a Nack for an Interest that was sent to it.
+    /// Returns the faces that have to be closed so that every standing has room. `has_answered`
+    /// tells whether a face has sent Data or a Nack for an Interest that was sent to it.
     pub(super) fn make_room(&mut self, has_answered: impl Fn(FaceId) -> bool) -> Vec<FaceId> {
         let proven = |place: &Place| place.standing < Standing::Proven && has_answered(place.face);
         let proven: Vec<SocketAddr> =
@@ -195,8 +196,8 @@ impl UdpPlaces {
         over.iter().filter_map(|address| self.get(*address)).collect()
     }
 
-    /// Returns the peers of this standing that others displace, an eighth at a time; none while there is
-    /// room.
+    /// Returns the peers of this standing that others displace, an eighth at a time; none while
+    /// there is room.
     fn least_entitled(&self, standing: Standing) -> Vec<SocketAddr> {
         let most = standing.places();
         if self.counts[standing as usize] <= most {
@@ -303,8 +304,9 @@ mod tests {
             world.answering.insert(world.places.get(proven).unwrap());
             world.now += UDP_KNOWN_AFTER;
             assert!(world.datagram(known));
-            // New peers of other networks, and of one that forged senders may claim. The latter look like forged
-            // senders until they are heard again, and a few lose their places before an answer comes.
+            // New peers of other networks, and of one that forged senders may claim. The latter
+            // look like forged senders until they are heard again, and a few lose their places
+            // before an answer comes.
             let (mut newcomers, mut neighbours, mut too_short) = (Vec::new(), Vec::new(), 0);
             for number in 0..45_000_u32 {
                 world.now += std::time::Duration::from_micros(333);

@@ -1,4 +1,5 @@
-//! Forwarders that the configuration's routes name. Their faces are created again when they are gone.
+//! Forwarders that the configuration's routes name. Their faces are created again when they are
+//! gone.
 
 use super::event_loop::EventLoop;
 use super::faces::TOO_MANY_FACES;
@@ -70,8 +71,8 @@ impl Upstream {
 }
 
 impl EventLoop {
-    /// Adds the configured routes and connects their upstreams. Those that fail, or fail later, are tried
-    /// again.
+    /// Adds the configured routes and connects their upstreams. Those that fail, or fail later, are
+    /// tried again.
     pub(super) fn add_routes(&mut self, config: &NdnConfig) -> Result<(), String> {
         let upstreams = Upstream::of(config);
         self.check_upstreams(&upstreams)?;

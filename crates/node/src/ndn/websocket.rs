@@ -112,7 +112,8 @@ impl WebSocketConnection {
         }
     }
 
-    /// Continues the handshake. Returns its length if it is complete, and `None` if more has to come.
+    /// Continues the handshake. Returns its length if it is complete, and `None` if more has to
+    /// come.
     fn shake_hands(&mut self, now: Time, bytes: &[u8]) -> Result<Option<usize>, Reading> {
         match handshake::answer(bytes, self.local, &self.origins) {
             Answer::Incomplete if bytes.len() > HANDSHAKE_BYTES => {

@@ -1,11 +1,13 @@
-//! The opening handshake of a WebSocket (RFC 6455, section 4.2), and the web pages that may connect.
+//! The opening handshake of a WebSocket (RFC 6455, section 4.2), and the web pages that may
+//! connect.
 //!
-//! A browser lets every page connect to every WebSocket, also to one on loopback, and names the page in
-//! Origin (section 10.2). Without a check, a foreign page could register prefixes as a local
-//! application. So a handshake with an Origin is accepted only from this machine's own pages, or if the
-//! configuration lists the Origin. A page whose name resolves to this machine's address (DNS rebinding)
-//! still has its own name in Origin, so the only accepted names are `localhost` and the machine's host
-//! name. A handshake without Origin comes from a program, which could also use TCP.
+//! A browser lets every page connect to every WebSocket, also to one on loopback, and names the
+//! page in Origin (section 10.2). Without a check, a foreign page could register prefixes as a
+//! local application. So a handshake with an Origin is accepted only from this machine's own pages,
+//! or if the configuration lists the Origin. A page whose name resolves to this machine's address
+//! (DNS rebinding) still has its own name in Origin, so the only accepted names are `localhost` and
+//! the machine's host name. A handshake without Origin comes from a program, which could also use
+//! TCP.
 
 use std::net::IpAddr;
 use tungstenite::handshake::machine::TryParse;

@@ -58,8 +58,8 @@ impl Decoder {
         Decoder { largest, fragments: Fragments::None, joined: 0, skip: 0 }
     }
 
-    /// Finds the messages in `bytes`, which begin with the kept bytes of the last call, and decodes them in
-    /// place. Appends replies to control frames to `replies`.
+    /// Finds the messages in `bytes`, which begin with the kept bytes of the last call, and decodes
+    /// them in place. Appends replies to control frames to `replies`.
     pub(super) fn decode(
         &mut self,
         bytes: &mut [u8],
@@ -129,8 +129,8 @@ impl Decoder {
         Ok(rest)
     }
 
-    /// Drops the message of the kept bytes, and skips its rest. Returns false if too few bytes are here to
-    /// know its length.
+    /// Drops the message of the kept bytes, and skips its rest. Returns false if too few bytes are
+    /// here to know its length.
     pub(super) fn give_up(&mut self, kept: &[u8]) -> bool {
         let frame = &kept[self.joined..];
         match header(frame) {
@@ -185,8 +185,8 @@ fn on_control(code: Control, payload: &[u8], replies: &mut Vec<u8>) -> Result<()
         Control::Pong => return Ok(()),
         Control::Reserved(_) => return Err(wrong("a control frame is of no known kind")),
     };
-    // A peer that does not read its pongs gets no more (RFC 6455, section 5.5.3, requires only the last
-    // one).
+    // A peer that does not read its pongs gets no more (RFC 6455, section 5.5.3, requires only the
+    // last one).
     if replies.len() < SEND_QUEUE_LEAST_BYTES {
         replies.extend([0x80 | u8::from(OpCode::Control(reply)), payload.len() as u8]);
         replies.extend_from_slice(payload);
@@ -248,8 +248,8 @@ mod tests {
     /// The messages of a stream; `None` for skipped ones.
     type Found = Result<Vec<Option<Vec<u8>>>, End>;
 
-    /// Cuts the bytes of one connection at random. Returns the messages, the largest number of bytes kept
-    /// between two reads, and the replies.
+    /// Cuts the bytes of one connection at random. Returns the messages, the largest number of
+    /// bytes kept between two reads, and the replies.
     fn decode(stream: &[u8], mut cut: impl FnMut() -> usize) -> (Found, usize, Vec<u8>) {
         let mut decoder = Decoder::new(LARGEST);
         let (mut kept, mut found, mut most, mut replies) = (Vec::new(), Vec::new(), 0, Vec::new());
