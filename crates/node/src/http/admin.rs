@@ -1,6 +1,6 @@
-//! The admin server: `/metrics` in Prometheus' text format, `/status` as one JSON page, `/` says
-//! so; these only read, and ask nobody who they are. `POST /purge` (`purge.rs`) asks for a token,
-//! and is shut where there is none. It listens on loopback unless the configuration says otherwise.
+//! The admin server: `/metrics` in Prometheus' text format, `/status` as one JSON page, and `/`
+//! with links. These pages only read, and need no authorization. `POST /purge` (`purge.rs`) needs a
+//! token, and is disabled without one. The server listens on loopback by default.
 
 use super::body::Outgoing;
 use super::purge::{self, Purging};
@@ -25,14 +25,14 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 use tokio::sync::oneshot;
 
-/// A part of the node that has figures to show. Called on the admin thread, at each request for
-/// them; it may take locks, briefly.
+/// A part of the node that reports figures. It is called on the admin thread at each request, and
+/// may take locks briefly.
 pub trait StatusSource: Send + Sync {
-    /// Its key on the status page.
+    /// Returns its key on the status page.
     fn name(&self) -> &'static str;
-    /// What it is doing now.
+    /// Returns its state.
     fn status(&self) -> Value;
-    /// Its metrics; their names start with `larder_`.
+    /// Writes its metrics. Their names start with `larder_`.
     fn metrics(&self, metrics: &mut Metrics<'_, '_>);
 }
 
@@ -43,22 +43,22 @@ pub struct Metrics<'a, 'b> {
 }
 
 impl Metrics<'_, '_> {
-    /// A total that only grows; `_total` is added to the name.
+    /// Writes a total that only grows. `_total` is added to the name.
     pub fn counter(&mut self, name: &str, help: &str, value: u64) {
         self.one(name, help, &ConstCounter::new(value));
     }
 
-    /// A total for each value of a label.
+    /// Writes a total for each value of a label.
     pub fn counters<'v>(&mut self, name: &str, help: &str, label: &str, values: impl Iterator<Item = (&'v str, u64)>) {
         self.family(name, help, label, values.map(|(value, number)| (value, ConstCounter::new(number))));
     }
 
-    /// A level.
+    /// Writes a level.
     pub fn gauge(&mut self, name: &str, help: &str, value: f64) {
         self.one(name, help, &ConstGauge::new(value));
     }
 
-    /// A level for each value of a label.
+    /// Writes a level for each value of a label.
     pub fn gauges<'v>(&mut self, name: &str, help: &str, label: &str, values: impl Iterator<Item = (&'v str, f64)>) {
         self.family(name, help, label, values.map(|(value, number)| (value, ConstGauge::new(number))));
     }
@@ -123,11 +123,10 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Listens, and serves the figures of `sources`, and purges where that is wanted, on a thread
-    /// of its own.
+    /// Starts a thread that serves the figures of `sources`, and purges if they are enabled.
     ///
     /// # Errors
-    /// One line that names the setting and what is wrong with it.
+    /// One line that names the setting and its problem.
     pub fn start(
         listen: SocketAddr,
         sources: Vec<Arc<dyn StatusSource>>,
@@ -163,14 +162,14 @@ impl Admin {
         Ok(Admin { local, stop, thread })
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// Stops, and returns when the thread has ended.
+    /// Stops the thread and waits for its end.
     pub fn stop(self) {
-        // Either fails only where the thread has ended before.
+        // Both fail only if the thread has already ended.
         let _ = self.stop.send(());
         let _ = self.thread.join();
     }
@@ -248,8 +247,8 @@ fn not_allowed(methods: &'static str, line: &str) -> Response<Outgoing> {
     response
 }
 
-/// OpenMetrics in Prometheus' older text format 0.0.4: there a counter's HELP and TYPE have the
-/// name of its samples, `_total` included (else its readers take the samples for untyped), and
+/// Converts OpenMetrics to Prometheus' older text format 0.0.4. There, HELP and TYPE of a counter
+/// have the name of its samples with `_total` (otherwise readers treat the samples as untyped), and
 /// nothing marks the end. The encoder writes HELP, then TYPE.
 fn plain(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len() + 1024);

@@ -1,6 +1,6 @@
-//! Bodies that are put together from slices: one task a body asks the cache for the next piece and,
-//! for what is not in memory, the disk and the origin. The client's pace is its own: no more than
-//! [`limits::PIECES_AHEAD`] pieces are ahead of it.
+//! Bodies that are put together from slices. One task per body asks the cache for the next piece
+//! and, if a piece is not in memory, the disk and the origin. The body follows the pace of its
+//! client: at most [`limits::PIECES_AHEAD`] pieces are ahead of it.
 
 use super::body::{BodyError, Collecting, Outgoing, Upload};
 use super::informational::Turn;
@@ -15,21 +15,21 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Where slices are asked for, and on whose behalf.
+/// The target of requests for slices, and the client that they serve.
 pub(super) struct UpstreamTarget {
     pub(super) target: PathAndQuery,
-    /// As `X-Forwarded-For` has it.
+    /// The client's address for `X-Forwarded-For`.
     pub(super) peer: HeaderValue,
-    /// `http` or `https`: how the client came.
+    /// The scheme of the client's request: `http` or `https`.
     pub(super) scheme: &'static str,
-    /// As it is keyed.
+    /// The host, as it is keyed.
     pub(super) host: HeaderValue,
-    /// What the client hears before its response. Not of slices: they are asked for when the head
-    /// of the response has gone.
+    /// The informational responses that the client may get before its response. Slices have none:
+    /// they are requested after the head of the response has left.
     pub(super) interims: Option<Turn>,
 }
 
-/// What has been put together of a body.
+/// The assembled pieces of a body.
 pub(super) struct Pieces {
     receiver: mpsc::Receiver<Result<Bytes, BodyError>>,
     /// Bytes to come.
@@ -37,7 +37,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Of a body with so many bytes.
+    /// A body of so many bytes.
     pub(super) fn new(receiver: mpsc::Receiver<Result<Bytes, BodyError>>, left: u64) -> Pieces {
         Pieces { receiver, left }
     }
@@ -58,7 +58,7 @@ impl Pieces {
     }
 }
 
-/// Starts to put a body together.
+/// Starts to assemble a body.
 pub(super) fn assemble(proxy: Arc<Proxy>, assembly: Assembly, upstream_target: UpstreamTarget) -> Outgoing {
     let left = assembly.left();
     let (sender, receiver) = mpsc::channel(limits::PIECES_AHEAD);
@@ -73,7 +73,7 @@ pub(super) fn assemble(proxy: Arc<Proxy>, assembly: Assembly, upstream_target: U
 
 pub(super) type Sender = mpsc::Sender<Result<Bytes, BodyError>>;
 
-/// `None` where it broke off: the client has been told, or has gone.
+/// `None` if the body broke off: the client has got the error, or has gone.
 async fn deliver(
     proxy: Arc<Proxy>,
     mut assembly: Assembly,
@@ -99,7 +99,7 @@ async fn deliver(
                         if let Err(None) = delivered {
                             return None;
                         }
-                        // Where the disk fails, the origin is asked for the rest.
+                        // If the disk fails, the rest comes from the origin.
                         assembly.took(usize::try_from(length - reading.left()).ok()?);
                     }
                 }
@@ -143,7 +143,7 @@ async fn ask(
     Ok(reader)
 }
 
-/// Hands a slice on as it comes.
+/// Forwards a slice while it arrives.
 async fn pass(mut reader: Reader, assembly: &mut Assembly, sender: &Sender) -> Option<()> {
     loop {
         let piece = match poll_fn(|cx| reader.poll_piece(cx)).await {

@@ -1,4 +1,4 @@
-//! Bodies: what is sent to clients, and what is sent to the origin.
+//! Bodies of responses to clients and of requests to the origin.
 
 use super::assemble::Pieces;
 use super::connections::Lease;
@@ -22,15 +22,15 @@ use tokio::time::{Instant, Sleep};
 
 /// The body of a response to a client.
 pub(super) enum Outgoing {
-    /// From the store, or the cache's own: shared, not copied. `None` where it has been sent.
+    /// From the store, or made by the cache: shared, not copied. `None` after it was sent.
     Whole(Option<Bytes>),
     /// The same in several pieces, the last first.
     Parts(Vec<Bytes>),
     /// Put together from slices, or read from the disk.
     Assembled(Pieces),
-    /// On its way into the store, read by whoever asked for it meanwhile.
+    /// On its way into the store, and read by every request for it.
     Shared(Reader),
-    /// From the origin, as it comes. Backpressure is the client's: nothing is read ahead of it.
+    /// From the origin as it arrives. Nothing is read ahead of the client.
     Relay(Box<Timed<OriginBody>>),
 }
 
@@ -85,22 +85,22 @@ impl Body for Outgoing {
     }
 }
 
-/// Reads a body from the origin into the store and to all who read it meanwhile, at the origin's
-/// pace; past what may be stored, at that of the slowest reader. Clients that go away do not stop
-/// it: what is wanted in the store is fetched once.
+/// Reads a body from the origin into the store and to all its readers, at the pace of the origin; a
+/// part that may not be stored, at the pace of the slowest reader. It continues when clients leave,
+/// so that a body for the store is fetched once.
 ///
-/// A future by hand: a small body has come with its head, and is read to its end where it stands,
-/// without a box or a task.
+/// A hand-written future: a small body arrives with its head, and is read to its end here, without
+/// a box or a task.
 pub(super) struct Collecting {
     body: Timed<OriginBody>,
-    /// `None` where it is done.
+    /// `None` after it is done.
     fill: Option<Box<Fill>>,
     proxy: Arc<Proxy>,
-    /// While slices wait for the disk: since when, and until when.
+    /// While slices wait for the disk: the start of the wait, and its end.
     slices_wait: Option<(Instant, Pin<Box<Sleep>>)>,
-    /// All of the body has come.
+    /// True after the whole body has arrived.
     has_ended: bool,
-    /// Among the requests under way.
+    /// A place among the requests in progress.
     _place: Option<OwnedSemaphorePermit>,
 }
 
@@ -117,7 +117,7 @@ impl Collecting {
         Collecting { body, fill: Some(fill), proxy, slices_wait: None, has_ended: false, _place: place }
     }
 
-    /// Hands slices to the disk, and waits a moment for one that is slower than the origin.
+    /// Passes slices to the disk, and waits briefly if it is slower than the origin.
     fn poll_slices(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while let Some(fill) = self.fill.as_mut().filter(|fill| fill.has_slices()) {
             if self.proxy.put_slices(fill) {
@@ -137,7 +137,7 @@ impl Collecting {
         Poll::Ready(())
     }
 
-    /// Whether it has ended well.
+    /// Returns true if the body has ended without an error.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         loop {
             ready!(self.poll_slices(cx));
@@ -160,7 +160,8 @@ impl Collecting {
                 }
                 None => self.has_ended = true,
             }
-            // The store has it before any reader sees the end: a request that comes then hits.
+            // The store gets the body before any reader sees its end, so that a request after that
+            // hits.
             self.has_ended |= self.body.is_end_stream();
         }
     }
@@ -182,14 +183,14 @@ impl Future for Collecting {
 
 /// A body from the origin.
 pub(crate) enum OriginBody {
-    /// With its connection, until it has been read to its end.
+    /// A body with its connection, until it has been read to its end.
     Received(Incoming, Option<Box<Lease>>),
     Generated(Content),
     Named(Box<Named>),
 }
 
 impl OriginBody {
-    /// Without a lease, its connection serves nobody after it.
+    /// Without a lease, the connection is not used again.
     pub(super) fn received(body: Incoming, lease: Option<Lease>) -> OriginBody {
         if body.is_end_stream() {
             lease.into_iter().for_each(Lease::give_back);
@@ -237,27 +238,27 @@ impl Body for OriginBody {
 
 /// A request's body on its way to the origin.
 pub(crate) enum Upload {
-    /// As the client sends it.
+    /// A body that the client is sending.
     Coming(Coming),
-    /// Here already; `None` where it is empty, or has been sent.
+    /// A body that is complete. `None` if it is empty, or has been sent.
     Whole(Option<Bytes>),
 }
 
 /// A body that the client sends.
 pub(crate) struct Coming {
     body: Timed<Incoming>,
-    /// The client waits until it is asked for it.
+    /// True if the client waits for `100 Continue`.
     expects: bool,
-    /// It has been asked for.
+    /// True after the client was asked for the body.
     asked: Arc<AtomicBool>,
-    /// Until the origin asks for it, or has had its time.
+    /// The wait until the origin asks for the body, or until the time for that is over.
     held: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// Told when all of it has come.
+    /// Informed when the whole body has arrived.
     end: Option<oneshot::Sender<()>>,
 }
 
 impl Upload {
-    /// A body whose client may be silent for so long.
+    /// A body whose client may be silent for this long.
     pub(super) fn new(body: Incoming, expects: bool, silence: Duration) -> Upload {
         Upload::Coming(Coming {
             body: Timed::new(body, silence),
@@ -268,8 +269,8 @@ impl Upload {
         })
     }
 
-    /// Hears when all of the body has come; an error where it is dropped before that. `None` where
-    /// all of it is here.
+    /// Returns a receiver that learns when the whole body has arrived, or gets an error if the body
+    /// is dropped before. `None` if the body is complete.
     pub(super) fn watch_end(&mut self) -> Option<oneshot::Receiver<()>> {
         let Upload::Coming(coming) = self else { return None };
         let (end, ended) = oneshot::channel();
@@ -277,7 +278,7 @@ impl Upload {
         Some(ended)
     }
 
-    /// Where the client waits until it is asked for its body: whether it has been.
+    /// Returns whether the client has been asked for its body, if it waits for that.
     pub(super) fn asked(&self) -> Option<Arc<AtomicBool>> {
         match self {
             Upload::Coming(Coming { expects: true, asked, .. }) => Some(Arc::clone(asked)),
@@ -293,8 +294,8 @@ impl Upload {
         Upload::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 
-    /// Where the client waits until it is asked for its body (RFC 9110 §10.1.1): holds it back
-    /// until the gate is opened, or [`limits::CONTINUE`] is over.
+    /// If the client waits for `100 Continue` (RFC 9110 §10.1.1): holds the body back until the
+    /// gate is opened, or until [`limits::CONTINUE`] is over.
     pub(super) fn gate(&mut self) -> Option<Gate> {
         let Upload::Coming(coming) = self else { return None };
         if !coming.expects {
@@ -304,7 +305,7 @@ impl Upload {
         coming.held = Some(Box::pin(async {
             let asked = async {
                 if opened.await.is_err() {
-                    // The response has come, and does not need it.
+                    // The response has arrived, and does not need the body.
                     std::future::pending().await
                 }
             };
@@ -313,13 +314,13 @@ impl Upload {
         Some(Gate(Mutex::new(Some(open))))
     }
 
-    /// It waits behind a gate.
+    /// Returns true if it waits behind a gate.
     pub(super) fn is_held(&self) -> bool {
         matches!(self, Upload::Coming(Coming { held: Some(_), .. }))
     }
 
-    /// Reads a small body that nobody takes. Answered without it, the connection would be closed on
-    /// a client that is still sending, and the reset may take the answer with it (RFC 9112, section
+    /// Reads a small body that no server takes. Without this, the connection would be closed on a
+    /// client that is still sending, and the reset could destroy the answer (RFC 9112, section
     /// 9.6).
     pub(super) async fn take_rest(&mut self) {
         let small = |left: u64| left <= limits::UNWANTED_UPLOAD_BYTES;
@@ -337,7 +338,7 @@ impl Upload {
                 };
             }
         };
-        // Late or not, the answer goes out.
+        // The answer leaves in any case.
         let _ = tokio::time::timeout(limits::UNWANTED_UPLOAD, all).await;
     }
 }
@@ -357,7 +358,7 @@ impl Body for Upload {
                     asked.store(true, Ordering::Relaxed);
                 }
                 let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
-                // hyper may drop it without a look behind its last frame.
+                // hyper may drop the body without a poll after its last frame.
                 let is_whole = frame.as_ref().is_none_or(|frame| frame.is_ok() && body.is_end_stream());
                 if is_whole && let Some(end) = end.take() {
                     // The request may have been given up.
@@ -384,11 +385,11 @@ impl Body for Upload {
     }
 }
 
-/// What a request's body waits behind.
+/// A gate that holds the body of a request back.
 pub(super) struct Gate(Mutex<Option<oneshot::Sender<()>>>);
 
 impl Gate {
-    /// The origin asks for it.
+    /// Opens the gate: the origin asks for the body.
     pub(super) fn open(&self) {
         if let Some(open) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // The body may have gone.
@@ -401,7 +402,7 @@ impl Gate {
 pub(crate) struct Timed<B> {
     body: B,
     silence: Duration,
-    /// Made at the first wait, and moved ahead by every piece.
+    /// Created at the first wait, and moved ahead by every piece.
     stalled: Option<Pin<Box<Sleep>>>,
     waiting: bool,
 }
@@ -451,13 +452,13 @@ impl BodyError {
         BodyError(error.into())
     }
 
-    /// Whether the body broke off because nothing more came in time.
+    /// Returns true if the body broke off because it was silent for too long.
     pub(super) fn is_silence(&self) -> bool {
         self.0.is::<Silent>()
     }
 }
 
-/// Nothing more of a body came in time.
+/// The error of a body that was silent for too long.
 #[derive(Debug)]
 struct Silent;
 
@@ -481,7 +482,7 @@ impl Error for BodyError {}
 mod tests {
     use super::*;
 
-    /// A body that brings a byte after each of these pauses, then nothing more.
+    /// A body that yields one byte after each of these pauses, and then nothing.
     struct Drip(Vec<Duration>, Pin<Box<Sleep>>);
 
     impl Body for Drip {
@@ -497,8 +498,7 @@ mod tests {
         }
     }
 
-    /// The fear: an origin, or a client that uploads, that falls silent keeps everything behind it
-    /// for ever.
+    /// Failure: a silent origin, or a silent upload, blocks the resources behind it for ever.
     #[tokio::test(start_paused = true)]
     async fn a_silent_body_fails_and_a_slow_one_does_not() {
         let pauses = vec![limits::BODY_STALL * 9 / 10; 5];

@@ -1,19 +1,19 @@
-//! A client's stream beneath hyper's HTTP/1. What comes is looked at (`framing.rs`), and answered
-//! here where it is a plain hit (`plain.rs`); interim responses are written (`interim.rs`); and who
-//! takes too long for a head is left.
+//! A client's stream below hyper's HTTP/1. It inspects the bytes (`framing.rs`), answers plain hits
+//! (`plain.rs`), writes informational responses (`informational.rs`), and closes the connection of
+//! a client that takes too long for a head.
 //!
-//! The deadline could be hyper's own. But hyper makes a timer for every request, and does not hear
-//! of plain hits; here one alarm a connection goes off at most once in that time, and is set anew
-//! where there was something in between.
+//! hyper has such a deadline, but it creates a timer for every request and does not see plain hits.
+//! Here, one alarm per connection fires at most once in that time, and is set again if there was
+//! traffic in between.
 //!
-//! Plain hits are for moments when hyper waits for a request, and has no part of it:
+//! Plain hits are answered only while hyper waits for a request and has no part of one:
 //!
-//! 1. all that went up to it were whole messages: its buffer is empty but for empty lines;
+//! 1. all bytes that went up to it were whole messages: its buffer has at most empty lines;
 //! 2. as many bodies of responses have been dropped as heads went up to it;
 //! 3. it has flushed the stream since, which it does only when its own buffer is empty.
 //!
-//! And none on a connection on which another protocol has been asked for: hyper ends such a one, at
-//! a stop, without waiting for what the stream still owes.
+//! They stop on a connection where a request has asked for another protocol: at a stop, hyper ends
+//! such a connection without waiting for the bytes that the stream still has to write.
 
 use super::exchanges::Exchanges;
 use super::framing::Framing;
@@ -31,7 +31,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// What happens to a connection before hyper sees it.
+/// The work on a connection before hyper sees the bytes.
 pub(super) struct Before {
     pub(super) interims: InformationalResponses,
     pub(super) plain: Option<PlainHits>,
@@ -43,19 +43,19 @@ pub(super) struct ClientStream<S> {
     before: Before,
     framing: Framing,
     exchanges: Exchanges,
-    /// Of the heads that went up to hyper, how many have their responses on the way.
+    /// The number of heads passed to hyper whose responses are on their way.
     settled: u64,
-    /// Requests since the last plain hit, looked at or not.
+    /// Requests since the last plain hit, inspected or not.
     missed: u32,
-    /// The rest of a plain hit's answer.
+    /// The unwritten rest of a plain hit's answer.
     owed: Option<Chain<Bytes, Bytes>>,
-    /// Since when a head is waited for, where one is.
+    /// The start of the wait for a head.
     since: Instant,
-    /// Since when a part of a head is here, where one is.
+    /// The arrival of the first part of a head, if there is one.
     begun: Option<Instant>,
-    /// No request has been answered yet.
+    /// True until the first request is answered.
     is_new: bool,
-    /// Goes off when that was too long ago, or before.
+    /// The alarm at that deadline, or before it.
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
@@ -75,7 +75,7 @@ impl<S> ClientStream<S> {
         self.settled == self.framing.heads() && self.framing.awaits_head()
     }
 
-    /// When the whole head of a request has to be here.
+    /// Returns the time by which the head of a request has to be complete.
     fn deadline(&self) -> Instant {
         let Timeouts { client_header, keepalive, .. } = self.before.timeouts;
         match self.begun {
@@ -85,7 +85,7 @@ impl<S> ClientStream<S> {
         }
     }
 
-    /// Bytes have gone up to hyper: notes when a part of a head came first.
+    /// Records the arrival of a part of a head, after bytes went up to hyper.
     fn note_begun(&mut self) {
         let is_begun = self.framing.awaits_head() && !self.framing.is_between();
         if is_begun != self.begun.is_some() {
@@ -97,7 +97,7 @@ impl<S> ClientStream<S> {
         self.settled == self.framing.heads() && self.framing.is_between() && !self.framing.has_asked_upgrade()
     }
 
-    /// Nothing has come. Fails when it should have.
+    /// Called when nothing has arrived. Fails if the deadline is over.
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.awaits_head() {
             return Poll::Pending;
@@ -122,13 +122,13 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
         before.interims.poll_write(cx, |cx, bytes| Pin::new(&mut *stream).poll_write(cx, bytes))
     }
 
-    /// The rest of what has begun.
+    /// Writes the rest of an answer that has begun.
     fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_owed(cx))?;
         if self.before.interims.are_begun() { self.poll_interims(cx) } else { Poll::Ready(Ok(())) }
     }
 
-    /// Answers a plain hit, or begins to; false where `bytes` are none.
+    /// Answers a plain hit, or begins to. Returns false if `bytes` are no plain hit.
     fn answer(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> io::Result<bool> {
         let Some(plain) = self.before.plain.as_ref().filter(|_| self.hyper_waits()) else { return Ok(false) };
         let missed = self.missed;
@@ -214,7 +214,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
         self.stream.is_write_vectored()
     }
 
-    /// hyper has nothing left to write: the place for what it does not know of.
+    /// hyper has nothing left to write: informational responses may be written here.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_owed(cx))?;
         if self.before.interims.are_waiting() {
@@ -224,8 +224,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
         let answered = self.exchanges.answered();
         if self.settled != answered {
             (self.settled, self.since, self.is_new) = (answered, Instant::now(), false);
-            // hyper does not read again before something comes; the alarm may have gone off
-            // meanwhile.
+            // hyper reads again only after an event, and the alarm may have fired meanwhile.
             let _ = self.poll_alarm(cx);
         }
         Poll::Ready(Ok(()))
@@ -264,8 +263,8 @@ mod tests {
         PlainHits::new(proxy, "http", HeaderLimits::default())
     }
 
-    /// A client's end, and the connection, which takes 256 bytes at once; `true` where what is
-    /// plain is answered ahead of hyper.
+    /// Returns a client's end and the connection, which accepts 256 bytes at once. With `true`,
+    /// plain hits are answered before hyper.
     fn connection(proxy: &Arc<Proxy>, is_plain: bool) -> (DuplexStream, JoinHandle<()>) {
         let (near, far) = duplex(256);
         let (interims, exchanges) = (InformationalResponses::default(), Exchanges::default());
@@ -290,7 +289,7 @@ mod tests {
         head
     }
 
-    /// The fears: a client that says nothing, or half of something, keeps its place; one that waits
+    /// Failure: a silent client, or one with half a request, keeps its place; a client that waits
     /// for its page, or comes again and again, loses it.
     #[tokio::test(start_paused = true)]
     async fn who_does_not_ask_in_time_is_left_and_nobody_else() {
@@ -316,8 +315,7 @@ mod tests {
         }
     }
 
-    /// The fear: half an answer, or an answer within another, where the client takes little at a
-    /// time.
+    /// Failure: half an answer, or an answer within another one, when the client reads slowly.
     #[tokio::test]
     async fn answers_come_whole_and_in_turn() {
         let mut all = Vec::new();
@@ -327,11 +325,11 @@ mod tests {
             for target in ["1000/a", "1000/a", "0/b", "0/b", "5/c?no-store", "1000/a", "0/b?x"] {
                 far.write_all(format!("GET /{target} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).await.unwrap();
                 let head = read_response(&mut far).await;
-                // Without what changes with the second.
+                // Without the fields that change with the time.
                 let lines = head.lines().filter(|line| !line.starts_with("age: ") && !line.starts_with("date: "));
                 let mut lines: Vec<String> =
                     lines.map(|line| line.split("; ttl=").next().unwrap().to_owned()).collect();
-                // hyper puts the length of nothing last.
+                // hyper writes the length of an empty body last.
                 lines[1..].sort();
                 heads.push(lines);
             }
@@ -341,8 +339,7 @@ mod tests {
         assert!(all[0][1].concat().contains("larder; hit"));
     }
 
-    /// The fear: what is said to be answered ahead of hyper is not, and nobody sees the difference
-    /// but a benchmark.
+    /// Failure: plain hits are not answered before hyper, which only a benchmark would notice.
     #[tokio::test]
     async fn a_plain_hit_does_not_reach_hyper() {
         let (near, mut far) = duplex(4096);
@@ -361,7 +358,7 @@ mod tests {
         let mut buffer = ReadBuf::new(&mut bytes);
         assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_read(cx, &mut buffer).is_pending())).await);
         assert!(buffer.filled().is_empty() && read_response(&mut far).await.contains("larder; hit"));
-        // Behind the head of an upload, the same bytes are something else.
+        // After the head of an upload, the same bytes are a part of its body.
         let upload = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n";
         for bytes in [&upload[..], b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n"] {
             far.write_all(bytes).await.unwrap();
@@ -371,7 +368,7 @@ mod tests {
         }
     }
 
-    /// The fear: a connection on which much was missed never has a plain hit again.
+    /// Failure: a connection with many misses never has a plain hit again.
     #[tokio::test]
     async fn who_has_missed_much_is_looked_at_again() {
         let proxy = Proxy::generated();
@@ -394,8 +391,8 @@ mod tests {
         }
     }
 
-    /// The fear: hyper asks for the body while the client has half of a hint, and the one stands
-    /// within the other.
+    /// Failure: hyper asks for the body while the client has half of an informational response, and
+    /// one stands within the other.
     #[tokio::test]
     async fn what_hyper_says_does_not_stand_within_a_hint() {
         const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";

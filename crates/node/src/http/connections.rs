@@ -1,11 +1,10 @@
-//! Connections to one server of an origin: opened where there is none, kept for a while where
-//! nobody needs them.
+//! Connections to one server of an origin: opened on demand, and kept for a while when idle.
 //!
-//! Each request thread keeps its own, so that a connection is driven by the thread whose requests
-//! it carries. A request takes the one that was given back last; what hyper had not written when
-//! the server closed it comes back, and goes to another. What it had written may have been acted
-//! upon: it goes to a new connection once more where the method allows it (RFC 9110 §9.2.2, RFC
-//! 9112 §9.3.1).
+//! Each request thread has its own, so the thread whose requests a connection carries also drives
+//! it. A request takes the connection that was returned last. If the server closed it before hyper
+//! wrote the request, the request goes to another connection. If hyper had written it, the server
+//! may have acted on it: it is sent once more on a new connection only if the method allows that
+//! (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 
 use super::body::{BodyError, OriginBody, Upload};
 use super::header_limits::HeaderLimits;
@@ -43,7 +42,7 @@ pub(crate) struct Server {
     tls: Option<(TlsConnector, ServerName<'static>)>,
     timeouts: Timeouts,
     headers: HeaderLimits,
-    /// By thread; those given back last at the end.
+    /// Idle connections by thread; the last returned ones are at the end.
     idle: Box<[Mutex<Vec<Idle>>]>,
 }
 
@@ -56,21 +55,21 @@ struct Idle {
 /// Places for idle connections to all servers together.
 static IDLE: Semaphore = Semaphore::const_new(limits::ORIGIN_IDLE_IN_ALL);
 
-/// Why a server gave no response.
+/// The reason why a server gave no response.
 pub(crate) struct Failed {
     pub(crate) failure: UpstreamFailure,
-    /// In words.
+    /// The reason in words.
     pub(crate) reason: String,
-    /// What it says of the server.
+    /// What the failure says about the server.
     pub(crate) verdict: ConnectionVerdict,
 }
 
-/// What a request without a response says of the server that it was sent to.
+/// What a request without a response says about its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionVerdict {
     /// The server has failed.
     Failed,
-    /// It has answered with something that is not passed on.
+    /// The server has answered, with a response that is not forwarded.
     Answered,
     /// Nothing: the client may be the cause.
     Nothing,
@@ -82,12 +81,12 @@ impl Failed {
     }
 }
 
-/// How hyper ends a request.
+/// The result of a request in hyper.
 type Sent = Result<Response<Incoming>, TrySendError<Request<Upload>>>;
 
 impl Server {
-    /// Of `http://HOST[:PORT]`, or with `https`, whose certificate has to be one that `trust` leads
-    /// to. `None` for what is neither.
+    /// Creates the server of `http://HOST[:PORT]`, or of `https`, whose certificate `trust` has to
+    /// verify. `None` for any other URI.
     pub(crate) fn new(
         uri: &Uri,
         trust: Option<&Arc<ClientConfig>>,
@@ -110,9 +109,9 @@ impl Server {
         (server.tls.is_some() || uri.scheme() == Some(&Scheme::HTTP)).then_some(server)
     }
 
-    /// Asks. The fields are complete, `Host` among them; the target is in origin form. `again`
-    /// makes the same request where it may be sent twice, which is rare: a copy of each would cost
-    /// a fiftieth of a miss.
+    /// Sends a request. The fields are complete, with `Host`; the target has the origin form.
+    /// `again` creates the same request if it may be sent twice, which is rare: a copy of each
+    /// request would cost a fiftieth of a miss.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         mut request: Request<Upload>,
@@ -123,7 +122,8 @@ impl Server {
         loop {
             let (mut sender, is_fresh) = match kept_may_serve.then(|| self.take()).flatten() {
                 Some(sender) => (sender, false),
-                // Boxed: it is rare, and a handshake's state would make every request's as large.
+                // Boxed, because it is rare and a handshake's state would make every request's as
+                // large.
                 None => match Box::pin(self.connect()).await {
                     Ok(sender) => (sender, true),
                     Err(failed) => {
@@ -132,8 +132,8 @@ impl Server {
                     }
                 },
             };
-            // Answered before it was asked for, a body may be read as one, or as the next request:
-            // nobody else shall get what comes then.
+            // If the server answers before it gets the body, it may read the body later as one, or
+            // as the next request. No other request may use this connection.
             let is_held = request.body().is_held();
             let body_end = request.body_mut().watch_end();
             let (sent, has_ended) = self.within(sender.try_send_request(request), body_end).await?;
@@ -142,8 +142,8 @@ impl Server {
                     let lease = (!is_held).then(|| Lease { sender, server: Arc::clone(self) });
                     return Ok(response.map(|body| OriginBody::received(body, lease)));
                 }
-                // A fresh one fails for a reason; a kept one perhaps because the server closed it
-                // just now.
+                // A new connection fails for a reason of its own; a kept one perhaps because the
+                // server has just closed it.
                 Err(mut error) => match error.take_message() {
                     Some(unsent) if !is_fresh => request = unsent,
                     None if !is_fresh && may_repeat && is_unreachable(error.error()) => {
@@ -156,10 +156,10 @@ impl Server {
     }
 
     /// Waits for the response: `origin_response` from the end of the request's body, however long
-    /// that takes. Returns also whether all of the body had come.
+    /// that takes. Also returns whether the whole body had arrived.
     ///
     /// # Errors
-    /// The server has had its time.
+    /// The time is over.
     async fn within(
         &self,
         sent: impl Future<Output = Sent>,
@@ -178,7 +178,7 @@ impl Server {
         timeout(time, sent).await.map(|sent| (sent, true)).map_err(late)
     }
 
-    /// Closes what nobody has needed for [`limits::ORIGIN_IDLE`].
+    /// Closes connections that were idle for [`limits::ORIGIN_IDLE`].
     pub(crate) fn sweep(&self) {
         for idle in &self.idle {
             lock(idle).retain(|one| !one.sender.is_closed() && one.since.elapsed() < limits::ORIGIN_IDLE);
@@ -224,9 +224,9 @@ impl Server {
     }
 }
 
-/// To whichever of the addresses answers first (RFC 8305, "happy eyeballs"): each is tried
-/// [`limits::CONNECT_STAGGER`] after the one before, or as soon as that has failed, and those
-/// before go on meanwhile. The system's order is kept, which RFC 6724 has sorted.
+/// Connects to the first address that answers (RFC 8305, "happy eyeballs"). Each address is tried
+/// [`limits::CONNECT_STAGGER`] after the one before, or as soon as that one fails; earlier attempts
+/// continue. The order is that of the system, sorted by RFC 6724.
 async fn first_of(addresses: &[SocketAddr], time: Duration) -> io::Result<TcpStream> {
     let pause = time / u32::try_from(addresses.len() + 1).unwrap_or(u32::MAX);
     let pause = pause.min(limits::CONNECT_STAGGER);
@@ -238,9 +238,9 @@ async fn first_of(addresses: &[SocketAddr], time: Duration) -> io::Result<TcpStr
         if let Some(address) = next {
             attempts.spawn(TcpStream::connect(*address));
         }
-        // The last have what is left of the whole, which the caller bounds.
-        let patience = if next.is_some() && left.len() > 0 { pause } else { time };
-        match timeout(patience, attempts.join_next()).await {
+        // The last address has the rest of the time, which the caller bounds.
+        let attempt_time = if next.is_some() && left.len() > 0 { pause } else { time };
+        match timeout(attempt_time, attempts.join_next()).await {
             Ok(Some(Ok(Ok(stream)))) => return Ok(stream),
             Ok(Some(Ok(Err(error)))) => failed = error,
             Ok(Some(Err(error))) => failed = io::Error::other(error),
@@ -262,7 +262,7 @@ async fn speak(
     }
     let (sender, connection) = http1.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     tokio::spawn(async move {
-        // Whoever waits for a response hears of it.
+        // A request that waits for a response gets the error.
         let _ = connection.await;
     });
     Ok(sender)
@@ -285,9 +285,9 @@ impl Lease {
     }
 }
 
-/// There was a connection. What happens while the client still sends its body says nothing of the
-/// server: a server may end a connection on which a slow client sends nothing. `has_ended`: all of
-/// the body had come.
+/// Classifies an error on a connection. An error while the client still sends its body says nothing
+/// about the server: a server may close a connection on which a slow client sends nothing.
+/// `has_ended`: the whole body had arrived.
 fn classify(error: &hyper::Error, has_ended: bool) -> Failed {
     let reason = causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ");
     let timed_out = |cause: &(dyn Error + 'static)| {
@@ -339,8 +339,8 @@ mod tests {
         Arc::new(server.unwrap())
     }
 
-    /// The fear: a server whose host is off, so that nothing comes back at all, costs clients their
-    /// answers, where one that refuses costs nothing.
+    /// Failure: a server whose host is off, and which does not answer at all, costs clients their
+    /// answers, while one that refuses costs nothing.
     #[tokio::test(start_paused = true)]
     async fn who_says_nothing_to_a_connection_is_not_there_and_another_may_be_asked() {
         let socket = || Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
@@ -348,7 +348,7 @@ mod tests {
         listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
         listener.listen(0).unwrap();
         let address = listener.local_addr().unwrap();
-        // Nobody accepts: its queue is soon full, and what comes then is not answered.
+        // No process accepts: the queue is soon full, and further connections get no answer.
         let waiting = [(); 8].map(|()| socket());
         for socket in &waiting {
             socket.set_nonblocking(true).unwrap();
@@ -359,8 +359,8 @@ mod tests {
         assert_eq!(failed.failure, UpstreamFailure::Unreachable, "{}", failed.reason);
     }
 
-    /// The fear: a server that has an address of each kind, of which one leads nowhere, costs every
-    /// client its time-out.
+    /// Failure: a server with one address of each kind, one of them unreachable, costs every client
+    /// a time-out.
     #[tokio::test]
     async fn an_address_that_does_not_answer_costs_a_moment() {
         let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
@@ -384,14 +384,14 @@ mod tests {
         assert_eq!(first_of(&[], limits::CONNECT).await.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
-    /// The fears: every request costs a handshake; one that the server has closed fails the next
-    /// request; idle ones stay for ever.
+    /// Failure: every request costs a handshake; a connection that the server has closed fails the
+    /// next request; idle connections stay for ever.
     #[tokio::test]
     async fn connections_serve_again_and_closed_ones_do_not() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = server(listener.local_addr().unwrap());
         let count = tokio::spawn(async move {
-            // Two responses on the first, then one on each.
+            // Two responses on the first connection, then one on each.
             let mut buffer = [0; 1000];
             for (connections, responses) in [(1, 2), (2, 1)] {
                 let (mut stream, _) = listener.accept().await.unwrap();
@@ -422,8 +422,8 @@ mod tests {
         assert_eq!(kept(), 0);
     }
 
-    /// The fears: a server closes a kept connection as a request comes, and a page is a 502; or an
-    /// order is carried out twice.
+    /// Failure: a server closes a kept connection when a request comes, and a page becomes a 502;
+    /// or an unsafe request is executed twice.
     #[tokio::test]
     async fn what_a_kept_connection_swallows_is_asked_once_more_unless_it_changes_something() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

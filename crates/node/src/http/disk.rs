@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub(super) type HttpDisk = Disk<TierBans>;
 
-/// Purges, as the log knows them.
+/// Purges, as bans of the log.
 #[derive(Default)]
 pub(super) struct TierBans(PurgeBans);
 
@@ -40,7 +40,7 @@ pub(super) fn start(config: &DiskConfig, streams: &Streams) -> Result<HttpDisk, 
     Disk::start("[http.disk]", config, TierBans::default(), streams)
 }
 
-/// The cache's side of it.
+/// The cache's handle of the tier.
 pub(super) struct Tier(pub HttpDisk);
 
 impl SecondTier for Tier {
@@ -85,7 +85,7 @@ impl SecondTier for Tier {
     }
 }
 
-/// What the disk tier found: all of it where the budget has room, else its head.
+/// Returns the record of the disk tier: whole if the budget has room, otherwise its head.
 pub(super) async fn tier_lookup(disk: &HttpDisk, key: &[u8], variant: Option<u32>, budget: &Budget) -> Option<TierHit> {
     let hold = |bytes| budget.reserve_for_tier_hit(bytes);
     let (found, response) = match disk.tier_lookup(key, variant, TIER_FIRST_BYTES, hold).await? {

@@ -1,5 +1,6 @@
-//! How many requests of one connection of HTTP/1 hyper has answered. Beside how many went up to it,
-//! that tells the stream beneath (`client_stream.rs`) whether hyper waits for the next.
+//! The number of requests of one HTTP/1 connection that hyper has answered. Compared with the
+//! number that went up to it, it tells the stream below (`client_stream.rs`) whether hyper waits
+//! for the next request.
 
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::service::Service;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
-/// Counts responses whose bodies hyper has taken to their end.
+/// Counts responses whose bodies hyper has read to their end.
 #[derive(Clone, Default)]
 pub(super) struct Exchanges(Arc<AtomicU64>);
 
@@ -29,7 +30,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// A service whose answers are counted.
+/// A service whose responses are counted.
 pub(super) struct Counted<S> {
     service: S,
     exchanges: Exchanges,
@@ -55,7 +56,7 @@ where
 }
 
 pub(super) struct CountedFuture<F> {
-    /// Until it is the body's.
+    /// Held here until the body holds it.
     under_way: Option<UnderWay>,
     future: F,
 }

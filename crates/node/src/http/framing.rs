@@ -1,50 +1,50 @@
-//! Where one message of a client ends and the next begins, followed beside hyper, to refuse what
-//! can be read in two ways and hyper would accept: a `Content-Length` beside a `Transfer-Encoding`
-//! (RFC 9112 §6.1: such a message ought to be handled as an error), either of them twice, and lines
-//! that end with a bare LF (§2.2 permits to recognize them; not everybody does, which is how
-//! requests are smuggled).
+//! Finds the boundaries of a client's messages, beside hyper, to refuse messages that can be read
+//! in two ways and that hyper would accept: a `Content-Length` together with a `Transfer-Encoding`
+//! (RFC 9112 §6.1 treats this as an error), either of them twice, and lines that end with a bare LF
+//! (§2.2 allows to recognize them, but not every server does, which makes request smuggling
+//! possible).
 //!
-//! hyper drops a length beside a coding before anybody can ask for it. So the bytes are looked at
-//! on their way to it, and the one that makes a message ambiguous becomes NUL, which is allowed
-//! nowhere in a head: hyper answers with 400 and closes the connection (§2.2, §5 ask for that). It
-//! never sees what comes behind: the stream ends there. Only a head gets its end before that,
-//! without which hyper would not look at one that has come in pieces, and close without the 400;
-//! behind trailers nothing follows, so that an upload with such does not end as a whole one,
-//! however hyper takes that byte. Nothing else is judged here: what is no HTTP at all hyper refuses
-//! by itself, and then it does not matter what this makes of it.
+//! hyper drops a length beside a coding before this code could ask for it. So the bytes are
+//! inspected on their way to hyper, and the byte that makes a message ambiguous is replaced by NUL,
+//! which no head may contain: hyper answers 400 and closes the connection (as §2.2 and §5 demand).
+//! It never sees the bytes after that: the stream ends there. Only a head gets its end first,
+//! because hyper would otherwise not parse a head that came in pieces, and close without the 400.
+//! Nothing follows trailers, so that an upload with such trailers does not end as a complete one,
+//! however hyper treats that byte. This module judges nothing else: hyper refuses by itself what is
+//! no HTTP, and then the result here does not matter.
 //!
-//! Costs a search for LF a line, and nothing for the bytes of bodies. 64 bytes a connection.
+//! Costs a search for LF per line, and nothing for the bytes of bodies. 64 bytes per connection.
 
 use memchr::memchr;
 
-/// One connection's bytes so far.
+/// The state of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
     at: At,
     line: Line,
-    /// That have passed whole.
+    /// The number of complete heads.
     heads: u64,
-    /// One of them has asked for another protocol.
+    /// True after a head has asked for another protocol.
     asked_upgrade: bool,
 }
 
 #[derive(Debug, Default)]
 enum At {
-    /// In front of a request line: empty lines do not count (RFC 9112 §2.2).
+    /// Before a request line. Empty lines do not count (RFC 9112 §2.2).
     #[default]
     Start,
-    /// In a head. What has been said of its body so far.
+    /// In a head, with the framing of its body so far.
     Fields(Option<Said>),
-    /// So many bytes of a body, or of a chunk with its line end.
+    /// Within a body, or a chunk with its line end, of so many bytes.
     Skip(u64, After),
-    /// The line before a chunk.
+    /// In the line before a chunk.
     Size(u64),
     Trailers,
-    /// Something was refused; true while hyper is to get the end of the head in which it was.
+    /// After a refusal; true while hyper has to get the end of the head in which it was.
     Refused(bool),
 }
 
-/// How long a body is said to be.
+/// The declared framing of a body.
 #[derive(Clone, Copy, Debug)]
 enum Said {
     Length(u64),
@@ -57,14 +57,14 @@ enum After {
     Chunk,
 }
 
-/// The line that has begun.
+/// The current line.
 #[derive(Debug, Default)]
 struct Line {
-    /// How it begins, in small letters.
+    /// Its start, in lower case.
     start: [u8; LONGEST],
     bytes: usize,
     ends_in_cr: bool,
-    /// Its digits count: of a length, or of a chunk's size until something else comes.
+    /// True while digits count: those of a length, or of a chunk's size until another character.
     counts: bool,
 }
 
@@ -74,28 +74,28 @@ const UPGRADE: &[u8] = b"upgrade:";
 const LONGEST: usize = CODING.len();
 
 impl Framing {
-    /// Heads that have passed whole.
+    /// Returns the number of complete heads.
     pub(super) fn heads(&self) -> u64 {
         self.heads
     }
 
-    /// A head has asked for another protocol.
+    /// Returns true after a head has asked for another protocol.
     pub(super) fn has_asked_upgrade(&self) -> bool {
         self.asked_upgrade
     }
 
-    /// Nothing has begun.
+    /// Returns true between two messages.
     pub(super) fn is_between(&self) -> bool {
         matches!(self.at, At::Start) && self.line.bytes == 0
     }
 
-    /// In front of a head, or in one.
+    /// Returns true before a head, or in one.
     pub(super) fn awaits_head(&self) -> bool {
         matches!(self.at, At::Start | At::Fields(_))
     }
 
-    /// Bytes from a client; one of them becomes NUL where they can be read in two ways. Returns how
-    /// many there are for hyper: up to that one.
+    /// Inspects bytes of a client. If they can be read in two ways, replaces one by NUL. Returns
+    /// the number of bytes for hyper: up to that one.
     pub(super) fn pass(&mut self, all: &mut [u8]) -> usize {
         let mut passed = 0;
         while passed < all.len() {
@@ -120,8 +120,8 @@ impl Framing {
         passed
     }
 
-    /// Where something was refused, what comes for hyper instead of all that the client still
-    /// sends: after that, nothing.
+    /// After a refusal, returns the bytes for hyper in place of those that the client still sends.
+    /// After that, none.
     pub(super) fn refused(&mut self) -> Option<&'static [u8]> {
         match &mut self.at {
             At::Refused(in_head) => Some(if std::mem::take(in_head) { b"\r\n\r\n" } else { b"" }),
@@ -129,7 +129,7 @@ impl Framing {
         }
     }
 
-    /// A line, or the piece of it that is there; returns how many bytes, up to one that is refused.
+    /// Reads a line, or a part of it. Returns the number of bytes, up to a refused one.
     fn line(&mut self, bytes: &mut [u8]) -> usize {
         let end = memchr(b'\n', bytes);
         let length = end.unwrap_or(bytes.len());
@@ -137,7 +137,8 @@ impl Framing {
         let doubt = self.text(text);
         self.line.bytes += text.len();
         self.line.ends_in_cr = text.last().map_or(self.line.ends_in_cr, |last| *last == b'\r');
-        // Of a chunk's size, hyper takes no bare LF, but may take a NUL in what stands behind it.
+        // In the size of a chunk, hyper accepts no bare LF, but perhaps a NUL in what follows the
+        // size.
         let is_bare = !self.line.ends_in_cr && !matches!(self.at, At::Size(_));
         let doubt = doubt.or_else(|| (is_bare && !rest.is_empty()).then_some(text.len()));
         if let Some(at) = doubt {
@@ -151,7 +152,8 @@ impl Framing {
         length + usize::from(end.is_some())
     }
 
-    /// More of a line. Where it says once more how long the body is, the place of its colon.
+    /// Reads more of a line. If it declares the length of the body once more, returns the position
+    /// of its colon.
     fn text(&mut self, text: &[u8]) -> Option<usize> {
         let before = self.line.bytes;
         match &mut self.at {
@@ -196,7 +198,7 @@ impl Framing {
     }
 
     fn end_line(&mut self) {
-        // Its CR.
+        // Only its CR.
         let is_empty = self.line.bytes == 1;
         self.line = Line::default();
         self.heads += u64::from(is_empty && matches!(self.at, At::Fields(_)));
@@ -216,7 +218,7 @@ impl Framing {
     }
 }
 
-/// What is too long for a number hyper refuses.
+/// hyper refuses a number that is too long.
 fn add(number: u64, base: u64, digit: u64) -> u64 {
     number.saturating_mul(base).saturating_add(digit)
 }
@@ -225,7 +227,7 @@ fn add(number: u64, base: u64, digit: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// What hyper sees of it, in pieces of so many bytes.
+    /// Returns the bytes for hyper, for input in pieces of this size.
     fn passed(text: &str, piece: usize) -> String {
         let (mut framing, mut seen) = (Framing::default(), Vec::new());
         for piece in text.as_bytes().chunks(piece) {
@@ -237,7 +239,7 @@ mod tests {
         String::from_utf8(seen).unwrap()
     }
 
-    /// Where the first of it is refused, however it comes.
+    /// Returns the position of the first refusal, which does not depend on the pieces.
     fn refused_at(text: &str) -> Option<usize> {
         let all: Vec<_> = (1..=text.len()).map(|piece| passed(text, piece)).collect();
         assert!(all.iter().all(|one| *one == all[0]), "the pieces matter: {text:?}");
@@ -248,8 +250,8 @@ mod tests {
         at
     }
 
-    /// The fear: what can be read in two ways gets through when it comes in pieces, behind another
-    /// request, or in odd letters.
+    /// Failure: an ambiguous message passes when it comes in pieces, after another request, or with
+    /// unusual letter case.
     #[test]
     fn two_lengths_are_refused_wherever_they_stand() {
         let before = [
@@ -277,7 +279,7 @@ mod tests {
         }
     }
 
-    /// The fear: what hyper gets behind a refusal makes a whole message of what is none.
+    /// Failure: the bytes for hyper after a refusal make an incomplete message complete.
     #[test]
     fn only_a_head_gets_its_end() {
         let upload = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
@@ -294,7 +296,7 @@ mod tests {
         }
     }
 
-    /// The fear: an upload that holds lines like those of a head is taken for one.
+    /// Failure: an upload with lines like those of a head is taken for one.
     #[test]
     fn bodies_and_other_fields_pass_as_they_are() {
         let lines = "Content-Length: 5\r\nTransfer-Encoding: chunked\n\nContent-Length: 5\n";
@@ -310,7 +312,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The fear: a client's bytes stop the thread that serves ten thousand others.
+        /// Failure: the bytes of one client stop the thread that serves ten thousand others.
         #[test]
         fn anything_passes_without_a_panic(pieces in proptest::collection::vec(proptest::string::string_regex(
             "((POST|content-length|transfer-encoding|[0-9a-f]{1,20}|:|;| |\r\n|\n|chunked|\r){0,12})").unwrap(), 0..8)) {

@@ -1,5 +1,4 @@
-//! `[http.limits]`: how much a header block may hold, of clients' requests and of origins'
-//! responses.
+//! `[http.limits]`: the largest header block, of clients' requests and of origins' responses.
 
 use super::limits;
 use larder_units::ByteSize;
@@ -25,18 +24,18 @@ impl Default for HeaderLimits {
 }
 
 impl HeaderLimits {
-    /// Bytes of one header block.
+    /// Returns the bytes of one header block.
     pub(super) fn bytes(&self) -> usize {
         usize::try_from(self.header_size.bytes()).unwrap_or(usize::MAX)
     }
 
-    /// What a connection reads ahead: a whole header block at least.
+    /// Returns the bytes that a connection reads ahead: at least a whole header block.
     pub(super) fn buffer(&self) -> usize {
         self.bytes().max(limits::BUFFER_BYTES)
     }
 
-    /// The number of fields; `None` for hyper's own default, which costs 1.5 % of a hit less than
-    /// any number that is set.
+    /// Returns the number of fields; `None` for hyper's own default, which costs 1.5 % of a hit
+    /// less than any explicit number.
     pub(super) fn fields_to_set(&self) -> Option<usize> {
         Some(self.header_fields).filter(|fields| *fields != limits::HEADER_FIELDS)
     }

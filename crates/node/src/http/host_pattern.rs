@@ -1,15 +1,15 @@
-//! `host` of `[[http.origins]]`: the requests that a group of servers is for.
+//! `host` of `[[http.origins]]`: the hosts that a group of servers serves.
 
-/// Which hosts match.
+/// The hosts that match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HostPattern {
-    /// All.
+    /// Every host.
     Any,
-    /// This one, at every port.
+    /// This host, at every port.
     Name(String),
-    /// This one, at this port alone.
+    /// This host, at this port only.
     Authority(String),
-    /// All below a domain, at every port; with the dot in front, `.example.com`.
+    /// Every host below a domain, at every port; with the leading dot, `.example.com`.
     Below(String),
 }
 
@@ -30,8 +30,8 @@ impl HostPattern {
         }
     }
 
-    /// How closely it fits a request's host, as it is keyed; the larger, the closer. `None` where
-    /// it does not fit.
+    /// Returns how closely it matches a host, as it is keyed: a larger number is closer. `None` if
+    /// it does not match.
     pub(crate) fn fit(&self, host: &str) -> Option<usize> {
         match self {
             HostPattern::Any => Some(0),
@@ -45,7 +45,7 @@ impl HostPattern {
     }
 }
 
-/// A host without its port. An IPv6 address keeps its brackets.
+/// Returns a host without its port. An IPv6 address keeps its brackets.
 fn without_port(host: &str) -> &str {
     match host.rfind(']') {
         Some(end) => &host[..=end],

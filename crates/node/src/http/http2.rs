@@ -1,5 +1,4 @@
-//! One connection of HTTP/2, with the deadlines that hyper does not have, and its frames gathered
-//! into few writes.
+//! One HTTP/2 connection, with deadlines that hyper does not have, and with few large writes.
 
 use super::header_limits::HeaderLimits;
 use super::limits;
@@ -22,8 +21,8 @@ use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-/// Many requests at once, bounded in number and in what they hold, until the client goes, is quiet
-/// for so long, takes nothing of a response, or the server stops.
+/// Serves many requests at once, bounded in number and in memory, until the client leaves, is idle
+/// for too long, does not read a response, or the server stops.
 pub(super) async fn http2<S, B>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     service: S,
@@ -80,7 +79,7 @@ pub(super) async fn http2<S, B>(
         Over::Stalled => tracing::debug!("a stream's client takes nothing, or too little"),
         Over::Quiet | Over::Stopped => {
             connection.as_mut().graceful_shutdown();
-            // It waits for the client's answer, which may not come.
+            // hyper waits for the client's answer, which may not come.
             let time = if matches!(over, Over::Quiet) { limits::GOODBYE } else { timeouts.shutdown };
             if let Ok(ended) = timeout(time, gathered.drive(connection)).await {
                 said(ended);
@@ -89,15 +88,15 @@ pub(super) async fn http2<S, B>(
     }
 }
 
-/// Why a connection is given up.
+/// The reason why a connection is closed.
 enum Over {
     Quiet,
     Stalled,
     Stopped,
 }
 
-/// Writes, gathered up to [`limits::RECORD_BYTES`] until the connection's turn ends. h2 flushes
-/// after every frame of data, which would be a record of TLS and a system call each.
+/// Collects writes up to [`limits::RECORD_BYTES`] until the connection's turn ends. h2 flushes
+/// after every frame of data, which would cost a record of TLS and a system call each.
 struct Gathered<S>(Arc<Mutex<BufWriter<S>>>);
 
 impl<S> Clone for Gathered<S> {
@@ -111,12 +110,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Gathered<S> {
         Gathered(Arc::new(Mutex::new(BufWriter::with_capacity(limits::RECORD_BYTES, stream))))
     }
 
-    /// Nobody else holds it: one task polls the connection and what it has gathered, by turns.
+    /// The lock is free: one task polls the connection and the collected writes in turn.
     fn stream(&self) -> MutexGuard<'_, BufWriter<S>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the connection, and writes out what each of its turns has gathered.
+    /// Runs the connection, and writes what each of its turns has collected.
     async fn drive<C>(&self, mut connection: Pin<&mut C>) -> Result<(), Box<dyn Error + Send + Sync>>
     where
         C: Future<Output = hyper::Result<()>>,
@@ -157,7 +156,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         self.stream().is_write_vectored()
     }
 
-    /// At the end of the turn.
+    /// The end of the turn writes.
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -186,7 +185,8 @@ mod tests {
 
     const QUIET: Duration = Duration::from_secs(60);
 
-    /// A server of so many bytes, to the other end of the stream, which counts its requests.
+    /// Returns a server behind a stream of so many bytes, the other end of the stream, and a
+    /// counter of requests.
     fn server(bytes: usize) -> (DuplexStream, JoinHandle<()>, Arc<AtomicUsize>, watch::Sender<()>) {
         let (near, far) = tokio::io::duplex(256 * 1024);
         let (stopping, stop) = watch::channel(());
@@ -218,8 +218,8 @@ mod tests {
         Request::get("http://localhost/").body(Empty::new()).unwrap()
     }
 
-    /// The fear: ten thousand large objects held in memory by clients that grant no window, while
-    /// pings show them alive.
+    /// Failure: clients that grant no window keep ten thousand large objects in memory, while pings
+    /// keep them alive.
     #[tokio::test(start_paused = true)]
     async fn a_client_that_takes_nothing_of_a_stream_loses_its_connection() {
         let (stream, server, _, _stopping) = server(1 << 20);
@@ -227,7 +227,7 @@ mod tests {
         let stuck = sender.send_request(request()).await.unwrap();
         let mut moving = sender.send_request(request()).await.unwrap().into_body();
         let start = Instant::now();
-        // The other stream goes on meanwhile.
+        // The other stream continues meanwhile.
         while !server.is_finished() && moving.frame().await.is_some_and(|frame| frame.is_ok()) {
             sleep(Duration::from_millis(100)).await;
         }
@@ -238,7 +238,7 @@ mod tests {
         drop(stuck);
     }
 
-    /// The fear: idle connections take all places; or one that works is closed.
+    /// Failure: idle connections occupy all places; or a working one is closed.
     #[tokio::test(start_paused = true)]
     async fn a_quiet_connection_is_closed_and_one_that_asks_now_and_then_is_not() {
         let (stream, server, asked, _stopping) = server(100);
@@ -263,7 +263,8 @@ mod tests {
         [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
     }
 
-    /// Writes until the server has had enough, or the attack is over; how many bytes it took.
+    /// Writes until the server stops reading, or the attack is over. Returns the bytes that the
+    /// server read.
     async fn attack(stream: DuplexStream, attack: impl Iterator<Item = Vec<u8>>) -> usize {
         let (mut read, mut write) = tokio::io::split(stream);
         tokio::spawn(async move { tokio::io::copy(&mut read, &mut tokio::io::sink()).await });
@@ -278,7 +279,8 @@ mod tests {
         sent
     }
 
-    /// CVE-2023-44487. The fear: a request costs the attacker two frames, and us all its work.
+    /// CVE-2023-44487. Failure: a request costs the attacker two frames, and the server all its
+    /// work.
     #[tokio::test(start_paused = true)]
     async fn rapid_resets_end_the_connection() {
         let (stream, server, asked, _stopping) = server(100);
@@ -288,12 +290,12 @@ mod tests {
         });
         let sent = attack(stream, resets).await;
         server.await.unwrap();
-        // What fits the buffers between, at 28 bytes a request.
+        // The buffers in between, at 28 bytes per request.
         assert!(sent < 1 << 20, "{sent} bytes were read");
         assert!(asked.load(Ordering::Relaxed) < 1000, "{asked:?}");
     }
 
-    /// The fear: a header block without an end fills the memory, or is read for ever.
+    /// Failure: a header block without end fills the memory, or is read for ever.
     #[tokio::test(start_paused = true)]
     async fn endless_continuations_end_the_connection() {
         for piece in [&[][..], &[0x40, 1, b'a', 1, b'b'], &[0; 10_000]] {

@@ -1,23 +1,23 @@
-//! Interim responses (RFC 9110 §15.2) on their way from the origin to a client of HTTP/1.1:
-//! `103 Early Hints` (RFC 8297) and their like, which a proxy MUST forward unless it has asked for
+//! Informational responses (RFC 9110 §15.2) from the origin to a client of HTTP/1.1:
+//! `103 Early Hints` (RFC 8297) and others, which a proxy has to forward unless it has requested
 //! them itself.
 //!
-//! hyper's client hands them to a callback, but its server has no way to send one. So the stream
-//! beneath hyper writes them (`client_stream.rs`), where they cannot come between anything else:
+//! hyper's client passes them to a callback, but its server cannot send one. So the stream below
+//! hyper writes them (`client_stream.rs`), at points where nothing else can be interrupted:
 //!
-//! 1. hyper asks for a request's response when all of the one before is in its buffer, or beyond;
-//! 2. it flushes the stream only when that buffer is empty, and what is waiting is written at a
-//!    flush alone;
-//! 3. it makes the head of a response when the service's future has ended, and [`Last`] does not
-//!    end while something waits.
+//! 1. hyper asks for a request's response when the whole previous one is in its buffer, or further;
+//! 2. it flushes the stream only when that buffer is empty, and waiting bytes are written only at a
+//!    flush;
+//! 3. it creates the head of a response when the service's future has ended, and [`Last`] does not
+//!    end while bytes wait.
 //!
-//! By 1 and 2 an interim response stands behind everything of the response before, by 3 in front of
-//! all of its own. hyper's `100 Continue` alone may come between, when the stream has taken a part
-//! of what waits: a write then begins with the rest of that.
+//! By 1 and 2, an informational response follows everything of the previous response; by 3, it
+//! precedes everything of its own. Only hyper's `100 Continue` may come between, when the stream
+//! has accepted a part of the waiting bytes: then the next write begins with their rest.
 //!
-//! Not for HTTP/1.0 (§15.2: a server MUST NOT), and not for HTTP/2, where hyper writes the frames
-//! and tells nobody the number of a stream. Who follows another's request for the same gets none
-//! either: they are said to the one whose request went to the origin.
+//! HTTP/1.0 gets none (§15.2 forbids it), and HTTP/2 neither, because hyper writes the frames and
+//! does not expose the number of a stream. A follower of another request gets none either: they
+//! belong to the request that went to the origin.
 
 use super::limits;
 use ::http::{HeaderMap, StatusCode, Version};
@@ -27,30 +27,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
-/// The interim responses of one connection that wait to be written.
+/// The informational responses of one connection that wait to be written.
 #[derive(Clone, Default)]
 pub(super) struct InformationalResponses(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// Something waits: what a flush looks at first.
+    /// True while bytes wait. A flush checks it first.
     waiting: AtomicBool,
-    /// A part of it has been written.
+    /// True after a part of them was written.
     begun: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Counts requests, so that what comes late is told from what comes for the next.
+    /// Counts requests, to separate late informational responses from those of the next request.
     turn: u64,
     is_over: bool,
     bytes: Vec<u8>,
-    /// The connection's.
+    /// The task of the connection.
     task: Option<Waker>,
 }
 
-/// One request's right to interim responses, until it has its response.
+/// One request's permission to send informational responses, until it has its response.
 #[derive(Clone)]
 pub(super) struct Turn {
     shared: Arc<Shared>,
@@ -58,7 +58,8 @@ pub(super) struct Turn {
 }
 
 impl InformationalResponses {
-    /// The next request's turn. On a connection of HTTP/1, the one before has its response.
+    /// Starts the next request's turn. On an HTTP/1 connection the previous request has its
+    /// response.
     pub(super) fn turn(&self) -> Turn {
         let mut state = self.0.lock();
         state.turn += 1;
@@ -66,17 +67,17 @@ impl InformationalResponses {
         Turn { shared: Arc::clone(&self.0), number: state.turn }
     }
 
-    /// Something waits to be written.
+    /// Returns true while bytes wait to be written.
     pub(super) fn are_waiting(&self) -> bool {
         self.0.waiting.load(Ordering::Relaxed)
     }
 
-    /// What waits has been written in part: nothing may come before its rest.
+    /// Returns true if the waiting bytes were written in part: nothing may precede their rest.
     pub(super) fn are_begun(&self) -> bool {
         self.0.begun.load(Ordering::Relaxed)
     }
 
-    /// Writes what waits, by `write`, as far as that takes it.
+    /// Writes the waiting bytes with `write`, as far as it accepts them.
     pub(super) fn poll_write(
         &self,
         cx: &mut Context<'_>,
@@ -112,7 +113,7 @@ impl State {
 }
 
 impl Turn {
-    /// Sends an interim response, unless the final one is on its way, or too much waits already.
+    /// Sends an informational response, unless the final one is on its way, or too many bytes wait.
     pub(super) fn send(&self, status: StatusCode, version: Version, headers: &HeaderMap) {
         let fields = larder_http::interim_fields(headers, version);
         let mut head =
@@ -132,7 +133,7 @@ impl Turn {
         }
     }
 
-    /// Whoever sends wakes this task.
+    /// Registers the task that a send wakes.
     fn watch(&self, cx: &Context<'_>) {
         let mut state = self.shared.lock();
         if !state.task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
@@ -140,7 +141,7 @@ impl Turn {
         }
     }
 
-    /// Ready when everything has been written; nothing more is taken.
+    /// Ready when everything has been written. After that, nothing more is accepted.
     fn poll_end(&self, cx: &Context<'_>) -> Poll<()> {
         self.watch(cx);
         let mut state = self.shared.lock();
@@ -149,7 +150,7 @@ impl Turn {
     }
 }
 
-/// A response, when the interim ones of its turn have been written.
+/// A response that waits until the informational ones of its turn are written.
 pub(super) struct Last<F: Future> {
     turn: Option<Turn>,
     future: F,
@@ -203,8 +204,8 @@ mod tests {
 
     const HINT: &str = "HTTP/1.1 103 Early Hints\r\nvia: 1.1 larder\r\n\r\n";
 
-    /// The fears: half a head in front of a response; a hint in front of another request's
-    /// response; an origin that hints without end.
+    /// Failure: half a head before a response; an informational response before another request's
+    /// response; an origin that sends them without end.
     #[test]
     fn what_waits_is_written_whole_in_its_turn_or_not_at_all() {
         let interims = InformationalResponses::default();

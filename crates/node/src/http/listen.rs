@@ -1,5 +1,4 @@
-//! Accepting connections, TLS on some of them, and serving HTTP/1 or HTTP/2 on them, until told to
-//! stop.
+//! Accepts connections, runs TLS on some of them, and serves HTTP/1 or HTTP/2 until it is stopped.
 
 use super::client_stream::{Before, ClientStream};
 use super::exchanges::{Counted, Exchanges};
@@ -28,7 +27,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// Listens on `address`; `setting` names it in the error.
+/// Listens on `address`. `setting` names it in the error.
 pub(super) fn bind(setting: &str, address: SocketAddr) -> Result<std::net::TcpListener, String> {
     try_bind(address).map_err(|error| cannot_bind(setting, address, &error))
 }
@@ -37,7 +36,7 @@ pub(super) fn bind(setting: &str, address: SocketAddr) -> Result<std::net::TcpLi
 pub(crate) fn try_bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let domain = socket2::Domain::for_address(address);
     let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-    // A restart need not wait for connections of the run before to time out.
+    // A restart does not have to wait until connections of the previous run time out.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(4096)?;
@@ -45,7 +44,7 @@ pub(crate) fn try_bind(address: SocketAddr) -> io::Result<std::net::TcpListener>
     Ok(socket.into())
 }
 
-/// The line for an address that cannot be bound.
+/// Returns the error for an address that cannot be bound.
 pub(crate) fn cannot_bind(setting: &str, address: SocketAddr, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
@@ -55,31 +54,31 @@ pub(crate) fn cannot_bind(setting: &str, address: SocketAddr, error: &io::Error)
     }
 }
 
-/// Where clients come in.
+/// A listener for clients.
 pub(super) struct Listener {
     pub(super) listener: std::net::TcpListener,
-    /// Who this is, where TLS is spoken.
+    /// The identity for TLS, if this listener uses it.
     pub(super) identity: Option<Arc<Identity>>,
-    /// Who answers plain requests ahead of the service, if anybody does.
+    /// Answers plain hits before the service, if enabled.
     pub(super) plain: Option<PlainHits>,
 }
 
 impl Listener {
-    /// The same one for another thread: whichever is free accepts.
+    /// Returns the same listener for another thread. A free thread accepts.
     pub(super) fn again(&self) -> io::Result<Listener> {
         let (identity, plain) = (self.identity.clone(), self.plain.clone());
         Ok(Listener { listener: self.listener.try_clone()?, identity, plain })
     }
 }
 
-/// What a server grants its clients.
+/// The limits for clients of a server.
 #[derive(Clone)]
 pub(super) struct Bounds {
-    /// Connections at once, through all doors and on all threads.
+    /// The number of connections, over all listeners and threads.
     places: Arc<Semaphore>,
     timeouts: Timeouts,
     headers: HeaderLimits,
-    /// For whom slow ones are left.
+    /// The memory pressure for which slow clients are dropped.
     memory_pressure: Arc<MemoryPressure>,
 }
 
@@ -98,18 +97,18 @@ impl Bounds {
     }
 }
 
-/// Who has connected.
+/// A connected client.
 pub(super) struct Client {
     pub(super) address: SocketAddr,
-    /// By TLS.
+    /// True for TLS.
     pub(super) is_secure: bool,
-    /// What is sent to it ahead of a response.
+    /// Informational responses for this client.
     pub(super) interims: InformationalResponses,
 }
 
-/// Serves every connection with a service of its own, on this thread, until `stopped` fires or its
-/// sender is gone. Then requests under way have `shutdown` of [`Timeouts`]. The service is told who
-/// comes; `beside` runs on the same thread.
+/// Serves every connection with its own service, on this thread, until `stopped` fires or its
+/// sender is gone. Then requests in progress have `shutdown` of [`Timeouts`]. The service gets the
+/// client; `beside` runs on the same thread.
 pub(super) fn serve<S, B>(
     listeners: Vec<Listener>,
     bounds: Bounds,
@@ -129,7 +128,7 @@ pub(super) fn serve<S, B>(
         Ok(runtime) => {
             runtime.spawn(beside);
             runtime.block_on(accept_all(listeners, bounds, stopped, service));
-            // Long work of a policy may be under way on a blocking thread; nobody waits for it.
+            // Long work of a policy may run on a blocking thread; the stop does not wait for it.
             runtime.shutdown_background();
         }
         Err(error) => tracing::error!(%error, "cannot start a runtime"),
@@ -210,7 +209,7 @@ async fn accept<S, B>(
                     connection.await;
                     drop(place);
                 });
-                // Of many that come at once, other threads get theirs.
+                // After many connections at once, other threads get their turn.
                 tokio::task::yield_now().await;
             }
             Err(error) => {
@@ -223,16 +222,16 @@ async fn accept<S, B>(
     }
 }
 
-/// Failures to accept, so that one line stands for many.
+/// Counts failures of accept, so that one line stands for many.
 #[derive(Default)]
 struct Failing {
-    /// Since the last line.
+    /// Failures since the last line.
     times: u64,
     said: Option<Instant>,
 }
 
 impl Failing {
-    /// One more; how many there were, where a line is due.
+    /// Counts one more. Returns their number if a line is due.
     fn again(&mut self) -> Option<u64> {
         self.times += 1;
         if self.said.is_some_and(|said| said.elapsed() < limits::ACCEPT_WARNING) {
@@ -243,7 +242,7 @@ impl Failing {
     }
 }
 
-/// One connection, from its first to its last request.
+/// Serves one connection from its first to its last request.
 async fn connect<S, B>(
     (stream, before, headers): (WriteTimeout<TcpStream>, Before, HeaderLimits),
     identity: Option<Arc<ServerConfig>>,
@@ -306,7 +305,7 @@ async fn http1<S, B>(
     said(ended);
 }
 
-/// Clients go away and send nonsense all day: nothing for the log of an operator.
+/// Clients leave and send invalid bytes all day: the operator's log does not show it.
 pub(super) fn said<E: std::fmt::Display>(ended: Result<(), E>) {
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended");
@@ -318,7 +317,7 @@ mod tests {
     use super::*;
     use tokio::time::sleep;
 
-    /// The fear: out of descriptors, the disk fills with the log of it.
+    /// Failure: a process out of descriptors fills the disk with log lines.
     #[tokio::test(start_paused = true)]
     async fn failures_to_accept_are_one_line_a_second() {
         let mut failing = Failing::default();

@@ -1,11 +1,12 @@
-//! Requests that come back to this cache: an origin that is the cache itself, and circles over
-//! other hosts.
+//! Detects requests that come back to this cache: an origin that is the cache itself, and loops
+//! over other hosts.
 
 use ::http::uri::Uri;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Whether `origin` names the listener at `local`, as far as can be told without asking a resolver
-/// or the interfaces: the same port, and the same address or one that leads to it on this machine.
+/// Returns true if `origin` names the listener at `local`, as far as one can know without a
+/// resolver or the list of interfaces: the same port, and the same address or one that leads to it
+/// on this machine.
 pub(super) fn leads_to(origin: &Uri, local: SocketAddr) -> bool {
     let host = origin.host().unwrap_or("");
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -26,7 +27,8 @@ fn is_localhost(host: &str) -> bool {
     host.trim_end_matches('.').eq_ignore_ascii_case("localhost")
 }
 
-/// Where a connection to the address goes: one to the unspecified address goes to this machine.
+/// Returns the destination of a connection to the address. The unspecified address leads to this
+/// machine.
 fn connected(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -42,8 +44,8 @@ mod tests {
     use ::http::header::VIA;
     use ::http::{HeaderMap, HeaderValue};
 
-    /// The fear: the cache asks itself until it is out of descriptors; or a sound configuration is
-    /// refused.
+    /// Failure: the cache requests from itself until it is out of descriptors; or a valid
+    /// configuration is refused.
     #[test]
     fn an_origin_that_is_the_cache_itself() {
         let round = [

@@ -1,5 +1,5 @@
-//! `Max-Forwards` (RFC 9110 §7.6.2), with which OPTIONS and TRACE name the hop that shall answer.
-//! An intermediary MUST look at it for these two, and for no other method.
+//! `Max-Forwards` (RFC 9110 §7.6.2): OPTIONS and TRACE name with it the hop that answers. An
+//! intermediary has to obey it for these two methods, and for no other.
 
 use super::body::Outgoing;
 use ::http::header::{
@@ -9,8 +9,8 @@ use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response};
 use bytes::Bytes;
 
-/// Takes one hop off; at none left, gives our own answer. A value that is no number is nobody's
-/// limit, and passes.
+/// Decrements the value. At zero, returns this hop's answer. A value that is no number passes
+/// unchanged.
 pub(super) fn spend(parts: &mut Parts) -> Option<Response<Outgoing>> {
     if parts.method != Method::OPTIONS && parts.method != Method::TRACE {
         return None;
@@ -23,18 +23,18 @@ pub(super) fn spend(parts: &mut Parts) -> Option<Response<Outgoing>> {
     None
 }
 
-/// More than the type holds is more than there are hops.
+/// A value above the type's range is larger than any number of hops.
 fn hops(value: &HeaderValue) -> Option<u64> {
     let digits = value.to_str().ok().filter(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()))?;
     Some(digits.parse().unwrap_or(u64::MAX))
 }
 
-/// To OPTIONS: this hop is there, and has nothing to add.
+/// The answer to OPTIONS: empty.
 fn nothing() -> Response<Outgoing> {
     answer(Bytes::new())
 }
 
-/// To TRACE: the request as it came, without what is secret (RFC 9110 §9.3.8).
+/// The answer to TRACE: the request, without its secret fields (RFC 9110 §9.3.8).
 fn reflection(parts: &Parts) -> Response<Outgoing> {
     let mut text = format!("{} {} {:?}\r\n", parts.method, parts.uri, parts.version).into_bytes();
     for (name, value) in &parts.headers {

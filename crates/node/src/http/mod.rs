@@ -1,35 +1,36 @@
-//! The HTTP side of the node: a caching reverse proxy, a thread a core, and the admin server on one
-//! more.
+//! The HTTP side of the node: a caching reverse proxy with one thread per core, and the admin
+//! server on a thread of its own.
 //!
 //! ```text
-//!  clients ──► listen ──► proxy ──► larder_http::Cache (one look-up; a hit copies no body; a plain one is answered before hyper sees it: plain)
-//!                           │
-//!                           ├─ miss ─► upstream ─► a connection to a server (connections), a far node, or the generated origin in this process
-//!                           │            └─ collect: the body into the cache, and beside it to all who asked meanwhile
-//!                           └─ the same miss once more: follow
+//!  clients ──► listen ──► proxy ──► larder_http::Cache (one lookup; a hit copies no body;
+//!                           │                           `plain` answers plain hits before hyper)
+//!                           ├─ miss ─► upstream ─► a server (connections), an egress over NDN,
+//!                           │            │         or the generated origin
+//!                           │            └─ collect: the body into the cache and to all followers
+//!                           └─ the same miss again: follow
 //! ```
 //!
-//! Each thread runs a single-threaded runtime: a connection stays with the thread that accepted it,
+//! Each thread runs a single-threaded runtime. A connection stays with the thread that accepted it,
 //! and so do the connections to the origin that its requests use (`threads.rs`, `connections.rs`).
-//! The cache is one, behind a mutex that nobody holds across an await or while a body is copied: so
-//! purges, tags, the disk tier, followers and the policy are the same for any number of threads.
-//! Long work of the policy (AdaptSize's search) runs on the runtime's blocking threads.
+//! There is one cache behind a mutex, which no task holds across an await or while a body is
+//! copied. So purges, tags, the disk tier, followers and the policy are the same for any number of
+//! threads. Long work of the policy (AdaptSize's search) runs on the runtime's blocking threads.
 //!
-//! # Towards the origin
-//! The client's `Host` is passed on as it is keyed: in small letters, without port 80.
-//! `X-Forwarded-For` gets the client's address appended, so its last entry is the one to trust.
-//! `X-Forwarded-Host` and `X-Forwarded-Proto` are overwritten, and other fields that frameworks
-//! take for the target are removed (a list in `upstream_request.rs`): they are not part of the key,
-//! so what they select must not be stored under it.
+//! # Fields of requests to the origin
+//! `Host` is the client's, as it is keyed: in lower case, without port 80. The client's address is
+//! appended to `X-Forwarded-For`, so its last entry is trustworthy. `X-Forwarded-Host` and
+//! `X-Forwarded-Proto` are overwritten. Other fields that frameworks use as the target are removed
+//! (a list in `upstream_request.rs`): they are not part of the key, so the responses that they
+//! select must not be stored under it.
 //!
-//! A request that comes back to this cache, by `CDN-Loop`, or has our name eight times there or in
-//! `Via`, goes round in a circle and gets 508 (`round_trip.rs`); `Max-Forwards` of OPTIONS and
-//! TRACE is counted (`max_forwards.rs`).
+//! A request that comes back to this cache by `CDN-Loop`, or that has our name eight times there or
+//! in `Via`, is in a loop and gets 508 (`loop_detection.rs`). `Max-Forwards` of OPTIONS and TRACE
+//! is decremented (`max_forwards.rs`).
 //!
 //! # What is missing
-//! HTTP/2 without TLS, and towards the origin, protocol upgrades (`Upgrade` is removed, so
-//! WebSockets do not pass; a 101 that nobody asked for is no response), and interim responses
-//! towards clients of HTTP/2 (hyper's server sends none; `interim.rs` has those of HTTP/1.1).
+//! HTTP/2 without TLS and to origins; protocol upgrades (`Upgrade` is removed, so WebSockets do not
+//! pass; a 101 without a request for it is an error); informational responses to clients of HTTP/2
+//! (hyper's server sends none; `informational.rs` sends those of HTTP/1.1).
 
 pub mod admin;
 mod assemble;
@@ -92,27 +93,24 @@ use tls::Identity;
 use tokio::sync::oneshot;
 use upstream::Origins;
 
-/// How to serve HTTP.
+/// The configuration of the HTTP side.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
-    /// Where clients connect by HTTP; port 0 takes a free one. `None` where they connect by TLS
-    /// only.
+    /// The address for HTTP; port 0 takes a free one. `None` for TLS only.
     pub listen: Option<SocketAddr>,
-    /// Where they connect by TLS, if anywhere.
+    /// The address and identity for TLS, if there is one.
     pub tls: Option<TlsConfig>,
-    /// Where responses come from that none of `origins` is for.
+    /// The origin of requests that match none of `origins`.
     pub upstream: Upstream,
-    /// Origins for some hosts and paths; the first that fits is asked, or where that has a `*`, the
-    /// one that fits best.
+    /// Origins for some hosts and paths. The closest match is used; of equal matches, the first.
     pub origins: Vec<OriginGroup>,
-    /// PEM file of the certificates that lead to those of `https://` origins; `None` for the
-    /// system's.
+    /// PEM file of the certificates that verify `https://` origins; `None` for the system's.
     pub origin_ca: Option<PathBuf>,
-    /// How long each step of a request may take.
+    /// The time limits of a request's steps.
     pub timeouts: Timeouts,
-    /// How much a header block may hold.
+    /// The limits of a header block.
     pub header_limits: HeaderLimits,
-    /// Request threads, up to [`limits::THREADS`]; 0: one a core.
+    /// Request threads, up to [`limits::THREADS`]; 0: one per core.
     pub threads: usize,
     /// Capacity of the cache.
     pub capacity: ByteSize,
@@ -120,52 +118,52 @@ pub struct HttpConfig {
     pub policy: Spec,
     /// The largest body that is stored.
     pub max_object: ByteSize,
-    /// Bodies that are asked for in ranges are fetched and stored in parts of this size; 0: only
-    /// whole.
+    /// The size of slices: bodies that are requested in ranges are fetched and stored in such
+    /// parts. 0: only whole bodies.
     pub slice: ByteSize,
-    /// Responses with `Set-Cookie` are stored where their `Cache-Control` allows it.
+    /// Responses with `Set-Cookie` are stored if their `Cache-Control` allows it.
     pub share_cookies: bool,
-    /// What a client's `no-cache` does.
+    /// The effect of a client's `no-cache`.
     pub client_no_cache: ClientNoCache,
-    /// Response fields that speak to this cache (RFC 9213), the most telling first.
+    /// Targeted response fields (RFC 9213), the one with the highest priority first.
     pub targets: Vec<::http::HeaderName>,
-    /// The disk tier, where there is one.
+    /// The disk tier, if there is one.
     pub disk: Option<DiskConfig>,
 }
 
-/// What a client's `Cache-Control: no-cache` or `max-age=0` (a reload) does.
+/// The effect of a client's `Cache-Control: no-cache` or `max-age=0` (a reload).
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientNoCache {
-    /// The origin is asked (RFC 9111 §5.2.1).
+    /// The request goes to the origin (RFC 9111 §5.2.1).
     #[default]
     Obey,
-    /// What is fresh answers it.
+    /// A fresh stored response answers it.
     Ignore,
 }
 
-/// Where responses come from.
+/// An origin of responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Upstream {
-    /// Objects made on the fly, in this process.
+    /// Objects generated in this process.
     Generated,
     /// `http://host:port`, or with `https`.
     Http(::http::Uri),
-    /// A far node, over NDN.
+    /// An egress, over NDN.
     Named(Arc<crate::gateway::ingress::Handle>),
 }
 
-/// `[[http.origins]]`: servers that have the same, for a host and the paths under a prefix.
+/// `[[http.origins]]`: equivalent servers for a host and the paths under a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginGroup {
-    /// As it is keyed: in small letters, without the scheme's own port. Without a port it is for
-    /// every port; `*.` and a domain is for all hosts below. `None` for all.
+    /// The host as it is keyed: in lower case, without the scheme's default port. Without a port it
+    /// matches every port; `*.` and a domain matches all hosts below. `None` matches all.
     pub host: Option<String>,
-    /// Paths begin so, as they are sent: nothing is decoded.
+    /// The prefix of paths, as they are sent: nothing is decoded.
     pub path: String,
     /// `http://host:port` or `https://host:port`, 1 to 64 of them.
     pub servers: Vec<::http::Uri>,
-    /// A path that healthy servers answer with a status below 400, and how often it is asked for.
+    /// A path that healthy servers answer with a status below 400, and the interval of probes.
     pub check: Option<(::http::uri::PathAndQuery, Duration)>,
 }
 
@@ -173,7 +171,7 @@ pub struct OriginGroup {
 pub struct Http {
     local: Option<SocketAddr>,
     local_tls: Option<SocketAddr>,
-    /// One of each thread.
+    /// The stop signals, one per thread.
     stops: Vec<oneshot::Sender<()>>,
     threads: Vec<JoinHandle<()>>,
     source: Arc<status::CacheSource>,
@@ -183,14 +181,14 @@ pub struct Http {
     header_limits: HeaderLimits,
 }
 
-/// What [`Http::reload`] has read.
+/// The result of [`Http::reload`].
 pub struct HttpReload {
     origins: Origins,
     identity: Option<rustls::ServerConfig>,
 }
 
-/// The way to the origins of a cache that listens at `local`; what is as it was in `before` is
-/// taken over.
+/// Returns the origins of a cache that listens at `local`. Takes over from `before` what has not
+/// changed.
 fn origins(config: &HttpConfig, local: Option<SocketAddr>, before: Option<&Origins>) -> Result<Origins, String> {
     match own_origins(config, local).into_iter().next() {
         Some(problem) => Err(problem),
@@ -198,7 +196,7 @@ fn origins(config: &HttpConfig, local: Option<SocketAddr>, before: Option<&Origi
     }
 }
 
-/// One line for each origin that is a listener of this cache itself.
+/// Returns one line for each origin that is a listener of this cache itself.
 fn own_origins(config: &HttpConfig, local: Option<SocketAddr>) -> Vec<String> {
     let fallback = match &config.upstream {
         Upstream::Generated | Upstream::Named(_) => None,
@@ -215,7 +213,7 @@ fn own_origins(config: &HttpConfig, local: Option<SocketAddr>) -> Vec<String> {
     servers.chain(fallback).filter_map(own).collect()
 }
 
-/// Tries what [`Http::start`] does with listeners, certificates and origins.
+/// Tries the steps of [`Http::start`]: listeners, certificates and origins.
 pub(crate) fn check(config: &HttpConfig, preflight: &mut Preflight) {
     let tls = config.tls.as_ref().map(|tls| ("[http.tls] listen", tls.listen));
     for (setting, address) in config.listen.map(|listen| ("[http] listen", listen)).into_iter().chain(tls) {
@@ -230,11 +228,11 @@ pub(crate) fn check(config: &HttpConfig, preflight: &mut Preflight) {
 }
 
 impl Http {
-    /// Listens, and serves on threads of its own. `on_end` is called when the first of them ends,
-    /// for whatever reason.
+    /// Starts the listeners and threads. `on_end` is called when the first thread ends, for
+    /// whatever reason.
     ///
     /// # Errors
-    /// One line that names the setting and what is wrong with it.
+    /// One line that names the setting and its problem.
     pub fn start(config: &HttpConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Http, String> {
         let listener = config.listen.map(|address| bind_at("[http] listen", address)).transpose()?;
         let origins = origins(config, listener.as_ref().map(|(_, local)| *local), None)?;
@@ -268,7 +266,7 @@ impl Http {
             share_cookies: config.share_cookies,
             ignore_reloads: config.client_no_cache == ClientNoCache::Ignore,
             targets: config.targets.clone(),
-            // Variants on the disk are told apart by it.
+            // The disk's variants are hashed with this key.
             hash_key: disk.as_ref().map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),
         };
         let mut cache =
@@ -321,33 +319,34 @@ impl Http {
         Ok(Http { local, local_tls, stops, threads: running, source, proxy, tls_identity, timeouts, header_limits })
     }
 
-    /// Where it listens without TLS.
+    /// Returns the address for HTTP.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.local
     }
 
-    /// Where it speaks TLS.
+    /// Returns the address for TLS.
     pub fn local_tls_addr(&self) -> Option<SocketAddr> {
         self.local_tls
     }
 
-    /// Its figures, for the admin server.
+    /// Returns its figures, for the admin server.
     pub fn source(&self) -> Arc<dyn StatusSource> {
         Arc::clone(&self.source) as Arc<dyn StatusSource>
     }
 
-    /// Its purge, for the admin server: open to who has the token, if there is one.
+    /// Returns its purge interface, for the admin server: open to holders of the token, if there is
+    /// one.
     pub fn purging(&self, token: Option<&str>) -> Arc<Purging> {
         Arc::new(Purging::new(Arc::clone(&self.proxy), token))
     }
 
-    /// What of another configuration can change while it runs: the origins, and the certificate and
-    /// key, whose files are read again. Nothing has changed yet.
+    /// Reads the parts of another configuration that can change while it runs: the origins, and
+    /// certificate and key, whose files are read again. Changes nothing yet.
     ///
     /// # Errors
-    /// One line that names the setting and what is wrong with it.
+    /// One line that names the setting and its problem.
     pub fn reload(&self, config: &HttpConfig) -> Result<HttpReload, String> {
-        // These wait for a restart.
+        // These need a restart.
         let (timeouts, header_limits) = (self.timeouts, self.header_limits);
         let config = &HttpConfig { timeouts, header_limits, ..config.clone() };
         let origins = origins(config, self.local, Some(&self.proxy.origins()))?;
@@ -358,7 +357,7 @@ impl Http {
         Ok(HttpReload { origins, identity })
     }
 
-    /// Takes it over. Requests under way go on as they began.
+    /// Applies the reload. Requests in progress continue as they began.
     pub fn take_over(&self, reload: HttpReload) {
         if let (Some(running), Some(identity)) = (&self.tls_identity, reload.identity) {
             running.set(identity);
@@ -369,7 +368,7 @@ impl Http {
     /// Stops accepting, gives requests in progress `shutdown` of [`Timeouts`], and returns when the
     /// threads have ended.
     pub fn stop(mut self) {
-        // Either fails only where the thread has ended before.
+        // Both fail only if the thread has already ended.
         for stop in self.stops.drain(..) {
             let _ = stop.send(());
         }
@@ -382,20 +381,20 @@ impl Http {
     }
 }
 
-/// Listens on `address`; returns the address that it got.
+/// Listens on `address`. Returns the actual address.
 fn bind_at(setting: &str, address: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), String> {
     let listener = listen::bind(setting, address)?;
     let local = listener.local_addr().map_err(|error| format!("{setting}: {error}"))?;
     Ok((listener, local))
 }
 
-/// How many to start.
+/// Returns the number of request threads.
 fn request_threads(configured: usize) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     (if configured == 0 { cores() } else { configured }).min(limits::THREADS)
 }
 
-/// What one thread does for the origins beside requests, as long as there is a proxy.
+/// Probes and sweeps for the origins on one thread, as long as the proxy exists.
 async fn check_origins(proxy: Weak<proxy::Proxy>, is_first: bool) {
     while is_first && let Some(proxy) = proxy.upgrade() {
         proxy.origins().check();

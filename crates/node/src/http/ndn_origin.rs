@@ -1,5 +1,5 @@
-//! The far node as an origin: a request becomes a question over NDN, what comes a response
-//! (`pair/mod.rs`).
+//! An origin over NDN: passes a request to the ingress of the gateway, and its answer back
+//! (`gateway/mod.rs`).
 
 use super::body::{BodyError, OriginBody, Upload};
 use crate::gateway::ingress::{self, AskError, Failure, Handle};
@@ -16,9 +16,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// A body out of a Data, or out of many.
+/// A body in one Data, or in many.
 pub(crate) enum Named {
-    /// All of it; `None` where it was read, or there is none.
+    /// The whole body; `None` after it was read, or if there is none.
     Inline(Option<Bytes>),
     Segments(ingress::Body),
 }
@@ -33,7 +33,7 @@ impl Named {
         }
     }
 
-    /// Bytes still to come, where that is known.
+    /// Returns the bytes still to come, if that is known.
     pub(super) fn left(&self) -> Option<u64> {
         match self {
             Named::Inline(bytes) => Some(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
@@ -42,7 +42,7 @@ impl Named {
     }
 }
 
-/// Asks the far node. The fields are complete; `host` is the object's authority.
+/// Sends a request to the egress. The fields are complete; `host` is the object's authority.
 pub(super) async fn ask(
     ingress: &Arc<Handle>,
     method: Method,
@@ -54,7 +54,7 @@ pub(super) async fn ask(
     let Some(body) = gather(body).await? else {
         return Ok(refusal(StatusCode::PAYLOAD_TOO_LARGE, ingress::TOO_LARGE));
     };
-    // It was made of a text.
+    // It was created from text.
     let authority = host.to_str().unwrap_or_default();
     let (head, body) = match ingress.ask(method, authority, target.as_str(), headers, body).await {
         Ok(answer) => answer,
@@ -72,12 +72,12 @@ pub(super) async fn ask(
     let mut response = Response::new(OriginBody::Named(Box::new(body)));
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers;
-    // As the far node had it: in HTTP/1.1 a body without a length ends with its connection.
+    // As at the egress: in HTTP/1.1 a body without a length ends with its connection.
     *response.version_mut() = if head.unframed { Version::HTTP_11 } else { Version::HTTP_2 };
     Ok(response)
 }
 
-/// Reads the body of a request; `None` where it fits no Interest.
+/// Reads the body of a request; `None` if it does not fit an Interest.
 async fn gather(mut body: Upload) -> Result<Option<Bytes>, UpstreamFailure> {
     let mut bytes = BytesMut::new();
     if body.size_hint().lower() > REQUEST_BYTES as u64 {

@@ -1,10 +1,10 @@
-//! The generated origin of the adaptsize paper's testbed (§6): an object of any named size, made on
-//! the fly, with validators and a max-age.
+//! The generated origin, as in the testbed of the AdaptSize paper (§6): an object of any size,
+//! generated on the fly, with validators and a max-age.
 //!
-//! `GET /1MiB`, `/64KiB/any/name`, `/10000?max-age=5`. The first line of a body is its path, the
-//! rest printable text from one block of 64 KiB at a place that the path decides: nothing is
-//! computed by byte, so the origin is never the bottleneck. `GET /` says what can be asked for.
-//! `Range` is ignored, as RFC 9110 §14.2 allows.
+//! `GET /1MiB`, `/64KiB/any/name`, `/10000?max-age=5`. The first line of a body is its path; the
+//! rest is printable text from one block of 64 KiB, from an offset that the path determines. No
+//! byte is computed, so the origin is never the bottleneck. `GET /` lists the options. `Range` is
+//! ignored, as RFC 9110 §14.2 allows.
 
 use super::body::BodyError;
 use super::limits;
@@ -38,16 +38,16 @@ Options, as in /1KiB/a?max-age=5&vary=Accept-Language:
   delay=TIME       answers after, say, 50ms (at most 60s)
 ";
 
-/// The last change of every object.
+/// The modification time of every object.
 const LAST_MODIFIED_TEXT: &str = "Mon, 01 Jan 2024 00:00:00 GMT";
 const LAST_MODIFIED_SECONDS: u64 = 1_704_067_200;
 const DEFAULT_MAX_AGE: &str = "3600";
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-/// Bytes of text before it repeats; also the largest piece.
+/// Bytes of text before it repeats. Also the largest piece.
 const BLOCK: usize = 64 * 1024;
 
-/// The text twice, so that a piece can start anywhere in it.
+/// The text twice, so that a piece can start at any offset.
 static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut stream = larder_units::Streams::new(1).stream("generated origin");
@@ -67,7 +67,7 @@ pub(super) async fn respond(method: &Method, target: &PathAndQuery, headers: &He
         Ok(None) => text(StatusCode::OK, INDEX),
         Err(refusal) => text(StatusCode::NOT_FOUND, &refusal),
         Ok(Some(object)) => {
-            // A sleep of no time is one until the timer's next millisecond.
+            // A sleep of zero would last until the timer's next millisecond.
             if !object.delay.is_zero() {
                 tokio::time::sleep(object.delay).await;
             }
@@ -77,7 +77,7 @@ pub(super) async fn respond(method: &Method, target: &PathAndQuery, headers: &He
     if method == Method::HEAD { response.map(|_| Content::empty()) } else { response }
 }
 
-/// What a target asks for.
+/// The object that a target names.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Object {
     size: u64,
@@ -92,7 +92,7 @@ struct Object {
 }
 
 impl Object {
-    /// `None` for the index. The error is one line.
+    /// Returns `None` for the index. The error is one line.
     fn parse(target: &PathAndQuery) -> Result<Option<Object>, String> {
         let name = target.path().trim_start_matches('/').split('/').next().unwrap_or("");
         if name.is_empty() {
@@ -172,7 +172,7 @@ impl Object {
                 Content::empty()
             }
             _ if self.chunked => {
-                // As it would come from a connection.
+                // As over a connection.
                 headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
                 self.content(path, selected, seed)
             }
@@ -207,7 +207,7 @@ impl Object {
 
 fn is_not_modified(request: &HeaderMap, tag: &str) -> bool {
     if let Some(tags) = request.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()) {
-        // Our own tags hold no commas.
+        // The origin's own tags contain no commas.
         return tags.split(',').map(|t| t.trim().trim_start_matches("W/")).any(|t| t == tag || t == "*");
     }
     let since = request.get(IF_MODIFIED_SINCE).and_then(|date| date.to_str().ok());
@@ -227,16 +227,16 @@ fn text(status: StatusCode, text: &str) -> Response<Content> {
     response
 }
 
-/// A body, made as it is read.
+/// A body that is generated while it is read.
 pub(crate) struct Content {
     /// The first line.
     line: Bytes,
     at: u64,
-    /// Bytes that the object has.
+    /// The size of the object.
     size: u64,
-    /// Where it breaks off.
+    /// The position at which it breaks off.
     end: u64,
-    /// Where the text starts.
+    /// The offset of the text.
     shift: usize,
     sized: bool,
 }
@@ -246,7 +246,7 @@ impl Content {
         Content { line: Bytes::new(), at: 0, size: 0, end: 0, shift: 0, sized: true }
     }
 
-    /// The next at most 64 KiB; an error where it breaks off.
+    /// Returns the next piece of at most 64 KiB, or an error if the body breaks off.
     pub(super) fn next_piece(&mut self) -> Option<Result<Bytes, BodyError>> {
         if self.at == self.end {
             return (self.end < self.size).then(|| Err(BodyError::new("the object was asked to break off")));
@@ -296,7 +296,7 @@ mod tests {
         assert!(body("/300KiB").is_ascii());
     }
 
-    /// The fear: whoever measures a cache measures the origin's timer, a millisecond a miss.
+    /// Failure: a benchmark of a cache measures the origin's timer, one millisecond per miss.
     #[test]
     fn an_object_without_delay_is_waited_for() {
         let (target, fields) = ("/10/a".parse().unwrap(), HeaderMap::new());
@@ -305,7 +305,7 @@ mod tests {
         assert!(std::future::Future::poll(answer.as_mut(), &mut cx).is_ready());
     }
 
-    /// The fear: bytes after a response that has none are read as the next response.
+    /// Failure: bytes after a response without content are read as the next response.
     #[test]
     fn statuses_without_content() {
         for status in ["204", "205", "304"] {

@@ -1,5 +1,4 @@
-//! The generated origin as a server of its own, for testbeds: what stands in front of it is what is
-//! measured.
+//! The generated origin as a separate server, for testbeds that measure what stands before it.
 
 use super::body::{BodyError, OriginBody};
 use super::timeouts::Timeouts;
@@ -12,19 +11,19 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
-/// A running origin that makes an object of any named size, as the default configuration's does;
-/// its front page says what else it can.
+/// A running origin that generates an object of any size, as the default configuration's does. Its
+/// front page lists the options.
 pub struct OriginServer {
     local: SocketAddr,
     threads: Vec<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
 impl OriginServer {
-    /// Listens, and serves on so many threads, at least one. The kernel gives a connection to
-    /// whichever thread takes it first.
+    /// Starts so many threads, at least one. The kernel gives a connection to the first free
+    /// thread.
     ///
     /// # Errors
-    /// One line that says what is wrong with the address.
+    /// One line about the address.
     pub fn start(listen: SocketAddr, threads: usize) -> Result<OriginServer, String> {
         let listener = listen::bind("--listen", listen)?;
         let local = listener.local_addr().map_err(|error| format!("--listen: {error}"))?;
@@ -47,7 +46,7 @@ impl OriginServer {
         Ok(OriginServer { local, threads })
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }

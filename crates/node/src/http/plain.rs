@@ -1,12 +1,13 @@
-//! Plain hits, past hyper: a request whose bytes have come alone and whole, that wants nothing but
-//! a target, and that the store answers, costs one look-up, and one write of a head and the stored
-//! body. Everything else is hyper's: what is not surely plain, what the store does not answer,
-//! requests in pieces or several at once.
+//! Plain hits, answered before hyper: a request whose bytes have come alone and complete, that
+//! needs only a target, and that the store answers. It costs one lookup and one write of a head and
+//! the stored body. hyper handles everything else: requests that are not surely plain, misses,
+//! requests in pieces, and several at once.
 //!
-//! So this decides nothing that hyper and `service.rs` do not decide in the same way. What it takes
-//! is parsed by hyper's parser (httparse), and is less than what they take: HTTP/1.1, GET, a target
-//! in origin form of the letters of RFC 3986, one `Host` that is a name or an IPv4 address, no bare
-//! LF, nothing that announces a body or says something of the connection other than that it stays.
+//! This code makes no decision that hyper and `service.rs` would make differently. hyper's own
+//! parser (httparse) parses the request, and fewer requests qualify than they accept: HTTP/1.1,
+//! GET, a target in origin form with the characters of RFC 3986, one `Host` that is a name or an
+//! IPv4 address, no bare LF, nothing that announces a body, and no connection option except
+//! keep-alive.
 
 use super::header_limits::HeaderLimits;
 use super::proxy::Proxy;
@@ -17,10 +18,10 @@ use httparse::{EMPTY_HEADER, Header, Request, Status};
 use larder_http::PlainRequest;
 use std::sync::Arc;
 
-/// More fields than browsers send; with more, hyper is asked.
+/// More fields than browsers send. hyper handles requests with more.
 const FIELDS: usize = 32;
 
-/// Who answers plain hits of one door.
+/// Answers the plain hits of one listener.
 #[derive(Clone)]
 pub(super) struct PlainHits {
     proxy: Arc<Proxy>,
@@ -34,8 +35,8 @@ impl PlainHits {
         PlainHits { proxy: Arc::clone(proxy), scheme, headers }
     }
 
-    /// Appends the head of the answer to `head` and returns the body, where `bytes` are a plain
-    /// request and the store has it.
+    /// If `bytes` are a plain request and the store has the response: appends the head of the
+    /// answer to `head` and returns the body.
     pub(super) fn answer(&self, bytes: &[u8], head: &mut Vec<u8>) -> Option<Bytes> {
         let mut fields = [EMPTY_HEADER; FIELDS];
         let (authority, target, fields) = parse(bytes, &mut fields, &self.headers)?;
@@ -44,13 +45,13 @@ impl PlainHits {
     }
 }
 
-/// Host, target and fields of a plain request.
+/// Returns host, target and fields of a plain request.
 fn parse<'a, 'b>(
     bytes: &'a [u8],
     fields: &'b mut [Header<'a>; FIELDS],
     headers: &HeaderLimits,
 ) -> Option<(&'a str, &'a str, &'b [Header<'a>])> {
-    // One read may bring more than hyper takes of a head.
+    // One read may return more than hyper accepts of a head.
     if bytes.len() > headers.bytes() || !bytes.starts_with(b"GET /") || !bytes.ends_with(b"\r\n\r\n") {
         return None;
     }
@@ -84,7 +85,7 @@ fn parse<'a, 'b>(
     Some((host, target, fields))
 }
 
-/// They announce a body, or ask for another protocol.
+/// Fields that announce a body, or ask for another protocol.
 const HYPERS: [&str; 4] = ["content-length", "expect", "transfer-encoding", "upgrade"];
 
 /// RFC 3986 §3.3, §3.4.
@@ -95,7 +96,7 @@ fn is_of_a_target(byte: u8) -> bool {
 fn map(fields: &[Header<'_>]) -> HeaderMap {
     let mut map = HeaderMap::with_capacity(fields.len());
     for field in fields {
-        // What httparse lets through is a name and a value.
+        // httparse accepts only valid names and values.
         if let (Ok(name), Ok(value)) =
             (HeaderName::from_bytes(field.name.as_bytes()), HeaderValue::from_bytes(field.value))
         {
@@ -114,8 +115,8 @@ mod tests {
         parse(request.as_bytes(), &mut [EMPTY_HEADER; FIELDS], &HeaderLimits::default()).is_some()
     }
 
-    /// What browsers, curl and caches ask; `tests/http_plain_hits.rs` has that nothing is taken
-    /// that hyper would treat otherwise.
+    /// Requests of browsers, curl and caches. `tests/http_plain_hits.rs` checks that no accepted
+    /// request would get another answer from hyper.
     #[test]
     fn what_most_clients_send_is_plain() {
         let head = "GET /a/b.css?c=%20&d HTTP/1.1\r\nHost: a.example:8080\r\n";

@@ -1,5 +1,5 @@
-//! The caching reverse proxy: clients' requests into the cache, the cache's wishes to the origin,
-//! responses back.
+//! The caching reverse proxy: passes clients' requests to the cache, the cache's requests to the
+//! origin, and responses back.
 
 use super::assemble::{UpstreamTarget, assemble};
 use super::body::{Collecting, OriginBody, Outgoing, Timed, Upload};
@@ -29,18 +29,18 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The cache and the way to the origin, shared by all connections.
+/// The cache and its origins, shared by all connections.
 pub(super) struct Proxy {
     state: Mutex<State>,
-    /// Replaced as a whole; requests under way keep what they began with.
+    /// Replaced as a whole. Requests in progress keep the origins that they began with.
     origins: Mutex<Arc<Origins>>,
     disk: Option<HttpDisk>,
-    /// For what is recalled from it.
+    /// The room for tier hits.
     budget: Budget,
     timeouts: Timeouts,
-    /// Who needs room for a body.
+    /// Tells whether bodies find no room.
     memory_pressure: Arc<MemoryPressure>,
-    /// What this cache says of itself on requests to the origin.
+    /// The member that this cache adds to `CDN-Loop`.
     cdn_loop: CdnLoop,
     /// Places for [`limits::UNDER_WAY`].
     under_way: Arc<Semaphore>,
@@ -49,15 +49,15 @@ pub(super) struct Proxy {
     /// Places for [`limits::BACKGROUND`].
     background: Arc<Semaphore>,
     started: Instant,
-    /// A request that went round in a circle has been logged.
+    /// True after a request in a loop was logged.
     circle_logged: AtomicBool,
 }
 
 struct State {
     cache: Cache,
-    /// Requests since the policy was last asked for long work.
+    /// Requests since the last check whether the policy has long work.
     since_job_check: u32,
-    /// Long work is under way.
+    /// True while long work runs.
     job_running: bool,
 }
 
@@ -101,12 +101,12 @@ impl Proxy {
         *self.origins.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(origins);
     }
 
-    /// Reads figures off the cache.
+    /// Reads figures of the cache.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Cache) -> T) -> T {
         read(&self.lock().cache)
     }
 
-    /// Purges, and lets requests in between the steps. Returns how many responses it took.
+    /// Purges in steps, with requests in between. Returns the number of purged responses.
     pub(super) fn purge(&self, purge: &Purge) -> u64 {
         let (mut from, mut objects) = (0, 0);
         loop {
@@ -120,20 +120,20 @@ impl Proxy {
         }
     }
 
-    /// The room for bodies in progress.
+    /// Returns the room for bodies in progress.
     pub(super) fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// Its disk tier.
+    /// Returns its disk tier.
     pub(super) fn disk(&self) -> Option<&HttpDisk> {
         self.disk.as_ref()
     }
 
-    /// Returns when no restart brings back what has been removed.
+    /// Waits until no restart can bring removed responses back.
     ///
     /// # Errors
-    /// One line where the disk does not let it be.
+    /// One line if the disk fails.
     pub(super) async fn settle(&self) -> Result<(), String> {
         match &self.disk {
             Some(disk) => disk.settle().await,
@@ -141,7 +141,7 @@ impl Proxy {
         }
     }
 
-    /// As [`Cache::on_slices_cut`].
+    /// Calls [`Cache::on_slices_cut`].
     pub(super) fn put_slices(&self, fill: &mut Fill) -> bool {
         let now = self.now();
         self.lock().cache.on_slices_cut(fill, now)
@@ -164,7 +164,7 @@ impl Proxy {
         self.lock().cache.next_piece(assembly, now)
     }
 
-    /// Asks the disk for a slice.
+    /// Looks a slice up on the disk.
     pub(super) async fn tier_slice(&self, key: &[u8], assembly: &mut Assembly) -> Option<TierSlice> {
         let tier_hit = disk::tier_lookup(self.disk.as_ref()?, key, None, &self.budget).await?;
         let now = self.now();
@@ -180,13 +180,13 @@ impl Proxy {
         self.lock().cache.on_slice_failure(exchange);
     }
 
-    /// A place among the requests under way; `None` only where the semaphore were closed, which
-    /// nobody does.
+    /// Returns a place among the requests in progress; `None` only if the semaphore were closed,
+    /// which never happens.
     pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.under_way).acquire_owned().await.ok()
     }
 
-    /// Asks the origin with fields that the cache makes.
+    /// Sends a request to the origin, with the fields of the cache.
     pub(super) async fn ask(
         &self,
         method: Method,
@@ -202,7 +202,7 @@ impl Proxy {
         self.origins().ask(method, upstream_target, &forwarded_headers, body).await
     }
 
-    /// The cache's answer.
+    /// Converts the cache's answer.
     pub(super) fn sent(&self, answer: Answer) -> Response<Outgoing> {
         let Answer { status, headers, body, mut more, streamed } = answer;
         if let (Some(streamed), Some(disk)) = (streamed, &self.disk) {
@@ -215,13 +215,13 @@ impl Proxy {
         response(status, headers, Outgoing::parts(more))
     }
 
-    /// A response whose body is put together from slices.
+    /// Returns a response whose body is put together from slices.
     pub(super) fn assembled(
         self: &Arc<Self>,
         assembled: Assembled,
         mut upstream_target: UpstreamTarget,
     ) -> Response<Outgoing> {
-        // What an origin says ahead of a slice would stand within the body.
+        // An informational response to a slice would stand within the body.
         upstream_target.interims = None;
         let Assembled { status, headers, body } = assembled;
         response(status, headers, assemble(Arc::clone(self), body, upstream_target))
@@ -233,13 +233,13 @@ impl Proxy {
         Now { time: Time::from_nanos(nanos), unix_seconds }
     }
 
-    /// The cache's methods leave it consistent or do not return: a panic in one of them is a bug,
-    /// and the cache goes on.
+    /// A method of the cache leaves it consistent or does not return: a panic in one is a bug, and
+    /// the cache continues.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the cache, and now and then the policy whether it has long work.
+    /// Passes a request to the cache, and now and then checks whether the policy has long work.
     pub(super) fn step(self: &Arc<Self>, head: &RequestHead<'_>) -> Step {
         let now = self.now();
         let mut state = self.lock();
@@ -248,7 +248,7 @@ impl Proxy {
         step
     }
 
-    /// As [`Cache::plain_hit`].
+    /// Calls [`Cache::plain_hit`].
     pub(super) fn plain_hit(
         self: &Arc<Self>,
         request: PlainRequest<'_>,
@@ -269,7 +269,7 @@ impl Proxy {
             if let Some(job) = state.cache.job() {
                 state.job_running = true;
                 let running = JobRunning(Arc::clone(self));
-                // AdaptSize's search takes tens of milliseconds: not on the thread that answers.
+                // AdaptSize's search takes tens of milliseconds, too long for a request thread.
                 tokio::task::spawn_blocking(move || {
                     let done = job.run();
                     running.0.lock().cache.complete_job(done);
@@ -278,8 +278,7 @@ impl Proxy {
         }
     }
 
-    /// A request that has come round is not sent round again; one line says so, since the others
-    /// would all be the same.
+    /// Refuses a request in a loop. The first one is logged; the others would repeat the line.
     pub(super) fn refuse_circle(&self, exchange: &Exchange) -> Response<Outgoing> {
         if !self.circle_logged.swap(true, Ordering::Relaxed) {
             let host = exchange.authority();
@@ -288,7 +287,7 @@ impl Proxy {
         self.sent(self.lock().cache.on_failure(exchange, UpstreamFailure::Circle, self.now()))
     }
 
-    /// A request that somebody else asks the origin already.
+    /// Waits for another request that already asks the origin.
     pub(super) async fn follow(
         self: Arc<Self>,
         mut follower: Follower,
@@ -321,8 +320,8 @@ impl Proxy {
         }
     }
 
-    /// A request that the store does not answer. Where others may wait for what comes, it goes on
-    /// without its client.
+    /// Forwards a request that the store does not answer. It continues without its client if others
+    /// may wait for the response.
     pub(super) fn send_forward(
         self: Arc<Self>,
         exchange: Box<Exchange>,
@@ -355,27 +354,27 @@ impl Proxy {
         let (mut response, rest) = Arc::clone(&self).forward(exchange, upstream_request, upload).await;
         if let Some((body, fill)) = rest {
             let mut collecting = Collecting::new(body, fill, self, place);
-            // A small body has come with its head: no task for that.
+            // A small body has come with its head and needs no task.
             if !poll_fn(|cx| Poll::Ready(Pin::new(&mut collecting).poll(cx).is_ready())).await {
                 tokio::spawn(collecting);
             }
         }
-        // RFC 9110 §10.1.1: who answers without the body says whether the connection ends. It does:
-        // the client may send it all the same.
+        // RFC 9110 §10.1.1: a response before the body says whether the connection ends. It ends,
+        // because the client may send the body all the same.
         if asked.is_some_and(|asked| !asked.load(Ordering::Relaxed)) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }
 
-    /// Validates in the background what has just been served stale.
+    /// Validates a response in the background that was just served stale.
     pub(super) fn refresh(self: &Arc<Self>, exchange: Box<Exchange>, mut upstream_request: UpstreamRequest) {
         upstream_request.interims = None;
         let Ok(place) = Arc::clone(&self.background).try_acquire_owned() else { return };
         upstream_request.parts.method = Method::GET;
         let proxy = Arc::clone(self);
         tokio::spawn(async move {
-            // Nobody wants a body that does not go into the store.
+            // A body that is not for the store is not needed.
             if let (_, Some((body, fill))) =
                 Arc::clone(&proxy).forward(exchange, upstream_request, Upload::empty()).await
             {
@@ -384,7 +383,7 @@ impl Proxy {
         });
     }
 
-    /// Asks the disk, where it may know the answer; `Err` is the answer.
+    /// Looks the response up on the disk. `Err` is the answer.
     async fn tier_lookup(
         self: &Arc<Self>,
         mut exchange: Box<Exchange>,
@@ -406,8 +405,8 @@ impl Proxy {
         Ok(exchange)
     }
 
-    /// Asks the origin. What comes is for the client; the body, where it may be stored, has to be
-    /// collected, and the client reads it meanwhile.
+    /// Sends the request to the origin. The response is for the client. If its body may be stored,
+    /// the caller has to collect it, and the client reads it meanwhile.
     async fn forward(
         self: Arc<Self>,
         exchange: Box<Exchange>,
@@ -440,7 +439,7 @@ impl Proxy {
                 let mut state = self.lock();
                 (state.cache.on_response(exchange, head, now), state.cache.take_unsettled())
             };
-            // Who is told that his change was made shall not see the old page after a crash.
+            // A client that gets the answer to its change must not see the old page after a crash.
             if unsettled && let Err(error) = self.settle().await {
                 tracing::warn!(error, "an unsafe request's invalidation may be undone by a restart");
             }
@@ -466,10 +465,10 @@ impl Proxy {
     }
 }
 
-/// What may go on by itself where nobody waits for it any more. A task from the start would do the
-/// same, at the cost of one for every miss.
+/// A future that continues as a task when it is dropped. A task from the start would cost more at
+/// every miss.
 pub(super) struct DetachOnDrop<T: Send + 'static> {
-    /// `None` where it is done.
+    /// `None` after it is done.
     future: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
     goes_on: bool,
 }
@@ -494,15 +493,15 @@ impl<T: Send + 'static> Future for DetachOnDrop<T> {
 
 impl<T: Send + 'static> Drop for DetachOnDrop<T> {
     fn drop(&mut self) {
-        // None where it is done; without a runtime the node has ended.
+        // `None` after it is done. Without a runtime, the node has ended.
         if let (Some(future), true, Ok(runtime)) = (self.future.take(), self.goes_on, Handle::try_current()) {
             runtime.spawn(future);
         }
     }
 }
 
-/// Long work of the policy, under way until this is dropped: also where it panics, so that the next
-/// may run.
+/// Long work of the policy, which runs until this is dropped, also by a panic, so that the next may
+/// run.
 struct JobRunning(Arc<Proxy>);
 
 impl Drop for JobRunning {
@@ -518,7 +517,7 @@ fn response(status: StatusCode, headers: HeaderMap, body: Outgoing) -> Response<
     response
 }
 
-/// An error of our own, in one line.
+/// Returns an error of the proxy itself, in one line.
 pub(super) fn plain_error(status: StatusCode, text: impl Into<Bytes>) -> Response<Outgoing> {
     let text = text.into();
     let mut headers = HeaderMap::new();
@@ -528,7 +527,7 @@ pub(super) fn plain_error(status: StatusCode, text: impl Into<Bytes>) -> Respons
 
 #[cfg(test)]
 impl Proxy {
-    /// With a MiB of cache, before the generated origin.
+    /// Returns a proxy with a cache of 1 MiB and the generated origin.
     pub(super) fn generated() -> Arc<Proxy> {
         let config = larder_http::Config {
             capacity: larder_units::ByteSize::from_mib(1),
@@ -555,7 +554,7 @@ mod tests {
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    /// The fear: clients that come and go leave requests without end behind them at the origin.
+    /// Failure: clients that come and go leave endless requests at the origin.
     #[tokio::test]
     async fn what_is_under_way_is_bounded() {
         let proxy = Proxy::generated();
@@ -586,7 +585,7 @@ mod tests {
         }
     }
 
-    /// The fear: one search that panics, and the policy is never tuned again.
+    /// Failure: after one search that panics, the policy is never tuned again.
     #[test]
     fn long_work_that_panics_is_over() {
         let proxy = Proxy::generated();

@@ -1,16 +1,17 @@
-//! `POST /purge` of the admin server: who has the token takes things out of the cache. The body is
-//! one JSON object:
+//! `POST /purge` of the admin server: a client with the token removes responses from the cache. The
+//! body is one JSON object:
 //!
 //! ```json
 //! {"url": "http://example.com/a"}         all variants of one URL
 //! {"prefix": "http://example.com/img/"}   every URL that begins so
 //! {"tag": "article-17"}                   every response with that word in Surrogate-Key or Cache-Tag
 //! {"everything": true}
-//! {"tag": "article-17", "soft": true}     keeps them, stale: they are validated, or serve while the origin is down
+//! {"tag": "article-17", "soft": true}     keeps them, stale
 //! ```
 //!
-//! The answer says how many responses in memory it took; when it has come, none of them is served
-//! any more, nor any on disk, nor after a restart.
+//! A stale response is validated, or served while the origin is down. The answer has the number of
+//! purged responses in memory. After the answer, none of them is served any more, none on disk
+//! either, also not after a restart.
 
 use super::limits;
 use super::proxy::Proxy;
@@ -25,17 +26,17 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The cache, to who has the token.
+/// The purge interface of the cache, for clients with the token.
 pub struct Purging {
     proxy: Arc<Proxy>,
-    /// As in `Authorization: Bearer TOKEN`; nobody may where there is none.
+    /// The token in `Authorization: Bearer TOKEN`. Without a token, purging is disabled.
     token: Mutex<Option<String>>,
 }
 
-/// Why nobody may.
+/// The refusal without a token.
 pub(super) const NOBODY: &str = "nobody may purge: set [admin] token, and serve HTTP";
 
-/// An order as it comes.
+/// The body of a purge request.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct OriginRequest {
@@ -51,7 +52,7 @@ impl Purging {
         Purging { proxy, token: Mutex::new(token.map(str::to_owned)) }
     }
 
-    /// Another token from now on, or none.
+    /// Sets another token, or none.
     pub fn set_token(&self, token: Option<&str>) {
         *self.token() = token.map(str::to_owned);
     }
@@ -60,10 +61,10 @@ impl Purging {
         self.token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Purges what the request orders. Returns how many responses that took.
+    /// Executes a purge request. Returns the number of purged responses.
     ///
     /// # Errors
-    /// The status of the refusal, and one line that says why.
+    /// The status of the refusal, and one line with the reason.
     pub(super) async fn respond(&self, headers: &HeaderMap, body: Incoming) -> Result<u64, (StatusCode, String)> {
         if self.token().is_none() {
             return Err((StatusCode::FORBIDDEN, NOBODY.to_owned()));
@@ -80,9 +81,9 @@ impl Purging {
         Ok(objects)
     }
 
-    /// Digests are compared, so that the time it takes tells nothing of the token.
+    /// Compares digests, so that the time reveals nothing about the token.
     fn is_authorized(&self, headers: &HeaderMap) -> bool {
-        // The scheme's name in any case (RFC 9110 §11.1).
+        // The name of the scheme is case-insensitive (RFC 9110 §11.1).
         let sent = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().split_at_checked(b"Bearer ".len()));
         let sent = sent.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer ")).map(|(_, token)| token);
         let token = self.token();
@@ -91,7 +92,7 @@ impl Purging {
     }
 }
 
-/// For the whole body of an order.
+/// The time for the whole body.
 const ORDER_TIME: Duration = limits::ADMIN_HEADER_READ;
 
 async fn read(mut body: Incoming) -> Result<Vec<u8>, String> {
@@ -123,7 +124,7 @@ fn parse(text: &[u8]) -> Result<Purge, String> {
 mod tests {
     use super::*;
 
-    /// The fear: an order that is misread takes everything.
+    /// Failure: a misread request purges everything.
     #[test]
     fn odd_orders_are_refused() {
         for text in [

@@ -1,4 +1,4 @@
-//! A connection to a server whose writes fail when the server takes nothing for a time.
+//! A connection to a server whose writes fail if the server accepts nothing for some time.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub(super) struct SendTimeout<S> {
     stream: S,
     limit: Duration,
-    /// Made at the first write that waits; most connections never need it.
+    /// Created at the first write that waits. Most connections never need it.
     alarm: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
 }

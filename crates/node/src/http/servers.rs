@@ -1,17 +1,17 @@
-//! Which of several servers is asked, without asking any: the choice, and what is known of their
-//! health.
+//! Chooses one of several servers, and keeps their health, without any I/O.
 //!
 //! - **Choice**: rendezvous hashing (Thaler and Ravishankar, "Using name-based mappings to increase
-//!   hit rates", 1998). Every server has a score for the key, the highest is asked: so each server
-//!   gets the same keys from every node, and where one goes, its keys alone move, to all others.
-//! - **Passive**: after [`limits::FAILURES_OUT`] requests in a row that failed, a server is out for
-//!   a second, then for twice as long each time, up to a minute. When that is over, one request
-//!   tries it; the others go on elsewhere until that one is answered.
-//! - **Active**: probes, where they are configured; two in a row that fail take it out, two that
-//!   succeed bring it back.
-//! - Where all are out, they are asked all the same: a wrong suspicion must not end the service.
+//!   hit rates", 1998). Every server has a score for the key; the highest is used. So each server
+//!   gets the same keys from every node, and if one disappears, only its keys move, to all others.
+//! - **Passive checks**: after [`limits::FAILURES_OUT`] failed requests in a row, a server is out
+//!   for a second, then for twice as long each time, up to a minute. After that, one request tries
+//!   it; others use other servers until that one is answered.
+//! - **Active checks**: probes, if configured. Two failures in a row take a server out, two
+//!   successes bring it back.
+//! - If all servers are out, they are used all the same: a wrong suspicion must not end the
+//!   service.
 //!
-//! A choice costs a multiplication or two a server; 64 bytes a server.
+//! A choice costs one or two multiplications per server. A server takes 64 bytes.
 
 use super::limits;
 use larder_units::Time;
@@ -27,22 +27,22 @@ pub(super) struct Servers {
 
 #[derive(Debug)]
 struct Server {
-    /// Of its name: the same in every node and after every restart.
+    /// The hash of its name: the same in every node and after every restart.
     hash: u64,
-    /// Requests in a row that failed.
+    /// Failed requests in a row.
     failures: u32,
-    /// Out until then.
+    /// The time until which it is out.
     out_until: Option<Time>,
-    /// For so long, the next time.
+    /// The duration of its next exclusion.
     out_for: Duration,
-    /// What the latest probes said, if they said the same: so many, and what.
+    /// The number of the latest probes with the same result, and that result.
     probes: u32,
     probed_well: bool,
-    /// Taken out by probes.
+    /// True after probes took it out.
     is_down: bool,
 }
 
-/// Those that a request has been sent to.
+/// The servers that a request has been sent to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tried(u64);
 
@@ -52,7 +52,7 @@ impl Tried {
     }
 }
 
-/// A key's place among the servers; the same on every node.
+/// Returns the hash of a key, which is the same on every node.
 pub(super) fn key(parts: &[&[u8]]) -> u64 {
     let mut hasher = SipHasher13::new();
     for part in parts {
@@ -63,7 +63,7 @@ pub(super) fn key(parts: &[&[u8]]) -> u64 {
 }
 
 impl Servers {
-    /// At most [`limits::SERVERS`] of them; others are left out.
+    /// Takes at most [`limits::SERVERS`] of them and ignores the others.
     pub(super) fn new<'a>(names: impl Iterator<Item = &'a str>) -> Servers {
         let server = |name: &str| Server {
             hash: key(&[name.as_bytes()]),
@@ -77,7 +77,7 @@ impl Servers {
         Servers { servers: names.take(limits::SERVERS).map(server).collect() }
     }
 
-    /// The server to ask for the key, not among those that were tried; `None` where all were.
+    /// Returns the server for the key among those that were not tried; `None` if all were.
     pub(super) fn next(&mut self, key: u64, tried: &mut Tried, now: Time) -> Option<usize> {
         let untried = |at: &usize| tried.0 & 1 << at == 0;
         let score = |at: &usize| mix(self.servers[*at].hash ^ key);
@@ -88,20 +88,21 @@ impl Servers {
         let at = best(true).or_else(|| best(false))?;
         tried.0 |= 1 << at;
         let server = &mut self.servers[at];
-        // A trial: nobody else comes here until it has been answered, or has had as long again.
+        // A trial: no other request uses this server until it is answered, or has had as long
+        // again.
         if server.out_until.is_some() {
             server.out_until = Some(now + server.out_for);
         }
         Some(at)
     }
 
-    /// It has answered, whatever it said.
+    /// Records that it has answered, with any status.
     pub(super) fn on_answer(&mut self, at: usize) {
         let server = &mut self.servers[at];
         (server.failures, server.out_until, server.out_for) = (0, None, limits::OUT_FIRST);
     }
 
-    /// It has not answered.
+    /// Records that it has not answered.
     pub(super) fn on_failure(&mut self, at: usize, now: Time) {
         let server = &mut self.servers[at];
         server.failures += 1;
@@ -113,7 +114,7 @@ impl Servers {
         }
     }
 
-    /// What a probe has found; true where that takes the server out, or brings it back.
+    /// Records the result of a probe. Returns true if that takes the server out, or brings it back.
     pub(super) fn on_probe(&mut self, at: usize, well: bool) -> bool {
         let server = &mut self.servers[at];
         server.probes = if server.probed_well == well { server.probes + 1 } else { 1 };
@@ -128,7 +129,7 @@ impl Servers {
         true
     }
 
-    /// Whether requests go there as its keys want.
+    /// Returns true if the server gets the requests of its keys.
     pub(super) fn is_usable(&self, at: usize, now: Time) -> bool {
         self.servers[at].is_usable(now)
     }
@@ -165,8 +166,8 @@ mod tests {
         servers.next(key, &mut Tried::default(), now).unwrap()
     }
 
-    /// The fear: one server fails, and the caches of all others are worth nothing; or one of them
-    /// gets everything.
+    /// Failure: one server fails, and the caches of all others lose their keys; or one of them gets
+    /// all of its requests.
     #[test]
     fn only_the_keys_of_the_server_that_goes_move_and_they_spread() {
         let mut servers = named(&names(10));
@@ -186,7 +187,7 @@ mod tests {
         );
     }
 
-    /// The fear: a dead server gets every request of its keys after each pause, or none ever again.
+    /// Failure: a dead server gets every request of its keys after each pause, or none ever again.
     #[test]
     fn one_request_tries_a_server_that_is_out_and_the_pauses_double() {
         let mut servers = named(&names(2));
@@ -220,7 +221,7 @@ mod tests {
         assert!(servers.is_usable(0, now));
     }
 
-    /// The fear: a request finds no server though there is one, or asks the same twice. By seed.
+    /// Failure: a request finds no server although there is one, or uses the same twice. By seed.
     #[test]
     fn whatever_happens_every_server_is_offered_once() {
         for seed in 0..50 {

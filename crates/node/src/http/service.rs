@@ -1,5 +1,4 @@
-//! The door: what a client's request must be before anybody looks at it, and what is done with it
-//! then.
+//! Validates a client's request, and passes it to the proxy.
 
 use super::body::Outgoing;
 use super::informational::{InformationalResponses, Last};
@@ -23,7 +22,7 @@ use std::task::{Context, Poll};
 /// One connection's service.
 pub(super) struct Service {
     proxy: Arc<Proxy>,
-    /// As `X-Forwarded-For` has it.
+    /// The client's address for `X-Forwarded-For`.
     peer: HeaderValue,
     /// `http` or `https`.
     scheme: &'static str,
@@ -47,8 +46,8 @@ impl hyper::service::Service<Request<Incoming>> for Service {
     fn call(&self, request: Request<Incoming>) -> Responding {
         let waits = waits_to_be_asked(&request);
         match self.answer(request) {
-            // RFC 9110 §10.1.1: who answers without the body says whether the connection ends. It
-            // does: the client may send it all the same.
+            // RFC 9110 §10.1.1: a response before the body says whether the connection ends. It
+            // ends, because the client may send the body all the same.
             Responding::Now(Some(mut response)) if waits => {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 Responding::Now(Some(response))
@@ -82,7 +81,7 @@ impl Service {
             return Responding::Now(Some(refuse("the host has odd characters")));
         };
         let goes_round = self.proxy.cdn_loop().goes_round(&parts.headers);
-        // RFC 9110 §10.1.1: of HTTP/1.0 it MUST be ignored; for HTTP/2, hyper asks for no body.
+        // RFC 9110 §10.1.1: ignored for HTTP/1.0; for HTTP/2, hyper does not ask for a body.
         let is_current = parts.version == Version::HTTP_11;
         let expects = parts.headers.remove(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE));
         let turn = is_current.then(|| self.interims.turn());
@@ -118,14 +117,14 @@ impl Service {
 
 const CONTINUE: &[u8] = b"100-continue";
 
-/// Whether the client sends its body when it is asked for it, or after a while.
+/// Returns true if the client waits with its body until it gets `100 Continue`.
 fn waits_to_be_asked(request: &Request<Incoming>) -> bool {
     request.version() == Version::HTTP_11
         && !request.body().is_end_stream()
         && request.headers().get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE))
 }
 
-/// A hit needs no boxed future, and a miss one.
+/// The future of a response. A hit needs no box, a miss one.
 pub(super) enum Responding {
     Now(Option<Response<Outgoing>>),
     Later(Last<DetachOnDrop<Response<Outgoing>>>),
@@ -142,17 +141,17 @@ impl Future for Responding {
     }
 }
 
-/// RFC 9112 §6.1: `chunked` is the one transfer coding that is understood here. With another one
-/// below it, what is sent on would be encoded without saying so.
+/// RFC 9112 §6.1: `chunked` is the only supported transfer coding. With another one below it, the
+/// forwarded body would be encoded without a declaration.
 fn coding(headers: &HeaderMap) -> Result<(), &'static str> {
     let mut lines = headers.get_all(TRANSFER_ENCODING).into_iter();
     let plain = lines.next().is_none_or(|line| line.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
     if plain && lines.next().is_none() { Ok(()) } else { Err("its transfer coding is not just chunked") }
 }
 
-/// Whom the request is for. RFC 9112 §3.2: a request with no `Host`, several or an invalid one is
-/// answered with 400; a target in absolute form overrules it (§3.2.2). HTTP/2 names it in
-/// `:authority`, and a `Host` beside that says the same (RFC 9113 §8.3.1).
+/// Returns the authority of a request. RFC 9112 §3.2: a request with no `Host`, several, or an
+/// invalid one gets 400; a target in absolute form overrides it (§3.2.2). HTTP/2 has `:authority`,
+/// and a `Host` beside it has to be equal (RFC 9113 §8.3.1).
 fn authority<'a>(parts: &'a Parts, scheme: &str, fallback: &'a str) -> Result<&'a str, &'static str> {
     if parts.method == Method::CONNECT {
         return Err("this is no tunnel");
@@ -188,8 +187,8 @@ fn is_host(authority: &Authority) -> bool {
     port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A name or an IPv4 address, with a port or without: what nearly all hosts are, so that the
-/// grammar need not be gone through for each request.
+/// Returns true for a name or an IPv4 address, with or without a port. Nearly all hosts are of this
+/// form, so the full grammar is seldom needed.
 pub(super) fn is_plain_host(host: &str) -> bool {
     let (name, port) = host.split_once(':').unwrap_or((host, "80"));
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
@@ -199,7 +198,7 @@ pub(super) fn is_plain_host(host: &str) -> bool {
         && port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// RFC 9113 §8.2.3: HTTP/2 may bring the cookies in several fields; HTTP/1.1 has one.
+/// RFC 9113 §8.2.3: HTTP/2 may split cookies into several fields; HTTP/1.1 has one.
 fn join_cookies(headers: &mut HeaderMap) {
     let mut crumbs = headers.get_all(COOKIE).into_iter().map(HeaderValue::as_bytes);
     let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else { return };
@@ -210,8 +209,8 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// A 400 that closes the connection: after a malformed request, nobody knows where the next one
-/// starts.
+/// Returns a 400 that closes the connection: after a malformed request, the start of the next one
+/// is unknown.
 fn refuse(reason: &'static str) -> Response<Outgoing> {
     let text = format!("larder: bad request: {reason}\n");
     let mut response = plain_error(StatusCode::BAD_REQUEST, text);

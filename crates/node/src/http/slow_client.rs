@@ -1,15 +1,15 @@
-//! Clients that take their responses too slowly are left: they hold an object, and perhaps a
-//! connection of the origin.
+//! Closes connections of clients that read their responses too slowly: they hold an object, and
+//! perhaps a connection to the origin.
 //!
-//! Who takes nothing for `client_send` is left in any case, and who takes a little now and then in
-//! none, as long as he is in nobody's way. But bodies that clients are still being sent have their
-//! room (`larder_http::limits::filling`), and where that is spent, nothing new is stored. So while
-//! somebody is refused there (the [`MemoryPressure`]), a client must take [`limits::SLOW_BYTES`] in
-//! each [`limits::SLOW`] that is spent waiting for it. Small responses are through before that,
-//! however slowly they are taken.
+//! A client that reads nothing for `client_send` always loses its connection. A client that reads a
+//! little now and then keeps it as long as others do not need the room. But bodies that clients
+//! still read share one room (`larder_http::limits::filling`), and when it is full, nothing new is
+//! stored. So while bodies are refused for want of room (the [`MemoryPressure`]), a client has to
+//! read [`limits::SLOW_BYTES`] in each [`limits::SLOW`] spent waiting for it. A small response is
+//! complete before that, at any pace.
 //!
-//! This is HTTP/1's, and any connection's as a whole; `streams.rs` has the same for the streams of
-//! HTTP/2.
+//! This applies to HTTP/1, and to any connection as a whole; `streams.rs` does the same for the
+//! streams of HTTP/2.
 
 use super::limits;
 use larder_http::Budget;
@@ -23,10 +23,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Those who find no room for a body, and those who were left for them.
+/// Counts bodies that found no room, and slow clients that were closed for them.
 #[derive(Default)]
 pub(super) struct MemoryPressure {
-    /// `None` where nobody needs any.
+    /// `None` if no body needs room.
     budget: Option<Budget>,
     left: AtomicU64,
 }
@@ -36,22 +36,22 @@ impl MemoryPressure {
         Arc::new(MemoryPressure { budget: Some(budget), left: AtomicU64::new(0) })
     }
 
-    /// How many were refused so far.
+    /// Returns the number of refusals so far.
     pub(super) fn refused(&self) -> u64 {
         self.budget.as_ref().map_or(0, Budget::refusals)
     }
 
-    /// Whether what clients are sent takes most of the room now.
+    /// Returns true if bodies in progress take most of the room now.
     pub(super) fn is_short(&self) -> bool {
         self.budget.as_ref().is_some_and(Budget::is_short)
     }
 
-    /// Connections of slow clients that were ended so far.
+    /// Returns the number of slow clients that were closed so far.
     pub(super) fn left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// One more. One line says so, since the others would all be the same.
+    /// Counts one more. Only the first is logged, because the others would repeat the line.
     pub(super) fn leave(&self) {
         if self.left.fetch_add(1, Ordering::Relaxed) == 0 {
             tracing::warn!(
@@ -66,25 +66,25 @@ impl MemoryPressure {
 pub(super) struct WriteTimeout<S> {
     stream: S,
     memory_pressure: Arc<MemoryPressure>,
-    /// A write may wait so long.
+    /// The longest wait of a write.
     stall: Duration,
-    /// From the first write that had to wait.
+    /// Present from the first write that had to wait.
     slow: Option<Box<Slow>>,
 }
 
-/// How slowly a client takes what it is sent.
+/// The pace at which a client reads.
 struct Slow {
-    /// Since when a write waits, where one does.
+    /// The start of the present wait.
     since: Option<Instant>,
-    /// Waiting is counted up to then.
+    /// The time up to which waiting is counted.
     counted: Instant,
-    /// Waiting since the count began, and what was taken meanwhile.
+    /// The waiting time since the count began, and the bytes that were read meanwhile.
     waited: Duration,
     taken: u64,
-    /// Who had been refused when it began.
+    /// The number of refusals when the count began.
     refused: u64,
     alarm: Pin<Box<Sleep>>,
-    /// Why the client was left, once it was: hyper may try again.
+    /// The reason for closing, after it was decided: hyper may try again.
     over: Option<&'static str>,
 }
 
@@ -110,7 +110,7 @@ impl Slow {
         (self.waited, self.taken, self.refused) = (Duration::ZERO, 0, refused);
     }
 
-    /// A write waits. Ready where the client is to be left: why.
+    /// Called while a write waits. Ready with the reason if the connection has to be closed.
     fn poll_over(
         &mut self,
         memory_pressure: &MemoryPressure,
@@ -132,7 +132,7 @@ impl Slow {
         loop {
             let now = Instant::now();
             if self.since.is_none() {
-                // Who was refused long ago is not in this client's way.
+                // An old refusal has nothing to do with this client.
                 if now - self.counted > limits::SLOW {
                     self.begin_anew(memory_pressure.refused());
                 }
@@ -184,7 +184,7 @@ impl<S> WriteTimeout<S> {
 }
 
 thread_local! {
-    /// Where small pieces are put together, so that they are one piece for the kernel.
+    /// A buffer that joins small pieces, so that the kernel gets one piece.
     static JOINED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -236,7 +236,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
     use tokio::time::sleep;
 
-    /// The fear: a client that reads nothing keeps its object and its place for ever.
+    /// Failure: a client that reads nothing keeps its object and its place for ever.
     #[tokio::test(start_paused = true)]
     async fn a_write_that_stalls_fails_and_one_that_crawls_does_not() {
         let (near, mut far) = duplex(100);
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(start.elapsed().as_secs(), limits::WRITE_STALL.as_secs());
     }
 
-    /// A client that takes so many bytes each second, to the end.
+    /// A client that reads so many bytes per second, to the end.
     fn reading(mut far: DuplexStream, bytes: usize) {
         tokio::spawn(async move {
             let mut buffer = vec![0; bytes];
@@ -267,9 +267,8 @@ mod tests {
         });
     }
 
-    /// The fear: a few clients that take a byte now and then keep everything from being stored, for
-    /// as long as they please; or somebody whose line is slow, and who is in nobody's way, loses
-    /// his page.
+    /// Failure: a few clients that read a byte now and then prevent all storing, for as long as
+    /// they like; or a client with a slow line, whose room nothing else needs, loses its response.
     #[tokio::test(start_paused = true)]
     async fn who_takes_little_is_left_where_others_need_the_room_and_not_else() {
         let (proxy, a_second) = (Proxy::generated(), limits::SLOW_BYTES as usize / limits::SLOW.as_secs() as usize);
@@ -279,7 +278,7 @@ mod tests {
             (false, a_second / 100, 60, false),
             (true, a_second * 11 / 10, 300, false),
             (true, a_second * 9 / 10, 300, true),
-            // Through before its time.
+            // Complete before its time.
             (true, a_second / 100, 40, false),
         ] {
             let (near, far) = duplex(pace);

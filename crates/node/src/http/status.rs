@@ -82,7 +82,7 @@ impl StatusSource for CacheSource {
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
-        // Read under the lock, write after it.
+        // Read under the lock, written after it.
         let (counters, used, capacity, objects, filling, gauges) = self.proxy.read(|cache| {
             let engine = cache.engine();
             let sizes = (engine.used().bytes(), engine.capacity().bytes(), engine.len(), cache.filling().bytes());

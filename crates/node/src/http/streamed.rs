@@ -1,9 +1,9 @@
-//! Bodies that stay on the disk tier until their clients take them: one task a body reads one part
-//! ahead of its client.
+//! Bodies that stay on the disk tier until their clients read them. One task per body reads one
+//! part ahead of its client.
 //!
-//! A part is read where the record stands, which may move. Where the log needs the region and the
-//! record is not wanted any more, the rest of the body is read into memory, if there is room; else
-//! it is read from the disk for as long as it stands there.
+//! A part is read from the present place of the record, which may move. If the log needs the region
+//! and does not keep the record, the rest of the body is read into memory, if there is room;
+//! otherwise it is read from the disk for as long as it exists there.
 
 use super::assemble::{Pieces, Sender};
 use super::body::{BodyError, Outgoing};
@@ -41,24 +41,24 @@ pub(super) struct Reading {
     budget: Budget,
     parts: Parts,
     body: Streamed,
-    /// The rest of it, once its place on the disk is needed.
+    /// The rest of the body in memory, after the log needed its region.
     rescued: Option<(VecDeque<Bytes>, Reservation)>,
 }
 
 impl Reading {
-    /// `None` where the body is not one that `disk::tier_lookup` has given to the cache.
+    /// `None` if the body does not come from `disk::tier_lookup`.
     pub(super) fn new(disk: &HttpDisk, budget: &Budget, body: Streamed) -> Option<Reading> {
         let parts = body.record().downcast_ref::<Parts>()?.clone();
         Some(Reading { disk: disk.clone(), budget: budget.clone(), parts, body, rescued: None })
     }
 
-    /// Bytes that have not been sent.
+    /// Returns the number of unsent bytes.
     pub(super) fn left(&self) -> u64 {
         self.body.left()
             + self.rescued.as_ref().map_or(0, |(rest, _)| rest.iter().map(|bytes| bytes.len() as u64).sum())
     }
 
-    /// Sends it to its end. `Err(None)` where the client has gone.
+    /// Sends the body to its end. `Err(None)` if the client has left.
     pub(super) async fn deliver(&mut self, sender: &Sender) -> Result<(), Option<BodyError>> {
         let mut reclaimed = self.disk.reclaimed();
         let mut may_leave = true;
@@ -73,7 +73,7 @@ impl Reading {
                     continue;
                 }
             };
-            // The client has gone.
+            // The client has left.
             let Ok(permit) = permit else { return Err(None) };
             match self.next_piece().await? {
                 Some(bytes) => permit.send(Ok(bytes)),
@@ -86,7 +86,7 @@ impl Reading {
     async fn rescue(&mut self) {
         let Some(room) = self.budget.reserve_for_tier_hit(self.body.left()) else { return };
         let mut rest = VecDeque::new();
-        // What cannot be read ends the body where it stands.
+        // An unreadable part ends the body.
         while let Ok(Some(bytes)) = self.read().await {
             rest.push_back(bytes);
         }

@@ -1,10 +1,10 @@
-//! What the streams of one HTTP/2 connection do, so that one on which nothing happens, or whose
-//! client takes nothing of a response, is closed.
+//! The activity of the streams of one HTTP/2 connection, to close a connection that is idle or
+//! whose client does not read a response.
 //!
-//! hyper has no such deadlines: a client may keep its connection open by pings alone, or ask for
-//! large objects and grant them no window, and they stay in memory. So responses' bodies are handed
-//! to hyper in [`Piece`]s that note when something of them was last sent, and how much was: the
-//! transport alone (`patience.rs`) cannot tell, since other streams go on.
+//! hyper has no such deadlines. A client may keep its connection open by pings alone, or request
+//! large objects and grant them no window, and they stay in memory. So hyper gets the bodies of
+//! responses in [`Piece`]s that record when bytes of them were last sent, and how many. The
+//! transport alone (`slow_client.rs`) cannot tell, because other streams continue.
 
 use bytes::Buf;
 use hyper::body::{Body, Frame, SizeHint};
@@ -18,17 +18,17 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// One connection's requests and what is being sent.
+/// The requests of one connection, and the pieces that are being sent.
 pub(super) struct Streams {
     begun: Instant,
-    /// Requests and pieces of responses under way.
+    /// Requests and pieces of responses in progress.
     busy: AtomicUsize,
-    /// Milliseconds since `begun` at which the last of them ended.
+    /// The time at which the last of them ended, in milliseconds since `begun`.
     quiet_since: AtomicU64,
     pieces: Mutex<Vec<Weak<Sent>>>,
 }
 
-/// What was sent of a piece. Times are milliseconds since the connection began.
+/// The progress of a piece. Times are milliseconds since the connection began.
 struct Sent {
     begun: u64,
     last: AtomicU64,
@@ -45,19 +45,19 @@ impl Streams {
         })
     }
 
-    /// Nothing has been under way for so long.
+    /// Returns true if nothing has been in progress for so long.
     pub(super) fn are_quiet(&self, since: Duration) -> bool {
         self.busy.load(Ordering::Relaxed) == 0 && self.is_older(&self.quiet_since, since)
     }
 
-    /// The client has taken nothing of some piece for so long.
+    /// Returns true if the client has read nothing of some piece for so long.
     pub(super) fn are_stalled(&self, since: Duration) -> bool {
         self.pieces().iter().filter_map(Weak::upgrade).any(|sent| self.is_older(&sent.last, since))
     }
 
-    /// Some piece has been sent for longer than `time`, on average at less than its share of
-    /// `bytes` in each such time: a line of many streams gives each a little. Of a body that comes
-    /// in many pieces, each begins anew.
+    /// Returns true if some piece has been in progress for longer than `time`, with less than its
+    /// share of `bytes` in each such time on average: a connection of many streams gives each a
+    /// little. Each piece of a body is counted separately.
     pub(super) fn are_slow(&self, bytes: u64, time: Duration) -> bool {
         let (now, time) = (self.milliseconds(), time.as_millis() as u64);
         let pieces: Vec<_> = self.pieces().iter().filter_map(Weak::upgrade).collect();
@@ -86,8 +86,7 @@ impl Streams {
         let now = self.milliseconds();
         let sent = Arc::new(Sent { begun: now, last: AtomicU64::new(now), bytes: AtomicU64::new(0) });
         let mut pieces = self.pieces();
-        // Those that were sent make room: there are never more than twice as many as live, or a
-        // few.
+        // Sent pieces make room: there are at most twice as many as live ones, or a few.
         if pieces.len() == pieces.capacity() {
             pieces.retain(|piece| piece.strong_count() > 0);
         }
@@ -96,7 +95,7 @@ impl Streams {
     }
 }
 
-/// Something is under way while this lives.
+/// Something is in progress while this exists.
 struct Busy(Arc<Streams>);
 
 impl Busy {
@@ -139,7 +138,7 @@ where
 }
 
 pub(super) struct WatchedFuture<F> {
-    /// Until it is the body's.
+    /// Held here until the body holds it.
     busy: Option<Busy>,
     future: F,
 }
@@ -155,7 +154,7 @@ impl<F: Future<Output = Result<Response<B>, E>> + Unpin, B, E> Future for Watche
     }
 }
 
-/// A body that comes in [`Piece`]s.
+/// A body in [`Piece`]s.
 pub(super) struct WatchedBody<B> {
     body: B,
     busy: Option<Arc<Busy>>,
@@ -186,10 +185,10 @@ impl<B: Body + Unpin> Body for WatchedBody<B> {
     }
 }
 
-/// Data of a body, until it is sent or given up.
+/// Data of a body, until it is sent or dropped.
 pub(super) struct Piece<D> {
     data: D,
-    /// What it keeps busy, and what was sent of it.
+    /// The connection that it keeps busy, and its progress.
     watch: Option<(Arc<Busy>, Arc<Sent>)>,
 }
 
@@ -221,8 +220,8 @@ mod tests {
     use bytes::Bytes;
     use tokio::time::advance;
 
-    /// The fear: pieces that are long sent are taken for stalled ones, or pile up for as long as
-    /// the connection lives.
+    /// Failure: pieces that were sent long ago count as stalled, or pile up as long as the
+    /// connection lives.
     #[tokio::test(start_paused = true)]
     async fn what_was_sent_is_forgotten_and_what_moves_is_not_stalled() {
         const LONG: Duration = Duration::from_secs(10);
@@ -247,8 +246,8 @@ mod tests {
         assert!(streams.are_quiet(LONG));
     }
 
-    /// The fear: a client takes one stream's response quickly and the others' a byte now and then,
-    /// and holds a hundred objects; or many streams of one slow line are taken for that.
+    /// Failure: a client reads one stream quickly and the others a byte now and then, and holds a
+    /// hundred objects; or many streams of one slow line are taken for that.
     #[tokio::test(start_paused = true)]
     async fn a_piece_of_which_little_is_sent_is_slow() {
         const TIME: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The request threads: each knows its number, by which it finds what is its own.
+//! The request threads. Each knows its number, by which it finds its own resources.
 
 use std::cell::Cell;
 
@@ -6,12 +6,12 @@ thread_local! {
     static CURRENT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The number of this request thread; 0 on every other thread.
+/// Returns the number of this request thread; 0 on every other thread.
 pub(super) fn current() -> usize {
     CURRENT.get()
 }
 
-/// Makes this thread the request thread of that number, below [`super::limits::THREADS`].
+/// Makes this thread the request thread with that number, below [`super::limits::THREADS`].
 pub(super) fn enter(number: usize) {
     CURRENT.set(number);
 }

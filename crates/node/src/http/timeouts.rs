@@ -1,7 +1,7 @@
-//! `[http.timeouts]`: how long each step of a request may take.
+//! `[http.timeouts]`: the time limits of a request's steps.
 //!
-//! Each time limits one party. What a client is slow at never counts against a server: the time for
-//! a response runs from the end of the request's body.
+//! Each limit applies to one party. A slow client never counts against a server: the time for a
+//! response begins at the end of the request's body.
 
 use super::limits;
 use larder_units::parse_duration;
@@ -20,26 +20,26 @@ pub struct Timeouts {
     /// Between two reads of an upload.
     #[serde(deserialize_with = "time")]
     pub client_body: Duration,
-    /// A client takes nothing of its response for so long.
+    /// The longest time in which a client reads nothing of its response.
     #[serde(deserialize_with = "time")]
     pub client_send: Duration,
     /// Between two requests of a connection.
     #[serde(deserialize_with = "time")]
     pub keepalive: Duration,
-    /// For a connection to a server, with its TLS handshake.
+    /// The time for a connection to a server, with its TLS handshake.
     #[serde(deserialize_with = "time")]
     pub origin_connect: Duration,
-    /// A server takes nothing of a request for so long.
+    /// The longest time in which a server accepts nothing of a request.
     #[serde(deserialize_with = "time")]
     pub origin_send: Duration,
     /// From the end of a request's body to the head of the response.
     #[serde(deserialize_with = "time")]
     pub origin_response: Duration,
-    /// Silence within a response's body; [`limits::RELAY_SILENCE`] times as long where nobody else
-    /// waits for the body.
+    /// The longest silence within a response's body; [`limits::RELAY_SILENCE`] times as long if no
+    /// other request waits for the body.
     #[serde(deserialize_with = "time")]
     pub origin_read: Duration,
-    /// For requests in progress at a clean stop.
+    /// The time for requests in progress at a stop.
     #[serde(deserialize_with = "time")]
     pub shutdown: Duration,
 }
@@ -61,13 +61,13 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// Silence within a body that nobody else waits for.
+    /// Returns the longest silence within a body that no other request waits for.
     pub(super) fn origin_relay(&self) -> Duration {
         self.origin_read.saturating_mul(limits::RELAY_SILENCE)
     }
 
-    /// A client takes nothing of one of several streams for so long: twice as long, since a stream
-    /// waits for its turn.
+    /// Returns the longest time in which a client reads nothing of one of several streams: twice as
+    /// long, because a stream waits for its turn.
     pub(super) fn client_stream(&self) -> Duration {
         self.client_send.saturating_mul(2)
     }

@@ -1,4 +1,4 @@
-//! TLS towards clients: rustls with ring, certificate and key from PEM files, HTTP/2 or HTTP/1.1 by
+//! TLS for clients: rustls with ring, certificate and key from PEM files, HTTP/2 or HTTP/1.1 by
 //! ALPN (RFC 7301).
 
 use rustls::ServerConfig;
@@ -10,22 +10,22 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// `[http.tls]`: where to serve TLS, and as whom.
+/// `[http.tls]`: the address for TLS, and the identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// Where clients connect; port 0 takes a free one.
+    /// The address; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// PEM: the server's certificate first, then those that lead to a root.
+    /// PEM file: the server's certificate first, then those that lead to a root.
     pub certificate: PathBuf,
-    /// PEM: its private key, as PKCS #8, PKCS #1 or SEC 1.
+    /// PEM file: its private key, as PKCS #8, PKCS #1 or SEC 1.
     pub key: PathBuf,
 }
 
-/// The identity with which new connections are accepted; it can be changed while connections run.
+/// The identity for new connections. It can be replaced while connections run.
 pub(super) struct Identity(RwLock<Arc<ServerConfig>>);
 
 impl Identity {
-    /// Of the files.
+    /// Reads the identity from its files.
     ///
     /// # Errors
     /// As [`read`].
@@ -33,7 +33,7 @@ impl Identity {
         Ok(Identity(RwLock::new(Arc::new(read(config)?))))
     }
 
-    /// From now on, for new connections.
+    /// Replaces the identity for new connections.
     pub(super) fn set(&self, config: ServerConfig) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
     }
@@ -43,13 +43,13 @@ impl Identity {
     }
 }
 
-/// What ALPN calls HTTP/2.
+/// The ALPN name of HTTP/2.
 pub(super) const H2: &[u8] = b"h2";
 
 /// Reads the files.
 ///
 /// # Errors
-/// One line: the file and what is wrong with it.
+/// One line: the file and its problem.
 pub(super) fn read(config: &TlsConfig) -> Result<ServerConfig, String> {
     fn wrong<E: fmt::Display>(key: &str, path: &Path) -> impl Fn(E) -> String {
         let place = format!("[http.tls] {key}: {}", path.display());
@@ -69,8 +69,7 @@ pub(super) fn read(config: &TlsConfig) -> Result<ServerConfig, String> {
         .with_single_cert(chain, key)
         .map_err(|error| format!("[http.tls] certificate and key: {error}"))?;
     server.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
-    // Tickets of one run only: their keys turn over every six hours, and nothing is kept here for a
-    // client.
+    // Tickets of one run only: their keys rotate every six hours, and no state is kept per client.
     server.ticketer = ring::Ticketer::new().map_err(|error| format!("[http.tls]: no tickets: {error}"))?;
     Ok(server)
 }

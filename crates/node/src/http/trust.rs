@@ -1,5 +1,4 @@
-//! Whom to believe that it is an origin: TLS towards `https://` servers, by the system's
-//! certificates or by those of a file.
+//! Verification of `https://` origins, by the system's certificates or by those of a file.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -12,17 +11,17 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 use std::path::Path;
 use std::sync::Arc;
 
-/// The certificates that lead to an origin's, and how to connect with them.
+/// The certificates that verify an origin's, and the TLS configuration with them.
 pub(crate) struct Trust {
     roots: Vec<CertificateDer<'static>>,
     pub(crate) config: Arc<ClientConfig>,
 }
 
 impl Trust {
-    /// By the certificates in the PEM file `ca`; without one, by the system's.
+    /// Uses the certificates in the PEM file `ca`, or the system's without one.
     ///
     /// # Errors
-    /// One line: what could not be read, and the way out.
+    /// One line: what could not be read, and the remedy.
     pub(crate) fn read(ca: Option<&Path>) -> Result<Trust, String> {
         let roots = match ca {
             Some(path) => {
@@ -38,7 +37,8 @@ impl Trust {
         };
         let mut store = RootCertStore::empty();
         let (added, ignored) = store.add_parsable_certificates(roots.iter().cloned());
-        // The system's may hold some that rustls does not read; a file was named for what is in it.
+        // The system may have certificates that rustls cannot read. A file was named for its
+        // certificates.
         if let Some(path) = ca.filter(|_| ignored > 0) {
             let (path, all) = (path.display(), roots.len());
             return Err(format!(
@@ -63,15 +63,15 @@ impl Trust {
         Ok(Trust { roots, config: Arc::new(config) })
     }
 
-    /// Whether both believe the same.
+    /// Returns true if both verify the same.
     pub(super) fn is_same(&self, other: &Trust) -> bool {
         self.roots == other.roots
     }
 }
 
-/// Believes what the certificates of a file lead to, and a server's certificate that stands in the
-/// file itself: one that signs itself is often marked as an authority's, and webpki takes no such
-/// certificate for a server's.
+/// Accepts certificates that a certificate of the file verifies, and a server's certificate that
+/// stands in the file itself. A self-signed one is often marked as an authority's, and webpki
+/// accepts no such certificate as a server's.
 #[derive(Debug)]
 struct Listed {
     certificates: Vec<CertificateDer<'static>>,
@@ -96,7 +96,7 @@ impl ServerCertVerifier for Listed {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self.chains.verify_server_cert(server, between, name, ocsp, now) {
-            // webpki looks at the period first: what comes to these is valid now.
+            // webpki checks the period first: a certificate with one of these errors is valid now.
             Err(Error::InvalidCertificate(CertificateError::Other(_) | CertificateError::UnknownIssuer))
                 if self.certificates.contains(server) =>
             {

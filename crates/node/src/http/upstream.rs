@@ -1,6 +1,6 @@
-//! The way to the origins: which of them a request is for, the connections to its servers, or the
-//! generated origin. Which server of an origin is asked is decided in `servers.rs`; here it is
-//! asked, and asked elsewhere where that may be done twice.
+//! The origins: selects the origin of a request, and sends it over the connections to its servers,
+//! or to the generated origin. `servers.rs` decides which server is used; this file sends the
+//! request, and sends it to another server if that is allowed.
 
 use super::assemble::UpstreamTarget;
 use super::body::{OriginBody, Upload};
@@ -22,19 +22,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Everything that can be asked.
+/// All origins.
 pub(super) struct Origins {
-    /// The first that fits is asked, or where that has a `*`, the one that fits best.
+    /// The closest match is used; of equal matches, the first.
     groups: Vec<Arc<Group>>,
-    /// Whom a request without `Host` (HTTP/1.0) is for.
+    /// The authority of a request without `Host` (HTTP/1.0).
     authority: String,
-    /// Where some server speaks TLS.
+    /// Present if some server uses TLS.
     trust: Option<Trust>,
-    /// What the last group is where it has no servers: the generated origin where there is none.
+    /// The origin over NDN of a last group without servers; without one, that group is the
+    /// generated origin.
     named: Option<Arc<Handle>>,
 }
 
-/// Makes the fields of a request, each time that it is sent. They are complete, `Host` among them.
+/// Creates the fields of a request, each time that it is sent. They are complete, with `Host`.
 pub(super) type Fields<'a> = &'a (dyn Fn() -> HeaderMap + Send + Sync);
 
 /// One origin and its servers. Without servers, it is the generated one.
@@ -43,24 +44,24 @@ struct Group {
     host: HostPattern,
     servers: Vec<Known>,
     state: Mutex<Servers>,
-    /// When the next probes are due.
+    /// The time of the next probes.
     check_at: AtomicU64,
     started: Instant,
 }
 
 struct Known {
     server: Arc<Server>,
-    /// Since it last answered.
+    /// Failures since its last answer.
     failures: AtomicU64,
 }
 
 impl Origins {
-    /// Of a configuration. What is as it was in `before` is taken over, with its connections and
-    /// what is known of its servers.
+    /// Creates the origins of a configuration. Takes over from `before` what has not changed, with
+    /// connections and health.
     ///
     /// # Errors
-    /// One line where a server is not `http://HOST[:PORT]` or `https://HOST[:PORT]`, or no
-    /// certificate to believe can be read.
+    /// One line if a server is not `http://HOST[:PORT]` or `https://HOST[:PORT]`, or the
+    /// certificates cannot be read.
     pub(super) fn new(config: &HttpConfig, before: Option<&Origins>) -> Result<Origins, String> {
         if config.origins.iter().any(|origin| origin.servers.is_empty()) {
             return Err(format!("[[http.origins]] servers: expected 1 to {}", limits::SERVERS));
@@ -105,12 +106,12 @@ impl Origins {
         Origins { groups: vec![group], authority: "localhost".to_owned(), named: None, trust: None }
     }
 
-    /// Whom a request without `Host` (HTTP/1.0) is for.
+    /// Returns the authority of a request without `Host` (HTTP/1.0).
     pub(super) fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// Asks.
+    /// Sends a request.
     pub(super) async fn ask(
         &self,
         method: Method,
@@ -134,11 +135,11 @@ impl Origins {
         if !matches!(first.host, HostPattern::Below(_)) {
             return Some(first);
         }
-        // The first of those that fit equally well.
+        // The first of equal matches.
         self.groups.iter().rev().max_by_key(|group| fit(group))
     }
 
-    /// Starts the probes that are due, and closes connections that nobody needs.
+    /// Starts the probes that are due, and closes idle connections.
     pub(super) fn check(&self) {
         for group in &self.groups {
             group.servers.iter().for_each(|known| known.server.sweep());
@@ -155,8 +156,7 @@ impl Origins {
         }
     }
 
-    /// Every server once, and whether requests go there as they should, of all origins that have
-    /// it.
+    /// Returns every server of all origins once, and whether it is used as it should be.
     pub(super) fn servers(&self) -> BTreeMap<String, bool> {
         let mut all = BTreeMap::new();
         for group in &self.groups {
@@ -198,9 +198,9 @@ impl Group {
         }
     }
 
-    /// How closely it fits a request; `None` where it does not.
+    /// Returns how closely it matches a request; `None` if it does not.
     fn fit(&self, host: &str, path: &str) -> Option<usize> {
-        // All else begins with it, but for the `*` of OPTIONS.
+        // Every target begins with `/`, except the `*` of OPTIONS.
         let is_path = self.config.path == "/" || path.starts_with(&self.config.path);
         self.host.fit(host).filter(|_| is_path)
     }
@@ -213,8 +213,8 @@ impl Group {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the server of the key; where that fails and the request may be sent twice (RFC 9110
-    /// §9.2.2), others.
+    /// Sends the request to the server of the key. If that fails and the request may be sent twice
+    /// (RFC 9110 §9.2.2), to others.
     async fn ask(
         &self,
         method: Method,
@@ -236,7 +236,7 @@ impl Group {
                 Ok(response) => return Ok(response),
                 Err(failed) => failed.failure,
             };
-            // After a time-out, nobody waits as long again.
+            // After a time-out, the client does not wait as long again.
             let repeatable = matches!(failed, UpstreamFailure::Unreachable | UpstreamFailure::Malformed);
             if !may_repeat || !repeatable || tried.count() > limits::RETRIES {
                 break;
@@ -261,7 +261,7 @@ impl Group {
         report(&self.servers[at].server.authority, &self.servers[at].failures, failed);
     }
 
-    /// Asks for the path of the health checks.
+    /// Sends a health check.
     async fn probe(&self, at: usize, path: PathAndQuery) {
         let server = &self.servers[at].server;
         let authority = &server.authority;
@@ -299,7 +299,7 @@ async fn ask_http(
         if gate.is_some() || interims.is_some() {
             let interims = interims.cloned();
             hyper::ext::on_informational(&mut request, move |response| match (&gate, &interims) {
-                // hyper says so to the client when its body is asked for.
+                // hyper sends this to the client when it polls the body.
                 (Some(gate), _) if response.status() == StatusCode::CONTINUE => gate.open(),
                 (_, Some(turn)) => turn.send(response.status(), response.version(), response.headers()),
                 _ => {}
@@ -308,14 +308,15 @@ async fn ask_http(
         request
     };
     let response = server.ask(request(body), || request(Upload::empty())).await?;
-    // RFC 9110 §15.2.2: it MUST NOT, since `Upgrade` was not sent.
+    // RFC 9110 §15.2.2 forbids it, because `Upgrade` was not sent.
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return Err(Failed::new(UpstreamFailure::Malformed, "it switches protocols, which nobody asked for"));
     }
     Ok(response)
 }
 
-/// One line when the origin stops answering, one when it answers again: not one a request.
+/// Logs one line when the origin stops answering, and one when it answers again: not one per
+/// request.
 fn report(authority: &Authority, failures: &AtomicU64, failed: Option<&Failed>) {
     match failed {
         Some(Failed { reason, .. }) => {

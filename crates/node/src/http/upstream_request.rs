@@ -1,4 +1,4 @@
-//! A request on its way to the origin, and what the origin is told of the client.
+//! A request on its way to the origin, and the fields that describe its client.
 
 use super::assemble::UpstreamTarget;
 use super::informational::Turn;
@@ -9,17 +9,17 @@ use ::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 use larder_http::RequestHead;
 
-/// A request on its way to the origin, with whom it is from and whom it is for.
+/// A request on its way to the origin, with its client and its target.
 pub(super) struct UpstreamRequest {
     pub(super) parts: Parts,
-    /// As `X-Forwarded-For` has it.
+    /// The client's address for `X-Forwarded-For`.
     pub(super) peer: HeaderValue,
     pub(super) scheme: &'static str,
-    /// As it is keyed: what `EXAMPLE.com:80` gets is stored for `example.com`.
+    /// The host as it is keyed: the response to `EXAMPLE.com:80` is stored for `example.com`.
     pub(super) host: HeaderValue,
-    /// The client waits with its body until it is asked for (RFC 9110 §10.1.1).
+    /// True if the client waits with its body for `100 Continue` (RFC 9110 §10.1.1).
     pub(super) expects: bool,
-    /// What the client hears before its response.
+    /// The informational responses that the client may get before its response.
     pub(super) interims: Option<Turn>,
 }
 
@@ -30,9 +30,9 @@ impl UpstreamRequest {
         UpstreamTarget { target, peer: self.peer.clone(), scheme: self.scheme, host: self.host.clone(), interims }
     }
 
-    /// Its head, for the cache.
+    /// Returns its head, for the cache.
     pub(super) fn head(&self, has_body: bool) -> RequestHead<'_> {
-        // It was made of a text.
+        // It was created from text.
         head(&self.parts, self.scheme, self.host.to_str().unwrap_or_default(), has_body)
     }
 }
@@ -49,9 +49,9 @@ pub(super) fn head<'a>(parts: &'a Parts, scheme: &'a str, authority: &'a str, ha
     }
 }
 
-/// Tells the origin who asks whom, and nothing else of the kind.
+/// Sets the fields that describe client and target, and removes all others of that kind.
 pub(super) fn set_forwarded_headers(headers: &mut HeaderMap, upstream_target: &UpstreamTarget) {
-    // Nearly no request has one of them: a look at the names costs less than ten look-ups.
+    // Nearly no request has one of them: one pass over the names costs less than ten lookups.
     while let Some(name) = headers.keys().find(|name| UNKEYED.contains(&name.as_str())).cloned() {
         headers.remove(name);
     }
@@ -73,7 +73,7 @@ pub(super) fn set_forwarded_headers(headers: &mut HeaderMap, upstream_target: &U
 
 /// Fields from which frameworks take a target, a scheme or a method other than the request's. They
 /// are not part of the cache key, so a client could choose with them what others get (web cache
-/// poisoning): they do not pass. `X-Forwarded-Host` and `-Proto` are set anew.
+/// poisoning). They are removed. `X-Forwarded-Host` and `-Proto` are set again.
 const UNKEYED: [&str; 10] = [
     "forwarded",
     "x-forwarded-port",

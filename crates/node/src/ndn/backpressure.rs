@@ -1,15 +1,15 @@
-//! Backpressure: an application that asks for more than it takes is read when it has taken some.
+//! Backpressure: the node reads an application only while its queue is short.
 //!
 //! A consumer with a large window writes its Interests when it has nothing to read, hundreds at
 //! once. One read of 64 KiB may bring a thousand, and the Content Store answers them with 8 MB:
-//! four times what may wait for one reader. When a face's queue is long, the rest of what it sent
-//! is held, and its socket is not read until half of the queue has left. Further Interests then
-//! wait in the application, which sees its round trips grow, and nothing is dropped.
+//! four times the limit of one reader's queue. When a face's queue is long, the node holds the rest
+//! of the face's input, and does not read its socket until half of the queue has left. Further
+//! Interests then wait in the application, which measures longer round trips. Nothing is dropped.
 //!
-//! This holds for faces that applications on this machine have opened. Forwarders that wait for
-//! each other could wait forever; here only the one that accepted the connection waits. An
-//! application that takes nothing, because it writes and does not read, is read again after
-//! [`limits::BACKPRESSURE_STALL`]; what its queue has no room for is dropped.
+//! This applies to faces that applications on this machine have opened. Two forwarders that wait
+//! for each other could wait for ever; here only the one that accepted the connection waits. An
+//! application that writes and does not read is read again after [`limits::BACKPRESSURE_STALL`];
+//! what does not fit its queue is dropped.
 
 use super::event_loop::{EventLoop, token};
 use super::link::{Connection, Link};
@@ -18,12 +18,12 @@ use larder_forwarder::{FaceId, Persistency, Scope};
 use larder_packet::tlv;
 use larder_units::Time;
 
-/// A face is not read.
+/// The state of a face that is not read.
 #[derive(Debug)]
 pub(super) struct Pause {
-    /// Whole frames that were read before, back to back.
+    /// Whole frames that were read before the pause, back to back.
     frames: Vec<u8>,
-    /// When the face last took something, as far as was looked, and the bytes that it had taken.
+    /// The last time at which the face was seen to take something, and the bytes taken until then.
     since: Time,
     taken: u64,
 }
@@ -35,7 +35,8 @@ impl Pause {
 }
 
 impl EventLoop {
-    /// Hands frames of a face to the forwarder. Those that come when the face's queue is long wait.
+    /// Hands frames of a face to the forwarder. Frames that come while the face's queue is long
+    /// wait.
     pub(super) fn handle_with_backpressure<'a>(
         &mut self,
         now: Time,
@@ -51,8 +52,8 @@ impl EventLoop {
         }
     }
 
-    /// Whether the face is not read now. Where its queue has become short, handles what it has sent
-    /// before.
+    /// Returns true while the face is not read. If its queue has become short, handles the frames
+    /// that waited.
     pub(super) fn is_paused(&mut self, now: Time, face: FaceId) -> bool {
         let short = self.long_queue() / 2;
         let Some(link) = self.links.get_mut(&face) else { return false };
@@ -64,7 +65,7 @@ impl EventLoop {
         self.links.get(&face).is_some_and(|link| link.pause.is_some())
     }
 
-    /// The queue of a face was written: where it has become short, the face is read again.
+    /// Reads the face again if its queue has become short. Call it after the queue was written.
     pub(super) fn read_again_if_short(&mut self, face: FaceId) {
         let short = self.long_queue() / 2;
         if self.links.get(&face).is_some_and(|link| link.pause.is_some() && link.queued() <= short) {
@@ -72,7 +73,7 @@ impl EventLoop {
         }
     }
 
-    /// Reads faces again that have taken nothing for long.
+    /// Reads faces again that have taken nothing for a long time.
     pub(super) fn watch_paused(&mut self, now: Time) {
         let mut stalled = Vec::new();
         let EventLoop { paused, links, .. } = self;
@@ -94,7 +95,7 @@ impl EventLoop {
         }
     }
 
-    /// The bytes from which on a face's queue is long.
+    /// Returns the length in bytes from which on a face's queue is long.
     fn long_queue(&self) -> usize {
         self.longest_queue() / limits::BACKPRESSURE_PART
     }
@@ -119,7 +120,7 @@ impl EventLoop {
         self.paused.push(face);
     }
 
-    /// Ends the pause of a face; returns what it has sent before.
+    /// Ends the pause of a face and returns the frames that waited.
     fn resume(&mut self, face: FaceId) -> Vec<u8> {
         self.paused.retain(|other| *other != face);
         let pause = self.links.get_mut(&face).and_then(|link| link.pause.take());
@@ -129,7 +130,7 @@ impl EventLoop {
     }
 }
 
-/// The frames in bytes that consist of whole ones.
+/// Splits bytes into whole frames.
 fn whole_frames(mut bytes: &mut [u8]) -> impl Iterator<Item = &mut [u8]> {
     std::iter::from_fn(move || {
         let length = tlv::frame(bytes, usize::MAX).ok()??;

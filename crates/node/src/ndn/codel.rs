@@ -1,22 +1,21 @@
-//! CoDel: when to say that a queue is too long, by how long packets have waited in it.
+//! CoDel: decides by the waiting time of packets when a queue is too long.
 //!
 //! K. Nichols, V. Jacobson, A. McGregor, J. Iyengar: Controlled Delay Active Queue Management, RFC
 //! 8289; the pseudocode of section 5.
 //!
-//! A queue that empties within an interval only takes up a burst. One in which packets have waited
-//! longer than the target for a whole interval stands: one packet is marked (NDNLPv2,
-//! CongestionMark), the next one after interval / sqrt(2), the next after interval / sqrt(3), until
-//! the wait falls below the target. When it rises again soon after, marking goes on at about the
-//! pace at which it worked.
+//! A queue that empties within an interval absorbs a burst. If packets wait longer than the target
+//! for a whole interval, the queue is persistent: CoDel marks one packet (NDNLPv2, CongestionMark),
+//! the next after interval / sqrt(2), the next after interval / sqrt(3), until the wait falls below
+//! the target. If the wait rises again soon after, marking continues at about the pace that worked.
 //!
-//! Deviations: packets are marked, not dropped, so there is one decision a packet, and no loop over
-//! drops. It is made when a packet is queued, by the wait so far of the oldest in the queue, since
-//! packets are encoded when they are queued: the sign goes out one wait later than the RFC's, which
-//! costs a simulated download at 100 Mb/s, over round trips of 0.2 to 20 ms, at most 0.7 ms of its
-//! median wait (9.0 ms for 8.3). The RFC's floor of one packet is the caller's: no call while
-//! nothing is queued before. Sizes play no part: time does.
+//! Deviations: packets are marked, not dropped, so there is one decision per packet and no loop
+//! over drops. The decision comes when a packet is queued, because packets are encoded then; it
+//! uses the wait so far of the oldest packet in the queue. So the mark leaves one wait later than
+//! the RFC's. In a simulated download at 100 Mb/s, over round trips of 0.2 to 20 ms, this costs at
+//! most 0.7 ms of the median wait (9.0 ms instead of 8.3). The caller keeps the RFC's minimum of
+//! one packet: it does not call while the queue is empty. Sizes have no influence, only time.
 //!
-//! One decision takes a few comparisons, and a square root where it marks; 40 bytes a queue.
+//! A decision takes a few comparisons, and a square root when it marks. A queue takes 40 bytes.
 
 use crate::limits::CODEL_TARGET;
 use larder_units::Time;
@@ -25,21 +24,21 @@ use std::time::Duration;
 /// The state of one queue.
 #[derive(Debug, Default)]
 pub(super) struct CoDel {
-    /// When the queue will have been long for an interval; `None` while it is short
+    /// The time at which the queue will have been long for an interval; `None` while it is short
     /// ("first_above_time").
     long_at: Option<Time>,
-    /// Packets are being marked ("dropping").
+    /// True while packets are marked ("dropping").
     marking: bool,
-    /// When the next one is ("drop_next").
+    /// The time of the next mark ("drop_next").
     next: Time,
-    /// Marks since marking began, and what that count began with ("count", "lastcount").
+    /// Marks since marking began, and the count at its begin ("count", "lastcount").
     count: u32,
     count_at_start: u32,
 }
 
 impl CoDel {
-    /// Whether the packet that comes now is to be marked; the oldest in the queue has waited for
-    /// `wait`. `interval` is RFC 8289's INTERVAL.
+    /// Returns true if the packet that is queued now has to be marked. The oldest packet in the
+    /// queue has waited for `wait`. `interval` is RFC 8289's INTERVAL.
     pub(super) fn mark(&mut self, now: Time, wait: Duration, interval: Duration) -> bool {
         if !self.is_standing(now, wait, interval) {
             self.marking = false;
@@ -62,7 +61,7 @@ impl CoDel {
         true
     }
 
-    /// Nothing waits any more.
+    /// Tells that the queue is empty.
     pub(super) fn on_empty(&mut self) {
         self.long_at = None;
         self.marking = false;
@@ -76,7 +75,7 @@ impl CoDel {
         now >= *self.long_at.get_or_insert(now + interval)
     }
 
-    /// The control law.
+    /// The control law: the time of the mark after one at `at`.
     fn after(&self, at: Time, interval: Duration) -> Time {
         at + interval.div_f64(f64::from(self.count).sqrt())
     }
@@ -110,15 +109,15 @@ mod tests {
         assert_eq!(marks(&mut codel, 0, 400), [100, 200, 271, 329, 379]);
         codel.on_empty();
         let again = marks(&mut codel, 400, 600);
-        // Five marks had been needed: 4 beyond the first.
+        // Five marks were needed before: 4 beyond the first.
         assert_eq!(again, [500, 550, 595]);
         codel.on_empty();
         assert_eq!(marks(&mut codel, 9000, 9250), [9100, 9200], "that is long ago");
     }
 
-    /// A link of 100 Mb/s, and a consumer with additive increase and, once a round trip, a decrease
-    /// by a half. The propagation delay is drawn, and so is the segment's size. Without marks the
-    /// wait would grow without bound.
+    /// A link of 100 Mb/s, and a consumer with additive increase and, once per round trip, a
+    /// decrease by half. The propagation delay and the size of the segments are random. Without
+    /// marks the wait would grow without bound.
     #[test]
     fn an_ordinary_download_keeps_the_queue_short() {
         for seed in 0..10 {
@@ -131,7 +130,7 @@ mod tests {
             let (mut in_flight, mut reduced, mut busy) = (0usize, Time::ZERO, 0u32);
             let mut waits = Vec::new();
             while now < Time::from_secs(20) {
-                // One packet leaves the link's queue a step.
+                // One packet leaves the link's queue per step.
                 now += serial;
                 if let Some((since, marked)) = queue.pop_front() {
                     flying.push_back((now + propagation, since, marked));

@@ -1,11 +1,11 @@
 //! UDP: one socket for all peers, read and written in batches (`recvmmsg`, GRO, GSO through
-//! quinn-udp). Where that socket listens on loopback, another one reaches peers on other machines.
+//! quinn-udp). If that socket listens on loopback, a second one reaches peers on other machines.
 //!
-//! A peer is a face: one that sends first gets its own (on-demand, forgotten after
-//! [`crate::limits::UDP_IDLE`]), one that a route names has it for ever. Packets larger than a
-//! frame are fragmented (NDNLPv2). Frames carry "don't fragment": on a path with a smaller MTU than
-//! the frame's size they are lost. `udp_mtu` says it, or the kernel, which is asked when a face is
-//! made and again from time to time ([`super::path_mtu`]).
+//! Each peer is a face. A peer that sends first gets an on-demand face, which is removed after
+//! [`crate::limits::UDP_IDLE`]; a peer of a route has a permanent one. Packets larger than a frame
+//! are fragmented (NDNLPv2). Frames have the "don't fragment" flag: a path with a smaller MTU loses
+//! them. `udp_mtu` states the MTU. Without it, the kernel's value is read when a face is created
+//! and again from time to time ([`super::path_mtu`]).
 
 use super::codel::CoDel;
 use super::frames::Frames;
@@ -23,21 +23,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The sockets, and the faces behind them.
 pub(super) struct UdpListener {
     listening: Bound,
-    /// For peers on other machines, where `listening` has an address of loopback: nothing leaves
-    /// the machine from there.
+    /// The socket for peers on other machines, if `listening` is bound to loopback, from where
+    /// nothing leaves the machine.
     outgoing: Option<Bound>,
-    /// One buffer for every datagram of a batch; with GRO each may hold many, 64 KiB together.
+    /// One buffer per datagram of a batch. With GRO each may hold several, together 64 KiB.
     buffers: Vec<Vec<u8>>,
-    /// Of the kernel's receive queue, in which datagrams wait for us.
+    /// CoDel of the kernel's receive queue, in which datagrams wait for the node.
     codel: CoDel,
 }
 
 /// One of the sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Via {
-    /// It has the configured address; whatever comes may be a new peer's.
+    /// The socket with the configured address. A datagram may come from a new peer.
     Listening,
-    /// It has a port of the kernel's choice; only what peers send counts.
+    /// The socket with a port that the kernel chose. Datagrams of unknown senders are ignored.
     Outgoing,
 }
 
@@ -54,7 +54,7 @@ impl Bound {
             // One socket takes both families.
             socket.set_only_v6(false)?;
         }
-        // The kernel may cap both; a smaller buffer only loses more in a burst.
+        // The kernel may limit both. A smaller buffer only loses more in a burst.
         let _ = socket.set_recv_buffer_size(UDP_RECEIVE_BYTES);
         let _ = socket.set_send_buffer_size(UDP_SEND_BYTES);
         socket.bind(&address.into())?;
@@ -63,7 +63,8 @@ impl Bound {
         Ok(Bound { socket: UdpSocket::from_std(socket.into()), state, ipv6: address.is_ipv6() })
     }
 
-    /// A dual-stack socket takes IPv4 addresses in their mapped form.
+    /// Returns the address as the socket needs it: a dual-stack socket takes IPv4 addresses in
+    /// mapped form.
     fn destination(&self, address: SocketAddr) -> SocketAddr {
         match address {
             SocketAddr::V4(v4) if self.ipv6 => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
@@ -82,12 +83,12 @@ impl UdpListener {
         })
     }
 
-    /// The socket that has the configured address.
+    /// Returns the socket that has the configured address.
     pub(super) fn socket(&mut self) -> &mut UdpSocket {
         &mut self.listening.socket
     }
 
-    /// Makes the other socket if packets to this address need it, and hands it to `register`.
+    /// Creates the second socket if packets to this address need it, and passes it to `register`.
     pub(super) fn reach(
         &mut self,
         address: SocketAddr,
@@ -104,15 +105,15 @@ impl UdpListener {
         Ok(())
     }
 
-    /// The socket by which packets to this address leave.
+    /// Returns the socket through which packets to this address leave.
     fn through(&self, address: SocketAddr) -> &Bound {
         self.outgoing.as_ref().filter(|_| !address.ip().is_loopback()).unwrap_or(&self.listening)
     }
 
-    /// The address and port that packets to `peer` come from.
+    /// Returns the address and port that packets to `peer` come from.
     ///
     /// # Errors
-    /// Where the kernel has no way to send them.
+    /// The kernel has no route to the peer.
     pub(super) fn end_towards(&self, peer: SocketAddr) -> io::Result<SocketAddr> {
         let bound = self.through(peer);
         let local = canonical(bound.socket.local_addr()?);
@@ -128,7 +129,7 @@ impl UdpListener {
         }
     }
 
-    /// Receives one batch, and calls `each` with the datagrams of one sender that came together,
+    /// Receives one batch. Calls `each` with the datagrams of one sender that arrived together,
     /// back to back.
     pub(super) fn receive(&mut self, now: Time, via: Via, mut each: impl FnMut(Origin, &mut [u8])) -> io::Result<Left> {
         let bound = match via {
@@ -147,7 +148,7 @@ impl UdpListener {
         };
         let wall_clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         for (meta, buffer) in meta.iter().zip(&mut self.buffers).take(received) {
-            // A clock that was set back in between tells nothing: no wait, then.
+            // A clock that was set back in between gives no information: assume no wait.
             let wait = meta.timestamp.map_or(Duration::ZERO, |came| wall_clock.saturating_sub(came));
             let congested = self.codel.mark(now, wait, CODEL_INTERVAL);
             let (from, length) = (canonical(meta.addr), meta.stride.max(1));
@@ -156,8 +157,8 @@ impl UdpListener {
         Ok(if received == BATCH_SIZE { Left::Perhaps } else { Left::Nothing })
     }
 
-    /// Sends what a peer has queued, as far as the kernel has room; what it refuses for other
-    /// reasons is lost, as on any datagram link, and the number of lost frames is returned.
+    /// Sends a peer's queue as far as the kernel has room. Frames that the kernel refuses for
+    /// another reason are lost, as on any datagram link. Returns the number of lost frames.
     pub(super) fn flush(&self, peer: &mut Peer, spare: &mut SpareBuffers) -> usize {
         let mut lost = 0;
         let bound = self.through(peer.address);
@@ -183,38 +184,38 @@ impl UdpListener {
     }
 }
 
-/// What is known of datagrams that came together.
+/// Facts about datagrams that arrived together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
     /// Their sender.
     pub(super) from: SocketAddr,
-    /// Our address that they were sent to.
+    /// The local address that they were sent to.
     pub(super) to: Option<IpAddr>,
-    /// Bytes of each but the last, which may be shorter.
+    /// Bytes of each datagram. The last may be shorter.
     pub(super) length: usize,
-    /// One is to be marked: datagrams wait too long for us.
+    /// True if one Data has to be marked, because datagrams wait too long for the node.
     pub(super) congested: bool,
 }
 
-/// What is left in the kernel after a batch.
+/// Whether the kernel has more after a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
     Nothing,
     Perhaps,
 }
 
-/// An IPv4 peer of a dual-stack socket as what it is.
+/// Returns an IPv4 peer of a dual-stack socket in IPv4 form.
 pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// One peer's frames to be sent.
+/// The frames that wait for one peer.
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
-    /// Made by a route: never idle.
+    /// True for the peer of a route: its face is never removed as idle.
     pub(super) permanent: bool,
     pub(super) last_heard: Time,
-    /// Which of our addresses it sends to: answers come from there.
+    /// The local address that the peer sends to. Answers leave from it.
     pub(super) local: Option<IpAddr>,
     pub(super) frames: Frames,
 }
@@ -225,8 +226,8 @@ impl Peer {
     }
 }
 
-/// The largest frame to this peer: as configured, else as the kernel knows the path, else as on
-/// most.
+/// Returns the largest frame for this peer: the configured size, else the kernel's MTU of the path,
+/// else a size that most paths carry.
 pub(super) fn mtu_to(address: SocketAddr, configured: Option<usize>) -> usize {
     let usual = if address.ip().is_loopback() { LOOPBACK_MTU } else { UDP_MTU };
     configured.unwrap_or_else(|| path_to(address, None).map_or(usual, |path| path.mtu.clamp(UDP_LEAST_MTU, usual)))

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub(super) type NdnDisk = Disk<TierBans>;
 
-/// Erasures, as the log knows them.
+/// Erasures, as bans of the log.
 #[derive(Default)]
 pub(super) struct TierBans(EraseBans);
 
@@ -40,7 +40,7 @@ pub(super) fn start(config: &DiskConfig) -> Result<NdnDisk, String> {
     Disk::start("[ndn.disk]", config, TierBans::default(), &Streams::new(seed))
 }
 
-/// A shard's side of it.
+/// One shard's handle of the tier.
 struct Tier {
     disk: NdnDisk,
     ports: Arc<[Port]>,
@@ -51,7 +51,7 @@ pub(super) fn tier(disk: &NdnDisk, shard_channel: &ShardChannel) -> Box<dyn Seco
     Box::new(Tier { disk: disk.clone(), ports: shard_channel.ports.clone(), shard: shard_channel.shard.number() })
 }
 
-/// Data of one name are told apart by nothing: the last that came stays.
+/// A name has one record: the newest Data replaces the older one.
 const TAG: u32 = 0;
 
 impl SecondTier for Tier {
@@ -91,8 +91,8 @@ impl SecondTier for Tier {
 }
 
 impl EventLoop {
-    /// Waits, on a thread of its own, until the disk knows what was erased: erasing is rare, and a
-    /// disk may take seconds.
+    /// Waits on its own thread until the erasures are on disk. Erasing is rare, and a disk may take
+    /// seconds.
     pub(super) fn settle_disk(&self, ticket: u64) {
         let Some(disk) = self.disk.clone() else { return };
         let ports = self.shard_channel.ports.clone();

@@ -1,11 +1,11 @@
-//! Ethernet faces: frames of the type 0x8624 without IP (NFD wiki, "EthernetFace"), one socket an
+//! Ethernet faces: frames of type 0x8624 without IP (NFD wiki, "EthernetFace"), one socket per
 //! interface.
 //!
-//! The group 01:00:5e:00:17:aa is one face, everybody on the link; a neighbour that writes to this
-//! machine's own address is another, made when it is first heard, and forgotten when it is silent,
-//! as a UDP peer; `faces/create` makes one to `ether://[02:00:00:00:00:01]` from `dev://eth0`. A
-//! frame holds one link packet, and zeros behind it where it would be too short for the medium. One
-//! frame a system call.
+//! The group 01:00:5e:00:17:aa is one face to all nodes on the link. A neighbour that writes to
+//! this machine's own address is another face; it is created when the neighbour is first heard, and
+//! removed when it is silent, as for a UDP peer. `faces/create` creates one to
+//! `ether://[02:00:00:00:00:01]` from `dev://eth0`. A frame holds one link packet, and zeros behind
+//! it if the medium needs a longer one. Each frame costs one system call.
 
 use super::event_loop::EventLoop;
 use super::frames::Frames;
@@ -28,17 +28,17 @@ use std::sync::Arc;
 /// The EtherType of NDN.
 const ETHER_TYPE: u16 = 0x8624;
 
-/// Everybody on the link who speaks NDN.
+/// The group of all NDN nodes on the link.
 const GROUP: Mac = [0x01, 0x00, 0x5e, 0x00, 0x17, 0xaa];
 
 /// Destination, source, type.
 const HEADER_BYTES: usize = 14;
 
-/// Tokens of the ports; below the faces', above the listeners'.
+/// The first token of the ports: below the faces' tokens, above the listeners'.
 const FIRST_TOKEN: usize = 16;
 const MOST_PORTS: usize = 128;
 
-/// An interface with NDN on it, and the faces behind it.
+/// An interface with NDN, and the faces behind it.
 pub(super) struct Port {
     socket: Arc<PacketSocket>,
     interface: String,
@@ -46,20 +46,20 @@ pub(super) struct Port {
     pub(super) peers: HashMap<Mac, FaceId>,
 }
 
-/// A face's place on an Ethernet, and what waits to be sent there.
+/// A neighbour or group on an Ethernet, and the frames that wait for it.
 pub(super) struct EthernetPeer {
     socket: Arc<PacketSocket>,
-    /// Which of the ports.
+    /// The index of the port.
     port: usize,
     pub(super) address: Mac,
-    /// Never idle.
+    /// True if the face is never removed as idle.
     pub(super) permanent: bool,
     pub(super) last_heard: Time,
     pub(super) frames: Frames,
 }
 
 impl EthernetPeer {
-    /// Sends what is queued; returns how many frames were lost.
+    /// Sends the queue. Returns the number of lost frames.
     pub(super) fn flush(&mut self, spare: &mut SpareBuffers) -> usize {
         let EthernetPeer { socket, address, frames, .. } = self;
         let mut whole = Vec::with_capacity(HEADER_BYTES + frames.mtu());
@@ -69,7 +69,7 @@ impl EthernetPeer {
             whole.extend_from_slice(&socket.mac);
             whole.extend_from_slice(&ETHER_TYPE.to_be_bytes());
             whole.extend_from_slice(frame);
-            // The least that the medium carries: drivers see to it, virtual links do not.
+            // The smallest frame of the medium. Drivers pad frames, virtual links do not.
             whole.resize(whole.len().max(limits::ETHERNET_LEAST_BYTES), 0);
             socket.send(&whole)
         })
@@ -90,13 +90,13 @@ pub(super) fn check(config: &NdnConfig) -> Result<(), String> {
     open_all(config).map(drop)
 }
 
-/// The port that a token is of.
+/// Returns the port of a token.
 pub(super) fn port_of(Token(token): Token) -> Option<usize> {
     (FIRST_TOKEN..FIRST_TOKEN + MOST_PORTS).contains(&token).then(|| token - FIRST_TOKEN)
 }
 
 impl EventLoop {
-    /// Opens the interfaces of the configuration; returns what was opened, as FaceUris.
+    /// Opens the interfaces of the configuration and returns their FaceUris.
     pub(super) fn open_ethernet(&mut self, config: &NdnConfig) -> Result<Vec<String>, String> {
         let mut opened = Vec::new();
         for (interface, socket) in open_all(config)? {
@@ -122,14 +122,14 @@ impl EventLoop {
         Ok(opened)
     }
 
-    /// The port of a local FaceUri.
+    /// Returns the port of a local FaceUri.
     pub(super) fn port_named(&self, device: &str) -> Option<usize> {
         let name = device.strip_prefix("dev://")?;
         self.ethernet.iter().position(|port| port.interface == name)
     }
 
-    /// A face to `address`; `adapt` says how it differs from the ordinary. The caller enters it
-    /// among the port's peers.
+    /// Adds a face to `address`. `adapt` changes its configuration from the default. The caller
+    /// adds it to the port's peers.
     pub(super) fn add_ethernet(
         &mut self,
         now: Time,
@@ -166,7 +166,7 @@ impl EventLoop {
                 Ok(length) => self.on_ethernet_frame(now, port, socket.mac, &mut buffer[..length]),
                 Err(error) => {
                     if error.kind() != io::ErrorKind::WouldBlock {
-                        // The interface is down, most likely: it may come back.
+                        // The interface is probably down. It may come back.
                         tracing::debug!(%error, "Ethernet receive");
                     }
                     left = false;
@@ -185,8 +185,8 @@ impl EventLoop {
         let (mut to, mut from): (Mac, Mac) = ([0; 6], [0; 6]);
         to.copy_from_slice(&header[..6]);
         from.copy_from_slice(&header[6..12]);
-        // Where the first element ends the frame's padding begins. What is no element is the
-        // decoder's to refuse.
+        // The first element ends where the padding of the frame begins. If there is no element, the
+        // decoder refuses the bytes.
         let length = tlv::frame(payload, payload.len()).ok().flatten().unwrap_or(payload.len());
         let packet = &mut payload[..length];
         let is_group_address = from[0] & 1 == 1;
@@ -204,8 +204,7 @@ impl EventLoop {
         self.handle_frames(now, face, std::iter::once(packet));
     }
 
-    /// A face for a neighbour that was not heard before, if what it sends is a packet and there is
-    /// room.
+    /// Adds a face for a new neighbour, if it sends a valid packet and there is room.
     fn new_neighbour(&mut self, now: Time, port: usize, from: Mac, packet: &[u8]) -> Option<FaceId> {
         if LpPacket::decode(packet).is_err() || self.ethernet[port].peers.len() >= limits::ETHERNET_PEERS {
             return None;
@@ -217,12 +216,12 @@ impl EventLoop {
     }
 }
 
-/// The FaceUri of an address: `ether://[02:00:00:00:00:01]`.
+/// Returns the FaceUri of an address: `ether://[02:00:00:00:00:01]`.
 fn uri([a, b, c, d, e, f]: Mac) -> String {
     format!("ether://[{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}]")
 }
 
-/// The address in a FaceUri's part behind `ether://`; `None` where it is no neighbour's.
+/// Returns the address of a FaceUri after `ether://`; `None` if it is no unicast address.
 pub(super) fn unicast(text: &str) -> Option<Mac> {
     let digits = text.trim_end_matches('/').strip_prefix('[')?.strip_suffix(']')?;
     let mut parts = digits.split(':');

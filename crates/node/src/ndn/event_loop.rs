@@ -1,4 +1,4 @@
-//! The event loop: sockets in, packets through the forwarder, queues out.
+//! The event loop: reads sockets, passes packets to the forwarder, writes queues.
 
 use super::datagram::{UdpListener, Via};
 use super::disk::NdnDisk;
@@ -38,7 +38,7 @@ pub(super) const WEBSOCKET: Token = Token(3);
 pub(super) const UDP: Token = Token(4);
 pub(super) const UDP_OUTGOING: Token = Token(5);
 
-/// Faces' tokens are their numbers; those start at 256.
+/// Returns the token of a face: its number. Faces begin at 256.
 pub(super) fn token(face: FaceId) -> Token {
     Token(face.0 as usize)
 }
@@ -47,79 +47,81 @@ pub(super) struct EventLoop {
     start: Instant,
     pub(super) poll: Poll,
     commands: Receiver<Command>,
-    /// The other threads.
+    /// The queues to the other threads.
     pub(super) shard_channel: ShardChannel,
-    /// Faces of other threads, with the number of each: at the first all, at the others those that
-    /// are not the first's.
+    /// The thread number of each face of another thread. The first thread knows all of them; the
+    /// others know those that do not belong to the first.
     pub(super) remote_shard_faces: HashMap<FaceId, usize, FixedState>,
     /// The thread that got the last accepted connection.
     pub(super) last_home: usize,
     pub(super) forwarder: Forwarder,
-    /// Behind the Content Store.
+    /// The tier behind the Content Store.
     pub(super) disk: Option<NdnDisk>,
     pub(super) outbox: Outbox,
-    /// Room for the sends of a batch; empty in between.
+    /// A buffer for the sends of a batch. It is empty in between.
     pub(super) sends: Vec<Send>,
     pub(super) unix: Option<(UnixListener, PathBuf)>,
     pub(super) tcp: Option<TcpListener>,
     pub(super) websocket: Option<TcpListener>,
     pub(super) udp: Option<UdpListener>,
-    /// The peers behind it.
+    /// The peers behind `udp`.
     pub(super) udp_places: UdpPlaces,
-    /// Connections from other machines that were accepted, on all threads.
+    /// Accepted connections from other machines, on all threads.
     pub(super) stream_places: StreamPlaces,
-    /// Faces to other machines at once, besides UDP peers that were heard first.
+    /// The limit of faces to other machines, without UDP peers that sent first.
     pub(super) remote_faces: usize,
     pub(super) udp_mtu: Option<usize>,
     pub(super) largest_packet: usize,
-    /// Bytes of the largest packet with its NDNLPv2 header.
+    /// Bytes of the largest packet together with its NDNLPv2 header.
     pub(super) largest_frame: usize,
-    /// Memory of packets whose end has not come yet.
+    /// The memory of incomplete packets.
     pub(super) partial: PartialInput,
-    /// A connection whose packet takes longer is closed.
+    /// The time within which a packet has to be complete. Otherwise its connection is closed.
     pub(super) partial_timeout: Duration,
     /// The web pages that may connect.
     pub(super) origins: Arc<Origins>,
-    /// What the configuration said last of what can change.
+    /// The reloadable settings that are in force.
     pub(super) applied: Settings,
     /// Where the UDP socket is bound.
     pub(super) udp_address: SocketAddr,
     /// Interfaces with NDN on Ethernet.
     pub(super) ethernet: Vec<Port>,
-    /// Faces whose frames, or whose Acks, wait: not all that are reliable, which anybody's may be.
+    /// Faces with frames or Acks that wait. Reliable faces without any are not in the list, because
+    /// any peer can have one.
     pub(super) reliable: Vec<FaceId>,
-    /// The UDP peer whose path's MTU was looked at last.
+    /// The UDP peer whose path MTU was read last.
     pub(super) path_looked_at: FaceId,
     pub(super) upstreams: Vec<Upstream>,
     pub(super) permanent: Vec<Permanent>,
     /// Faces to other machines.
     pub(super) remote: HashSet<FaceId>,
-    /// By face; the numbers are our own, so an unkeyed hash does.
+    /// Links by face. The node chooses the numbers, so an unkeyed hash is safe.
     pub(super) links: HashMap<FaceId, Link, FixedState>,
-    /// Of queues that are empty.
+    /// Buffers of queues that are empty.
     pub(super) spare: SpareBuffers,
     /// Faces that are not read while their queues are long, and the bytes of frames that they sent
     /// before.
     pub(super) paused: Vec<FaceId>,
     pub(super) held_bytes: usize,
-    /// Faces with something queued in this turn.
+    /// Faces whose queues have grown in this turn.
     pub(super) dirty: Vec<FaceId>,
-    /// UDP and Ethernet faces that wait until the socket, which they share, can be written.
+    /// UDP and Ethernet faces that wait until their shared socket can be written.
     pub(super) udp_blocked: Vec<FaceId>,
-    /// Datagrams wait too long for us: see [`UdpListener::receive`].
+    /// True after datagrams waited too long: see [`UdpListener::receive`].
     pub(super) mark_next_data: bool,
-    /// Sources that had more to read than their turn allowed.
+    /// Sources with more input than their turn allowed.
     pub(super) ready: Vec<Token>,
     /// Listeners that ran out of descriptors.
     pub(super) accept_again: Vec<Token>,
     pub(super) buffer: Vec<u8>,
     pub(super) frames: Vec<Framed>,
     housekeeping: Time,
-    /// No warning about a peer's doing before this time: a flood must not fill the log.
+    /// The time until which no warning about a peer is logged, so that a flood does not fill the
+    /// log.
     pub(super) next_warning: Time,
-    /// What management asked for in this turn.
+    /// Requests of management in this turn.
     pub(super) requests: Vec<HostRequest>,
-    /// Faces that management waits for until they are connected.
+    /// Faces that are being connected for management.
     pub(super) connecting: HashMap<FaceId, Connecting>,
     stopping: bool,
 }
@@ -136,7 +138,7 @@ impl EventLoop {
         forwarder_config.shard = shard;
         forwarder_config.max_packet_bytes = config.largest_packet;
         forwarder_config.reassembly_bytes = config.partial_input.bytes() as usize;
-        // A large disk tier takes its time to open, and the clock runs since before that.
+        // A large disk tier takes time to open, and the clock has been running since before that.
         let calendar = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         forwarder_config.started = calendar.saturating_sub(start.elapsed());
         let mut forwarder = Forwarder::new(forwarder_config, engine);
@@ -144,7 +146,7 @@ impl EventLoop {
             forwarder.set_tier(disk::tier(disk, &shard_channel));
         }
         if shard.number() == 0 {
-            // It tells the others.
+            // The first forwarder sends it to the others.
             forwarder.set_capacity(Time::ZERO, config.content_store);
             forwarder.set_rules(config.rules()?);
             forwarder.set_verification(config.verification()?);
@@ -232,7 +234,7 @@ impl EventLoop {
                 if event.is_read_closed() || event.is_error() {
                     self.ending(token);
                 }
-                // A closed or failed socket shows when it is read.
+                // A closed or failed socket shows its state when it is read.
                 if event.is_readable() || event.is_read_closed() || event.is_error() {
                     turn.push(token);
                 }
@@ -379,7 +381,7 @@ impl EventLoop {
             }
         }
         if !self.shard_channel.shard.is_only() {
-            // Another shard may have found the budget full and this one the largest.
+            // Another shard may have found the budget full, and this shard's holder the largest.
             self.obey_budget(self.partial.verdict());
         }
         if now >= self.housekeeping {

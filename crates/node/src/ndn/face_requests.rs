@@ -1,10 +1,11 @@
-//! Faces that management wants made, changed or closed: what `faces/create` and its neighbours mean
-//! for sockets.
+//! Faces that management creates, changes or closes: the effect of `faces/create` and its relatives
+//! on sockets.
 //!
-//! UDP and Ethernet unicast and TCP faces are made, from canonical FaceUris (NFD wiki, "FaceMgmt"):
-//! an address and a port, no host name, for nobody here waits for a name server; an Ethernet face
-//! with the interface as its LocalUri. Multicast faces are the configuration's, as in NFD. A TCP
-//! face's command is answered when it is connected, or is not.
+//! Management can create UDP and TCP faces and Ethernet unicast faces from canonical FaceUris (NFD
+//! wiki, "FaceMgmt"): an address and a port, no host name, because this thread does not wait for a
+//! name server. An Ethernet face needs the interface as its LocalUri. Multicast faces belong to the
+//! configuration, as in NFD. The command of a TCP face is answered when the connection succeeds or
+//! fails.
 
 use super::Command;
 use super::ethernet;
@@ -22,7 +23,7 @@ use larder_units::Time;
 use mio::net::TcpStream;
 use std::net::SocketAddr;
 
-/// A face whose connection is being made, for the command that waits for it.
+/// A face that is being connected, with the command that waits for it.
 pub(super) struct Connecting {
     ticket: u64,
     since: Time,
@@ -53,7 +54,8 @@ impl EventLoop {
         self.post(now, &[]);
     }
 
-    /// Makes the face. `None` where it is being connected; `Err` where it cannot be.
+    /// Creates the face. Returns `None` while it is being connected, and `Err` if it cannot be
+    /// created.
     fn create_face(&mut self, now: Time, request: FaceRequest) -> Result<Option<FaceAnswer>, FaceAnswer> {
         let refused = |code, text: &str| FaceAnswer::Refused(code, text.to_owned());
         let remote = peer(&request.uri)?;
@@ -136,7 +138,7 @@ impl EventLoop {
             },
             _ => false,
         };
-        // Of another thread's socket, only its face is known here.
+        // For another thread's socket, only the face is known here.
         let uri = listen::face_uri("tcp", address);
         let remote_shard_faces = || {
             self.remote_shard_faces
@@ -148,13 +150,13 @@ impl EventLoop {
         connected.or_else(|| self.permanent_face_to(address)).or_else(remote_shard_faces)
     }
 
-    /// The face's socket can be written: if management waited for it, it is connected.
+    /// Answers the command that waits for this face. Call it when the face's socket can be written.
     pub(super) fn on_connected(&mut self, now: Time, face: FaceId) {
         if !self.connecting.contains_key(&face) {
             return;
         }
         let Some(Connection::Stream(stream)) = self.links.get(&face).map(|link| &link.connection) else { return };
-        // A socket that could not be connected is writable too; its error shows when it is read.
+        // A socket whose connection failed can be written too. Its error shows when it is read.
         if matches!(&stream.socket, Socket::Tcp(socket) if socket.peer_addr().is_ok())
             && let Some(Connecting { ticket, .. }) = self.connecting.remove(&face)
         {
@@ -162,7 +164,7 @@ impl EventLoop {
         }
     }
 
-    /// The face is closed: if management waited for it, there will be none.
+    /// Refuses the command that waits for this face. Call it when the face is closed.
     pub(super) fn on_not_connected(&mut self, now: Time, face: FaceId, why: Option<&str>) {
         if let Some(Connecting { ticket, .. }) = self.connecting.remove(&face) {
             let why = why.unwrap_or("the peer closed the connection");
@@ -215,7 +217,7 @@ enum Remote {
     Ethernet(Mac),
 }
 
-/// The peer that a canonical FaceUri means.
+/// Returns the peer of a canonical FaceUri.
 fn peer(uri: &str) -> Result<Remote, FaceAnswer> {
     let (scheme, rest) =
         uri.split_once("://").ok_or_else(|| FaceAnswer::Refused(400, format!("{uri:?} is no FaceUri")))?;

@@ -1,5 +1,4 @@
-//! Faces come and go: connections that are accepted, peers that are heard, and what belongs to
-//! each.
+//! Creates and removes faces: accepted connections, peers that send first, and their resources.
 
 use super::Command;
 use super::datagram::{self, Peer};
@@ -41,8 +40,8 @@ impl EventLoop {
                 Some(Ok(accepted)) => accepted,
                 Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Some(Err(error)) => {
-                    // Out of descriptors, most likely: the connection waits in the kernel, and is
-                    // tried again in a second.
+                    // The node is probably out of descriptors. The connection waits in the kernel,
+                    // and is accepted after a second.
                     if self.may_warn() {
                         tracing::warn!(%error, "cannot accept connections");
                     }
@@ -69,15 +68,15 @@ impl EventLoop {
                 (Socket::Tcp(socket), Some(from)) => self.add_websocket(now, socket, from),
                 (Socket::Tcp(_), None) => None,
             };
-            // What came with the connection may have raised no event of its own yet.
+            // Bytes that came with the connection may have raised no event of their own.
             if let Some(face) = face {
                 self.ready.push(token(face));
             }
         }
     }
 
-    /// A face over a TCP connection, at the thread `home`; `adapt` says how it differs from the
-    /// ordinary.
+    /// Adds a face over a TCP connection at thread `home`. `adapt` changes its configuration from
+    /// the default.
     pub(super) fn add_tcp(
         &mut self,
         socket: TcpStream,
@@ -90,7 +89,7 @@ impl EventLoop {
         self.add_stream(config, Socket::Tcp(socket), home)
     }
 
-    /// A face over a stream, at the thread `home`.
+    /// Adds a face over a stream at thread `home`.
     pub(super) fn add_stream(&mut self, config: FaceConfig, mut socket: Socket, home: usize) -> Option<FaceId> {
         let source = source_of(&config, &socket);
         if home != 0 {
@@ -124,7 +123,7 @@ impl EventLoop {
         Some(face)
     }
 
-    /// A place among the connections from other machines, for one of these.
+    /// Returns a place for a connection from another machine.
     fn place_of(&mut self, face: FaceId, source: Option<IpAddr>) -> Option<Activity> {
         let now = self.now();
         source.map(|address| self.stream_places.insert(now, face, address))
@@ -169,14 +168,14 @@ impl EventLoop {
         Some(face)
     }
 
-    /// A face for a UDP peer that was not heard first; `adapt` says how it differs from the
-    /// ordinary.
+    /// Adds a face for a UDP peer that did not send first. `adapt` changes its configuration from
+    /// the default.
     pub(super) fn add_udp(
         &mut self,
         address: SocketAddr,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Result<FaceId, String> {
-        // A network that is down now may come up: until then the local address is not known.
+        // A network that is down may come up. Until then the local address is unknown.
         let local = self.udp_end_towards(address)?.unwrap_or_else(|_| match address {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, self.udp_address.port()).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, self.udp_address.port()).into(),
@@ -192,8 +191,8 @@ impl EventLoop {
         Ok(face)
     }
 
-    /// The address and port that packets to a UDP peer come from, or why there is no way to it.
-    /// Makes the socket that it needs. `Err` where that fails.
+    /// Returns the local address and port for packets to a UDP peer, or the reason why there is no
+    /// route. Creates the socket that the peer needs. `Err` if that fails.
     pub(super) fn udp_end_towards(&mut self, peer: SocketAddr) -> Result<io::Result<SocketAddr>, String> {
         let Some(udp) = &mut self.udp else { return Err("[ndn] udp is off in the configuration".to_owned()) };
         let both = Interest::READABLE | Interest::WRITABLE;
@@ -202,7 +201,7 @@ impl EventLoop {
         Ok(udp.end_towards(peer))
     }
 
-    /// A face for a UDP peer; the caller gives it a place, and sees to it that there is one.
+    /// Adds a face for a UDP peer. The caller has made sure that there is a place, and assigns it.
     pub(super) fn add_peer(
         &mut self,
         now: Time,
@@ -224,11 +223,11 @@ impl EventLoop {
     }
 
     pub(super) fn close(&mut self, face: FaceId, why: Option<String>) {
-        // What it has sent goes before the word of its end.
-        self.flush_crossing();
+        // The packets that it has sent travel before the message about its end.
+        self.flush_shard_channel();
         if self.drop_link(face) {
             if self.shard_channel.shard.number() != 0 {
-                // The first thread ends the face, at all.
+                // The first thread removes the face everywhere.
                 return self.shard_channel.port(0).send(Command::Closed(face, why));
             }
         } else if self.remote_shard_faces.remove(&face).is_none() && !self.permanent.iter().any(|one| one.is(face)) {
@@ -252,7 +251,7 @@ impl EventLoop {
         }
     }
 
-    /// Ends the connection of a face. False where it has none here.
+    /// Ends the connection of a face. Returns false if this thread has none.
     pub(super) fn drop_link(&mut self, face: FaceId) -> bool {
         let Some(mut link) = self.links.remove(&face) else { return false };
         self.forget_socket(face, &mut link.connection);
@@ -280,7 +279,7 @@ impl EventLoop {
     }
 }
 
-/// The address of another machine that has made this connection, if one has.
+/// Returns the address of the other machine that has opened this connection, if there is one.
 fn source_of(config: &FaceConfig, socket: &Socket) -> Option<IpAddr> {
     let is_accepted = config.scope == Scope::NonLocal && config.persistency == Persistency::OnDemand;
     match socket {
@@ -292,13 +291,13 @@ fn source_of(config: &FaceConfig, socket: &Socket) -> Option<IpAddr> {
 /// Sets the options of a TCP face's socket.
 pub(super) fn prepare(socket: &TcpStream) {
     let _ = socket.set_nodelay(true);
-    // A peer that vanished without a word is found out in the end.
+    // Keepalive detects a peer that disappears silently.
     let _ = socket2::SockRef::from(socket).set_keepalive(true);
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(socket).set_tcp_notsent_lowat(limits::TCP_UNSENT_BYTES);
 }
 
-/// A TCP or WebSocket face: local on loopback.
+/// Returns the configuration of a TCP or WebSocket face. On loopback its scope is local.
 fn tcp_face(scheme: &str, from: SocketAddr, socket: &TcpStream) -> FaceConfig {
     let uri = |address: SocketAddr| match scheme {
         "ws" => format!("ws://{}", datagram::canonical(address)),

@@ -1,29 +1,29 @@
-//! Fair shares of places among source prefixes, for places that anybody on the network can claim.
+//! Fair shares of places among source prefixes, for places that any machine can claim.
 //!
-//! At each of four prefix lengths, the prefixes take turns, and within the longest one its claims
-//! come in their own order. So senders in one network, or in one /8, displace each other and leave
-//! those of other networks alone. A limit per prefix is a result of this: a prefix has more than
-//! its share only while nobody else needs the places.
+//! At each of four prefix lengths, the prefixes take turns; within the longest one, claims come in
+//! their own order. So senders in one network, or in one /8, displace each other and not those of
+//! other networks. This acts as a limit per prefix: a prefix has more than its share only while no
+//! other prefix needs the places.
 
 use larder_units::Time;
 use std::cmp::Reverse;
 use std::net::IpAddr;
 
-/// Bits of the prefixes that share fairly, the longest first: a host, a network, and those that
-/// assign networks.
+/// Bits of the prefixes that share fairly, the longest first: a host, a network, and two sizes of
+/// allocations.
 const IPV4_PREFIXES: [u32; 4] = [32, 24, 16, 8];
 
-/// A customer has a /64 at least, and often a /56 or a /48.
+/// A customer has at least a /64, and often a /56 or a /48.
 const IPV6_PREFIXES: [u32; 4] = [64, 56, 48, 32];
 
 /// A claim to a place.
 pub(super) struct Claim<T> {
     pub(super) of: T,
-    /// Its IPv4 address in the upper bits, or its IPv6 address.
+    /// The IPv4 address in the upper bits, or the IPv6 address.
     bits: u128,
     is_ipv6: bool,
     last_heard: Time,
-    /// Its turn among those of its prefix.
+    /// Its turn within its prefix.
     rank: usize,
 }
 
@@ -46,8 +46,8 @@ impl<T> Claim<T> {
     }
 }
 
-/// Sorts the claims so that the first N are those that a fair share of N places would keep. Of one
-/// prefix, those that were heard last go first.
+/// Sorts the claims so that the first N are those that keep a place if there are N places. Within
+/// one prefix, the claims that were heard last come first.
 pub(super) fn sort_by_entitlement<T>(claims: &mut [Claim<T>]) {
     for level in 0..IPV4_PREFIXES.len() {
         claims.sort_unstable_by_key(|claim| (claim.prefix(level), claim.turn()));

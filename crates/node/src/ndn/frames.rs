@@ -1,5 +1,5 @@
-//! What a link of frames has queued: packets cut to its MTU, with link reliability where the face
-//! wants it.
+//! The queue of a frame-based link: packets cut to its MTU, with link reliability if the face uses
+//! it.
 
 use super::link::{Refused, SpareBuffers};
 use crate::limits;
@@ -10,13 +10,13 @@ use larder_units::Time;
 /// The frames that wait for one face's link.
 pub(super) struct Frames {
     mtu: usize,
-    /// What the link itself can carry.
+    /// The largest frame that the link itself can carry.
     most: usize,
     /// Bytes of the largest packet.
     largest: usize,
     fragmenter: Fragmenter,
     reliability: Option<Box<Reliability>>,
-    /// The event loop keeps its time.
+    /// True while the event loop calls [`Frames::on_timeout`] for it.
     is_watched: bool,
     /// The frames back to back, and the length of each.
     pub(super) bytes: Vec<u8>,
@@ -24,8 +24,8 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// For frames of at most `mtu` bytes, which will never be more than `most`, of packets of up to
-    /// `largest`.
+    /// Creates a queue for frames of at most `mtu` bytes, which never exceed `most`, of packets of
+    /// up to `largest` bytes.
     pub(super) fn new(mtu: usize, most: usize, largest: usize) -> Self {
         Frames {
             mtu: mtu.min(most),
@@ -51,7 +51,7 @@ impl Frames {
         self.reliability.is_some()
     }
 
-    /// With reliability, or without.
+    /// Switches reliability on or off.
     pub(super) fn set_reliable(&mut self, reliable: bool) {
         if reliable != self.is_reliable() {
             self.reliability =
@@ -59,7 +59,7 @@ impl Frames {
         }
     }
 
-    /// With reliability from now on, for a neighbour who offers it; false where it was so before.
+    /// Switches reliability on for a neighbour that offers it. Returns false if it was on.
     pub(super) fn accept_reliability(&mut self) -> bool {
         let is_new = !self.is_reliable();
         if is_new {
@@ -69,7 +69,8 @@ impl Frames {
         is_new
     }
 
-    /// What waits for Acks is as much memory as what waits for the socket: at most so many bytes.
+    /// Limits the frames that wait for Acks to so many bytes. They occupy memory like frames that
+    /// wait for the socket.
     pub(super) fn hold_at_most(&mut self, bytes: usize) {
         if let Some(reliability) = &mut self.reliability {
             reliability.hold_at_most(bytes);
@@ -96,34 +97,35 @@ impl Frames {
         cut.map(drop).map_err(|_| Refused::CannotFragment)
     }
 
-    /// Takes in what a frame that was received says of the link. False where it is to go no
-    /// further: it came before.
+    /// Processes the link header of a received frame. Returns false for a duplicate, which goes no
+    /// further.
     pub(super) fn receive(&mut self, now: Time, frame: &[u8]) -> bool {
         self.reliability.as_mut().is_none_or(|reliability| reliability.receive(now, frame))
     }
 
-    /// When [`Frames::on_timeout`] must be called next.
+    /// Returns the time at which [`Frames::on_timeout`] has to be called next.
     pub(super) fn next_timeout(&self) -> Option<Time> {
         self.reliability.as_ref()?.next_timeout()
     }
 
-    /// Whether its time is to be kept from now on: something is not acknowledged, here or there.
+    /// Returns true if the event loop has to begin to keep its time: an Ack is missing, here or
+    /// there.
     pub(super) fn begins_to_wait(&mut self) -> bool {
         !self.is_watched && self.still_waits()
     }
 
-    /// Whether its time is to be kept still.
+    /// Returns true if the event loop has to keep its time further.
     pub(super) fn still_waits(&mut self) -> bool {
         self.is_watched = self.next_timeout().is_some();
         self.is_watched
     }
 
-    /// Queues what is to be sent again, and Acks; returns how many packets were given up.
+    /// Queues retransmissions and Acks. Returns the number of packets that were given up.
     pub(super) fn on_timeout(&mut self, now: Time) -> u64 {
         let Frames { mtu, reliability: Some(reliability), bytes, lengths, .. } = self else { return 0 };
         reliability.on_timeout(now, *mtu, |frame| {
-            // A socket that takes nothing: what does not fit is lost, as on the link, and Acks do
-            // not pile up.
+            // The socket accepts nothing: frames that do not fit are lost, as on the link, and Acks
+            // do not pile up.
             if bytes.len() < limits::SEND_QUEUE_BYTES {
                 bytes.extend_from_slice(frame);
                 lengths.push(frame.len());
@@ -131,8 +133,8 @@ impl Frames {
         })
     }
 
-    /// Sends what is queued one frame a call, as far as the link takes it; returns how many frames
-    /// were lost on the way.
+    /// Sends the queue one frame per call, as far as the link accepts it. Returns the number of
+    /// frames that were lost.
     pub(super) fn flush_each(
         &mut self,
         spare: &mut SpareBuffers,
@@ -151,7 +153,7 @@ impl Frames {
         lost
     }
 
-    /// So many frames, of so many bytes together, have left.
+    /// Removes so many frames, with so many bytes together, which have left.
     pub(super) fn sent(&mut self, frames: usize, bytes: usize, spare: &mut SpareBuffers) {
         self.bytes.drain(..bytes);
         self.lengths.drain(..frames);
@@ -161,7 +163,7 @@ impl Frames {
     }
 }
 
-/// NDNLPv2 asks for a random one.
+/// Returns a random first sequence number, as NDNLPv2 demands.
 fn first_sequence() -> u64 {
     let [word] = crate::entropy::words();
     word

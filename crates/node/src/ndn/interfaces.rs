@@ -1,7 +1,7 @@
-//! Which network interfaces a setting means: names, or `*` for each that can.
+//! Finds the network interfaces of a setting: names, or `*` for each capable one.
 
-/// Calls `open` for every interface that the setting `key` names. One that is named must work; with
-/// `*`, those that do not are passed over.
+/// Calls `open` for every interface that the setting `key` names. A named interface has to work;
+/// with `*`, interfaces that fail are skipped.
 pub(super) fn for_each<T>(
     key: &str,
     names: &[String],
@@ -25,7 +25,8 @@ pub(super) fn for_each<T>(
     Ok(opened)
 }
 
-/// The network interfaces of this machine (of this thread's network namespace), but for loopback.
+/// Returns the network interfaces of this machine (of this thread's network namespace) except
+/// loopback.
 fn present() -> Vec<String> {
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let names = table.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim().to_owned());

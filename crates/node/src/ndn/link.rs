@@ -1,10 +1,10 @@
-//! A face's link: its socket, what waits to be sent there, and when that is too long.
+//! A face's link: its socket, the queue for it, and the decision that the queue is too long.
 //!
-//! Packets are encoded into the socket's own queue; beside it stands how many bytes came when, so
-//! that the wait of the oldest is known. A packet that comes to a long queue is marked (NDNLPv2,
-//! CongestionMark): long by time, as [`CoDel`] says, or by bytes, as the face's
-//! DefaultCongestionThreshold says, which catches the burst of a transfer's start before CoDel's
-//! first interval is over.
+//! Packets are encoded into the socket's queue. A list beside it has the arrival times of bytes, so
+//! the wait of the oldest is known. A packet that comes to a long queue is marked (NDNLPv2,
+//! CongestionMark). A queue is long by time, as [`CoDel`] decides, or by bytes, as the face's
+//! DefaultCongestionThreshold says. The second detects the burst at the start of a transfer, before
+//! CoDel's first interval is over.
 
 use super::backpressure::Pause;
 use super::codel::CoDel;
@@ -27,13 +27,13 @@ pub(super) struct Link {
     pub(super) connection: Connection,
     arrivals: Arrivals,
     codel: CoDel,
-    /// Queued since the last write.
+    /// Packets queued since the last write.
     packets: usize,
-    /// The face is not read while its queue is long.
+    /// The pause of a face that is not read because its queue is long.
     pub(super) pause: Option<Pause>,
-    /// The socket took no more; it is written again when it says that it can be.
+    /// True after the socket accepted no more. It is written again when it reports that it can be.
     blocked: bool,
-    /// Of a connection that another machine has made.
+    /// The activity record of a connection from another machine.
     pub(super) activity: Option<Activity>,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum Connection {
 }
 
 impl Connection {
-    /// What waits on a link of frames; `None` on a stream.
+    /// Returns the queue of a link of frames; `None` for a stream.
     pub(super) fn frames(&mut self) -> Option<&mut Frames> {
         match self {
             Connection::Stream(_) | Connection::WebSocket(_) => None,
@@ -57,7 +57,7 @@ impl Connection {
         }
     }
 
-    /// The packet whose end has not come yet; `None` on a link of frames.
+    /// Returns the incomplete packet; `None` for a link of frames.
     pub(super) fn partial(&self) -> Option<&Partial> {
         match self {
             Connection::Stream(stream) => Some(stream.partial()),
@@ -66,12 +66,12 @@ impl Connection {
         }
     }
 
-    /// Bytes of memory that the incomplete packet takes.
+    /// Returns the bytes of memory that the incomplete packet takes.
     pub(super) fn partial_bytes(&self) -> usize {
         self.partial().map_or(0, Partial::held)
     }
 
-    /// Forgets the incomplete packet and skips its rest. False where that cannot be.
+    /// Drops the incomplete packet and skips its rest. Returns false if that is impossible.
     pub(super) fn give_up_partial(&mut self) -> bool {
         match self {
             Connection::Stream(stream) => stream.give_up(),
@@ -81,10 +81,10 @@ impl Connection {
     }
 }
 
-/// Why a packet could not be queued.
+/// The reason why a packet was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// The reader is slower than what is sent to it.
+    /// The reader is slower than the traffic to it.
     QueueFull,
     /// The packet cannot be cut to the link's frames.
     CannotFragment,
@@ -96,7 +96,7 @@ impl Link {
         Link { connection, arrivals, codel, packets: 0, pause: None, blocked: false, activity: None }
     }
 
-    /// Says there when packets come.
+    /// Records the arrival of packets in `activity`.
     pub(super) fn watched_by(self, activity: Option<Activity>) -> Self {
         Link { activity, ..self }
     }
@@ -112,12 +112,12 @@ impl Link {
         }
     }
 
-    /// Bytes that have left the queue since the face was made.
+    /// Returns the bytes that have left the queue since the face was created.
     pub(super) fn taken(&self) -> u64 {
         self.arrivals.total.saturating_sub(self.queued() as u64)
     }
 
-    /// Whether a packet that comes now is to be marked.
+    /// Returns true if a packet that comes now has to be marked.
     pub(super) fn is_long(&mut self, now: Time, config: &FaceConfig) -> bool {
         let queued = self.queued();
         let wait = self.arrivals.wait(now, queued);
@@ -154,19 +154,19 @@ impl Link {
         queued
     }
 
-    /// Whether there is enough to be worth a write before the turn is over: so the reader begins
-    /// while the rest is made, and what waits waits for the reader and not for us.
+    /// Returns true if the queue is worth a write before the end of the turn. Then the reader
+    /// begins while the rest is made, and the queue waits for the reader and not for this thread.
     pub(super) fn is_worth_writing(&self) -> bool {
         !self.blocked && (self.packets >= WRITE_PACKETS || self.queued() >= WRITE_BYTES)
     }
 
-    /// The socket can be written again.
+    /// Tells that the socket can be written again.
     pub(super) fn unblock(&mut self) {
         self.blocked = false;
     }
 
-    /// Writes what is queued, as far as the socket takes it; returns the number of frames that were
-    /// lost. `Err` where the peer is gone.
+    /// Writes the queue as far as the socket accepts it. Returns the number of lost frames, and
+    /// `Err` if the peer is gone.
     pub(super) fn flush(&mut self, udp: Option<&UdpListener>, spare: &mut SpareBuffers) -> io::Result<usize> {
         let mut lost = 0;
         self.packets = 0;
@@ -181,19 +181,19 @@ impl Link {
         Ok(lost)
     }
 
-    /// Whether something waits until the socket can be written.
+    /// Returns true if the queue waits until the socket can be written.
     pub(super) fn is_blocked(&self) -> bool {
         self.blocked
     }
 }
 
-/// Buffers of queues that were written, for the next ones to have something to say: a queue that is
-/// empty holds no memory, and one that fills and empties at every turn allocates none.
+/// Spare buffers for queues. An empty queue holds no memory, and a queue that fills and empties at
+/// every turn allocates none.
 #[derive(Debug, Default)]
 pub(super) struct SpareBuffers(Vec<Vec<u8>>);
 
 impl SpareBuffers {
-    /// Gives a queue that has no room a buffer.
+    /// Gives a buffer to a queue without one.
     #[inline]
     pub(super) fn provide(&mut self, queue: &mut Vec<u8>) {
         if queue.capacity() == 0
@@ -203,7 +203,7 @@ impl SpareBuffers {
         }
     }
 
-    /// Takes the buffer of a queue that was written; one that a crowd left large is freed.
+    /// Takes the buffer of a written queue back. Frees a buffer that has become large.
     pub(super) fn take_back(&mut self, queue: &mut Vec<u8>) {
         let mut buffer = std::mem::take(queue);
         if self.0.len() < SPARE_BUFFERS && buffer.capacity() <= SPARE_BUFFER_BYTES {
@@ -213,10 +213,11 @@ impl SpareBuffers {
     }
 }
 
-/// When the bytes of a queue came: one entry for all that came within [`ARRIVALS_APART`].
+/// The arrival times of the bytes in a queue: one entry for all that came within
+/// [`ARRIVALS_APART`].
 #[derive(Debug, Default)]
 struct Arrivals {
-    /// The time of the first of them, and the count of all bytes up to the last of them.
+    /// The time of the first of these bytes, and the count of all bytes up to the last of them.
     entries: VecDeque<(Time, u64)>,
     total: u64,
 }
@@ -230,7 +231,7 @@ impl Arrivals {
         }
     }
 
-    /// How long the oldest has waited, where the last `queued` bytes are still there.
+    /// Returns the wait of the oldest byte, if the last `queued` bytes are still in the queue.
     fn wait(&mut self, now: Time, queued: usize) -> Duration {
         let gone = self.total.saturating_sub(queued as u64);
         while self.entries.front().is_some_and(|(_, end)| *end <= gone) {

@@ -1,4 +1,4 @@
-//! Binding the NDN side's sockets, with errors that name the setting.
+//! Binds the sockets of the NDN side, with errors that name the setting.
 
 use super::datagram::{UdpListener, canonical};
 use super::event_loop::{EventLoop, TCP, UDP, UNIX, WEBSOCKET};
@@ -15,8 +15,8 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 impl EventLoop {
-    /// Binds what the configuration names; returns what was bound, for people, and the path of the
-    /// Unix socket.
+    /// Binds the listeners of the configuration. Returns their addresses for messages, and the path
+    /// of the Unix socket.
     pub(super) fn listen(&mut self, config: &NdnConfig) -> Result<(Vec<String>, Option<PathBuf>), String> {
         let (mut listening, mut channels) = (Vec::new(), Vec::new());
         let registry = self.poll.registry();
@@ -55,7 +55,7 @@ impl EventLoop {
         listening.extend(devices.iter().cloned());
         channels.extend(devices);
         let registry = self.poll.registry();
-        // Last, since it leaves a file behind where a later step fails.
+        // The Unix socket is last, because it leaves a file behind if a later step fails.
         if let Some(setting) = &config.unix {
             let (mut listener, path) = unix(setting.path())?;
             registry.register(&mut listener, UNIX, Interest::READABLE).map_err(|error| format!("[ndn]: {error}"))?;
@@ -69,7 +69,7 @@ impl EventLoop {
     }
 }
 
-/// Tries what a start does with listeners, interfaces, certificates and routes.
+/// Tries the steps of a start: listeners, interfaces, certificates and routes.
 pub(crate) fn check(config: &NdnConfig, preflight: &mut Preflight) {
     preflight.add(config.rules().err());
     preflight.add(config.verification().err());
@@ -84,18 +84,18 @@ pub(crate) fn check(config: &NdnConfig, preflight: &mut Preflight) {
     preflight.add(ethernet::check(config).err());
     let targets = config.routes.iter().filter(|_| config.udp.is_none()).map(|route| &route.to);
     targets.for_each(|target| preflight.add(reload::udp_is_off(target)));
-    // The path of a running node's socket is its own.
+    // A running node occupies the path of its own socket.
     if let Some(setting) = config.unix.as_ref().filter(|_| !preflight.is_running()) {
         match unix(setting.path()) {
-            // Nothing is left of the trial.
+            // The trial leaves nothing behind.
             Ok((_, path)) => drop(std::fs::remove_file(path)),
             Err(problem) => preflight.add(Some(problem)),
         }
     }
 }
 
-/// Binds the socket for local applications: the configured path, else the first of the default
-/// paths that can be made.
+/// Binds the socket for local applications: at the configured path, else at the first default path
+/// that works.
 pub(super) fn unix(configured: Option<&Path>) -> Result<(UnixListener, PathBuf), String> {
     if let Some(path) = configured {
         let bound = bind_unix(path).map_err(|why| format!("[ndn] unix: cannot listen on {}: {why}", path.display()))?;
@@ -111,11 +111,10 @@ pub(super) fn unix(configured: Option<&Path>) -> Result<(UnixListener, PathBuf),
     Err(format!("[ndn] unix: no default path can be used ({}); set [ndn] unix to a path of yours", errors.join("; ")))
 }
 
-/// A directory under /tmp must be this user's alone: who owns it could put another socket in our
-/// socket's place.
+/// A directory under /tmp must belong to this user alone. Its owner could replace our socket.
 fn own_directory(path: &Path) -> Result<(), String> {
     let Some(directory) = path.parent().filter(|directory| directory.starts_with("/tmp")) else { return Ok(()) };
-    // Made here it is ours; one that is there already is looked at.
+    // A new directory belongs to this user; an existing one is examined.
     let _ = std::fs::DirBuilder::new().mode(0o755).create(directory);
     match is_safe(path) {
         true => Ok(()),
@@ -130,14 +129,13 @@ fn bind_unix(path: &Path) -> Result<UnixListener, String> {
     }
     remove_stale(path)?;
     let listener = UnixListener::bind(path).map_err(|error| system_message(&error))?;
-    // Every local user's applications may connect, as with NFD.
+    // Applications of every local user may connect, as with NFD.
     let open = std::fs::Permissions::from_mode(0o666);
     std::fs::set_permissions(path, open).map_err(|error| system_message(&error))?;
     Ok(listener)
 }
 
-/// Removes the socket file of a forwarder that was killed; whatever else is there stays and is an
-/// error.
+/// Removes the socket file of a killed forwarder. Any other file stays and is an error.
 fn remove_stale(path: &Path) -> Result<(), String> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -148,7 +146,7 @@ fn remove_stale(path: &Path) -> Result<(), String> {
         Ok(_) => {}
     }
     match UnixStream::connect(path) {
-        // Nobody listens.
+        // No process listens.
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)
             .map_err(|error| format!("cannot remove the stale socket: {}", system_message(&error))),
         Err(error) => Err(system_message(&error)),
@@ -156,8 +154,7 @@ fn remove_stale(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Binds with `bind`; where this machine has no IPv6, the IPv6 wildcard, which stands for every
-/// address, is IPv4's.
+/// Binds with `bind`. On a machine without IPv6, the IPv6 wildcard becomes the IPv4 wildcard.
 pub(super) fn with_ipv4_fallback<T>(address: SocketAddr, bind: impl Fn(SocketAddr) -> io::Result<T>) -> io::Result<T> {
     match bind(address) {
         Err(error) if error.raw_os_error() == Some(EAFNOSUPPORT) && address.ip().is_unspecified() => {
@@ -170,7 +167,7 @@ pub(super) fn with_ipv4_fallback<T>(address: SocketAddr, bind: impl Fn(SocketAdd
 /// "Address family not supported by protocol", on Linux.
 const EAFNOSUPPORT: i32 = 97;
 
-/// Binds a TCP listener for the setting `[ndn] <key>`; an IPv6 wildcard takes IPv4 too.
+/// Binds a TCP listener for the setting `[ndn] <key>`. An IPv6 wildcard accepts IPv4 too.
 pub(super) fn tcp(key: &str, address: SocketAddr) -> Result<TcpListener, String> {
     try_tcp(address).map_err(|error| occupied(key, address, &error))
 }
@@ -190,14 +187,14 @@ fn try_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     with_ipv4_fallback(address, bind)
 }
 
-/// The FaceUri of an address: `tcp4://127.0.0.1:6363`, `udp6://[::1]:6363`. An IPv4 address in its
-/// mapped form is what it is.
+/// Returns the FaceUri of an address: `tcp4://127.0.0.1:6363`, `udp6://[::1]:6363`. A mapped IPv4
+/// address is shown as IPv4.
 pub(super) fn face_uri(scheme: &str, address: SocketAddr) -> String {
     let address = canonical(address);
     format!("{scheme}{}://{address}", if address.is_ipv4() { 4 } else { 6 })
 }
 
-/// The line for an address that cannot be bound.
+/// Returns the error for an address that cannot be bound.
 pub(super) fn occupied(key: &str, address: SocketAddr, error: &io::Error) -> String {
     let way_out = match error.kind() {
         io::ErrorKind::AddrInUse => "another program has it: stop that, or set another address, or \"\" for none",

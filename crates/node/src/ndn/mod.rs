@@ -1,21 +1,21 @@
-//! The NDN side of the node: threads, each with a [`Forwarder`](larder_forwarder::Forwarder) and
-//! sockets of its own, no lock.
+//! The NDN side of the node: threads, each with its own [`Forwarder`](larder_forwarder::Forwarder)
+//! and sockets, and without locks.
 //!
 //! ```text
-//!  Unix, TCP, WebSocket, UDP, Ethernet ──► event loop (epoll through mio) ─► Forwarder::on_packets ──► Outbox ──► send queues ──► sockets
-//!                                      ▲                                                                 (once a turn)
+//!  sockets ──► event loop (epoll through mio) ─► Forwarder::on_packets ──► Outbox ──► send queues ──► sockets
+//!                      ▲                                                 (once per turn)
 //!  other threads ── Handle: snapshot, finished jobs, stop
 //! ```
 //!
-//! A turn reads up to 64 KiB of each stream that has something, and a batch of datagrams, hands
-//! every packet to the forwarder, and writes each face's queue once, or whenever it has grown to 32
-//! packets or 64 KiB: what a packet costs in system calls falls with the load. A read that brings
-//! less than it could is the last of its turn. What a socket does not take waits in its face's
-//! queue ([`link`]), and is marked when it waits too long ([`codel`]).
+//! A turn reads up to 64 KiB of each readable stream and a batch of datagrams, passes every packet
+//! to the forwarder, and writes each face's queue once, or whenever it reaches 32 packets or 64
+//! KiB. So the system calls per packet decrease with the load. A read that returns less than it
+//! could is the last of its turn. Bytes that a socket does not accept wait in the face's queue
+//! ([`link`]); packets that come while the queue is long are marked ([`codel`]).
 //!
-//! With `shards` above 1 there are as many such threads. The first has the listeners, UDP, Ethernet
-//! and WebSocket, the connections of routes and management; accepted connections are given to all
-//! in turn. What is another's passes between them ([`shard_channel`]).
+//! With `shards` above 1 there are as many such threads. The first one has the listeners, UDP,
+//! Ethernet, WebSocket, and the connections of routes and management. Accepted connections go to
+//! all threads in turn. Packets for another thread pass through [`shard_channel`].
 
 mod backpressure;
 mod codel;
@@ -68,7 +68,7 @@ use stream_places::Activity;
 pub(crate) use listen::check;
 pub use reload::Reload;
 
-/// What the NDN side is doing now.
+/// The state of the NDN side.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The forwarder's counters and table sizes.
@@ -77,19 +77,18 @@ pub struct Snapshot {
     pub faces: Vec<FaceStats>,
     /// The Content Store's policy, as its spec.
     pub policy: String,
-    /// What the policy reports of itself, by stage; of several shards the first's.
+    /// The gauges of the policy, by stage; of several shards, those of the first.
     pub gauges: Vec<(&'static str, Gauge)>,
-    /// Hits and misses by prefix, where they are counted, of those asked for most.
+    /// Hits and misses of the most requested prefixes, if they are counted.
     pub by_prefix: Vec<PrefixFigures>,
-    /// Bytes of packets whose end has not come yet.
+    /// Bytes of incomplete packets.
     pub partial_bytes: usize,
-    /// UDP peers that were heard first: the new ones, the known ones and those that hold their
-    /// address.
+    /// UDP peers that sent first: new ones, known ones, and those that have proven their address.
     pub udp_peers: [usize; 3],
 }
 
 impl Snapshot {
-    /// Adds what another shard is doing.
+    /// Adds the state of another shard.
     fn add_shard(&mut self, other: Snapshot) {
         self.stats.add_shard(&other.stats);
         let counters: Vec<_> = other.faces.iter().map(|face| (face.id, face.counters)).collect();
@@ -100,7 +99,7 @@ impl Snapshot {
     }
 }
 
-/// What a thread is told, by others.
+/// A message to a thread.
 enum Command {
     Snapshot(mpsc::Sender<Snapshot>),
     JobDone(JobDone),
@@ -110,23 +109,23 @@ enum Command {
     Frames(Batch<FaceId>),
     /// Packets to faces of this thread.
     Sends(Batch<Outgoing>),
-    /// What the first shard's forwarder has for the others'.
+    /// Changes of the first shard's forwarder, for the others.
     Changes(Vec<Change>),
-    /// A new face is the thread's with this number.
+    /// A new face belongs to the thread with this number.
     FaceAt(FaceId, usize),
-    /// A new face is this thread's.
+    /// A new face belongs to this thread.
     Adopt(FaceId, Box<Socket>, Option<Activity>),
-    /// To the first: a face has closed.
+    /// To the first thread: a face has closed.
     Closed(FaceId, Option<String>),
-    /// From the first: what its management asks.
+    /// From the first thread: a query of its management.
     Ask(u64, ShardQuery),
-    /// To the first: the answer.
+    /// To the first thread: the answer.
     Said(u64, Report),
-    /// What the disk tier has read.
+    /// A record that the disk tier has read.
     TierRecord(u64, Option<TierRecord>),
 }
 
-/// The way to the event loops from other threads.
+/// A handle on the event loops for other threads.
 #[derive(Clone)]
 pub struct Handle {
     ports: Arc<[Port]>,
@@ -134,8 +133,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// What the NDN side is doing; `None` where a thread of it has stopped, or does not answer
-    /// within a second.
+    /// Returns the state of the NDN side; `None` if one of its threads has stopped, or does not
+    /// answer within a second.
     pub fn snapshot(&self) -> Option<Snapshot> {
         let ask = |port: &Port| {
             let (sender, receiver) = mpsc::channel();
@@ -156,11 +155,10 @@ impl Handle {
         Some(snapshot)
     }
 
-    /// Takes over what can change while running. What came of it is known when the next packets are
-    /// handled.
+    /// Applies new settings. Returns when the event loop has applied or refused them.
     ///
     /// # Errors
-    /// One line; nothing has changed then.
+    /// One line. Nothing has changed then.
     pub fn reload(&self, reload: Reload) -> Result<(), String> {
         let (sender, receiver) = mpsc::channel();
         self.ports[0].send(Command::Reload(Box::new(reload), sender));
@@ -180,7 +178,7 @@ impl Handle {
     }
 }
 
-/// Calls its function when it goes.
+/// Calls its function when it is dropped.
 struct OnDrop<F: FnOnce()>(Option<F>);
 
 impl<F: FnOnce()> Drop for OnDrop<F> {
@@ -193,11 +191,11 @@ impl<F: FnOnce()> Drop for OnDrop<F> {
 
 /// The running NDN side.
 pub struct Ndn {
-    /// The way to it.
+    /// The handle for other threads.
     pub handle: Handle,
-    /// What was bound, for people: `unix:///run/nfd/nfd.sock`, `tcp://[::]:6363`.
+    /// The bound addresses, for messages: `unix:///run/nfd/nfd.sock`, `tcp://[::]:6363`.
     pub listening: Vec<String>,
-    /// Whether machines other than this one reach a listener of it.
+    /// True if other machines can reach a listener.
     pub is_open: bool,
     /// The socket for applications on this machine.
     pub unix: Option<PathBuf>,
@@ -205,11 +203,11 @@ pub struct Ndn {
 }
 
 impl Ndn {
-    /// Binds every listener, connects every route, and starts the threads; the first that ends
-    /// calls `ended`. `source` is the configuration's file.
+    /// Binds every listener, connects every route, and starts the threads. The first thread that
+    /// ends calls `ended`. `source` is the configuration's file.
     ///
     /// # Errors
-    /// One line that names the setting, what is wrong and what to do.
+    /// One line that names the setting, the problem and the remedy.
     pub fn start(
         config: &NdnConfig,
         source: Option<&Path>,
@@ -256,7 +254,7 @@ impl Ndn {
                     ended();
                 }
             };
-            // A panic ends the thread too, and must be told.
+            // A panic ends the thread too, and has to be reported.
             let on_end = OnDrop(Some(first_ended));
             let run = move || {
                 let _on_end = on_end;

@@ -1,9 +1,9 @@
-//! UDP multicast faces: everybody on a network, as one face an interface and group (NFD wiki, "UDP
+//! UDP multicast faces: all nodes on a network, as one face per interface and group (NFD wiki, "UDP
 //! multicast"; 224.0.23.170 and ff02::1234, port 56363).
 //!
-//! Each has a socket of its own, bound to the group and the interface, so that what is heard is the
-//! group's and of this network alone. What this machine sends it does not hear itself. One frame a
-//! system call: discovery and sync groups talk here, bulk data goes by unicast.
+//! Each has its own socket, bound to the group and the interface, so that it receives only this
+//! group on this network. The machine does not receive its own frames. Each frame costs one system
+//! call: discovery and sync groups use these faces, bulk data uses unicast.
 
 use super::event_loop::{EventLoop, token};
 use super::frames::Frames;
@@ -21,11 +21,11 @@ use socket2::{Domain, InterfaceIndexOrAddress, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
 
-/// A multicast face's socket, and what waits to be sent there.
+/// The socket of a multicast face, and its queue.
 pub(super) struct Multicast {
     pub(super) socket: UdpSocket,
     group: SocketAddr,
-    /// The address of ours on this network.
+    /// The local address on this network.
     local: SocketAddr,
     pub(super) frames: Frames,
 }
@@ -62,7 +62,7 @@ impl Multicast {
         Ok(Multicast { socket: UdpSocket::from_std(socket.into()), group, local, frames })
     }
 
-    /// Sends what is queued; returns how many frames were lost.
+    /// Sends the queue. Returns the number of lost frames.
     pub(super) fn flush(&mut self, spare: &mut SpareBuffers) -> usize {
         let Multicast { socket, group, frames, .. } = self;
         frames.flush_each(spare, |frame| socket.send_to(frame, *group))
@@ -74,7 +74,7 @@ fn join_all(config: &NdnConfig) -> Result<Vec<(String, Vec<Multicast>)>, String>
     let open = |interface: &str| {
         let join = |group: &SocketAddr| Multicast::join(interface, *group, config);
         let results: Vec<_> = config.udp_multicast_groups.iter().map(join).collect();
-        // An interface may well speak only one version of IP.
+        // An interface may have only one version of IP.
         match results.iter().any(Result::is_ok) {
             true => Ok(results.into_iter().flatten().collect()),
             false => results.into_iter().collect::<io::Result<Vec<_>>>(),
@@ -91,7 +91,7 @@ pub(super) fn check(config: &NdnConfig) -> Result<(), String> {
     join_all(config).map(drop)
 }
 
-/// A link-local IPv6 group is one of an interface.
+/// Returns the group with the interface as its scope, if it is a link-local IPv6 group.
 fn in_scope(group: SocketAddr, index: u32) -> SocketAddr {
     match group {
         SocketAddr::V6(mut v6) => {
@@ -102,7 +102,7 @@ fn in_scope(group: SocketAddr, index: u32) -> SocketAddr {
     }
 }
 
-/// Who hears whom on this interface, as the configuration says.
+/// Returns the link type of an interface as the configuration says.
 pub(super) fn link_type(config: &NdnConfig, interface: &str) -> LinkType {
     match config.ad_hoc.iter().any(|name| name == interface || name == "*") {
         true => LinkType::AdHoc,
@@ -111,7 +111,7 @@ pub(super) fn link_type(config: &NdnConfig, interface: &str) -> LinkType {
 }
 
 impl EventLoop {
-    /// Makes the multicast faces of the configuration; returns them, for people.
+    /// Creates the multicast faces of the configuration, and returns their names for messages.
     pub(super) fn join_groups(&mut self, config: &NdnConfig) -> Result<Vec<String>, String> {
         let mut joined = Vec::new();
         for (interface, groups) in join_all(config)? {
@@ -151,7 +151,7 @@ impl EventLoop {
                     self.buffer = buffer;
                     return;
                 }
-                // The interface is down, most likely: it may come back.
+                // The interface is probably down. It may come back.
                 Err(error) => {
                     tracing::debug!(face = face.0, %error, "UDP multicast receive");
                     self.buffer = buffer;

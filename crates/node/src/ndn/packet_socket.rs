@@ -22,10 +22,10 @@ pub(super) struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens it on this interface for one EtherType, and listens to a multicast group too. Needs
+    /// Opens the socket on an interface for one EtherType, and joins a multicast group. Needs
     /// CAP_NET_RAW.
     pub(super) fn open(interface: &str, ether_type: u16, group: Mac) -> io::Result<Self> {
-        // Without a protocol nothing arrives before it is bound to its interface.
+        // Without a protocol, nothing arrives before the socket is bound to its interface.
         let socket = Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(0)))?;
         let index = rustix::net::netdevice::name_to_index(&socket, interface)?;
         let mut address = link_layer(index);

@@ -1,5 +1,5 @@
-//! Packets in, packets out: what a readable socket brings goes through the forwarder into the send
-//! queues, which are written once a turn.
+//! Packets in, packets out: passes the input of readable sockets through the forwarder into the
+//! send queues, which are written once per turn.
 
 use super::datagram::{Left, Origin, Via};
 use super::event_loop::{EventLoop, UDP, UDP_OUTGOING, token};
@@ -12,11 +12,11 @@ use larder_forwarder::{Body, Detail, DropReason, Dropped, FaceId, Received, Send
 use larder_packet::types;
 use larder_units::Time;
 
-/// No face has this number.
+/// A number that no face has.
 pub(super) const NOBODY: FaceId = FaceId(0);
 
 impl EventLoop {
-    /// Reads once; what is left waits for the next turn, so that everybody has his.
+    /// Reads once. The rest waits for the next turn, so that every face gets its turn.
     pub(super) fn read_stream(&mut self, now: Time, face: FaceId) {
         if self.is_paused(now, face) {
             return;
@@ -37,7 +37,7 @@ impl EventLoop {
             activity.packet_at(now);
         }
         if link.queued() > 0 {
-            // A WebSocket answers by itself.
+            // A WebSocket may have an answer of its own to write.
             self.dirty.push(face);
         }
         let (mut rest, mut at) = (&mut buffer[..], 0);
@@ -75,7 +75,7 @@ impl EventLoop {
         }
     }
 
-    /// Closes the connection of a web page that may not use this node.
+    /// Closes the connection of a web page that is not allowed.
     fn refuse_origin(&mut self, face: FaceId, origin: &str) {
         self.forwarder.count_drop(face, DropReason::ForeignOrigin);
         if self.may_warn() {
@@ -89,7 +89,7 @@ impl EventLoop {
 
     pub(super) fn read_udp(&mut self, now: Time, via: Via) {
         let token = if via == Via::Listening { UDP } else { UDP_OUTGOING };
-        // It is out of the way while its buffers are borrowed.
+        // The listener is taken out while its buffers are borrowed.
         let Some(mut udp) = self.udp.take() else { return };
         let received = udp.receive(now, via, |origin, datagrams| {
             let Some(face) = self.udp_face(now, via, &origin, datagrams) else { return };
@@ -106,27 +106,27 @@ impl EventLoop {
             Ok(Left::Perhaps) => self.ready.push(token),
             Ok(Left::Nothing) => {}
             Err(error) => {
-                // An ICMP error of some peer, most likely: the others go on.
+                // Probably an ICMP error of some peer. The other peers continue.
                 tracing::debug!(%error, "UDP receive");
                 self.ready.push(token);
             }
         }
     }
 
-    /// Hands frames of a face to the forwarder, or to other shards' threads.
+    /// Passes frames of a face to the forwarder, or to the threads of other shards.
     pub(super) fn handle<'a>(&mut self, now: Time, face: FaceId, frames: impl Iterator<Item = &'a mut [u8]>) {
         self.forward(now, true, frames.map(|frame| (face, frame)));
     }
 
-    /// Hands frames that another thread took in to the forwarder.
+    /// Passes frames that another thread has read to the forwarder.
     pub(super) fn handle_batch(&mut self, now: Time, mut batch: Batch<FaceId>) {
         self.shard_channel.own().taken(batch.weight());
         self.forward(now, false, batch.packets().map(|(face, frame)| (*face, frame)));
         self.shard_channel.reuse(batch);
     }
 
-    /// Many frames at a time, so that the forwarder can ask for its tables' memory ahead. Those
-    /// that come from outside may be another shard's.
+    /// Passes many frames at a time, so that the forwarder can prefetch its tables. Frames from
+    /// outside may belong to another shard.
     fn forward<'a>(&mut self, now: Time, from_outside: bool, mut frames: impl Iterator<Item = (FaceId, &'a mut [u8])>) {
         loop {
             let mut count = 0;
@@ -150,7 +150,7 @@ impl EventLoop {
             self.post(now, batch);
             let verdict = self.partial.fragments_are(self.forwarder.partial_bytes());
             self.obey_budget(verdict);
-            // These are whole: none of them makes others.
+            // Reassembled packets are whole: none of them makes others.
             for (face, mut frame) in reassembled {
                 self.handle(now, face, std::iter::once(&mut frame[..]));
             }
@@ -183,7 +183,7 @@ impl EventLoop {
         }
     }
 
-    /// Whether a warning about a peer may be logged now: the counters tell of those that may not.
+    /// Returns true if a warning about a peer may be logged now. The counters include the others.
     pub(super) fn may_warn(&mut self) -> bool {
         let now = self.now();
         let may = now >= self.next_warning;
@@ -193,7 +193,7 @@ impl EventLoop {
         may
     }
 
-    /// Queues what the forwarder wants sent; `batch` is what it was given.
+    /// Queues the forwarder's sends. `batch` is the input that they may refer to.
     pub(super) fn post(&mut self, now: Time, batch: &[Received<'_>]) {
         self.requests.extend(self.outbox.drain_requests());
         self.tell_others();
@@ -210,7 +210,7 @@ impl EventLoop {
         self.sends = sends;
     }
 
-    /// Queues what another thread's forwarder wants sent.
+    /// Queues the sends of another thread's forwarder.
     pub(super) fn send_batch(&mut self, now: Time, mut batch: Batch<Outgoing>) {
         self.shard_channel.own().taken(batch.weight());
         let most = self.longest_queue();
@@ -221,13 +221,14 @@ impl EventLoop {
         self.shard_channel.reuse(batch);
     }
 
-    /// The bytes that may wait for one reader, and those that he may leave unacknowledged.
+    /// Returns the bytes that may wait for one reader, and that it may leave unacknowledged.
     pub(super) fn longest_queue(&self) -> usize {
         let share = limits::SEND_QUEUES_BYTES / self.shard_channel.shard.of() / self.links.len().max(1);
         share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES)
     }
 
-    /// Queues a packet, and may mark it; false where its face's socket is not here.
+    /// Queues a packet, and may mark it. Returns false if this thread does not have the face's
+    /// socket.
     #[inline]
     pub(super) fn queue(&mut self, now: Time, most: usize, send: &mut Send, input: &[u8]) -> bool {
         let Some(link) = self.links.get_mut(&send.face) else { return false };
@@ -264,10 +265,10 @@ impl EventLoop {
         true
     }
 
-    /// Writes what is queued, and lets what is for other threads leave: first, since they work
+    /// Writes the queues. The batches for other threads leave first, because those threads work
     /// while this one writes.
     pub(super) fn flush(&mut self) {
-        self.flush_crossing();
+        self.flush_shard_channel();
         let mut dirty = std::mem::take(&mut self.dirty);
         for face in dirty.drain(..) {
             let Some(link) = self.links.get_mut(&face) else { continue };

@@ -1,14 +1,14 @@
-//! One memory budget for all input that is not a whole packet yet: packets cut off on streams,
+//! One memory budget for all input that is not yet a whole packet: packets cut off on streams,
 //! WebSocket messages and handshakes, and NDNLPv2 fragments in reassembly.
 //!
 //! Every shard publishes how much it holds. When the sum exceeds the budget, the shard that holds
-//! the most gives up its largest holdings until the sum is at 7/8 of the budget, so that it sorts
-//! its holders seldom. A holder of a few bytes therefore loses nothing while others hold much: an
-//! honest packet under way is complete within milliseconds, and a hostile one waits. Nothing here
-//! reads a clock or a socket.
+//! the most gives up its largest holdings until the sum is at 7/8 of the budget, so that it seldom
+//! sorts its holders. So a holder of a few bytes loses nothing while others hold much. An honest
+//! packet is complete within milliseconds; a hostile one waits. This module reads no clock and no
+//! socket.
 //!
-//! Between the moment at which one shard exceeds the budget and the moment at which another one,
-//! which holds more, gives up, the sum is larger than the budget by what arrives meanwhile.
+//! Between the moment at which one shard exceeds the budget and the moment at which another one
+//! gives up, the sum exceeds the budget by the input of that time.
 
 use super::event_loop::EventLoop;
 use super::link::Link;
@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What all shards hold together, and what they may.
+/// The bytes that all shards hold together, and their limit.
 #[derive(Debug)]
 pub(super) struct Budget {
     most: usize,
@@ -27,14 +27,14 @@ pub(super) struct Budget {
     held: Box<[AtomicUsize]>,
 }
 
-/// What a shard must do about the budget.
+/// The action that the budget demands of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Everything fits.
     Fits,
     /// This shard must give up so many bytes.
     GiveUp(usize),
-    /// The shard with this number holds more, and must look.
+    /// The shard with this number holds more, and has to check.
     Wake(usize),
 }
 
@@ -53,14 +53,14 @@ impl Budget {
         let (other, most) =
             self.held.iter().map(held).enumerate().max_by_key(|(_, held)| *held).unwrap_or((shard, own));
         match own >= most {
-            // No more than half, as another shard may hold the most then.
+            // At most half, because another shard may hold the most after that.
             true => Verdict::GiveUp((sum - self.most / 8 * 7).min(own.div_ceil(2))),
             false => Verdict::Wake(other),
         }
     }
 }
 
-/// One shard's part.
+/// One shard's part of the budget.
 #[derive(Debug)]
 pub(super) struct PartialInput {
     budget: Arc<Budget>,
@@ -74,12 +74,12 @@ impl PartialInput {
         PartialInput { budget, shard, connections: 0, fragments: 0 }
     }
 
-    /// Bytes that this shard holds.
+    /// Returns the bytes that this shard holds.
     pub(super) fn held(&self) -> usize {
         self.connections + self.fragments
     }
 
-    /// A connection that held `before` bytes holds `after` now.
+    /// Records that a connection holds `after` bytes instead of `before`.
     #[inline]
     pub(super) fn connection_changed(&mut self, before: usize, after: usize) -> Verdict {
         match before == after {
@@ -91,7 +91,7 @@ impl PartialInput {
         }
     }
 
-    /// Reassembly holds so many bytes now.
+    /// Records the bytes in reassembly.
     #[inline]
     pub(super) fn fragments_are(&mut self, bytes: usize) -> Verdict {
         match self.fragments == bytes {
@@ -103,7 +103,7 @@ impl PartialInput {
         }
     }
 
-    /// What this shard must do now, perhaps because another shard has found the budget full.
+    /// Returns the action of this shard, also when another shard has found the budget full.
     pub(super) fn verdict(&self) -> Verdict {
         self.budget.verdict(self.shard)
     }
@@ -119,13 +119,13 @@ impl PartialInput {
 pub(super) struct Holder<T> {
     pub(super) id: T,
     pub(super) bytes: usize,
-    /// When the oldest packet of it began.
+    /// The time at which its oldest packet began.
     pub(super) since: Time,
 }
 
-/// The holders that must give up so that `bytes` become free. The largest come first; of those
-/// whose size is the same power of two, the oldest, because the rest of an honest packet is about
-/// to arrive.
+/// Returns the holders that have to give up so that `bytes` become free. The largest come first; of
+/// those whose size is the same power of two, the oldest, because the rest of an honest packet is
+/// about to arrive.
 pub(super) fn victims<T>(mut holders: Vec<Holder<T>>, bytes: usize) -> impl Iterator<Item = T> {
     holders.sort_unstable_by_key(|holder| (Reverse(holder.bytes.checked_ilog2()), holder.since));
     let mut freed = 0;
@@ -139,7 +139,7 @@ pub(super) fn victims<T>(mut holders: Vec<Holder<T>>, bytes: usize) -> impl Iter
         .map(|holder| holder.id)
 }
 
-/// What a face holds, and where.
+/// The part of a face that holds the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Connection(FaceId),
@@ -147,7 +147,7 @@ enum Place {
 }
 
 impl EventLoop {
-    /// Gives up partial input, here or at another shard, as far as the budget demands.
+    /// Gives up partial input, here or at another shard, as the budget demands.
     pub(super) fn obey_budget(&mut self, verdict: Verdict) {
         match verdict {
             Verdict::Fits => {}
@@ -178,7 +178,8 @@ impl EventLoop {
         }
     }
 
-    /// The connection loses its packet and skips the rest; where that cannot be, it is closed.
+    /// Drops the connection's packet and skips its rest. If that is impossible, closes the
+    /// connection.
     fn give_up_connection(&mut self, face: FaceId) {
         let Some(link) = self.links.get_mut(&face) else { return };
         let before = link.connection.partial_bytes();
@@ -212,8 +213,8 @@ mod tests {
     /// The bytes of each connection, and since when.
     type Held = BTreeMap<u64, (usize, Time)>;
 
-    /// Some shards with connections that grow and end at random; whoever must give up does so at
-    /// once, or when it is woken, before the next step.
+    /// Some shards with connections that grow and end at random. A shard that has to give up does
+    /// so at once, or when it is woken, before the next step.
     struct World {
         shards: Vec<(PartialInput, Held)>,
         given_up: Vec<(usize, u64)>,

@@ -1,9 +1,9 @@
-//! How large a datagram may be on its way: what the kernel knows of the path.
+//! The largest datagram of a path, as the kernel knows it.
 //!
-//! The kernel keeps the MTU of the route, and what routers told of narrower paths (RFC 1191, RFC
-//! 8201: "Packet Too Big" for the frames that we sent there). A socket connected to the peer is
-//! asked for it, and closed. Nothing is sent for it: a path whose routers tell nothing must be
-//! configured.
+//! The kernel keeps the MTU of the route, and the reports of routers about narrower paths (RFC
+//! 1191, RFC 8201: "Packet Too Big" for frames that were sent). A socket is connected to the peer,
+//! asked for the MTU, and closed. This sends nothing. If the routers of a path are silent, the MTU
+//! has to be configured.
 
 use super::datagram;
 use super::event_loop::EventLoop;
@@ -21,16 +21,16 @@ const IPV4_HEADERS: usize = 20 + 8;
 /// Bytes of the IPv6 and the UDP header.
 const IPV6_HEADERS: usize = 40 + 8;
 
-/// The way to a peer.
+/// The path to a peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
     /// Bytes of the largest UDP payload.
     pub(super) mtu: usize,
-    /// The address of ours that packets there come from.
+    /// The local address of packets to the peer.
     pub(super) local: SocketAddr,
 }
 
-/// The way to `peer`, by one network interface where it is named.
+/// Returns the path to `peer`, through a network interface if one is named.
 pub(super) fn path_to(peer: SocketAddr, interface: Option<&str>) -> io::Result<Path> {
     let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, None)?;
     if let Some(interface) = interface {
@@ -46,8 +46,8 @@ pub(super) fn path_to(peer: SocketAddr, interface: Option<&str>) -> io::Result<P
 }
 
 impl EventLoop {
-    /// Looks at some of the paths to UDP peers again, the others in the next calls: a router may
-    /// have told of a narrower one.
+    /// Reads the MTU of some paths to UDP peers again, and of the others in the next calls: a
+    /// router may have reported a narrower one.
     pub(super) fn look_at_paths(&mut self) {
         if self.udp_mtu.is_some() {
             return;
@@ -62,7 +62,7 @@ impl EventLoop {
             self.path_looked_at = face;
             let mtu = datagram::mtu_to(address, None);
             let smaller = self.forwarder.face(face).is_some_and(|config| config.mtu.is_some_and(|old| mtu < old));
-            // Larger than it was is only what the operator says.
+            // Only the operator can make it larger.
             if smaller {
                 self.forwarder.set_mtu(face, mtu);
                 self.update_face(face);

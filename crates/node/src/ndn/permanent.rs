@@ -1,5 +1,5 @@
-//! Permanent TCP faces, which management makes (NFD wiki, "FaceMgmt"): when its connection is gone,
-//! such a face keeps its number and its routes, and is connected again.
+//! Permanent TCP faces of management (NFD wiki, "FaceMgmt"). When its connection is gone, such a
+//! face keeps its number and its routes, and is connected again.
 
 use super::event_loop::{EventLoop, token};
 use super::faces;
@@ -18,7 +18,7 @@ use std::time::Duration;
 pub(super) struct Permanent {
     face: FaceId,
     address: SocketAddr,
-    /// When it is connected again; `None` while it has a connection.
+    /// The time of the next attempt; `None` while there is a connection.
     retry: Option<Time>,
     /// The time between two attempts.
     wait: Duration,
@@ -31,14 +31,14 @@ impl Permanent {
 }
 
 impl EventLoop {
-    /// The face is permanent from now on.
+    /// Makes the face permanent.
     pub(super) fn make_permanent(&mut self, face: FaceId, address: SocketAddr) {
         if !self.permanent.iter().any(|one| one.face == face) {
             self.permanent.push(Permanent { face, address, retry: None, wait: RECONNECT_FIRST });
         }
     }
 
-    /// The face is not permanent any more: without a connection it ends.
+    /// Ends the permanence of the face. A face without a connection ends.
     pub(super) fn end_permanence(&mut self, face: FaceId) {
         let Some(at) = self.permanent.iter().position(|one| one.face == face) else { return };
         if self.permanent.swap_remove(at).retry.is_some() {
@@ -46,21 +46,22 @@ impl EventLoop {
         }
     }
 
-    /// The permanent face to this address.
+    /// Returns the permanent face to this address.
     pub(super) fn permanent_face_to(&self, address: SocketAddr) -> Option<FaceId> {
         self.permanent.iter().find(|one| one.address == address).map(|one| one.face)
     }
 
-    /// Something came by this face: the next loss of its connection is a new one.
+    /// Records that something came by this face: the next loss of its connection begins with the
+    /// shortest wait again.
     pub(super) fn heard_permanent(&mut self, face: FaceId) {
         if let Some(one) = self.permanent.iter_mut().find(|one| one.face == face) {
             one.wait = RECONNECT_FIRST;
         }
     }
 
-    /// The connection of a face is gone, and so is the face, unless it is permanent.
+    /// Ends the face after its connection is gone, unless it is permanent.
     pub(super) fn disconnected(&mut self, now: Time, face: FaceId, why: Option<String>) {
-        // A first connection that fails is an answer to the command.
+        // If the first connection fails, the command gets the error.
         let first = self.connecting.contains_key(&face);
         let Some(one) = self.permanent.iter_mut().find(|one| one.face == face && !first) else {
             return self.close(face, why);
@@ -71,11 +72,11 @@ impl EventLoop {
         tracing::info!(face = face.0, why = why.as_deref().unwrap_or("closed by the peer"), "a permanent face is down");
     }
 
-    /// Connects permanent faces that are due.
+    /// Connects the permanent faces that are due.
     pub(super) fn connect_permanent(&mut self, now: Time) {
         let mut permanent = std::mem::take(&mut self.permanent);
         for one in permanent.iter_mut().filter(|one| one.retry.is_some_and(|at| at <= now)) {
-            // A connection that fails later shows when it is read.
+            // A connection that fails later shows it when it is read.
             one.retry = match self.connect_again(one.face, one.address) {
                 Ok(()) => None,
                 Err(error) => {

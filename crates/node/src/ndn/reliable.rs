@@ -1,8 +1,8 @@
-//! Faces with link reliability: what their frames say of the link is taken in before the forwarder
-//! sees them, and their time is kept.
+//! Faces with link reliability: processes the link headers of their frames before the forwarder
+//! sees them, and keeps their time.
 //!
-//! A face is reliable where a route or management says so; one that its neighbour has opened, from
-//! the first frame on in which the neighbour offers it.
+//! A face is reliable if a route or management says so. A face that its neighbour has opened
+//! becomes reliable with the first frame that offers it.
 
 use super::event_loop::EventLoop;
 use super::link::Connection;
@@ -12,7 +12,7 @@ use larder_packet::types::{LP_PACKET, LP_TX_SEQUENCE};
 use larder_units::Time;
 
 impl EventLoop {
-    /// Hands frames of a face to the forwarder, but for those that came before.
+    /// Passes frames of a face to the forwarder, without duplicates.
     pub(super) fn handle_frames<'a>(&mut self, now: Time, face: FaceId, frames: impl Iterator<Item = &'a mut [u8]>) {
         let mut frames = frames.peekable();
         if frames.peek().is_some_and(|frame| offers(frame)) {
@@ -31,7 +31,7 @@ impl EventLoop {
         }
     }
 
-    /// The neighbour numbers its frames: where it is the neighbour's face, ours are numbered too.
+    /// Numbers our frames too, if the neighbour numbers its own and has opened the face.
     fn accept_reliability(&mut self, face: FaceId) {
         let Some(Connection::Udp(peer)) = self.links.get_mut(&face).map(|link| &mut link.connection) else { return };
         if !peer.permanent && peer.frames.accept_reliability() {
@@ -39,26 +39,26 @@ impl EventLoop {
         }
     }
 
-    /// A route's face is reliable from now on, or is not.
+    /// Switches the reliability of a route's face on or off.
     pub(super) fn be_reliable(&mut self, face: FaceId, reliable: bool) {
         self.forwarder.set_link_reliability(face, reliable);
         self.set_reliable(face, reliable);
     }
 
-    /// The face is reliable from now on, or is not, as its configuration says.
+    /// Switches the reliability of a face on or off, as its configuration says.
     pub(super) fn set_reliable(&mut self, face: FaceId, reliable: bool) {
         let Some(frames) = self.links.get_mut(&face).and_then(|link| link.connection.frames()) else { return };
         frames.set_reliable(reliable);
     }
 
-    /// When [`EventLoop::keep_reliable`] must be called next.
+    /// Returns the time at which [`EventLoop::keep_reliable`] has to be called next.
     pub(super) fn next_reliable(&mut self) -> Option<Time> {
         let EventLoop { reliable, links, .. } = self;
         let frames = reliable.iter().filter_map(|face| links.get_mut(face)?.connection.frames()?.next_timeout());
         frames.min()
     }
 
-    /// Sends again what was lost, and Acks that found no frame to go in.
+    /// Sends lost frames again, and Acks that found no frame to go in.
     pub(super) fn keep_reliable(&mut self, now: Time) {
         let EventLoop { reliable, links, forwarder, dirty, .. } = self;
         reliable.retain(|face| {
@@ -73,7 +73,7 @@ impl EventLoop {
     }
 }
 
-/// Whether a frame is numbered for its receiver to acknowledge.
+/// Returns true if the sender numbers its frames for acknowledgement.
 fn offers(frame: &[u8]) -> bool {
     let packet = Tlv::only(frame, LP_PACKET);
     packet.is_ok_and(|packet| packet.children().flatten().any(|field| field.typ == LP_TX_SEQUENCE))

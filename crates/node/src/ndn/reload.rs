@@ -1,5 +1,5 @@
-//! SIGHUP on the NDN side: what the configuration says now takes the place of what it said before.
-//! What management has set stays where the file says what it said.
+//! SIGHUP on the NDN side: replaces the settings of the old configuration by those of the new one.
+//! Settings that management has changed stay if the file has not changed them.
 
 use super::event_loop::EventLoop;
 use super::upstream::Upstream;
@@ -9,7 +9,7 @@ use larder_packet::Name;
 use larder_policy::Spec;
 use larder_units::{ByteSize, Time};
 
-/// What can change while the node runs.
+/// The settings that can change while the node runs.
 pub struct Reload {
     settings: Settings,
     rules: Vec<Rule>,
@@ -17,7 +17,7 @@ pub struct Reload {
     upstreams: Vec<Upstream>,
 }
 
-/// The part of it that is compared with what was said before.
+/// The part that is compared with the former settings.
 pub(super) struct Settings {
     content_store: ByteSize,
     policy: Spec,
@@ -38,10 +38,10 @@ impl Settings {
 }
 
 impl Reload {
-    /// What a configuration says; reads its certificates.
+    /// Reads the reloadable settings of a configuration, with its certificates.
     ///
     /// # Errors
-    /// One line: the file and what is wrong with it.
+    /// One line: the file and its problem.
     pub fn new(config: &NdnConfig) -> Result<Self, String> {
         Ok(Reload {
             settings: Settings::of(config),
@@ -53,14 +53,14 @@ impl Reload {
 }
 
 impl EventLoop {
-    /// Takes it over.
+    /// Applies the new settings.
     pub(super) fn reload(&mut self, now: Time, reload: Reload) -> Result<(), String> {
         let Reload { settings, rules, verification, upstreams } = reload;
         self.check_upstreams(&upstreams)?;
         let before = &self.applied;
         let policy_changed = before.policy.to_string() != settings.policy.to_string();
         if policy_changed || before.content_store != settings.content_store {
-            // Another capacity alone keeps what the policy has learned.
+            // A change of the capacity alone keeps what the policy has learned.
             match policy_changed {
                 true => self
                     .forwarder
@@ -91,14 +91,14 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Whether these can be connected to at all.
+    /// Checks that these upstreams can be connected to.
     pub(super) fn check_upstreams(&self, upstreams: &[Upstream]) -> Result<(), String> {
         let problem = upstreams.iter().find_map(|upstream| udp_is_off(&upstream.target));
         problem.filter(|_| self.udp.is_none()).map_or(Ok(()), Err)
     }
 }
 
-/// The line for a route over UDP of a node without UDP.
+/// Returns the error for a route over UDP in a node without UDP.
 pub(super) fn udp_is_off(target: &RouteTarget) -> Option<String> {
     let is_udp = matches!(target, RouteTarget::Udp(_));
     is_udp.then(|| format!("[[ndn.route]] to = \"{target}\": [ndn] udp is off: set an address to send from"))
@@ -121,8 +121,8 @@ mod tests {
         format!("[[ndn.route]]\nprefix = \"{prefix}\"\nto = \"udp://127.0.0.1:{port}\"\ncost = {cost}\n")
     }
 
-    /// The fear: what an operator set by hand is lost, a face that is in use is closed, or what the
-    /// file no longer says stays.
+    /// Failure: a setting of the operator is lost, a face in use is closed, or a setting that the
+    /// file no longer has stays.
     #[test]
     fn what_the_file_says_now_is_what_runs_and_nothing_else_is_touched() {
         let strategy = |prefix: &str| format!("[[ndn.strategy]]\nprefix = \"{prefix}\"\nstrategy = \"multicast\"\n");
@@ -142,7 +142,7 @@ mod tests {
         let (kept, gone) = (face_of(&node, 7001), face_of(&node, 7002));
         assert!(kept.is_some() && gone.is_some());
         let now = node.now();
-        // By hand, while it runs: the file says nothing else later.
+        // Set by hand while the node runs. The file does not change it later.
         node.forwarder.set_policy(now, &"arc".parse().unwrap(), None).unwrap();
 
         let second = config(&format!(
@@ -168,7 +168,7 @@ mod tests {
         assert!(Reload::new(&missing).err().unwrap().contains("/no/such/file"));
     }
 
-    /// The fear: a reload reaches the first of several threads only.
+    /// Failure: a reload reaches only the first of several threads.
     #[test]
     fn every_thread_runs_by_the_file() {
         let first = config("shards = 3\npolicy = \"lru\"\ncontent_store = \"4MiB\"");

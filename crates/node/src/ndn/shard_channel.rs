@@ -1,12 +1,13 @@
-//! What passes between the threads of several shards (`larder_forwarder::Shard`), each of which has
-//! a forwarder and some of the faces.
+//! Channels between the threads of several shards (`larder_forwarder::Shard`). Each thread has a
+//! forwarder and some of the faces.
 //!
-//! A frame that is another shard's goes there; what a forwarder sends to a face of another thread
-//! goes there, to be queued, marked and written as what is sent here. Both are copied into batches,
-//! which leave when a batch of frames is done with. A thread takes them out of one queue, in which
-//! its commands are too: so a change of faces or routes that was sent before a packet is known
-//! before the packet. Packets for a thread that is too slow are dropped and counted
-//! ([`larder_forwarder::DropReason::ShardFull`]); commands never are, and nobody waits for anybody.
+//! A frame for another shard goes through the channel. A send to a face of another thread goes
+//! there too, and is queued, marked and written there. Both are copied into batches, which leave
+//! after each batch of frames. A thread takes them out of one queue, which also has its commands:
+//! so a change of faces or routes that was sent before a packet is known before the packet. Packets
+//! for a thread that is too slow are dropped and counted
+//! ([`larder_forwarder::DropReason::ShardFull`]). Commands are never dropped, and no thread waits
+//! for another.
 
 use super::Command;
 use super::event_loop::WAKER;
@@ -21,20 +22,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Instant;
 
-/// The way to a shard's thread.
+/// The sending end of a shard's queue.
 pub(super) struct Port {
     commands: Sender<Command>,
     waker: mio::Waker,
-    /// The thread has been woken, and has not looked yet.
+    /// True if the thread has been woken and has not looked yet.
     woken: AtomicBool,
-    /// Bytes of packets that wait for it.
+    /// Bytes of packets that wait for the thread.
     waiting: AtomicUsize,
-    /// Its forwarder's `pending_prefixes`.
+    /// The `pending_prefixes` of its forwarder.
     pending: AtomicU64,
 }
 
 impl Port {
-    /// A way to the thread that `waker` wakes, and its other end.
+    /// Creates a queue to the thread that `waker` wakes; returns both ends.
     pub(super) fn new(waker: mio::Waker) -> (Port, Receiver<Command>) {
         let (commands, receiver) = mpsc::channel();
         let (woken, waiting, pending) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicU64::new(0));
@@ -42,38 +43,38 @@ impl Port {
     }
 
     pub(super) fn send(&self, command: Command) {
-        // Both fail only when the thread is gone, and then there is nobody to tell.
+        // Both fail only if the thread has ended; then there is no receiver.
         if self.commands.send(command).is_ok() {
             self.wake();
         }
     }
 
-    /// Makes the thread look at what is shared.
+    /// Wakes the thread, so that it reads shared state.
     pub(super) fn wake(&self) {
         if !self.woken.swap(true, Ordering::AcqRel) {
             let _ = self.waker.wake();
         }
     }
 
-    /// The thread will take out what is there; what comes later wakes it again.
+    /// The thread calls this before it empties its queue. A later command wakes it again.
     pub(super) fn looks(&self) {
         self.woken.swap(false, Ordering::AcqRel);
     }
 
-    /// The thread has taken out a batch.
+    /// Records that the thread has taken a batch out.
     pub(super) fn taken(&self, weight: usize) {
         self.waiting.fetch_sub(weight, Ordering::Relaxed);
     }
 
-    /// Says what is pending, before the Interests leave that the answers are to.
+    /// Publishes the pending prefixes, before the Interests leave that the Data will answer.
     pub(super) fn publish(&self, pending: u64) {
-        // Few Interests have CanBePrefix: it is read more often than it changes.
+        // Few Interests have CanBePrefix, so the value is read more often than it changes.
         if self.pending.load(Ordering::Relaxed) != pending {
             self.pending.store(pending, Ordering::Release);
         }
     }
 
-    /// Whether there is room for another batch; it is taken up.
+    /// Reserves room for another batch. Returns false if there is none.
     fn reserve(&self, weight: usize) -> bool {
         let before = self.waiting.fetch_add(weight, Ordering::Relaxed);
         let fits = before + weight <= SHARD_CHANNEL_BYTES;
@@ -84,18 +85,18 @@ impl Port {
     }
 }
 
-/// Where a shard's thread sits: its sockets' poll, what it is told, and the ways to all threads.
+/// The resources of a shard's thread: its poll, its queue, and the queues to all threads.
 pub(super) struct ShardContext {
     pub(super) poll: mio::Poll,
     pub(super) commands: Receiver<Command>,
     pub(super) shard_channel: ShardChannel,
     pub(super) partial: PartialInput,
-    /// Of the clock that all have.
+    /// The start of the clock, which is the same for all threads.
     pub(super) start: Instant,
 }
 
-/// The seats of so many shards, which share a budget of so many bytes for partial input, and the
-/// ways there.
+/// Creates the contexts of so many shards, which share a budget of so many bytes for partial input,
+/// and the queues to them.
 pub(super) fn shard_contexts(shards: usize, partial_input: usize) -> io::Result<(Arc<[Port]>, Vec<ShardContext>)> {
     let mut polls = Vec::new();
     let mut ports = Vec::new();
@@ -118,10 +119,10 @@ pub(super) fn shard_contexts(shards: usize, partial_input: usize) -> io::Result<
     Ok((ports, shard_contexts))
 }
 
-/// Packets on their way to another thread, each with what it must know of it.
+/// Packets for another thread, each with its metadata.
 pub(super) struct Batch<T> {
     bytes: Vec<u8>,
-    /// With their lengths.
+    /// The metadata and the length of each packet.
     items: Vec<(T, usize)>,
 }
 
@@ -130,7 +131,7 @@ impl<T> Batch<T> {
         Batch { bytes: Vec::new(), items: Vec::new() }
     }
 
-    /// The batch, with an empty one in its place.
+    /// Returns the batch and leaves an empty one.
     fn take(&mut self) -> Batch<T> {
         let next = Batch { bytes: Vec::new(), items: Vec::with_capacity(self.items.len()) };
         std::mem::replace(self, next)
@@ -146,7 +147,7 @@ impl<T> Batch<T> {
         self.items.len() >= FRAMES_AT_ONCE || self.bytes.len() >= WRITE_BYTES
     }
 
-    /// What it takes of [`SHARD_CHANNEL_BYTES`].
+    /// The part of [`SHARD_CHANNEL_BYTES`] that the batch takes.
     pub(super) fn weight(&self) -> usize {
         self.bytes.len() + self.items.len() * size_of::<(T, usize)>()
     }
@@ -162,21 +163,21 @@ impl<T> Batch<T> {
     }
 }
 
-/// Where a send goes, and its header.
+/// The face of a send, and its header.
 pub(super) type Outgoing = (FaceId, LpHeader);
 
-/// What a shard's thread has for the others.
+/// A shard's packets for the other threads.
 pub(super) struct ShardChannel {
     pub(super) shard: Shard,
     pub(super) ports: Arc<[Port]>,
     dispatch: Dispatch,
-    /// By shard.
+    /// Batches by shard.
     frames: Vec<Batch<FaceId>>,
     sends: Vec<Batch<Outgoing>>,
-    /// Buffers of batches that came, for those that leave: what passes is about as much in both
+    /// Buffers of batches that came, for batches that leave: about as much passes in both
     /// directions.
     spare: SpareBuffers,
-    /// Faces of which packets were dropped.
+    /// The faces of dropped packets.
     dropped: Vec<FaceId>,
 }
 
@@ -187,12 +188,12 @@ impl ShardChannel {
         ShardChannel { shard, ports, dispatch, frames, sends, spare: SpareBuffers::default(), dropped: Vec::new() }
     }
 
-    /// A batch has been dealt with.
+    /// Takes the buffers of a processed batch back.
     pub(super) fn reuse<T>(&mut self, mut batch: Batch<T>) {
         self.spare.take_back(&mut batch.bytes);
     }
 
-    /// The thread's own port.
+    /// Returns the thread's own port.
     pub(super) fn own(&self) -> &Port {
         &self.ports[self.shard.number()]
     }
@@ -201,13 +202,14 @@ impl ShardChannel {
         &self.ports[shard]
     }
 
-    /// The numbers of the other shards.
+    /// Returns the numbers of the other shards.
     pub(super) fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let own = self.shard.number();
         (0..self.shard.of()).filter(move |shard| *shard != own)
     }
 
-    /// Gives a frame to the shards that it is for; whether this is one of them.
+    /// Adds a frame to the batches of the shards that need it. Returns true if this shard is one of
+    /// them.
     pub(super) fn is_for_here(&mut self, face: FaceId, frame: &[u8]) -> bool {
         if self.shard.is_only() {
             return true;
@@ -224,7 +226,7 @@ impl ShardChannel {
         homes.contain(self.shard)
     }
 
-    /// Gives a packet to the thread of the face that it goes to.
+    /// Adds a packet to the batch of the thread that has the face.
     pub(super) fn send(&mut self, shard: usize, face: FaceId, header: LpHeader, packet: &[u8]) {
         self.sends[shard].push((face, header), packet, &mut self.spare);
         if self.sends[shard].is_worth_sending() {
@@ -232,7 +234,7 @@ impl ShardChannel {
         }
     }
 
-    /// Lets everything leave.
+    /// Sends all batches.
     pub(super) fn flush(&mut self) {
         if self.shard.is_only() {
             return;
@@ -263,7 +265,8 @@ impl ShardChannel {
         }
     }
 
-    /// The faces whose packets were dropped since it was last asked, one entry a packet, and why.
+    /// Returns the faces whose packets were dropped since the last call, one entry per packet, and
+    /// the reason.
     pub(super) fn take_dropped(&mut self) -> (Vec<FaceId>, DropReason) {
         (std::mem::take(&mut self.dropped), DropReason::ShardFull)
     }
@@ -274,7 +277,7 @@ mod tests {
     use super::*;
     use larder_packet::{InterestBuilder, Name};
 
-    /// The fear: a thread that does not keep up takes memory without end, or stops who sends to it.
+    /// Failure: a slow thread takes unbounded memory, or blocks the threads that send to it.
     #[test]
     fn a_slow_shard_takes_memory_without_end() {
         let (mut shards, receivers): (Vec<ShardChannel>, Vec<_>) = shard_contexts(2, 0)

@@ -1,5 +1,5 @@
-//! A thread among the others: what the first tells them of faces and routes, and which of them has
-//! a face's socket.
+//! One thread among the others: changes of faces and routes that the first one sends, and the
+//! thread that has a face's socket.
 
 use super::Command;
 use super::event_loop::{EventLoop, token};
@@ -11,7 +11,7 @@ use larder_units::Time;
 use mio::Interest;
 
 impl EventLoop {
-    /// Tells the other threads what has changed here that they must know before the next packet.
+    /// Sends the other threads the changes that they need before the next packet.
     pub(super) fn tell_others(&mut self) {
         if self.shard_channel.shard.is_only() {
             return;
@@ -25,7 +25,7 @@ impl EventLoop {
         }
     }
 
-    /// What the first thread tells.
+    /// Applies a change from the first thread.
     pub(super) fn change(&mut self, now: Time, change: Change) {
         if let Change::FaceGone(face) = &change {
             self.remote_shard_faces.remove(face);
@@ -34,14 +34,14 @@ impl EventLoop {
         self.forwarder.apply(now, change);
     }
 
-    /// The thread that the next accepted connection is for: each in turn.
+    /// Returns the thread for the next accepted connection: each in turn.
     pub(super) fn next_home(&mut self) -> usize {
         self.last_home = (self.last_home + 1) % self.shard_channel.shard.of();
         self.last_home
     }
 
-    /// Gives a new face's socket to another thread. Who does not get it must know where it is
-    /// before it sends, so that one is told last.
+    /// Passes a new face's socket to another thread. The other threads learn its place first,
+    /// because they must know it before they send.
     pub(super) fn give_away(&mut self, face: FaceId, socket: Socket, activity: Option<Activity>, shard: usize) {
         self.remote_shard_faces.insert(face, shard);
         for other in self.shard_channel.others().filter(|other| *other != shard) {
@@ -50,7 +50,7 @@ impl EventLoop {
         self.shard_channel.port(shard).send(Command::Adopt(face, Box::new(socket), activity));
     }
 
-    /// A face's socket is this thread's from now on.
+    /// Takes over the socket of a face.
     pub(super) fn adopt(&mut self, face: FaceId, mut socket: Socket, activity: Option<Activity>) {
         let both = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().register(socket.source(), token(face), both) {
@@ -59,11 +59,11 @@ impl EventLoop {
         }
         let stream = StreamConnection::new(socket, self.largest_frame);
         self.links.insert(face, Link::new(Connection::Stream(stream)).watched_by(activity));
-        // What came with the connection may have raised no event of its own yet.
+        // Bytes that came with the connection may have raised no event of their own.
         self.ready.push(token(face));
     }
 
-    /// Hands a packet to the thread of its face; a face that is nowhere is gone.
+    /// Passes a packet to the thread of its face. A face without a thread is gone.
     pub(super) fn send_away(&mut self, send: &Send, input: &[u8]) {
         let first = (self.shard_channel.shard.number() != 0).then_some(0);
         if let Some(shard) = self.remote_shard_faces.get(&send.face).copied().or(first) {
@@ -71,8 +71,8 @@ impl EventLoop {
         }
     }
 
-    /// Lets what is for other threads leave.
-    pub(super) fn flush_crossing(&mut self) {
+    /// Sends the batches for other threads.
+    pub(super) fn flush_shard_channel(&mut self) {
         self.tell_others();
         self.shard_channel.flush();
         let (dropped, reason) = self.shard_channel.take_dropped();

@@ -1,4 +1,4 @@
-//! The NDN side's figures for the admin server.
+//! The figures of the NDN side for the admin server.
 
 use super::{Handle, Snapshot};
 use crate::disk;
@@ -8,7 +8,7 @@ use larder_units::Ratio;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Of UDP peers, as in [`Snapshot::udp_peers`].
+/// The labels of [`Snapshot::udp_peers`].
 const UDP_STANDINGS: [&str; 3] = ["new", "known", "proven"];
 
 impl StatusSource for Handle {
@@ -114,7 +114,7 @@ impl StatusSource for Handle {
     }
 }
 
-/// What the disk tier's log says, and what came of Interests that asked it.
+/// The state of the disk tier's log, and the results of its lookups.
 fn disk_status(tier: &TierCounters, log: Value) -> Value {
     let mut status = log;
     for (outcome, count) in outcomes(tier) {

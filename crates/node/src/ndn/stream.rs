@@ -41,11 +41,11 @@ impl Socket {
     }
 }
 
-/// Bytes that wait until a stream socket takes them.
+/// Bytes that wait until a stream socket accepts them.
 #[derive(Default)]
 pub(super) struct Output {
     pub(super) bytes: Vec<u8>,
-    /// How much of `bytes` has been written.
+    /// The length of the part of `bytes` that has been written.
     written: usize,
 }
 
@@ -54,14 +54,14 @@ impl Output {
         self.bytes.len() - self.written
     }
 
-    /// Writes what is queued, as far as the peer takes it. `Err` where the peer is gone.
+    /// Writes the queue as far as the peer accepts it. `Err` if the peer is gone.
     pub(super) fn flush(&mut self, socket: &mut Socket, spare: &mut SpareBuffers) -> io::Result<()> {
         while self.written < self.bytes.len() {
             match socket.write(&self.bytes[self.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => self.written += written,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    // What has been written is dropped in pieces, not at each write.
+                    // Written bytes are removed in pieces, not at each write.
                     if self.written > self.bytes.len() / 2 {
                         self.bytes.drain(..self.written);
                         self.written = 0;
@@ -78,25 +78,25 @@ impl Output {
     }
 }
 
-/// The bytes of a packet that has not come to its end.
+/// The bytes of an incomplete packet.
 #[derive(Default)]
 pub(super) struct Partial {
-    /// No more than has come: what a sender announces takes no memory.
+    /// Only bytes that have arrived: an announced length takes no memory.
     pub(super) bytes: Vec<u8>,
-    /// When the packet's first bytes were read.
+    /// The time at which the packet's first bytes were read.
     since: Time,
 }
 
 impl Partial {
-    /// Copies what is kept to the front of the buffer; returns how much that is.
+    /// Copies the kept bytes to the front of the buffer. Returns their length.
     pub(super) fn restore(&self, buffer: &mut [u8]) -> usize {
         let kept = self.bytes.len();
         buffer[..kept].copy_from_slice(&self.bytes);
         kept
     }
 
-    /// Keeps these bytes in place of the others. They belong to another packet than before if
-    /// `progress` says that one came to its end.
+    /// Keeps these bytes in place of the former ones. They belong to a new packet if `progress`
+    /// says that one was completed.
     pub(super) fn keep(&mut self, now: Time, bytes: [&[u8]; 2], progress: bool) {
         if progress || self.bytes.is_empty() {
             self.since = now;
@@ -105,12 +105,12 @@ impl Partial {
         self.bytes = bytes.concat();
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     pub(super) fn held(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// When the packet began, if there is one.
+    /// Returns the time at which the packet began, if there is one.
     pub(super) fn since(&self) -> Option<Time> {
         (!self.bytes.is_empty()).then_some(self.since)
     }
@@ -118,30 +118,30 @@ impl Partial {
 
 pub(super) struct StreamConnection {
     pub(super) socket: Socket,
-    /// The beginning of a frame whose end has not come yet; shorter than a frame.
+    /// The beginning of an incomplete frame.
     partial: Partial,
     /// Bytes of the largest frame.
     largest_frame: usize,
-    /// What is left of a packet that is not wanted.
+    /// The bytes left of a packet that is skipped.
     skip: usize,
     output: Output,
-    /// The peer sends no more: what is left is read to its end.
+    /// True if the peer sends no more: the rest is read to its end.
     ending: bool,
 }
 
-/// What one read brought.
+/// The result of one read.
 pub(super) enum Reading {
-    /// Frames stand in the buffer; whether there may be more to read.
+    /// Frames stand in the buffer. `more` is true if there may be more to read.
     Frames { more: bool },
-    /// There was nothing.
+    /// There was nothing to read.
     Drained,
-    /// The peer is gone, or sends what is not NDN.
+    /// The peer is gone, or it sends no NDN.
     Closed(Option<String>),
     /// A web page with this Origin may not connect.
     Foreign(String),
 }
 
-/// A frame in a stream's bytes, or something else there.
+/// A frame in the bytes of a stream, or something else.
 pub(super) enum Framed {
     Packet(std::ops::Range<usize>),
     Oversized(u64),
@@ -155,27 +155,27 @@ impl StreamConnection {
         StreamConnection { socket, partial, largest_frame, skip: 0, output, ending: false }
     }
 
-    /// The packet whose end has not come yet.
+    /// Returns the incomplete packet.
     pub(super) fn partial(&self) -> &Partial {
         &self.partial
     }
 
-    /// Forgets the packet whose end has not come yet, and skips its rest. False where too little of
-    /// it is here to know its end.
+    /// Drops the incomplete packet and skips its rest. Returns false if too few bytes are here to
+    /// know its length.
     pub(super) fn give_up(&mut self) -> bool {
-        // The packet is too large for no bytes at all: the error says how large it is.
+        // With a limit of 0, the packet is too large, and the error has its length.
         let Err(FrameError::TooLarge { total, .. }) = frame(&self.partial.bytes, 0) else { return false };
         self.skip = (total as usize).saturating_sub(self.partial.bytes.len());
         self.partial = Partial::default();
         true
     }
 
-    /// The peer sends no more, or the socket has failed.
+    /// Records that the peer sends no more, or that the socket has failed.
     pub(super) fn set_ending(&mut self) {
         self.ending = true;
     }
 
-    /// Reads once into `buffer` behind what was left over, and finds the frames there.
+    /// Reads once into `buffer` behind the kept bytes, and finds the frames there.
     pub(super) fn read(&mut self, now: Time, buffer: &mut [u8], frames: &mut Vec<Framed>) -> Reading {
         frames.clear();
         let kept = self.partial.restore(buffer);
@@ -186,8 +186,9 @@ impl StreamConnection {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Reading::Frames { more: true },
             Err(error) => return Reading::Closed(Some(error.to_string())),
         };
-        // A stream that gives less than there is room for has no more, and tells when it has
-        // (epoll(7), "edge-triggered"). Not so its end, of which was told before.
+        // A stream that returns less than there is room for has no more, and raises an event when
+        // it has (epoll(7), "edge-triggered"). This does not hold for its end, whose event has
+        // already come.
         let more = self.ending || kept + read == buffer.len();
         match self.find_frames(&buffer[..kept + read], frames) {
             Ok(rest) => {
@@ -198,7 +199,7 @@ impl StreamConnection {
         }
     }
 
-    /// Finds the frames; returns where the rest begins, whose end has not come yet.
+    /// Finds the frames. Returns the position of the incomplete rest.
     fn find_frames(&mut self, bytes: &[u8], frames: &mut Vec<Framed>) -> Result<usize, String> {
         let mut at = self.skip.min(bytes.len());
         self.skip -= at;
@@ -230,7 +231,7 @@ impl StreamConnection {
         send.write_stream(input, &mut self.output.bytes);
     }
 
-    /// Writes what is queued, as far as the peer takes it. `Err` where the peer is gone.
+    /// Writes the queue as far as the peer accepts it. `Err` if the peer is gone.
     pub(super) fn flush(&mut self, spare: &mut SpareBuffers) -> io::Result<()> {
         self.output.flush(&mut self.socket, spare)
     }

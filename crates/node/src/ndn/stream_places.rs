@@ -1,16 +1,17 @@
-//! The places of connections from other machines: which one is closed when there are too many.
+//! The places of connections from other machines: selects the connection to close when there are
+//! too many.
 //!
-//! Anybody can open connections by the thousand, most cheaply from one address. So a new connection
+//! Anyone can open thousands of connections, most cheaply from one address. So a new connection
 //! always gets a place, and while there are too many, the least entitled one is closed for it. A
-//! connection that has sent no whole packet is less entitled than others, except that a quarter of
-//! the places is for such ones: every connection is one at first. Among equals, source prefixes
-//! share the places fairly (`fair_share.rs`), and the connection of a prefix that was silent
-//! longest is closed first.
+//! connection that has sent no whole packet is less entitled than others, but a quarter of the
+//! places is reserved for such connections, because every connection is one at first. Among equals,
+//! source prefixes share the places fairly (`fair_share.rs`), and the connection of a prefix that
+//! was silent longest is closed first.
 //!
-//! A connection to which a route leads, or which management or the configuration has made, is never
-//! closed for another. If only such ones are left, new connections are refused.
+//! A connection of a route, of management or of the configuration is never closed for another. If
+//! only such ones are left, new connections are refused.
 //!
-//! The order is computed for many at once, so it costs some 10 µs a new connection.
+//! The order is computed for many connections at once, so it costs some 10 µs per new connection.
 
 use super::event_loop::EventLoop;
 use super::fair_share::{Claim, sort_by_entitlement};
@@ -23,18 +24,18 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// When a connection sent its last whole packet: the thread that reads it says so, and the first
-/// thread, which has the places, asks.
+/// The time of a connection's last whole packet. The thread that reads it writes it; the first
+/// thread, which has the places, reads it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Activity(Arc<AtomicU64>);
 
 impl Activity {
-    /// A whole packet came.
+    /// Records a whole packet.
     pub(super) fn packet_at(&self, now: Time) {
         self.0.store(now.nanos().max(1), Ordering::Relaxed);
     }
 
-    /// When the last one came, if there was one.
+    /// Returns the time of the last whole packet, if there was one.
     fn last_packet(&self) -> Option<Time> {
         let nanos = self.0.load(Ordering::Relaxed);
         (nanos > 0).then_some(Time::from_nanos(nanos))
@@ -48,17 +49,18 @@ struct Place {
     activity: Activity,
 }
 
-/// The connections from other machines that were accepted.
+/// The accepted connections from other machines.
 #[derive(Debug, Default)]
 pub(super) struct StreamPlaces {
     places: HashMap<FaceId, Place, FixedState>,
-    /// The least entitled ones, the very least last, with what was known of their activity.
+    /// The least entitled connections, the least entitled one last, with their activity at that
+    /// time.
     next: Vec<(FaceId, Option<Time>)>,
     ranked: Time,
 }
 
 impl StreamPlaces {
-    /// Enters an accepted connection.
+    /// Adds an accepted connection.
     pub(super) fn insert(&mut self, now: Time, face: FaceId, address: IpAddr) -> Activity {
         let activity = Activity::default();
         self.places.insert(face, Place { address, accepted: now, activity: activity.clone() });
@@ -69,10 +71,10 @@ impl StreamPlaces {
         self.places.remove(&face);
     }
 
-    /// The least entitled connection, where there are `most` places; `may_go` says which may be
-    /// closed.
+    /// Returns the least entitled connection if there are `most` places. `may_go` selects those
+    /// that may be closed.
     fn least_entitled(&mut self, now: Time, most: usize, may_go: impl Fn(FaceId) -> bool) -> Option<FaceId> {
-        // An older order may be wrong by now.
+        // An old order may be wrong by now.
         if now.since(self.ranked) < limits::ENTITLEMENT
             && let Some(face) = self.next_unchanged(&may_go)
         {
@@ -109,15 +111,15 @@ impl StreamPlaces {
 }
 
 impl EventLoop {
-    /// Whether there may be another face, besides UDP peers that were heard first: those have
-    /// places of their own.
+    /// Returns true if there may be another face. UDP peers that sent first have places of their
+    /// own.
     fn has_room(&self, is_remote: bool) -> bool {
         let udp = self.udp_places.taken();
         (self.links.len() + self.remote_shard_faces.len()).saturating_sub(udp) < self.remote_faces + limits::LOCAL_FACES
             && (!is_remote || self.remote.len().saturating_sub(udp) < self.remote_faces)
     }
 
-    /// Sees to it that there may be another face. False where there may not.
+    /// Makes room for another face. Returns false if that is impossible.
     pub(super) fn make_room(&mut self, is_remote: bool) -> bool {
         if self.has_room(is_remote) {
             return true;
@@ -141,7 +143,7 @@ impl EventLoop {
         self.has_room(is_remote)
     }
 
-    /// Whether so many peers come that a line for each would fill the log.
+    /// Returns true if so many peers come that one line for each would fill the log.
     pub(super) fn is_crowded(&self) -> bool {
         self.udp_places.are_scarce() || self.stream_places.places.len() >= self.remote_faces / 4 * 3
     }
@@ -192,14 +194,14 @@ mod tests {
             face
         }
 
-        /// A packet on a connection; false where it is closed.
+        /// A packet on a connection. Returns false if it is closed.
         fn packet(&mut self, face: FaceId) -> bool {
             self.activities[&face].packet_at(self.now);
             self.places.places.contains_key(&face)
         }
     }
 
-    /// What a hostile connection does.
+    /// The behaviour of a hostile connection.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Crowding {
         /// Nothing, or a part of a packet, from one address.
@@ -215,7 +217,7 @@ mod tests {
         for (seed, crowd) in [(1, Crowding::Silent), (2, Crowding::Active), (3, Crowding::Wide)] {
             let mut random = Streams::new(seed).stream("crowd");
             let mut world = World::new();
-            // A producer that is silent, and some clients with history in the crowd's own network.
+            // A silent producer, and some clients with history in the network of the crowd.
             let producer = world.accept([192, 0, 2, 1]);
             world.with_routes.push(producer);
             let old: Vec<FaceId> = (0..20).map(|host| world.accept([10, 98, 7, host])).collect();

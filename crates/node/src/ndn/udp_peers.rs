@@ -1,11 +1,11 @@
-//! UDP peers: the face of each sender, and what shows that a sender holds its address.
+//! UDP peers: the face of each sender, and the proof that a sender holds its address.
 //!
-//! While new peers come in such numbers that places are scarce, each gets one probe when it is new
-//! and one when it becomes known: an Interest whose name has a token that depends on the peer's
-//! address. A forwarder without a route for it returns it in a Nack, as NFD does and Larder does,
-//! and any packet with the token shows that the peer received the probe. An application that
-//! answers nothing keeps its standing: it is served, and its place depends on its prefix' share. No
-//! probe is sent while places are plenty.
+//! While many new peers come and places are scarce, each gets one probe when it is new and one when
+//! it becomes known: an Interest whose name has a token that depends on the peer's address. A
+//! forwarder without a route for it returns it in a Nack, as NFD and Larder do. Any packet with the
+//! token proves that the peer received the probe. An application that does not answer keeps its
+//! standing: it is served, and its place depends on its prefix's share. No probe is sent while
+//! there is room.
 
 use super::datagram::{Origin, Via};
 use super::event_loop::EventLoop;
@@ -19,7 +19,7 @@ use memchr::memmem;
 use std::net::SocketAddr;
 
 impl EventLoop {
-    /// The face of the sender of these datagrams; makes one for a new peer.
+    /// Returns the face of the sender of these datagrams. Creates one for a new peer.
     pub(super) fn udp_face(&mut self, now: Time, via: Via, origin: &Origin, datagrams: &[u8]) -> Option<FaceId> {
         let from = origin.from;
         let Some(heard) = self.udp_places.hear(now, from) else {
@@ -35,7 +35,7 @@ impl EventLoop {
         Some(heard.face)
     }
 
-    /// A face for a sender that was not heard before, if it sends a packet.
+    /// Creates a face for a new sender, if it sends a valid packet.
     fn new_udp_peer(&mut self, now: Time, via: Via, origin: &Origin, datagrams: &[u8]) -> Option<FaceId> {
         let Origin { from, to, length, .. } = *origin;
         if via == Via::Outgoing {
@@ -55,7 +55,7 @@ impl EventLoop {
         Some(face)
     }
 
-    /// Closes the faces of UDP peers that others displace.
+    /// Closes the faces of displaced UDP peers.
     pub(super) fn make_room_for_udp(&mut self) {
         if !self.udp_places.is_overfull() {
             return;
@@ -71,9 +71,8 @@ impl EventLoop {
         }
     }
 
-    /// Asks a peer for a sign that it receives what is sent to its address, while places are
-    /// scarce. A probe is as small as a short Interest, so forged senders make no large answers of
-    /// it.
+    /// While places are scarce, asks a peer for a proof that it receives packets at its address. A
+    /// probe is as small as a short Interest, so forged senders cannot use it for amplification.
     fn probe(&mut self, now: Time, face: FaceId, address: SocketAddr) {
         if !self.udp_places.are_scarce() {
             return;

@@ -1,22 +1,22 @@
-//! The places of UDP peers: which senders have a face, and which of them give theirs up.
+//! The places of UDP peers: selects the senders that have a face, and those that lose it.
 //!
-//! Anybody can forge the source address of a datagram, so a place must cost a forged sender more
-//! than it costs a genuine one. A peer has one of three standings, each with places of its own:
+//! Anyone can forge the source address of a datagram, so a place has to cost a forged sender more
+//! than a genuine one. A peer has one of three standings, each with its own places:
 //!
-//! * `New`: heard within one second only. Its Interests are served, so that an ordinary consumer
-//!   works at once.
+//! * `New`: heard within one second only. Its Interests are served, so an ordinary consumer works
+//!   at once.
 //! * `Known`: heard again later.
 //! * `Proven`: it sent something that only the holder of its address could know: the token of a
 //!   probe, or Data or a Nack for an Interest that was sent to it.
 //!
-//! A flood of forged senders fills the places of `New` and touches no other peer. A peer that was
-//! promoted to a standing without room displaces one that goes down to the standing below.
+//! A flood of forged senders fills the places of `New` and affects no other peer. A peer that is
+//! promoted to a full standing displaces one there, which moves to the standing below.
 //!
 //! Within a standing, source prefixes share the places fairly (`fair_share.rs`), and the peer of a
-//! prefix that was silent longest loses first.
+//! prefix that was silent longest loses its place first.
 //!
-//! The table reads no clock and no socket. Room is made for many at once, so the sort is seldom: it
-//! costs some 100 ns a new peer.
+//! The table reads no clock and no socket. It makes room for many peers at once, so it seldom
+//! sorts: some 100 ns per new peer.
 
 use super::fair_share::{Claim, sort_by_entitlement};
 use crate::limits::{UDP_KNOWN_AFTER, UDP_KNOWN_PEERS, UDP_NEW_PEERS, UDP_PROVEN_PEERS};
@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 
-/// How much a peer has shown of itself.
+/// The standing of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Standing {
     /// Heard within [`UDP_KNOWN_AFTER`] only.
@@ -36,12 +36,12 @@ pub(super) enum Standing {
     Known,
     /// It holds its address.
     Proven,
-    /// Made by a route or by management: it stays, and takes none of the places.
+    /// Created by a route or by management: the peer stays, and takes none of the places.
     Kept,
 }
 
 impl Standing {
-    /// Of a peer that a route or management has made.
+    /// Returns the standing of a peer of a route or of management.
     pub(super) fn of_made(permanent: bool) -> Self {
         if permanent { Standing::Kept } else { Standing::Proven }
     }
@@ -72,7 +72,7 @@ pub(super) struct UdpPlaces {
     places: HashMap<SocketAddr, Place>,
     /// By [`Standing`].
     counts: [usize; 4],
-    /// Of the probes' tokens.
+    /// The key of the probes' tokens.
     key: [u64; 2],
 }
 
@@ -80,14 +80,14 @@ pub(super) struct UdpPlaces {
 /// not receive.
 pub(super) type Token = [u8; 8];
 
-/// What to do about a peer that was heard.
+/// The actions after a datagram of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     pub(super) face: FaceId,
-    /// A probe was sent, and the token of this address in a packet would show that the peer holds
-    /// the address.
+    /// True if a probe was sent: the token of this address in a packet proves that the peer holds
+    /// it.
     pub(super) is_asked: bool,
-    /// It has become known, and should be probed if places are scarce.
+    /// True if the peer has become known. It should be probed if places are scarce.
     pub(super) is_promoted: bool,
 }
 
@@ -101,7 +101,7 @@ impl UdpPlaces {
         self.places.get(&address).map(|place| place.face)
     }
 
-    /// Peers that take a place.
+    /// Returns the number of peers that take a place.
     pub(super) fn taken(&self) -> usize {
         self.places.len() - self.counts[Standing::Kept as usize]
     }
@@ -112,12 +112,12 @@ impl UdpPlaces {
         [new, known, proven]
     }
 
-    /// Whether so many new peers come that each should prove itself.
+    /// Returns true if so many new peers come that each should prove its address.
     pub(super) fn are_scarce(&self) -> bool {
         self.counts[Standing::New as usize] >= UDP_NEW_PEERS / 2
     }
 
-    /// Enters a peer. The caller makes room afterwards: see [`UdpPlaces::make_room`].
+    /// Adds a peer. The caller makes room afterwards: see [`UdpPlaces::make_room`].
     pub(super) fn insert(&mut self, now: Time, address: SocketAddr, face: FaceId, standing: Standing) {
         let place = Place { face, standing, is_probed: false, first_heard: now, last_heard: now };
         self.counts[standing as usize] += 1;
@@ -126,7 +126,8 @@ impl UdpPlaces {
         }
     }
 
-    /// The face is gone. If a route has made another one for its peer, that keeps the place.
+    /// Removes a peer whose face is gone. If a route has created another face for it, that one
+    /// keeps the place.
     pub(super) fn remove(&mut self, address: SocketAddr, face: FaceId) {
         if self.get(address) == Some(face)
             && let Some(place) = self.places.remove(&address)
@@ -135,7 +136,7 @@ impl UdpPlaces {
         }
     }
 
-    /// A datagram came from this address. `None` where it is no peer's.
+    /// Records a datagram from this address. `None` if it belongs to no peer.
     #[inline]
     pub(super) fn hear(&mut self, now: Time, address: SocketAddr) -> Option<Heard> {
         let place = self.places.get_mut(&address)?;
@@ -158,7 +159,7 @@ impl UdpPlaces {
         }
     }
 
-    /// A probe is sent to this address: returns the token to put in it.
+    /// Records that a probe goes to this address, and returns its token.
     pub(super) fn probe(&mut self, address: SocketAddr) -> Token {
         if let Some(place) = self.places.get_mut(&address) {
             place.is_probed = true;
@@ -174,14 +175,14 @@ impl UdpPlaces {
         hasher.finish().to_be_bytes()
     }
 
-    /// Whether there are more peers of some standing than places.
+    /// Returns true if a standing has more peers than places.
     pub(super) fn is_overfull(&self) -> bool {
         let standings = [Standing::New, Standing::Known, Standing::Proven];
         standings.into_iter().any(|standing| self.counts[standing as usize] > standing.places())
     }
 
-    /// The faces that must be closed so that every standing has room. `has_answered` tells whether
-    /// a face has sent Data or a Nack that it was asked for.
+    /// Returns the faces that have to be closed so that every standing has room. `has_answered`
+    /// tells whether a face has sent Data or a Nack for an Interest that was sent to it.
     pub(super) fn make_room(&mut self, has_answered: impl Fn(FaceId) -> bool) -> Vec<FaceId> {
         let proven = |place: &Place| place.standing < Standing::Proven && has_answered(place.face);
         let proven: Vec<SocketAddr> =
@@ -195,8 +196,8 @@ impl UdpPlaces {
         over.iter().filter_map(|address| self.get(*address)).collect()
     }
 
-    /// The peers that the others of this standing displace, an eighth at a time; none while there
-    /// is room.
+    /// Returns the peers of this standing that others displace, an eighth at a time; none while
+    /// there is room.
     fn least_entitled(&self, standing: Standing) -> Vec<SocketAddr> {
         let most = standing.places();
         if self.counts[standing as usize] <= most {
@@ -247,7 +248,7 @@ mod tests {
             }
         }
 
-        /// A datagram from this address; true where its sender was known.
+        /// A datagram from this address. Returns true if its sender was known.
         fn datagram(&mut self, address: SocketAddr) -> bool {
             let heard = self.places.hear(self.now, address);
             if heard.is_none() {
@@ -303,9 +304,9 @@ mod tests {
             world.answering.insert(world.places.get(proven).unwrap());
             world.now += UDP_KNOWN_AFTER;
             assert!(world.datagram(known));
-            // Newcomers of other networks, and of one that forged senders may claim: these look as
-            // forged ones do until they are heard again, and a few lose their places before an
-            // answer came.
+            // New peers of other networks, and of one that forged senders may claim. The latter
+            // look like forged senders until they are heard again, and a few lose their places
+            // before an answer comes.
             let (mut newcomers, mut neighbours, mut too_short) = (Vec::new(), Vec::new(), 0);
             for number in 0..45_000_u32 {
                 world.now += std::time::Duration::from_micros(333);

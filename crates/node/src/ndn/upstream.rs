@@ -1,4 +1,4 @@
-//! Other forwarders that the configuration's routes name: their faces are made again when they are
+//! Forwarders that the configuration's routes name. Their faces are created again when they are
 //! gone.
 
 use super::event_loop::EventLoop;
@@ -15,15 +15,15 @@ use std::time::Duration;
 /// Origin of routes from the configuration (NFD management protocol: static).
 const ORIGIN_STATIC: u64 = 255;
 
-/// One upstream, and what goes there.
+/// One upstream, and its routes.
 pub(super) struct Upstream {
     pub(super) target: RouteTarget,
     pub(super) routes: Vec<(Name, u64)>,
-    /// Whether one of the routes asks for link reliability.
+    /// True if one of the routes asks for link reliability.
     reliable: bool,
     /// Its face, while there is one.
     pub(super) face: Option<FaceId>,
-    /// Not before this time is it tried again.
+    /// The time of the next attempt.
     retry: Time,
     wait: Duration,
 }
@@ -52,27 +52,27 @@ impl Upstream {
         upstreams
     }
 
-    /// Whether it is to be connected now.
+    /// Returns true if it has to be connected now.
     pub(super) fn is_due(&self, now: Time) -> bool {
         self.face.is_none() && now >= self.retry
     }
 
-    /// It could not be connected, or its face is gone.
+    /// Records that the connection failed, or that the face is gone.
     pub(super) fn lost(&mut self, now: Time) {
         self.face = None;
         self.retry = now + self.wait;
         self.wait = (self.wait * 2).min(RECONNECT_MOST);
     }
 
-    /// Something came from it: the next loss is a new one.
+    /// Records that something came from it: the next loss begins with the shortest wait again.
     pub(super) fn heard(&mut self) {
         self.wait = RECONNECT_FIRST;
     }
 }
 
 impl EventLoop {
-    /// Takes the configured routes in and connects their upstreams; those that are not there, or
-    /// go, are tried again.
+    /// Adds the configured routes and connects their upstreams. Those that fail, or fail later, are
+    /// tried again.
     pub(super) fn add_routes(&mut self, config: &NdnConfig) -> Result<(), String> {
         let upstreams = Upstream::of(config);
         self.check_upstreams(&upstreams)?;
@@ -81,8 +81,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Takes other upstreams in place of those that there are: faces that both have stay, faces
-    /// where nothing goes any more are closed.
+    /// Replaces the upstreams. Faces of both lists stay; faces without a route are closed.
     pub(super) fn set_upstreams(&mut self, now: Time, upstreams: Vec<Upstream>) {
         let mut before = std::mem::replace(&mut self.upstreams, upstreams);
         for mut upstream in std::mem::take(&mut self.upstreams) {
@@ -145,7 +144,7 @@ impl EventLoop {
                 self.add_udp(*address, |config| config.with_persistency(Persistency::Permanent))
             }
             RouteTarget::Tcp(address) => {
-                // The connection is made meanwhile; one that fails shows when it is read.
+                // The connection is being made. A failure shows when it is read.
                 let socket = TcpStream::connect(*address).map_err(|error| error.to_string())?;
                 self.add_tcp(socket, *address, 0, |config| config).ok_or_else(|| TOO_MANY_FACES.to_owned())
             }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 pub(super) struct WebSocketConnection {
     pub(super) socket: Socket,
-    /// Our address that the client has connected to.
+    /// The local address that the client has connected to.
     local: IpAddr,
     origins: Arc<Origins>,
     /// `None` during the handshake.
@@ -31,7 +31,7 @@ pub(super) struct WebSocketConnection {
     partial: Partial,
     output: Output,
     pub(super) accepted: Time,
-    /// The peer sends no more: what is left is read to its end.
+    /// True if the peer sends no more: the rest is read to its end.
     ending: bool,
 }
 
@@ -52,23 +52,22 @@ impl WebSocketConnection {
         }
     }
 
-    /// Whether the handshake is over.
+    /// Returns true after the handshake.
     pub(super) fn is_open(&self) -> bool {
         self.messages.is_some()
     }
 
-    /// The peer sends no more, or the socket has failed.
+    /// Records that the peer sends no more, or that the socket has failed.
     pub(super) fn set_ending(&mut self) {
         self.ending = true;
     }
 
-    /// The message or handshake whose end has not come yet.
+    /// Returns the incomplete message or handshake.
     pub(super) fn partial(&self) -> &Partial {
         &self.partial
     }
 
-    /// Forgets the message whose end has not come yet, and skips its rest. False where it cannot be
-    /// skipped.
+    /// Drops the incomplete message and skips its rest. Returns false if it cannot be skipped.
     pub(super) fn give_up(&mut self) -> bool {
         let given_up = self.messages.as_mut().is_some_and(|messages| messages.give_up(&self.partial.bytes));
         if given_up {
@@ -77,7 +76,7 @@ impl WebSocketConnection {
         given_up
     }
 
-    /// Reads once into `buffer` behind what was left over, and finds the messages there.
+    /// Reads once into `buffer` behind the kept bytes, and finds the messages there.
     pub(super) fn read(&mut self, now: Time, buffer: &mut [u8], frames: &mut Vec<Framed>) -> Reading {
         frames.clear();
         let kept = self.partial.restore(buffer);
@@ -113,8 +112,8 @@ impl WebSocketConnection {
         }
     }
 
-    /// Takes the handshake further. The number of bytes that it has, where it is over; `None` where
-    /// more must come.
+    /// Continues the handshake. Returns its length if it is complete, and `None` if more has to
+    /// come.
     fn shake_hands(&mut self, now: Time, bytes: &[u8]) -> Result<Option<usize>, Reading> {
         match handshake::answer(bytes, self.local, &self.origins) {
             Answer::Incomplete if bytes.len() > HANDSHAKE_BYTES => {
@@ -142,8 +141,7 @@ impl WebSocketConnection {
         }
     }
 
-    /// Writes what is queued before the connection is closed, as far as the socket takes it at
-    /// once.
+    /// Writes the queue before the connection is closed, as far as the socket accepts it at once.
     fn say_last(&mut self) {
         let _ = self.output.flush(&mut self.socket, &mut SpareBuffers::default());
     }
@@ -161,7 +159,7 @@ impl WebSocketConnection {
         Ok(())
     }
 
-    /// Writes what is queued, as far as the peer takes it. `Err` where the peer is gone.
+    /// Writes the queue as far as the peer accepts it. `Err` if the peer is gone.
     pub(super) fn flush(&mut self, spare: &mut SpareBuffers) -> io::Result<()> {
         self.output.flush(&mut self.socket, spare)
     }

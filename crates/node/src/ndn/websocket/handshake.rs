@@ -1,12 +1,13 @@
-//! The opening handshake of a WebSocket (RFC 6455, section 4.2), and which web pages may connect.
+//! The opening handshake of a WebSocket (RFC 6455, section 4.2), and the web pages that may
+//! connect.
 //!
-//! A browser lets every page connect to every WebSocket, also to one on loopback, and says in
-//! Origin which page it is (section 10.2). A page of a stranger could otherwise register prefixes
-//! as a local application. So a handshake with an Origin is accepted only from this machine's own
-//! pages, or if the configuration lists the Origin. A page whose name resolves to this machine's
-//! address (DNS rebinding) still has its own name in Origin, so no name is believed but `localhost`
-//! and the machine's host name. A handshake without Origin comes from a program, which could also
-//! use TCP.
+//! A browser lets every page connect to every WebSocket, also to one on loopback, and names the
+//! page in Origin (section 10.2). Without a check, a foreign page could register prefixes as a
+//! local application. So a handshake with an Origin is accepted only from this machine's own pages,
+//! or if the configuration lists the Origin. A page whose name resolves to this machine's address
+//! (DNS rebinding) still has its own name in Origin, so the only accepted names are `localhost` and
+//! the machine's host name. A handshake without Origin comes from a program, which could also use
+//! TCP.
 
 use std::net::IpAddr;
 use tungstenite::handshake::machine::TryParse;
@@ -20,13 +21,13 @@ pub(crate) struct Origins {
 }
 
 impl Origins {
-    /// These, in lower case.
+    /// Takes the list in lower case.
     pub(crate) fn new(listed: &[String], host_name: String) -> Self {
         let listed = listed.iter().map(|origin| origin.to_ascii_lowercase()).collect();
         Origins { listed, host_name: host_name.to_ascii_lowercase() }
     }
 
-    /// Whether a page of this Origin may connect to our address `local`.
+    /// Returns true if a page of this Origin may connect to our address `local`.
     fn allow(&self, origin: &str, local: IpAddr) -> bool {
         let origin = origin.to_ascii_lowercase();
         if self.listed.iter().any(|listed| *listed == origin || listed == "*") {
@@ -42,7 +43,7 @@ impl Origins {
     }
 }
 
-/// The host of an origin: `scheme://host` or `scheme://host:port`.
+/// Returns the host of an origin: `scheme://host` or `scheme://host:port`.
 fn host(origin: &str) -> Option<&str> {
     let (scheme, authority) = origin.split_once("://")?;
     if !matches!(scheme, "http" | "https") || authority.contains(['/', '@']) {
@@ -58,7 +59,7 @@ fn host(origin: &str) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
-/// Checks one of `[ndn] websocket_origins`.
+/// Checks one entry of `[ndn] websocket_origins`.
 pub(crate) fn check_listed(origin: &str) -> Result<(), String> {
     let is_origin = origin.split_once("://").is_some_and(|(scheme, authority)| {
         !scheme.is_empty() && !authority.is_empty() && !authority.contains(['/', '*', ' '])
@@ -69,16 +70,16 @@ pub(crate) fn check_listed(origin: &str) -> Result<(), String> {
     }
 }
 
-/// What becomes of a handshake.
+/// The answer to a handshake.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// More must come.
+    /// More bytes have to come.
     Incomplete,
-    /// The connection is open behind so many bytes.
+    /// The handshake is complete after so many bytes.
     Accepted { length: usize, response: Vec<u8> },
-    /// It is no handshake.
+    /// The bytes are no handshake.
     Wrong { response: Vec<u8>, why: String },
-    /// It comes from a web page that may not connect.
+    /// The handshake comes from a web page that may not connect.
     Foreign { response: Vec<u8>, origin: String },
 }
 
@@ -154,7 +155,7 @@ mod tests {
             ("http://app.example", false, false),
             ("https://app.example:444", false, false),
             ("https://evil.example", false, false),
-            // Bound to our address by its name server: Host says the same.
+            // Resolved to our address by its name server: Host agrees with it.
             ("http://evil.example:9696", false, false),
             ("http://localhost.evil.example", false, false),
             ("http://127.0.0.1.evil.example", false, false),

@@ -1,5 +1,4 @@
-//! WebSocket frames (RFC 6455, section 5) as a server reads and writes them: messages found in a
-//! buffer, in place.
+//! WebSocket frames (RFC 6455, section 5) for a server: finds messages in a buffer, in place.
 
 use crate::limits::{SEND_QUEUE_LEAST_BYTES, SKIP_BYTES};
 use crate::ndn::stream::Framed;
@@ -11,46 +10,46 @@ use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 /// The largest payload of a control frame (RFC 6455, section 5.5).
 const CONTROL_BYTES: u64 = 125;
 
-/// A message of several frames.
+/// The state of a message of several frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fragments {
     /// The next data frame begins a message.
     None,
-    /// It continues one, whose payload so far is kept.
+    /// It continues a message whose payload so far is kept.
     Joined,
-    /// It continues one that is not wanted.
+    /// It continues a message that is skipped.
     Discarded,
 }
 
 /// Finds the messages of one connection.
 #[derive(Debug)]
 pub(super) struct Decoder {
-    /// Bytes of the largest message that is wanted.
+    /// Bytes of the largest message that is kept.
     largest: usize,
     fragments: Fragments,
-    /// Bytes of the payload that is kept of the message.
+    /// Bytes of the message's payload that are kept.
     joined: usize,
-    /// What is left of the payload of a frame that is not wanted.
+    /// Bytes left of a payload that is skipped.
     skip: u64,
 }
 
-/// What is to be kept of the bytes for the next time.
+/// The bytes to keep for the next call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rest {
     /// The payload of a message of several frames, so far.
     pub(super) message: Range<usize>,
-    /// Where the incomplete frame begins.
+    /// The position of the incomplete frame.
     pub(super) next: usize,
-    /// Whether a message has come to its end.
+    /// True if a message was completed.
     pub(super) progress: bool,
 }
 
-/// Why a connection is over.
+/// The reason why a connection ends.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The peer has said so; the reply stands among the replies.
+    /// The peer has closed it; the reply stands among the replies.
     Closed,
-    /// What it sends is no WebSocket.
+    /// The peer does not follow the protocol.
     Wrong(String),
 }
 
@@ -59,7 +58,7 @@ impl Decoder {
         Decoder { largest, fragments: Fragments::None, joined: 0, skip: 0 }
     }
 
-    /// Finds the messages in `bytes`, which begin with what was kept of the last ones, and decodes
+    /// Finds the messages in `bytes`, which begin with the kept bytes of the last call, and decodes
     /// them in place. Appends replies to control frames to `replies`.
     pub(super) fn decode(
         &mut self,
@@ -130,8 +129,8 @@ impl Decoder {
         Ok(rest)
     }
 
-    /// Forgets the message of which these bytes were kept, and skips its rest. False where too
-    /// little of it is here to know its end.
+    /// Drops the message of the kept bytes, and skips its rest. Returns false if too few bytes are
+    /// here to know its length.
     pub(super) fn give_up(&mut self, kept: &[u8]) -> bool {
         let frame = &kept[self.joined..];
         match header(frame) {
@@ -139,7 +138,7 @@ impl Decoder {
                 self.skip = length.saturating_sub((frame.len() - payload) as u64);
                 self.fragments = if header.is_final { Fragments::None } else { Fragments::Discarded };
             }
-            // Nothing of the next frame is here.
+            // No byte of the next frame is here.
             _ if frame.is_empty() && self.joined > 0 => self.fragments = Fragments::Discarded,
             _ => return false,
         }
@@ -186,8 +185,8 @@ fn on_control(code: Control, payload: &[u8], replies: &mut Vec<u8>) -> Result<()
         Control::Pong => return Ok(()),
         Control::Reserved(_) => return Err(wrong("a control frame is of no known kind")),
     };
-    // A peer that does not read its pongs gets no more (RFC 6455, section 5.5.3 wants the last one
-    // only).
+    // A peer that does not read its pongs gets no more (RFC 6455, section 5.5.3, requires only the
+    // last one).
     if replies.len() < SEND_QUEUE_LEAST_BYTES {
         replies.extend([0x80 | u8::from(OpCode::Control(reply)), payload.len() as u8]);
         replies.extend_from_slice(payload);
@@ -246,11 +245,11 @@ mod tests {
         out
     }
 
-    /// The messages of a stream; `None` for those that are not wanted.
+    /// The messages of a stream; `None` for skipped ones.
     type Found = Result<Vec<Option<Vec<u8>>>, End>;
 
-    /// One connection's bytes cut at random: what is found, the most that is kept between two
-    /// reads, and the replies.
+    /// Cuts the bytes of one connection at random. Returns the messages, the largest number of
+    /// bytes kept between two reads, and the replies.
     fn decode(stream: &[u8], mut cut: impl FnMut() -> usize) -> (Found, usize, Vec<u8>) {
         let mut decoder = Decoder::new(LARGEST);
         let (mut kept, mut found, mut most, mut replies) = (Vec::new(), Vec::new(), 0, Vec::new());
