@@ -43,7 +43,7 @@ fn a_mistake_is_found_with_its_line() {
     };
     let cases = [
         ("frequency = 900", "frequncy = 900", "d.toml:27: unknown field `frequncy`", "did you mean `frequency`?"),
-        ("frequency = 900", "frequency = 0", "d.toml:27: 0 Interests a second", "more than 0"),
+        ("frequency = 900", "frequency = 0", "d.toml:27: 0 Interests per second", "more than 0"),
         ("rate = \"40Mbps\", delay", "rate = \"0Mbps\", delay", "d.toml:11: a rate of 0", "leave the key out"),
         ("delay = \"10ms\"", "delay = \"-10ms\"", "d.toml:11: \"-10ms\" is negative", "such as \"10ms\""),
         ("mtu = 1500", "mtu = 20", "d.toml:11: an MTU of 20", "128"),
