@@ -29,11 +29,11 @@ pub(super) struct Built {
 
 impl Built {
     /// Lets consumers at a rate record the delay of each Data from now on.
-    pub(super) fn note_delays(&mut self) {
+    pub(super) fn record_delays(&mut self) {
         let each = crate::limits::DELAY_ROWS / self.consumers.len().max(1);
         for (_, app) in &self.consumers {
             if let Some(cbr) = self.network.app_mut::<Cbr>(*app) {
-                cbr.note_delays(each);
+                cbr.record_delays(each);
             }
         }
     }
@@ -79,7 +79,7 @@ fn make_nodes(
     };
     topology.build(network, config).map_err(|error| ScenarioError(format!("{}: {error}", scenario.source)))?;
     if any_path {
-        network.tell_paths();
+        network.share_path_positions();
     }
     Ok(())
 }
